@@ -1,0 +1,96 @@
+# Every target sets up what it needs: a Rust toolchain and Python 3.10 or newer are enough to start.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WHEEL_VENV := target/wheel-venv
+
+# One interpreter for maturin, clippy and the tests, so that no build invalidates another.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Read from pyproject.toml, which is the one place that names the version.
+MATURIN := $(shell sed -n 's/^requires = \["\(maturin[^"]*\)"\]$$/\1/p' pyproject.toml)
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help setup build demo test test-rust lint fmt bench wheel
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
+		printf '  make %-10s %s\n' "$$target" "$$text"; done
+
+setup: $(VENV)/.maturin ## create .venv with the build tool in it
+
+build: $(VENV)/.built ## compile the release build into .venv, with everything that tests and benchmarks import
+
+demo: build ## run the examples, then a short benchmark of this machine
+	@echo '==> examples/quickstart.py'
+	@$(BIN)/python examples/quickstart.py
+	@echo '==> examples/autoreset_modes.py'
+	@$(BIN)/python examples/autoreset_modes.py
+	@echo '==> python -m cartwheel bench'
+	@$(BIN)/python -m cartwheel bench --num-envs 8 32 --seconds 1 --rounds 3
+
+test: lint test-rust ## run every check: lint, Rust tests, Python tests
+	@echo '==> pytest'
+	@$(BIN)/python -m pytest
+	@echo '==> every check passed'
+
+test-rust: setup ## run the tests of the core, then every interleaving of its wake-ups with loom
+	@echo '==> cargo test'
+	@cargo test
+	@echo '==> cargo test under loom'
+	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel --release --test loom
+
+lint: build ## check formatting, lints and types; changes nothing
+	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 \
+		|| rustup component add rustfmt clippy
+	@echo '==> cargo fmt'
+	@cargo fmt --all --check
+	@echo '==> cargo clippy'
+	@cargo clippy --workspace --all-targets -- -D warnings
+	@echo '==> ruff'
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@echo '==> mypy'
+	@$(BIN)/python -m mypy
+	@echo '==> stubtest'
+	@$(BIN)/python -m mypy.stubtest cartwheel._cartwheel
+
+fmt: build ## format the code and apply the fixes that are safe
+	@cargo fmt --all
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+bench: build ## measure every claim of benchmarks/, then draw the chart of this machine
+	@for claim in benchmarks/*.py; do echo "==> $$claim"; $(BIN)/python "$$claim" || exit 1; done
+	@echo '==> python -m cartwheel bench'
+	@$(BIN)/python -m cartwheel bench --json target/bench.json --plot target/bench.png
+
+wheel: setup ## build a release wheel into dist/ and try it in an empty environment
+	@echo '==> maturin build'
+	@rm -rf dist $(WHEEL_VENV)
+	@$(BIN)/maturin build --release --locked --out dist --interpreter "$(PYO3_PYTHON)"
+	@echo '==> the wheel in an empty environment'
+	@$(PYTHON) -m venv $(WHEEL_VENV)
+	@$(WHEEL_VENV)/bin/python -m pip install --quiet dist/*.whl
+	@$(WHEEL_VENV)/bin/python examples/quickstart.py
+
+# The stamps: what is done is not done again.
+
+$(VENV)/.maturin: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+		|| { echo 'cartwheel needs Python 3.10 or newer: make PYTHON=/path/to/python3 …' >&2; exit 1; }
+	@command -v cargo >/dev/null || { echo 'cartwheel needs a Rust toolchain: no cargo on PATH' >&2; exit 1; }
+	@echo '==> virtual environment in $(VENV)'
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet '$(MATURIN)'
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.maturin $(RUST_SOURCES)
+	@echo '==> maturin develop --release'
+	@$(BIN)/maturin develop --release --locked --extras test,bench
+	@touch $@

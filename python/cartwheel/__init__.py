@@ -1,0 +1,28 @@
+"""cartwheel steps many reinforcement-learning environments at once.
+
+:class:`VectorEnv` replaces ``gymnasium.vector.AsyncVectorEnv``: the same arguments, values and errors,
+several times faster, in all three autoreset modes.
+"""
+
+from cartwheel.errors import (
+    EpisodeOverError,
+    ForkedProcessError,
+    RemoteEnvError,
+    RemoteTraceback,
+    WorkerDiedError,
+)
+from cartwheel.registration import make_vec, patch_gymnasium
+from cartwheel.vector_env import AsyncVectorEnv, SyncVectorEnv, VectorEnv
+
+__all__ = [
+    "AsyncVectorEnv",
+    "EpisodeOverError",
+    "ForkedProcessError",
+    "RemoteEnvError",
+    "RemoteTraceback",
+    "SyncVectorEnv",
+    "VectorEnv",
+    "WorkerDiedError",
+    "make_vec",
+    "patch_gymnasium",
+]

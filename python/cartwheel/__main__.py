@@ -1,0 +1,20 @@
+"""``python -m cartwheel``: what cartwheel can do from a shell."""
+
+from __future__ import annotations
+
+import argparse
+
+from cartwheel.bench import command as bench
+
+
+def main() -> int:
+    """Runs the subcommand that the shell asked for and returns its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m cartwheel", description=__doc__)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    bench.add_to(commands)
+    arguments = parser.parse_args()
+    return int(arguments.run(arguments))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,43 @@
+"""The machine and the versions, without which a number says nothing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from pathlib import Path
+
+from cartwheel.bench.ceiling import usable_cores
+
+PACKAGES = ("cartwheel", "gymnasium", "numpy")
+
+
+def machine() -> dict[str, str | int]:
+    """Cores, processor, operating system, Python and the versions of the packages that matter."""
+    facts: dict[str, str | int] = {
+        "cores": usable_cores(),
+        "processor": _processor(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    }
+    facts.update({package: importlib.metadata.version(package) for package in PACKAGES})
+    return facts
+
+
+def machine_line() -> str:
+    """The same in one line."""
+    facts = machine()
+    packages = ", ".join(f"{package} {facts[package]}" for package in PACKAGES)
+    return (
+        f"machine: {facts['cores']} cores of {facts['processor']}, {facts['system']}, "
+        f"Python {facts['python']}, {packages}"
+    )
+
+
+def _processor() -> str:
+    """The model of the processor as Linux names it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "an unnamed processor"

@@ -1,0 +1,111 @@
+"""Channels between a vector environment and one worker, for everything that is not the step path.
+
+A channel carries control calls, faults and what does not fit into shared memory. Its two ends have
+the same methods; what a message is depends on where the worker runs.
+"""
+
+from __future__ import annotations
+
+import pickle
+import queue
+from multiprocessing import connection
+from typing import TYPE_CHECKING, Any, Protocol
+
+import cloudpickle
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+
+class Channel(Protocol):
+    """One end of a channel."""
+
+    def pack(self, content: Any) -> Any:
+        """Turns ``content`` into a message, or raises because it cannot travel."""
+
+    def post(self, message: Any) -> None:
+        """Sends what :meth:`pack` returned."""
+
+    def receive(self) -> Any:
+        """Waits for a message and returns its content.
+
+        Raises:
+            EOFError: The other end is gone.
+        """
+
+    def close(self) -> None:
+        """Closes this end."""
+
+
+def pickled(content: Any) -> bytes:
+    """Pickles by reference where that works, otherwise by value (lambdas, local classes)."""
+    try:
+        return pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception:  # noqa: BLE001 - whatever pickle could not do, cloudpickle may
+        data: bytes = cloudpickle.dumps(content)
+        return data
+
+
+class ProcessChannel:
+    """An end of a private socket pair to another process."""
+
+    def __init__(self, end: Connection[Any, Any], sentinel: int | None = None) -> None:
+        """Wraps one end.
+
+        Args:
+            end: The end of the socket pair.
+            sentinel: A descriptor that becomes readable when the other process ends.
+        """
+        self.end = end
+        self.sentinel = sentinel
+
+    def pack(self, content: Any) -> bytes:
+        """Pickles ``content``."""
+        return pickled(content)
+
+    def post(self, message: bytes) -> None:
+        """Sends pickled bytes."""
+        self.end.send_bytes(message)
+
+    def receive(self) -> Any:
+        """Receives and unpickles; only bytes of our own worker or vector environment come here."""
+        if self.sentinel is not None:
+            ready = connection.wait([self.end, self.sentinel])
+            if self.end not in ready:
+                raise EOFError
+        return pickle.loads(self.end.recv_bytes())
+
+    def close(self) -> None:
+        """Closes the socket."""
+        self.end.close()
+
+
+class LocalChannel:
+    """An end of a pair of queues within one process; messages are the objects themselves."""
+
+    def __init__(self, inbox: queue.SimpleQueue[Any], outbox: queue.SimpleQueue[Any]) -> None:
+        """Receives from ``inbox`` and sends to ``outbox``."""
+        self.inbox = inbox
+        self.outbox = outbox
+
+    @classmethod
+    def pair(cls) -> tuple[LocalChannel, LocalChannel]:
+        """Two ends that face each other."""
+        there: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        back: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        return cls(back, there), cls(there, back)
+
+    def pack(self, content: Any) -> Any:
+        """Returns ``content`` itself."""
+        return content
+
+    def post(self, message: Any) -> None:
+        """Puts the message into the other end's inbox."""
+        self.outbox.put(message)
+
+    def receive(self) -> Any:
+        """Takes the next message."""
+        return self.inbox.get()
+
+    def close(self) -> None:
+        """Needs nothing."""

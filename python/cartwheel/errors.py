@@ -1,0 +1,73 @@
+"""Exceptions that Gymnasium has no class for."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+
+
+class EpisodeOverError(gym.error.ResetNeeded, AssertionError):
+    """Rows whose episode is over were stepped, and the autoreset mode is ``DISABLED``.
+
+    It is also an ``AssertionError``, which is what Gymnasium's ``SyncVectorEnv`` raises. Nothing has
+    been stepped. Reset the rows with ``reset(options={"reset_mask": mask})``, or make the vector
+    environment with ``on_done="freeze"``.
+
+    Attributes:
+        rows: The rows that are over.
+    """
+
+    def __init__(self, rows: list[int]) -> None:
+        """Says which rows are over."""
+        super().__init__(
+            f"rows {rows} are over and autoreset is disabled: reset them with "
+            'reset(options={"reset_mask": mask}) before the next step, or use on_done="freeze"'
+        )
+        self.rows = rows
+
+
+class WorkerDiedError(RuntimeError):
+    """A worker process ended although it owed an answer.
+
+    Attributes:
+        worker: Index of the worker.
+        rows: The rows it owned.
+        pid: Its process id.
+        exitcode: Its exit code; ``-n`` when signal ``n`` ended it; ``None`` when unknown.
+        phase: What it was doing: ``"construct"``, ``"reset"``, ``"step"`` or ``"call"``.
+    """
+
+    def __init__(
+        self, message: str, *, worker: int, rows: list[int], pid: int, exitcode: int | None, phase: str
+    ) -> None:
+        """Keeps what is known of the worker beside the message."""
+        super().__init__(message)
+        self.worker = worker
+        self.rows = rows
+        self.pid = pid
+        self.exitcode = exitcode
+        self.phase = phase
+
+
+class RemoteEnvError(RuntimeError):
+    """An environment in a worker raised something that cannot be raised again here.
+
+    That is an exception that does not survive pickling, or one that would end this program, such as
+    ``SystemExit``. The message holds its type and text, the cause the worker's traceback.
+    """
+
+
+class RemoteTraceback(Exception):  # noqa: N818 - a traceback, not an error of its own
+    """The traceback of an exception as the worker saw it; the cause of the exception raised here."""
+
+    def __init__(self, text: str) -> None:
+        """Keeps the formatted traceback."""
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        """The traceback, between lines that set it off."""
+        return f'\n"""\n{self.text}"""'
+
+
+class ForkedProcessError(RuntimeError):
+    """A vector environment is used in a child that was forked from the process that made it."""

@@ -1,0 +1,268 @@
+"""Starts workers: in the calling thread, in threads, or in processes.
+
+The environments are made inside their worker, so the caller's process holds none of them; it learns
+their spaces from the workers' descriptions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pickle
+import signal
+import threading
+from multiprocessing import reduction
+from typing import TYPE_CHECKING, Any, Protocol
+
+import cloudpickle
+from gymnasium.vector.utils import clear_mpi_env_vars
+
+from cartwheel import _cartwheel
+from cartwheel.channel import LocalChannel, ProcessChannel
+from cartwheel.errors import WorkerDiedError
+from cartwheel.worker import THREAD_VARIABLES, Worker, serve_process, serve_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cartwheel.channel import Channel
+    from cartwheel.spaces import EnvFn
+
+
+@dataclasses.dataclass
+class Crew:
+    """The workers of one vector environment, as the caller sees them.
+
+    Attributes:
+        shards: First and last row, exclusive, of each worker.
+        channels: The caller's end of each worker's channel.
+        processes: The processes, for the ``process`` executor.
+        threads: The threads, for the ``thread`` executor.
+        local: The caller's own worker, for the ``inline`` executor.
+        objects: Per worker, the list of objects that infos refer to; ``None`` for processes.
+        descriptions: What the workers have said of their environments so far.
+        owner: The process that started the workers.
+    """
+
+    shards: list[tuple[int, int]]
+    channels: list[Channel] = dataclasses.field(default_factory=list)
+    processes: list[Any] = dataclasses.field(default_factory=list)
+    threads: list[threading.Thread] = dataclasses.field(default_factory=list)
+    local: Worker | None = None
+    objects: list[list[Any] | None] = dataclasses.field(default_factory=list)
+    descriptions: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    owner: int = dataclasses.field(default_factory=os.getpid)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Waits for every worker's description.
+
+        Raises:
+            WorkerDiedError: A worker process ended instead.
+            Exception: What an environment function raised; every worker is told to give up.
+        """
+        for worker in range(len(self.descriptions), len(self.channels)):
+            try:
+                self.descriptions.append(self.channels[worker].receive())
+            except (EOFError, ConnectionError):
+                raise self.died(worker, "construct") from None
+        faults = [description["fault"] for description in self.descriptions if "fault" in description]
+        if faults:
+            raise min(faults, key=lambda fault: fault.row).to_exception()
+        return self.descriptions
+
+    def died(self, worker: int, phase: str) -> WorkerDiedError:
+        """The exception for a worker process that ended while it owed an answer."""
+        process = self.processes[worker]
+        process.join(1.0)
+        rows = list(range(*self.shards[worker]))
+        message = (
+            f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid}) died during {phase}: "
+            f"{_how(process.exitcode)}"
+        )
+        return WorkerDiedError(
+            message,
+            worker=worker,
+            rows=rows,
+            pid=process.pid,
+            exitcode=process.exitcode,
+            phase=phase,
+        )
+
+    def give_up(self) -> None:
+        """Ends workers that were started but never served."""
+        for channel in self.channels:
+            with contextlib.suppress(OSError):
+                channel.post(channel.pack(None))
+        if self.local is not None:
+            self.local.close()
+        self.join(grace=1.0)
+
+    def join(self, *, grace: float) -> None:
+        """Waits for the workers, ends processes that outlast ``grace`` seconds, closes the channels."""
+        for process in self.processes:
+            process.join(grace)
+            if process.is_alive():
+                process.kill()
+                process.join()
+            with contextlib.suppress(ValueError):
+                process.close()
+        for thread in self.threads:
+            thread.join(grace)
+        for channel in self.channels:
+            channel.close()
+        self.channels.clear()
+
+
+def _how(exitcode: int | None) -> str:
+    """Says in words how a process ended."""
+    if exitcode is None:
+        return "its exit code is unknown"
+    if exitcode >= 0:
+        return f"it exited with code {exitcode}"
+    try:
+        name = signal.Signals(-exitcode).name
+    except ValueError:
+        name = f"signal {-exitcode}"
+    hints = {
+        "SIGKILL": "; the system may have run out of memory, see the kernel's log",
+        "SIGBUS": "; shared memory may have run out",
+    }
+    return f"it was ended by {name}{hints.get(name, '')}"
+
+
+class Start(Protocol):
+    """Starts the workers of one executor."""
+
+    def __call__(self, env_fns: Sequence[EnvFn], shards: list[tuple[int, int]]) -> Crew:
+        """Starts one worker a shard."""
+
+
+def start_inline(
+    env_fns: Sequence[EnvFn], shards: list[tuple[int, int]], *, reserve: bool
+) -> Crew:
+    """Makes the environments here, for the calling thread to step."""
+    mine, its = LocalChannel.pair()
+    worker = Worker(its, 0, travels=False, reserve=reserve)
+    return Crew(shards, [mine], local=worker, objects=[[]], descriptions=[worker.build(env_fns)])
+
+
+def start_threads(
+    env_fns: Sequence[EnvFn], shards: list[tuple[int, int]], *, name: str, spin: bool
+) -> Crew:
+    """Starts one thread a shard; it makes its environments itself and keeps them."""
+    crew = Crew(shards)
+    for index, (first, last) in enumerate(shards):
+        mine, its = LocalChannel.pair()
+        worker = Worker(its, first, travels=False)
+        thread = threading.Thread(
+            target=serve_thread,
+            args=(worker, index, env_fns[first:last]),
+            kwargs={"spin": spin},
+            name=f"Worker<{name}>-{index}",
+            daemon=True,
+        )
+        crew.channels.append(mine)
+        crew.objects.append([])
+        crew.threads.append(thread)
+        thread.start()
+    return crew
+
+
+def start_processes(
+    env_fns: Sequence[EnvFn],
+    shards: list[tuple[int, int]],
+    *,
+    name: str,
+    context: Any,
+    daemon: bool,
+    spin: bool,
+) -> Crew:
+    """Starts one process a shard.
+
+    Raises:
+        TypeError: Some of ``env_fns`` cannot be pickled; no process was started.
+    """
+    forks = context.get_start_method() == "fork"
+    parts: list[bytes | Sequence[EnvFn]] = [
+        env_fns[first:last] if forks else _pickled(env_fns, first, last) for first, last in shards
+    ]
+    crew = Crew(shards)
+    parent = os.pidfd_open(os.getpid())
+    try:
+        with _worker_environment():
+            for index, ((first, _), part) in enumerate(zip(shards, parts, strict=True)):
+                mine, its = context.Pipe()
+                inherited = [channel.end for channel in crew.channels] if forks else []  # type: ignore[attr-defined]
+                process = context.Process(
+                    target=serve_process,
+                    args=(its, [*inherited, mine] if forks else [], index, first, part),
+                    kwargs={"spin": spin},
+                    name=f"Worker<{name}>-{index}",
+                    daemon=daemon,
+                )
+                process.start()
+                its.close()
+                crew.processes.append(process)
+                crew.channels.append(ProcessChannel(mine, process.sentinel))
+                crew.objects.append(None)
+                reduction.send_handle(mine, parent, process.pid)
+    except BaseException:
+        crew.give_up()
+        raise
+    finally:
+        os.close(parent)
+    return crew
+
+
+def _pickled(env_fns: Sequence[EnvFn], first: int, last: int) -> bytes:
+    try:
+        data: bytes = cloudpickle.dumps(list(env_fns[first:last]), protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        for row in range(first, last):
+            try:
+                cloudpickle.dumps(env_fns[row])
+            except Exception as why:  # noqa: BLE001, PERF203 - looking for the one that fails
+                raise TypeError(f"env_fns[{row}] cannot be sent to a worker process: {why}") from why
+        raise TypeError(f"env_fns cannot be sent to worker processes: {error}") from error
+    return data
+
+
+@contextlib.contextmanager
+def _worker_environment() -> Iterator[None]:
+    """Environment variables as workers should find them when they import numerical libraries."""
+    missing = [variable for variable in THREAD_VARIABLES if variable not in os.environ]
+    os.environ.update(dict.fromkeys(missing, "1"))
+    try:
+        with clear_mpi_env_vars():
+            yield
+    finally:
+        for variable in missing:
+            os.environ.pop(variable, None)
+
+
+def set_up(
+    crew: Crew, plan: dict[str, Any], shard: dict[str, Any]
+) -> tuple[_cartwheel.Memory, _cartwheel.Shard]:
+    """Makes the memory and hands it to the workers, which begin to serve.
+
+    Args:
+        crew: Workers that have described their environments.
+        plan: Keywords of ``Memory``.
+        shard: Keywords of ``Shard``, besides the worker and the objects.
+
+    Returns:
+        The memory, and the caller's own shard (a description of all of them, for other executors).
+    """
+    memory = _cartwheel.Memory(**plan, shared=bool(crew.processes))
+    for process, channel in zip(crew.processes, crew.channels, strict=False):
+        channel.post(channel.pack((plan, shard)))
+        for descriptor in memory.descriptors():
+            reduction.send_handle(channel.end, descriptor, process.pid)  # type: ignore[attr-defined]
+    for index, _ in enumerate(crew.threads):
+        objects = crew.objects[index]
+        crew.channels[index].post(
+            (memory, lambda worker, objects=objects: _cartwheel.Shard(worker, **shard, objects=objects))
+        )
+    own = crew.local or Worker(LocalChannel.pair()[0], 0, travels=False)
+    return memory, _cartwheel.Shard(own, **shard, objects=crew.objects[0])

@@ -1,0 +1,106 @@
+"""The caller's side of the channels, as the native pool uses it."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from cartwheel.faults import Fault, raise_first
+from cartwheel.spaces import batch_opaque, rows_of
+
+if TYPE_CHECKING:
+    from gymnasium.spaces import Space
+    from gymnasium.vector import VectorEnv
+
+    from cartwheel.errors import WorkerDiedError
+    from cartwheel.launch import Crew
+
+
+class Link:
+    """Sends messages to workers and receives what they announce.
+
+    Attributes:
+        timeout: Seconds that a synchronous call may take, or ``None``.
+    """
+
+    def __init__(
+        self, owner: VectorEnv[Any, Any, Any], crew: Crew, action_space: Space[Any], timeout: float | None
+    ) -> None:
+        """Links ``owner``, which is not kept alive by it, to its workers."""
+        self._owner = weakref.ref(owner)
+        self._num_envs = owner.num_envs
+        self._crew = crew
+        self._action_space = action_space
+        self._faults: list[Fault] = []
+        self.timeout = timeout
+
+    def split(self, parts: list[Any]) -> list[list[Any]]:
+        """Splits a list with one entry a row by worker."""
+        return [parts[first:last] for first, last in self._crew.shards]
+
+    def pack(self, contents: list[Any]) -> list[Any]:
+        """Makes one message a worker, or raises because one cannot travel."""
+        pairs = zip(self._crew.channels, contents, strict=True)
+        return [channel.pack(content) for channel, content in pairs]
+
+    def pack_actions(self, actions: Any) -> list[Any]:
+        """Makes the messages for a step whose action space has no fixed shape."""
+        return self.pack(self.split(rows_of(self._action_space, actions, self._num_envs)))
+
+    def post(self, messages: list[Any]) -> None:
+        """Sends one message a worker."""
+        for channel, message in zip(self._crew.channels, messages, strict=True):
+            channel.post(message)
+
+    def receive(self, worker: int) -> Any:
+        """Receives what worker ``worker`` announced.
+
+        Raises:
+            WorkerDiedError: It ended before it could send that.
+        """
+        try:
+            return self._crew.channels[worker].receive()
+        except (EOFError, ConnectionError):
+            raise self._crew.died(worker, "send") from None
+
+    def receive_faults(self, worker: int) -> None:
+        """Receives the faults of one worker and keeps them for :meth:`raise_faults`."""
+        self._faults.extend(self.receive(worker))
+
+    def raise_faults(self) -> None:
+        """Raises the fault of the lowest row."""
+        faults, self._faults = self._faults, []
+        raise_first(faults)
+
+    def receive_rest(self, worker: int) -> bytes:
+        """Receives infos that did not fit into shared memory."""
+        rest: bytes = self.receive(worker)
+        return rest
+
+    def receive_answers(self) -> tuple[Any, ...]:
+        """Receives the answers to a control call, one a row, or raises the lowest row's fault."""
+        answers = [answer for worker in range(len(self._crew.shards)) for answer in self.receive(worker)]
+        faults = [answer for answer in answers if isinstance(answer, Fault)]
+        if faults:
+            raise_first(faults)
+        return tuple(answers)
+
+    def discard(self, worker: int, failed: bool, spilled: bool) -> None:  # noqa: FBT001 - two native flags
+        """Receives and drops what a worker announced."""
+        for _ in range(failed + spilled):
+            self.receive(worker)
+
+    def add_info(self, infos: dict[str, Any], info: dict[str, Any], row: int) -> dict[str, Any]:
+        """Adds one row's info by ``VectorEnv._add_info``, Gymnasium's or a subclass's own."""
+        owner = self._owner()
+        if owner is None:
+            raise RuntimeError("the vector environment is gone")
+        return owner._add_info(infos, info, row)
+
+    def batch_opaque(self, space: Space[Any], found: dict[int, Any]) -> Any:
+        """Batches values of a space without a fixed shape."""
+        return batch_opaque(space, found, self._num_envs)
+
+    def worker_died(self, worker: int, pid: int, rows: list[int], phase: str) -> WorkerDiedError:  # noqa: ARG002
+        """The exception for a worker that the native pool found dead."""
+        return self._crew.died(worker, phase)

@@ -1,0 +1,114 @@
+"""Gymnasium's spaces as the native code sees them.
+
+A space whose values have a fixed shape and dtype becomes *leaves*, arrays in shared memory. Anything
+else is *opaque*: its values are encoded one by one, and the space's own functions, those that
+Gymnasium registers and those that users register for spaces of their own, make the batch of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
+from gymnasium.vector.utils import concatenate, create_empty_array, iterate
+
+#: A space by nested tuples; the forms are listed in ``rust/cartwheel-python/src/space.rs``.
+Description: TypeAlias = "tuple[Any, ...]"
+
+_LEAF_DTYPES = frozenset(
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
+)
+#: Gymnasium's own functions for the spaces that we know: what is registered for anything else, or
+#: in their place, is somebody's own and is called.
+_LEAVES = (Box, Discrete, MultiDiscrete, MultiBinary)
+_OWN = {space: concatenate.dispatch(space) for space in (*_LEAVES, Dict, Tuple)}
+
+
+def _is_known(space: Space[Any], kind: type[Space[Any]]) -> bool:
+    return isinstance(space, kind) and concatenate.dispatch(type(space)) is _OWN[kind]
+
+
+def describe(space: Space[Any]) -> Description:
+    """Describes a space by its leaves.
+
+    Args:
+        space: The space of one environment.
+
+    Returns:
+        Nested tuples, in the order in which Gymnasium batches the parts.
+    """
+    if any(_is_known(space, kind) for kind in _LEAVES) and str(space.dtype) in _LEAF_DTYPES:
+        return ("leaf", str(space.dtype), tuple(space.shape or ()))
+    if _is_known(space, Dict):
+        return ("dict", [(key, describe(part)) for key, part in space.spaces.items()])
+    if _is_known(space, Tuple):
+        return ("tuple", [describe(part) for part in space.spaces])
+    return ("opaque", space)
+
+
+def describe_actions(space: Space[Any]) -> Description:
+    """Describes an action space: by its leaves, or as one opaque part if it has any such part."""
+    description = describe(space)
+    return ("opaque", space) if _any_opaque(description) or not _any_leaf(description) else description
+
+
+def _any_opaque(description: Description) -> bool:
+    return _any_part(description, "opaque")
+
+
+def _any_leaf(description: Description) -> bool:
+    return _any_part(description, "leaf")
+
+
+def _any_part(description: Description, kind: str) -> bool:
+    if description[0] == kind:
+        return True
+    if description[0] == "dict":
+        return any(_any_part(part, kind) for _, part in description[1])
+    return description[0] == "tuple" and any(_any_part(part, kind) for part in description[1])
+
+
+def row_bytes(description: Description) -> int:
+    """Bytes of the leaves of one row."""
+    if description[0] == "leaf":
+        return int(np.prod(description[2], dtype=np.int64)) * np.dtype(description[1]).itemsize
+    if description[0] == "dict":
+        return sum(row_bytes(part) for _, part in description[1])
+    return sum(row_bytes(part) for part in description[1]) if description[0] == "tuple" else 0
+
+
+def batch_opaque(space: Space[Any], found: dict[int, Any], num_envs: int) -> Any:
+    """Batches values of a space without a fixed shape, by Gymnasium's own functions.
+
+    Args:
+        space: The space of one environment.
+        found: Values by row; rows without one were never reset.
+        num_envs: Rows of the batch.
+
+    Returns:
+        What ``gymnasium.vector.utils.concatenate`` makes of them.
+    """
+    empty: Any = create_empty_array(space, n=num_envs)
+    if len(found) < num_envs:
+        blank = list(empty) if isinstance(empty, tuple | list | np.ndarray) else [None] * num_envs
+        found = {row: found.get(row, blank[row]) for row in range(num_envs)}
+    return concatenate(space, [found[row] for row in range(num_envs)], empty)
+
+
+def rows_of(action_space: Space[Any], actions: Any, num_envs: int) -> list[Any]:
+    """The actions of a batch one by one, as Gymnasium's ``iterate`` gives them.
+
+    Raises:
+        ValueError: There is not one action per environment.
+        TypeError: ``actions`` is no batch.
+    """
+    rows = list(iterate(action_space, actions))
+    if len(rows) != num_envs:
+        raise ValueError(f"expected {num_envs} actions (one per environment), got {len(rows)}")
+    return rows
+
+
+#: What makes one environment.
+EnvFn: TypeAlias = Callable[[], Any]

@@ -1,0 +1,240 @@
+"""A worker: the environments of one shard, wherever they run.
+
+The native loop steps them; this class does what is not the step path: it builds the environments,
+receives resets and control calls, and sends faults and answers.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import pickle
+import signal
+from multiprocessing import reduction
+from typing import TYPE_CHECKING, Any
+
+from cartwheel import _cartwheel
+from cartwheel.channel import ProcessChannel, pickled
+from cartwheel.faults import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from multiprocessing.connection import Connection
+
+    from cartwheel.channel import Channel
+    from cartwheel.spaces import EnvFn
+
+#: Methods with a protocol of their own; ``call`` refuses them, as Gymnasium's ``AsyncVectorEnv`` does.
+_RESERVED = ("reset", "step", "close", "_setattr", "_check_spaces")
+
+#: Thread pools of numerical libraries; one thread each in workers, unless the user chose otherwise.
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+
+
+class Worker:
+    """The environments of one shard and the answers to what is asked of them.
+
+    Attributes:
+        envs: The environments, in the order of their rows.
+        pickle: Pickles what a stream of infos has no form for.
+    """
+
+    pickle = staticmethod(pickled)
+
+    def __init__(self, channel: Channel, first_row: int, *, travels: bool, reserve: bool = True) -> None:
+        """A worker without environments yet.
+
+        Args:
+            channel: Its end of the channel.
+            first_row: The row of its first environment.
+            travels: Whether faults and answers leave this process.
+            reserve: Whether ``call`` refuses ``reset``, ``step`` and ``close``.
+        """
+        self.channel = channel
+        self.first_row = first_row
+        self.travels = travels
+        self.reserve = reserve
+        self.envs: list[Any] = []
+        self._answer: list[Any] = []
+
+    def build(self, env_fns: Sequence[EnvFn]) -> dict[str, Any]:
+        """Makes the environments and describes them.
+
+        Returns:
+            ``fault`` alone when one could not be made (the others are closed then); otherwise
+            ``metadata`` and ``render_mode`` of the first environment, and the ``spaces`` of each: a pair
+            of observation and action space, or ``None`` when it equals the first's.
+        """
+        row = self.first_row
+        try:
+            for row, env_fn in enumerate(env_fns, self.first_row):
+                env = env_fn()
+                self.envs.append(env)
+                missing = [
+                    name
+                    for name in ("reset", "step", "observation_space", "action_space")
+                    if not hasattr(env, name)
+                ]
+                if missing:
+                    raise TypeError(
+                        f"env_fns[{row}] must return an environment, got {type(env)}, which has no "
+                        f"{', '.join(missing)}"
+                    )
+        except BaseException as error:  # noqa: BLE001 - reported to the caller, whatever it is
+            self.close()
+            return {"fault": Fault.of(row, error, travels=self.travels)}
+        first = self.envs[0]
+        pair = (first.observation_space, first.action_space)
+        pairs = [(env.observation_space, env.action_space) for env in self.envs]
+        return {
+            "metadata": dict(getattr(first, "metadata", {})),
+            "render_mode": getattr(first, "render_mode", None),
+            "spaces": [pair, *(None if other == pair else other for other in pairs[1:])],
+        }
+
+    def receive_actions(self) -> list[Any]:
+        """The actions of a step whose action space has no fixed shape."""
+        actions: list[Any] = self.channel.receive()
+        return actions
+
+    def receive_reset(self) -> list[dict[str, Any] | None]:
+        """One entry a row: the keywords for ``reset``, or ``None`` to leave it as it is."""
+        resets: list[dict[str, Any] | None] = self.channel.receive()
+        return resets
+
+    def answer(self) -> None:
+        """Carries out a control call on every environment and keeps the answers."""
+        task, name, parts = self.channel.receive()
+        self._answer = []
+        for row, (env, part) in enumerate(zip(self.envs, parts, strict=True), self.first_row):
+            try:
+                self._answer.append(self._carry_out(task, env, name, part))
+            except BaseException as error:  # noqa: BLE001 - reported to the caller, whatever it is
+                self._answer.append(Fault.of(row, error, travels=self.travels))
+
+    def _carry_out(self, task: str, env: Any, name: str, part: Any) -> Any:
+        if task == "set_attr":
+            return env.set_wrapper_attr(name, part)
+        if self.reserve and name in _RESERVED:
+            raise ValueError(
+                f"Trying to call function `{name}` with `call`, use `{name}` directly instead."
+            )
+        args, kwargs = part
+        attribute = env.get_wrapper_attr(name)
+        return attribute(*args, **kwargs) if callable(attribute) else attribute
+
+    def send_answer(self) -> None:
+        """Sends the kept answers; one that cannot travel becomes a fault."""
+        answers, self._answer = self._answer, []
+        try:
+            message = self.channel.pack(answers)
+        except Exception:  # noqa: BLE001 - find out which
+            for at, answer in enumerate(answers):
+                try:
+                    self.channel.pack(answer)
+                except Exception as error:  # noqa: BLE001, PERF203
+                    answers[at] = Fault.of(self.first_row + at, error, travels=self.travels)
+            message = self.channel.pack(answers)
+        self.channel.post(message)
+
+    def send_faults(self, faults: list[tuple[int, BaseException]]) -> None:
+        """Sends the exceptions of a task."""
+        described = [Fault.of(row, error, travels=self.travels) for row, error in faults]
+        self.channel.post(self.channel.pack(described))
+
+    def send_rest(self, stream: bytes) -> None:
+        """Sends infos that did not fit into shared memory."""
+        self.channel.post(self.channel.pack(stream))
+
+    def close(self) -> None:
+        """Closes every environment, whatever the others do; the first error is raised at the end."""
+        envs, self.envs = self.envs, []
+        errors = []
+        for env in envs:
+            try:
+                env.close()
+            except BaseException as error:  # noqa: BLE001, PERF203 - the others are closed all the same
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+
+def serve_thread(worker: Worker, index: int, env_fns: Sequence[EnvFn], *, spin: bool) -> None:
+    """Runs a worker on this thread until it is told to close."""
+    worker.channel.post(worker.channel.pack(worker.build(env_fns)))
+    setup = worker.channel.receive()
+    if setup is None:
+        worker.close()
+        return
+    memory, make_shard = setup
+    _cartwheel.serve(memory, index, make_shard(worker), spin=spin)
+
+
+def serve_process(
+    end: Connection[Any, Any],
+    inherited: Sequence[Connection[Any, Any]],
+    index: int,
+    first_row: int,
+    env_fns: bytes | Sequence[EnvFn],
+    *,
+    spin: bool,
+) -> None:
+    """Runs a worker in this process, which was started for it, until it is told to close.
+
+    Args:
+        end: The worker's end of its socket pair.
+        inherited: Ends of others that a fork copied into this process.
+        index: Index of the worker.
+        first_row: The row of its first environment.
+        env_fns: What makes its environments, pickled unless the process was forked.
+        spin: Whether it may look for tasks before sleeping.
+    """
+    for other in inherited:
+        other.close()
+    for variable in THREAD_VARIABLES:
+        os.environ.setdefault(variable, "1")
+    # Ctrl-C goes to every process of the terminal; it is the caller's to act on. A handler that does
+    # nothing, unlike SIG_IGN, is not inherited by programs that environments start.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    faulthandler.enable()
+    channel = ProcessChannel(end)
+    worker = Worker(channel, first_row, travels=True)
+    try:
+        _cartwheel.watch_parent(_receive_descriptor(end))
+        if isinstance(env_fns, bytes):
+            description = _unpickle_and_build(worker, env_fns)
+        else:
+            description = worker.build(env_fns)
+        channel.post(channel.pack(description))
+        setup = channel.receive()
+        if setup is None:
+            worker.close()
+            return
+        plan, shard = setup
+        descriptors = [_receive_descriptor(end) for _ in range(4)]
+        memory = _cartwheel.Memory(**plan, descriptors=descriptors)
+    except EOFError:  # the caller gave up
+        worker.close()
+        return
+    _cartwheel.serve(memory, index, _cartwheel.Shard(worker, **shard), spin=spin)
+
+
+def _unpickle_and_build(worker: Worker, env_fns: bytes) -> dict[str, Any]:
+    try:
+        functions = pickle.loads(env_fns)
+    except BaseException as error:  # noqa: BLE001 - reported to the caller, whatever it is
+        return {"fault": Fault.of(worker.first_row, error, travels=True)}
+    return worker.build(functions)
+
+
+def _receive_descriptor(end: Connection[Any, Any]) -> int:
+    descriptor = reduction.recv_handle(end)
+    os.set_inheritable(descriptor, False)
+    return descriptor

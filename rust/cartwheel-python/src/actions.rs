@@ -1,0 +1,274 @@
+//! Actions: from the caller's batch to shared memory, and from there to each environment.
+//!
+//! Environments receive what Gymnasium's `iterate` would give them: NumPy scalars or rows of the
+//! batch's own dtype, Python integers when the batch is a list of them, dictionaries and tuples of
+//! those. The arrays are copies made for the step, so nothing changes them afterwards.
+
+use cartwheel::memory::{ActionArea, ActionTag};
+use cartwheel::space::{DType, Leaf};
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyInt, PyList, PySequence, PyTuple};
+
+use crate::array::{filled, with_bytes};
+use crate::dtype::{self, descr};
+use crate::space::{Node, Tree};
+
+/// Checked actions of a batch, one entry a leaf, not yet copied.
+#[derive(Debug, Default)]
+pub(crate) struct Checked<'py>(Vec<Part<'py>>);
+
+#[derive(Debug)]
+enum Part<'py> {
+    Array(DType, Bound<'py, PyUntypedArray>),
+    Integers(Vec<i64>),
+}
+
+impl<'py> Checked<'py> {
+    /// Checks `actions` against the space: number, shape and dtype of every leaf.
+    pub(crate) fn new(tree: &Tree, actions: &Bound<'py, PyAny>, rows: usize) -> PyResult<Self> {
+        let mut checked = Self(Vec::with_capacity(tree.leaves.len()));
+        checked.add(tree, &tree.root, actions, rows)?;
+        Ok(checked)
+    }
+
+    fn add(
+        &mut self,
+        tree: &Tree,
+        node: &Node,
+        actions: &Bound<'py, PyAny>,
+        rows: usize,
+    ) -> PyResult<()> {
+        match node {
+            Node::Leaf(leaf) => self.0.push(check(&tree.leaves[*leaf], actions, rows)?),
+            Node::Dict(items) => {
+                for (key, node) in items {
+                    self.add(tree, node, &actions.get_item(key)?, rows)?;
+                }
+            }
+            Node::Tuple(nodes) => {
+                for (at, node) in nodes.iter().enumerate() {
+                    self.add(tree, node, &actions.get_item(at)?, rows)?;
+                }
+            }
+            Node::Opaque(..) => unreachable!("opaque actions go over the socket"),
+        }
+        Ok(())
+    }
+
+    /// Hands tag and elements of every leaf to `store`.
+    pub(crate) fn store<E>(
+        &self,
+        mut store: impl FnMut(usize, ActionTag, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (leaf, part) in self.0.iter().enumerate() {
+            match part {
+                Part::Array(dtype, array) => {
+                    with_bytes(array, |bytes| store(leaf, ActionTag::Array(*dtype), bytes))?;
+                }
+                Part::Integers(integers) => {
+                    let bytes: Vec<u8> = integers.iter().flat_map(|n| n.to_ne_bytes()).collect();
+                    store(leaf, ActionTag::Integers, &bytes)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: usize) -> PyResult<Part<'py>> {
+    let array = if let Ok(array) = actions.cast_exact::<PyUntypedArray>() { array.clone() } else {
+        if let Some(integers) = integers(leaf, actions, rows)? {
+            return Ok(Part::Integers(integers));
+        }
+        as_array(actions)?
+    };
+    if array.ndim() == 0 {
+        return Err(PyTypeError::new_err(format!(
+            "Unable to iterate over the following elements: {actions}"
+        )));
+    }
+    let expected: Vec<usize> = std::iter::once(rows)
+        .chain(leaf.shape.iter().copied())
+        .collect();
+    if array.shape() != expected {
+        let (got, name) = (array.shape(), leaf.dtype.name());
+        return Err(PyValueError::new_err(if got[0] == rows {
+            format!("expected actions of shape {expected:?} ({name}), got shape {got:?}")
+        } else {
+            format!(
+                "expected {rows} actions (one per environment), got {}: shape {got:?}",
+                got[0]
+            )
+        }));
+    }
+    let found = dtype::from_descr(&array.dtype());
+    let Some(dtype) = found.filter(|&dtype| is_same_kind(dtype, leaf.dtype)) else {
+        return Err(PyTypeError::new_err(format!(
+            "cannot cast actions of dtype {} to the action space's {} according to the rule \
+             'same_kind'",
+            array.dtype(),
+            leaf.dtype.name()
+        )));
+    };
+    if array.is_c_contiguous() {
+        return Ok(Part::Array(dtype, array));
+    }
+    let contiguous = array.call_method1("copy", ("C",))?;
+    Ok(Part::Array(
+        dtype,
+        contiguous.cast_into::<PyUntypedArray>()?,
+    ))
+}
+
+/// `numpy.asarray`, in the machine's byte order.
+fn as_array<'py>(actions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
+    static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let asarray = ASARRAY.import(actions.py(), "numpy", "asarray")?;
+    Ok(asarray.call1((actions,))?.cast_into::<PyUntypedArray>()?)
+}
+
+/// Python integers for a leaf of integer scalars: such a batch stays Python integers.
+fn integers(leaf: &Leaf, actions: &Bound<'_, PyAny>, rows: usize) -> PyResult<Option<Vec<i64>>> {
+    let is_list =
+        actions.is_exact_instance_of::<PyList>() || actions.is_exact_instance_of::<PyTuple>();
+    if !is_list {
+        return Ok(None);
+    }
+    let actions = actions.cast::<PySequence>()?;
+    let got = actions.len()?;
+    if got != rows {
+        return Err(PyValueError::new_err(format!(
+            "expected {rows} actions (one per environment), got {got}"
+        )));
+    }
+    if !leaf.shape.is_empty() || kind(leaf.dtype) > Kind::Signed {
+        return Ok(None);
+    }
+    let mut integers = Vec::with_capacity(rows);
+    for action in actions.try_iter()? {
+        match action?.cast_exact::<PyInt>() {
+            Ok(integer) => integers.push(integer.extract()?),
+            Err(_) => return Ok(None),
+        }
+    }
+    Ok(Some(integers))
+}
+
+/// NumPy's kinds, in the order in which `same_kind` casts go.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Bool,
+    Unsigned,
+    Signed,
+    Float,
+    Complex,
+}
+
+fn kind(dtype: DType) -> Kind {
+    match dtype {
+        DType::Bool => Kind::Bool,
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 => Kind::Unsigned,
+        DType::I8 | DType::I16 | DType::I32 | DType::I64 => Kind::Signed,
+        DType::F16 | DType::F32 | DType::F64 => Kind::Float,
+        DType::C64 | DType::C128 => Kind::Complex,
+    }
+}
+
+/// Whether actions of one dtype are meant for a space of another: `same_kind`, and signed integers
+/// for unsigned spaces too, because sampling libraries give `int64` for everything.
+fn is_same_kind(from: DType, to: DType) -> bool {
+    kind(from) <= kind(to) || (kind(from) <= Kind::Signed && kind(to) == Kind::Unsigned)
+}
+
+/// The actions of one shard, ready to be handed to environments row by row.
+#[derive(Debug)]
+pub(crate) enum Actions<'py> {
+    Array(Bound<'py, PyAny>),
+    Integers(Vec<i64>),
+    Dict(Vec<(Bound<'py, PyAny>, Self)>),
+    Tuple(Vec<Self>),
+    /// Values that only pickle can carry, one a row.
+    Rows(Bound<'py, PyList>),
+}
+
+impl<'py> Actions<'py> {
+    /// Copies the actions of `rows` out of shared memory.
+    pub(crate) fn load(
+        py: Python<'py>,
+        tree: &Tree,
+        node: &Node,
+        area: &ActionArea,
+        rows: &std::ops::Range<usize>,
+    ) -> PyResult<Self> {
+        Ok(match node {
+            Node::Leaf(leaf) => Self::load_leaf(py, &tree.leaves[*leaf], *leaf, area, rows)?,
+            Node::Dict(items) => {
+                let items = items.iter().map(|(key, node)| {
+                    let actions = Self::load(py, tree, node, area, rows)?;
+                    Ok((key.bind(py).clone(), actions))
+                });
+                Self::Dict(items.collect::<PyResult<_>>()?)
+            }
+            Node::Tuple(nodes) => {
+                let nodes = nodes
+                    .iter()
+                    .map(|node| Self::load(py, tree, node, area, rows));
+                Self::Tuple(nodes.collect::<PyResult<_>>()?)
+            }
+            Node::Opaque(..) => unreachable!("opaque actions go over the socket"),
+        })
+    }
+
+    fn load_leaf(
+        py: Python<'py>,
+        leaf: &Leaf,
+        number: usize,
+        area: &ActionArea,
+        rows: &std::ops::Range<usize>,
+    ) -> PyResult<Self> {
+        let tag = area
+            .tag(number)
+            .ok_or_else(|| PyValueError::new_err("no actions were stored"))?;
+        match tag {
+            ActionTag::Integers => {
+                let mut bytes = vec![0; rows.len() * size_of::<i64>()];
+                area.load(number, tag, rows.clone(), &mut bytes);
+                let (integers, _) = bytes.as_chunks::<8>();
+                Ok(Self::Integers(
+                    integers.iter().map(|n| i64::from_ne_bytes(*n)).collect(),
+                ))
+            }
+            ActionTag::Array(dtype) => {
+                descr(py, dtype)?;
+                let shape: Vec<usize> = std::iter::once(rows.len())
+                    .chain(leaf.shape.iter().copied())
+                    .collect();
+                let fill = |room: &mut [u8]| area.load(number, tag, rows.clone(), room);
+                Ok(Self::Array(filled(py, dtype, &shape, fill)?))
+            }
+        }
+    }
+
+    /// The action of row `row`, counted from the start of the shard.
+    pub(crate) fn row(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::Array(array) => array.get_item(row),
+            Self::Integers(integers) => Ok(integers[row].into_pyobject(py)?.into_any()),
+            Self::Rows(rows) => rows.get_item(row),
+            Self::Dict(items) => {
+                let dict = PyDict::new(py);
+                for (key, actions) in items {
+                    dict.set_item(key, actions.row(py, row)?)?;
+                }
+                Ok(dict.into_any())
+            }
+            Self::Tuple(parts) => {
+                let parts = parts.iter().map(|part| part.row(py, row));
+                Ok(PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any())
+            }
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Arrays across the border: the only file of the binding that touches NumPy's memory.
+//!
+//! # Invariants
+//!
+//! 1. A slice of an array's memory lives only inside one call of [`with_bytes`], while attached, and
+//!    no Python code runs meanwhile; so nobody else of this interpreter touches the array.
+//! 2. An array made here over borrowed memory has the memory's owner as its base, so the memory
+//!    outlives it; and the owner's memory is nobody else's, so Python may write it.
+//! 3. NumPy's functions are called attached, with objects of the types that they ask for.
+#![expect(
+    unsafe_code,
+    reason = "reads and makes NumPy arrays of any dtype, see the invariants"
+)]
+
+use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
+
+use cartwheel::memory::Lease;
+use cartwheel::space::DType;
+use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE, NpyTypes, get_type_object};
+use numpy::{
+    PY_ARRAY_API, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods, npyffi::npy_intp,
+};
+use pyo3::prelude::*;
+
+use crate::dtype::descr;
+
+/// Keeps a slab leased for as long as some array shows it: the `base` of every array made here.
+#[pyclass(frozen, module = "cartwheel._cartwheel")]
+#[derive(Debug)]
+pub(crate) struct SlabLease(#[expect(dead_code, reason = "held for its drop")] Lease);
+
+impl SlabLease {
+    pub(crate) fn new(lease: Lease) -> Self {
+        Self(lease)
+    }
+}
+
+/// Calls `use_bytes` with the elements of a C-contiguous array, row-major.
+///
+/// `use_bytes` must not run Python code; it copies.
+pub(crate) fn with_bytes<T>(
+    array: &Bound<'_, PyUntypedArray>,
+    use_bytes: impl FnOnce(&[u8]) -> T,
+) -> T {
+    assert!(
+        array.is_c_contiguous(),
+        "only contiguous arrays are read as bytes"
+    );
+    let bytes = array.len() * array.dtype().itemsize();
+    if bytes == 0 {
+        return use_bytes(&[]);
+    }
+    // SAFETY: a live array object, read while attached (invariant 3).
+    let first = unsafe { (*array.as_array_ptr()).fields.data }.cast::<u8>();
+    // SAFETY: `first` begins `bytes` initialised bytes, since the array is contiguous, and nobody
+    // writes them during the call (invariant 1).
+    use_bytes(unsafe { std::slice::from_raw_parts(first, bytes) })
+}
+
+/// A new array with its own memory, filled with `elements`, row-major.
+pub(crate) fn from_bytes<'py>(
+    py: Python<'py>,
+    dtype: DType,
+    shape: &[usize],
+    elements: &[u8],
+) -> PyResult<Bound<'py, PyAny>> {
+    filled(py, dtype, shape, |room| room.copy_from_slice(elements))
+}
+
+/// A new array with its own memory, which `fill` fills.
+pub(crate) fn filled<'py>(
+    py: Python<'py>,
+    dtype: DType,
+    shape: &[usize],
+    fill: impl FnOnce(&mut [u8]),
+) -> PyResult<Bound<'py, PyAny>> {
+    let (array, first) = make(py, dtype, shape, None)?;
+    let bytes = shape.iter().product::<usize>() * dtype.size();
+    if bytes > 0 {
+        // SAFETY: the new array has `bytes` bytes.
+        unsafe { first.as_ptr().write_bytes(0, bytes) }
+        // SAFETY: initialised just now, and the array is known to nobody else yet.
+        fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), bytes) });
+    }
+    Ok(array)
+}
+
+/// A writable view of leaf `leaf` of a leased slab, shape `[rows, *shape]`; `owner` holds the lease.
+///
+/// `first` must be the leaf's address in that lease.
+pub(crate) fn view<'py>(
+    py: Python<'py>,
+    dtype: DType,
+    shape: &[usize],
+    first: NonNull<u8>,
+    owner: &Bound<'py, SlabLease>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (array, _) = make(py, dtype, shape, Some(first))?;
+    let base = owner.clone().into_any().into_ptr();
+    // SAFETY: `array` was made just now and has no base; the reference to `base` is given away
+    // (invariants 2 and 3).
+    let set = unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base) };
+    if set < 0 {
+        Err(PyErr::fetch(py))
+    } else {
+        Ok(array)
+    }
+}
+
+fn make<'py>(
+    py: Python<'py>,
+    dtype: DType,
+    shape: &[usize],
+    memory: Option<NonNull<u8>>,
+) -> PyResult<(Bound<'py, PyAny>, NonNull<u8>)> {
+    let mut dims: Vec<npy_intp> = Vec::with_capacity(shape.len());
+    for &dimension in shape {
+        dims.push(npy_intp::try_from(dimension)?);
+    }
+    let ndim = c_int::try_from(dims.len())?;
+    let flags = if memory.is_some() {
+        NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE
+    } else {
+        0
+    };
+    let data = memory.map_or(std::ptr::null_mut(), |first| {
+        first.as_ptr().cast::<c_void>()
+    });
+    let descr = descr(py, dtype)?.clone().into_dtype_ptr();
+    // SAFETY: only asks for the address of NumPy's array type (invariant 3).
+    let subtype = unsafe { get_type_object(py, NpyTypes::PyArray_Type) };
+    // SAFETY: `dims` has `ndim` entries, `descr` is a reference given away, `data` is null (NumPy
+    // allocates) or has room for the shape (the caller's word, invariant 2).
+    let raw = unsafe {
+        PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            subtype,
+            descr,
+            ndim,
+            dims.as_mut_ptr(),
+            std::ptr::null_mut(),
+            data,
+            flags,
+            std::ptr::null_mut(),
+        )
+    };
+    // SAFETY: a new reference, or null with an exception set.
+    let array = unsafe { Bound::from_owned_ptr_or_err(py, raw)? };
+    // SAFETY: the object is an array.
+    let first = unsafe { (*raw.cast::<numpy::npyffi::PyArrayObject>()).fields.data };
+    Ok((
+        array,
+        NonNull::new(first.cast()).unwrap_or(NonNull::dangling()),
+    ))
+}
+
+/// The bytes of a NumPy scalar of type `dtype`, at the front of the returned room.
+pub(crate) fn scalar_bytes(value: &Bound<'_, PyAny>, dtype: DType) -> [u8; 16] {
+    debug_assert!(
+        matches!(crate::dtype::from_scalar(value), Ok(Some(found)) if found == dtype),
+        "a scalar of type {}",
+        dtype.name()
+    );
+    let mut room = [0_u8; 16];
+    // SAFETY: `value` is a NumPy scalar of `dtype`, whose element fits in 16 bytes (invariant 3).
+    unsafe {
+        PY_ARRAY_API.PyArray_ScalarAsCtype(
+            value.py(),
+            value.as_ptr(),
+            room.as_mut_ptr().cast::<c_void>(),
+        );
+    }
+    room
+}

@@ -1,0 +1,69 @@
+//! The core's dtypes and NumPy's, each told from the other.
+
+use cartwheel::space::DType;
+use numpy::{PyArrayDescr, PyArrayDescrMethods};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+/// NumPy's dtype objects and scalar types, in the order of [`DType::ALL`].
+struct Table {
+    descrs: Vec<Py<PyArrayDescr>>,
+    scalars: Vec<Py<PyType>>,
+}
+
+static TABLE: PyOnceLock<Table> = PyOnceLock::new();
+
+fn table(py: Python<'_>) -> PyResult<&Table> {
+    TABLE.get_or_try_init(py, || {
+        let descrs = DType::ALL
+            .iter()
+            .map(|dtype| PyArrayDescr::new(py, dtype.name()))
+            .collect::<PyResult<Vec<_>>>()?;
+        let scalars = descrs
+            .iter()
+            .map(|descr| descr.typeobj().unbind())
+            .collect();
+        Ok(Table {
+            descrs: descrs.into_iter().map(Bound::unbind).collect(),
+            scalars,
+        })
+    })
+}
+
+/// NumPy's object for `dtype`.
+pub(crate) fn descr(py: Python<'_>, dtype: DType) -> PyResult<&Bound<'_, PyArrayDescr>> {
+    Ok(table(py)?.descrs[usize::from(dtype.tag())].bind(py))
+}
+
+/// The core's dtype for a NumPy one; `None` for strings, structures, foreign byte orders and such.
+pub(crate) fn from_descr(descr: &Bound<'_, PyArrayDescr>) -> Option<DType> {
+    if descr.is_native_byteorder() == Some(false) {
+        return None;
+    }
+    Some(match (descr.kind(), descr.itemsize()) {
+        (b'b', 1) => DType::Bool,
+        (b'i', 1) => DType::I8,
+        (b'i', 2) => DType::I16,
+        (b'i', 4) => DType::I32,
+        (b'i', 8) => DType::I64,
+        (b'u', 1) => DType::U8,
+        (b'u', 2) => DType::U16,
+        (b'u', 4) => DType::U32,
+        (b'u', 8) => DType::U64,
+        (b'f', 2) => DType::F16,
+        (b'f', 4) => DType::F32,
+        (b'f', 8) => DType::F64,
+        (b'c', 8) => DType::C64,
+        (b'c', 16) => DType::C128,
+        _ => return None,
+    })
+}
+
+/// The dtype of a NumPy scalar, by its very type; `None` when it is not one that can be carried.
+pub(crate) fn from_scalar(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+    let kind = value.get_type();
+    let scalars = &table(value.py())?.scalars;
+    let found = scalars.iter().position(|scalar| scalar.is(&kind));
+    Ok(found.and_then(|at| DType::ALL.get(at).copied()))
+}

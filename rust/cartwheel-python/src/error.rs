@@ -1,0 +1,95 @@
+//! The core's errors as Python's exceptions: one match, one place.
+
+use cartwheel::{Call, Error};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+/// An exception of a class that is defined in Python.
+macro_rules! python_error {
+    ($py:expr, $module:literal, $class:literal, $args:expr) => {{
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        match CLASS.import($py, $module, $class) {
+            Ok(class) => PyErr::from_type(class.clone(), $args),
+            Err(missing) => missing,
+        }
+    }};
+}
+
+/// The exception for an error that needs no more context than it carries.
+pub(crate) fn to_py_err(error: Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        Error::Os { source, .. } => match source.raw_os_error() {
+            Some(number) => PyOSError::new_err((number, text)),
+            None => PyOSError::new_err(text),
+        },
+        Error::BadPlan(_) | Error::Mismatch { .. } => PyValueError::new_err(text),
+        Error::Interrupted => PyKeyboardInterrupt::new_err(()),
+        Error::EpisodeOver { rows } => {
+            Python::attach(|py| python_error!(py, "cartwheel.errors", "EpisodeOverError", (rows,)))
+        }
+        Error::NeedsReset { .. } => Python::attach(|py| {
+            python_error!(
+                py,
+                "gymnasium.error",
+                "ResetNeeded",
+                (text + "; call reset() first",)
+            )
+        }),
+        // The rest is given more context by the pool; as it is, it is our own mistake.
+        _ => PyRuntimeError::new_err(text),
+    }
+}
+
+/// `calling` was called although `pending` has not been waited for, or is being run by another
+/// thread. Gymnasium's own class and words.
+pub(crate) fn already_pending(py: Python<'_>, calling: &str, pending: &str) -> PyErr {
+    let dot = if calling == "reset_async" { "" } else { "." };
+    let text = format!(
+        "Calling `{calling}` while waiting for a pending call to `{pending}` to complete{dot}"
+    );
+    python_error!(
+        py,
+        "gymnasium.error",
+        "AlreadyPendingCallError",
+        (text, pending.to_owned())
+    )
+}
+
+/// `<call>_wait` was called without `<call>_async`. Gymnasium's own class and words.
+pub(crate) fn not_pending(py: Python<'_>, call: Call) -> PyErr {
+    let text = format!("Calling `{call}_wait` without any prior call to `{call}_async`.");
+    python_error!(
+        py,
+        "gymnasium.error",
+        "NoAsyncCallError",
+        (text, call.to_string())
+    )
+}
+
+/// The environment was closed. Gymnasium's own class and words.
+pub(crate) fn closed(py: Python<'_>, class: &str) -> PyErr {
+    let text = format!("Trying to operate on `{class}`, after a call to `close()`.");
+    python_error!(py, "gymnasium.error", "ClosedEnvironmentError", (text,))
+}
+
+/// The workers owe an answer after `seconds`. Gymnasium's own class and words, and the rows.
+pub(crate) fn timed_out(py: Python<'_>, call: Call, seconds: f64, rows: &[usize]) -> PyErr {
+    let text = format!(
+        "The call to `{call}_wait` has timed out after {seconds} second(s). Rows {rows:?} have not \
+         answered; nothing is lost: wait again, reset or close."
+    );
+    python_error!(py, "multiprocessing", "TimeoutError", (text,))
+}
+
+/// The object is used in a process that is not its own.
+pub(crate) fn forked(py: Python<'_>, owner: u32) -> PyErr {
+    let text = format!(
+        "this vector environment belongs to process {owner}; a forked child (process {}) cannot \
+         use its workers, make a new one",
+        std::process::id()
+    );
+    python_error!(py, "cartwheel.errors", "ForkedProcessError", (text,))
+}

@@ -1,0 +1,26 @@
+//! The extension module `cartwheel._cartwheel`: converts arrays and errors, drives Python
+//! environments. It decides nothing; what the classes mean is said in `_cartwheel.pyi`.
+
+mod actions;
+mod array;
+mod dtype;
+mod error;
+mod infos;
+mod memory;
+mod pool;
+mod serve;
+mod shard;
+mod space;
+mod value;
+
+#[pyo3::pymodule(gil_used = false)]
+mod _cartwheel {
+    #[pymodule_export]
+    use crate::array::SlabLease;
+    #[pymodule_export]
+    use crate::memory::PyMemory;
+    #[pymodule_export]
+    use crate::pool::PyPool;
+    #[pymodule_export]
+    use crate::serve::{PyShardParts, serve, shards, usable_cpus, watch_parent};
+}

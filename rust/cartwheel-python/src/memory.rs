@@ -1,0 +1,81 @@
+//! The memory of a pool, made here or attached in a worker process.
+
+use std::ops::Range;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use cartwheel::memory::{Memory, Plan, Scope};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::error::to_py_err;
+use crate::space::Tree;
+
+/// Documented in the stub.
+#[pyclass(frozen, name = "Memory", module = "cartwheel._cartwheel")]
+#[derive(Debug)]
+pub(crate) struct PyMemory {
+    pub(crate) memory: Memory,
+    pub(crate) scope: Scope,
+}
+
+#[pymethods]
+impl PyMemory {
+    #[new]
+    #[pyo3(signature = (observations, actions, shards, *, max_slabs, info_bytes, descriptors = None, shared = false))]
+    fn new(
+        observations: &Bound<'_, PyAny>,
+        actions: &Bound<'_, PyAny>,
+        shards: Vec<(usize, usize)>,
+        max_slabs: usize,
+        info_bytes: usize,
+        descriptors: Option<Vec<RawFd>>,
+        shared: bool,
+    ) -> PyResult<Self> {
+        let plan = Plan {
+            observations: Tree::new(observations)?.leaves,
+            actions: Tree::new(actions)?.leaves,
+            shards: shards
+                .into_iter()
+                .map(|(start, end)| Range { start, end })
+                .collect(),
+            max_slabs,
+            info_bytes,
+        };
+        if let Some(descriptors) = descriptors {
+            let descriptors = <[RawFd; 4]>::try_from(descriptors).map_err(|got| {
+                PyValueError::new_err(format!("expected 4 descriptors, got {}", got.len()))
+            })?;
+            let memory = Memory::attach(plan, descriptors.map(owned)).map_err(to_py_err)?;
+            return Ok(Self {
+                memory,
+                scope: Scope::Shared,
+            });
+        }
+        let scope = if shared {
+            Scope::Shared
+        } else {
+            Scope::Private
+        };
+        Ok(Self {
+            memory: Memory::new(plan, scope).map_err(to_py_err)?,
+            scope,
+        })
+    }
+
+    /// The descriptors to hand to workers; empty for private memory.
+    fn descriptors(&self) -> Vec<RawFd> {
+        let descriptors = self.memory.descriptors();
+        descriptors.map_or(Vec::new(), |all| {
+            all.iter().map(AsRawFd::as_raw_fd).collect()
+        })
+    }
+}
+
+/// Takes over a descriptor that Python received.
+pub(crate) fn owned(descriptor: RawFd) -> OwnedFd {
+    // SAFETY: Python code of ours received the descriptor for this purpose and forgets it.
+    #[expect(unsafe_code, reason = "descriptors cross the border as integers")]
+    unsafe {
+        OwnedFd::from_raw_fd(descriptor)
+    }
+}

@@ -1,0 +1,568 @@
+//! The pool as Python sees it, behind one door.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Mutex, TryLockError};
+use std::time::Duration;
+
+use cartwheel::memory::Lease;
+use cartwheel::pool::{Finished, Policy, Pool, Workers};
+use cartwheel::space::DType;
+use cartwheel::worker::ProcessHandle;
+use cartwheel::{Call, Error};
+use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::actions::Checked;
+use crate::array::{SlabLease, from_bytes, view};
+use crate::error::{already_pending, closed, forked, not_pending, timed_out, to_py_err};
+use crate::infos::Infos;
+use crate::memory::PyMemory;
+use crate::serve::PyShardParts;
+use crate::shard::ACTIONS_BY_CHANNEL;
+use crate::space::{Node, Tree};
+
+/// Batches of observations up to this size are copied out of their slab: for them a copy costs no
+/// more than the lease, and keeps nothing else in memory. See `ARCHITECTURE.md` for the figures.
+const COPY_UP_TO: usize = 4096;
+
+#[derive(Debug)]
+struct State {
+    pool: Pool,
+    infos: Infos,
+    /// The last wait for the pending call was given up; a reset may drop it.
+    late: bool,
+}
+
+/// Documented in the stub.
+#[pyclass(frozen, name = "Pool", module = "cartwheel._cartwheel")]
+#[derive(Debug)]
+pub(crate) struct PyPool {
+    state: Mutex<State>,
+    /// `cartwheel.link.Link`: the channels to the workers, and what only Python can do.
+    link: Py<PyAny>,
+    class_name: String,
+    /// Seconds that a synchronous step may take.
+    timeout: Option<f64>,
+    observations: Tree,
+    actions: Tree,
+    rows: usize,
+    /// The caller's thread steps everything: detaching would only cost time.
+    inline: bool,
+    closing: AtomicBool,
+    warned: AtomicBool,
+    /// The call that holds the lock, for the error of a second thread.
+    running: AtomicU8,
+    owner: u32,
+}
+
+#[pymethods]
+impl PyPool {
+    #[new]
+    #[pyo3(signature = (
+        memory, observations, actions, *, shard, pids, objects, link, class_name, timeout,
+        columnar, spin, inline
+    ))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "keywords, each documented in the stub"
+    )]
+    fn new(
+        py: Python<'_>,
+        memory: &Bound<'_, PyMemory>,
+        observations: &Bound<'_, PyAny>,
+        actions: &Bound<'_, PyAny>,
+        shard: &Bound<'_, PyShardParts>,
+        pids: Vec<u32>,
+        objects: Vec<Option<Py<PyList>>>,
+        link: Py<PyAny>,
+        class_name: String,
+        timeout: Option<f64>,
+        columnar: bool,
+        spin: bool,
+        inline: bool,
+    ) -> PyResult<Self> {
+        let memory = memory.get().memory.clone();
+        let rows = memory.plan().rows();
+        if objects.len() != memory.plan().shards.len() {
+            return Err(PyValueError::new_err("one list of objects a shard"));
+        }
+        let policy = Policy {
+            refuse_over: shard.get().refuses_over(),
+            spin,
+        };
+        let workers = if inline {
+            Workers::Inline(Box::new(shard.get().build(py)?))
+        } else if pids.is_empty() {
+            Workers::Threads
+        } else {
+            let handles = pids
+                .into_iter()
+                .map(ProcessHandle::new)
+                .collect::<Result<_, _>>();
+            Workers::Processes(handles.map_err(to_py_err)?)
+        };
+        let pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;
+        Ok(Self {
+            state: Mutex::new(State {
+                pool,
+                infos: Infos::new(rows, objects, columnar),
+                late: false,
+            }),
+            link,
+            class_name,
+            timeout,
+            observations: Tree::new(observations)?,
+            actions: Tree::new(actions)?,
+            rows,
+            inline,
+            closing: AtomicBool::new(false),
+            warned: AtomicBool::new(false),
+            running: AtomicU8::new(0),
+            owner: std::process::id(),
+        })
+    }
+
+    /// `step_async` and `step_wait` in one.
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.enter(py, Call::Step, "step_async", |state| {
+            self.begin_step(py, state, actions)?;
+            self.finish_step(py, state, self.timeout)
+        })
+    }
+
+    fn step_async<'py>(&self, py: Python<'py>, actions: &Bound<'py, PyAny>) -> PyResult<()> {
+        self.enter(py, Call::Step, "step_async", |state| {
+            self.begin_step(py, state, actions)
+        })
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn step_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        self.enter(py, Call::Step, "step_wait", |state| {
+            self.finish_step(py, state, timeout)
+        })
+    }
+
+    /// Begins a reset with one message a shard.
+    fn reset_async(&self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.begin_with_messages(py, Call::Reset, "reset_async", messages)
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn reset_wait<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.enter(py, Call::Reset, "reset_wait", |state| {
+            let finished = self.finish(py, state, Call::Reset, timeout)?;
+            let (observations, _, infos) = self.collect(py, state, finished)?;
+            Ok(PyTuple::new(py, [observations, infos.into_any()])?.into_any())
+        })
+    }
+
+    /// Begins a control call with one message a shard. `calling` is the method that the user called.
+    fn call_async(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        calling: &str,
+    ) -> PyResult<()> {
+        self.begin_with_messages(py, Call::Call, calling, messages)
+    }
+
+    #[pyo3(signature = (timeout = None))]
+    fn call_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        self.enter(py, Call::Call, "call_wait", |state| {
+            self.finish(py, state, Call::Call, timeout)?;
+            self.link
+                .bind(py)
+                .call_method0(intern!(py, "receive_answers"))
+        })
+    }
+
+    /// Raises when the pool is closed, and with `idle` also when a call of any kind could not begin.
+    /// `calling` is the method that the user called.
+    fn check(&self, py: Python<'_>, calling: &str, idle: bool) -> PyResult<()> {
+        self.enter(py, Call::Call, calling, |state| {
+            let checked = if idle {
+                state.pool.check(Call::Call)
+            } else {
+                Ok(())
+            };
+            checked.map_err(|error| self.explain(py, error, Call::Call, calling))
+        })
+    }
+
+    /// The call that was begun and not finished: "step", "reset", "call" or `None`, which is also
+    /// the answer while another thread is in a call.
+    fn pending(&self) -> Option<String> {
+        let state = self.state.try_lock().ok()?;
+        state.pool.pending().map(|call| call.to_string())
+    }
+
+    /// Waits for a call that was given up after a timeout or an interrupt, and drops its result.
+    #[pyo3(signature = (timeout = None))]
+    fn discard_late(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        self.enter(py, Call::Reset, "reset_async", |state| {
+            let Some(call) = state.pool.pending().filter(|_| state.late) else {
+                return Ok(());
+            };
+            let finished = self.finish(py, state, call, timeout)?;
+            for (shard, report) in finished.reports.iter().enumerate() {
+                if *report != cartwheel::worker::Report::default() {
+                    let link = self.link.bind(py);
+                    link.call_method1(
+                        intern!(py, "discard"),
+                        (shard, report.failed, report.spilled),
+                    )?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Slabs that have memory behind them.
+    fn num_slabs(&self, py: Python<'_>) -> PyResult<usize> {
+        self.enter(py, Call::Call, "num_slabs", |state| {
+            Ok(state.pool.slabs().reserved())
+        })
+    }
+
+    /// Ends the workers; returns those that did not end by themselves within `grace` seconds.
+    fn close(&self, py: Python<'_>, grace: f64) -> Vec<usize> {
+        if self.owner != std::process::id() {
+            return Vec::new();
+        }
+        self.closing.store(true, Ordering::Release); // ends the wait of another thread
+        let grace = Duration::try_from_secs_f64(grace).unwrap_or(Duration::ZERO);
+        let patience = std::time::Instant::now() + grace + Duration::from_millis(500);
+        loop {
+            match self.state.try_lock() {
+                Ok(mut state) => {
+                    let pool = &mut state.pool;
+                    return if self.inline {
+                        pool.close(grace)
+                    } else {
+                        py.detach(|| pool.close(grace))
+                    };
+                }
+                Err(TryLockError::Poisoned(poisoned)) => {
+                    let pool = &mut poisoned.into_inner().pool;
+                    return py.detach(|| pool.close(grace));
+                }
+                Err(TryLockError::WouldBlock) if std::time::Instant::now() < patience => {
+                    py.detach(|| std::thread::sleep(Duration::from_millis(1)));
+                }
+                // Another thread is inside an environment; the pool ends when it comes back.
+                Err(TryLockError::WouldBlock) => return Vec::new(),
+            }
+        }
+    }
+}
+
+impl PyPool {
+    /// The one door: checks who calls, takes the state without ever waiting for it.
+    fn enter<T>(
+        &self,
+        py: Python<'_>,
+        call: Call,
+        calling: &str,
+        run: impl FnOnce(&mut State) -> PyResult<T>,
+    ) -> PyResult<T> {
+        if self.owner != std::process::id() {
+            return Err(forked(py, self.owner));
+        }
+        if self.closing.load(Ordering::Acquire) {
+            return Err(closed(py, &self.class_name));
+        }
+        // A second thread, or an environment that calls back, finds the state taken. It must not
+        // wait: the first caller may need the interpreter to go on.
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let running = match self.running.load(Ordering::Relaxed) {
+                    0 => Call::Step,
+                    1 => Call::Reset,
+                    _ => Call::Call,
+                };
+                return Err(already_pending(py, calling, &running.to_string()));
+            }
+        };
+        let number = match call {
+            Call::Step => 0,
+            Call::Reset => 1,
+            Call::Call => 2,
+        };
+        self.running.store(number, Ordering::Relaxed);
+        run(&mut state)
+    }
+
+    /// The exception for an error of the core, with what only the pool knows.
+    fn explain(&self, py: Python<'_>, error: Error, call: Call, calling: &str) -> PyErr {
+        match error {
+            Error::Closed => closed(py, &self.class_name),
+            Error::AlreadyPending { pending } => already_pending(py, calling, &pending.to_string()),
+            Error::NotPending { .. } => not_pending(py, call),
+            Error::Timeout { timeout, rows } => {
+                let rows: Vec<usize> = rows.into_iter().flatten().collect();
+                timed_out(py, call, timeout.as_secs_f64(), &rows)
+            }
+            Error::WorkerDied { worker, pid, rows } => {
+                let rows: Vec<usize> = rows.collect();
+                let link = self.link.bind(py);
+                let died = link.call_method1("worker_died", (worker, pid, rows, call.to_string()));
+                died.map_or_else(|error| error, PyErr::from_value)
+            }
+            other => to_py_err(other),
+        }
+    }
+
+    fn begin_with_messages(
+        &self,
+        py: Python<'_>,
+        call: Call,
+        calling: &str,
+        messages: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.enter(py, call, calling, |state| {
+            let begun = state.pool.begin(call, 0);
+            begun.map_err(|error| self.explain(py, error, call, calling))?;
+            self.post(py, state, call, messages)
+        })
+    }
+
+    /// Sends one message a shard; a worker that cannot be reached is dead.
+    fn post(
+        &self,
+        py: Python<'_>,
+        state: &State,
+        call: Call,
+        messages: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let sent = self
+            .link
+            .bind(py)
+            .call_method1(intern!(py, "post"), (messages,));
+        sent.map(drop)
+            .map_err(|error| match state.pool.find_dead() {
+                Some(dead) => self.explain(py, dead, call, ""),
+                None => error,
+            })
+    }
+
+    fn begin_step<'py>(
+        &self,
+        py: Python<'py>,
+        state: &mut State,
+        actions: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        let explain = |error| self.explain(py, error, Call::Step, "step_async");
+        state.pool.check(Call::Step).map_err(explain)?;
+        if self.actions.opaque > 0 {
+            let link = self.link.bind(py);
+            let messages = link.call_method1(intern!(py, "pack_actions"), (actions,))?;
+            state
+                .pool
+                .begin(Call::Step, ACTIONS_BY_CHANNEL)
+                .map_err(explain)?;
+            return self.post(py, state, Call::Step, &messages);
+        }
+        let checked = Checked::new(&self.actions, actions, self.rows)?;
+        let pool = &mut state.pool;
+        checked
+            .store(|leaf, tag, elements| pool.store_actions(leaf, tag, elements))
+            .map_err(explain)?;
+        pool.begin(Call::Step, 0).map_err(explain)
+    }
+
+    fn finish_step<'py>(
+        &self,
+        py: Python<'py>,
+        state: &mut State,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let finished = self.finish(py, state, Call::Step, timeout)?;
+        let (observations, [rewards, terminations, truncations], infos) =
+            self.collect(py, state, finished)?;
+        let parts = [
+            observations,
+            rewards,
+            terminations,
+            truncations,
+            infos.into_any(),
+        ];
+        Ok(PyTuple::new(py, parts)?.into_any())
+    }
+
+    /// Waits for the pending call: detached, bounded, interruptible.
+    fn finish(
+        &self,
+        py: Python<'_>,
+        state: &mut State,
+        call: Call,
+        timeout: Option<f64>,
+    ) -> PyResult<Finished> {
+        let seconds = timeout.map(|timeout| Duration::try_from_secs_f64(timeout.max(0.0)));
+        let timeout = seconds
+            .transpose()
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let mut raised = None;
+        let mut interrupted = || {
+            if self.closing.load(Ordering::Acquire) {
+                return true;
+            }
+            raised = Python::attach(|py| py.check_signals().err());
+            raised.is_some()
+        };
+        let pool = &mut state.pool;
+        let outcome = if self.inline {
+            pool.finish(call, timeout, &mut interrupted)
+        } else {
+            py.detach(|| pool.finish(call, timeout, &mut interrupted))
+        };
+        state.late = matches!(outcome, Err(Error::Timeout { .. } | Error::Interrupted));
+        outcome.map_err(|error| match (error, raised) {
+            (Error::Interrupted, Some(raised)) => raised,
+            (Error::Interrupted, None) => closed(py, &self.class_name),
+            (error, _) => self.explain(py, error, call, ""),
+        })
+    }
+
+    /// Makes Python's results of a finished step or reset.
+    #[expect(
+        clippy::type_complexity,
+        reason = "observations, rewards and flags, infos"
+    )]
+    fn collect<'py>(
+        &self,
+        py: Python<'py>,
+        state: &mut State,
+        finished: Finished,
+    ) -> PyResult<(
+        Bound<'py, PyAny>,
+        [Bound<'py, PyAny>; 3],
+        Bound<'py, PyDict>,
+    )> {
+        let link = self.link.bind(py);
+        let Finished { lease, reports, .. } = finished;
+        let lease = lease.ok_or_else(|| PyValueError::new_err("the call has no batch"))?;
+        let State { pool, infos, .. } = state;
+        let mut failed = false;
+        for (shard, report) in reports.iter().enumerate() {
+            if report.failed {
+                link.call_method1(intern!(py, "receive_faults"), (shard,))?;
+                failed = true;
+            }
+            if report.spilled {
+                let rest = link.call_method1(intern!(py, "receive_rest"), (shard,))?;
+                infos.streams[shard] = rest.extract()?;
+            } else {
+                pool.load_infos(shard, &mut infos.streams[shard]);
+            }
+        }
+        if failed {
+            link.call_method0(intern!(py, "raise_faults"))?;
+        }
+        let gathered = infos.gather(py, link)?;
+        let rows = self.rows;
+        let (layout, mut bytes) = (lease.layout().clone(), vec![0; rows * size_of::<f64>()]);
+        let mut copy = |offset: usize, dtype: DType| {
+            let bytes = &mut bytes[..rows * dtype.size()];
+            lease.read(offset, bytes);
+            if dtype == DType::Bool {
+                bytes
+                    .iter_mut()
+                    .for_each(|flag| *flag = u8::from(*flag != 0));
+            }
+            from_bytes(py, dtype, &[rows], bytes)
+        };
+        let outcomes = [
+            copy(layout.rewards_offset(), DType::F64)?,
+            copy(layout.terminations_offset(), DType::Bool)?,
+            copy(layout.truncations_offset(), DType::Bool)?,
+        ];
+        let observations = self.observations(py, lease, infos)?;
+        Ok((observations, outcomes, gathered))
+    }
+
+    /// The observations of a filled slab: views that keep its lease, or copies.
+    fn observations<'py>(
+        &self,
+        py: Python<'py>,
+        lease: Lease,
+        infos: &Infos,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let leaves = &self.observations.leaves;
+        let bytes = leaves
+            .iter()
+            .map(|leaf| leaf.row_bytes() * self.rows)
+            .sum::<usize>();
+        if lease.must_copy() && !self.warned.swap(true, Ordering::Relaxed) {
+            let text = c"every slab is leased: observations are copied from now on. Keep fewer \
+                         batches, or give max_slabs=";
+            PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), text, 2)?;
+        }
+        let copies = lease.must_copy() || bytes <= COPY_UP_TO;
+        let mut arrays = Vec::with_capacity(leaves.len());
+        let shape = |leaf: usize| -> Vec<usize> {
+            std::iter::once(self.rows)
+                .chain(leaves[leaf].shape.iter().copied())
+                .collect()
+        };
+        if copies {
+            for (leaf, kind) in leaves.iter().enumerate() {
+                let offset = lease.layout().leaf_offset(leaf);
+                let fill = |room: &mut [u8]| lease.read(offset, room);
+                arrays.push(crate::array::filled(py, kind.dtype, &shape(leaf), fill)?);
+            }
+        } else {
+            let places: Vec<_> = (0..leaves.len()).map(|leaf| lease.leaf(leaf)).collect();
+            let owner = Bound::new(py, SlabLease::new(lease))?;
+            for (leaf, place) in places.into_iter().enumerate() {
+                arrays.push(view(py, leaves[leaf].dtype, &shape(leaf), place, &owner)?);
+            }
+        }
+        self.assemble(py, &self.observations.root, &arrays, infos)
+    }
+
+    fn assemble<'py>(
+        &self,
+        py: Python<'py>,
+        node: &Node,
+        arrays: &[Bound<'py, PyAny>],
+        infos: &Infos,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match node {
+            Node::Leaf(leaf) => arrays[*leaf].clone(),
+            Node::Dict(items) => {
+                let dict = PyDict::new(py);
+                for (key, node) in items {
+                    dict.set_item(key, self.assemble(py, node, arrays, infos)?)?;
+                }
+                dict.into_any()
+            }
+            Node::Tuple(nodes) => {
+                let nodes = nodes
+                    .iter()
+                    .map(|node| self.assemble(py, node, arrays, infos));
+                PyTuple::new(py, nodes.collect::<PyResult<Vec<_>>>()?)?.into_any()
+            }
+            Node::Opaque(number, space) => {
+                let found = PyDict::new(py);
+                for opaque in infos.opaque.iter().filter(|opaque| opaque.part == *number) {
+                    found.set_item(opaque.at.row, infos.value(py, opaque.at)?)?;
+                }
+                let link = self.link.bind(py);
+                link.call_method1(intern!(py, "batch_opaque"), (space, found))?
+            }
+        })
+    }
+}

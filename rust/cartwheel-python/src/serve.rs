@@ -1,0 +1,130 @@
+//! A worker's side: the shard of Python environments, and the loop around it.
+
+use cartwheel::autoreset::{Autoreset, AutoresetMode, OnDone};
+use cartwheel::worker::{exit_with_parent, serve as serve_shard};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::error::to_py_err;
+use crate::memory::{PyMemory, owned};
+use crate::shard::PyShard;
+use crate::space::Tree;
+use crate::value::Foreign;
+
+/// What a shard is made from; documented in the stub.
+#[pyclass(frozen, name = "Shard", module = "cartwheel._cartwheel")]
+#[derive(Debug)]
+pub(crate) struct PyShardParts {
+    worker: Py<PyAny>,
+    observations: Py<PyAny>,
+    actions: Py<PyAny>,
+    mode: AutoresetMode,
+    on_done: OnDone,
+    /// Objects by reference; `None` to pickle them.
+    objects: Option<Py<PyList>>,
+}
+
+#[pymethods]
+impl PyShardParts {
+    #[new]
+    #[pyo3(signature = (worker, observations, actions, *, autoreset_mode, freeze, objects = None))]
+    fn new(
+        worker: Py<PyAny>,
+        observations: Py<PyAny>,
+        actions: Py<PyAny>,
+        autoreset_mode: &str,
+        freeze: bool,
+        objects: Option<Py<PyList>>,
+    ) -> PyResult<Self> {
+        let mode = mode(autoreset_mode)?;
+        let on_done = if freeze {
+            OnDone::Freeze
+        } else {
+            OnDone::Raise
+        };
+        Ok(Self {
+            worker,
+            observations,
+            actions,
+            mode,
+            on_done,
+            objects,
+        })
+    }
+}
+
+impl PyShardParts {
+    /// The shard itself, for `rows` rows.
+    pub(crate) fn build(&self, py: Python<'_>) -> PyResult<PyShard> {
+        let worker = self.worker.bind(py);
+        let rows = worker.getattr("envs")?.len()?;
+        let foreign = match &self.objects {
+            Some(objects) => Foreign::Kept(objects.clone_ref(py)),
+            None => Foreign::Pickled(worker.getattr("pickle")?.unbind()),
+        };
+        PyShard::new(
+            worker,
+            Tree::new(self.observations.bind(py))?,
+            Tree::new(self.actions.bind(py))?,
+            Autoreset::new(self.mode, self.on_done, rows),
+            foreign,
+        )
+    }
+
+    /// Whether over rows are refused.
+    pub(crate) fn refuses_over(&self) -> bool {
+        self.mode == AutoresetMode::Disabled && self.on_done == OnDone::Raise
+    }
+}
+
+fn mode(value: &str) -> PyResult<AutoresetMode> {
+    Ok(match value {
+        "NextStep" => AutoresetMode::NextStep,
+        "SameStep" => AutoresetMode::SameStep,
+        "Disabled" => AutoresetMode::Disabled,
+        other => {
+            return Err(PyValueError::new_err(format!(
+                "{other:?} is no autoreset mode"
+            )));
+        }
+    })
+}
+
+/// Serves worker `index` until it is told to close; documented in the stub.
+#[pyfunction]
+#[pyo3(signature = (memory, index, shard, *, spin))]
+pub(crate) fn serve(
+    py: Python<'_>,
+    memory: &Bound<'_, PyMemory>,
+    index: usize,
+    shard: &Bound<'_, PyShardParts>,
+    spin: bool,
+) -> PyResult<()> {
+    let PyMemory { memory, scope } = memory.get();
+    let mut shard = shard.get().build(py)?;
+    py.detach(|| serve_shard(memory, index, &mut shard, *scope, spin));
+    Ok(())
+}
+
+/// Ends this process when the one behind the pidfd ends; documented in the stub.
+#[pyfunction]
+pub(crate) fn watch_parent(pidfd: i32) -> PyResult<()> {
+    exit_with_parent(owned(pidfd)).map_err(to_py_err)
+}
+
+/// First and last row, exclusive, of each worker; documented in the stub.
+#[pyfunction]
+pub(crate) fn shards(num_envs: usize, num_workers: usize) -> Vec<(usize, usize)> {
+    let shards = cartwheel::schedule::shards(num_envs, num_workers);
+    shards
+        .into_iter()
+        .map(|shard| (shard.start, shard.end))
+        .collect()
+}
+
+/// Processors that this process may use; documented in the stub.
+#[pyfunction]
+pub(crate) fn usable_cpus() -> usize {
+    cartwheel::schedule::usable_cpus()
+}

@@ -1,0 +1,97 @@
+//! Spaces as the binding sees them: a tree whose ends are leaves.
+//!
+//! `cartwheel.spaces` describes a Gymnasium space by nested tuples, which is what crosses the border
+//! and travels to worker processes:
+//!
+//! ```text
+//! ("leaf", dtype name, shape)          an array of fixed shape
+//! ("dict", [(key, node), …])           in the order of the space's items
+//! ("tuple", [node, …])
+//! ("opaque", space)                    no fixed shape; `space` batches its values itself
+//! ```
+
+use cartwheel::space::{DType, Leaf};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+/// One node of a space.
+#[derive(Debug)]
+pub(crate) enum Node {
+    /// Leaf number of the fixed leaves.
+    Leaf(usize),
+    /// Keys and nodes, in order.
+    Dict(Vec<(Py<PyAny>, Node)>),
+    /// Nodes, in order.
+    Tuple(Vec<Node>),
+    /// Number among the opaque parts, and the space that batches them.
+    Opaque(usize, Py<PyAny>),
+}
+
+/// A space: its tree and the leaves that the tree's numbers refer to.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub(crate) root: Node,
+    pub(crate) leaves: Vec<Leaf>,
+    pub(crate) opaque: usize,
+}
+
+impl Tree {
+    /// Reads a description.
+    pub(crate) fn new(description: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut leaves = Vec::new();
+        let mut opaque = 0;
+        let root = read(description, &mut leaves, &mut opaque)?;
+        Ok(Self {
+            root,
+            leaves,
+            opaque,
+        })
+    }
+}
+
+fn read(
+    description: &Bound<'_, PyAny>,
+    leaves: &mut Vec<Leaf>,
+    opaque: &mut usize,
+) -> PyResult<Node> {
+    let parts = description.cast::<PyTuple>()?;
+    let kind: String = parts.get_item(0)?.extract()?;
+    let first = parts.get_item(1)?;
+    match kind.as_str() {
+        "leaf" => {
+            let name: String = first.extract()?;
+            let dtype = DType::from_name(&name)
+                .ok_or_else(|| PyTypeError::new_err(format!("no leaf can be of dtype {name}")))?;
+            leaves.push(Leaf {
+                dtype,
+                shape: parts.get_item(2)?.extract()?,
+            });
+            Ok(Node::Leaf(leaves.len() - 1))
+        }
+        "dict" => {
+            let items = first.cast::<PyList>()?.iter();
+            let items = items.map(|item| {
+                let item = item.cast_into::<PyTuple>()?;
+                let key = item.get_item(0)?.unbind();
+                Ok((key, read(&item.get_item(1)?, leaves, opaque)?))
+            });
+            Ok(Node::Dict(items.collect::<PyResult<_>>()?))
+        }
+        "tuple" => {
+            let parts = first.cast::<PyList>()?.iter();
+            Ok(Node::Tuple(
+                parts
+                    .map(|part| read(&part, leaves, opaque))
+                    .collect::<PyResult<_>>()?,
+            ))
+        }
+        "opaque" => {
+            *opaque += 1;
+            Ok(Node::Opaque(*opaque - 1, first.unbind()))
+        }
+        other => Err(PyValueError::new_err(format!(
+            "{other:?} is no kind of space"
+        ))),
+    }
+}

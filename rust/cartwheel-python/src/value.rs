@@ -1,0 +1,218 @@
+//! Python values in info streams, there and back with their exact types.
+
+use cartwheel::info::{DEEPEST, InfoReader, InfoWriter, Value};
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+use crate::error::to_py_err;
+use crate::{array, dtype};
+
+/// What happens to values that a stream has no form for.
+#[derive(Debug)]
+pub(crate) enum Foreign {
+    /// They are pickled by this callable: the reader is another process.
+    Pickled(Py<PyAny>),
+    /// They are kept here and referred to by number: the reader is in this process.
+    Kept(Py<PyList>),
+}
+
+impl Foreign {
+    fn write(
+        &self,
+        writer: &mut InfoWriter,
+        value: &Bound<'_, PyAny>,
+        snapshot: bool,
+    ) -> PyResult<()> {
+        let py = value.py();
+        match self {
+            Self::Pickled(pickle) => {
+                let bytes = pickle.bind(py).call1((value,))?.cast_into::<PyBytes>()?;
+                writer.foreign(bytes.as_bytes());
+            }
+            Self::Kept(objects) => {
+                let objects = objects.bind(py);
+                writer.object(objects.len());
+                objects.append(if snapshot {
+                    copied(value)?
+                } else {
+                    value.clone()
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A deep copy, or the value itself when it cannot be copied.
+fn copied<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    static DEEPCOPY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = value.py();
+    let deepcopy = DEEPCOPY.import(py, "copy", "deepcopy")?;
+    deepcopy.call1((value,)).or_else(|_| Ok(value.clone()))
+}
+
+/// Writes values of one shard. With `snapshot`, what is kept by reference is copied first.
+#[derive(Debug)]
+pub(crate) struct Encoder<'a> {
+    pub(crate) writer: &'a mut InfoWriter,
+    pub(crate) foreign: &'a Foreign,
+    pub(crate) snapshot: bool,
+}
+
+impl Encoder<'_> {
+    /// Writes one value.
+    pub(crate) fn value(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.nested(value, DEEPEST)
+    }
+
+    fn nested(&mut self, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+        if let Ok(float) = value.cast_exact::<PyFloat>() {
+            self.writer.float(float.value());
+        } else if let Ok(flag) = value.cast_exact::<PyBool>() {
+            self.writer.bool(flag.is_true());
+        } else if let Ok(int) = value.cast_exact::<PyInt>() {
+            match int.extract::<i64>() {
+                Ok(int) => self.writer.int(int),
+                Err(_) => self.foreign(value)?,
+            }
+        } else if let Ok(text) = value.cast_exact::<PyString>() {
+            match text.to_str() {
+                Ok(text) => self.writer.text(text),
+                Err(_) => self.foreign(value)?, // lone surrogates
+            }
+        } else if value.is_none() {
+            self.writer.none();
+        } else if let Some(dtype) = dtype::from_scalar(value)? {
+            let bytes = array::scalar_bytes(value, dtype);
+            self.writer.scalar(dtype, &bytes[..dtype.size()]);
+        } else if let Ok(array) = value.cast_exact::<PyUntypedArray>() {
+            self.array(array)?;
+        } else if depth == 0 {
+            self.foreign(value)?;
+        } else if let Ok(dict) = value.cast_exact::<PyDict>() {
+            if !self.dict(dict, depth)? {
+                self.foreign(value)?;
+            }
+        } else if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+            self.writer.tuple(tuple.len());
+            for part in tuple {
+                self.nested(&part, depth - 1)?;
+            }
+        } else if let Ok(list) = value.cast_exact::<PyList>() {
+            self.writer.list(list.len());
+            for part in list {
+                self.nested(&part, depth - 1)?;
+            }
+        } else {
+            self.foreign(value)?;
+        }
+        Ok(())
+    }
+
+    fn foreign(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.foreign.write(self.writer, value, self.snapshot)
+    }
+
+    fn array(&mut self, array: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
+        let Some(dtype) = dtype::from_descr(&array.dtype()) else {
+            return self.foreign(array.as_any());
+        };
+        if !array.is_c_contiguous() {
+            let contiguous = array.call_method1(intern!(array.py(), "copy"), ("C",))?;
+            return self.array(contiguous.cast_exact::<PyUntypedArray>()?);
+        }
+        array::with_bytes(array, |bytes| {
+            self.writer.array(dtype, array.shape(), bytes);
+        });
+        Ok(())
+    }
+
+    /// Writes a dictionary as a value; `false`, and nothing written, when its keys are not all text.
+    fn dict(&mut self, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<bool> {
+        if !has_text_keys(dict) {
+            return Ok(false);
+        }
+        self.writer.dict(dict.len());
+        self.entries(dict, depth)?;
+        Ok(true)
+    }
+
+    /// Writes the keys and values of a dictionary whose keys are [`has_text_keys`].
+    pub(crate) fn entries(&mut self, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<()> {
+        for (key, value) in dict {
+            let key = key.cast_exact::<PyString>()?;
+            self.writer.key(key.to_str()?);
+            self.nested(&value, depth - 1)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether every key can be written: text, encodable, of bounded length.
+pub(crate) fn has_text_keys(dict: &Bound<'_, PyDict>) -> bool {
+    dict.iter().all(|(key, _)| {
+        let text = key.cast_exact::<PyString>();
+        text.is_ok_and(|text| {
+            text.to_str()
+                .is_ok_and(|text| u16::try_from(text.len()).is_ok())
+        })
+    })
+}
+
+/// Reads values of one shard's stream.
+#[derive(Debug)]
+pub(crate) struct Decoder<'a, 'py> {
+    /// Reads what [`Foreign::Pickled`] wrote.
+    pub(crate) unpickle: &'a Bound<'py, PyAny>,
+    /// What [`Foreign::Kept`] holds.
+    pub(crate) objects: Option<&'a Bound<'py, PyList>>,
+}
+
+impl<'py> Decoder<'_, 'py> {
+    /// The next value of `reader`.
+    pub(crate) fn value(&self, reader: &mut InfoReader<'_>) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.unpickle.py();
+        let at = reader.at();
+        Ok(match reader.value().map_err(to_py_err)? {
+            Value::None => py.None().into_bound(py),
+            Value::Bool(flag) => PyBool::new(py, flag).to_owned().into_any(),
+            Value::Int(int) => int.into_pyobject(py)?.into_any(),
+            Value::Float(float) => PyFloat::new(py, float).into_any(),
+            Value::Text(text) => PyString::new(py, text).into_any(),
+            // Indexing a 0-d array by () gives the scalar of its dtype.
+            Value::Scalar(dtype, element) => {
+                array::from_bytes(py, dtype, &[], element)?.get_item(PyTuple::empty(py))?
+            }
+            Value::Array(dtype, shape, elements) => {
+                let shape: Vec<_> = shape
+                    .iter()
+                    .map(|n| u32::from_le_bytes(*n) as usize)
+                    .collect();
+                array::from_bytes(py, dtype, &shape, elements)?
+            }
+            Value::Dict(entries) => {
+                let dict = PyDict::new(py);
+                for _ in 0..entries {
+                    let key = reader.entry().map_err(to_py_err)?.key;
+                    dict.set_item(key, self.value(reader)?)?;
+                }
+                dict.into_any()
+            }
+            Value::Tuple(parts) => PyTuple::new(py, self.parts(parts, reader)?)?.into_any(),
+            Value::List(parts) => PyList::new(py, self.parts(parts, reader)?)?.into_any(),
+            Value::Foreign(bytes) => self.unpickle.call1((PyBytes::new(py, bytes),))?,
+            Value::Object(number) => {
+                let missing = || PyRuntimeError::new_err(format!("no object {number} at {at}"));
+                self.objects.ok_or_else(missing)?.get_item(number)?
+            }
+        })
+    }
+
+    fn parts(&self, parts: usize, reader: &mut InfoReader<'_>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        (0..parts).map(|_| self.value(reader)).collect()
+    }
+}

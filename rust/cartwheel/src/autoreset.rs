@@ -1,0 +1,261 @@
+//! Autoreset: when a finished row starts again. One state machine, three modes, every executor.
+//!
+//! ```text
+//!             step ends the episode                     what the next step does
+//! NEXT_STEP   terminal observation, flags; → over       resets, ignores the action; → running
+//! SAME_STEP   terminal one kept aside, reset at once    an ordinary step
+//! DISABLED    terminal observation, flags; → over       an error, or the same frame again
+//! ```
+//!
+//! An explicit reset always leads to running. A row whose environment failed stays `failed` until
+//! an explicit reset succeeds. The machine knows nothing of how environments are called: it drives
+//! a [`Rows`], which a shard of Python environments and a shard of native ones both are.
+//!
+//! Source: Gymnasium 1.4.0, `gymnasium/vector/{sync,async}_vector_env.py`; the differences are
+//! listed in `ARCHITECTURE.md`.
+
+/// When a finished row restarts. The names are Gymnasium's `AutoresetMode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AutoresetMode {
+    /// The step after the last one resets the row and ignores its action.
+    NextStep,
+    /// The last step itself resets the row; the terminal observation goes to `final_obs`.
+    SameStep,
+    /// Rows restart only when they are reset explicitly.
+    Disabled,
+}
+
+/// What stepping an over row means in [`AutoresetMode::Disabled`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnDone {
+    /// It is an error.
+    Raise,
+    /// The row repeats its last frame with reward 0 and its flags kept.
+    Freeze,
+}
+
+/// What one step of one row gave, apart from the observation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Transition {
+    /// The reward.
+    pub reward: f64,
+    /// The task reached an end.
+    pub terminated: bool,
+    /// The episode was cut short, usually by a time limit.
+    pub truncated: bool,
+}
+
+impl Transition {
+    /// The transition of a reset: nothing was earned, nothing is over.
+    pub const RESET: Self = Self {
+        reward: 0.0,
+        terminated: false,
+        truncated: false,
+    };
+
+    /// Whether the episode is over.
+    pub fn is_over(&self) -> bool {
+        self.terminated || self.truncated
+    }
+}
+
+/// Environments side by side, as the machine drives them. `row` counts from 0 within the shard.
+///
+/// `step` and `reset` hold their observation and info back; [`Rows::publish`] writes them out.
+pub trait Rows {
+    /// Why a row failed.
+    type Error;
+
+    /// Steps the environment with its action of this batch.
+    ///
+    /// # Errors
+    ///
+    /// The environment's own.
+    fn step(&mut self, row: usize) -> Result<Transition, Self::Error>;
+
+    /// Resets the environment as an autoreset does: no seed, no options.
+    ///
+    /// # Errors
+    ///
+    /// The environment's own.
+    fn reset(&mut self, row: usize) -> Result<(), Self::Error>;
+
+    /// Copies the held observation and info to `final_obs` and `final_info`, before a reset can
+    /// overwrite what the environment still owns.
+    ///
+    /// # Errors
+    ///
+    /// When they cannot be copied.
+    fn keep_final(&mut self, row: usize) -> Result<(), Self::Error>;
+
+    /// Writes the held observation and info to the batch.
+    ///
+    /// # Errors
+    ///
+    /// When the observation does not fit its space.
+    fn publish(&mut self, row: usize) -> Result<(), Self::Error>;
+
+    /// Writes the last observation to the batch again, without an info.
+    ///
+    /// # Errors
+    ///
+    /// When the observation does not fit its space.
+    fn repeat(&mut self, row: usize) -> Result<(), Self::Error>;
+}
+
+/// Why a row was not stepped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal<E> {
+    /// Its environment failed, now.
+    Environment(E),
+    /// Its episode is over and nothing resets it.
+    Over,
+    /// Its environment failed earlier and has not been reset since.
+    Failed,
+}
+
+/// The phase of a row, as workers report it to the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PhaseTag {
+    /// It can be stepped.
+    Running = 0,
+    /// Its episode is over.
+    Over = 1,
+    /// Its environment failed and has not been reset since.
+    Failed = 2,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Phase {
+    Running,
+    /// Holds the transition that ended the episode, for its flags.
+    Over(Transition),
+    Failed,
+}
+
+/// The state machine of a shard: one phase per row.
+#[derive(Debug)]
+pub struct Autoreset {
+    mode: AutoresetMode,
+    on_done: OnDone,
+    phases: Vec<Phase>,
+}
+
+impl Autoreset {
+    /// A machine for `rows` rows, all running. A row that was never reset is stepped as it is: it
+    /// is the environment's affair to refuse that, as it is in Gymnasium.
+    pub fn new(mode: AutoresetMode, on_done: OnDone, rows: usize) -> Self {
+        Self {
+            mode,
+            on_done,
+            phases: vec![Phase::Running; rows],
+        }
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.phases.len()
+    }
+
+    /// Whether there is no row at all.
+    pub fn is_empty(&self) -> bool {
+        self.phases.is_empty()
+    }
+
+    /// The phase of one row.
+    pub fn phase(&self, row: usize) -> PhaseTag {
+        match self.phases[row] {
+            Phase::Running => PhaseTag::Running,
+            Phase::Over(_) => PhaseTag::Over,
+            Phase::Failed => PhaseTag::Failed,
+        }
+    }
+
+    /// The transition of a row that is left alone: reward 0, the flags of its last step if it is
+    /// over.
+    pub fn last_transition(&self, row: usize) -> Transition {
+        match self.phases[row] {
+            Phase::Over(last) => Transition {
+                reward: 0.0,
+                ..last
+            },
+            Phase::Running | Phase::Failed => Transition::RESET,
+        }
+    }
+
+    /// One step of one row, with whatever reset the mode asks for.
+    ///
+    /// # Errors
+    ///
+    /// The environment's error, after which the row must be reset; or the reason why an over or
+    /// failed row cannot be stepped, in which case nothing has happened to it.
+    pub fn step<R: Rows>(
+        &mut self,
+        rows: &mut R,
+        row: usize,
+    ) -> Result<Transition, Refusal<R::Error>> {
+        let (outcome, next) = match (self.mode, self.phases[row]) {
+            (_, Phase::Failed) => return Err(Refusal::Failed),
+            (AutoresetMode::NextStep, Phase::Over(_)) => (autoreset(rows, row), Phase::Running),
+            (AutoresetMode::Disabled, Phase::Over(last)) => {
+                if self.on_done == OnDone::Raise {
+                    return Err(Refusal::Over);
+                }
+                let frozen = self.last_transition(row);
+                (rows.repeat(row).map(|()| frozen), Phase::Over(last))
+            }
+            (mode, _) => {
+                let outcome = advance(mode, rows, row);
+                let next = match &outcome {
+                    Ok(last) if last.is_over() && mode != AutoresetMode::SameStep => {
+                        Phase::Over(*last)
+                    }
+                    _ => Phase::Running,
+                };
+                (outcome, next)
+            }
+        };
+        self.phases[row] = if outcome.is_ok() { next } else { Phase::Failed };
+        outcome.map_err(Refusal::Environment)
+    }
+
+    /// An explicit reset of one row by `reset`, which may pass a seed and options. It clears a
+    /// pending autoreset, a frozen frame and a failure.
+    ///
+    /// # Errors
+    ///
+    /// The environment's error, after which the row must be reset again.
+    pub fn reset<R: Rows>(
+        &mut self,
+        rows: &mut R,
+        row: usize,
+        reset: impl FnOnce(&mut R) -> Result<(), R::Error>,
+    ) -> Result<(), R::Error> {
+        let outcome = reset(rows).and_then(|()| rows.publish(row));
+        self.phases[row] = if outcome.is_ok() {
+            Phase::Running
+        } else {
+            Phase::Failed
+        };
+        outcome
+    }
+}
+
+/// An ordinary step, followed by the reset that `SAME_STEP` asks for.
+fn advance<R: Rows>(mode: AutoresetMode, rows: &mut R, row: usize) -> Result<Transition, R::Error> {
+    let transition = rows.step(row)?;
+    if mode == AutoresetMode::SameStep && transition.is_over() {
+        rows.keep_final(row)?;
+        rows.reset(row)?;
+    }
+    rows.publish(row)?;
+    Ok(transition)
+}
+
+/// The reset that takes the place of a step in `NEXT_STEP`.
+fn autoreset<R: Rows>(rows: &mut R, row: usize) -> Result<Transition, R::Error> {
+    rows.reset(row)?;
+    rows.publish(row)?;
+    Ok(Transition::RESET)
+}

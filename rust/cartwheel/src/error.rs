@@ -1,0 +1,119 @@
+//! Everything that can go wrong in a pool.
+
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
+
+/// What a pool can be waiting for; [`fmt::Display`] gives the word that Gymnasium's errors use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// A step of every row.
+    Step,
+    /// A reset of some or all rows.
+    Reset,
+    /// A control call: an attribute, a method, a rendering.
+    Call,
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Step => "step",
+            Self::Reset => "reset",
+            Self::Call => "call",
+        })
+    }
+}
+
+/// Everything that can go wrong while building or stepping a pool; one variant per cause that a
+/// caller may want to tell apart, with the values that a reader needs to mend the call.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused memory, a descriptor or a signal.
+    #[error("{doing}: {source}")]
+    Os {
+        /// What was being done, in words.
+        doing: String,
+        /// The operating system's answer.
+        source: std::io::Error,
+    },
+    /// A plan that no memory can be laid out for.
+    #[error("{0}")]
+    BadPlan(String),
+    /// A worker was handed memory that another version, or another plan, laid out.
+    #[error("the worker's memory does not fit its plan: {what} is {got}, expected {expected}")]
+    Mismatch {
+        /// The quantity that differs.
+        what: &'static str,
+        /// What this side computed.
+        expected: usize,
+        /// What the memory says.
+        got: usize,
+    },
+    /// A call was begun while another one is pending.
+    #[error("a call to `{pending}` is pending")]
+    AlreadyPending {
+        /// The call that has not been waited for.
+        pending: Call,
+    },
+    /// A result was asked for that no call is going to bring.
+    #[error("no call to `{expected}` is pending")]
+    NotPending {
+        /// The call that was never begun.
+        expected: Call,
+    },
+    /// The pool was closed.
+    #[error("the pool is closed")]
+    Closed,
+    /// The workers owe an answer after `timeout`; it is not lost and can be waited for again.
+    #[error("rows {rows:?} did not answer within {timeout:?}")]
+    Timeout {
+        /// How long was waited.
+        timeout: Duration,
+        /// The rows that have not answered, one range a worker.
+        rows: Vec<Range<usize>>,
+    },
+    /// The caller's interrupt check asked to stop waiting; nothing is lost.
+    #[error("interrupted while waiting")]
+    Interrupted,
+    /// A worker ended although it owed an answer; the pool can only be closed.
+    #[error("worker {worker} (pid {pid}, rows {rows:?}) died")]
+    WorkerDied {
+        /// The worker's index.
+        worker: usize,
+        /// Its process id.
+        pid: u32,
+        /// The rows it owned.
+        rows: Range<usize>,
+    },
+    /// Rows whose episode is over were stepped with autoreset disabled.
+    #[error("rows {rows:?} are over and autoreset is disabled")]
+    EpisodeOver {
+        /// Every such row.
+        rows: Vec<usize>,
+    },
+    /// Rows whose environment failed in an earlier call were stepped before a reset.
+    #[error("rows {rows:?} failed in an earlier call and have not been reset since")]
+    NeedsReset {
+        /// Every such row.
+        rows: Vec<usize>,
+    },
+    /// A stream of infos ends early or holds an unknown tag.
+    #[error("malformed info stream at byte {at}")]
+    MalformedInfo {
+        /// Offset in the stream.
+        at: usize,
+    },
+}
+
+impl Error {
+    /// An [`Error::Os`] for `doing`.
+    pub(crate) fn os(doing: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> Self {
+        let doing = doing.into();
+        move |errno| Self::Os {
+            doing,
+            source: errno.into(),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The slabs that nobody holds, last released first.
+//!
+//! A lock-free stack of slab numbers (R. K. Treiber, IBM RJ 5118, 1986): the head holds the number
+//! on top, and `next[n]` the one below `n`. Leases end on any thread, in the middle of anything, so
+//! a push must not block. Last in, first out keeps the warmest slab in use.
+//!
+//! Popping has the ABA problem: between reading `next[top]` and swapping the head, other threads
+//! may pop `top`, change what lies below it and push it again. The upper half of the head counts
+//! every change, so such a head never compares equal.
+
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+const EMPTY: u32 = u32::MAX;
+
+/// A stack of numbers below a fixed limit; each number is in it at most once.
+#[derive(Debug)]
+pub struct FreeList {
+    /// Number of changes (upper half) and the number on top (lower half).
+    head: AtomicU64,
+    next: Box<[AtomicU32]>,
+}
+
+impl FreeList {
+    /// An empty list for the numbers `0..limit`.
+    ///
+    /// # Panics
+    ///
+    /// When `limit` is `u32::MAX`, which marks the end of the list.
+    pub fn new(limit: u32) -> Self {
+        assert!(limit < EMPTY, "{limit} numbers are too many");
+        Self {
+            head: AtomicU64::new(pack(0, EMPTY)),
+            next: (0..limit).map(|_| AtomicU32::new(EMPTY)).collect(),
+        }
+    }
+
+    /// Puts `number`, which must not be in the list, on top.
+    pub fn push(&self, number: u32) {
+        let mut head = self.head.load(Ordering::Relaxed);
+        loop {
+            self.next[number as usize].store(lower(head), Ordering::Relaxed);
+            // `Release` publishes `next[number]` and everything done with the slab; it pairs with
+            // the `Acquire` loads of the head in `pop`.
+            match self.head.compare_exchange(
+                head,
+                pack(upper(head).wrapping_add(1), number),
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return,
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    /// Takes the number on top, the one pushed last.
+    pub fn pop(&self) -> Option<u32> {
+        // Every load of the head is an `Acquire` that pairs with the `Release` in `push`: it makes
+        // `next[top]` visible, and all that was done with the slab before it was released.
+        let mut head = self.head.load(Ordering::Acquire);
+        loop {
+            let top = lower(head);
+            if top == EMPTY {
+                return None;
+            }
+            let below = self.next[top as usize].load(Ordering::Relaxed);
+            match self.head.compare_exchange(
+                head,
+                pack(upper(head).wrapping_add(1), below),
+                Ordering::Acquire,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return Some(top),
+                Err(now) => head = now,
+            }
+        }
+    }
+}
+
+const fn pack(changes: u32, top: u32) -> u64 {
+    ((changes as u64) << 32) | top as u64
+}
+
+const fn upper(head: u64) -> u32 {
+    (head >> 32) as u32
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the lower half is what is asked for"
+)]
+const fn lower(head: u64) -> u32 {
+    head as u32
+}

@@ -1,0 +1,243 @@
+//! A stretch of memory, private or shared, that never moves.
+//!
+//! Shared memory is a `memfd`: it has no name, so nothing is left behind whoever is killed, and it
+//! is not bounded by the size of `/dev/shm`. It is sealed against shrinking and growing, so that no
+//! process can turn another one's access into a SIGBUS, and reserved with `fallocate` before use,
+//! so that a shortage is an error and not a signal.
+#![expect(
+    unsafe_code,
+    reason = "maps memory and copies through raw pointers, see the invariants"
+)]
+
+use std::ffi::c_void;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+
+use rustix::fs::{FallocateFlags, MemfdFlags, Mode, SealFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+
+use crate::error::Error;
+
+/// Who shares a mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// This process alone.
+    Private,
+    /// This process and those that are handed the descriptor.
+    Shared,
+}
+
+/// What an attached mapping may be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Reading; a write is a segmentation fault.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// Mapped memory. It starts as zeros and stays at one address until it is dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+    descriptor: Option<OwnedFd>,
+}
+
+// SAFETY: a mapping is plain memory without thread affinity; what may be done through it, and
+// when, is the business of invariants 2 to 6.
+unsafe impl Send for Mapping {}
+// SAFETY: as for `Send`; `&Mapping` gives out raw pointers and unsafe copies only.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Makes `bytes` bytes of zeros. `name` shows up in `/proc/*/maps` of shared memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Os`] when the system refuses.
+    pub fn new(name: &str, bytes: usize, scope: Scope) -> Result<Self, Error> {
+        let bytes = bytes.max(1);
+        let failed = || Error::os(format!("making {bytes} bytes of memory ({name})"));
+        if scope == Scope::Private {
+            let protection = ProtFlags::READ | ProtFlags::WRITE;
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+            // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing.
+            let start = unsafe {
+                rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags)
+            };
+            return Ok(Self::from_raw(start.map_err(failed())?, bytes, None));
+        }
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let descriptor = rustix::fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL)
+            .or_else(|_| rustix::fs::memfd_create(name, flags)) // before Linux 6.3
+            .map_err(failed())?;
+        rustix::fs::fchmod(&descriptor, Mode::RUSR | Mode::WUSR).map_err(failed())?;
+        rustix::fs::ftruncate(&descriptor, bytes as u64).map_err(failed())?;
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        rustix::fs::fcntl_add_seals(&descriptor, seals).map_err(failed())?;
+        let start = Self::map(&descriptor, bytes, Access::Write)?;
+        Ok(Self::from_raw(start, bytes, Some(descriptor)))
+    }
+
+    /// Maps memory that another process made with [`Mapping::new`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when its size is not `bytes`, [`Error::Os`] when the system refuses.
+    pub fn attach(descriptor: OwnedFd, bytes: usize, access: Access) -> Result<Self, Error> {
+        let bytes = bytes.max(1);
+        let status =
+            rustix::fs::fstat(&descriptor).map_err(Error::os("reading a memory's size"))?;
+        let got = usize::try_from(status.st_size).unwrap_or(0);
+        if got != bytes {
+            return Err(Error::Mismatch {
+                what: "size of a mapping",
+                expected: bytes,
+                got,
+            });
+        }
+        let start = Self::map(&descriptor, bytes, access)?;
+        Ok(Self::from_raw(start, bytes, None)) // the mapping outlives its descriptor
+    }
+
+    fn map(descriptor: &OwnedFd, bytes: usize, access: Access) -> Result<*mut c_void, Error> {
+        let protection = match access {
+            Access::Read => ProtFlags::READ,
+            Access::Write => ProtFlags::READ | ProtFlags::WRITE,
+        };
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing.
+        let start = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                protection,
+                MapFlags::SHARED,
+                descriptor,
+                0,
+            )
+        };
+        start.map_err(Error::os(format!("mapping {bytes} bytes of shared memory")))
+    }
+
+    fn from_raw(start: *mut c_void, bytes: usize, descriptor: Option<OwnedFd>) -> Self {
+        let start: NonNull<u8> =
+            NonNull::new(start.cast()).expect("mmap never maps at address zero");
+        // SAFETY: the range was mapped just now; keeping it out of core dumps changes no contents.
+        let advised =
+            unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, Advice::LinuxDontDump) };
+        let _ = advised; // a core dump that is too large is no reason to fail
+        Self {
+            start,
+            bytes,
+            descriptor,
+        }
+    }
+
+    /// Makes sure that `range` has memory behind it.
+    ///
+    /// Only where the memory was made. Private memory needs nothing: the system gives it page by page and kills nobody who did
+    /// not already ask for more than there is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Os`] when there is not enough.
+    pub fn reserve(&self, range: Range<usize>) -> Result<(), Error> {
+        let Some(descriptor) = &self.descriptor else {
+            return Ok(());
+        };
+        let (start, bytes) = (range.start as u64, range.len() as u64);
+        if bytes == 0 {
+            return Ok(());
+        }
+        rustix::io::retry_on_intr(|| {
+            rustix::fs::fallocate(descriptor, FallocateFlags::empty(), start, bytes)
+        })
+        .map_err(Error::os(format!(
+            "reserving {bytes} bytes of shared memory"
+        )))
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Never: a mapping has at least one byte.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The descriptor of shared memory, in the process that made it.
+    pub fn descriptor(&self) -> Option<&OwnedFd> {
+        self.descriptor.as_ref()
+    }
+
+    /// Address of the byte at `offset`.
+    ///
+    /// # Panics
+    ///
+    /// When `range` is not inside the mapping.
+    pub(crate) fn at(&self, range: Range<usize>) -> NonNull<u8> {
+        assert!(
+            range.start <= range.end && range.end <= self.bytes,
+            "{range:?} is not inside a mapping of {} bytes",
+            self.bytes
+        );
+        // SAFETY: the offset is inside the mapping, which stays mapped (invariant 1).
+        unsafe { self.start.add(range.start) }
+    }
+
+    /// Copies `bytes` to `offset`.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else may access the range meanwhile: one of invariants 4 to 6 must say so.
+    pub(crate) unsafe fn write(&self, offset: usize, bytes: &[u8]) {
+        let target = self.at(offset..offset + bytes.len());
+        // SAFETY: the target is inside the mapping and, by the caller's word, ours alone; `bytes`
+        // is a live Rust slice and so cannot overlap it.
+        unsafe {
+            target
+                .as_ptr()
+                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
+        }
+    }
+
+    /// Fills `range` with zeros.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Mapping::write`].
+    pub(crate) unsafe fn zero(&self, range: Range<usize>) {
+        let bytes = range.len();
+        // SAFETY: the target is inside the mapping and, by the caller's word, ours alone.
+        unsafe { self.at(range).as_ptr().write_bytes(0, bytes) }
+    }
+
+    /// Copies `into.len()` bytes from `offset`.
+    ///
+    /// # Safety
+    ///
+    /// Nobody may write the range meanwhile: one of invariants 4 to 6 must say so.
+    pub(crate) unsafe fn read(&self, offset: usize, into: &mut [u8]) {
+        let source = self.at(offset..offset + into.len());
+        // SAFETY: the source is inside the mapping and, by the caller's word, at rest; `into` is a
+        // live Rust slice and so cannot overlap it.
+        unsafe {
+            source
+                .as_ptr()
+                .copy_to_nonoverlapping(into.as_mut_ptr(), into.len())
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: `start` and `bytes` are the mapping's own, and nothing borrows it any more
+        // (invariant 1).
+        let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.bytes) };
+        debug_assert!(unmapped.is_ok(), "a mapping is unmapped once");
+    }
+}

@@ -1,0 +1,207 @@
+//! The memory that a pool and its workers share.
+//!
+//! Four mappings, apart so that a stray write into one cannot reach another: control words, actions
+//! (pool → workers), infos (workers → pool) and slabs (observations, rewards and flags). For
+//! process workers each is a sealed `memfd`; for threads and for the calling thread it is private
+//! anonymous memory. Everything else is the same.
+//!
+//! # Invariants
+//!
+//! Every `SAFETY` comment of this module cites these by number.
+//!
+//! 1. **Life.** A [`Mapping`] stays mapped until its drop, its length never changes (memfds are sealed
+//!    against shrinking and growing), and every pointer into it is used behind an `Arc` or a
+//!    borrow of it.
+//! 2. **Control words** are only ever touched as atomics, on both sides.
+//! 3. **Phases of a slab.** Free → filling by [`SlabPool::acquire`]; filling → leased when every worker
+//!    has acknowledged the task; leased → free by the drop of the [`Lease`]. Only the pool does
+//!    these; a slab that a dead worker was filling is never freed.
+//! 4. **Rows.** While a slab is filling, each row is written by one shard alone: shards are disjoint
+//!    ranges, a [`SlabRows`] refuses rows outside its range, and it lives only between taking a
+//!    task and acknowledging it. The pool reads a slab only after the acknowledgements.
+//! 5. **Actions** are written by the pool while no task is pending, and read by workers between
+//!    taking a task and acknowledging it.
+//! 6. **Infos.** The region of shard *k* is written by its worker between taking a task and
+//!    acknowledging it, and read by the pool after that and before the next task.
+//! 7. **Payload.** Every bit pattern of the payload is valid where it is read: numbers are copied as
+//!    bytes, flags are read as `u8` and compared with zero, and nothing read from shared memory
+//!    is used as an index without a bounds check.
+//!
+//! Between processes Rust has no settled memory model; the practical rule followed here is that
+//! control words are atomics, and that plain data between trusting processes is ordered by them. A
+//! worker that breaks the protocol can spoil values, never the pool's own memory.
+
+mod actions;
+mod control;
+mod free_list;
+mod infos;
+mod mapping;
+mod slab;
+
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+pub use actions::{ActionArea, ActionTag};
+pub use control::{Control, Header, Slot};
+pub use free_list::FreeList;
+pub use infos::InfoArea;
+pub use mapping::{Access, Mapping, Scope};
+pub use slab::{Lease, SlabMemory, SlabPool, SlabRows};
+
+use crate::error::Error;
+use crate::space::{Layout, Leaf};
+
+/// What memory a pool needs. Pool and workers compute every offset from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Leaves of one observation.
+    pub observations: Vec<Leaf>,
+    /// Leaves of one action.
+    pub actions: Vec<Leaf>,
+    /// The rows of each shard; together `0..num_envs`, in order.
+    pub shards: Vec<Range<usize>>,
+    /// Most slabs that may exist at once, at least 2.
+    pub max_slabs: usize,
+    /// Bytes for the infos of each shard.
+    pub info_bytes: usize,
+}
+
+impl Plan {
+    /// Rows of all shards.
+    pub fn rows(&self) -> usize {
+        self.shards.last().map_or(0, |shard| shard.end)
+    }
+}
+
+/// The four mappings of a pool; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    plan: Arc<Plan>,
+    /// The control words.
+    pub control: Control,
+    /// The actions of the batch that is being stepped.
+    pub actions: ActionArea,
+    /// The infos of the batch that was stepped.
+    pub infos: InfoArea,
+    /// The slabs.
+    pub slabs: Arc<SlabMemory>,
+}
+
+impl Memory {
+    /// Makes the memory for `plan`, private to this process or shared with workers.
+    ///
+    /// Shared memory is reserved here, so that a machine without enough of it answers with an
+    /// error now and not with a signal later; slabs beyond the first two are reserved when needed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`] or [`Error::Os`].
+    pub fn new(plan: Plan, scope: Scope) -> Result<Self, Error> {
+        let layout = check(&plan)?;
+        let make = |name: &str, bytes: usize| {
+            let mapping = Mapping::new(name, bytes, scope)?;
+            mapping.reserve(0..bytes)?;
+            Ok::<_, Error>(Arc::new(mapping))
+        };
+        let control = make("cartwheel-control", Control::bytes(plan.shards.len()))?;
+        let actions = make(
+            "cartwheel-actions",
+            ActionArea::bytes(&plan.actions, layout.rows()),
+        )?;
+        let infos = make("cartwheel-infos", InfoArea::bytes(&plan))?;
+        let slabs = Mapping::new("cartwheel-slabs", layout.bytes() * plan.max_slabs, scope)?;
+        slabs.reserve(0..layout.bytes() * 2)?;
+        let memory = Self::assemble(plan, layout, [control, actions, infos, Arc::new(slabs)]);
+        memory.control.initialise();
+        Ok(memory)
+    }
+
+    /// Maps, in a worker, the memory that [`Memory::new`] made from the same plan; `descriptors`
+    /// are those of [`Memory::descriptors`], in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when the memory was made by another version or from another plan, or
+    /// [`Error::Os`].
+    pub fn attach(plan: Plan, descriptors: [OwnedFd; 4]) -> Result<Self, Error> {
+        let layout = check(&plan)?;
+        let sizes = [
+            Control::bytes(plan.shards.len()),
+            ActionArea::bytes(&plan.actions, layout.rows()),
+            InfoArea::bytes(&plan),
+            layout.bytes() * plan.max_slabs,
+        ];
+        // Workers only read actions; everything else they write.
+        let access = [Access::Write, Access::Read, Access::Write, Access::Write];
+        let [control, actions, infos, slabs] = descriptors;
+        let map = |descriptor, which: usize| {
+            Mapping::attach(descriptor, sizes[which], access[which]).map(Arc::new)
+        };
+        let mappings = [
+            map(control, 0)?,
+            map(actions, 1)?,
+            map(infos, 2)?,
+            map(slabs, 3)?,
+        ];
+        let memory = Self::assemble(plan, layout, mappings);
+        memory.control.verify()?;
+        Ok(memory)
+    }
+
+    fn assemble(plan: Plan, layout: Layout, mappings: [Arc<Mapping>; 4]) -> Self {
+        let [control, actions, infos, slabs] = mappings;
+        Self {
+            control: Control::new(control, plan.shards.len()),
+            actions: ActionArea::new(actions, &plan.actions, layout.rows()),
+            infos: InfoArea::new(infos, &plan),
+            slabs: Arc::new(SlabMemory::new(slabs, layout, plan.max_slabs)),
+            plan: Arc::new(plan),
+        }
+    }
+
+    /// The plan it was made from.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The descriptors of shared memory, for a worker's [`Memory::attach`]; `None` for private memory.
+    pub fn descriptors(&self) -> Option<[BorrowedFd<'_>; 4]> {
+        Some([
+            self.control.mapping().descriptor()?.as_fd(),
+            self.actions.mapping().descriptor()?.as_fd(),
+            self.infos.mapping().descriptor()?.as_fd(),
+            self.slabs.mapping().descriptor()?.as_fd(),
+        ])
+    }
+}
+
+/// Checks a plan before anything is made from it.
+fn check(plan: &Plan) -> Result<Layout, Error> {
+    let mut next = 0;
+    for shard in &plan.shards {
+        if shard.start != next || shard.is_empty() {
+            return Err(Error::BadPlan(format!(
+                "shards {:?} do not tile the rows",
+                plan.shards
+            )));
+        }
+        next = shard.end;
+    }
+    if next == 0 {
+        return Err(Error::BadPlan("a pool needs at least one row".to_owned()));
+    }
+    if plan.max_slabs < 2 {
+        return Err(Error::BadPlan(format!(
+            "max_slabs is {}, at least 2 needed",
+            plan.max_slabs
+        )));
+    }
+    let layout = Layout::new(&plan.observations, next)?;
+    layout
+        .bytes()
+        .checked_mul(plan.max_slabs)
+        .filter(|&bytes| bytes < isize::MAX as usize)
+        .ok_or_else(|| Error::BadPlan(format!("{} slabs are too large", plan.max_slabs)))?;
+    Ok(layout)
+}

@@ -1,0 +1,311 @@
+//! Slabs: the memory of one batch each, and the leases that keep them.
+//!
+//! # The life of a slab
+//!
+//! ```text
+//! free ──acquire──▶ filling ──all workers acknowledged──▶ leased ──last view dropped──▶ free
+//! ```
+//!
+//! `acquire` pops the free list; when it is empty a further slab is reserved, up to `max_slabs`.
+//! Slab 0 is never leased out: when nothing else is left it is filled, copied out and free again
+//! at once, so a caller who keeps everything gets copies and is never made to wait.
+//!
+//! A lease is *the* proof that somebody may still look: a reference count of anything else would
+//! be wrong now and then (a worker may hold its own for an instant after acknowledging, NumPy views
+//! refer to their base and not to the array they were made from).
+#![expect(
+    unsafe_code,
+    reason = "copies into and out of mapped memory, see the invariants"
+)]
+
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use super::{FreeList, Mapping};
+use crate::autoreset::{PhaseTag, Transition};
+use crate::space::{LEAF_ALIGN, Layout};
+
+/// Number of the slab that is copied out and never leased.
+const SCRATCH: u32 = 0;
+
+/// The mapping of all slabs and the layout of each.
+#[derive(Debug)]
+pub struct SlabMemory {
+    mapping: Arc<Mapping>,
+    layout: Layout,
+    limit: u32,
+}
+
+impl SlabMemory {
+    pub(super) fn new(mapping: Arc<Mapping>, layout: Layout, limit: usize) -> Self {
+        let limit = u32::try_from(limit).expect("a plan has fewer than 2^32 slabs");
+        Self {
+            mapping,
+            layout,
+            limit,
+        }
+    }
+
+    /// Where everything lies within a slab.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(super) fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+
+    /// The rows `rows` of slab `slab`, for the worker that fills them.
+    ///
+    /// Only [`crate::worker`] calls this: for the slab of a task that it took, for its own shard,
+    /// and it drops the claim before acknowledging (invariants 3 and 4).
+    pub(crate) fn claim(&self, slab: u32, rows: Range<usize>) -> SlabRows<'_> {
+        assert!(
+            rows.end <= self.layout.rows(),
+            "{rows:?} are rows of the batch"
+        );
+        SlabRows {
+            memory: self,
+            start: self.start(slab),
+            rows,
+        }
+    }
+
+    fn start(&self, slab: u32) -> usize {
+        assert!(slab < self.limit, "there is no slab {slab}");
+        slab as usize * self.layout.bytes()
+    }
+}
+
+/// One shard's rows of the slab that is being filled.
+#[derive(Debug)]
+pub struct SlabRows<'a> {
+    memory: &'a SlabMemory,
+    start: usize,
+    rows: Range<usize>,
+}
+
+impl SlabRows<'_> {
+    /// The rows, counted from the start of the batch.
+    pub fn rows(&self) -> Range<usize> {
+        self.rows.clone()
+    }
+
+    fn place(&self, leaf: usize, row: usize) -> Range<usize> {
+        assert!(self.rows.contains(&row), "row {row} is not in this shard");
+        let bytes = self.memory.layout.leaf(leaf).row_bytes();
+        let start = self.start + self.memory.layout.leaf_offset(leaf) + row * bytes;
+        start..start + bytes
+    }
+
+    /// Writes row `row` (counted from the start of the batch) of leaf `leaf`.
+    ///
+    /// # Panics
+    ///
+    /// When the row is not in this shard, or `value` is not as long as a row.
+    pub fn write(&mut self, leaf: usize, row: usize, value: &[u8]) {
+        let place = self.place(leaf, row);
+        assert_eq!(value.len(), place.len(), "a row of leaf {leaf}");
+        // SAFETY: the row is this shard's alone while the slab is filling (invariant 4).
+        unsafe { self.memory.mapping.write(place.start, value) }
+    }
+
+    /// Writes zeros to row `row` of leaf `leaf`.
+    ///
+    /// # Panics
+    ///
+    /// When the row is not in this shard.
+    pub fn write_zeros(&mut self, leaf: usize, row: usize) {
+        let place = self.place(leaf, row);
+        // SAFETY: as in `write`.
+        unsafe { self.memory.mapping.zero(place) }
+    }
+
+    /// Writes reward, flags and phase of row `row`.
+    ///
+    /// # Panics
+    ///
+    /// When the row is not in this shard.
+    pub fn write_transition(&mut self, row: usize, transition: &Transition, phase: PhaseTag) {
+        assert!(self.rows.contains(&row), "row {row} is not in this shard");
+        let (start, layout) = (self.start, &self.memory.layout);
+        for (offset, bytes) in [
+            (
+                layout.rewards_offset() + 8 * row,
+                &transition.reward.to_ne_bytes()[..],
+            ),
+            (
+                layout.terminations_offset() + row,
+                &[u8::from(transition.terminated)],
+            ),
+            (
+                layout.truncations_offset() + row,
+                &[u8::from(transition.truncated)],
+            ),
+            (layout.phases_offset() + row, &[phase as u8]),
+        ] {
+            // SAFETY: as in `write`.
+            unsafe { self.memory.mapping.write(start + offset, bytes) }
+        }
+    }
+}
+
+/// The pool's view of its slabs: which are free, and how many there are so far.
+#[derive(Debug)]
+pub struct SlabPool {
+    memory: Arc<SlabMemory>,
+    free: FreeList,
+    /// Slabs that have memory behind them, the scratch slab included.
+    reserved: AtomicU32,
+    scratch_busy: AtomicBool,
+}
+
+impl SlabPool {
+    /// A pool over new memory, whose first two slabs are reserved.
+    pub fn new(memory: Arc<SlabMemory>) -> Self {
+        let free = FreeList::new(memory.limit);
+        free.push(SCRATCH + 1);
+        let reserved = AtomicU32::new(SCRATCH + 2);
+        Self {
+            memory,
+            free,
+            reserved,
+            scratch_busy: AtomicBool::new(false),
+        }
+    }
+
+    /// Where everything lies within a slab.
+    pub fn layout(&self) -> &Layout {
+        self.memory.layout()
+    }
+
+    /// Slabs that have memory behind them, the scratch slab included.
+    pub fn reserved(&self) -> usize {
+        self.reserved.load(Ordering::Relaxed) as usize
+    }
+
+    /// A slab to fill: the one released last, or a new one, or at last the scratch slab.
+    ///
+    /// # Panics
+    ///
+    /// When the scratch slab is already being filled; a pool fills one slab at a time.
+    pub fn acquire(self: &Arc<Self>) -> Lease {
+        let slab = self.free.pop().or_else(|| self.grow()).unwrap_or_else(|| {
+            // `Acquire` pairs with the `Release` in `Lease::drop`: the copy out of the scratch
+            // slab is finished before it is filled again.
+            let busy = self.scratch_busy.swap(true, Ordering::Acquire);
+            assert!(
+                !busy,
+                "the scratch slab is copied out before the next batch"
+            );
+            SCRATCH
+        });
+        Lease {
+            pool: Arc::clone(self),
+            slab,
+        }
+    }
+
+    /// Reserves one slab more, unless the limit is reached or there is no memory left, which means
+    /// the same: the caller keeps too much, and gets copies from now on.
+    fn grow(&self) -> Option<u32> {
+        let slab = self.reserved.load(Ordering::Relaxed);
+        if slab >= self.memory.limit {
+            return None;
+        }
+        let start = self.memory.start(slab);
+        self.memory
+            .mapping
+            .reserve(start..start + self.memory.layout.bytes())
+            .ok()?;
+        self.reserved.store(slab + 1, Ordering::Relaxed); // only `acquire`, under `&mut Pool`
+        Some(slab)
+    }
+}
+
+/// A hold on one slab; the slab is free again when it is dropped, on any thread, without blocking.
+#[derive(Debug)]
+pub struct Lease {
+    pool: Arc<SlabPool>,
+    slab: u32,
+}
+
+impl Lease {
+    /// The slab's number.
+    pub(crate) fn slab(&self) -> u32 {
+        self.slab
+    }
+
+    /// Where everything lies within the slab.
+    pub fn layout(&self) -> &Layout {
+        self.pool.layout()
+    }
+
+    /// Whether this is the scratch slab: copy what is needed and drop the lease before the next
+    /// batch.
+    pub fn must_copy(&self) -> bool {
+        self.slab == SCRATCH
+    }
+
+    /// Address of `range` of the slab, counted from its start.
+    ///
+    /// The address is valid as long as the lease lives. Nobody else reads or writes there, so its
+    /// holder may do both.
+    ///
+    /// # Panics
+    ///
+    /// When the range is not in the slab.
+    pub fn at(&self, range: Range<usize>) -> NonNull<u8> {
+        assert!(
+            range.end <= self.layout().bytes(),
+            "{range:?} is inside a slab"
+        );
+        let start = self.pool.memory.start(self.slab);
+        self.pool
+            .memory
+            .mapping
+            .at(start + range.start..start + range.end)
+    }
+
+    /// Address of leaf `leaf`, an array `[rows, *shape]` aligned to [`LEAF_ALIGN`].
+    pub fn leaf(&self, leaf: usize) -> NonNull<u8> {
+        let start = self.layout().leaf_offset(leaf);
+        let bytes = self.layout().leaf(leaf).row_bytes() * self.layout().rows();
+        let place = self.at(start..start + bytes);
+        debug_assert!(
+            place.addr().get().is_multiple_of(LEAF_ALIGN),
+            "leaves are aligned"
+        );
+        place
+    }
+
+    /// Copies `into.len()` bytes from `offset` of the slab.
+    ///
+    /// Only for a slab that has been filled: the pool hands leases out after the acknowledgements.
+    ///
+    /// # Panics
+    ///
+    /// When those bytes are not in the slab.
+    pub fn read(&self, offset: usize, into: &mut [u8]) {
+        assert!(
+            offset + into.len() <= self.layout().bytes(),
+            "inside a slab"
+        );
+        let start = self.pool.memory.start(self.slab) + offset;
+        // SAFETY: the slab is leased, so no worker writes it (invariant 3).
+        unsafe { self.pool.memory.mapping.read(start, into) }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.slab == SCRATCH {
+            // Pairs with the `Acquire` in `SlabPool::acquire`.
+            self.pool.scratch_busy.store(false, Ordering::Release);
+        } else {
+            self.pool.free.push(self.slab);
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! The pool: owns the memory, the workers and the order of calls.
+//!
+//! Every call is a *task* in two halves: [`Pool::begin`] checks it, pops a slab and publishes it to
+//! the workers; [`Pool::finish`] steps the caller's own shard, waits for the acknowledgements and
+//! hands the slab out. `step` is both. Nothing is published before everything that can be wrong
+//! with a call has been checked.
+//!
+//! `done` of each worker is the truth about a task. `remaining` and the doorbell only decide who
+//! wakes the pool, and every sleep is a slice: a lost wake-up would cost milliseconds, never a hang.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::autoreset::PhaseTag;
+use crate::error::{Call, Error};
+use crate::memory::{ActionTag, Lease, Memory, Scope, SlabPool};
+use crate::schedule::usable_cpus;
+use crate::wake::{Command, Futex, Op, Parked, Patience, doorbell_disarm, park, publish};
+use crate::worker::{ProcessHandle, Report, Shard, perform};
+
+/// First and longest sleep between two looks at the workers' health and the caller's interrupts.
+const FIRST_SLICE: Duration = Duration::from_millis(1);
+const LAST_SLICE: Duration = Duration::from_millis(50);
+
+/// Who steps the rows of a pool.
+#[derive(Debug)]
+pub enum Workers {
+    /// The calling thread.
+    Inline(Box<dyn OwnShard>),
+    /// One thread a shard, each running [`crate::worker::serve`].
+    Threads,
+    /// One process a shard, each running [`crate::worker::serve`].
+    Processes(Vec<ProcessHandle>),
+}
+
+/// A [`Shard`] that the calling thread steps itself.
+pub trait OwnShard: Shard + Send + std::fmt::Debug {}
+
+impl<S: Shard + Send + std::fmt::Debug> OwnShard for S {}
+
+/// How a pool treats rows and waits.
+#[derive(Debug, Clone, Copy)]
+pub struct Policy {
+    /// Refuse to step when a row is over: autoreset is disabled and over rows do not freeze.
+    pub refuse_over: bool,
+    /// Allow looking for a result before sleeping.
+    pub spin: bool,
+}
+
+#[derive(Debug)]
+struct Pending {
+    call: Call,
+    command: Command,
+    lease: Option<Lease>,
+    /// The caller's own shard has been stepped.
+    own_done: bool,
+}
+
+/// What a finished call left.
+#[derive(Debug)]
+pub struct Finished {
+    /// The batch of a step or reset.
+    pub lease: Option<Lease>,
+    /// Number of the task, by which later messages of the shards are recognised.
+    pub task: u32,
+    /// One report a shard.
+    pub reports: Vec<Report>,
+}
+
+/// Environments, their workers and their memory.
+#[derive(Debug)]
+pub struct Pool {
+    memory: Memory,
+    scope: Scope,
+    slabs: Arc<SlabPool>,
+    workers: Workers,
+    policy: Policy,
+    patience: Patience,
+    task: u32,
+    pending: Option<Pending>,
+    phases: Vec<u8>,
+    /// A worker died; holds what it was filling, so that nobody else ever fills it.
+    broken: Option<(usize, Option<Lease>)>,
+    closed: bool,
+    /// The process that made the pool; a forked child must leave the workers alone.
+    owner: u32,
+}
+
+impl Pool {
+    /// A pool over new memory, whose workers are running or about to.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`] when the workers do not match the memory's shards.
+    pub fn new(memory: Memory, workers: Workers, policy: Policy) -> Result<Self, Error> {
+        let shards = memory.plan().shards.len();
+        if u32::try_from(shards).is_err() {
+            return Err(Error::BadPlan(format!("{shards} workers are too many")));
+        }
+        let expected = match &workers {
+            Workers::Inline(_) => 1,
+            Workers::Threads => shards,
+            Workers::Processes(handles) => handles.len(),
+        };
+        if expected != shards {
+            return Err(Error::BadPlan(format!(
+                "{expected} workers for {shards} shards"
+            )));
+        }
+        let scope = match &workers {
+            Workers::Processes(_) => Scope::Shared,
+            Workers::Inline(_) | Workers::Threads => Scope::Private,
+        };
+        Ok(Self {
+            slabs: Arc::new(SlabPool::new(Arc::clone(&memory.slabs))),
+            patience: Patience::new(shards + 1, usable_cpus(), policy.spin),
+            phases: vec![PhaseTag::Running as u8; memory.plan().rows()],
+            memory,
+            scope,
+            workers,
+            policy,
+            task: 0,
+            pending: None,
+            broken: None,
+            closed: false,
+            owner: std::process::id(),
+        })
+    }
+
+    /// The slabs, for their layout and number.
+    pub fn slabs(&self) -> &SlabPool {
+        &self.slabs
+    }
+
+    /// The rows of each shard.
+    pub fn shards(&self) -> &[Range<usize>] {
+        &self.memory.plan().shards
+    }
+
+    /// The call that was begun and not finished.
+    pub fn pending(&self) -> Option<Call> {
+        self.pending.as_ref().map(|pending| pending.call)
+    }
+
+    /// Whether the pool was closed.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Whether a call of this kind could begin now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::AlreadyPending`]; for a step also
+    /// [`Error::EpisodeOver`] and [`Error::NeedsReset`].
+    pub fn check(&self, call: Call) -> Result<(), Error> {
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        if let Some((worker, _)) = &self.broken {
+            return Err(self.died(*worker));
+        }
+        if let Some(Pending { call: pending, .. }) = self.pending {
+            return Err(Error::AlreadyPending { pending });
+        }
+        if call == Call::Step {
+            let rows = self.rows_in(PhaseTag::Failed);
+            if !rows.is_empty() {
+                return Err(Error::NeedsReset { rows });
+            }
+            if self.policy.refuse_over {
+                let rows = self.rows_in(PhaseTag::Over);
+                if !rows.is_empty() {
+                    return Err(Error::EpisodeOver { rows });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn rows_in(&self, phase: PhaseTag) -> Vec<usize> {
+        let tagged = self
+            .phases
+            .iter()
+            .enumerate()
+            .filter(|(_, tag)| **tag == phase as u8);
+        tagged.map(|(row, _)| row).collect()
+    }
+
+    /// Stores the actions of the next step, one leaf at a time: `rows * row_len` elements.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::check`] for a step.
+    ///
+    /// # Panics
+    ///
+    /// When the number of elements is not that of a batch.
+    pub fn store_actions(
+        &mut self,
+        leaf: usize,
+        tag: ActionTag,
+        elements: &[u8],
+    ) -> Result<(), Error> {
+        self.check(Call::Step)?; // nothing is pending: no worker reads the area
+        self.memory.actions.store(leaf, tag, elements);
+        Ok(())
+    }
+
+    /// Begins a call: publishes its task to every worker. `flags` reach the shards as they are.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::check`]; then nothing was published.
+    pub fn begin(&mut self, call: Call, flags: u32) -> Result<(), Error> {
+        self.check(call)?;
+        self.task = Command::next(self.task);
+        let (op, lease) = match call {
+            Call::Step => (Op::Step, Some(self.slabs.acquire())),
+            Call::Reset => (Op::Reset, Some(self.slabs.acquire())),
+            Call::Call => (Op::Call, None),
+        };
+        let command = Command {
+            op,
+            task: self.task,
+        };
+        let slab = lease.as_ref().map_or(0, Lease::slab);
+        let own = matches!(self.workers, Workers::Inline(_));
+        self.pending = Some(Pending {
+            call,
+            command,
+            lease,
+            own_done: !own,
+        });
+        let shards = self.shards().len();
+        for worker in 0..shards {
+            let slot = self.memory.control.slot(worker);
+            slot.slab.store(slab, Ordering::Relaxed); // published by the command word
+            slot.flags.store(flags, Ordering::Relaxed);
+        }
+        if !own {
+            let header = self.memory.control.header();
+            doorbell_disarm(&Futex::new(&header.doorbell, self.scope));
+            #[expect(clippy::cast_possible_truncation, reason = "checked in `Pool::new`")]
+            header.remaining.store(shards as u32, Ordering::Relaxed); // published by the words
+            for worker in 0..shards {
+                let word = &self.memory.control.slot(worker).word;
+                publish(&Futex::new(word, self.scope), command);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the pending call and hands its result out.
+    ///
+    /// `interrupted` is asked about once a slice, 1 to 50 ms apart, and ends the wait by `true`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotPending`] when `call` is not what is pending. [`Error::Timeout`] and
+    /// [`Error::Interrupted`] leave the call pending: it can be waited for again. After
+    /// [`Error::WorkerDied`] the pool can only be closed.
+    pub fn finish(
+        &mut self,
+        call: Call,
+        timeout: Option<Duration>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<Finished, Error> {
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        if let Some((worker, _)) = &self.broken {
+            return Err(self.died(*worker));
+        }
+        let Some(pending) = self.pending.as_mut().filter(|pending| pending.call == call) else {
+            return Err(Error::NotPending { expected: call });
+        };
+        let task = pending.command.task;
+        if let (Workers::Inline(own), false) = (&mut self.workers, pending.own_done) {
+            pending.own_done = true;
+            perform(&self.memory, 0, pending.command, own.as_mut());
+            let report = self.report(0);
+            if let Workers::Inline(own) = &mut self.workers {
+                own.flush(report);
+            }
+        }
+        self.wait(timeout, interrupted)?;
+        let lease = self.pending.take().and_then(|pending| pending.lease);
+        if let Some(lease) = &lease {
+            lease.read(lease.layout().phases_offset(), &mut self.phases);
+        }
+        let reports = (0..self.shards().len())
+            .map(|shard| self.report(shard))
+            .collect();
+        Ok(Finished {
+            lease,
+            task,
+            reports,
+        })
+    }
+
+    fn report(&self, shard: usize) -> Report {
+        Report::from_word(
+            self.memory
+                .control
+                .slot(shard)
+                .status
+                .load(Ordering::Relaxed),
+        )
+    }
+
+    /// Copies the info stream of shard `shard` for the call that finished last into `into`.
+    pub fn load_infos(&self, shard: usize, into: &mut Vec<u8>) {
+        let bytes = self
+            .memory
+            .control
+            .slot(shard)
+            .info_bytes
+            .load(Ordering::Relaxed);
+        self.memory.infos.load(shard, bytes as usize, into);
+    }
+
+    /// Workers that have not acknowledged `task`.
+    fn waiting(&self, task: u32) -> impl Iterator<Item = usize> + '_ {
+        let control = &self.memory.control;
+        // `Acquire` pairs with the `Release` of `done` in the worker: its rows are visible.
+        (0..control.workers())
+            .filter(move |&worker| control.slot(worker).done.load(Ordering::Acquire) != task)
+    }
+
+    fn wait(
+        &mut self,
+        timeout: Option<Duration>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Error> {
+        let task = self.task;
+        let mut patience = std::mem::replace(&mut self.patience, Patience::new(1, 1, false));
+        let ready = patience.wait(|| self.waiting(task).next().is_none());
+        self.patience = patience;
+        if ready {
+            return Ok(());
+        }
+        let start = Instant::now();
+        let mut slice = FIRST_SLICE;
+        loop {
+            let doorbell = Futex::new(&self.memory.control.header().doorbell, self.scope);
+            let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+            let slept = Instant::now();
+            if park(&doorbell, left.map_or(slice, |left| left.min(slice))) == Parked::Ready {
+                doorbell_disarm(&doorbell);
+            }
+            if self.waiting(task).next().is_none() {
+                return Ok(());
+            }
+            if slept.elapsed() < slice && left.is_none_or(|left| left > slice) {
+                continue; // woken early: no need to look at anybody's health yet
+            }
+            let dead = self.waiting(task).find(|&worker| !self.is_alive(worker));
+            // It may have acknowledged and then ended between the two looks.
+            let dead = dead.filter(|&dead| self.waiting(task).any(|worker| worker == dead));
+            if let Some(worker) = dead {
+                let pending = self.pending.take();
+                self.broken = Some((worker, pending.and_then(|pending| pending.lease)));
+                return Err(self.died(worker));
+            }
+            if interrupted() {
+                return Err(Error::Interrupted);
+            }
+            if let Some(timeout) = timeout.filter(|&timeout| start.elapsed() >= timeout) {
+                let shards = self.shards();
+                let rows = self
+                    .waiting(task)
+                    .map(|worker| shards[worker].clone())
+                    .collect();
+                return Err(Error::Timeout { timeout, rows });
+            }
+            slice = (slice * 2).min(LAST_SLICE);
+        }
+    }
+
+    fn is_alive(&self, worker: usize) -> bool {
+        match &self.workers {
+            Workers::Processes(handles) => handles[worker].is_alive(),
+            Workers::Inline(_) | Workers::Threads => true,
+        }
+    }
+
+    /// The first worker that has ended although the pool is open, if there is one.
+    pub fn find_dead(&self) -> Option<Error> {
+        let dead = (0..self.memory.control.workers()).find(|&worker| !self.is_alive(worker));
+        dead.map(|worker| self.died(worker))
+    }
+
+    fn died(&self, worker: usize) -> Error {
+        let pid = match &self.workers {
+            Workers::Processes(handles) => handles[worker].pid(),
+            Workers::Inline(_) | Workers::Threads => self.owner,
+        };
+        Error::WorkerDied {
+            worker,
+            pid,
+            rows: self.shards()[worker].clone(),
+        }
+    }
+
+    /// Ends the workers: asks them to close, gives them `grace`, kills the processes that are left.
+    ///
+    /// Idempotent, bounded, and never an error. Returns the workers that did not end by
+    /// themselves; a thread among them runs on until its environment returns, and keeps its memory.
+    pub fn close(&mut self, grace: Duration) -> Vec<usize> {
+        if std::mem::replace(&mut self.closed, true) || self.owner != std::process::id() {
+            return Vec::new();
+        }
+        if let Some(lease) = self.pending.take().and_then(|pending| pending.lease) {
+            std::mem::forget(lease); // a worker may still be filling it
+        }
+        self.task = Command::next(self.task);
+        let command = Command {
+            op: Op::Close,
+            task: self.task,
+        };
+        if let Workers::Inline(own) = &mut self.workers {
+            own.close();
+            return Vec::new();
+        }
+        for worker in 0..self.memory.control.workers() {
+            let word = &self.memory.control.slot(worker).word;
+            publish(&Futex::new(word, self.scope), command);
+        }
+        let deadline = Instant::now() + grace;
+        let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
+        if let Workers::Processes(handles) = &self.workers {
+            let late: Vec<_> = (0..handles.len())
+                .filter(|&worker| !handles[worker].wait(left(deadline)))
+                .collect();
+            for &worker in &late {
+                handles[worker].kill();
+            }
+            return late;
+        }
+        let doorbell = Futex::new(&self.memory.control.header().doorbell, self.scope);
+        loop {
+            let late: Vec<_> = self.waiting(command.task).collect();
+            if late.is_empty() || left(deadline).is_zero() {
+                return late;
+            }
+            doorbell_disarm(&doorbell);
+            park(&doorbell, left(deadline).min(FIRST_SLICE));
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.close(Duration::ZERO);
+    }
+}

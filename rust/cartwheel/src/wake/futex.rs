@@ -1,0 +1,79 @@
+//! A word that can be waited on.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rustix::thread::futex::{Flags, Timespec};
+
+use crate::memory::Scope;
+
+/// A 32-bit word with the operations that the parker needs. Implemented by [`Futex`], and in the
+/// loom tests by a model.
+///
+/// Every operation is on a single location, so orders weaker than sequential consistency are
+/// enough: loads acquire, exchanges acquire and release.
+pub trait Word {
+    /// Loads with `Acquire`.
+    fn load(&self) -> u32;
+
+    /// Swaps with `AcqRel`.
+    fn swap(&self, value: u32) -> u32;
+
+    /// Compares and exchanges with `AcqRel`, and `Acquire` on failure.
+    ///
+    /// # Errors
+    ///
+    /// The value found, when it is not `current`.
+    fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32>;
+
+    /// Sleeps while the word is `expected`, until woken, for at most `slice`. May return early.
+    fn wait(&self, expected: u32, slice: Duration);
+
+    /// Wakes one sleeper.
+    fn wake(&self);
+}
+
+/// A word in memory and the scope in which it is waited on.
+#[derive(Debug, Clone, Copy)]
+pub struct Futex<'a> {
+    word: &'a AtomicU32,
+    flags: Flags,
+}
+
+impl<'a> Futex<'a> {
+    /// `word`, waited on by threads of this process or by other processes too.
+    pub fn new(word: &'a AtomicU32, scope: Scope) -> Self {
+        let flags = match scope {
+            Scope::Private => Flags::PRIVATE,
+            // Without the flag: a private futex silently never wakes another process.
+            Scope::Shared => Flags::empty(),
+        };
+        Self { word, flags }
+    }
+}
+
+impl Word for Futex<'_> {
+    fn load(&self) -> u32 {
+        self.word.load(Ordering::Acquire)
+    }
+
+    fn swap(&self, value: u32) -> u32 {
+        self.word.swap(value, Ordering::AcqRel)
+    }
+
+    fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32> {
+        self.word
+            .compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+    }
+
+    fn wait(&self, expected: u32, slice: Duration) {
+        let timeout = Timespec::try_from(slice).expect("a slice is shorter than a century");
+        // A signal, a changed word and the end of the slice all mean the same: look again.
+        let _ = rustix::thread::futex::wait(self.word, self.flags, expected, Some(&timeout));
+    }
+
+    fn wake(&self) {
+        // Fails only for words that are not mapped, which a reference rules out.
+        let _ = rustix::thread::futex::wake(self.word, self.flags, 1);
+    }
+}

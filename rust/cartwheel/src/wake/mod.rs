@@ -1,0 +1,9 @@
+//! When a worker sleeps, and who wakes it. `README.md` beside this file explains the protocol.
+
+mod futex;
+mod parker;
+mod patience;
+
+pub use futex::{Futex, Word};
+pub use parker::{Command, Op, Parked, doorbell_disarm, park, publish, ring, take};
+pub use patience::Patience;

@@ -1,0 +1,95 @@
+"""Builders for every executor, and the promise of every test: nothing is left behind."""
+
+import contextlib
+import gc
+import sys
+import time
+import warnings
+from multiprocessing import forkserver, resource_tracker
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Workers import the environments by the name `tests.environments`, as the tests do.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+with warnings.catch_warnings():
+    # Box2D's extension module crashes if its own deprecation warnings are made errors.
+    warnings.simplefilter("ignore")
+    with contextlib.suppress(ImportError):
+        import Box2D  # noqa: F401
+
+import cartwheel
+from tests.environments import transcripts
+from tests.executors import EVERY_EXECUTOR, EXECUTORS, PROCESS, THREAD
+from tests.processes import residue
+
+settings.register_profile(
+    "cartwheel",
+    deadline=None,  # a worker process may have to be started first
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.load_profile("cartwheel")
+
+
+def _builder(executor):
+    built = []
+
+    def build(env_fns, *args, **keywords):
+        built.append(executor(env_fns, *args, **keywords))
+        return built[-1]
+
+    build.executor = executor.name
+    yield build
+    for envs in built:
+        envs.close()
+
+
+@pytest.fixture(params=EXECUTORS, ids=str)
+def build(request):
+    """Builds a ``VectorEnv``, closed after the test: once inline, in threads, in processes."""
+    yield from _builder(request.param)
+
+
+@pytest.fixture(params=EVERY_EXECUTOR, ids=str)
+def build_everywhere(request):
+    """As ``build``, also with a single worker and with more workers than environments."""
+    yield from _builder(request.param)
+
+
+@pytest.fixture(params=[THREAD, PROCESS], ids=str)
+def build_workers(request):
+    """As ``build``, without the executor that steps in the calling thread."""
+    yield from _builder(request.param)
+
+
+@pytest.fixture
+def build_processes():
+    """As ``build``, only in processes."""
+    yield from _builder(PROCESS)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warmed_up():
+    """Start what a program starts once, so that no test is blamed for it."""
+    for context in ("forkserver", "spawn", None):
+        envs = cartwheel.VectorEnv(transcripts(3), executor="process", context=context)
+        envs.reset()
+        envs.close()
+    forkserver.ensure_running()
+    resource_tracker.ensure_running()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_behind():
+    """No test may leave a process, a thread or a descriptor behind."""
+    before = residue()
+    yield
+    deadline = time.monotonic() + 5
+    while (left := residue() - before) and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)
+    assert not left, f"left behind: {sorted(left)}"

@@ -1,0 +1,197 @@
+"""An environment in which everything can go wrong, at the step that a test chooses."""
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+
+class TwoArgumentsError(Exception):
+    """Pickles, but its pickle cannot be loaded: the constructor wants two arguments."""
+
+    def __init__(self, first, second):
+        super().__init__(f"{first} and {second}")
+        self.second = second
+
+
+class UnpicklableError(Exception):
+    def __init__(self, message):
+        super().__init__(message)
+        self.lock = threading.Lock()
+
+
+class RefusesToPickleError(Exception):
+    def __reduce__(self):
+        raise RuntimeError("this exception stays where it is")
+
+
+class UnprintableError(Exception):
+    def __str__(self):
+        raise RuntimeError("no text either")
+
+
+class FaultyBaseError(BaseException):
+    """Not an Exception."""
+
+
+def _raise_value_error():
+    raise ValueError("boom", 7)
+
+
+def _raise_two_arguments():
+    raise TwoArgumentsError("salt", "pepper")
+
+
+def _raise_unpicklable():
+    raise UnpicklableError("holds a lock")
+
+
+def _raise_refusing():
+    raise RefusesToPickleError("refuses")
+
+
+def _raise_unprintable():
+    raise UnprintableError("unprintable")
+
+
+def _raise_base_exception():
+    raise FaultyBaseError("not an Exception")
+
+
+def _raise_system_exit():
+    sys.exit(3)
+
+
+def _raise_keyboard_interrupt():
+    raise KeyboardInterrupt
+
+
+def _raise_chained():
+    try:
+        _raise_value_error()
+    except ValueError as error:
+        raise RuntimeError("the outer one") from error
+
+
+def _raise_long_message():
+    raise ValueError("x" * 5_000_000)
+
+
+def _raise_recursion():
+    _raise_recursion()
+
+
+def _exit_0():
+    os._exit(0)
+
+
+def _exit_3():
+    os._exit(3)
+
+
+def _kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _crash():
+    ctypes.string_at(0)
+
+
+def _hang():
+    while True:
+        time.sleep(3600)
+
+
+def _spin():
+    while True:
+        pass
+
+
+FAULTS = {
+    "none": lambda: None,
+    "value error": _raise_value_error,
+    "two arguments": _raise_two_arguments,
+    "unpicklable": _raise_unpicklable,
+    "refusing": _raise_refusing,
+    "unprintable": _raise_unprintable,
+    "base exception": _raise_base_exception,
+    "system exit": _raise_system_exit,
+    "keyboard interrupt": _raise_keyboard_interrupt,
+    "chained": _raise_chained,
+    "long message": _raise_long_message,
+    "recursion": _raise_recursion,
+    "exit 0": _exit_0,
+    "exit 3": _exit_3,
+    "kill": _kill,
+    "crash": _crash,
+    "hang": _hang,
+    "spin": _spin,
+}
+
+
+def fault(name):
+    """The action that makes :class:`FaultyEnv` commit this fault."""
+    return list(FAULTS).index(name)
+
+
+class FaultyEnv(gym.Env):
+    """A random walk, never over, that commits the fault which its action is the number of.
+
+    ``reset(options={"faults": {row: name}})`` commits one in the reset.
+    """
+
+    action_space = Discrete(len(FAULTS))
+    observation_space = Box(-np.inf, np.inf, (3,), np.float64)
+
+    def __init__(self, row=0):
+        self.row, self.steps, self.resets = row, 0, 0
+
+    @property
+    def pid(self):
+        return os.getpid()
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.resets += 1
+        self.commit((options or {}).get("faults", {}).get(self.row, "none"))
+        self.walk = self.np_random.normal(size=3)
+        return self.walk.copy(), {"resets": self.resets}
+
+    def step(self, action):
+        self.commit(list(FAULTS)[int(action)])
+        self.steps += 1
+        self.walk += self.np_random.normal(size=3)
+        return self.walk.copy(), float(self.walk[0]), False, False, {"steps": self.steps}
+
+    def commit(self, name):
+        FAULTS[name]()
+        return name
+
+    def fail_in_row(self, row, name):
+        return self.commit(name if row == self.row else "none")
+
+    def close(self):
+        self.closed = True
+
+
+class UnclosableEnv(FaultyEnv):
+    """Commits a fault when it is closed."""
+
+    def __init__(self, row=0, *, name="value error"):
+        super().__init__(row)
+        self.name = name
+
+    def close(self):
+        self.commit(self.name)
+
+
+def build_faulty(row, name):
+    """An environment function that commits a fault instead of building anything."""
+    FAULTS[name]()
+    return FaultyEnv(row)

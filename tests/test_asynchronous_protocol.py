@@ -1,0 +1,274 @@
+"""`reset_async` … `call_wait` follow Gymnasium's states, with its texts, on every executor."""
+
+import re
+import time
+from multiprocessing import TimeoutError
+
+import numpy as np
+import pytest
+from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoAsyncCallError
+
+import cartwheel
+from tests.comparison import assert_identical
+from tests.environments import SleepingEnv, transcripts
+
+ACTIONS = [1, 2]
+STARTS = {
+    "reset": lambda envs: envs.reset_async(),
+    "step": lambda envs: envs.step_async(ACTIONS),
+    "call": lambda envs: envs.call_async("t"),
+}
+WAITS = {
+    "reset": lambda envs, **keywords: envs.reset_wait(**keywords),
+    "step": lambda envs, **keywords: envs.step_wait(**keywords),
+    "call": lambda envs, **keywords: envs.call_wait(**keywords),
+}
+
+
+def test_each_pair_gives_what_the_single_call_gives(build_everywhere):
+    envs, twin = build_everywhere(transcripts(2, 3)), build_everywhere(transcripts(2, 3))
+    envs.reset_async(seed=3, options={"x": 1})
+    assert_identical(envs.reset_wait(), twin.reset(seed=3, options={"x": 1}))
+    for _ in range(7):
+        envs.step_async(np.array(ACTIONS))
+        assert_identical(envs.step_wait(), twin.step(np.array(ACTIONS)))
+    envs.reset_async(options={"reset_mask": np.array([False, True])})
+    assert_identical(envs.reset_wait(), twin.reset(options={"reset_mask": np.array([False, True])}))
+    envs.call_async("get_wrapper_attr", "t")
+    assert_identical(envs.call_wait(), twin.call("get_wrapper_attr", "t"))
+
+
+def test_arguments_may_be_positional(build):
+    envs = build(transcripts(2, 3))
+    envs.reset_async(3, {"x": 1})
+    assert envs.reset_wait(60)[1]["opt"].tolist() == ["{'x': 1}"] * 2
+    envs.step_async(ACTIONS)
+    assert envs.step_wait(60)[1].tolist() == [1, 2]
+    envs.call_async("t")
+    assert envs.call_wait(60) == (1, 1)
+
+
+@pytest.mark.parametrize("second", STARTS)
+@pytest.mark.parametrize("first", STARTS)
+def test_a_call_while_another_is_pending_is_refused(build, first, second):
+    envs = build(transcripts(9, 9))
+    envs.reset()
+    STARTS[first](envs)
+    text = f"Calling `{second}_async` while waiting for a pending call to `{first}` to complete"
+    dot = "" if second == "reset" else "."
+    with pytest.raises(AlreadyPendingCallError, match=f"^{re.escape(text + dot)}$") as refusal:
+        STARTS[second](envs)
+    assert refusal.value.name == first
+    WAITS[first](envs, timeout=60)
+    assert envs.reset()[0].tolist() == [[0], [0]]
+    assert envs.step(ACTIONS)[0].tolist() == [[1], [1]]
+
+
+@pytest.mark.parametrize("first", STARTS)
+def test_a_single_call_while_another_is_pending_is_refused(build, first):
+    envs = build(transcripts(9, 9))
+    envs.reset()
+    STARTS[first](envs)
+    for call in (
+        envs.reset,
+        lambda: envs.step(ACTIONS),
+        lambda: envs.call("t"),
+        lambda: envs.get_attr("t"),
+        envs.render,
+    ):
+        with pytest.raises(AlreadyPendingCallError, match=f"pending call to `{first}`"):
+            call()
+    text = f"Calling `set_attr` while waiting for a pending call to `{first}` to complete."
+    with pytest.raises(AlreadyPendingCallError, match=f"^{re.escape(text)}$"):
+        envs.set_attr("t", 5)
+    WAITS[first](envs)
+    assert envs.get_attr("t") == ((1, 1) if first == "step" else (0, 0))
+
+
+@pytest.mark.parametrize("waited", WAITS)
+@pytest.mark.parametrize("pending", [None, *STARTS])
+def test_waiting_for_what_was_not_called_is_refused(build, waited, pending):
+    if waited == pending:
+        pytest.skip("this is what is allowed")
+    envs = build(transcripts(9, 9))
+    envs.reset()
+    if pending is not None:
+        STARTS[pending](envs)
+    text = f"Calling `{waited}_wait` without any prior call to `{waited}_async`."
+    with pytest.raises(NoAsyncCallError, match=f"^{re.escape(text)}$") as refusal:
+        WAITS[waited](envs)
+    assert refusal.value.name == waited
+    if pending is not None:
+        WAITS[pending](envs)
+    with pytest.raises(NoAsyncCallError):
+        WAITS[waited](envs)
+
+
+def test_every_call_after_close_is_refused(build):
+    envs = build(transcripts(9, 9))
+    envs.reset()
+    envs.close()
+    text = "Trying to operate on `VectorEnv`, after a call to `close()`."
+    for call in (
+        envs.reset,
+        lambda: envs.step(ACTIONS),
+        lambda: envs.step(None),
+        lambda: envs.reset(seed=[1]),
+        lambda: envs.call("t"),
+        lambda: envs.get_attr("t"),
+        lambda: envs.set_attr("t", 1),
+        lambda: envs.set_attr("t", [1]),
+        envs.render,
+        lambda: envs.np_random,
+        lambda: envs.np_random_seed,
+        *[lambda start=start: start(envs) for start in STARTS.values()],
+        *[lambda wait=wait: wait(envs) for wait in WAITS.values()],
+    ):
+        with pytest.raises(ClosedEnvironmentError, match=re.escape(text)):
+            call()
+    assert envs.closed
+    envs.close()
+
+
+def test_the_closed_error_names_the_class():
+    for preset in (cartwheel.SyncVectorEnv, cartwheel.AsyncVectorEnv):
+        envs = preset(transcripts(2))
+        envs.close()
+        with pytest.raises(ClosedEnvironmentError, match=f"on `{preset.__name__}`, after"):
+            envs.reset()
+
+
+@pytest.mark.parametrize("pending", STARTS)
+def test_close_warns_of_a_pending_call_and_waits_for_it(build, pending):
+    envs = build(transcripts(9, 9))
+    envs.reset()
+    STARTS[pending](envs)
+    text = f"Calling `close` while waiting for a pending call to `{pending}` to complete."
+    with pytest.warns(UserWarning, match=re.escape(f"\x1b[33mWARN: {text}\x1b[0m")):
+        envs.close()
+    assert envs.closed
+
+
+def test_a_step_that_is_late_is_not_lost(build_workers):
+    envs = build_workers([SleepingEnv] * 3)
+    envs.reset()
+    envs.step_async([0.0, 0.6, 0.0])
+    started = time.monotonic()
+    for _ in range(2):
+        with pytest.raises(
+            TimeoutError, match=re.escape("The call to `step_wait` has timed out after 0.1 second(")
+        ):
+            envs.step_wait(timeout=0.1)
+    assert time.monotonic() - started < 0.6
+    observations, rewards, *_ = envs.step_wait()
+    assert observations.tolist() == [[1], [1], [1]]
+    assert_identical(rewards, np.array([0.0, 0.6, 0.0]))
+    observations, rewards, *_ = envs.step([0.001, 0.002, 0.003])
+    assert observations.tolist() == [[2], [2], [2]]
+    assert_identical(rewards, np.array([0.001, 0.002, 0.003]))
+
+
+def test_a_reset_discards_a_step_that_is_late(build_workers):
+    envs = build_workers([SleepingEnv] * 3)
+    envs.reset()
+    envs.step_async([0.0, 0.4, 0.0])
+    with pytest.raises(TimeoutError):
+        envs.step_wait(timeout=0.05)
+    assert envs.reset()[0].tolist() == [[0], [0], [0]]
+    for t in range(1, 4):
+        observations, rewards, *_ = envs.step([0.001 * t] * 3)
+        assert observations.tolist() == [[t]] * 3
+        assert_identical(rewards, np.full(3, 0.001 * t))
+
+
+def test_a_reset_that_is_late_is_not_lost(build_workers):
+    envs = build_workers([SleepingEnv, lambda: SleepingEnv(reset_s=0.4)])
+    envs.reset_async(seed=5)
+    with pytest.raises(
+        TimeoutError, match=re.escape("The call to `reset_wait` has timed out after 0.05 second(s)")
+    ):
+        envs.reset_wait(timeout=0.05)
+    assert envs.reset_wait()[0].tolist() == [[0], [0]]
+    assert envs.step([0.0, 0.0])[0].tolist() == [[1], [1]]
+
+
+def test_a_call_that_is_late_is_not_lost(build_workers):
+    envs = build_workers([SleepingEnv] * 2)
+    envs.reset()
+    envs.call_async("sleep", 0.4)
+    with pytest.raises(
+        TimeoutError, match=re.escape("The call to `call_wait` has timed out after 0.05 second(s)")
+    ):
+        envs.call_wait(timeout=0.05)
+    assert envs.call_wait() == (0.4, 0.4)
+    assert envs.get_attr("t") == (0, 0)
+
+
+def test_a_timeout_of_zero_only_looks(build_workers):
+    envs = build_workers([SleepingEnv] * 2)
+    envs.reset()
+    envs.step_async([0.2, 0.2])
+    with pytest.raises(TimeoutError):
+        envs.step_wait(timeout=0)
+    assert envs.step_wait()[0].tolist() == [[1], [1]]
+    envs.step_async([0.0, 0.0])
+    time.sleep(0.5)
+    assert envs.step_wait(timeout=0)[0].tolist() == [[2], [2]]
+
+
+def test_a_timeout_that_is_not_reached_changes_nothing(build):
+    envs = build(transcripts(9, 9))
+    envs.reset_async()
+    envs.reset_wait(timeout=60)
+    for t in range(1, 5):
+        envs.step_async(ACTIONS)
+        assert envs.step_wait(timeout=60)[0].tolist() == [[t], [t]]
+
+
+def test_the_timeout_of_the_constructor_bounds_every_wait(build_workers):
+    envs = build_workers([SleepingEnv] * 2, timeout=0.1)
+    envs.reset()
+    with pytest.raises(TimeoutError, match="`step_wait` has timed out after 0"):
+        envs.step([0.5, 0.0])
+    assert envs.step_wait(timeout=60)[0].tolist() == [[1], [1]]
+    with pytest.raises(TimeoutError, match="`call_wait` has timed out after 0"):
+        envs.call("sleep", 0.5)
+    assert envs.call_wait(timeout=60) == (0.5, 0.5)
+
+
+def test_close_ends_a_call_that_is_late(build_workers):
+    envs = build_workers([SleepingEnv] * 2)
+    envs.reset()
+    envs.step_async([0.3, 0.0])
+    with pytest.raises(TimeoutError):
+        envs.step_wait(timeout=0.01)
+    with pytest.warns(UserWarning, match="pending call to `step`"):
+        envs.close()
+
+
+@pytest.mark.parametrize("keywords", [{"timeout": 0.1}, {"terminate": True}], ids=str)
+def test_close_can_be_told_not_to_wait(build_processes, keywords):
+    envs = build_processes([SleepingEnv] * 2)
+    envs.reset()
+    envs.step_async([3600.0, 0.0])
+    started = time.monotonic()
+    with pytest.warns(UserWarning, match="pending call to `step`"):
+        envs.close(**keywords)
+    assert time.monotonic() - started < 10
+    assert envs.closed
+
+
+def test_close_takes_a_timeout_when_nothing_is_pending(build):
+    for keywords in ({"timeout": 5}, {"terminate": True}, {}):
+        envs = build(transcripts(2, 3))
+        envs.reset()
+        envs.close(**keywords)
+        assert envs.closed
+
+
+def test_slow_environments_run_at_the_same_time(build_workers):
+    """Each row reports when it slept; on two workers the first two rows must overlap."""
+    envs = build_workers([SleepingEnv] * 2)
+    envs.reset()
+    infos = envs.step([0.3, 0.3])[4]
+    assert infos["started"].max() < infos["ended"].min()
