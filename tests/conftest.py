@@ -44,8 +44,8 @@ def _builder(executor):
 
     build.executor = executor.name
     yield build
-    for envs in built:
-        envs.close()
+    while built:
+        built.pop().close()
 
 
 @pytest.fixture(params=EXECUTORS, ids=str)

@@ -103,7 +103,7 @@ def test_every_result_equals_that_of_sync_vector_env(name, executor, num_envs, m
 def test_every_result_equals_that_of_async_vector_env(build, mode):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # on some versions of Python, about fork and threads
-        oracle = AsyncVectorEnv([NestedEnv] * 3, autoreset_mode=mode)
+        oracle = AsyncVectorEnv([NestedEnv] * 3, shared_memory=False, autoreset_mode=mode)
     try:
         envs = build([NestedEnv] * 3, autoreset_mode=mode)
         pairs = zip(play(envs, mode, 100), play(oracle, mode, 100), strict=True)

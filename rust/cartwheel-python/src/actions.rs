@@ -79,7 +79,9 @@ impl<'py> Checked<'py> {
 }
 
 fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: usize) -> PyResult<Part<'py>> {
-    let array = if let Ok(array) = actions.cast_exact::<PyUntypedArray>() { array.clone() } else {
+    let array = if let Ok(array) = actions.cast_exact::<PyUntypedArray>() {
+        array.clone()
+    } else {
         if let Some(integers) = integers(leaf, actions, rows)? {
             return Ok(Part::Integers(integers));
         }
@@ -90,18 +92,13 @@ fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: usize) -> PyResult
             "Unable to iterate over the following elements: {actions}"
         )));
     }
-    let expected: Vec<usize> = std::iter::once(rows)
-        .chain(leaf.shape.iter().copied())
-        .collect();
+    let expected: Vec<usize> = std::iter::once(rows).chain(leaf.shape.iter().copied()).collect();
     if array.shape() != expected {
         let (got, name) = (array.shape(), leaf.dtype.name());
         return Err(PyValueError::new_err(if got[0] == rows {
             format!("expected actions of shape {expected:?} ({name}), got shape {got:?}")
         } else {
-            format!(
-                "expected {rows} actions (one per environment), got {}: shape {got:?}",
-                got[0]
-            )
+            format!("expected {rows} actions (one per environment), got {}: shape {got:?}", got[0])
         }));
     }
     let found = dtype::from_descr(&array.dtype());
@@ -117,10 +114,7 @@ fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: usize) -> PyResult
         return Ok(Part::Array(dtype, array));
     }
     let contiguous = array.call_method1("copy", ("C",))?;
-    Ok(Part::Array(
-        dtype,
-        contiguous.cast_into::<PyUntypedArray>()?,
-    ))
+    Ok(Part::Array(dtype, contiguous.cast_into::<PyUntypedArray>()?))
 }
 
 /// `numpy.asarray`, in the machine's byte order.
@@ -213,9 +207,7 @@ impl<'py> Actions<'py> {
                 Self::Dict(items.collect::<PyResult<_>>()?)
             }
             Node::Tuple(nodes) => {
-                let nodes = nodes
-                    .iter()
-                    .map(|node| Self::load(py, tree, node, area, rows));
+                let nodes = nodes.iter().map(|node| Self::load(py, tree, node, area, rows));
                 Self::Tuple(nodes.collect::<PyResult<_>>()?)
             }
             Node::Opaque(..) => unreachable!("opaque actions go over the socket"),
@@ -229,23 +221,19 @@ impl<'py> Actions<'py> {
         area: &ActionArea,
         rows: &std::ops::Range<usize>,
     ) -> PyResult<Self> {
-        let tag = area
-            .tag(number)
-            .ok_or_else(|| PyValueError::new_err("no actions were stored"))?;
+        let tag =
+            area.tag(number).ok_or_else(|| PyValueError::new_err("no actions were stored"))?;
         match tag {
             ActionTag::Integers => {
                 let mut bytes = vec![0; rows.len() * size_of::<i64>()];
                 area.load(number, tag, rows.clone(), &mut bytes);
                 let (integers, _) = bytes.as_chunks::<8>();
-                Ok(Self::Integers(
-                    integers.iter().map(|n| i64::from_ne_bytes(*n)).collect(),
-                ))
+                Ok(Self::Integers(integers.iter().map(|n| i64::from_ne_bytes(*n)).collect()))
             }
             ActionTag::Array(dtype) => {
                 descr(py, dtype)?;
-                let shape: Vec<usize> = std::iter::once(rows.len())
-                    .chain(leaf.shape.iter().copied())
-                    .collect();
+                let shape: Vec<usize> =
+                    std::iter::once(rows.len()).chain(leaf.shape.iter().copied()).collect();
                 let fill = |room: &mut [u8]| area.load(number, tag, rows.clone(), room);
                 Ok(Self::Array(filled(py, dtype, &shape, fill)?))
             }

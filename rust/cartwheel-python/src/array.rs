@@ -7,10 +7,7 @@
 //! 2. An array made here over borrowed memory has the memory's owner as its base, so the memory
 //!    outlives it; and the owner's memory is nobody else's, so Python may write it.
 //! 3. NumPy's functions are called attached, with objects of the types that they ask for.
-#![expect(
-    unsafe_code,
-    reason = "reads and makes NumPy arrays of any dtype, see the invariants"
-)]
+#![expect(unsafe_code, reason = "reads and makes NumPy arrays of any dtype, see the invariants")]
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
@@ -43,10 +40,7 @@ pub(crate) fn with_bytes<T>(
     array: &Bound<'_, PyUntypedArray>,
     use_bytes: impl FnOnce(&[u8]) -> T,
 ) -> T {
-    assert!(
-        array.is_c_contiguous(),
-        "only contiguous arrays are read as bytes"
-    );
+    assert!(array.is_c_contiguous(), "only contiguous arrays are read as bytes");
     let bytes = array.len() * array.dtype().itemsize();
     if bytes == 0 {
         return use_bytes(&[]);
@@ -101,11 +95,7 @@ pub(crate) fn view<'py>(
     // SAFETY: `array` was made just now and has no base; the reference to `base` is given away
     // (invariants 2 and 3).
     let set = unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base) };
-    if set < 0 {
-        Err(PyErr::fetch(py))
-    } else {
-        Ok(array)
-    }
+    if set < 0 { Err(PyErr::fetch(py)) } else { Ok(array) }
 }
 
 fn make<'py>(
@@ -119,14 +109,8 @@ fn make<'py>(
         dims.push(npy_intp::try_from(dimension)?);
     }
     let ndim = c_int::try_from(dims.len())?;
-    let flags = if memory.is_some() {
-        NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE
-    } else {
-        0
-    };
-    let data = memory.map_or(std::ptr::null_mut(), |first| {
-        first.as_ptr().cast::<c_void>()
-    });
+    let flags = if memory.is_some() { NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE } else { 0 };
+    let data = memory.map_or(std::ptr::null_mut(), |first| first.as_ptr().cast::<c_void>());
     let descr = descr(py, dtype)?.clone().into_dtype_ptr();
     // SAFETY: only asks for the address of NumPy's array type (invariant 3).
     let subtype = unsafe { get_type_object(py, NpyTypes::PyArray_Type) };
@@ -149,10 +133,7 @@ fn make<'py>(
     let array = unsafe { Bound::from_owned_ptr_or_err(py, raw)? };
     // SAFETY: the object is an array.
     let first = unsafe { (*raw.cast::<numpy::npyffi::PyArrayObject>()).fields.data };
-    Ok((
-        array,
-        NonNull::new(first.cast()).unwrap_or(NonNull::dangling()),
-    ))
+    Ok((array, NonNull::new(first.cast()).unwrap_or(NonNull::dangling())))
 }
 
 /// The bytes of a NumPy scalar of type `dtype`, at the front of the returned room.

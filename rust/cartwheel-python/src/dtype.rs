@@ -20,14 +20,8 @@ fn table(py: Python<'_>) -> PyResult<&Table> {
             .iter()
             .map(|dtype| PyArrayDescr::new(py, dtype.name()))
             .collect::<PyResult<Vec<_>>>()?;
-        let scalars = descrs
-            .iter()
-            .map(|descr| descr.typeobj().unbind())
-            .collect();
-        Ok(Table {
-            descrs: descrs.into_iter().map(Bound::unbind).collect(),
-            scalars,
-        })
+        let scalars = descrs.iter().map(|descr| descr.typeobj().unbind()).collect();
+        Ok(Table { descrs: descrs.into_iter().map(Bound::unbind).collect(), scalars })
     })
 }
 

@@ -31,12 +31,7 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
             Python::attach(|py| python_error!(py, "cartwheel.errors", "EpisodeOverError", (rows,)))
         }
         Error::NeedsReset { .. } => Python::attach(|py| {
-            python_error!(
-                py,
-                "gymnasium.error",
-                "ResetNeeded",
-                (text + "; call reset() first",)
-            )
+            python_error!(py, "gymnasium.error", "ResetNeeded", (text + "; call reset() first",))
         }),
         // The rest is given more context by the pool; as it is, it is our own mistake.
         _ => PyRuntimeError::new_err(text),
@@ -50,23 +45,13 @@ pub(crate) fn already_pending(py: Python<'_>, calling: &str, pending: &str) -> P
     let text = format!(
         "Calling `{calling}` while waiting for a pending call to `{pending}` to complete{dot}"
     );
-    python_error!(
-        py,
-        "gymnasium.error",
-        "AlreadyPendingCallError",
-        (text, pending.to_owned())
-    )
+    python_error!(py, "gymnasium.error", "AlreadyPendingCallError", (text, pending.to_owned()))
 }
 
 /// `<call>_wait` was called without `<call>_async`. Gymnasium's own class and words.
 pub(crate) fn not_pending(py: Python<'_>, call: Call) -> PyErr {
     let text = format!("Calling `{call}_wait` without any prior call to `{call}_async`.");
-    python_error!(
-        py,
-        "gymnasium.error",
-        "NoAsyncCallError",
-        (text, call.to_string())
-    )
+    python_error!(py, "gymnasium.error", "NoAsyncCallError", (text, call.to_string()))
 }
 
 /// The environment was closed. Gymnasium's own class and words.

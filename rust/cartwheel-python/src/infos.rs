@@ -57,18 +57,9 @@ impl Infos {
         let mut outcome = Ok(());
         for (shard, stream) in self.streams.iter().enumerate() {
             let opaque = &mut self.opaque;
-            let added = self
-                .columns
-                .add_stream(shard, stream, |row, part, value_at| {
-                    opaque.push(OpaqueAt {
-                        part,
-                        at: ObjectAt {
-                            row,
-                            shard,
-                            value_at,
-                        },
-                    });
-                });
+            let added = self.columns.add_stream(shard, stream, |row, part, value_at| {
+                opaque.push(OpaqueAt { part, at: ObjectAt { row, shard, value_at } });
+            });
             outcome = outcome.and(added.map_err(to_py_err)?);
         }
         let empty = outcome.is_ok() && self.columns.is_empty();
@@ -89,11 +80,7 @@ impl Infos {
         let dict = PyDict::new(py);
         for column in columns.iter() {
             let values = match &column.content {
-                Content::Array {
-                    dtype,
-                    shape,
-                    elements,
-                } => {
+                Content::Array { dtype, shape, elements } => {
                     let mut whole = Vec::with_capacity(shape.len() + 1);
                     whole.push(self.rows);
                     whole.extend_from_slice(shape);
@@ -123,9 +110,7 @@ impl Infos {
 
     /// The value at a place in a shard's stream.
     pub(crate) fn value<'py>(&self, py: Python<'py>, at: ObjectAt) -> PyResult<Bound<'py, PyAny>> {
-        self.decode(py, at.shard, at.value_at, |decoder, reader| {
-            decoder.value(reader)
-        })
+        self.decode(py, at.shard, at.value_at, |decoder, reader| decoder.value(reader))
     }
 
     fn decode<'py, T>(
@@ -188,7 +173,5 @@ fn empty_objects(py: Python<'_>, rows: usize) -> PyResult<Bound<'_, PyAny>> {
     static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let keywords = PyDict::new(py);
     keywords.set_item(intern!(py, "dtype"), intern!(py, "object"))?;
-    EMPTY
-        .import(py, "numpy", "empty")?
-        .call((rows,), Some(&keywords))
+    EMPTY.import(py, "numpy", "empty")?.call((rows,), Some(&keywords))
 }

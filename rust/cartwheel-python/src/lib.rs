@@ -3,11 +3,14 @@
 
 mod actions;
 mod array;
+mod batch;
 mod dtype;
 mod error;
 mod infos;
 mod memory;
+mod observation;
 mod pool;
+mod rows;
 mod serve;
 mod shard;
 mod space;

@@ -34,10 +34,7 @@ impl PyMemory {
         let plan = Plan {
             observations: Tree::new(observations)?.leaves,
             actions: Tree::new(actions)?.leaves,
-            shards: shards
-                .into_iter()
-                .map(|(start, end)| Range { start, end })
-                .collect(),
+            shards: shards.into_iter().map(|(start, end)| Range { start, end }).collect(),
             max_slabs,
             info_bytes,
         };
@@ -46,28 +43,16 @@ impl PyMemory {
                 PyValueError::new_err(format!("expected 4 descriptors, got {}", got.len()))
             })?;
             let memory = Memory::attach(plan, descriptors.map(owned)).map_err(to_py_err)?;
-            return Ok(Self {
-                memory,
-                scope: Scope::Shared,
-            });
+            return Ok(Self { memory, scope: Scope::Shared });
         }
-        let scope = if shared {
-            Scope::Shared
-        } else {
-            Scope::Private
-        };
-        Ok(Self {
-            memory: Memory::new(plan, scope).map_err(to_py_err)?,
-            scope,
-        })
+        let scope = if shared { Scope::Shared } else { Scope::Private };
+        Ok(Self { memory: Memory::new(plan, scope).map_err(to_py_err)?, scope })
     }
 
     /// The descriptors to hand to workers; empty for private memory.
     fn descriptors(&self) -> Vec<RawFd> {
         let descriptors = self.memory.descriptors();
-        descriptors.map_or(Vec::new(), |all| {
-            all.iter().map(AsRawFd::as_raw_fd).collect()
-        })
+        descriptors.map_or(Vec::new(), |all| all.iter().map(AsRawFd::as_raw_fd).collect())
     }
 }
 

@@ -4,28 +4,22 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, TryLockError};
 use std::time::Duration;
 
-use cartwheel::memory::Lease;
 use cartwheel::pool::{Finished, Policy, Pool, Workers};
-use cartwheel::space::DType;
 use cartwheel::worker::ProcessHandle;
 use cartwheel::{Call, Error};
-use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 
 use crate::actions::Checked;
-use crate::array::{SlabLease, from_bytes, view};
+use crate::batch::{Batches, Outputs};
 use crate::error::{already_pending, closed, forked, not_pending, timed_out, to_py_err};
 use crate::infos::Infos;
 use crate::memory::PyMemory;
 use crate::serve::PyShardParts;
 use crate::shard::ACTIONS_BY_CHANNEL;
-use crate::space::{Node, Tree};
-
-/// Batches of observations up to this size are copied out of their slab: for them a copy costs no
-/// more than the lease, and keeps nothing else in memory. See `ARCHITECTURE.md` for the figures.
-const COPY_UP_TO: usize = 4096;
+use crate::space::Tree;
 
 #[derive(Debug)]
 struct State {
@@ -45,13 +39,12 @@ pub(crate) struct PyPool {
     class_name: String,
     /// Seconds that a synchronous step may take.
     timeout: Option<f64>,
-    observations: Tree,
+    batches: Batches,
     actions: Tree,
     rows: usize,
     /// The caller's thread steps everything: detaching would only cost time.
     inline: bool,
     closing: AtomicBool,
-    warned: AtomicBool,
     /// The call that holds the lock, for the error of a second thread.
     running: AtomicU8,
     owner: u32,
@@ -64,10 +57,7 @@ impl PyPool {
         memory, observations, actions, *, shard, pids, objects, link, class_name, timeout,
         columnar, spin, inline
     ))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "keywords, each documented in the stub"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     fn new(
         py: Python<'_>,
         memory: &Bound<'_, PyMemory>,
@@ -88,19 +78,13 @@ impl PyPool {
         if objects.len() != memory.plan().shards.len() {
             return Err(PyValueError::new_err("one list of objects a shard"));
         }
-        let policy = Policy {
-            refuse_over: shard.get().refuses_over(),
-            spin,
-        };
+        let policy = Policy { refuse_over: shard.get().refuses_over(), spin };
         let workers = if inline {
             Workers::Inline(Box::new(shard.get().build(py)?))
         } else if pids.is_empty() {
             Workers::Threads
         } else {
-            let handles = pids
-                .into_iter()
-                .map(ProcessHandle::new)
-                .collect::<Result<_, _>>();
+            let handles = pids.into_iter().map(ProcessHandle::new).collect::<Result<_, _>>();
             Workers::Processes(handles.map_err(to_py_err)?)
         };
         let pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;
@@ -113,12 +97,11 @@ impl PyPool {
             link,
             class_name,
             timeout,
-            observations: Tree::new(observations)?,
+            batches: Batches::new(Tree::new(observations)?, rows),
             actions: Tree::new(actions)?,
             rows,
             inline,
             closing: AtomicBool::new(false),
-            warned: AtomicBool::new(false),
             running: AtomicU8::new(0),
             owner: std::process::id(),
         })
@@ -137,16 +120,12 @@ impl PyPool {
     }
 
     fn step_async<'py>(&self, py: Python<'py>, actions: &Bound<'py, PyAny>) -> PyResult<()> {
-        self.enter(py, Call::Step, "step_async", |state| {
-            self.begin_step(py, state, actions)
-        })
+        self.enter(py, Call::Step, "step_async", |state| self.begin_step(py, state, actions))
     }
 
     #[pyo3(signature = (timeout = None))]
     fn step_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.enter(py, Call::Step, "step_wait", |state| {
-            self.finish_step(py, state, timeout)
-        })
+        self.enter(py, Call::Step, "step_wait", |state| self.finish_step(py, state, timeout))
     }
 
     /// Begins a reset with one message a shard.
@@ -162,8 +141,9 @@ impl PyPool {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.enter(py, Call::Reset, "reset_wait", |state| {
             let finished = self.finish(py, state, Call::Reset, timeout)?;
-            let (observations, _, infos) = self.collect(py, state, finished)?;
-            Ok(PyTuple::new(py, [observations, infos.into_any()])?.into_any())
+            let outputs = self.collect(py, state, finished)?;
+            let parts = [outputs.observations, outputs.infos.into_any()];
+            Ok(PyTuple::new(py, parts)?.into_any())
         })
     }
 
@@ -181,9 +161,7 @@ impl PyPool {
     fn call_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.enter(py, Call::Call, "call_wait", |state| {
             self.finish(py, state, Call::Call, timeout)?;
-            self.link
-                .bind(py)
-                .call_method0(intern!(py, "receive_answers"))
+            self.link.bind(py).call_method0(intern!(py, "receive_answers"))
         })
     }
 
@@ -191,11 +169,7 @@ impl PyPool {
     /// `calling` is the method that the user called.
     fn check(&self, py: Python<'_>, calling: &str, idle: bool) -> PyResult<()> {
         self.enter(py, Call::Call, calling, |state| {
-            let checked = if idle {
-                state.pool.check(Call::Call)
-            } else {
-                Ok(())
-            };
+            let checked = if idle { state.pool.check(Call::Call) } else { Ok(()) };
             checked.map_err(|error| self.explain(py, error, Call::Call, calling))
         })
     }
@@ -230,9 +204,7 @@ impl PyPool {
 
     /// Slabs that have memory behind them.
     fn num_slabs(&self, py: Python<'_>) -> PyResult<usize> {
-        self.enter(py, Call::Call, "num_slabs", |state| {
-            Ok(state.pool.slabs().reserved())
-        })
+        self.enter(py, Call::Call, "num_slabs", |state| Ok(state.pool.slabs().reserved()))
     }
 
     /// Ends the workers; returns those that did not end by themselves within `grace` seconds.
@@ -347,15 +319,11 @@ impl PyPool {
         call: Call,
         messages: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let sent = self
-            .link
-            .bind(py)
-            .call_method1(intern!(py, "post"), (messages,));
-        sent.map(drop)
-            .map_err(|error| match state.pool.find_dead() {
-                Some(dead) => self.explain(py, dead, call, ""),
-                None => error,
-            })
+        let sent = self.link.bind(py).call_method1(intern!(py, "post"), (messages,));
+        sent.map(drop).map_err(|error| match state.pool.find_dead() {
+            Some(dead) => self.explain(py, dead, call, ""),
+            None => error,
+        })
     }
 
     fn begin_step<'py>(
@@ -369,10 +337,7 @@ impl PyPool {
         if self.actions.opaque > 0 {
             let link = self.link.bind(py);
             let messages = link.call_method1(intern!(py, "pack_actions"), (actions,))?;
-            state
-                .pool
-                .begin(Call::Step, ACTIONS_BY_CHANNEL)
-                .map_err(explain)?;
+            state.pool.begin(Call::Step, ACTIONS_BY_CHANNEL).map_err(explain)?;
             return self.post(py, state, Call::Step, &messages);
         }
         let checked = Checked::new(&self.actions, actions, self.rows)?;
@@ -390,16 +355,20 @@ impl PyPool {
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let finished = self.finish(py, state, Call::Step, timeout)?;
-        let (observations, [rewards, terminations, truncations], infos) =
-            self.collect(py, state, finished)?;
-        let parts = [
-            observations,
-            rewards,
-            terminations,
-            truncations,
-            infos.into_any(),
-        ];
+        let Outputs { observations, outcomes, infos } = self.collect(py, state, finished)?;
+        let [rewards, terminations, truncations] = outcomes;
+        let parts = [observations, rewards, terminations, truncations, infos.into_any()];
         Ok(PyTuple::new(py, parts)?.into_any())
+    }
+
+    fn collect<'py>(
+        &self,
+        py: Python<'py>,
+        state: &mut State,
+        finished: Finished,
+    ) -> PyResult<Outputs<'py>> {
+        let State { pool, infos, .. } = state;
+        self.batches.collect(self.link.bind(py), pool, infos, finished)
     }
 
     /// Waits for the pending call: detached, bounded, interruptible.
@@ -411,9 +380,8 @@ impl PyPool {
         timeout: Option<f64>,
     ) -> PyResult<Finished> {
         let seconds = timeout.map(|timeout| Duration::try_from_secs_f64(timeout.max(0.0)));
-        let timeout = seconds
-            .transpose()
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let timeout =
+            seconds.transpose().map_err(|error| PyValueError::new_err(error.to_string()))?;
         let mut raised = None;
         let mut interrupted = || {
             if self.closing.load(Ordering::Acquire) {
@@ -433,136 +401,6 @@ impl PyPool {
             (Error::Interrupted, Some(raised)) => raised,
             (Error::Interrupted, None) => closed(py, &self.class_name),
             (error, _) => self.explain(py, error, call, ""),
-        })
-    }
-
-    /// Makes Python's results of a finished step or reset.
-    #[expect(
-        clippy::type_complexity,
-        reason = "observations, rewards and flags, infos"
-    )]
-    fn collect<'py>(
-        &self,
-        py: Python<'py>,
-        state: &mut State,
-        finished: Finished,
-    ) -> PyResult<(
-        Bound<'py, PyAny>,
-        [Bound<'py, PyAny>; 3],
-        Bound<'py, PyDict>,
-    )> {
-        let link = self.link.bind(py);
-        let Finished { lease, reports, .. } = finished;
-        let lease = lease.ok_or_else(|| PyValueError::new_err("the call has no batch"))?;
-        let State { pool, infos, .. } = state;
-        let mut failed = false;
-        for (shard, report) in reports.iter().enumerate() {
-            if report.failed {
-                link.call_method1(intern!(py, "receive_faults"), (shard,))?;
-                failed = true;
-            }
-            if report.spilled {
-                let rest = link.call_method1(intern!(py, "receive_rest"), (shard,))?;
-                infos.streams[shard] = rest.extract()?;
-            } else {
-                pool.load_infos(shard, &mut infos.streams[shard]);
-            }
-        }
-        if failed {
-            link.call_method0(intern!(py, "raise_faults"))?;
-        }
-        let gathered = infos.gather(py, link)?;
-        let rows = self.rows;
-        let (layout, mut bytes) = (lease.layout().clone(), vec![0; rows * size_of::<f64>()]);
-        let mut copy = |offset: usize, dtype: DType| {
-            let bytes = &mut bytes[..rows * dtype.size()];
-            lease.read(offset, bytes);
-            if dtype == DType::Bool {
-                bytes
-                    .iter_mut()
-                    .for_each(|flag| *flag = u8::from(*flag != 0));
-            }
-            from_bytes(py, dtype, &[rows], bytes)
-        };
-        let outcomes = [
-            copy(layout.rewards_offset(), DType::F64)?,
-            copy(layout.terminations_offset(), DType::Bool)?,
-            copy(layout.truncations_offset(), DType::Bool)?,
-        ];
-        let observations = self.observations(py, lease, infos)?;
-        Ok((observations, outcomes, gathered))
-    }
-
-    /// The observations of a filled slab: views that keep its lease, or copies.
-    fn observations<'py>(
-        &self,
-        py: Python<'py>,
-        lease: Lease,
-        infos: &Infos,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let leaves = &self.observations.leaves;
-        let bytes = leaves
-            .iter()
-            .map(|leaf| leaf.row_bytes() * self.rows)
-            .sum::<usize>();
-        if lease.must_copy() && !self.warned.swap(true, Ordering::Relaxed) {
-            let text = c"every slab is leased: observations are copied from now on. Keep fewer \
-                         batches, or give max_slabs=";
-            PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), text, 2)?;
-        }
-        let copies = lease.must_copy() || bytes <= COPY_UP_TO;
-        let mut arrays = Vec::with_capacity(leaves.len());
-        let shape = |leaf: usize| -> Vec<usize> {
-            std::iter::once(self.rows)
-                .chain(leaves[leaf].shape.iter().copied())
-                .collect()
-        };
-        if copies {
-            for (leaf, kind) in leaves.iter().enumerate() {
-                let offset = lease.layout().leaf_offset(leaf);
-                let fill = |room: &mut [u8]| lease.read(offset, room);
-                arrays.push(crate::array::filled(py, kind.dtype, &shape(leaf), fill)?);
-            }
-        } else {
-            let places: Vec<_> = (0..leaves.len()).map(|leaf| lease.leaf(leaf)).collect();
-            let owner = Bound::new(py, SlabLease::new(lease))?;
-            for (leaf, place) in places.into_iter().enumerate() {
-                arrays.push(view(py, leaves[leaf].dtype, &shape(leaf), place, &owner)?);
-            }
-        }
-        self.assemble(py, &self.observations.root, &arrays, infos)
-    }
-
-    fn assemble<'py>(
-        &self,
-        py: Python<'py>,
-        node: &Node,
-        arrays: &[Bound<'py, PyAny>],
-        infos: &Infos,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        Ok(match node {
-            Node::Leaf(leaf) => arrays[*leaf].clone(),
-            Node::Dict(items) => {
-                let dict = PyDict::new(py);
-                for (key, node) in items {
-                    dict.set_item(key, self.assemble(py, node, arrays, infos)?)?;
-                }
-                dict.into_any()
-            }
-            Node::Tuple(nodes) => {
-                let nodes = nodes
-                    .iter()
-                    .map(|node| self.assemble(py, node, arrays, infos));
-                PyTuple::new(py, nodes.collect::<PyResult<Vec<_>>>()?)?.into_any()
-            }
-            Node::Opaque(number, space) => {
-                let found = PyDict::new(py);
-                for opaque in infos.opaque.iter().filter(|opaque| opaque.part == *number) {
-                    found.set_item(opaque.at.row, infos.value(py, opaque.at)?)?;
-                }
-                let link = self.link.bind(py);
-                link.call_method1(intern!(py, "batch_opaque"), (space, found))?
-            }
         })
     }
 }

@@ -38,19 +38,8 @@ impl PyShardParts {
         objects: Option<Py<PyList>>,
     ) -> PyResult<Self> {
         let mode = mode(autoreset_mode)?;
-        let on_done = if freeze {
-            OnDone::Freeze
-        } else {
-            OnDone::Raise
-        };
-        Ok(Self {
-            worker,
-            observations,
-            actions,
-            mode,
-            on_done,
-            objects,
-        })
+        let on_done = if freeze { OnDone::Freeze } else { OnDone::Raise };
+        Ok(Self { worker, observations, actions, mode, on_done, objects })
     }
 }
 
@@ -84,9 +73,7 @@ fn mode(value: &str) -> PyResult<AutoresetMode> {
         "SameStep" => AutoresetMode::SameStep,
         "Disabled" => AutoresetMode::Disabled,
         other => {
-            return Err(PyValueError::new_err(format!(
-                "{other:?} is no autoreset mode"
-            )));
+            return Err(PyValueError::new_err(format!("{other:?} is no autoreset mode")));
         }
     })
 }
@@ -117,10 +104,7 @@ pub(crate) fn watch_parent(pidfd: i32) -> PyResult<()> {
 #[pyfunction]
 pub(crate) fn shards(num_envs: usize, num_workers: usize) -> Vec<(usize, usize)> {
     let shards = cartwheel::schedule::shards(num_envs, num_workers);
-    shards
-        .into_iter()
-        .map(|shard| (shard.start, shard.end))
-        .collect()
+    shards.into_iter().map(|shard| (shard.start, shard.end)).collect()
 }
 
 /// Processors that this process may use; documented in the stub.

@@ -42,11 +42,7 @@ impl Tree {
         let mut leaves = Vec::new();
         let mut opaque = 0;
         let root = read(description, &mut leaves, &mut opaque)?;
-        Ok(Self {
-            root,
-            leaves,
-            opaque,
-        })
+        Ok(Self { root, leaves, opaque })
     }
 }
 
@@ -63,10 +59,7 @@ fn read(
             let name: String = first.extract()?;
             let dtype = DType::from_name(&name)
                 .ok_or_else(|| PyTypeError::new_err(format!("no leaf can be of dtype {name}")))?;
-            leaves.push(Leaf {
-                dtype,
-                shape: parts.get_item(2)?.extract()?,
-            });
+            leaves.push(Leaf { dtype, shape: parts.get_item(2)?.extract()? });
             Ok(Node::Leaf(leaves.len() - 1))
         }
         "dict" => {
@@ -80,18 +73,12 @@ fn read(
         }
         "tuple" => {
             let parts = first.cast::<PyList>()?.iter();
-            Ok(Node::Tuple(
-                parts
-                    .map(|part| read(&part, leaves, opaque))
-                    .collect::<PyResult<_>>()?,
-            ))
+            Ok(Node::Tuple(parts.map(|part| read(&part, leaves, opaque)).collect::<PyResult<_>>()?))
         }
         "opaque" => {
             *opaque += 1;
             Ok(Node::Opaque(*opaque - 1, first.unbind()))
         }
-        other => Err(PyValueError::new_err(format!(
-            "{other:?} is no kind of space"
-        ))),
+        other => Err(PyValueError::new_err(format!("{other:?} is no kind of space"))),
     }
 }

@@ -36,11 +36,7 @@ impl Foreign {
             Self::Kept(objects) => {
                 let objects = objects.bind(py);
                 writer.object(objects.len());
-                objects.append(if snapshot {
-                    copied(value)?
-                } else {
-                    value.clone()
-                })?;
+                objects.append(if snapshot { copied(value)? } else { value.clone() })?;
             }
         }
         Ok(())
@@ -156,10 +152,7 @@ impl Encoder<'_> {
 pub(crate) fn has_text_keys(dict: &Bound<'_, PyDict>) -> bool {
     dict.iter().all(|(key, _)| {
         let text = key.cast_exact::<PyString>();
-        text.is_ok_and(|text| {
-            text.to_str()
-                .is_ok_and(|text| u16::try_from(text.len()).is_ok())
-        })
+        text.is_ok_and(|text| text.to_str().is_ok_and(|text| u16::try_from(text.len()).is_ok()))
     })
 }
 
@@ -188,10 +181,7 @@ impl<'py> Decoder<'_, 'py> {
                 array::from_bytes(py, dtype, &[], element)?.get_item(PyTuple::empty(py))?
             }
             Value::Array(dtype, shape, elements) => {
-                let shape: Vec<_> = shape
-                    .iter()
-                    .map(|n| u32::from_le_bytes(*n) as usize)
-                    .collect();
+                let shape: Vec<_> = shape.iter().map(|n| u32::from_le_bytes(*n) as usize).collect();
                 array::from_bytes(py, dtype, &shape, elements)?
             }
             Value::Dict(entries) => {

@@ -47,11 +47,7 @@ pub struct Transition {
 
 impl Transition {
     /// The transition of a reset: nothing was earned, nothing is over.
-    pub const RESET: Self = Self {
-        reward: 0.0,
-        terminated: false,
-        truncated: false,
-    };
+    pub const RESET: Self = Self { reward: 0.0, terminated: false, truncated: false };
 
     /// Whether the episode is over.
     pub fn is_over(&self) -> bool {
@@ -146,11 +142,7 @@ impl Autoreset {
     /// A machine for `rows` rows, all running. A row that was never reset is stepped as it is: it
     /// is the environment's affair to refuse that, as it is in Gymnasium.
     pub fn new(mode: AutoresetMode, on_done: OnDone, rows: usize) -> Self {
-        Self {
-            mode,
-            on_done,
-            phases: vec![Phase::Running; rows],
-        }
+        Self { mode, on_done, phases: vec![Phase::Running; rows] }
     }
 
     /// Number of rows.
@@ -176,10 +168,7 @@ impl Autoreset {
     /// over.
     pub fn last_transition(&self, row: usize) -> Transition {
         match self.phases[row] {
-            Phase::Over(last) => Transition {
-                reward: 0.0,
-                ..last
-            },
+            Phase::Over(last) => Transition { reward: 0.0, ..last },
             Phase::Running | Phase::Failed => Transition::RESET,
         }
     }
@@ -233,11 +222,7 @@ impl Autoreset {
         reset: impl FnOnce(&mut R) -> Result<(), R::Error>,
     ) -> Result<(), R::Error> {
         let outcome = reset(rows).and_then(|()| rows.publish(row));
-        self.phases[row] = if outcome.is_ok() {
-            Phase::Running
-        } else {
-            Phase::Failed
-        };
+        self.phases[row] = if outcome.is_ok() { Phase::Running } else { Phase::Failed };
         outcome
     }
 }

@@ -111,9 +111,6 @@ impl Error {
     /// An [`Error::Os`] for `doing`.
     pub(crate) fn os(doing: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> Self {
         let doing = doing.into();
-        move |errno| Self::Os {
-            doing,
-            source: errno.into(),
-        }
+        move |errno| Self::Os { doing, source: errno.into() }
     }
 }

@@ -105,9 +105,7 @@ impl Pool {
             Workers::Processes(handles) => handles.len(),
         };
         if expected != shards {
-            return Err(Error::BadPlan(format!(
-                "{expected} workers for {shards} shards"
-            )));
+            return Err(Error::BadPlan(format!("{expected} workers for {shards} shards")));
         }
         let scope = match &workers {
             Workers::Processes(_) => Scope::Shared,
@@ -181,11 +179,7 @@ impl Pool {
     }
 
     fn rows_in(&self, phase: PhaseTag) -> Vec<usize> {
-        let tagged = self
-            .phases
-            .iter()
-            .enumerate()
-            .filter(|(_, tag)| **tag == phase as u8);
+        let tagged = self.phases.iter().enumerate().filter(|(_, tag)| **tag == phase as u8);
         tagged.map(|(row, _)| row).collect()
     }
 
@@ -222,18 +216,10 @@ impl Pool {
             Call::Reset => (Op::Reset, Some(self.slabs.acquire())),
             Call::Call => (Op::Call, None),
         };
-        let command = Command {
-            op,
-            task: self.task,
-        };
+        let command = Command { op, task: self.task };
         let slab = lease.as_ref().map_or(0, Lease::slab);
         let own = matches!(self.workers, Workers::Inline(_));
-        self.pending = Some(Pending {
-            call,
-            command,
-            lease,
-            own_done: !own,
-        });
+        self.pending = Some(Pending { call, command, lease, own_done: !own });
         let shards = self.shards().len();
         for worker in 0..shards {
             let slot = self.memory.control.slot(worker);
@@ -291,34 +277,17 @@ impl Pool {
         if let Some(lease) = &lease {
             lease.read(lease.layout().phases_offset(), &mut self.phases);
         }
-        let reports = (0..self.shards().len())
-            .map(|shard| self.report(shard))
-            .collect();
-        Ok(Finished {
-            lease,
-            task,
-            reports,
-        })
+        let reports = (0..self.shards().len()).map(|shard| self.report(shard)).collect();
+        Ok(Finished { lease, task, reports })
     }
 
     fn report(&self, shard: usize) -> Report {
-        Report::from_word(
-            self.memory
-                .control
-                .slot(shard)
-                .status
-                .load(Ordering::Relaxed),
-        )
+        Report::from_word(self.memory.control.slot(shard).status.load(Ordering::Relaxed))
     }
 
     /// Copies the info stream of shard `shard` for the call that finished last into `into`.
     pub fn load_infos(&self, shard: usize, into: &mut Vec<u8>) {
-        let bytes = self
-            .memory
-            .control
-            .slot(shard)
-            .info_bytes
-            .load(Ordering::Relaxed);
+        let bytes = self.memory.control.slot(shard).info_bytes.load(Ordering::Relaxed);
         self.memory.infos.load(shard, bytes as usize, into);
     }
 
@@ -370,10 +339,7 @@ impl Pool {
             }
             if let Some(timeout) = timeout.filter(|&timeout| start.elapsed() >= timeout) {
                 let shards = self.shards();
-                let rows = self
-                    .waiting(task)
-                    .map(|worker| shards[worker].clone())
-                    .collect();
+                let rows = self.waiting(task).map(|worker| shards[worker].clone()).collect();
                 return Err(Error::Timeout { timeout, rows });
             }
             slice = (slice * 2).min(LAST_SLICE);
@@ -398,11 +364,7 @@ impl Pool {
             Workers::Processes(handles) => handles[worker].pid(),
             Workers::Inline(_) | Workers::Threads => self.owner,
         };
-        Error::WorkerDied {
-            worker,
-            pid,
-            rows: self.shards()[worker].clone(),
-        }
+        Error::WorkerDied { worker, pid, rows: self.shards()[worker].clone() }
     }
 
     /// Ends the workers: asks them to close, gives them `grace`, kills the processes that are left.
@@ -417,10 +379,7 @@ impl Pool {
             std::mem::forget(lease); // a worker may still be filling it
         }
         self.task = Command::next(self.task);
-        let command = Command {
-            op: Op::Close,
-            task: self.task,
-        };
+        let command = Command { op: Op::Close, task: self.task };
         if let Workers::Inline(own) = &mut self.workers {
             own.close();
             return Vec::new();

@@ -143,10 +143,8 @@ impl Layout {
         let placed = leaves
             .iter()
             .map(|leaf| {
-                let elements = leaf
-                    .shape
-                    .iter()
-                    .try_fold(1_usize, |product, &n| product.checked_mul(n));
+                let elements =
+                    leaf.shape.iter().try_fold(1_usize, |product, &n| product.checked_mul(n));
                 let row_bytes = elements.and_then(|n| n.checked_mul(leaf.dtype.size()));
                 Some((leaf.clone(), place(row_bytes)?))
             })
@@ -157,15 +155,7 @@ impl Layout {
         let truncations = place(Some(1)).ok_or_else(too_large)?;
         let phases = place(Some(1)).ok_or_else(too_large)?;
         let bytes = end.next_multiple_of(PAGE);
-        Ok(Self {
-            leaves: placed,
-            rows,
-            rewards,
-            terminations,
-            truncations,
-            phases,
-            bytes,
-        })
+        Ok(Self { leaves: placed, rows, rewards, terminations, truncations, phases, bytes })
     }
 
     /// Rows of a batch.

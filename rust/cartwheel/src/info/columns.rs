@@ -76,10 +76,7 @@ const FINAL_OBS: &str = "final_obs";
 impl Columns {
     /// No columns, for batches of `rows` rows.
     pub fn new(rows: usize) -> Self {
-        Self {
-            rows,
-            ..Self::default()
-        }
+        Self { rows, ..Self::default() }
     }
 
     /// The columns of this batch, in order of first sight.
@@ -173,14 +170,7 @@ impl Columns {
         if first {
             column.content.begin(entry.key, &value, rows);
         }
-        Ok(column.content.put(
-            &value,
-            ObjectAt {
-                row,
-                shard,
-                value_at: entry.value_at,
-            },
-        ))
+        Ok(column.content.put(&value, ObjectAt { row, shard, value_at: entry.value_at }))
     }
 
     /// The column of `key`, and whether this is its first sight in the batch.
@@ -188,13 +178,7 @@ impl Columns {
         let at = self.find(key).unwrap_or_else(|| {
             let (mask, content) = (vec![0; self.rows], Content::Objects(Vec::new()));
             let (mask_key, key) = (format!("_{key}"), key.to_owned());
-            self.all.push(Column {
-                key,
-                mask_key,
-                mask,
-                content,
-                live: false,
-            });
+            self.all.push(Column { key, mask_key, mask, content, live: false });
             self.all.len() - 1
         });
         self.hint = at + 1;
@@ -210,9 +194,7 @@ impl Columns {
     fn find(&self, key: &str) -> Option<usize> {
         let (before, after) = self.all.split_at(self.hint.min(self.all.len()));
         let here = |columns: &[Column]| columns.iter().position(|column| column.key == key);
-        here(after)
-            .map(|at| at + before.len())
-            .or_else(|| here(before))
+        here(after).map(|at| at + before.len()).or_else(|| here(before))
     }
 }
 
@@ -241,18 +223,9 @@ impl Content {
                 Value::Array(_, shape, _) => shape.iter().map(|n| length(*n)).collect(),
                 _ => Vec::new(),
             };
-            *self = Self::Array {
-                dtype,
-                shape,
-                elements: Vec::new(),
-            };
+            *self = Self::Array { dtype, shape, elements: Vec::new() };
         }
-        if let Self::Array {
-            dtype,
-            shape,
-            elements,
-        } = self
-        {
+        if let Self::Array { dtype, shape, elements } = self {
             elements.clear();
             elements.resize(rows * shape.iter().product::<usize>() * dtype.size(), 0);
         }
@@ -262,11 +235,7 @@ impl Content {
     fn put(&mut self, value: &Value<'_>, at: ObjectAt) -> Result<(), Irregular> {
         match self {
             Self::Objects(objects) => objects.push(at),
-            Self::Array {
-                dtype,
-                shape,
-                elements,
-            } => {
+            Self::Array { dtype, shape, elements } => {
                 if column_dtype(value) != Some(*dtype) || !has_shape(value, shape) {
                     return Err(Irregular);
                 }
@@ -306,10 +275,7 @@ fn has_shape(value: &Value<'_>, shape: &[usize]) -> bool {
     match value {
         Value::Array(_, dimensions, _) => {
             dimensions.len() == shape.len()
-                && dimensions
-                    .iter()
-                    .zip(shape)
-                    .all(|(n, &expected)| length(*n) == expected)
+                && dimensions.iter().zip(shape).all(|(n, &expected)| length(*n) == expected)
         }
         _ => shape.is_empty(),
     }

@@ -78,10 +78,7 @@ impl<'a> InfoReader<'a> {
     }
 
     fn bytes(&mut self, length: usize) -> Result<&'a [u8], Error> {
-        let end = self
-            .at
-            .checked_add(length)
-            .filter(|&end| end <= self.stream.len());
+        let end = self.at.checked_add(length).filter(|&end| end <= self.stream.len());
         let end = end.ok_or_else(|| self.malformed())?;
         let bytes = &self.stream[self.at..end];
         self.at = end;
@@ -125,17 +122,9 @@ impl<'a> InfoReader<'a> {
         let row = self.length()?;
         let leaf = usize::from(u16::from_le_bytes(self.fixed()?));
         let body = self.length()?;
-        let end = self
-            .at
-            .checked_add(body)
-            .filter(|&end| end <= self.stream.len());
+        let end = self.at.checked_add(body).filter(|&end| end <= self.stream.len());
         let end = end.ok_or_else(|| self.malformed())?;
-        Ok(Some(Record {
-            kind,
-            row,
-            leaf,
-            end,
-        }))
+        Ok(Some(Record { kind, row, leaf, end }))
     }
 
     /// The next key.
@@ -146,10 +135,7 @@ impl<'a> InfoReader<'a> {
     pub fn entry(&mut self) -> Result<Entry<'a>, Error> {
         let length = usize::from(u16::from_le_bytes(self.fixed()?));
         let key = self.text(length)?;
-        Ok(Entry {
-            key,
-            value_at: self.at,
-        })
+        Ok(Entry { key, value_at: self.at })
     }
 
     /// The next value. The parts of a dictionary, tuple or list follow by further calls.

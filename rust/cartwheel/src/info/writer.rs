@@ -122,8 +122,7 @@ impl InfoWriter {
         assert_eq!(elements.len(), expected, "elements of shape {shape:?}");
         self.tag(Tag::Array);
         self.stream.push(dtype.tag());
-        self.stream
-            .push(u8::try_from(shape.len()).expect("arrays have at most 64 dimensions"));
+        self.stream.push(u8::try_from(shape.len()).expect("arrays have at most 64 dimensions"));
         for &dimension in shape {
             self.stream.extend_from_slice(&length(dimension));
         }
@@ -167,7 +166,5 @@ impl InfoWriter {
 }
 
 fn length(length: usize) -> [u8; 4] {
-    u32::try_from(length)
-        .expect("lengths in an info stream are below 4 GiB")
-        .to_le_bytes()
+    u32::try_from(length).expect("lengths in an info stream are below 4 GiB").to_le_bytes()
 }

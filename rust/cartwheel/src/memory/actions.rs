@@ -3,10 +3,7 @@
 //! Every leaf of the action space has an array `[rows, *shape]` here. Its dtype is not fixed: an
 //! environment receives the very dtype that the caller passed, as it does from Gymnasium, so each
 //! batch says in a tag what the bytes are.
-#![expect(
-    unsafe_code,
-    reason = "copies into and out of mapped memory, see the invariants"
-)]
+#![expect(unsafe_code, reason = "copies into and out of mapped memory, see the invariants")]
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -72,10 +69,7 @@ fn places(leaves: &[Leaf], rows: usize) -> (Vec<Place>, usize) {
     let places = leaves
         .iter()
         .map(|leaf| {
-            let place = Place {
-                offset: end,
-                row_len: leaf.row_len(),
-            };
+            let place = Place { offset: end, row_len: leaf.row_len() };
             end += LEAF_ALIGN + (place.row_len * ELEMENT_BYTES * rows).next_multiple_of(LEAF_ALIGN);
             place
         })
@@ -89,11 +83,7 @@ impl ActionArea {
     }
 
     pub(super) fn new(mapping: Arc<Mapping>, leaves: &[Leaf], rows: usize) -> Self {
-        Self {
-            mapping,
-            places: places(leaves, rows).0.into(),
-            rows,
-        }
+        Self { mapping, places: places(leaves, rows).0.into(), rows }
     }
 
     pub(super) fn mapping(&self) -> &Mapping {
@@ -110,11 +100,7 @@ impl ActionArea {
     /// When the number of bytes is not that of a batch.
     pub(crate) fn store(&self, leaf: usize, tag: ActionTag, elements: &[u8]) {
         let place = self.places[leaf];
-        assert_eq!(
-            elements.len(),
-            place.row_len * self.rows * tag.size(),
-            "one action per row"
-        );
+        assert_eq!(elements.len(), place.row_len * self.rows * tag.size(), "one action per row");
         // SAFETY: no task is pending, so no worker reads (invariant 5).
         unsafe { self.mapping.write(place.offset, &[tag.to_byte()]) }
         // SAFETY: as above.
@@ -139,15 +125,10 @@ impl ActionArea {
         let place = self.places[leaf];
         let row_bytes = place.row_len * tag.size();
         assert!(rows.end <= self.rows, "{rows:?} are rows of the batch");
-        assert_eq!(
-            into.len(),
-            rows.len() * row_bytes,
-            "room for exactly these rows"
-        );
+        assert_eq!(into.len(), rows.len() * row_bytes, "room for exactly these rows");
         // SAFETY: as in `tag`.
         unsafe {
-            self.mapping
-                .read(place.offset + LEAF_ALIGN + rows.start * row_bytes, into)
+            self.mapping.read(place.offset + LEAF_ALIGN + rows.start * row_bytes, into);
         }
     }
 }

@@ -1,10 +1,7 @@
 //! The control words: one line per worker, and one for the pool.
 //!
 //! Each lies on 128 bytes of its own, two cache lines, because processors prefetch lines in pairs.
-#![expect(
-    unsafe_code,
-    reason = "views mapped bytes as atomics, see the invariants"
-)]
+#![expect(unsafe_code, reason = "views mapped bytes as atomics, see the invariants")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -60,10 +57,7 @@ impl Control {
     }
 
     pub(super) fn new(mapping: Arc<Mapping>, workers: usize) -> Self {
-        assert!(
-            mapping.len() >= Self::bytes(workers),
-            "control words fit their mapping"
-        );
+        assert!(mapping.len() >= Self::bytes(workers), "control words fit their mapping");
         Self { mapping, workers }
     }
 
@@ -87,11 +81,7 @@ impl Control {
             let got = word.load(Ordering::Relaxed);
             if got != expected {
                 let (expected, got) = (expected as usize, got as usize);
-                return Err(Error::Mismatch {
-                    what,
-                    expected,
-                    got,
-                });
+                return Err(Error::Mismatch { what, expected, got });
             }
         }
         Ok(())
@@ -127,14 +117,8 @@ impl Control {
     pub fn slot(&self, worker: usize) -> &Slot {
         assert!(worker < self.workers, "there is no worker {worker}");
         let start = size_of::<Header>() + worker * size_of::<Slot>();
-        let place = self
-            .mapping
-            .at(start..start + size_of::<Slot>())
-            .cast::<Slot>();
-        debug_assert!(
-            place.is_aligned(),
-            "slots lie on multiples of their alignment"
-        );
+        let place = self.mapping.at(start..start + size_of::<Slot>()).cast::<Slot>();
+        debug_assert!(place.is_aligned(), "slots lie on multiples of their alignment");
         // SAFETY: as in `header`, for a `Slot`.
         unsafe { place.as_ref() }
     }

@@ -85,10 +85,7 @@ const fn upper(head: u64) -> u32 {
     (head >> 32) as u32
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the lower half is what is asked for"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
 const fn lower(head: u64) -> u32 {
     head as u32
 }

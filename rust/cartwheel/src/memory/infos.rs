@@ -1,8 +1,5 @@
 //! The infos of one batch, on their way from the workers to the pool: one region per shard.
-#![expect(
-    unsafe_code,
-    reason = "copies into and out of mapped memory, see the invariants"
-)]
+#![expect(unsafe_code, reason = "copies into and out of mapped memory, see the invariants")]
 
 use std::sync::Arc;
 
@@ -27,11 +24,7 @@ impl InfoArea {
     }
 
     pub(super) fn new(mapping: Arc<Mapping>, plan: &Plan) -> Self {
-        Self {
-            mapping,
-            region: Self::region(plan),
-            shards: plan.shards.len(),
-        }
+        Self { mapping, region: Self::region(plan), shards: plan.shards.len() }
     }
 
     pub(super) fn mapping(&self) -> &Mapping {

@@ -4,10 +4,7 @@
 //! is not bounded by the size of `/dev/shm`. It is sealed against shrinking and growing, so that no
 //! process can turn another one's access into a SIGBUS, and reserved with `fallocate` before use,
 //! so that a shortage is an error and not a signal.
-#![expect(
-    unsafe_code,
-    reason = "maps memory and copies through raw pointers, see the invariants"
-)]
+#![expect(unsafe_code, reason = "maps memory and copies through raw pointers, see the invariants")]
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -92,11 +89,7 @@ impl Mapping {
             rustix::fs::fstat(&descriptor).map_err(Error::os("reading a memory's size"))?;
         let got = usize::try_from(status.st_size).unwrap_or(0);
         if got != bytes {
-            return Err(Error::Mismatch {
-                what: "size of a mapping",
-                expected: bytes,
-                got,
-            });
+            return Err(Error::Mismatch { what: "size of a mapping", expected: bytes, got });
         }
         let start = Self::map(&descriptor, bytes, access)?;
         Ok(Self::from_raw(start, bytes, None)) // the mapping outlives its descriptor
@@ -128,11 +121,7 @@ impl Mapping {
         let advised =
             unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, Advice::LinuxDontDump) };
         let _ = advised; // a core dump that is too large is no reason to fail
-        Self {
-            start,
-            bytes,
-            descriptor,
-        }
+        Self { start, bytes, descriptor }
     }
 
     /// Makes sure that `range` has memory behind it.
@@ -154,9 +143,7 @@ impl Mapping {
         rustix::io::retry_on_intr(|| {
             rustix::fs::fallocate(descriptor, FallocateFlags::empty(), start, bytes)
         })
-        .map_err(Error::os(format!(
-            "reserving {bytes} bytes of shared memory"
-        )))
+        .map_err(Error::os(format!("reserving {bytes} bytes of shared memory")))
     }
 
     /// Length in bytes.
@@ -199,9 +186,7 @@ impl Mapping {
         // SAFETY: the target is inside the mapping and, by the caller's word, ours alone; `bytes`
         // is a live Rust slice and so cannot overlap it.
         unsafe {
-            target
-                .as_ptr()
-                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
+            target.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
     }
 
@@ -226,9 +211,7 @@ impl Mapping {
         // SAFETY: the source is inside the mapping and, by the caller's word, at rest; `into` is a
         // live Rust slice and so cannot overlap it.
         unsafe {
-            source
-                .as_ptr()
-                .copy_to_nonoverlapping(into.as_mut_ptr(), into.len())
+            source.as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), into.len());
         }
     }
 }

@@ -105,10 +105,7 @@ impl Memory {
             Ok::<_, Error>(Arc::new(mapping))
         };
         let control = make("cartwheel-control", Control::bytes(plan.shards.len()))?;
-        let actions = make(
-            "cartwheel-actions",
-            ActionArea::bytes(&plan.actions, layout.rows()),
-        )?;
+        let actions = make("cartwheel-actions", ActionArea::bytes(&plan.actions, layout.rows()))?;
         let infos = make("cartwheel-infos", InfoArea::bytes(&plan))?;
         let slabs = Mapping::new("cartwheel-slabs", layout.bytes() * plan.max_slabs, scope)?;
         slabs.reserve(0..layout.bytes() * 2)?;
@@ -138,12 +135,7 @@ impl Memory {
         let map = |descriptor, which: usize| {
             Mapping::attach(descriptor, sizes[which], access[which]).map(Arc::new)
         };
-        let mappings = [
-            map(control, 0)?,
-            map(actions, 1)?,
-            map(infos, 2)?,
-            map(slabs, 3)?,
-        ];
+        let mappings = [map(control, 0)?, map(actions, 1)?, map(infos, 2)?, map(slabs, 3)?];
         let memory = Self::assemble(plan, layout, mappings);
         memory.control.verify()?;
         Ok(memory)
@@ -181,10 +173,7 @@ fn check(plan: &Plan) -> Result<Layout, Error> {
     let mut next = 0;
     for shard in &plan.shards {
         if shard.start != next || shard.is_empty() {
-            return Err(Error::BadPlan(format!(
-                "shards {:?} do not tile the rows",
-                plan.shards
-            )));
+            return Err(Error::BadPlan(format!("shards {:?} do not tile the rows", plan.shards)));
         }
         next = shard.end;
     }
@@ -192,10 +181,7 @@ fn check(plan: &Plan) -> Result<Layout, Error> {
         return Err(Error::BadPlan("a pool needs at least one row".to_owned()));
     }
     if plan.max_slabs < 2 {
-        return Err(Error::BadPlan(format!(
-            "max_slabs is {}, at least 2 needed",
-            plan.max_slabs
-        )));
+        return Err(Error::BadPlan(format!("max_slabs is {}, at least 2 needed", plan.max_slabs)));
     }
     let layout = Layout::new(&plan.observations, next)?;
     layout

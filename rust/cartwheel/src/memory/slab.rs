@@ -13,10 +13,7 @@
 //! A lease is *the* proof that somebody may still look: a reference count of anything else would
 //! be wrong now and then (a worker may hold its own for an instant after acknowledging, NumPy views
 //! refer to their base and not to the array they were made from).
-#![expect(
-    unsafe_code,
-    reason = "copies into and out of mapped memory, see the invariants"
-)]
+#![expect(unsafe_code, reason = "copies into and out of mapped memory, see the invariants")]
 
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -41,11 +38,7 @@ pub struct SlabMemory {
 impl SlabMemory {
     pub(super) fn new(mapping: Arc<Mapping>, layout: Layout, limit: usize) -> Self {
         let limit = u32::try_from(limit).expect("a plan has fewer than 2^32 slabs");
-        Self {
-            mapping,
-            layout,
-            limit,
-        }
+        Self { mapping, layout, limit }
     }
 
     /// Where everything lies within a slab.
@@ -62,15 +55,8 @@ impl SlabMemory {
     /// Only [`crate::worker`] calls this: for the slab of a task that it took, for its own shard,
     /// and it drops the claim before acknowledging (invariants 3 and 4).
     pub(crate) fn claim(&self, slab: u32, rows: Range<usize>) -> SlabRows<'_> {
-        assert!(
-            rows.end <= self.layout.rows(),
-            "{rows:?} are rows of the batch"
-        );
-        SlabRows {
-            memory: self,
-            start: self.start(slab),
-            rows,
-        }
+        assert!(rows.end <= self.layout.rows(), "{rows:?} are rows of the batch");
+        SlabRows { memory: self, start: self.start(slab), rows }
     }
 
     fn start(&self, slab: u32) -> usize {
@@ -132,18 +118,9 @@ impl SlabRows<'_> {
         assert!(self.rows.contains(&row), "row {row} is not in this shard");
         let (start, layout) = (self.start, &self.memory.layout);
         for (offset, bytes) in [
-            (
-                layout.rewards_offset() + 8 * row,
-                &transition.reward.to_ne_bytes()[..],
-            ),
-            (
-                layout.terminations_offset() + row,
-                &[u8::from(transition.terminated)],
-            ),
-            (
-                layout.truncations_offset() + row,
-                &[u8::from(transition.truncated)],
-            ),
+            (layout.rewards_offset() + 8 * row, &transition.reward.to_ne_bytes()[..]),
+            (layout.terminations_offset() + row, &[u8::from(transition.terminated)]),
+            (layout.truncations_offset() + row, &[u8::from(transition.truncated)]),
             (layout.phases_offset() + row, &[phase as u8]),
         ] {
             // SAFETY: as in `write`.
@@ -168,12 +145,7 @@ impl SlabPool {
         let free = FreeList::new(memory.limit);
         free.push(SCRATCH + 1);
         let reserved = AtomicU32::new(SCRATCH + 2);
-        Self {
-            memory,
-            free,
-            reserved,
-            scratch_busy: AtomicBool::new(false),
-        }
+        Self { memory, free, reserved, scratch_busy: AtomicBool::new(false) }
     }
 
     /// Where everything lies within a slab.
@@ -196,16 +168,10 @@ impl SlabPool {
             // `Acquire` pairs with the `Release` in `Lease::drop`: the copy out of the scratch
             // slab is finished before it is filled again.
             let busy = self.scratch_busy.swap(true, Ordering::Acquire);
-            assert!(
-                !busy,
-                "the scratch slab is copied out before the next batch"
-            );
+            assert!(!busy, "the scratch slab is copied out before the next batch");
             SCRATCH
         });
-        Lease {
-            pool: Arc::clone(self),
-            slab,
-        }
+        Lease { pool: Arc::clone(self), slab }
     }
 
     /// Reserves one slab more, unless the limit is reached or there is no memory left, which means
@@ -216,10 +182,7 @@ impl SlabPool {
             return None;
         }
         let start = self.memory.start(slab);
-        self.memory
-            .mapping
-            .reserve(start..start + self.memory.layout.bytes())
-            .ok()?;
+        self.memory.mapping.reserve(start..start + self.memory.layout.bytes()).ok()?;
         self.reserved.store(slab + 1, Ordering::Relaxed); // only `acquire`, under `&mut Pool`
         Some(slab)
     }
@@ -258,15 +221,9 @@ impl Lease {
     ///
     /// When the range is not in the slab.
     pub fn at(&self, range: Range<usize>) -> NonNull<u8> {
-        assert!(
-            range.end <= self.layout().bytes(),
-            "{range:?} is inside a slab"
-        );
+        assert!(range.end <= self.layout().bytes(), "{range:?} is inside a slab");
         let start = self.pool.memory.start(self.slab);
-        self.pool
-            .memory
-            .mapping
-            .at(start + range.start..start + range.end)
+        self.pool.memory.mapping.at(start + range.start..start + range.end)
     }
 
     /// Address of leaf `leaf`, an array `[rows, *shape]` aligned to [`LEAF_ALIGN`].
@@ -274,10 +231,7 @@ impl Lease {
         let start = self.layout().leaf_offset(leaf);
         let bytes = self.layout().leaf(leaf).row_bytes() * self.layout().rows();
         let place = self.at(start..start + bytes);
-        debug_assert!(
-            place.addr().get().is_multiple_of(LEAF_ALIGN),
-            "leaves are aligned"
-        );
+        debug_assert!(place.addr().get().is_multiple_of(LEAF_ALIGN), "leaves are aligned");
         place
     }
 
@@ -289,10 +243,7 @@ impl Lease {
     ///
     /// When those bytes are not in the slab.
     pub fn read(&self, offset: usize, into: &mut [u8]) {
-        assert!(
-            offset + into.len() <= self.layout().bytes(),
-            "inside a slab"
-        );
+        assert!(offset + into.len() <= self.layout().bytes(), "inside a slab");
         let start = self.pool.memory.start(self.slab) + offset;
         // SAFETY: the slab is leased, so no worker writes it (invariant 3).
         unsafe { self.pool.memory.mapping.read(start, into) }

@@ -62,8 +62,7 @@ impl Word for Futex<'_> {
     }
 
     fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32> {
-        self.word
-            .compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+        self.word.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
     }
 
     fn wait(&self, expected: u32, slice: Duration) {

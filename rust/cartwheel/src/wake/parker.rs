@@ -49,10 +49,7 @@ impl Command {
     }
 
     fn to_word(self) -> u32 {
-        debug_assert!(
-            (1..=Self::LAST).contains(&self.task),
-            "tasks are numbered from 1"
-        );
+        debug_assert!((1..=Self::LAST).contains(&self.task), "tasks are numbered from 1");
         (self.task << OP_BITS) | self.op as u32
     }
 
@@ -64,10 +61,7 @@ impl Command {
             5 => Op::Close,
             _ => return None,
         };
-        Some(Self {
-            op,
-            task: word >> OP_BITS,
-        })
+        Some(Self { op, task: word >> OP_BITS })
     }
 }
 

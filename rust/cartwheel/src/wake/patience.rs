@@ -39,13 +39,7 @@ impl Patience {
     /// For a waiter among `parties` (workers and the pool) on `cpus` processors.
     pub fn new(parties: usize, cpus: usize, enabled: bool) -> Self {
         let roomy = parties <= cpus;
-        Self {
-            roomy,
-            enabled,
-            failures: 0,
-            gap: FIRST_GAP,
-            until_trial: 0,
-        }
+        Self { roomy, enabled, failures: 0, gap: FIRST_GAP, until_trial: 0 }
     }
 
     /// Looks until `ready`, or until patience ends; whether it was ready.

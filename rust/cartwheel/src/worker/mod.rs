@@ -33,10 +33,7 @@ impl Report {
     }
 
     pub(crate) fn from_word(word: u32) -> Self {
-        Self {
-            failed: word & 1 != 0,
-            spilled: word & 2 != 0,
-        }
+        Self { failed: word & 1 != 0, spilled: word & 2 != 0 }
     }
 }
 

@@ -81,8 +81,5 @@ pub fn exit_with_parent(parent: OwnedFd) -> Result<(), Error> {
         .stack_size(64 * 1024)
         .spawn(watch)
         .map(drop)
-        .map_err(|source| Error::Os {
-            doing: "watching the parent process".to_owned(),
-            source,
-        })
+        .map_err(|source| Error::Os { doing: "watching the parent process".to_owned(), source })
 }

@@ -1,0 +1,121 @@
+//! Observations in: from what an environment returned to its row of the slab.
+
+use cartwheel::info::{InfoWriter, Kind};
+use cartwheel::memory::SlabRows;
+use cartwheel::space::{DType, Leaf};
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyInt};
+
+use crate::array::{scalar_bytes, with_bytes};
+use crate::dtype::{self, descr};
+use crate::space::Node;
+use crate::value::{Encoder, Foreign};
+
+/// Writes observations of one shard, rows counted from the start of the batch.
+pub(crate) struct ObservationWriter<'a, 's> {
+    pub(crate) leaves: &'a [Leaf],
+    pub(crate) slab: &'a mut SlabRows<'s>,
+    /// Takes the parts that have no fixed shape.
+    pub(crate) infos: &'a mut InfoWriter,
+    pub(crate) foreign: &'a Foreign,
+}
+
+impl ObservationWriter<'_, '_> {
+    /// Writes an observation, leaf by leaf.
+    ///
+    /// Arrays just like their leaf are copied as they are. Anything else follows the rule of
+    /// Gymnasium's `concatenate`: the shape must be the leaf's own, the dtype is cast within its kind.
+    pub(crate) fn write(
+        &mut self,
+        node: &Node,
+        value: &Bound<'_, PyAny>,
+        row: usize,
+    ) -> PyResult<()> {
+        match node {
+            Node::Leaf(leaf) => self.write_leaf(*leaf, value, row),
+            Node::Dict(items) => {
+                let mut items = items.iter();
+                items.try_for_each(|(key, node)| self.write(node, &value.get_item(key)?, row))
+            }
+            Node::Tuple(nodes) => {
+                let mut nodes = nodes.iter().enumerate();
+                nodes.try_for_each(|(at, node)| self.write(node, &value.get_item(at)?, row))
+            }
+            Node::Opaque(number, _) => {
+                let record = self.infos.begin(Kind::Opaque, row, *number);
+                let (writer, foreign) = (&mut *self.infos, self.foreign);
+                Encoder { writer, foreign, snapshot: true }.value(value)?;
+                self.infos.end(record);
+                Ok(())
+            }
+        }
+    }
+
+    fn write_leaf(&mut self, number: usize, value: &Bound<'_, PyAny>, row: usize) -> PyResult<()> {
+        let leaf = &self.leaves[number];
+        if let Ok(array) = value.cast_exact::<PyUntypedArray>() {
+            if self.write_array(number, array, row) {
+                return Ok(());
+            }
+        } else if leaf.shape.is_empty() {
+            if leaf.dtype == DType::I64
+                && let Ok(integer) = value.cast_exact::<PyInt>()
+            {
+                let integer: i64 = integer.extract()?;
+                self.slab.write(number, row, &integer.to_ne_bytes());
+                return Ok(());
+            }
+            if dtype::from_scalar(value)? == Some(leaf.dtype) {
+                let bytes = scalar_bytes(value, leaf.dtype);
+                self.slab.write(number, row, &bytes[..leaf.dtype.size()]);
+                return Ok(());
+            }
+        }
+        let array = fit(value, leaf)?;
+        if self.write_array(number, &array, row) {
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err("a fitted observation is just like its leaf"))
+    }
+
+    /// Copies an array that is just like the leaf; `false` for any other.
+    fn write_array(
+        &mut self,
+        number: usize,
+        array: &Bound<'_, PyUntypedArray>,
+        row: usize,
+    ) -> bool {
+        let leaf = &self.leaves[number];
+        let fits = array.shape() == leaf.shape
+            && array.is_c_contiguous()
+            && dtype::from_descr(&array.dtype()) == Some(leaf.dtype);
+        if fits {
+            with_bytes(array, |bytes| self.slab.write(number, row, bytes));
+        }
+        fits
+    }
+}
+
+/// `value` as a contiguous array of the leaf's shape and dtype.
+fn fit<'py>(value: &Bound<'py, PyAny>, leaf: &Leaf) -> PyResult<Bound<'py, PyUntypedArray>> {
+    static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = value.py();
+    let array = ASARRAY.import(py, "numpy", "asarray")?.call1((value,))?;
+    let array = array.cast_into::<PyUntypedArray>()?;
+    if array.shape() != leaf.shape {
+        return Err(PyValueError::new_err(format!(
+            "the observation has shape {:?}, its space has {:?}",
+            array.shape(),
+            leaf.shape
+        )));
+    }
+    let keywords = PyDict::new(py);
+    keywords.set_item(intern!(py, "casting"), intern!(py, "same_kind"))?;
+    keywords.set_item(intern!(py, "order"), intern!(py, "C"))?;
+    let cast = array.call_method("astype", (descr(py, leaf.dtype)?,), Some(&keywords))?;
+    Ok(cast.cast_into::<PyUntypedArray>()?)
+}

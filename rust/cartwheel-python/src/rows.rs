@@ -1,0 +1,200 @@
+//! Python environments row by row, as the autoreset machine drives them.
+
+use cartwheel::autoreset::{Autoreset, Refusal, Rows, Transition};
+use cartwheel::info::{DEEPEST, InfoWriter, Kind};
+use cartwheel::memory::SlabRows;
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyTuple};
+
+use crate::actions::Actions;
+use crate::observation::ObservationWriter;
+use crate::space::Tree;
+use crate::value::{Encoder, Foreign, has_text_keys};
+
+/// What a row's environment returned last.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    observation: Option<Py<PyAny>>,
+    info: Option<Py<PyAny>>,
+}
+
+/// The rows of a shard during one task.
+pub(crate) struct PyRows<'a, 's, 'py> {
+    pub(crate) py: Python<'py>,
+    /// The shard's first row in the batch.
+    pub(crate) first: usize,
+    pub(crate) envs: &'a Bound<'py, PyList>,
+    pub(crate) tree: &'a Tree,
+    pub(crate) held: &'a mut [Held],
+    pub(crate) infos: &'a mut InfoWriter,
+    pub(crate) foreign: &'a Foreign,
+    pub(crate) slab: &'a mut SlabRows<'s>,
+    /// The actions of a step.
+    pub(crate) actions: Option<Actions<'py>>,
+}
+
+impl<'py> PyRows<'_, '_, 'py> {
+    /// An explicit reset: `how` is the keywords of `reset`, or `None` to leave the row as it is.
+    pub(crate) fn reset_row(
+        &mut self,
+        autoreset: &mut Autoreset,
+        row: usize,
+        how: &Bound<'py, PyAny>,
+    ) -> Result<Transition, Refusal<PyErr>> {
+        if how.is_none() {
+            self.repeat(row).map_err(Refusal::Environment)?;
+            return Ok(autoreset.last_transition(row));
+        }
+        let reset = |rows: &mut Self| rows.call_reset(row, Some(how.cast::<PyDict>()?));
+        autoreset.reset(self, row, reset).map_err(Refusal::Environment)?;
+        Ok(Transition::RESET)
+    }
+
+    fn call_reset(&mut self, row: usize, keywords: Option<&Bound<'py, PyDict>>) -> PyResult<()> {
+        let py = self.py;
+        let env = self.envs.get_item(row)?;
+        let result = env.call_method(intern!(py, "reset"), (), keywords)?;
+        let [observation, info] = unpack(&result, "reset", ["observation", "info"])?;
+        self.hold(row, observation, info);
+        Ok(())
+    }
+
+    fn hold(&mut self, row: usize, observation: Bound<'py, PyAny>, info: Bound<'py, PyAny>) {
+        self.held[row] =
+            Held { observation: Some(observation.unbind()), info: Some(info.unbind()) };
+    }
+
+    /// Writes one info dictionary as a record of `row`.
+    fn write_info(&mut self, row: usize, info: &Bound<'py, PyAny>, snapshot: bool) -> PyResult<()> {
+        let dict = match info.cast::<PyDict>() {
+            Ok(dict) => dict.clone(),
+            Err(_) => self.py.get_type::<PyDict>().call1((info,))?.cast_into::<PyDict>()?,
+        };
+        if dict.is_empty() {
+            return Ok(());
+        }
+        let regular = has_text_keys(&dict);
+        let record = self.infos.begin(if regular { Kind::Info } else { Kind::Whole }, row, 0);
+        let (writer, foreign) = (&mut *self.infos, self.foreign);
+        let mut encoder = Encoder { writer, foreign, snapshot };
+        let written =
+            if regular { encoder.entries(&dict, DEEPEST) } else { encoder.value(dict.as_any()) };
+        match written {
+            Ok(()) => self.infos.end(record),
+            Err(_) => self.infos.cancel(record),
+        }
+        written
+    }
+}
+
+impl Rows for PyRows<'_, '_, '_> {
+    type Error = PyErr;
+
+    fn step(&mut self, row: usize) -> PyResult<Transition> {
+        let py = self.py;
+        let env = self.envs.get_item(row)?;
+        let actions = self.actions.as_ref().expect("a step has actions");
+        let result = env.call_method1(intern!(py, "step"), (actions.row(py, row)?,))?;
+        let names = ["observation", "reward", "terminated", "truncated", "info"];
+        let [observation, reward, terminated, truncated, info] = unpack(&result, "step", names)?;
+        let transition = Transition {
+            reward: number(&reward)?,
+            terminated: flag(&terminated)?,
+            truncated: flag(&truncated)?,
+        };
+        self.hold(row, observation, info);
+        Ok(transition)
+    }
+
+    fn reset(&mut self, row: usize) -> PyResult<()> {
+        self.call_reset(row, None)
+    }
+
+    fn keep_final(&mut self, row: usize) -> PyResult<()> {
+        let held = &self.held[row];
+        let (Some(observation), Some(info)) = (&held.observation, &held.info) else {
+            return Err(PyRuntimeError::new_err("a row is stepped before it is over"));
+        };
+        let kept = PyDict::new(self.py);
+        kept.set_item(intern!(self.py, "final_obs"), observation)?;
+        kept.set_item(intern!(self.py, "final_info"), info)?;
+        self.write_info(self.first + row, kept.as_any(), true)
+    }
+
+    fn publish(&mut self, row: usize) -> PyResult<()> {
+        let py = self.py;
+        self.repeat(row)?;
+        match self.held[row].info.take() {
+            Some(info) => self.write_info(self.first + row, info.bind(py), false),
+            None => Ok(()),
+        }
+    }
+
+    fn repeat(&mut self, row: usize) -> PyResult<()> {
+        let (py, tree, batch_row) = (self.py, self.tree, self.first + row);
+        let Some(observation) = &self.held[row].observation else {
+            // Never reset: zeros, as in Gymnasium's own buffer.
+            (0..tree.leaves.len()).for_each(|leaf| self.slab.write_zeros(leaf, batch_row));
+            return Ok(());
+        };
+        let mut writer = ObservationWriter {
+            leaves: &tree.leaves,
+            slab: self.slab,
+            infos: self.infos,
+            foreign: self.foreign,
+        };
+        writer.write(&tree.root, observation.bind(py), batch_row)
+    }
+}
+
+/// The parts of what `method` returned.
+fn unpack<'py, const N: usize>(
+    result: &Bound<'py, PyAny>,
+    method: &str,
+    names: [&str; N],
+) -> PyResult<[Bound<'py, PyAny>; N]> {
+    let wrong = |got: &dyn std::fmt::Display| {
+        let names = names.join(", ");
+        PyValueError::new_err(format!("{method}() must return ({names}), got {got}"))
+    };
+    let tuple = match (result.cast::<PyTuple>(), result.cast::<PyList>()) {
+        (Ok(tuple), _) => tuple.clone(),
+        (_, Ok(list)) => list.to_tuple(),
+        _ => return Err(wrong(&result.get_type())),
+    };
+    let got = tuple.len();
+    if got != N {
+        return Err(wrong(&format_args!("{got} values")));
+    }
+    Ok(std::array::from_fn(|at| tuple.get_item(at).expect("the length was checked")))
+}
+
+/// A reward: a number, `None` (as in NumPy: not a number) or an array of one element.
+fn number(reward: &Bound<'_, PyAny>) -> PyResult<f64> {
+    if let Ok(float) = reward.cast_exact::<PyFloat>() {
+        return Ok(float.value());
+    }
+    if reward.is_none() {
+        return Ok(f64::NAN);
+    }
+    if let Ok(array) = reward.cast::<PyUntypedArray>() {
+        if array.len() != 1 {
+            let shape = array.shape();
+            return Err(PyValueError::new_err(format!(
+                "a reward must be a number, got an array of shape {shape:?}"
+            )));
+        }
+        return array.call_method0(intern!(reward.py(), "item"))?.extract();
+    }
+    reward.extract()
+}
+
+fn flag(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match value.cast_exact::<PyBool>() {
+        Ok(flag) => Ok(flag.is_true()),
+        Err(_) => value.is_truthy(),
+    }
+}
