@@ -257,13 +257,13 @@ def test_wrong_actions_are_refused_before_anything_is_stepped(build, space, batc
     envs.reset()
     envs.action_space.seed(1)
     for turn in range(1, 3):
-        with pytest.raises(error, match=re.escape(text)):
+        with pytest.raises(error, match=re.escape(text) or None):
             envs.step(batch)
         assert stepped(envs) == [turn - 1] * 3
         actions = envs.action_space.sample()
         observations, *_ = envs.step(actions)
         assert observations[:, 0].tolist() == [turn] * 3
-    with pytest.raises(error, match=re.escape(text)):
+    with pytest.raises(error, match=re.escape(text) or None):
         envs.step_async(batch)
     envs.step_async(envs.action_space.sample())
     observations, *_ = envs.step_wait()

@@ -278,16 +278,16 @@ def test_a_flag_is_a_bool(build, position, flag, expected):
     "frame", [(OBS, 0.0, False, {}), (OBS, 0.0, False, False, {}, 1), (), None, 3], ids=repr
 )
 def test_a_step_that_is_no_tuple_of_five_is_an_error_of_its_row(build, frame):
-    envs, oracle = build(scalar_puppets(2)), SyncVectorEnv(scalar_puppets(2))
-    frames = [(OBS, 0.0, False, False, {}), frame]
-    for vector_env in (envs, oracle):
-        vector_env.reset()
-        vector_env.set_attr("frame", frames)
-    expected, error = outcome(lambda: oracle.step([0, 0]))
-    assert expected is None
-    with pytest.raises(type(error)) as failure:
+    envs = build(scalar_puppets(2))
+    envs.reset()
+    good = (OBS, 0.0, False, False, {})
+    envs.set_attr("frame", [good, frame])
+    with pytest.raises((TypeError, ValueError)) as failure:
         envs.step([0, 0])
     assert_names_row(failure.value, 1)
+    envs.reset()
+    envs.set_attr("frame", [good, good])
+    envs.step([0, 0])
 
 
 def test_a_step_may_return_any_sequence_of_five(build):
@@ -301,12 +301,9 @@ def test_a_step_may_return_any_sequence_of_five(build):
 
 @pytest.mark.parametrize("frame", [(OBS,), (OBS, {}, 1), (), None, np.zeros(4)], ids=repr)
 def test_a_reset_that_is_no_tuple_of_two_is_an_error_of_its_row(build, frame):
-    envs, oracle = build(scalar_puppets(2)), SyncVectorEnv(scalar_puppets(2))
-    for vector_env in (envs, oracle):
-        vector_env.set_attr("reset_frame", [(OBS, {}), frame])
-    expected, error = outcome(oracle.reset)
-    assert expected is None
-    with pytest.raises(type(error)) as failure:
+    envs = build(scalar_puppets(2))
+    envs.set_attr("reset_frame", [(OBS, {}), frame])
+    with pytest.raises((TypeError, ValueError)) as failure:
         envs.reset()
     assert_names_row(failure.value, 1)
     envs.set_attr("reset_frame", [(OBS, {})] * 2)
