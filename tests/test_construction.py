@@ -135,13 +135,12 @@ def test_each_environment_is_built_once_and_closed_once(build, tmp_path, observa
     if observation_mode == "custom":
         space = TranscriptEnv.observation_space
         observation_mode = (gym.vector.utils.batch_space(space, 5), space)
-    envs = build([partial(CountedEnv, tmp_path / "log")] * 5, observation_mode=observation_mode)
+    log = tmp_path / "log"
+    envs = build([partial(CountedEnv, log)] * 5, observation_mode=observation_mode)
     envs.reset()
-    assert [line.split()[0] for line in (tmp_path / "log").read_text().splitlines()] == [
-        "built"
-    ] * 5
+    assert [line.split()[0] for line in log.read_text().splitlines()] == ["built"] * 5
     envs.close()
-    events = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
+    events = [line.split() for line in log.read_text().splitlines()]
     assert [event for event, _pid in events] == ["built"] * 5 + ["closed"] * 5
     pids = {int(pid) for _event, pid in events}
     if build.executor == "process":

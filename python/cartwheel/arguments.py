@@ -35,7 +35,9 @@ def as_autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
 def check_choice(argument: str, value: Any, choices: Sequence[str]) -> None:
     """Raises ``ValueError`` unless ``value`` is one of ``choices``."""
     if value not in choices:
-        raise ValueError(f"`{argument}` must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+        raise ValueError(
+            f"`{argument}` must be one of {', '.join(map(repr, choices))}, got {value!r}."
+        )
 
 
 def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
@@ -51,7 +53,8 @@ def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
     for row, function in enumerate(functions):
         if not callable(function):
             raise TypeError(
-                f"env_fns[{row}] must be a function that makes an environment, got {type(function)}."
+                f"env_fns[{row}] must be a function that makes an environment, "
+                f"got {type(function)}."
             )
     return functions
 
@@ -106,7 +109,9 @@ def as_seeds(seed: Any, num_envs: int) -> list[int | None]:
         if not isinstance(row_seed, int):
             raise gym.error.Error(f"Seed must be a python integer, actual type: {type(row_seed)}")
         if row_seed < 0:
-            raise gym.error.Error(f"Seed must be greater or equal to zero, actual value: {row_seed}")
+            raise gym.error.Error(
+                f"Seed must be greater or equal to zero, actual value: {row_seed}"
+            )
     return list(seeds)
 
 

@@ -60,7 +60,7 @@ def _round_trip(error: BaseException) -> bytes | None:
     try:
         data = pickle.dumps(error)
         return data if type(pickle.loads(data)) is type(error) else None
-    except BaseException:  # noqa: BLE001 - user code runs here and may raise anything
+    except BaseException:
         return None
 
 

@@ -110,7 +110,7 @@ fn disabled_refuses_an_over_row_and_touches_nothing() {
     }
     machine.reset(&mut env, 0, |env| env.reset(0)).expect("a reset succeeds");
     assert_eq!(env.taken(), said(&["reset", "obs 0"]));
-    assert_eq!(step(&mut machine, &mut env).0, 1.0);
+    assert_eq!(step(&mut machine, &mut env), (1.0, true, said(&["obs 1"])));
 }
 
 #[test]

@@ -40,11 +40,15 @@ fn write(writer: &mut InfoWriter, value: &Owned) {
         }
         Owned::Tuple(parts) => {
             writer.tuple(parts.len());
-            parts.iter().for_each(|part| write(writer, part));
+            for part in parts {
+                write(writer, part);
+            }
         }
         Owned::List(parts) => {
             writer.list(parts.len());
-            parts.iter().for_each(|part| write(writer, part));
+            for part in parts {
+                write(writer, part);
+            }
         }
         Owned::Foreign(bytes) => writer.foreign(bytes),
         Owned::Object(number) => writer.object(*number),

@@ -1,4 +1,5 @@
 //! A pool over threads and over the calling thread: the same results, bounded waits, safe leases.
+#![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -23,8 +24,8 @@ struct Counting {
 
 impl Shard for Counting {
     fn run(&mut self, task: &mut Task<'_>) -> Report {
-        if let (Op::Step, Some((begun, gate))) = (task.op, &self.gate) {
-            let _ = begun.send(());
+        if let (Op::Step, Some((enter, gate))) = (task.op, &self.gate) {
+            let _ = enter.send(());
             let _ = gate.recv();
         }
         let rows = task.slab.rows();
@@ -57,14 +58,14 @@ struct Fixture {
     pool: Pool,
     threads: Vec<JoinHandle<()>>,
     gates: Vec<Sender<()>>,
-    begun: Vec<Receiver<()>>,
+    entered: Vec<Receiver<()>>,
 }
 
 const POLICY: Policy = Policy { refuse_over: false, spin: true };
 
 impl Fixture {
     /// `workers = 0` steps inline.
-    fn new(rows: usize, workers: usize, gated: bool, max_slabs: usize) -> Self {
+    fn new(rows: usize, workers: usize, blocking: bool, max_slabs: usize) -> Self {
         let plan = Plan {
             observations: vec![Leaf { dtype: DType::I64, shape: vec![3] }],
             actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
@@ -73,18 +74,18 @@ impl Fixture {
             info_bytes: 64,
         };
         let memory = Memory::new(plan, Scope::Private).unwrap();
-        let (mut threads, mut gates, mut begun) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut threads, mut open, mut entered) = (Vec::new(), Vec::new(), Vec::new());
         if workers == 0 {
             let shard = Box::new(Counting { steps: vec![0; rows], gate: None });
             let pool = Pool::new(memory, Workers::Inline(shard), POLICY).unwrap();
-            return Self { pool, threads, gates, begun };
+            return Self { pool, threads, gates: open, entered };
         }
         for (worker, rows) in memory.plan().shards.iter().enumerate() {
-            let (open, gate) = channel();
-            let (begin, began) = channel();
-            gates.push(open);
-            begun.push(began);
-            let gate = gated.then_some((begin, gate));
+            let (open_gate, gate) = channel();
+            let (enter, has_entered) = channel();
+            open.push(open_gate);
+            entered.push(has_entered);
+            let gate = blocking.then_some((enter, gate));
             let mut shard = Counting { steps: vec![0; rows.len()], gate };
             let memory = memory.clone();
             threads.push(std::thread::spawn(move || {
@@ -92,7 +93,7 @@ impl Fixture {
             }));
         }
         let pool = Pool::new(memory, Workers::Threads, POLICY).unwrap();
-        Self { pool, threads, gates, begun }
+        Self { pool, threads, gates: open, entered }
     }
 
     fn finish(&mut self, call: Call) -> Finished {
@@ -211,7 +212,7 @@ fn an_interrupt_ends_the_wait_and_leaves_the_call_pending() {
 fn closing_is_bounded_while_a_worker_hangs_and_says_which() {
     let mut fixture = Fixture::new(4, 2, true, 4);
     fixture.begin_step(&[0; 4]);
-    fixture.begun[1].recv().unwrap(); // a step that has not begun would simply not happen
+    fixture.entered[1].recv().unwrap(); // a step that has not begun would simply not happen
     fixture.gates[0].send(()).unwrap();
     let start = Instant::now();
     assert_eq!(fixture.pool.close(Duration::from_millis(100)), [1]);
@@ -231,6 +232,23 @@ fn calls_out_of_order_are_errors_and_change_nothing() {
     fixture.finish(Call::Step);
 }
 
+/// Two rows, the second of which is over after every task.
+#[derive(Debug)]
+struct Over;
+impl Shard for Over {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        for row in task.slab.rows() {
+            let over = row == 1;
+            let phase = if over { PhaseTag::Over } else { PhaseTag::Running };
+            let transition = Transition { reward: 0.0, terminated: over, truncated: false };
+            task.slab.write_transition(row, &transition, phase);
+        }
+        Report::default()
+    }
+    fn flush(&mut self, _report: Report) {}
+    fn close(&mut self) {}
+}
+
 #[test]
 fn over_rows_are_refused_before_anything_is_published() {
     let plan = Plan {
@@ -240,21 +258,6 @@ fn over_rows_are_refused_before_anything_is_published() {
         max_slabs: 2,
         info_bytes: 64,
     };
-    #[derive(Debug)]
-    struct Over;
-    impl Shard for Over {
-        fn run(&mut self, task: &mut Task<'_>) -> Report {
-            for row in task.slab.rows() {
-                let over = row == 1;
-                let phase = if over { PhaseTag::Over } else { PhaseTag::Running };
-                let transition = Transition { reward: 0.0, terminated: over, truncated: false };
-                task.slab.write_transition(row, &transition, phase);
-            }
-            Report::default()
-        }
-        fn flush(&mut self, _report: Report) {}
-        fn close(&mut self) {}
-    }
     let memory = Memory::new(plan, Scope::Private).unwrap();
     let policy = Policy { refuse_over: true, spin: false };
     let mut pool = Pool::new(memory, Workers::Inline(Box::new(Over)), policy).unwrap();
