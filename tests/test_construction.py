@@ -1,6 +1,5 @@
 """Environments are built once each, where they run, from whatever functions a user may have."""
 
-import contextlib
 import functools
 import multiprocessing
 import os
@@ -16,7 +15,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
 import cartwheel
-from tests.comparison import assert_identical, assert_names_row
+from tests.comparison import assert_identical, assert_names_row, text_of
 from tests.environments import (
     CountedEnv,
     PuppetEnv,
@@ -114,7 +113,7 @@ def test_a_function_that_cannot_be_sent_is_an_error_of_its_row(build_processes, 
 
     with pytest.raises(Exception, match="pickle") as failure:
         build_processes([*transcripts(2, 2), locked], context=context)
-    assert re.search(r"row 2|\[2\]", f"{failure.value} {failure.value.__notes__}")
+    assert re.search(r"row 2|\[2\]", text_of(failure.value))
 
 
 def test_a_function_that_cannot_be_sent_works_where_nothing_is_sent():
@@ -176,8 +175,7 @@ def test_nothing_accumulates_over_many_lives(build):
         envs.reset()
         envs.step([1, 1])
         envs.close()
-    del envs
-    assert len(residue()) <= len(before) + 20
+    assert residue() <= before
 
 
 def test_descriptors_are_counted_by_worker_not_by_environment(build_processes):
@@ -231,12 +229,12 @@ def test_environments_that_were_built_are_closed_if_another_cannot_be(build, tmp
     assert events == ["built", "closed"]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # how it is told
 def test_an_environment_that_cannot_be_closed_keeps_nothing_alive(build):
     envs = build([UnclosableEnv, partial(FaultyEnv, 1), partial(UnclosableEnv, 2)])
     pids = envs.get_attr("pid")
     envs.reset()
-    with contextlib.suppress(ValueError):  # raising and passing over it are both sound
-        envs.close()
+    envs.close()
     assert envs.closed
     if build.executor == "process":
         assert not any(is_alive(pid) for pid in pids)
@@ -271,7 +269,7 @@ def test_the_presets_use_the_words_of_the_class_they_replace():
         match=re.escape(
             "SyncVectorEnv(..., observation_mode='same') however the sub-environments observation "
             "spaces are not equivalent. single_observation_space=Box(-1.0, 1.0, (2,), float32), "
-            "sub-environment observation_space=Box(-1.0, 2.0, (2,), float32)."
+            "sub-environment observation_space=Box(-1.0, 2.0, (2,), float32)"
         ),
     ):
         cartwheel.SyncVectorEnv(env_fns)

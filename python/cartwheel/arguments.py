@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel import _cartwheel
+from cartwheel.faults import add_note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -103,16 +104,23 @@ def as_seeds(seed: Any, num_envs: int) -> list[int | None]:
             "If seeds are passed as a list the length must match "
             f"num_envs={num_envs} but got length={len(seeds)}."
         )
-    for row_seed in seeds:
-        if row_seed is None:
-            continue
-        if not isinstance(row_seed, int):
-            raise gym.error.Error(f"Seed must be a python integer, actual type: {type(row_seed)}")
-        if row_seed < 0:
-            raise gym.error.Error(
-                f"Seed must be greater or equal to zero, actual value: {row_seed}"
-            )
+    for row, row_seed in enumerate(seeds):
+        if row_seed is not None:
+            _check_seed(row_seed, row)
     return list(seeds)
+
+
+def _check_seed(seed: Any, row: int) -> None:
+    """Refuses, before anything is reset, what an environment's ``reset`` would refuse."""
+    if isinstance(seed, int) and seed >= 0:
+        return
+    refused = gym.error.Error(
+        f"Seed must be greater or equal to zero, actual value: {seed}"
+        if isinstance(seed, int)
+        else f"Seed must be a python integer, actual type: {type(seed)}"
+    )
+    add_note(refused, f"the seed of row {row}")
+    raise refused
 
 
 def as_reset_mask(options: dict[str, Any] | None, num_envs: int) -> NDArray[np.bool_] | None:

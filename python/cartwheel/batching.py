@@ -89,8 +89,8 @@ class Batching:
             raise RuntimeError(
                 f"{class_name}(..., observation_mode='same') however {some}the sub-environments "
                 f"observation spaces are not equivalent. single_observation_space={single}, "
-                f"sub-environment observation_space={space} (row {row}). If this is intentional, "
-                "use `observation_mode='different'` instead."
+                f"sub-environment observation_space={space}. If this is intentional, use "
+                f"`observation_mode='different'` instead. Row {row} differs from row 0."
             )
         if not is_space_dtype_shape_equiv(space, single):
             whose = "sub-environments" if executor == "inline" else "sub-environment's"
@@ -98,7 +98,7 @@ class Batching:
                 f"{class_name}(..., observation_mode='different' or custom space) however the "
                 f"{whose} observation spaces do not share a common shape and dtype, "
                 f"single_observation_space={single}, sub-environment observation space={space} "
-                f"(row {row})"
+                f"in row {row}"
             )
 
     def _check_actions(self, space: Space[Any], row: int, executor: str) -> None:

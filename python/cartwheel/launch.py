@@ -20,6 +20,7 @@ from gymnasium.vector.utils import clear_mpi_env_vars
 from cartwheel import _cartwheel
 from cartwheel.channel import LocalChannel, ProcessChannel
 from cartwheel.errors import WorkerDiedError
+from cartwheel.faults import add_note
 from cartwheel.worker import THREAD_VARIABLES, Worker, serve_process, serve_thread
 
 if TYPE_CHECKING:
@@ -227,15 +228,19 @@ def _pickled(env_fns: Sequence[EnvFn], first: int, last: int) -> bytes:
     try:
         data: bytes = cloudpickle.dumps(list(env_fns[first:last]), protocol=pickle.HIGHEST_PROTOCOL)
     except Exception as error:
-        for row in range(first, last):
-            try:
-                cloudpickle.dumps(env_fns[row])
-            except Exception as why:  # noqa: PERF203 - looking for the one that fails
-                raise TypeError(
-                    f"env_fns[{row}] cannot be sent to a worker process: {why}"
-                ) from why
-        raise TypeError(f"env_fns cannot be sent to worker processes: {error}") from error
+        unsent = TypeError(f"env_fns cannot be pickled for a worker process: {error}")
+        rows = [row for row in range(first, last) if not _can_be_pickled(env_fns[row])]
+        add_note(unsent, f"in the functions of rows {rows}" if rows else "in all of them together")
+        raise unsent from error
     return data
+
+
+def _can_be_pickled(env_fn: EnvFn) -> bool:
+    try:
+        cloudpickle.dumps(env_fn)
+    except Exception:
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -438,8 +438,8 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """Renders every environment; one frame a row."""
         return self.call("render")
 
-    @property
-    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override, misc]
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """Every environment's random number generator; copies, when it lives in another process."""
         return self.get_attr("np_random")
 

@@ -7,6 +7,7 @@ receives resets and control calls, and sends faults and answers.
 from __future__ import annotations
 
 import faulthandler
+import logging
 import os
 import pickle
 import signal
@@ -147,27 +148,24 @@ class Worker:
         self.channel.post(self.channel.pack(stream))
 
     def close(self) -> None:
-        """Closes every environment; the first error is raised when all are closed."""
+        """Closes every environment; one that raises is logged and keeps no other from closing."""
         envs, self.envs = self.envs, []
-        errors = []
-        for env in envs:
+        for row, env in enumerate(envs, self.first_row):
             try:
                 env.close()
-            except BaseException as error:  # noqa: PERF203 - the others are closed all the same
-                errors.append(error)
-        if errors:
-            raise errors[0]
+            except BaseException:  # noqa: PERF203 - closing goes on, whatever it is
+                logging.getLogger("cartwheel").exception("closing the environment of row %d", row)
 
 
 def _checked(env: Any, row: int) -> Any:
     """``env`` itself, if it is an environment."""
     names = ("reset", "step", "observation_space", "action_space")
     missing = [name for name in names if not hasattr(env, name)]
-    if missing:
-        raise TypeError(
-            f"env_fns[{row}] must return an environment, got {type(env)}, which has no "
-            f"{', '.join(missing)}"
+    if missing or isinstance(env, type):
+        why = (
+            f"an object of type {type(env)} without {', '.join(missing)}" if missing else repr(env)
         )
+        raise TypeError(f"env_fns[{row}] must return an environment, got {why}")
     return env
 
 

@@ -4,7 +4,7 @@ use cartwheel::autoreset::{Autoreset, Refusal, Rows, Transition};
 use cartwheel::info::{DEEPEST, InfoWriter, Kind};
 use cartwheel::memory::SlabRows;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyTuple};
@@ -71,7 +71,13 @@ impl<'py> PyRows<'_, '_, 'py> {
     fn write_info(&mut self, row: usize, info: &Bound<'py, PyAny>, snapshot: bool) -> PyResult<()> {
         let dict = match info.cast::<PyDict>() {
             Ok(dict) => dict.clone(),
-            Err(_) => self.py.get_type::<PyDict>().call1((info,))?.cast_into::<PyDict>()?,
+            Err(_) if info.hasattr(intern!(self.py, "items"))? => {
+                self.py.get_type::<PyDict>().call1((info,))?.cast_into::<PyDict>()?
+            }
+            Err(_) => {
+                let got = info.get_type();
+                return Err(PyTypeError::new_err(format!("an info must be a dict, got {got}")));
+            }
         };
         if dict.is_empty() {
             return Ok(());
@@ -79,14 +85,18 @@ impl<'py> PyRows<'_, '_, 'py> {
         let regular = has_text_keys(&dict);
         let record = self.infos.begin(if regular { Kind::Info } else { Kind::Whole }, row, 0);
         let (writer, foreign) = (&mut *self.infos, self.foreign);
-        let mut encoder = Encoder { writer, foreign, snapshot };
+        let mut encoder = Encoder { writer, foreign, snapshot, irregular: false };
         let written =
             if regular { encoder.entries(&dict, DEEPEST) } else { encoder.value(dict.as_any()) };
-        match written {
-            Ok(()) => self.infos.end(record),
-            Err(_) => self.infos.cancel(record),
+        if written.is_err() {
+            self.infos.cancel(record);
+            return written;
         }
-        written
+        if regular && encoder.irregular {
+            self.infos.mark_irregular(&record);
+        }
+        self.infos.end(record);
+        Ok(())
     }
 }
 

@@ -57,6 +57,9 @@ pub(crate) struct Encoder<'a> {
     pub(crate) writer: &'a mut InfoWriter,
     pub(crate) foreign: &'a Foreign,
     pub(crate) snapshot: bool,
+    /// Set when a value was met whose column only Gymnasium's own function knows: an array, array
+    /// scalar or integer without a form of its own, or a dictionary with odd keys.
+    pub(crate) irregular: bool,
 }
 
 impl Encoder<'_> {
@@ -110,6 +113,10 @@ impl Encoder<'_> {
     }
 
     fn foreign(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.irregular |= value.is_instance_of::<PyInt>()
+            || value.is_instance_of::<PyDict>()
+            || value.is_instance_of::<PyUntypedArray>()
+            || dtype::is_scalar(value)?;
         self.foreign.write(self.writer, value, self.snapshot)
     }
 

@@ -104,6 +104,9 @@ impl Pool {
             Workers::Threads => shards,
             Workers::Processes(handles) => handles.len(),
         };
+        if memory.slab_backing().is_none() {
+            return Err(Error::BadPlan("a pool's memory is made, not attached".to_owned()));
+        }
         if expected != shards {
             return Err(Error::BadPlan(format!("{expected} workers for {shards} shards")));
         }
@@ -211,10 +214,14 @@ impl Pool {
     pub fn begin(&mut self, call: Call, flags: u32) -> Result<(), Error> {
         self.check(call)?;
         self.task = Command::next(self.task);
-        let (op, lease) = match call {
-            Call::Step => (Op::Step, Some(self.slabs.acquire())),
-            Call::Reset => (Op::Reset, Some(self.slabs.acquire())),
-            Call::Call => (Op::Call, None),
+        let lease = match (call, self.memory.slab_backing()) {
+            (Call::Step | Call::Reset, Some(backing)) => Some(self.slabs.acquire(backing)),
+            _ => None,
+        };
+        let op = match call {
+            Call::Step => Op::Step,
+            Call::Reset => Op::Reset,
+            Call::Call => Op::Call,
         };
         let command = Command { op, task: self.task };
         let slab = lease.as_ref().map_or(0, Lease::slab);
