@@ -307,19 +307,22 @@ impl PyPool {
         })
     }
 
-    /// Sends one message a shard; a worker that cannot be reached is dead.
+    /// Sends one message a shard. A worker that cannot be reached is dead.
     fn post(
         &self,
         py: Python<'_>,
-        state: &State,
+        state: &mut State,
         call: Call,
         messages: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let sent = self.link.bind(py).call_method1(intern!(py, "post"), (messages,));
-        sent.map(drop).map_err(|error| match state.pool.find_dead() {
-            Some(dead) => self.explain(py, dead, call, ""),
-            None => error,
-        })
+        let Err(error) = self.link.bind(py).call_method1(intern!(py, "post"), (messages,)) else {
+            return Ok(());
+        };
+        // One look at the workers' health tells a death, which ends the call, from anything else.
+        match self.finish(py, state, call, Some(0.0)) {
+            Err(died) if state.pool.pending().is_none() => Err(died),
+            _ => Err(error),
+        }
     }
 
     fn begin_step<'py>(

@@ -15,7 +15,8 @@
 //! 2. **Control words** are only ever touched as atomics, on both sides.
 //! 3. **Phases of a slab.** Free → filling by [`SlabPool::acquire`]; filling → leased when every worker
 //!    has acknowledged the task; leased → free by the drop of the [`Lease`]. Only the pool does
-//!    these; a slab that a dead worker was filling is never freed.
+//!    these; a slab that a late or dead worker may still be filling is not filled again: the
+//!    pool is waiting, broken or closed then, and takes none.
 //! 4. **Rows.** While a slab is filling, each row is written by one shard alone: shards are disjoint
 //!    ranges, a [`SlabRows`] refuses rows outside its range, and it lives only between taking a
 //!    task and acknowledging it. The pool reads a slab only after the acknowledgements.
