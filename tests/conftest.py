@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import importlib
 import sys
 import time
 import warnings
@@ -19,7 +20,7 @@ with warnings.catch_warnings():
     # Box2D's extension module crashes if its own deprecation warnings are made errors.
     warnings.simplefilter("ignore")
     with contextlib.suppress(ImportError):
-        import Box2D  # noqa: F401
+        importlib.import_module("Box2D")
 
 import cartwheel
 from tests.environments import transcripts
@@ -48,8 +49,8 @@ def _builder(executor):
 
     build.executor = executor.name
     yield build
-    while built:
-        built.pop().close()
+    for envs in built:  # kept until the end: it is `close` that must leave nothing behind
+        envs.close()
 
 
 @pytest.fixture(params=EXECUTORS, ids=str)

@@ -25,8 +25,8 @@ class TranscriptEnv(gym.Env):
     ``{"t": steps}`` from a step, ``{"ep": episodes, "opt": str(options)}`` from a reset.
     """
 
-    action_space = Discrete(10)
-    observation_space = Box(-np.inf, np.inf, (1,), np.float32)
+    action_space: Space = Discrete(10)
+    observation_space: Space = Box(-np.inf, np.inf, (1,), np.float32)
 
     def __init__(self, length, *, terminates=True, truncates=False):
         self.length, self.terminates, self.truncates = length, terminates, truncates
@@ -257,7 +257,8 @@ class Complex(Space):
     def __eq__(self, other):
         return type(self) is type(other)
 
-    __hash__ = None
+    def __hash__(self):
+        return hash(type(self))
 
 
 class RegisteredComplex(Complex):
@@ -277,7 +278,8 @@ class ComplexBatch(Space):
     def __eq__(self, other):
         return type(self) is type(other) and self.shape == other.shape
 
-    __hash__ = None
+    def __hash__(self):
+        return hash(type(self))
 
 
 @batch_space.register(RegisteredComplex)

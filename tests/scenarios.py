@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 
 from gymnasium.error import ClosedEnvironmentError
@@ -23,7 +24,7 @@ from tests.environments import SleepingEnv, TranscriptEnv
 from tests.faulty import FaultyEnv, fault
 from tests.processes import descendants
 
-SCENARIOS = {}
+SCENARIOS: dict[str, Callable[..., None]] = {}
 
 
 def scenario(function):

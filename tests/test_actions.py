@@ -286,3 +286,35 @@ def test_actions_are_checked_in_the_step_that_only_resets(build):
         envs.step(np.zeros(4, int))
     envs.step(np.zeros(3, int))
     assert stepped(envs) == [1, 1, 1]
+
+
+def test_batches_of_every_form_may_follow_each_other(build_everywhere):
+    envs = build_everywhere(recorders(Discrete(10)))
+    envs.reset()
+    batches = [
+        np.array([1, 2, 3]),
+        [4, 5, 6],
+        np.array([1, 2, 3], np.uint8),
+        (np.int64(7), 8, np.int32(9)),
+        np.array([0, 0, 1]),
+        iter_of_ints(),
+        [True, 1, np.bool_(False)],
+        np.array([3, 2, 1]),
+    ]
+    for batch in batches * 2:
+        expected = list(batch)
+        envs.step(batch)
+        assert_identical(received(envs), expected)
+
+
+def iter_of_ints():
+    return range(3)
+
+
+def test_large_actions_arrive_whole(build):
+    envs = build(recorders(Box(0, 1, (300, 500), np.float64)))
+    envs.reset()
+    for seed in range(3):
+        batch = np.random.default_rng(seed).random((3, 300, 500))
+        envs.step(batch)
+        assert_identical(list(envs.get_attr("held")), list(batch))

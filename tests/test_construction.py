@@ -10,7 +10,7 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, Tuple
+from gymnasium.spaces import Discrete, Tuple
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
@@ -19,9 +19,7 @@ from tests.comparison import assert_identical, assert_names_row, text_of
 from tests.environments import (
     CountedEnv,
     PuppetEnv,
-    SleepingEnv,
     TranscriptEnv,
-    samplers,
     transcripts,
 )
 from tests.faulty import FaultyEnv, UnclosableEnv, build_faulty
@@ -178,14 +176,6 @@ def test_nothing_accumulates_over_many_lives(build):
     assert residue() <= before
 
 
-def test_descriptors_are_counted_by_worker_not_by_environment(build_processes):
-    before = residue()
-    envs = build_processes(transcripts(*[9] * 40))
-    envs.reset()
-    added = [item for item in residue() - before if item.startswith("descriptor")]
-    assert len(added) <= 20, added
-
-
 def test_an_empty_list_is_an_index_error_as_upstream(build):
     for env_fns in ([], (), iter([])):
         with pytest.raises(IndexError):
@@ -240,88 +230,6 @@ def test_an_environment_that_cannot_be_closed_keeps_nothing_alive(build):
         assert not any(is_alive(pid) for pid in pids)
 
 
-SPACES = {
-    "shape": (Box(-1, 1, (2,)), Box(-1, 1, (3,))),
-    "dtype": (Box(-1, 1, (2,), np.float32), Box(-1, 1, (2,), np.float64)),
-    "bounds": (Box(-1, 1, (2,)), Box(-1, 2, (2,))),
-    "kind": (Discrete(3), Box(-1, 1, (2,))),
-    "number": (Discrete(3), Discrete(4)),
-    "nested": (Dict(a=Discrete(3)), Dict(a=Discrete(4))),
-    "keys": (Dict(a=Discrete(3)), Dict(b=Discrete(3))),
-}
-
-
-@pytest.mark.parametrize("spaces", SPACES.values(), ids=SPACES)
-def test_observation_spaces_must_be_the_same(build_everywhere, spaces):
-    env_fns = [samplers(space, 1)[0] for space in (spaces[0], *spaces)]
-    text = (
-        r"observation_mode='same'\) however .*observation spaces are not equivalent.*"
-        r"If this is intentional, use `observation_mode='different'` instead\."
-    )
-    with pytest.raises(RuntimeError, match=text):
-        build_everywhere(env_fns)
-
-
-def test_the_presets_use_the_words_of_the_class_they_replace():
-    env_fns = [samplers(space, 1)[0] for space in SPACES["bounds"]]
-    with pytest.raises(
-        RuntimeError,
-        match=re.escape(
-            "SyncVectorEnv(..., observation_mode='same') however the sub-environments observation "
-            "spaces are not equivalent. single_observation_space=Box(-1.0, 1.0, (2,), float32), "
-            "sub-environment observation_space=Box(-1.0, 2.0, (2,), float32)"
-        ),
-    ):
-        cartwheel.SyncVectorEnv(env_fns)
-    with pytest.raises(
-        RuntimeError,
-        match=re.escape(
-            "AsyncVectorEnv(..., observation_mode='same') however some of the sub-environments "
-            "observation spaces are not equivalent."
-        ),
-    ):
-        cartwheel.AsyncVectorEnv(env_fns)
-
-
-@pytest.mark.parametrize("name", ["shape", "dtype", "kind", "keys"])
-def test_different_spaces_must_have_one_shape_and_dtype(build, name):
-    env_fns = [samplers(space, 1)[0] for space in SPACES[name]]
-    with pytest.raises((ValueError, TypeError, RuntimeError)) as upstream:
-        SyncVectorEnv(env_fns, observation_mode="different")
-    with pytest.raises(upstream.type, match=re.escape(str(upstream.value)[:30])):
-        build(env_fns, observation_mode="different")
-
-
-def test_a_given_space_must_have_the_shape_and_dtype_of_the_environments(build):
-    text = (
-        r"observation_mode='different' or custom space\) however the sub-environment'?s? "
-        r"observation spaces do not share a common shape and dtype"
-    )
-    with pytest.raises(RuntimeError, match=text):
-        build(samplers(Box(-1, 1, (2,)), 2), observation_mode=(Box(0, 1, (2, 3)), Box(0, 1, (3,))))
-
-
-@pytest.mark.parametrize("mode", ["other", 3, None, (1,), Discrete(3), (1, 2, 3)], ids=str)
-def test_an_unknown_observation_mode_is_a_value_error(build, mode):
-    with pytest.raises(ValueError, match="Invalid `observation_mode`, expected: 'same' or"):
-        build(transcripts(2), observation_mode=mode)
-
-
-def test_an_observation_mode_of_two_things_that_are_no_spaces_is_a_type_error(build):
-    text = "Expected both elements of observation_mode to be Spaces, got <class 'int'> and <class"
-    with pytest.raises(TypeError, match=re.escape(text)):
-        build(transcripts(2), observation_mode=(1, 2))
-
-
-def test_action_spaces_must_be_the_same(build_everywhere):
-    env_fns = [
-        samplers(Discrete(3), 1, action_space=space)[0]
-        for space in (Discrete(2), Discrete(2), Discrete(3))
-    ]
-    with pytest.raises(RuntimeError, match=r"action[_ ]space"):
-        build_everywhere(env_fns)
-
-
 def test_spaces_that_cannot_be_sent_are_no_obstacle_where_nothing_is_sent():
     class Locked(Tuple):
         def __init__(self):
@@ -332,63 +240,6 @@ def test_spaces_that_cannot_be_sent_are_no_obstacle_where_nothing_is_sent():
     envs = cartwheel.VectorEnv([lambda: PuppetEnv(space, (1,))] * 2, executor="inline")
     assert_identical(envs.reset()[0], (np.array([1, 1]),))
     envs.close()
-
-
-@pytest.mark.parametrize("mode", ["nope", "", None, 3, "SAME STEP"], ids=repr)
-def test_an_unknown_autoreset_mode_is_a_value_error(build, mode):
-    with pytest.raises(ValueError, match="is not a valid AutoresetMode"):
-        build(transcripts(2), autoreset_mode=mode)
-
-
-@pytest.mark.parametrize("executor", ["gpu", "", None, 3, "Inline"], ids=repr)
-def test_an_unknown_executor_is_a_value_error(executor):
-    with pytest.raises(ValueError, match="executor"):
-        cartwheel.VectorEnv(transcripts(2), executor=executor)
-
-
-@pytest.mark.parametrize("number", [0, -1, 1.5, "2"], ids=repr)
-def test_a_wrong_number_of_workers_is_refused(build, number):
-    with pytest.raises((ValueError, TypeError), match="num_workers"):
-        build(transcripts(2), num_workers=number)
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0, "`max_concurrency` must be a positive or None, got 0."),
-        (-3, "`max_concurrency` must be a positive or None, got -3."),
-        (1.5, "`max_concurrency` must be an integer or None, got <class 'float'>."),
-        ("2", "`max_concurrency` must be an integer or None, got <class 'str'>."),
-    ],
-)
-def test_a_wrong_concurrency_is_a_value_error(build, number, text):
-    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
-        build(transcripts(2), max_concurrency=number)
-
-
-@pytest.mark.parametrize("limit", [1, 2])
-def test_no_more_environments_run_at_one_time_than_allowed(build_workers, limit):
-    envs = build_workers([SleepingEnv] * 4, num_workers=4, max_concurrency=limit)
-    envs.reset()
-    infos = envs.step([0.05] * 4)[4]
-    running = [
-        sum(
-            other_started <= started < other_ended
-            for other_started, other_ended in zip(infos["started"], infos["ended"], strict=True)
-        )
-        for started in infos["started"]
-    ]
-    assert max(running) <= limit
-
-
-def test_an_unknown_reaction_to_finished_episodes_is_a_value_error(build):
-    with pytest.raises(ValueError, match="on_done"):
-        build(transcripts(2), on_done="explode")
-
-
-def test_a_worker_function_is_refused_with_a_reason(build):
-    with pytest.raises(ValueError, match="worker"):
-        build(transcripts(2), worker=lambda *_: None)
 
 
 def test_the_arguments_are_those_of_async_vector_env_in_its_order():
@@ -413,23 +264,3 @@ def test_the_arguments_are_those_of_sync_vector_env_in_its_order():
     envs.envs[1].t = 7
     assert envs.get_attr("t") == (1, 7)
     envs.close()
-
-
-def test_workers_compute_with_one_thread_unless_the_user_chose(build_processes, monkeypatch):
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setenv("MKL_NUM_THREADS", "3")
-    for context in ("forkserver", "spawn"):
-        envs = build_processes([EnvironmentVariablesEnv] * 2, context=context)
-        if context == "spawn":
-            assert envs.call("variable", "MKL_NUM_THREADS") == ("3", "3")
-        assert envs.call("variable", "OMP_NUM_THREADS") == ("1", "1")
-        envs.close()
-    assert "OMP_NUM_THREADS" not in os.environ
-
-
-class EnvironmentVariablesEnv(TranscriptEnv):
-    def __init__(self):
-        super().__init__(length=3)
-
-    def variable(self, name):
-        return os.environ.get(name)

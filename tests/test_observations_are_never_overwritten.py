@@ -204,3 +204,22 @@ def test_rewards_and_flags_are_fresh_arrays_of_fixed_dtypes(build):
             assert array.flags.writeable
     assert [result[1].tolist() for result in results] == [[1, 2], [1, 2], [0, 2]]
     assert [result[2].tolist() for result in results] == [[0, 0], [1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("max_slabs", [2, 3, 10])
+def test_where_no_memory_is_left_to_share_results_are_copies_after_one_warning(
+    build_everywhere, max_slabs
+):
+    envs = build_everywhere(samplers(IMAGE, 2, length=10**6), max_slabs=max_slabs)
+    oracle = SyncVectorEnv(samplers(IMAGE, 2, length=10**6))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kept = [envs.reset(seed=1)[0]] + [envs.step([0, 0])[0] for _ in range(30)]
+    assert len(caught) <= 1, [str(warning.message) for warning in caught]
+    assert_identical(kept[0], oracle.reset(seed=1)[0])
+    for observations in kept[1:]:
+        assert_identical(observations, oracle.step([0, 0])[0])
+    del kept, observations
+    for _ in range(10):
+        assert_identical(envs.step([0, 0])[0], oracle.step([0, 0])[0])
+    oracle.close()

@@ -157,3 +157,19 @@ def test_the_automatic_executor_gives_the_same_results():
             assert_identical(result, expected, f"call {call}")
     finally:
         envs.close()
+
+
+@pytest.mark.parametrize("executor", [PROCESS, THREAD], ids=str)
+def test_thousands_of_steps_of_many_environments_stay_equal(executor):
+    for name, num_envs, steps in (("CartPole", 4, 4000), ("nested", 70, 60)):
+        envs = executor(build_env(name) * num_envs, autoreset_mode="SameStep")
+        oracle = SyncVectorEnv(build_env(name) * num_envs, autoreset_mode="SameStep")
+        pairs = zip(
+            play(envs, AutoresetMode.SAME_STEP, steps),
+            play(oracle, AutoresetMode.SAME_STEP, steps),
+            strict=True,
+        )
+        for call, (result, expected) in enumerate(pairs):
+            assert_identical(result, expected, f"call {call}")
+        envs.close()
+        oracle.close()

@@ -11,16 +11,17 @@ from gymnasium.vector import SyncVectorEnv
 from tests.comparison import assert_identical, assert_names_row
 from tests.environments import PuppetEnv, scalar_puppets
 from tests.executors import EXECUTORS
+from tests.oracle import outcome
 
 DTYPES = [np.dtype(code) for code in "?bhilBHILefd"]
 OBS = np.float32(0)
 
 
-def outcome(function):
-    try:
-        return function(), None
-    except Exception as error:
-        return None, error
+class ArrayLike:
+    """What NumPy can make an array of."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([3.5, 4.5], dtype)
 
 
 class Pair:
@@ -104,6 +105,9 @@ def test_every_dtype_is_cast_into_every_other_as_by_the_oracle(executor, dtype):
                 np.array(1.0),
                 np.arange(4.0).reshape(2, 2)[:, 0],
                 np.arange(4.0)[::-2],
+                ArrayLike(),
+                memoryview(np.array([1.5, 2.5])),
+                range(2),
                 3,
                 None,
                 "ab",
@@ -113,6 +117,19 @@ def test_every_dtype_is_cast_into_every_other_as_by_the_oracle(executor, dtype):
             ],
         ),
         (Box(-9, 9, (), np.float32), [1, 2.5, True, np.array(0.1), np.array([1.0]), [1.0], None]),
+        (
+            Box(-9, 9, (2, 3), np.float32),
+            [
+                np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+                np.arange(6.0).reshape(3, 2).T,
+                np.arange(12).reshape(2, 6)[:, ::2],
+                np.broadcast_to(np.float32(1), (2, 3)),
+                [[1, 2, 3], [4, 5, 6]],
+                [np.zeros(3), np.ones(3)],
+                np.zeros((3, 2)),
+                np.zeros(6),
+            ],
+        ),
         (Box(0, 255, (2,), np.uint8), [[1, 2], np.array([300, 1]), np.array([3, 4], np.uint16)]),
         (Box(-9, 9, (2,), np.int8), [[1, 2], np.array([300, -300]), np.array([0.5, 1.0])]),
         (
@@ -288,6 +305,18 @@ def test_a_step_that_is_no_tuple_of_five_is_an_error_of_its_row(build, frame):
     envs.reset()
     envs.set_attr("frame", [good, good])
     envs.step([0, 0])
+
+
+@pytest.mark.parametrize("position", [2, 3], ids=["terminated", "truncated"])
+def test_a_flag_without_one_truth_is_an_error_of_its_row(build, position):
+    envs = build(scalar_puppets(2))
+    envs.reset()
+    frame = [OBS, 1.0, False, False, {}]
+    frame[position] = np.array([True, False])
+    envs.set_attr("frame", [(OBS, 1.0, False, False, {}), tuple(frame)])
+    with pytest.raises(ValueError, match="") as failure:
+        envs.step([0, 0])
+    assert_names_row(failure.value, 1)
 
 
 def test_a_step_may_return_any_sequence_of_five(build):
