@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use cartwheel::autoreset::{PhaseTag, Transition};
 use cartwheel::memory::{ActionTag, Memory, Plan, Scope};
-use cartwheel::pool::{Finished, Policy, Pool, Workers};
-use cartwheel::schedule::shards;
+use cartwheel::pool::{Finished, OwnShard, Policy, Pool, Workers};
+use cartwheel::schedule::{fine_shards, shards};
 use cartwheel::space::{DType, Leaf};
 use cartwheel::wake::Op;
-use cartwheel::worker::{Report, Shard, Task, serve};
+use cartwheel::worker::{Crew, CrewSettings, Report, Shard, Task, serve};
 use cartwheel::{Call, Error};
 
 /// Rows that count their steps: observation `[row, steps, last action]`, over after three steps.
@@ -96,6 +96,26 @@ impl Fixture {
         Self { pool, threads, gates: open, entered }
     }
 
+    /// A crew of this many threads, the calling one included.
+    fn crew(rows: usize, threads: usize) -> Self {
+        let plan = Plan {
+            observations: vec![Leaf { dtype: DType::I64, shape: vec![3] }],
+            actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
+            shards: fine_shards(rows, threads),
+            max_slabs: 4,
+            info_bytes: 64,
+        };
+        let memory = Memory::new(plan, Scope::Private).unwrap();
+        let shard = |rows: &std::ops::Range<usize>| -> Box<dyn OwnShard> {
+            Box::new(Counting { steps: vec![0; rows.len()], gate: None })
+        };
+        let shards = memory.plan().shards.iter().map(shard).collect();
+        let settings = CrewSettings { threads, spin: true, affinity_offset: Some(0) };
+        let crew = Crew::new(memory.clone(), shards, settings).unwrap();
+        let pool = Pool::new(memory, Workers::Crew(crew), POLICY).unwrap();
+        Self { pool, threads: Vec::new(), gates: Vec::new(), entered: Vec::new() }
+    }
+
     fn finish(&mut self, call: Call) -> Finished {
         self.pool.finish(call, Some(Duration::from_secs(30)), &mut || false).unwrap()
     }
@@ -136,17 +156,17 @@ fn observations(finished: &Finished) -> Vec<u8> {
 
 #[test]
 fn results_do_not_depend_on_the_number_of_workers() {
-    let run = |workers| {
-        let mut fixture = Fixture::new(5, workers, false, 4);
+    let run = |mut fixture: Fixture| {
         let mut seen = vec![observations(&fixture.reset())];
         for step in 0..200 {
             seen.push(observations(&fixture.step(&[step, 1, 2, 3, -step])));
         }
         seen
     };
-    let expected = run(0);
+    let expected = run(Fixture::new(5, 0, false, 4));
     for workers in [1, 2, 5, 7] {
-        assert_eq!(run(workers), expected, "{workers} workers");
+        assert_eq!(run(Fixture::new(5, workers, false, 4)), expected, "{workers} workers");
+        assert_eq!(run(Fixture::crew(5, workers)), expected, "a crew of {workers}");
     }
 }
 
@@ -294,4 +314,52 @@ fn shared_memory_is_attached_only_by_its_own_plan() {
         || memory.descriptors().unwrap().map(|descriptor| descriptor.try_clone_to_owned().unwrap());
     assert!(Memory::attach(plan(600), descriptors()).is_ok());
     assert!(matches!(Memory::attach(plan(6000), descriptors()), Err(Error::Mismatch { .. })));
+}
+
+/// One row that takes as long as it is told, and says which thread stepped it.
+#[derive(Debug)]
+struct Slow(Duration, Sender<std::thread::ThreadId>);
+
+impl Shard for Slow {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        let until = Instant::now() + self.0;
+        while task.op == Op::Step && Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        self.1.send(std::thread::current().id()).unwrap();
+        for row in task.slab.rows() {
+            task.slab.write_transition(row, &Transition::RESET, PhaseTag::Running);
+        }
+        Report::default()
+    }
+    fn flush(&mut self, _report: Report) {}
+    fn close(&mut self) {}
+}
+
+#[test]
+fn nobody_is_woken_before_a_step_was_measured_and_heavy_steps_are_shared() {
+    let plan = Plan {
+        observations: vec![],
+        actions: vec![],
+        shards: fine_shards(16, 2),
+        max_slabs: 2,
+        info_bytes: 64,
+    };
+    let memory = Memory::new(plan, Scope::Private).unwrap();
+    let (tell, stepped) = channel();
+    let slow = || Box::new(Slow(Duration::from_millis(2), tell.clone())) as Box<dyn OwnShard>;
+    let shards = (0..16).map(|_| slow()).collect();
+    let settings = CrewSettings { threads: 2, spin: true, affinity_offset: None };
+    let crew = Crew::new(memory.clone(), shards, settings).unwrap();
+    let mut pool = Pool::new(memory, Workers::Crew(crew), POLICY).unwrap();
+    for _ in 0..3 {
+        pool.begin(Call::Step, 0).unwrap();
+        pool.finish(Call::Step, None, &mut || false).unwrap();
+    }
+    drop(pool);
+    let threads: Vec<_> = stepped.try_iter().collect();
+    assert_eq!(threads.len(), 3 * 16, "every shard once a step");
+    let mine = std::thread::current().id();
+    assert!(threads[..16].iter().all(|&thread| thread == mine));
+    assert!(threads[16..].iter().any(|&thread| thread != mine));
 }

@@ -20,7 +20,7 @@ use crate::error::{Call, Error};
 use crate::memory::{ActionTag, Lease, Memory, Scope, SlabPool};
 use crate::schedule::usable_cpus;
 use crate::wake::{Command, Futex, Op, Patience, doorbell_disarm, publish};
-use crate::worker::{ProcessHandle, Report, Shard, perform};
+use crate::worker::{Crew, ProcessHandle, Report, Shard, perform};
 
 /// Who steps the rows of a pool.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub enum Workers {
     Threads,
     /// One process a shard, each running [`crate::worker::serve`].
     Processes(Vec<ProcessHandle>),
+    /// Threads and the calling thread, which share the shards among them.
+    Crew(Crew),
 }
 
 /// A [`Shard`] that the calling thread steps itself.
@@ -52,7 +54,7 @@ struct Pending {
     call: Call,
     command: Command,
     lease: Option<Lease>,
-    /// The caller's own shard has been stepped.
+    /// The calling thread has done its part.
     own_done: bool,
 }
 
@@ -99,7 +101,7 @@ impl Pool {
         }
         let expected = match &workers {
             Workers::Inline(_) => 1,
-            Workers::Threads => shards,
+            Workers::Threads | Workers::Crew(_) => shards,
             Workers::Processes(handles) => handles.len(),
         };
         if memory.slab_backing().is_none() {
@@ -110,7 +112,7 @@ impl Pool {
         }
         let scope = match &workers {
             Workers::Processes(_) => Scope::Shared,
-            Workers::Inline(_) | Workers::Threads => Scope::Private,
+            Workers::Inline(_) | Workers::Threads | Workers::Crew(_) => Scope::Private,
         };
         Ok(Self {
             slabs: Arc::new(SlabPool::new(Arc::clone(&memory.slabs))),
@@ -223,23 +225,27 @@ impl Pool {
         };
         let command = Command { op, task: self.task };
         let slab = lease.as_ref().map_or(0, Lease::slab);
-        let own = matches!(self.workers, Workers::Inline(_));
-        self.pending = Some(Pending { call, command, lease, own_done: !own });
+        self.pending = Some(Pending { call, command, lease, own_done: false });
         let shards = self.shards().len();
         for worker in 0..shards {
             let slot = self.memory.control.slot(worker);
             slot.slab.store(slab, Ordering::Relaxed); // published by the command word
             slot.flags.store(flags, Ordering::Relaxed);
         }
-        if !own {
-            let header = self.memory.control.header();
-            doorbell_disarm(&Futex::new(&header.doorbell, self.scope));
-            #[expect(clippy::cast_possible_truncation, reason = "checked in `Pool::new`")]
-            header.remaining.store(shards as u32, Ordering::Relaxed); // published by the words
-            for worker in 0..shards {
-                let word = &self.memory.control.slot(worker).word;
-                publish(&Futex::new(word, self.scope), command);
-            }
+        if matches!(self.workers, Workers::Inline(_)) {
+            return Ok(());
+        }
+        let header = self.memory.control.header();
+        doorbell_disarm(&Futex::new(&header.doorbell, self.scope));
+        #[expect(clippy::cast_possible_truncation, reason = "checked in `Pool::new`")]
+        header.remaining.store(shards as u32, Ordering::Relaxed); // published by the words
+        if let Workers::Crew(crew) = &mut self.workers {
+            crew.begin(command);
+            return Ok(());
+        }
+        for worker in 0..shards {
+            let word = &self.memory.control.slot(worker).word;
+            publish(&Futex::new(word, self.scope), command);
         }
         Ok(())
     }
@@ -269,12 +275,16 @@ impl Pool {
             return Err(Error::NotPending { expected: call });
         };
         let task = pending.command.task;
-        if let (Workers::Inline(own), false) = (&mut self.workers, pending.own_done) {
-            pending.own_done = true;
-            perform(&self.memory, 0, pending.command, own.as_mut());
-            let report = self.report(0);
-            if let Workers::Inline(own) = &mut self.workers {
-                own.flush(report);
+        if !std::mem::replace(&mut pending.own_done, true) {
+            let command = pending.command;
+            match &mut self.workers {
+                Workers::Inline(own) => {
+                    perform(&self.memory, 0, command, own.as_mut());
+                    let status = self.memory.control.slot(0).status.load(Ordering::Relaxed);
+                    own.flush(Report::from_word(status));
+                }
+                Workers::Crew(crew) => crew.help(command),
+                Workers::Threads | Workers::Processes(_) => {}
             }
         }
         self.wait(timeout, interrupted)?;

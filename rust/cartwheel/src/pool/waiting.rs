@@ -73,14 +73,14 @@ impl Pool {
     fn is_alive(&self, worker: usize) -> bool {
         match &self.workers {
             Workers::Processes(handles) => handles[worker].is_alive(),
-            Workers::Inline(_) | Workers::Threads => true,
+            Workers::Inline(_) | Workers::Threads | Workers::Crew(_) => true,
         }
     }
 
     pub(super) fn died(&self, worker: usize) -> Error {
         let pid = match &self.workers {
             Workers::Processes(handles) => handles[worker].pid(),
-            Workers::Inline(_) | Workers::Threads => self.owner,
+            Workers::Inline(_) | Workers::Threads | Workers::Crew(_) => self.owner,
         };
         Error::WorkerDied { worker, pid, rows: self.shards()[worker].clone() }
     }
@@ -96,9 +96,13 @@ impl Pool {
         self.pending = None; // a slab that is still being filled is free now, but nobody takes it
         self.task = Command::next(self.task);
         let command = Command { op: Op::Close, task: self.task };
-        if let Workers::Inline(own) = &mut self.workers {
-            own.close();
-            return Vec::new();
+        match &mut self.workers {
+            Workers::Inline(own) => {
+                own.close();
+                return Vec::new();
+            }
+            Workers::Crew(crew) => return crew.close(command.task, grace),
+            Workers::Threads | Workers::Processes(_) => {}
         }
         for worker in 0..self.memory.control.workers() {
             let word = &self.memory.control.slot(worker).word;

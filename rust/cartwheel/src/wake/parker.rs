@@ -7,7 +7,7 @@ use super::futex::Word;
 /// Nothing to do, nobody asleep.
 const IDLE: u32 = 0;
 /// The owner of the word sleeps, or is about to.
-const PARKED: u32 = 1;
+pub const PARKED: u32 = 1;
 /// The doorbell was rung.
 const RUNG: u32 = 2;
 

@@ -3,12 +3,14 @@
 //! The loop is the same for a thread and for a process; only the scope of the memory differs. What
 //! the rows are is the business of the [`Shard`].
 
+mod crew;
 mod process;
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+pub use crew::{Crew, Settings as CrewSettings};
 pub use process::{ProcessHandle, exit_with_parent};
 
 use crate::memory::{ActionArea, InfoArea, Memory, Scope, SlabRows};

@@ -1,0 +1,332 @@
+//! A crew: threads that step native shards together with the calling thread.
+//!
+//! # Who steps what
+//!
+//! There are more shards than threads. Each thread has a *share*, a contiguous run of shards that it
+//! steps first, always the same ones, so their state stays in its cache; a thread whose share is done
+//! takes shards from the others'. So a batch of cheap rows is dealt evenly without any talk, and a
+//! batch of heavy, uneven rows leaves no thread idle while a shard waits.
+//!
+//! A share is one atomic word: the number of the task in its upper half, the next shard to take in its
+//! lower half. Taking a shard is a compare-and-exchange of that word, so a thread that wakes late, with
+//! an old task in mind, takes nothing: the number differs. A shard taken is a shard owned until its
+//! `done` is stored; the pool begins no task before every `done` of the last one is seen.
+//!
+//! # Who is woken
+//!
+//! The calling thread steps shards too, so nobody has to be woken for a batch that it finishes sooner
+//! alone. A further thread is woken when the time it saves exceeds what waking it costs:
+//! `work/k - work/(k+1) > wake`, for the `k` threads already at work. `work` is what the rows cost in
+//! the recent past, measured by the calling thread; `wake` is what it costs to get an answer from a
+//! sleeping thread, measured when the crew is made. Until there is a measurement the caller works alone.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::{IDLE_SLICE, Report, perform};
+use crate::error::Error;
+use crate::memory::{Memory, Scope};
+use crate::pool::OwnShard;
+use crate::schedule::{pin_to_cpu, shards as deal, usable_cpus};
+use crate::wake::{Command, Futex, Op, PARKED, Patience, Word, park, publish, ring, take};
+
+/// Weight of the newest measurement in the mean cost of a shard.
+const NEWEST: f64 = 0.125;
+
+/// A word on a cache line of its own, two with the one that is fetched along.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+struct Line<T>(T);
+
+struct Shared {
+    memory: Memory,
+    shards: Vec<Mutex<Box<dyn OwnShard>>>,
+    /// One a thread, the caller's first.
+    shares: Vec<Line<AtomicU64>>,
+    /// The shards of each share.
+    dealt: Vec<Range<u32>>,
+    /// Command words of the threads besides the caller.
+    words: Vec<Line<AtomicU32>>,
+    /// Task that each of them served last, for measuring.
+    served: Vec<Line<AtomicU32>>,
+}
+
+impl Shared {
+    /// Takes the next shard of share `share`, if the task still is `task` and one is left.
+    fn take(&self, share: usize, task: u32) -> Option<usize> {
+        let word = &self.shares[share].0;
+        // `Acquire` pairs with the `Release` in `Crew::begin`: slab and flags of the slots are visible.
+        let mut seen = word.load(Ordering::Acquire);
+        loop {
+            let (number, next) = unpack(seen);
+            if number != task || next >= self.dealt[share].end {
+                return None;
+            }
+            match word.compare_exchange_weak(seen, seen + 1, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Some(next as usize),
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Steps shards, those of thread `thread` first, until none is left; how many it were.
+    fn work(&self, thread: usize, command: Command) -> u32 {
+        let mut taken = 0;
+        for share in (thread..self.shares.len()).chain(0..thread) {
+            while let Some(shard) = self.take(share, command.task) {
+                self.step(shard, command);
+                taken += 1;
+            }
+        }
+        taken
+    }
+
+    fn step(&self, shard: usize, command: Command) {
+        // Never contended: the shard was taken by this thread alone.
+        let mut own = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
+        perform(&self.memory, shard, command, own.as_mut());
+        let status = self.memory.control.slot(shard).status.load(Ordering::Relaxed);
+        let report = Report::from_word(status);
+        if report != Report::default() {
+            own.flush(report);
+        }
+        drop(own);
+        let header = self.memory.control.header();
+        if header.remaining.fetch_sub(1, Ordering::AcqRel) == 1 {
+            ring(&Futex::new(&header.doorbell, Scope::Private));
+        }
+    }
+
+    /// The life of thread `thread`, counted from 1; the caller is number 0.
+    fn serve(&self, thread: usize, spin: bool) {
+        let word = Futex::new(&self.words[thread - 1].0, Scope::Private);
+        let mut patience = Patience::new(self.shares.len(), usable_cpus(), spin);
+        loop {
+            let mut found = None;
+            patience.wait(|| {
+                found = take(&word);
+                found.is_some()
+            });
+            let command = loop {
+                if let Some(command) = found.take().or_else(|| take(&word)) {
+                    break command;
+                }
+                park(&word, IDLE_SLICE);
+            };
+            if command.op == Op::Close {
+                return;
+            }
+            self.work(thread, command);
+            self.served[thread - 1].0.store(command.task, Ordering::Release);
+        }
+    }
+}
+
+/// What it costs to hand work to a thread, measured when a crew is made.
+#[derive(Debug, Clone, Copy)]
+struct Handoff {
+    /// To one that sleeps.
+    asleep: Duration,
+    /// To one that is looking for work.
+    awake: Duration,
+}
+
+/// The threads and what they share.
+pub struct Crew {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    handoff: Handoff,
+    /// Mean cost of a shard, in seconds; `None` until one was measured.
+    shard_cost: Option<f64>,
+}
+
+impl fmt::Debug for Crew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Crew")
+            .field("threads", &self.threads.len())
+            .field("handoff", &self.handoff)
+            .field("shard_cost", &self.shard_cost)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a crew's threads run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings {
+    /// Threads, the caller's included; at most one a shard are used.
+    pub threads: usize,
+    /// Let threads look for work before they sleep.
+    pub spin: bool,
+    /// Pin thread *k* (the caller is not pinned) to processor `offset + k`, modulo their number.
+    pub affinity_offset: Option<usize>,
+}
+
+impl Crew {
+    /// Starts the threads for `shards`, one a shard of the memory's plan.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`] when the shards are not those of the plan, [`Error::Os`] when no thread can
+    /// be started.
+    pub fn new(
+        memory: Memory,
+        shards: Vec<Box<dyn OwnShard>>,
+        settings: Settings,
+    ) -> Result<Self, Error> {
+        let expected = memory.plan().shards.len();
+        if shards.len() != expected {
+            return Err(Error::BadPlan(format!("{} shards, {expected} planned", shards.len())));
+        }
+        let threads = settings.threads.clamp(1, expected);
+        let spin = settings.spin && threads <= usable_cpus();
+        let dealt =
+            deal(expected, threads).into_iter().map(|share| to_u32(share.start)..to_u32(share.end));
+        let shared = Arc::new(Shared {
+            memory,
+            shards: shards.into_iter().map(Mutex::new).collect(),
+            shares: (0..threads).map(|_| Line::default()).collect(),
+            dealt: dealt.collect(),
+            words: (1..threads).map(|_| Line::default()).collect(),
+            served: (1..threads).map(|_| Line::default()).collect(),
+        });
+        let handoff = Handoff { asleep: Duration::ZERO, awake: Duration::ZERO };
+        let mut crew = Self { shared, threads: Vec::new(), handoff, shard_cost: None };
+        for thread in 1..threads {
+            let shared = Arc::clone(&crew.shared);
+            let cpu = settings.affinity_offset.map(|offset| offset + thread - 1);
+            let run = move || {
+                if let Some(cpu) = cpu {
+                    pin_to_cpu(cpu);
+                }
+                shared.serve(thread, spin);
+            };
+            let spawned =
+                std::thread::Builder::new().name(format!("cartwheel-{thread}")).spawn(run);
+            let spawned = spawned.map_err(|source| Error::Os {
+                doing: format!("starting thread {thread}"),
+                source,
+            })?;
+            crew.threads.push(spawned);
+        }
+        crew.measure();
+        Ok(crew)
+    }
+
+    /// Measures what handing work to the first thread costs: the median of a few tries each.
+    ///
+    /// The tasks carry numbers from the end of the range, and no share has a shard for them.
+    fn measure(&mut self) {
+        if self.threads.is_empty() {
+            return;
+        }
+        let mut task = Command::LAST - 64;
+        let mut ask = || {
+            task += 1;
+            let start = Instant::now();
+            let word = Futex::new(&self.shared.words[0].0, Scope::Private);
+            publish(&word, Command { op: Op::Call, task });
+            while self.shared.served[0].0.load(Ordering::Acquire) != task {
+                std::hint::spin_loop();
+            }
+            start.elapsed()
+        };
+        let asleep = (0..5).map(|_| {
+            std::thread::sleep(Duration::from_millis(1)); // long enough to lose patience
+            ask()
+        });
+        let asleep = median(asleep.collect());
+        let awake = median((0..15).map(|_| ask()).collect());
+        self.handoff = Handoff { asleep, awake };
+    }
+
+    /// Begins a task: opens the shares and wakes as many threads as repay it.
+    ///
+    /// The slots' words must have been written.
+    pub(crate) fn begin(&mut self, command: Command) {
+        for (share, dealt) in self.shared.shares.iter().zip(&self.shared.dealt) {
+            // `Release` publishes the slots; it pairs with the `Acquire` in `Shared::take`.
+            share.0.store(pack(command.task, dealt.start), Ordering::Release);
+        }
+        for (at, word) in self.shared.words.iter().enumerate() {
+            let word = Futex::new(&word.0, Scope::Private);
+            if command.op == Op::Step && !self.repays(at + 1, is_parked(&word)) {
+                break;
+            }
+            publish(&word, command);
+        }
+    }
+
+    /// Whether one more thread saves more than handing it work costs, with `working` at work.
+    fn repays(&self, working: usize, asleep: bool) -> bool {
+        let Some(shard_cost) = self.shard_cost else { return false };
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        let (shards, working) = (self.shared.shards.len() as f64, working as f64);
+        let saved = shard_cost * shards * (1.0 / working - 1.0 / (working + 1.0));
+        let cost = if asleep { self.handoff.asleep } else { self.handoff.awake };
+        saved > cost.as_secs_f64()
+    }
+
+    /// Steps shards on the calling thread until none is left.
+    pub(crate) fn help(&mut self, command: Command) {
+        let start = Instant::now();
+        let taken = self.shared.work(0, command);
+        if command.op == Op::Step && taken > 0 {
+            let cost = start.elapsed().as_secs_f64() / f64::from(taken);
+            let before = self.shard_cost.unwrap_or(cost);
+            self.shard_cost = Some(before + NEWEST * (cost - before));
+        }
+    }
+
+    /// Ends the threads and closes the shards; the threads that did not end within `grace`. They
+    /// keep what they use until they do.
+    pub(crate) fn close(&mut self, task: u32, grace: Duration) -> Vec<usize> {
+        for word in &self.shared.words {
+            publish(&Futex::new(&word.0, Scope::Private), Command { op: Op::Close, task });
+        }
+        let deadline = Instant::now() + grace;
+        let mut late = Vec::new();
+        for (thread, handle) in self.threads.drain(..).enumerate() {
+            while !handle.is_finished() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+            if handle.is_finished() {
+                // A thread that panicked had nothing of ours left to do.
+                let _ = handle.join();
+            } else {
+                late.push(thread + 1);
+            }
+        }
+        for shard in &self.shared.shards {
+            if let Ok(mut shard) = shard.try_lock() {
+                shard.close();
+            }
+        }
+        late
+    }
+}
+
+fn is_parked(word: &Futex<'_>) -> bool {
+    word.load() == PARKED
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn to_u32(number: usize) -> u32 {
+    u32::try_from(number).expect("a plan has fewer than 2^32 shards")
+}
+
+const fn pack(task: u32, next: u32) -> u64 {
+    ((task as u64) << 32) | next as u64
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
+const fn unpack(share: u64) -> (u32, u32) {
+    ((share >> 32) as u32, share as u32)
+}
