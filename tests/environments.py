@@ -70,6 +70,9 @@ class BufferReusingEnv(TranscriptEnv):
             "array": np.zeros(2, np.int32),
             "nested": {"array": np.zeros(1, np.float64)},
             "list": [0],
+            "set": {0},
+            "dates": np.zeros(1, "M8[D]"),
+            "objects": np.array([None, 0]),
         }
 
     def reset(self, *, seed=None, options=None):
@@ -87,6 +90,10 @@ class BufferReusingEnv(TranscriptEnv):
         self.info["array"][:] = self.t
         self.info["nested"]["array"][:] = self.t
         self.info["list"][0] = self.t
+        self.info["set"].clear()
+        self.info["set"].add(self.t)
+        self.info["dates"][:] = np.datetime64(self.t, "D")
+        self.info["objects"][1] = self.t
         return self.obs
 
 
@@ -171,6 +178,18 @@ class NestedEnv(gym.Env):
             ),
             "pixels": self.np_random.integers(0, 256, (4, 4, 3), dtype=np.uint8),
         }
+
+
+class LargeNestedEnv(NestedEnv):
+    """The same with more pixels than anybody would copy if it can be helped."""
+
+    observation_space = Dict(
+        {**NestedEnv.observation_space, "pixels": Box(0, 255, (60, 80, 3), np.uint8)}
+    )
+
+    def observe(self):
+        pixels = self.np_random.integers(0, 256, (60, 80, 3), dtype=np.uint8)
+        return super().observe() | {"pixels": pixels}
 
 
 class RecordingEnv(gym.Env):

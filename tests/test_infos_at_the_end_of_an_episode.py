@@ -98,5 +98,8 @@ def test_final_obs_and_final_info_are_taken_before_the_reset(build_everywhere):
         assert infos["final_info"]["array"][row].tolist() == [t, t]
         assert infos["final_info"]["nested"]["array"][row].tolist() == [t]
         assert infos["final_info"]["list"][row] == [t]
+        assert infos["final_info"]["set"][row] == {t}
+        assert infos["final_info"]["dates"][row].tolist() == [np.datetime64(t, "D").item()]
+        assert infos["final_info"]["objects"][row].tolist() == [None, t]
         assert result[0]["t"][row, 0] == 0
         assert infos["array"][row].tolist() == [0, 0]

@@ -10,7 +10,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeAwareObservation
 
 from tests.comparison import assert_identical
-from tests.environments import NestedEnv
+from tests.environments import LargeNestedEnv, NestedEnv
 from tests.executors import EVERY_EXECUTOR, INLINE, PROCESS, THREAD, Executor
 
 STEPS = 250
@@ -30,6 +30,7 @@ ENVIRONMENTS = {
     "LunarLander": partial(gym.make, "LunarLander-v3"),
     "CartPole with Dict observations": dict_cart_pole,
     "nested": NestedEnv,
+    "large and nested": LargeNestedEnv,
 }
 CHEAP = ["CartPole", "Taxi", "CartPole with Dict observations", "nested"]
 CASES = [

@@ -50,8 +50,9 @@ def test_a_second_thread_is_refused_while_the_first_one_steps(build):
         lambda: envs.set_attr("t", 3),
         envs.render,
     ):
-        with pytest.raises(AlreadyPendingCallError):
+        with pytest.raises(AlreadyPendingCallError, match="pending call to `step`") as refusal:
             call()
+        assert refusal.value.name == "step"
     assert wait()[0].tolist() == [[1], [1]]
     assert envs.step([0.0, 0.0])[0].tolist() == [[2], [2]]
 

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 from gymnasium.vector import SyncVectorEnv
 
@@ -106,7 +107,6 @@ def test_every_dtype_is_cast_into_every_other_as_by_the_oracle(executor, dtype):
                 np.arange(4.0).reshape(2, 2)[:, 0],
                 np.arange(4.0)[::-2],
                 ArrayLike(),
-                memoryview(np.array([1.5, 2.5])),
                 range(2),
                 3,
                 None,
@@ -314,7 +314,7 @@ def test_a_flag_without_one_truth_is_an_error_of_its_row(build, position):
     frame = [OBS, 1.0, False, False, {}]
     frame[position] = np.array([True, False])
     envs.set_attr("frame", [(OBS, 1.0, False, False, {}), tuple(frame)])
-    with pytest.raises(ValueError, match="") as failure:
+    with pytest.raises(ValueError, match=r"truth|sequence") as failure:
         envs.step([0, 0])
     assert_names_row(failure.value, 1)
 
@@ -337,3 +337,23 @@ def test_a_reset_that_is_no_tuple_of_two_is_an_error_of_its_row(build, frame):
     assert_names_row(failure.value, 1)
     envs.set_attr("reset_frame", [(OBS, {})] * 2)
     envs.reset()
+
+
+def test_a_row_with_a_wrong_observation_keeps_nobody_from_being_reset(build):
+    """It shows its last good one until it is reset itself."""
+    space, good = Box(-1, 1, (2,)), np.zeros(2, np.float32)
+    envs = build([partial(PuppetEnv, space, good)] * 2)
+    envs.reset()
+    half, wrong = np.full(2, 0.5, np.float32), np.zeros(3)
+    envs.set_attr("frame", [(half, 0.0, False, False, {})] * 2)
+    envs.step([0, 0])
+    envs.set_attr("frame", [(half, 0.0, False, False, {}), (wrong, 0.0, False, False, {})])
+    with pytest.raises(ValueError, match="shape"):
+        envs.step([0, 0])
+    observations, _infos = envs.reset(options={"reset_mask": np.array([True, False])})
+    assert_identical(observations, np.array([[0, 0], [0.5, 0.5]], np.float32))
+    with pytest.raises(ResetNeeded, match="1"):
+        envs.step([0, 0])
+    envs.reset(options={"reset_mask": np.array([False, True])})
+    envs.set_attr("frame", [(half, 1.0, False, False, {})] * 2)
+    assert_identical(envs.step([0, 0])[1], np.ones(2))

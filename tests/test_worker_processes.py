@@ -47,11 +47,11 @@ class MatryoshkaEnv(gym.Env):
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        return self.envs.reset(seed=seed, options=options)
+        return self.envs.reset(seed=seed, options=options)[0], {}
 
     def step(self, action):
-        obs, rewards, terminations, _truncations, infos = self.envs.step([action] * 2)
-        return obs, rewards.sum(), bool(terminations.all()), False, infos
+        obs, rewards, terminations, _truncations, _infos = self.envs.step([action] * 2)
+        return obs, rewards.sum(), bool(terminations.all()), False, {}
 
     def close(self):
         self.envs.close()
@@ -87,7 +87,7 @@ def test_vector_environments_may_be_nested(build_processes, inner):
 @pytest.mark.parametrize("executor", EXECUTORS, ids=str)
 def test_a_vector_environment_cannot_be_pickled(executor):
     envs = executor(transcripts(2, 3))
-    with pytest.raises(TypeError, match="pickle"):
+    with pytest.raises(TypeError, match=r"(?i)pickl"):
         pickle.dumps(envs)
     envs.reset()
     envs.close()

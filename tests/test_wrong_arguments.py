@@ -147,3 +147,31 @@ def test_an_unknown_reaction_to_finished_episodes_is_a_value_error(build):
 def test_a_worker_function_is_refused_with_a_reason(build):
     with pytest.raises(ValueError, match="worker"):
         build(transcripts(2), worker=lambda *_: None)
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), "soon", [1]], ids=repr)
+def test_a_timeout_that_is_no_time_is_refused(build, timeout):
+    with pytest.raises((ValueError, TypeError)):
+        build(transcripts(2), timeout=timeout)
+
+
+def test_an_infinite_timeout_is_refused_or_infinite(build):
+    try:
+        envs = build(transcripts(2), timeout=float("inf"))
+    except ValueError:
+        return
+    envs.reset()
+    assert envs.step([1])[1].tolist() == [1]
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), float("inf"), "soon", [1]], ids=repr)
+def test_waiting_for_no_time_loses_nothing(build, timeout):
+    envs = build(transcripts(9))
+    envs.reset()
+    envs.step_async([1])
+    try:
+        result = envs.step_wait(timeout=timeout)
+    except (ValueError, TypeError):
+        result = envs.step_wait()
+    assert result[1].tolist() == [1]
+    assert envs.step([2])[1].tolist() == [2]

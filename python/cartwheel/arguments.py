@@ -88,6 +88,23 @@ def as_num_workers(num_workers: int | None, max_concurrency: int | None, num_env
     return min(wanted, most)
 
 
+def as_timeout(timeout: Any) -> float | None:
+    """Seconds to wait, or ``None`` for as long as it takes, which infinity means too.
+
+    Raises:
+        TypeError: It is no number.
+        ValueError: It is negative or not a number.
+    """
+    if timeout is None:
+        return None
+    if not isinstance(timeout, int | float | np.number):
+        raise TypeError(f"`timeout` must be a number of seconds or None, got {timeout!r}.")
+    seconds = float(timeout)
+    if not seconds >= 0:
+        raise ValueError(f"`timeout` must not be negative, got {timeout!r}.")
+    return None if seconds == float("inf") else seconds
+
+
 def as_seeds(seed: Any, num_envs: int) -> list[int | None]:
     """One seed or ``None`` a row.
 

@@ -24,6 +24,7 @@ from cartwheel.arguments import (
     as_num_workers,
     as_reset_mask,
     as_seeds,
+    as_timeout,
     check_choice,
 )
 from cartwheel.batching import Batching
@@ -154,6 +155,7 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         self.executor = as_executor(executor, self.num_envs)
         num_workers = as_num_workers(num_workers, max_concurrency, self.num_envs)
         Batching.check_mode(observation_mode)
+        timeout = as_timeout(timeout)
         if max_slabs is not None and max_slabs < 2:
             raise ValueError(f"`max_slabs` must be at least 2, got {max_slabs}.")
         self.shared_memory = shared_memory
@@ -317,7 +319,7 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             gymnasium.error.NoAsyncCallError: There was no :meth:`reset_async`.
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset again.
         """
-        result: tuple[ObsType, dict[str, Any]] = self._pool.reset_wait(timeout)
+        result: tuple[ObsType, dict[str, Any]] = self._pool.reset_wait(as_timeout(timeout))
         return result
 
     def step(
@@ -364,7 +366,7 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             gymnasium.error.NoAsyncCallError: There was no :meth:`step_async`.
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
         """
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(timeout)
+        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(as_timeout(timeout))
         return result
 
     # Attributes
@@ -401,7 +403,7 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             gymnasium.error.NoAsyncCallError: There was no :meth:`call_async`.
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
         """
-        results: tuple[Any, ...] = self._pool.call_wait(timeout)
+        results: tuple[Any, ...] = self._pool.call_wait(as_timeout(timeout))
         return results
 
     def _begin_call(self, task: str, name: str, parts: list[Any], calling: str) -> None:

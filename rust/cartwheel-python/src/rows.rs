@@ -17,7 +17,10 @@ use crate::value::{Encoder, Foreign, has_text_keys};
 /// What a row's environment returned last.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    observation: Option<Py<PyAny>>,
+    /// The observation that was written last: what the row shows when it is left alone.
+    shown: Option<Py<PyAny>>,
+    /// An observation that has not been written yet, and may turn out not to fit.
+    fresh: Option<Py<PyAny>>,
     info: Option<Py<PyAny>>,
 }
 
@@ -63,8 +66,20 @@ impl<'py> PyRows<'_, '_, 'py> {
     }
 
     fn hold(&mut self, row: usize, observation: Bound<'py, PyAny>, info: Bound<'py, PyAny>) {
-        self.held[row] =
-            Held { observation: Some(observation.unbind()), info: Some(info.unbind()) };
+        let held = &mut self.held[row];
+        held.fresh = Some(observation.unbind());
+        held.info = Some(info.unbind());
+    }
+
+    /// Writes an observation to its row of the batch.
+    fn write(&mut self, row: usize, observation: &Bound<'py, PyAny>) -> PyResult<()> {
+        let mut writer = ObservationWriter {
+            leaves: &self.tree.leaves,
+            slab: self.slab,
+            infos: self.infos,
+            foreign: self.foreign,
+        };
+        writer.write(&self.tree.root, observation, self.first + row)
     }
 
     /// Writes one info dictionary as a record of `row`.
@@ -125,7 +140,7 @@ impl Rows for PyRows<'_, '_, '_> {
 
     fn keep_final(&mut self, row: usize) -> PyResult<()> {
         let held = &self.held[row];
-        let (Some(observation), Some(info)) = (&held.observation, &held.info) else {
+        let (Some(observation), Some(info)) = (&held.fresh, &held.info) else {
             return Err(PyRuntimeError::new_err("a row is stepped before it is over"));
         };
         let kept = PyDict::new(self.py);
@@ -136,7 +151,10 @@ impl Rows for PyRows<'_, '_, '_> {
 
     fn publish(&mut self, row: usize) -> PyResult<()> {
         let py = self.py;
-        self.repeat(row)?;
+        if let Some(fresh) = self.held[row].fresh.take() {
+            self.write(row, fresh.bind(py))?;
+            self.held[row].shown = Some(fresh);
+        }
         match self.held[row].info.take() {
             Some(info) => self.write_info(self.first + row, info.bind(py), false),
             None => Ok(()),
@@ -144,19 +162,15 @@ impl Rows for PyRows<'_, '_, '_> {
     }
 
     fn repeat(&mut self, row: usize) -> PyResult<()> {
-        let (py, tree, batch_row) = (self.py, self.tree, self.first + row);
-        let Some(observation) = &self.held[row].observation else {
-            // Never reset: zeros, as in Gymnasium's own buffer.
-            (0..tree.leaves.len()).for_each(|leaf| self.slab.write_zeros(leaf, batch_row));
-            return Ok(());
-        };
-        let mut writer = ObservationWriter {
-            leaves: &tree.leaves,
-            slab: self.slab,
-            infos: self.infos,
-            foreign: self.foreign,
-        };
-        writer.write(&tree.root, observation.bind(py), batch_row)
+        if let Some(shown) = &self.held[row].shown {
+            let shown = shown.bind(self.py).clone();
+            return self.write(row, &shown);
+        }
+        // Never reset: zeros, as in Gymnasium's own buffer.
+        for leaf in 0..self.tree.leaves.len() {
+            self.slab.write_zeros(leaf, self.first + row);
+        }
+        Ok(())
     }
 }
 
