@@ -14,6 +14,7 @@ pub mod error;
 pub mod info;
 pub mod memory;
 pub mod pool;
+pub mod rng;
 pub mod schedule;
 pub mod space;
 mod sync;
