@@ -154,7 +154,8 @@ pub fn entropy() -> Result<u128, Error> {
     let mut filled = 0;
     while filled < bytes.len() {
         let flags = rustix::rand::GetRandomFlags::empty();
-        let got = rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut bytes[filled..], flags));
+        let got =
+            rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut bytes[filled..], flags));
         filled += got.map_err(Error::os("reading random bytes"))?;
     }
     Ok(u128::from_le_bytes(bytes))
