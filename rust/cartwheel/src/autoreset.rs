@@ -122,13 +122,20 @@ pub enum PhaseTag {
     Failed = 2,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// Holds the transition that ended the episode, for its flags.
-    Over(Transition),
+    /// Holds the flags of the step that ended the episode.
+    Over {
+        terminated: bool,
+        truncated: bool,
+    },
     Failed,
 }
+
+/// The phase of one row with all that belongs to it, for [`Autoreset::restore`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SavedPhase(Phase);
 
 /// The state machine of a shard: one phase per row.
 #[derive(Debug)]
@@ -159,7 +166,7 @@ impl Autoreset {
     pub fn phase(&self, row: usize) -> PhaseTag {
         match self.phases[row] {
             Phase::Running => PhaseTag::Running,
-            Phase::Over(_) => PhaseTag::Over,
+            Phase::Over { .. } => PhaseTag::Over,
             Phase::Failed => PhaseTag::Failed,
         }
     }
@@ -168,9 +175,26 @@ impl Autoreset {
     /// over.
     pub fn last_transition(&self, row: usize) -> Transition {
         match self.phases[row] {
-            Phase::Over(last) => Transition { reward: 0.0, ..last },
+            Phase::Over { terminated, truncated } => {
+                Transition { reward: 0.0, terminated, truncated }
+            }
             Phase::Running | Phase::Failed => Transition::RESET,
         }
+    }
+
+    /// Marks a row as failed: its environment did not come back from a call.
+    pub fn fail(&mut self, row: usize) {
+        self.phases[row] = Phase::Failed;
+    }
+
+    /// The phase of one row, to be restored later.
+    pub fn save(&self, row: usize) -> SavedPhase {
+        SavedPhase(self.phases[row])
+    }
+
+    /// Puts a row back into a phase that was saved.
+    pub fn restore(&mut self, row: usize, saved: SavedPhase) {
+        self.phases[row] = saved.0;
     }
 
     /// One step of one row, with whatever reset the mode asks for.
@@ -179,6 +203,7 @@ impl Autoreset {
     ///
     /// The environment's error, after which the row must be reset; or the reason why an over or
     /// failed row cannot be stepped, in which case nothing has happened to it.
+    #[inline]
     pub fn step<R: Rows>(
         &mut self,
         rows: &mut R,
@@ -186,19 +211,20 @@ impl Autoreset {
     ) -> Result<Transition, Refusal<R::Error>> {
         let (outcome, next) = match (self.mode, self.phases[row]) {
             (_, Phase::Failed) => return Err(Refusal::Failed),
-            (AutoresetMode::NextStep, Phase::Over(_)) => (autoreset(rows, row), Phase::Running),
-            (AutoresetMode::Disabled, Phase::Over(last)) => {
+            (AutoresetMode::NextStep, Phase::Over { .. }) => (autoreset(rows, row), Phase::Running),
+            (AutoresetMode::Disabled, over @ Phase::Over { .. }) => {
                 if self.on_done == OnDone::Raise {
                     return Err(Refusal::Over);
                 }
                 let frozen = self.last_transition(row);
-                (rows.repeat(row).map(|()| frozen), Phase::Over(last))
+                (rows.repeat(row).map(|()| frozen), over)
             }
             (mode, _) => {
                 let outcome = advance(mode, rows, row);
                 let next = match &outcome {
                     Ok(last) if last.is_over() && mode != AutoresetMode::SameStep => {
-                        Phase::Over(*last)
+                        let Transition { terminated, truncated, .. } = *last;
+                        Phase::Over { terminated, truncated }
                     }
                     _ => Phase::Running,
                 };
@@ -228,6 +254,7 @@ impl Autoreset {
 }
 
 /// An ordinary step, followed by the reset that `SAME_STEP` asks for.
+#[inline]
 fn advance<R: Rows>(mode: AutoresetMode, rows: &mut R, row: usize) -> Result<Transition, R::Error> {
     let transition = rows.step(row)?;
     if mode == AutoresetMode::SameStep && transition.is_over() {

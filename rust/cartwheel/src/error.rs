@@ -4,6 +4,9 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
+use crate::memory::ActionTag;
+use crate::space::DType;
+
 /// What a pool can be waiting for; [`fmt::Display`] gives the word that Gymnasium's errors use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
@@ -99,6 +102,43 @@ pub enum Error {
         /// Every such row.
         rows: Vec<usize>,
     },
+    /// A native environment was given actions of a dtype that is not its space's.
+    #[error("actions of leaf {leaf} must be {}, got {}", .expected.name(), tag_name(*.got))]
+    WrongActionDType {
+        /// The leaf of the action space.
+        leaf: usize,
+        /// The dtype of the space.
+        expected: DType,
+        /// What was stored, if anything was.
+        got: Option<ActionTag>,
+    },
+    /// An action is outside its space.
+    #[error("action {value} of row {row} is not in {space}")]
+    ActionOutOfRange {
+        /// The first such row.
+        row: usize,
+        /// Its action, or the element of it that is wrong.
+        value: String,
+        /// The space, in words.
+        space: String,
+    },
+    /// Options of an environment, or of its reset, that it does not have or cannot use.
+    #[error("{0}")]
+    BadOptions(String),
+    /// A native environment that there is none of.
+    #[error("there is no native environment {0:?}")]
+    UnknownEnv(String),
+    /// A parameter that an environment does not have, or that cannot have this value.
+    #[error("{0}")]
+    BadParameter(String),
+    /// A native environment panicked.
+    #[error("the environment of row {row} panicked: {message}")]
+    Panicked {
+        /// The row, counted from the start of the batch.
+        row: usize,
+        /// What the panic said.
+        message: String,
+    },
     /// A stream of infos ends early or holds an unknown tag.
     #[error("malformed info stream at byte {at}")]
     MalformedInfo {
@@ -107,7 +147,21 @@ pub enum Error {
     },
 }
 
+/// What an action tag is called in a message.
+fn tag_name(tag: Option<ActionTag>) -> &'static str {
+    match tag {
+        Some(ActionTag::Array(dtype)) => dtype.name(),
+        Some(ActionTag::Integers) => "integers",
+        None => "nothing",
+    }
+}
+
 impl Error {
+    /// An [`Error::BadOptions`] that says `what` is wrong.
+    pub fn bad_options(what: impl fmt::Display) -> Self {
+        Self::BadOptions(what.to_string())
+    }
+
     /// An [`Error::Os`] for `doing`.
     pub(crate) fn os(doing: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> Self {
         let doing = doing.into();

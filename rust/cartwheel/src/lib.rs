@@ -10,10 +10,13 @@
 //! This crate knows nothing of Python; the bindings are `cartwheel-python`.
 
 pub mod autoreset;
+pub mod env;
 pub mod error;
 pub mod info;
 pub mod memory;
+pub mod native;
 pub mod pool;
+pub mod rng;
 pub mod schedule;
 pub mod space;
 mod sync;

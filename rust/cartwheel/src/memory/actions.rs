@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "copies into and out of mapped memory, see the invariants")]
 
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::Mapping;
@@ -126,5 +127,24 @@ impl ActionArea {
         unsafe {
             self.mapping.read(place.offset + LEAF_ALIGN + rows.start * row_bytes, into);
         }
+    }
+
+    /// Address of the elements, of `size` bytes each, of `rows` of one leaf; and elements of a row.
+    ///
+    /// # Panics
+    ///
+    /// When the rows are not in the batch.
+    pub(super) fn rows(
+        &self,
+        leaf: usize,
+        size: usize,
+        rows: Range<usize>,
+    ) -> (NonNull<u8>, usize) {
+        let place = self.places[leaf];
+        let row_bytes = place.row_len * size;
+        assert!(rows.end <= self.rows, "{rows:?} are rows of the batch");
+        let start = place.offset + LEAF_ALIGN;
+        let range = start + rows.start * row_bytes..start + rows.end * row_bytes;
+        (self.mapping.at(range), place.row_len)
     }
 }

@@ -33,6 +33,8 @@
 //! worker that breaks the protocol can spoil values, never the pool's own memory.
 
 mod actions;
+mod cell;
+mod columns;
 mod control;
 mod free_list;
 mod infos;
@@ -44,6 +46,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 pub use actions::{ActionArea, ActionTag};
+pub use cell::{Cell, Shape, bytes_of};
+pub use columns::{ActionColumns, Columns, Outcomes};
 pub use control::{Control, Header, Slot};
 pub use free_list::FreeList;
 pub use infos::InfoArea;

@@ -64,8 +64,8 @@ impl SlabMemory {
 /// One shard's rows of the slab that is being filled.
 #[derive(Debug)]
 pub struct SlabRows<'a> {
-    memory: &'a SlabMemory,
-    start: usize,
+    pub(super) memory: &'a SlabMemory,
+    pub(super) start: usize,
     rows: Range<usize>,
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub use crew::{Crew, Settings as CrewSettings};
 pub use process::{ProcessHandle, exit_with_parent};
 
-use crate::memory::{ActionArea, InfoArea, Memory, Scope, SlabRows};
+use crate::memory::{ActionArea, ActionColumns, Columns, InfoArea, Memory, Scope, SlabRows};
 use crate::schedule::usable_cpus;
 use crate::wake::{Command, Futex, Op, Patience, park, ring, take};
 
@@ -58,6 +58,12 @@ pub struct Task<'a> {
 }
 
 impl Task<'_> {
+    /// The actions of the shard's rows to read in place, and the rows to write in place.
+    pub fn columns(&mut self) -> (ActionColumns<'_>, Columns<'_>) {
+        let rows = self.slab.rows();
+        (ActionColumns::new(self.actions, rows), self.slab.columns())
+    }
+
     /// Stores the shard's info stream; `false` when it does not fit and has to go another way.
     pub fn store_infos(&mut self, stream: &[u8]) -> bool {
         let stored = self.infos.store(self.shard, stream);

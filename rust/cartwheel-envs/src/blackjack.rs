@@ -1,0 +1,207 @@
+//! Blackjack: come closer to 21 than the dealer, without going beyond.
+//!
+//! Source: R. S. Sutton, A. G. Barto, "Reinforcement Learning: An Introduction", example 5.1, as in
+//! Gymnasium 1.4.0, `toy_text/blackjack.py`. Cards are drawn from an endless deck.
+//!
+//! | | |
+//! |---|---|
+//! | action | 0: stick, 1: hit |
+//! | observation | the player's sum, the dealer's card (1 is an ace), whether the player has a usable ace |
+//! | reward | 1 for a win, 0 for a draw, −1 for a loss; 1.5 for a win with a natural, if `natural` |
+//! | terminates | when the player sticks or goes beyond 21 |
+
+use cartwheel::Error;
+use cartwheel::autoreset::Transition;
+use cartwheel::env::{Env, NoOptions};
+use cartwheel::native::{Parameter, Space, Spaces, Value, wrong};
+use cartwheel::rng::Rng;
+use serde::Deserialize;
+
+/// Jack, queen and king count ten.
+const DECK: [u8; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10, 10];
+/// More cards than 21 aces and one more cannot be on a hand.
+const MOST_CARDS: usize = 22;
+const SUITS: [&str; 4] = ["C", "D", "H", "S"];
+const TENS: [&str; 3] = ["J", "Q", "K"];
+const NAMES: [&str; 10] = ["", "A", "2", "3", "4", "5", "6", "7", "8", "9"];
+
+/// Keywords.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    /// Pay 1.5 for a win with a natural: an ace and a ten from the start. Without effect under `sab`.
+    pub natural: bool,
+    /// The rules of Sutton and Barto: a natural wins unless the dealer has one too.
+    pub sab: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Hand {
+    cards: [u8; MOST_CARDS],
+    count: usize,
+    /// Every ace counted as one.
+    sum: i64,
+    has_ace: bool,
+}
+
+impl Hand {
+    #[inline]
+    fn draw(&mut self, rng: &mut Rng) {
+        let card = *rng.choice(&DECK);
+        self.add(card);
+    }
+
+    fn add(&mut self, card: u8) {
+        if let Some(place) = self.cards.get_mut(self.count) {
+            *place = card;
+            self.count += 1;
+        }
+        self.sum += i64::from(card);
+        self.has_ace |= card == 1;
+    }
+
+    fn pair(rng: &mut Rng) -> Self {
+        let mut hand = Self::default();
+        hand.draw(rng);
+        hand.draw(rng);
+        hand
+    }
+
+    /// Whether an ace can count as eleven.
+    #[inline]
+    fn usable_ace(&self) -> bool {
+        self.has_ace && self.sum + 10 <= 21
+    }
+
+    #[inline]
+    fn total(&self) -> i64 {
+        self.sum + if self.usable_ace() { 10 } else { 0 }
+    }
+
+    /// The total, or 0 beyond 21.
+    fn score(&self) -> i64 {
+        if self.total() > 21 { 0 } else { self.total() }
+    }
+
+    fn is_natural(&self) -> bool {
+        self.count == 2 && self.has_ace && self.sum == 11
+    }
+}
+
+impl Parameter for Hand {
+    fn get(&self) -> Value {
+        Value::Ints(self.cards[..self.count].iter().map(|&card| card.into()).collect())
+    }
+
+    fn set(&mut self, value: Value) -> Result<(), Error> {
+        let Value::Ints(cards) = &value else {
+            return Err(wrong("a list of cards", &value));
+        };
+        let proper = |card: &i64| (1..=10).contains(card);
+        if cards.is_empty() || cards.len() > MOST_CARDS || !cards.iter().all(proper) {
+            return Err(wrong("1 to 22 cards from 1 to 10", &value));
+        }
+        *self = Self::default();
+        cards.iter().for_each(|&card| self.add(u8::try_from(card).expect("at most 10")));
+        Ok(())
+    }
+}
+
+/// Text that only rendering looks at.
+#[derive(Debug, Clone, Copy)]
+struct Label(&'static str);
+
+impl Parameter for Label {
+    fn get(&self) -> Value {
+        Value::Text(self.0.to_owned())
+    }
+
+    fn set(&mut self, value: Value) -> Result<(), Error> {
+        Err(Error::BadParameter(format!("a drawn card cannot be set, got {value:?}")))
+    }
+}
+
+/// A table with a dealer and a player.
+#[derive(Debug, Clone)]
+pub struct Blackjack {
+    player: Hand,
+    dealer: Hand,
+    suit: Label,
+    card: Label,
+    natural: bool,
+    sab: bool,
+}
+
+impl Env for Blackjack {
+    type Options = Options;
+    type ResetOptions = NoOptions;
+    type Action = i64;
+    type Observation = (i64, i64, i64);
+    type Info = ();
+
+    fn spaces(_: &Options) -> Spaces {
+        let observation = Space::Tuple([32, 11, 2].map(Space::discrete).to_vec());
+        Spaces { observation, action: Space::discrete(2) }
+    }
+
+    fn new(options: &Options) -> Result<Self, Error> {
+        let Options { natural, sab } = *options;
+        let (player, dealer) = (Hand::default(), Hand::default());
+        Ok(Self { player, dealer, suit: Label(""), card: Label(""), natural, sab })
+    }
+
+    #[inline]
+    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) {
+        self.dealer = Hand::pair(rng);
+        self.player = Hand::pair(rng);
+        // Rendering alone shows these, but they are drawn from the same stream.
+        self.suit = Label(SUITS[rng.choice_index(SUITS.len())]);
+        let card = usize::from(self.dealer.cards[0]);
+        self.card =
+            Label(if card == 10 { TENS[rng.choice_index(TENS.len())] } else { NAMES[card] });
+    }
+
+    #[inline]
+    fn step(&mut self, action: i64, rng: &mut Rng) -> Transition {
+        if action != 0 {
+            self.player.draw(rng);
+            let terminated = self.player.total() > 21;
+            let reward = if terminated { -1.0 } else { 0.0 };
+            return Transition { reward, terminated, truncated: false };
+        }
+        while self.dealer.total() < 17 {
+            self.dealer.draw(rng);
+        }
+        let (mine, theirs) = (self.player.score(), self.dealer.score());
+        let reward = f64::from(i8::from(mine > theirs) - i8::from(mine < theirs));
+        let reward = match (self.sab, self.player.is_natural()) {
+            (true, true) if !self.dealer.is_natural() => 1.0,
+            (false, true) if self.natural && reward > 0.0 => 1.5,
+            _ => reward,
+        };
+        Transition { reward, terminated: true, truncated: false }
+    }
+
+    #[inline]
+    fn observe(&self, (sum, card, ace): (&mut i64, &mut i64, &mut i64)) {
+        *sum = self.player.total();
+        *card = self.dealer.cards[0].into();
+        *ace = self.player.usable_ace().into();
+    }
+
+    #[inline]
+    fn info(&self) {}
+
+    fn snapshot(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+
+    cartwheel::parameters! {
+        player: player,
+        dealer: dealer,
+        natural: natural,
+        sab: sab,
+        dealer_top_card_suit: suit,
+        dealer_top_card_value_str: card,
+    }
+}

@@ -1,0 +1,208 @@
+//! CartPole: a pole on a cart, to be kept upright by pushing the cart left or right.
+//!
+//! Source: A. G. Barto, R. S. Sutton, C. W. Anderson, "Neuronlike adaptive elements that can solve
+//! difficult learning control problems" (1983), as in Gymnasium 1.4.0, `classic_control/cartpole.py`.
+//!
+//! | | |
+//! |---|---|
+//! | action | 0: push left, 1: push right, with 10 N |
+//! | observation | cart position (m), its velocity (m/s), pole angle (rad), its velocity (rad/s); `float32[4]` |
+//! | reward | 1 a step; with `sutton_barto_reward` 0, and −1 when the pole falls |
+//! | terminates | position beyond ±2.4 m, or angle beyond ±12° |
+
+use cartwheel::Error;
+use cartwheel::autoreset::Transition;
+use cartwheel::env::Env;
+use cartwheel::native::{Parameter, Space, Spaces, Standard, Tuned, Value, wrong};
+use cartwheel::rng::Rng;
+use serde::Deserialize;
+
+use crate::interval::interval;
+
+/// Keywords.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    /// Pay 0 a step and −1 for the fall, as in the original.
+    pub sutton_barto_reward: bool,
+}
+
+interval! {
+    /// Range of all four numbers of an initial state: `reset(options={"low": …, "high": …})`.
+    pub struct Start { low: -0.05, high: 0.05 }
+}
+
+/// How a step is integrated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Integrator {
+    /// Positions advance with the old velocities.
+    Euler,
+    /// Positions advance with the new velocities. Gymnasium takes any other name for this.
+    SemiImplicit(String),
+}
+
+impl Parameter for Integrator {
+    fn get(&self) -> Value {
+        Value::Text(match self {
+            Self::Euler => "euler".to_owned(),
+            Self::SemiImplicit(name) => name.clone(),
+        })
+    }
+
+    fn set(&mut self, value: Value) -> Result<(), Error> {
+        *self = match value {
+            Value::Text(name) if name == "euler" => Self::Euler,
+            Value::Text(name) => Self::SemiImplicit(name),
+            got => return Err(wrong("the name of an integrator", &got)),
+        };
+        Ok(())
+    }
+}
+
+/// A pole on a cart.
+#[derive(Debug, Clone)]
+pub struct CartPole {
+    state: [f64; 4],
+    /// The pole has fallen, and no reset has come since.
+    fallen: bool,
+    sutton_barto_reward: bool,
+    physics: Tuned<Physics>,
+}
+
+/// Constants, in SI units, under the names of Gymnasium. As there, setting one leaves the others.
+#[derive(Debug, Clone)]
+struct Physics {
+    gravity: f64,
+    masscart: f64,
+    masspole: f64,
+    total_mass: f64,
+    /// Half the pole's length.
+    length: f64,
+    polemass_length: f64,
+    force_mag: f64,
+    /// Seconds a step.
+    tau: f64,
+    theta_threshold_radians: f64,
+    x_threshold: f64,
+    kinematics_integrator: Integrator,
+}
+
+const PHYSICS: Physics = Physics {
+    gravity: 9.8,
+    masscart: 1.0,
+    masspole: 0.1,
+    total_mass: 0.1 + 1.0,
+    length: 0.5,
+    polemass_length: 0.1 * 0.5,
+    force_mag: 10.0,
+    tau: 0.02,
+    theta_threshold_radians: 12.0 * 2.0 * std::f64::consts::PI / 360.0,
+    x_threshold: 2.4,
+    kinematics_integrator: Integrator::Euler,
+};
+
+impl Standard for Physics {
+    const STANDARD: &'static Self = &PHYSICS;
+}
+
+impl Env for CartPole {
+    type Options = Options;
+    type ResetOptions = Start;
+    type Action = i64;
+    type Observation = [f32; 4];
+    type Info = ();
+
+    fn spaces(_: &Options) -> Spaces {
+        let (x, theta) = (PHYSICS.x_threshold * 2.0, PHYSICS.theta_threshold_radians * 2.0);
+        let observation = Space::symmetric_box(&[x, f64::INFINITY, theta, f64::INFINITY]);
+        Spaces { observation, action: Space::discrete(2) }
+    }
+
+    fn new(options: &Options) -> Result<Self, Error> {
+        Ok(Self {
+            state: [0.0; 4],
+            fallen: false,
+            sutton_barto_reward: options.sutton_barto_reward,
+            physics: Tuned::default(),
+        })
+    }
+
+    #[inline]
+    fn reset(&mut self, rng: &mut Rng, start: &Start) {
+        self.state = rng.uniform_array(start.low, start.high);
+        self.fallen = false;
+    }
+
+    #[inline]
+    fn step(&mut self, action: i64, _: &mut Rng) -> Transition {
+        let Physics {
+            gravity,
+            masspole,
+            total_mass,
+            length,
+            polemass_length,
+            force_mag,
+            tau,
+            theta_threshold_radians,
+            x_threshold,
+            ref kinematics_integrator,
+            ..
+        } = *self.physics;
+        let [x, x_dot, theta, theta_dot] = self.state;
+        let force = if action == 1 { force_mag } else { -force_mag };
+        let (sin, cos) = (theta.sin(), theta.cos());
+        let temp = (force + polemass_length * (theta_dot * theta_dot) * sin) / total_mass;
+        let theta_acc = (gravity * sin - cos * temp)
+            / (length * (4.0 / 3.0 - masspole * (cos * cos) / total_mass));
+        let x_acc = temp - polemass_length * theta_acc * cos / total_mass;
+        let (new_x_dot, new_theta_dot) = (x_dot + tau * x_acc, theta_dot + tau * theta_acc);
+        let (x_speed, theta_speed) = match kinematics_integrator {
+            Integrator::Euler => (x_dot, theta_dot),
+            Integrator::SemiImplicit(_) => (new_x_dot, new_theta_dot),
+        };
+        let (x, theta) = (x + tau * x_speed, theta + tau * theta_speed);
+        self.state = [x, new_x_dot, theta, new_theta_dot];
+
+        let terminated = x < -x_threshold
+            || x > x_threshold
+            || theta < -theta_threshold_radians
+            || theta > theta_threshold_radians;
+        let reward = match (terminated, self.sutton_barto_reward) {
+            (false, false) => 1.0,
+            (false, true) => 0.0,
+            (true, true) => -1.0,
+            (true, false) if self.fallen => 0.0,
+            (true, false) => 1.0,
+        };
+        self.fallen |= terminated;
+        Transition { reward, terminated, truncated: false }
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "observations are rounded")]
+    fn observe(&self, observation: &mut [f32; 4]) {
+        *observation = self.state.map(|value| value as f32);
+    }
+
+    #[inline]
+    fn info(&self) {}
+
+    fn snapshot(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+
+    cartwheel::parameters! {
+        state: state,
+        gravity: physics.gravity,
+        masscart: physics.masscart,
+        masspole: physics.masspole,
+        total_mass: physics.total_mass,
+        length: physics.length,
+        polemass_length: physics.polemass_length,
+        force_mag: physics.force_mag,
+        tau: physics.tau,
+        theta_threshold_radians: physics.theta_threshold_radians,
+        x_threshold: physics.x_threshold,
+        kinematics_integrator: physics.kinematics_integrator,
+    }
+}

@@ -1,0 +1,304 @@
+//! FrozenLake: cross a frozen lake without falling into a hole.
+//!
+//! Source: Gymnasium 1.4.0, `toy_text/frozen_lake.py`.
+//!
+//! | | |
+//! |---|---|
+//! | action | 0: left, 1: down, 2: right, 3: up |
+//! | observation | row × columns + column |
+//! | reward | 1 at the goal, 0 elsewhere; `reward_schedule` |
+//! | terminates | at the goal and in a hole |
+//! | info | `prob`: how likely the move was |
+
+use std::sync::{Arc, OnceLock};
+
+use cartwheel::Error;
+use cartwheel::autoreset::Transition;
+use cartwheel::env::{Env, NoOptions};
+use cartwheel::native::{Parameter, Space, Spaces, Value, wrong};
+use cartwheel::rng::Rng;
+use serde::Deserialize;
+
+use crate::toy_text::{Outcome, Probability, sample};
+
+/// Keywords.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    /// The map, one text a row: `S` start, `F` frozen, `H` hole, `G` goal. Before `map_name`.
+    pub desc: Option<Vec<String>>,
+    /// `"4x4"` or `"8x8"`. Without a map and a name, each row has a random map of its own.
+    pub map_name: Option<String>,
+    /// Whether a move may go to either side.
+    pub is_slippery: bool,
+    /// How likely a move goes where it should, on slippery ice.
+    pub success_rate: f64,
+    /// Rewards for reaching goal, hole and ice.
+    pub reward_schedule: (f64, f64, f64),
+    #[serde(skip)]
+    lake: OnceLock<Arc<Lake>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            desc: None,
+            map_name: Some("4x4".to_owned()),
+            is_slippery: true,
+            success_rate: 1.0 / 3.0,
+            reward_schedule: (1.0, 0.0, 0.0),
+            lake: OnceLock::new(),
+        }
+    }
+}
+
+const MAPS: [(&str, &[&str]); 2] = [
+    ("4x4", &["SFFF", "FHFH", "FFFH", "HFFG"]),
+    (
+        "8x8",
+        &[
+            "SFFFFFFF", "FFFFFFFF", "FFFHFFFF", "FFFFFHFF", "FFFHFFFF", "FHHFFFHF", "FHFFHFHF",
+            "FFFHFFFG",
+        ],
+    ),
+];
+
+/// Side of a random map, and how likely its cells are frozen.
+const RANDOM_SIDE: usize = 8;
+const RANDOM_FROZEN: f64 = 0.8;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Lake {
+    rows: usize,
+    columns: usize,
+    /// Letters, row-major.
+    cells: Vec<u8>,
+}
+
+impl Lake {
+    /// A lake from the texts of its rows.
+    fn new<T: AsRef<str>>(desc: &[T]) -> Result<Self, Error> {
+        let bad = |what: String| Err(Error::bad_options(format!("malformed map: {what}")));
+        let columns = desc.first().map_or(0, |row| row.as_ref().len());
+        if columns == 0 {
+            return bad("it has no cells".to_owned());
+        }
+        for (at, row) in desc.iter().enumerate() {
+            let row = row.as_ref();
+            if let Some(letter) = row.chars().find(|letter| !"SFHG".contains(*letter)) {
+                return bad(format!("row {at} has {letter:?}, which is none of S, F, H and G"));
+            }
+            if row.len() != columns {
+                return bad(format!("row {at} has {} cells, row 0 has {columns}", row.len()));
+            }
+        }
+        let cells: Vec<u8> = desc.iter().flat_map(|row| row.as_ref().bytes()).collect();
+        if !cells.contains(&b'S') {
+            return bad("it has no start S".to_owned());
+        }
+        Ok(Self { rows: desc.len(), columns, cells })
+    }
+
+    /// The cell next to `cell` in this direction, or itself at the edge.
+    #[inline]
+    fn next(&self, cell: usize, direction: usize) -> usize {
+        let (row, column) = (cell / self.columns, cell % self.columns);
+        match direction {
+            0 if column > 0 => cell - 1,
+            1 if row + 1 < self.rows => cell + self.columns,
+            2 if column + 1 < self.columns => cell + 1,
+            3 if row > 0 => cell - self.columns,
+            _ => cell,
+        }
+    }
+
+    fn desc(&self) -> Vec<String> {
+        let rows = self.cells.chunks(self.columns);
+        rows.map(|row| row.iter().map(|&letter| char::from(letter)).collect()).collect()
+    }
+}
+
+/// A square map on which the goal can be reached, as `generate_random_map` makes it: `side` cells a
+/// side, each frozen with probability `frozen`, start and goal in opposite corners.
+///
+/// # Panics
+///
+/// When `side` is below 2 or `frozen` is no probability.
+pub fn random_map(side: usize, frozen: f64, rng: &mut Rng) -> Vec<String> {
+    assert!(side >= 2, "a map has a start and a goal");
+    let frozen = frozen.min(1.0);
+    loop {
+        let mut cells: Vec<u8> =
+            (0..side * side).map(|_| b"FH"[rng.choice_weighted(&[frozen, 1.0 - frozen])]).collect();
+        cells[0] = b'S';
+        cells[side * side - 1] = b'G';
+        let lake = Lake { rows: side, columns: side, cells };
+        if goal_is_reachable(&lake) {
+            return lake.desc();
+        }
+    }
+}
+
+/// Whether there is a way from the first cell to a goal around the holes.
+fn goal_is_reachable(lake: &Lake) -> bool {
+    let mut seen = vec![false; lake.cells.len()];
+    let mut frontier = vec![0];
+    while let Some(cell) = frontier.pop() {
+        if std::mem::replace(&mut seen[cell], true) {
+            continue;
+        }
+        for next in (0..4).map(|direction| lake.next(cell, direction)) {
+            match lake.cells[next] {
+                b'G' => return true,
+                b'H' => {}
+                _ => frontier.push(next),
+            }
+        }
+    }
+    false
+}
+
+/// Somebody on a frozen lake.
+#[derive(Debug, Clone)]
+pub struct FrozenLake {
+    cell: usize,
+    last_action: Option<i64>,
+    probability: Probability,
+    lake: Shared,
+    rewards: (f64, f64, f64),
+    /// How likely a move goes where it should and to either side; none on ice that is not slippery.
+    slip: Option<(f64, f64)>,
+}
+
+impl Options {
+    /// The map of these options: the same for all rows, or a new random one.
+    fn lake(&self) -> Result<Arc<Lake>, Error> {
+        if let Some(lake) = self.lake.get() {
+            return Ok(Arc::clone(lake));
+        }
+        let lake = match (&self.desc, &self.map_name) {
+            (Some(desc), _) => Lake::new(desc)?,
+            (None, Some(name)) => {
+                let map = MAPS.iter().find(|(known, _)| known == name).ok_or_else(|| {
+                    Error::bad_options(format!("there is no map {name:?}, only 4x4 and 8x8"))
+                })?;
+                Lake::new(map.1)?
+            }
+            (None, None) => {
+                let map = random_map(RANDOM_SIDE, RANDOM_FROZEN, &mut Rng::from_entropy()?);
+                return Lake::new(&map).map(Arc::new);
+            }
+        };
+        Ok(Arc::clone(self.lake.get_or_init(|| Arc::new(lake))))
+    }
+}
+
+impl Env for FrozenLake {
+    type Options = Options;
+    type ResetOptions = NoOptions;
+    type Action = i64;
+    type Observation = i64;
+    type Info = Outcome;
+
+    fn spaces(options: &Options) -> Spaces {
+        let cells = options.lake().map_or(RANDOM_SIDE * RANDOM_SIDE, |lake| lake.cells.len());
+        let cells = i64::try_from(cells).expect("maps fit memory");
+        Spaces { observation: Space::discrete(cells), action: Space::discrete(4) }
+    }
+
+    fn new(options: &Options) -> Result<Self, Error> {
+        let Options { is_slippery, success_rate, reward_schedule, .. } = *options;
+        if !(0.0..=1.0).contains(&success_rate) {
+            let message = format!("success_rate must be in [0, 1], got {success_rate}");
+            return Err(Error::bad_options(message));
+        }
+        Ok(Self {
+            cell: 0,
+            last_action: None,
+            probability: Probability::One,
+            lake: Shared(options.lake()?),
+            rewards: reward_schedule,
+            slip: is_slippery.then_some((success_rate, (1.0 - success_rate) / 2.0)),
+        })
+    }
+
+    #[inline]
+    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) {
+        let cells = &self.lake.0.cells;
+        let starts = cells.iter().filter(|&&cell| cell == b'S').count();
+        let starts = f64::from(u32::try_from(starts).expect("maps are small"));
+        let distribution = cells.iter().map(|&cell| f64::from(u8::from(cell == b'S')) / starts);
+        self.cell = sample(distribution, rng);
+        self.last_action = None;
+        self.probability = Probability::One;
+    }
+
+    #[inline]
+    fn step(&mut self, action: i64, rng: &mut Rng) -> Transition {
+        self.last_action = Some(action);
+        let action = usize::try_from(action).expect("actions were checked");
+        if matches!(self.lake.0.cells[self.cell], b'G' | b'H') {
+            sample([1.0], rng);
+            self.probability = Probability::Of(1.0);
+            return Transition { reward: 0.0, terminated: true, truncated: false };
+        }
+        let (probability, direction) = match self.slip {
+            None => {
+                sample([1.0], rng);
+                (1.0, action)
+            }
+            Some((success, fail)) => {
+                let outcomes = [fail, success, fail];
+                let outcome = sample(outcomes, rng);
+                (outcomes[outcome], (action + 3 + outcome) % 4)
+            }
+        };
+        self.cell = self.lake.0.next(self.cell, direction);
+        self.probability = Probability::Of(probability);
+        let (goal, hole, ice) = self.rewards;
+        let (reward, terminated) = match self.lake.0.cells[self.cell] {
+            b'G' => (goal, true),
+            b'H' => (hole, true),
+            _ => (ice, false),
+        };
+        Transition { reward, terminated, truncated: false }
+    }
+
+    #[inline]
+    fn observe(&self, observation: &mut i64) {
+        *observation = self.cell.cast_signed() as i64;
+    }
+
+    #[inline]
+    fn info(&self) -> Outcome {
+        Outcome { prob: self.probability }
+    }
+
+    fn snapshot(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+
+    cartwheel::parameters! { s: cell, lastaction: last_action, desc: lake }
+}
+
+/// A lake that rows share until it is set.
+#[derive(Debug, Clone)]
+struct Shared(Arc<Lake>);
+
+impl Parameter for Shared {
+    fn get(&self) -> Value {
+        Value::Texts(self.0.desc())
+    }
+
+    fn set(&mut self, value: Value) -> Result<(), Error> {
+        let Value::Texts(desc) = &value else {
+            return Err(wrong("the rows of a map", &value));
+        };
+        let lake = Lake::new(desc)?;
+        if (lake.rows, lake.columns) != (self.0.rows, self.0.columns) {
+            return Err(wrong("a map of the same size", &value));
+        }
+        self.0 = Arc::new(lake);
+        Ok(())
+    }
+}

@@ -1,0 +1,55 @@
+//! Intervals that initial states are drawn from: the `low` and `high` of reset options.
+
+use serde::Deserialize;
+
+/// The ends as they were passed; absent ones have defaults.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ends {
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+impl Ends {
+    /// The interval, or why it is none.
+    pub(crate) fn or(self, low: f64, high: f64) -> Result<(f64, f64), String> {
+        let (low, high) = (self.low.unwrap_or(low), self.high.unwrap_or(high));
+        if low > high {
+            // Gymnasium's own words.
+            return Err(format!("Lower bound ({low}) must be lower than higher bound ({high})."));
+        }
+        Ok((low, high))
+    }
+}
+
+/// Makes reset options with the fields `low` and `high` and these defaults.
+macro_rules! interval {
+    ($(#[$meta:meta])* pub struct $name:ident { low: $low:expr, high: $high:expr }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, serde::Deserialize)]
+        #[serde(try_from = "crate::interval::Ends")]
+        pub struct $name {
+            /// Smallest value.
+            pub low: f64,
+            /// Largest value.
+            pub high: f64,
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { low: $low, high: $high }
+            }
+        }
+
+        impl TryFrom<crate::interval::Ends> for $name {
+            type Error = String;
+
+            fn try_from(ends: crate::interval::Ends) -> Result<Self, String> {
+                let (low, high) = ends.or($low, $high)?;
+                Ok(Self { low, high })
+            }
+        }
+    };
+}
+
+pub(crate) use interval;

@@ -1,0 +1,44 @@
+//! Native environments: classic control and toy text, bit for bit as in Gymnasium 1.4.0.
+//!
+//! Each environment is one file, with the source of its equations, and takes Gymnasium's keywords. The
+//! same seed gives the same episodes as a single environment of Gymnasium; row `i` of a batch has the
+//! seed `seed + i`.
+//!
+//! ```
+//! let entry = cartwheel_envs::find("CartPole-v1").unwrap();
+//! let recipe = entry.recipe(r#"{"sutton_barto_reward": true}"#).unwrap();
+//! assert_eq!(recipe.spaces().action.to_string(), "Discrete(2)");
+//! assert_eq!(entry.max_episode_steps.unwrap().get(), 500);
+//! ```
+//!
+//! Exactness rests on the C library: `sin`, `cos` and `pow` must be those that NumPy calls. It is tested
+//! on x86-64 Linux with glibc.
+
+mod acrobot;
+mod blackjack;
+mod cart_pole;
+mod cliff_walking;
+mod continuous_mountain_car;
+mod frozen_lake;
+mod interval;
+mod libm;
+mod mountain_car;
+mod null;
+mod numeric;
+mod pendulum;
+mod table;
+mod taxi;
+mod toy_text;
+
+pub use acrobot::Acrobot;
+pub use blackjack::Blackjack;
+pub use cart_pole::CartPole;
+pub use cliff_walking::CliffWalking;
+pub use continuous_mountain_car::ContinuousMountainCar;
+pub use frozen_lake::{FrozenLake, random_map};
+pub use mountain_car::MountainCar;
+pub use null::Null;
+pub use pendulum::Pendulum;
+pub use table::{ENTRIES, Entry, find};
+pub use taxi::{Taxi, TaxiInfo};
+pub use toy_text::{Outcome, Probability};

@@ -1,0 +1,129 @@
+//! MountainCar: an engine too weak for the hill, so the car must swing up.
+//!
+//! Source: A. W. Moore, "Efficient memory-based learning for robot control" (1990), as in Gymnasium
+//! 1.4.0, `classic_control/mountain_car.py`.
+//!
+//! | | |
+//! |---|---|
+//! | action | 0: accelerate left, 1: do not, 2: accelerate right |
+//! | observation | position (m), velocity (m/step); `float32[2]` |
+//! | reward | −1 a step |
+//! | terminates | position at least 0.5 with a velocity of at least `goal_velocity` |
+
+use cartwheel::Error;
+use cartwheel::autoreset::Transition;
+use cartwheel::env::Env;
+use cartwheel::native::{Space, Spaces, Standard, Tuned};
+use cartwheel::rng::Rng;
+use serde::Deserialize;
+
+use crate::interval::interval;
+use crate::numeric::{clip, integer};
+
+/// Keywords, the same for both mountain cars.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    /// Velocity that the car must have at the goal, at least.
+    pub goal_velocity: f64,
+}
+
+interval! {
+    /// Range of the initial position: `reset(options={"low": …, "high": …})`.
+    pub struct Start { low: -0.6, high: -0.4 }
+}
+
+#[derive(Debug, Clone)]
+struct Physics {
+    min_position: f64,
+    max_position: f64,
+    max_speed: f64,
+    goal_position: f64,
+    force: f64,
+    gravity: f64,
+}
+
+impl Standard for Physics {
+    const STANDARD: &'static Self = &Self {
+        min_position: -1.2,
+        max_position: 0.6,
+        max_speed: 0.07,
+        goal_position: 0.5,
+        force: 0.001,
+        gravity: 0.0025,
+    };
+}
+
+/// A car in a valley.
+#[derive(Debug, Clone)]
+pub struct MountainCar {
+    /// Position and velocity.
+    state: [f64; 2],
+    goal_velocity: f64,
+    physics: Tuned<Physics>,
+}
+
+impl Env for MountainCar {
+    type Options = Options;
+    type ResetOptions = Start;
+    type Action = i64;
+    type Observation = [f32; 2];
+    type Info = ();
+
+    fn spaces(_: &Options) -> Spaces {
+        let Physics { min_position, max_position, max_speed, .. } = *Physics::STANDARD;
+        let observation = Space::float_box(&[min_position, -max_speed], &[max_position, max_speed]);
+        Spaces { observation, action: Space::discrete(3) }
+    }
+
+    fn new(options: &Options) -> Result<Self, Error> {
+        let Options { goal_velocity } = *options;
+        Ok(Self { state: [0.0; 2], goal_velocity, physics: Tuned::default() })
+    }
+
+    #[inline]
+    fn reset(&mut self, rng: &mut Rng, start: &Start) {
+        self.state = [rng.uniform(start.low, start.high), 0.0];
+    }
+
+    #[inline]
+    fn step(&mut self, action: i64, _: &mut Rng) -> Transition {
+        let Physics { min_position, max_position, max_speed, goal_position, force, gravity } =
+            *self.physics;
+        let [mut position, mut velocity] = self.state;
+        velocity += integer(action - 1) * force + (3.0 * position).cos() * -gravity;
+        velocity = clip(velocity, -max_speed, max_speed);
+        position = clip(position + velocity, min_position, max_position);
+        #[expect(clippy::float_cmp, reason = "the clipped position is that very number")]
+        if position == min_position && velocity < 0.0 {
+            velocity = 0.0;
+        }
+        self.state = [position, velocity];
+        let terminated = position >= goal_position && velocity >= self.goal_velocity;
+        Transition { reward: -1.0, terminated, truncated: false }
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "observations are rounded")]
+    fn observe(&self, observation: &mut [f32; 2]) {
+        *observation = self.state.map(|value| value as f32);
+    }
+
+    #[inline]
+    fn info(&self) {}
+
+    fn snapshot(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+
+    cartwheel::parameters! {
+        state: state,
+        goal_velocity: goal_velocity,
+        min_position: physics.min_position,
+        max_position: physics.max_position,
+        max_speed: physics.max_speed,
+        goal_position: physics.goal_position,
+        force: physics.force,
+        gravity: physics.gravity,
+    }
+}

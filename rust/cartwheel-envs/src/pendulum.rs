@@ -1,0 +1,171 @@
+//! Pendulum: swing a pendulum up and hold it there, with a limited torque.
+//!
+//! Source: Gymnasium 1.4.0, `classic_control/pendulum.py` (C. Luis).
+//!
+//! | | |
+//! |---|---|
+//! | action | torque, clipped to ±2 N m; `float32[1]` |
+//! | observation | cosine and sine of the angle (0 is upright), angular velocity (rad/s); `float32[3]` |
+//! | reward | −(angle² + 0.1 × velocity² + 0.001 × torque²), the angle in (−π, π] |
+//! | terminates | never |
+
+use std::f64::consts::PI;
+
+use cartwheel::Error;
+use cartwheel::autoreset::Transition;
+use cartwheel::env::Env;
+use cartwheel::native::{Space, Spaces, Standard, Tuned};
+use cartwheel::rng::Rng;
+use serde::Deserialize;
+
+use crate::libm::{square, square_f32};
+use crate::numeric::{clip, floor_mod, round};
+
+/// Keywords.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    /// Gravity in m/s².
+    pub g: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { g: Physics::STANDARD.g }
+    }
+}
+
+/// Reset options: the largest initial angle and velocity, either side of zero.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Start {
+    /// Angle in radians.
+    pub x_init: f64,
+    /// Angular velocity in rad/s.
+    pub y_init: f64,
+}
+
+impl Default for Start {
+    fn default() -> Self {
+        Self { x_init: PI, y_init: 1.0 }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Physics {
+    max_speed: f64,
+    max_torque: f64,
+    dt: f64,
+    g: f64,
+    m: f64,
+    l: f64,
+    /// `3 * g / (2 * l)`.
+    gravity_gain: f64,
+    /// `3.0 / (m * l**2)`, as a `float32` factor of the torque.
+    torque_gain: f32,
+}
+
+impl Standard for Physics {
+    const STANDARD: &'static Self = &Self {
+        max_speed: 8.0,
+        max_torque: 2.0,
+        dt: 0.05,
+        g: 10.0,
+        m: 1.0,
+        l: 1.0,
+        gravity_gain: 15.0,
+        torque_gain: 3.0,
+    };
+}
+
+impl Physics {
+    /// Brings the gains up to date.
+    fn update(&mut self) {
+        self.gravity_gain = 3.0 * self.g / (2.0 * self.l);
+        self.torque_gain = round(3.0 / (self.m * square(self.l)));
+    }
+}
+
+/// A pendulum on a motor.
+#[derive(Debug, Clone)]
+pub struct Pendulum {
+    /// Angle and angular velocity.
+    state: [f64; 2],
+    /// The torque of the last step, for rendering.
+    last_u: Option<f64>,
+    physics: Tuned<Physics>,
+}
+
+impl Env for Pendulum {
+    type Options = Options;
+    type ResetOptions = Start;
+    type Action = [f32; 1];
+    type Observation = [f32; 3];
+    type Info = ();
+
+    fn spaces(_: &Options) -> Spaces {
+        let Physics { max_speed, max_torque, .. } = *Physics::STANDARD;
+        let observation = Space::symmetric_box(&[1.0, 1.0, max_speed]);
+        Spaces { observation, action: Space::symmetric_box(&[max_torque]) }
+    }
+
+    fn new(options: &Options) -> Result<Self, Error> {
+        let mut physics: Tuned<Physics> = Tuned::default();
+        #[expect(clippy::float_cmp, reason = "the standard value itself needs nothing")]
+        if options.g != physics.g {
+            physics.g = options.g;
+            physics.update();
+        }
+        Ok(Self { state: [0.0; 2], last_u: None, physics })
+    }
+
+    #[inline]
+    fn reset(&mut self, rng: &mut Rng, start: &Start) {
+        self.state = [start.x_init, start.y_init].map(|most| rng.uniform(-most, most));
+        self.last_u = None;
+    }
+
+    #[inline]
+    fn step(&mut self, &[action]: &[f32; 1], _: &mut Rng) -> Transition {
+        let Physics { max_speed, max_torque, dt, gravity_gain, torque_gain, .. } = *self.physics;
+        let [theta, speed] = self.state;
+        let torque = action.max(round(-max_torque)).min(round(max_torque));
+        self.last_u = Some(f64::from(torque));
+        let angle = floor_mod(theta + PI, 2.0 * PI) - PI;
+        let effort = f64::from(0.001_f32 * square_f32(torque));
+        let cost = square(angle) + 0.1 * square(speed) + effort;
+        let push = f64::from(torque_gain * torque);
+        let speed = speed + (gravity_gain * theta.sin() + push) * dt;
+        let speed = clip(speed, -max_speed, max_speed);
+        self.state = [theta + speed * dt, speed];
+        Transition { reward: -cost, terminated: false, truncated: false }
+    }
+
+    #[inline]
+    fn observe(&self, observation: &mut [f32; 3]) {
+        let [theta, speed] = self.state;
+        *observation = [theta.cos(), theta.sin(), speed].map(round);
+    }
+
+    #[inline]
+    fn info(&self) {}
+
+    fn snapshot(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+
+    cartwheel::parameters! {
+        state: state,
+        last_u: last_u,
+        max_speed: physics.max_speed,
+        max_torque: physics.max_torque,
+        dt: physics.dt,
+        g: physics.g,
+        m: physics.m,
+        l: physics.l,
+    }
+
+    fn parameters_changed(&mut self) {
+        self.physics.update();
+    }
+}

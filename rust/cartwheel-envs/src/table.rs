@@ -1,0 +1,107 @@
+//! The table of environments: id, defaults, and how to make one.
+
+use std::num::NonZero;
+
+use cartwheel::Error;
+use cartwheel::env::Env;
+use cartwheel::native::{AnyRecipe, Recipe};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate as envs;
+
+/// One registered environment.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// Gymnasium's id, without a namespace.
+    pub id: &'static str,
+    /// Keywords that the id stands for, as a JSON object; the caller's override them.
+    pub keywords: &'static str,
+    /// Steps after which an episode is truncated.
+    pub max_episode_steps: Option<NonZero<u32>>,
+    /// The return from which the task counts as solved.
+    pub reward_threshold: Option<f64>,
+    make: fn(Map<String, Value>) -> Result<Box<dyn AnyRecipe>, Error>,
+}
+
+impl Entry {
+    const fn new<E: Env>(id: &'static str) -> Self {
+        Self {
+            id,
+            keywords: "{}",
+            max_episode_steps: None,
+            reward_threshold: None,
+            make: make::<E>,
+        }
+    }
+
+    const fn keywords(self, keywords: &'static str) -> Self {
+        Self { keywords, ..self }
+    }
+
+    const fn limit(self, steps: u32) -> Self {
+        Self { max_episode_steps: NonZero::new(steps), ..self }
+    }
+
+    const fn threshold(self, reward: f64) -> Self {
+        Self { reward_threshold: Some(reward), ..self }
+    }
+
+    /// The recipe with these keywords, a JSON object or nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadOptions`] when the environment has no such keyword or cannot use its value.
+    pub fn recipe(&self, keywords: &str) -> Result<Box<dyn AnyRecipe>, Error> {
+        let mut all: Map<String, Value> =
+            serde_json::from_str(self.keywords).expect("the table holds JSON objects");
+        if !keywords.trim().is_empty() {
+            let given: Map<String, Value> =
+                serde_json::from_str(keywords).map_err(Error::bad_options)?;
+            all.extend(given);
+        }
+        (self.make)(all).map_err(|error| Error::bad_options(format!("{}: {error}", self.id)))
+    }
+}
+
+fn make<E: Env>(keywords: Map<String, Value>) -> Result<Box<dyn AnyRecipe>, Error> {
+    let options = E::Options::deserialize(Value::Object(keywords)).map_err(Error::bad_options)?;
+    Ok(Box::new(Recipe::<E>::with_options(options)?))
+}
+
+/// Every environment, with the defaults of Gymnasium's registry.
+pub static ENTRIES: &[Entry] = &[
+    Entry::new::<envs::CartPole>("CartPole-v0").limit(200).threshold(195.0),
+    Entry::new::<envs::CartPole>("CartPole-v1").limit(500).threshold(475.0),
+    Entry::new::<envs::MountainCar>("MountainCar-v0").limit(200).threshold(-110.0),
+    Entry::new::<envs::ContinuousMountainCar>("MountainCarContinuous-v0")
+        .limit(999)
+        .threshold(90.0),
+    Entry::new::<envs::Pendulum>("Pendulum-v1").limit(200),
+    Entry::new::<envs::Acrobot>("Acrobot-v1").limit(500).threshold(-100.0),
+    Entry::new::<envs::Blackjack>("Blackjack-v1").keywords(r#"{"sab": true, "natural": false}"#),
+    Entry::new::<envs::FrozenLake>("FrozenLake-v1")
+        .keywords(r#"{"map_name": "4x4"}"#)
+        .limit(100)
+        .threshold(0.7),
+    Entry::new::<envs::FrozenLake>("FrozenLake8x8-v1")
+        .keywords(r#"{"map_name": "8x8"}"#)
+        .limit(200)
+        .threshold(0.85),
+    Entry::new::<envs::CliffWalking>("CliffWalking-v1"),
+    Entry::new::<envs::CliffWalking>("CliffWalkingSlippery-v1")
+        .keywords(r#"{"is_slippery": true}"#),
+    Entry::new::<envs::Taxi>("Taxi-v4").limit(200).threshold(8.0),
+    Entry::new::<envs::Null>("Null-v0"),
+];
+
+/// The entry of an id, which may carry the namespace `cartwheel/`.
+///
+/// # Errors
+///
+/// [`Error::UnknownEnv`].
+pub fn find(id: &str) -> Result<&'static Entry, Error> {
+    let name = id.strip_prefix("cartwheel/").unwrap_or(id);
+    let entry = ENTRIES.iter().find(|entry| entry.id == name);
+    entry.ok_or_else(|| Error::UnknownEnv(id.to_owned()))
+}

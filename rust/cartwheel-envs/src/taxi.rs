@@ -1,0 +1,290 @@
+//! Taxi: fetch a passenger at one of four places and bring them to another.
+//!
+//! Source: T. G. Dietterich, "Hierarchical reinforcement learning with the MAXQ value function
+//! decomposition" (2000), as in Gymnasium 1.4.0, `toy_text/taxi.py`.
+//!
+//! | | |
+//! |---|---|
+//! | action | 0: south, 1: north, 2: east, 3: west, 4: pick up, 5: drop off |
+//! | observation | ((row × 5 + column) × 5 + passenger) × 4 + destination; passenger 4 is aboard |
+//! | reward | −1 a step; 20 for the delivery, −10 for a pick-up or drop-off that cannot be |
+//! | terminates | with the delivery |
+//! | info | `prob`: how likely the move was; `action_mask`: `int8[6]`, 1 where an action has an effect |
+
+use std::sync::LazyLock;
+
+use cartwheel::Error;
+use cartwheel::autoreset::Transition;
+use cartwheel::env::{Env, NoOptions};
+use cartwheel::native::{Parameter, Space, Spaces, Value, wrong};
+use cartwheel::rng::Rng;
+use serde::Deserialize;
+
+use crate::toy_text::sample;
+
+/// Walls are the bars; a colon lets the taxi pass.
+const MAP: [&[u8; 11]; 5] =
+    [b"|R: | : :G|", b"| : | : : |", b"| : : : : |", b"| | : | : |", b"|Y| : |B: |"];
+const SIDE: i64 = 5;
+const STATES: usize = 500;
+const PLACES: [(i64, i64); 4] = [(0, 0), (0, 4), (4, 0), (4, 3)];
+const ABOARD: i64 = 4;
+
+/// Keywords.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    /// Whether a move may go to either side.
+    pub is_rainy: bool,
+    /// Whether the passenger may change the destination once, on the first move after the pick-up.
+    pub fickle_passenger: bool,
+    /// How likely a move goes where it should, in the rain.
+    pub rainy_probability: f64,
+    /// How likely a fickle passenger does so.
+    pub fickle_probability: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            is_rainy: false,
+            fickle_passenger: false,
+            rainy_probability: 0.8,
+            fickle_probability: 0.3,
+        }
+    }
+}
+
+/// Where everything is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State {
+    row: i64,
+    column: i64,
+    passenger: i64,
+    destination: i64,
+}
+
+impl State {
+    #[inline]
+    fn encode(self) -> i64 {
+        ((self.row * SIDE + self.column) * 5 + self.passenger) * 4 + self.destination
+    }
+
+    fn decode(code: i64) -> Self {
+        let (rest, destination) = (code / 4, code % 4);
+        let (rest, passenger) = (rest / 5, rest % 5);
+        Self { row: rest / SIDE, column: rest % SIDE, passenger, destination }
+    }
+
+    /// Whether the taxi can go from its column to the next one in this direction, 1 or −1.
+    #[inline]
+    fn is_open(self, direction: i64) -> bool {
+        let (row, at) = (self.row, 2 * self.column + 1 + direction);
+        let cell = usize::try_from(row).ok().zip(usize::try_from(at).ok());
+        cell.is_some_and(|(row, at)| MAP[row][at] == b':')
+    }
+
+    /// The state after a move: 0 south, 1 north, 2 east, 3 west.
+    #[inline]
+    fn moved(self, direction: i64) -> Self {
+        let (row, column) = (self.row, self.column);
+        match direction {
+            0 => Self { row: (row + 1).min(SIDE - 1), ..self },
+            1 => Self { row: (row - 1).max(0), ..self },
+            2 if self.is_open(1) => Self { column: column + 1, ..self },
+            3 if self.is_open(-1) => Self { column: column - 1, ..self },
+            _ => self,
+        }
+    }
+
+    /// The place that the taxi is at.
+    #[inline]
+    fn place(self) -> Option<i64> {
+        let at = PLACES.iter().position(|&place| place == (self.row, self.column));
+        at.map(|place| i64::try_from(place).expect("one of four"))
+    }
+
+    fn action_mask(self) -> [i8; 6] {
+        let place = self.place();
+        [
+            self.row < SIDE - 1,
+            self.row > 0,
+            self.is_open(1),
+            self.is_open(-1),
+            self.passenger < ABOARD && place == Some(self.passenger),
+            self.passenger == ABOARD && place.is_some(),
+        ]
+        .map(i8::from)
+    }
+}
+
+/// A state as the integer that Gymnasium calls `s`.
+impl Parameter for State {
+    fn get(&self) -> Value {
+        Value::Int(self.encode())
+    }
+
+    fn set(&mut self, value: Value) -> Result<(), Error> {
+        match value {
+            Value::Int(code @ 0..=499) => *self = Self::decode(code),
+            got => return Err(wrong("a state below 500", &got)),
+        }
+        Ok(())
+    }
+}
+
+/// Running sums of the distribution of the first state: the passenger neither aboard nor at the
+/// destination.
+static FIRST: LazyLock<[f64; STATES]> = LazyLock::new(|| {
+    let mut sum = 0.0;
+    std::array::from_fn(|code| {
+        let state = State::decode(i64::try_from(code).expect("below 500"));
+        if state.passenger < ABOARD && state.passenger != state.destination {
+            sum += 1.0 / 300.0;
+        }
+        sum
+    })
+});
+
+cartwheel::info! {
+    /// The info of a taxi.
+    pub struct TaxiInfo {
+        /// How likely the move was.
+        prob: f64,
+        /// 1 where an action has an effect.
+        action_mask: [i8; 6],
+    }
+}
+
+/// A taxi and its passenger.
+#[derive(Debug, Clone)]
+pub struct Taxi {
+    state: State,
+    last_action: Option<i64>,
+    probability: f64,
+    /// The passenger is going to change the destination.
+    fickle_step: bool,
+    fickle_passenger: bool,
+    fickle_probability: f64,
+    /// How likely a move goes where it should and to either side; none without rain.
+    rain: Option<(f64, f64)>,
+}
+
+impl Env for Taxi {
+    type Options = Options;
+    type ResetOptions = NoOptions;
+    type Action = i64;
+    type Observation = i64;
+    type Info = TaxiInfo;
+
+    fn spaces(_: &Options) -> Spaces {
+        Spaces { observation: Space::discrete(500), action: Space::discrete(6) }
+    }
+
+    fn new(options: &Options) -> Result<Self, Error> {
+        let Options { is_rainy, fickle_passenger, rainy_probability, fickle_probability } =
+            *options;
+        for (name, value) in
+            [("rainy_probability", rainy_probability), ("fickle_probability", fickle_probability)]
+        {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(Error::bad_options(format!("{name} must be in [0, 1], got {value}")));
+            }
+        }
+        Ok(Self {
+            state: State::decode(0),
+            last_action: None,
+            probability: 1.0,
+            fickle_step: false,
+            fickle_passenger,
+            fickle_probability,
+            rain: is_rainy.then_some((rainy_probability, (1.0 - rainy_probability) / 2.0)),
+        })
+    }
+
+    #[inline]
+    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) {
+        let draw = rng.random();
+        let code = FIRST.partition_point(|&sum| sum <= draw);
+        let code = if code < STATES { code } else { 0 }; // as in `sample`
+        self.state = State::decode(i64::try_from(code).expect("below 500"));
+        self.last_action = None;
+        self.probability = 1.0;
+        self.fickle_step = self.fickle_passenger && rng.random() < self.fickle_probability;
+    }
+
+    #[inline]
+    fn step(&mut self, action: i64, rng: &mut Rng) -> Transition {
+        self.last_action = Some(action);
+        let before = self.state;
+        let (mut reward, mut terminated) = (-1.0, false);
+        self.probability = 1.0;
+        let mut after = match (action, self.rain) {
+            (0..=3, Some((forward, aside))) => {
+                let outcomes = [forward, aside, aside];
+                let outcome = sample(outcomes, rng);
+                self.probability = outcomes[outcome];
+                rainy_move(before, action, outcome)
+            }
+            (0..=3, None) => {
+                sample([1.0], rng);
+                before.moved(action)
+            }
+            _ => {
+                sample([1.0], rng);
+                let place = before.place();
+                let mut after = before;
+                if action == 4 && before.passenger < ABOARD && place == Some(before.passenger) {
+                    after.passenger = ABOARD;
+                } else if action == 5 && before.passenger == ABOARD && place.is_some() {
+                    after.passenger = place.expect("just looked");
+                    terminated = place == Some(before.destination);
+                    reward = if terminated { 20.0 } else { -1.0 };
+                } else {
+                    reward = -10.0;
+                }
+                after
+            }
+        };
+        let moved = (after.row, after.column) != (before.row, before.column);
+        if self.fickle_step && before.passenger == ABOARD && moved {
+            self.fickle_step = false;
+            let other = i64::try_from(rng.choice_index(PLACES.len() - 1)).expect("below 3");
+            after.destination = other + i64::from(other >= before.destination);
+        }
+        self.state = after;
+        Transition { reward, terminated, truncated: false }
+    }
+
+    #[inline]
+    fn observe(&self, observation: &mut i64) {
+        *observation = self.state.encode();
+    }
+
+    #[inline]
+    fn info(&self) -> TaxiInfo {
+        TaxiInfo { prob: self.probability, action_mask: self.state.action_mask() }
+    }
+
+    fn snapshot(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+
+    cartwheel::parameters! {
+        s: state,
+        lastaction: last_action,
+        fickle_step: fickle_step,
+        fickle_passenger: fickle_passenger,
+        fickle_probability: fickle_probability,
+    }
+}
+
+/// A move in the rain: outcome 0 goes where it should, 1 to the left of that and 2 to the right. A
+/// move against a wall or the edge stays, whatever the outcome.
+fn rainy_move(before: State, action: i64, outcome: usize) -> State {
+    let ways = [[0, 2, 3], [1, 3, 2], [2, 1, 0], [3, 0, 1]];
+    if before.moved(action) == before {
+        return before;
+    }
+    before.moved(ways[usize::try_from(action).expect("one of four")][outcome])
+}

@@ -1,0 +1,156 @@
+//! The contract with a simulator: what an author of a native environment writes.
+//!
+//! An [`Env`] is one environment; cartwheel holds a row of them per worker and calls them in a loop
+//! that is compiled for the type, so a step costs what the environment costs. Autoreset, time limits,
+//! seeds, threads, masks and the places in memory are cartwheel's affair.
+//!
+//! ```
+//! use cartwheel::autoreset::Transition;
+//! use cartwheel::env::{Env, NoOptions};
+//! use cartwheel::native::{Bounds, Space, Spaces};
+//! use cartwheel::rng::Rng;
+//! use cartwheel::space::DType;
+//!
+//! /// Walk to the end of a corridor.
+//! struct Corridor {
+//!     length: f32,
+//!     position: f32,
+//! }
+//!
+//! #[derive(Debug, Default, serde::Deserialize)]
+//! #[serde(deny_unknown_fields, default)]
+//! struct Options {
+//!     /// Metres beyond the first ten.
+//!     extra: f32,
+//! }
+//!
+//! impl Env for Corridor {
+//!     type Options = Options;
+//!     type ResetOptions = NoOptions;
+//!     type Action = i64;
+//!     type Observation = [f32; 1];
+//!     type Info = ();
+//!
+//!     fn spaces(_: &Options) -> Spaces {
+//!         Spaces { observation: Space::float_box(&[0.0], &[f64::INFINITY]), action: Space::discrete(2) }
+//!     }
+//!
+//!     fn new(options: &Options) -> Result<Self, cartwheel::Error> {
+//!         if options.extra < 0.0 {
+//!             return Err(cartwheel::Error::bad_options(format!("extra is {}", options.extra)));
+//!         }
+//!         Ok(Self { length: 10.0 + options.extra, position: 0.0 })
+//!     }
+//!
+//!     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) {
+//!         self.position = rng.random_f32();
+//!     }
+//!
+//!     fn step(&mut self, action: i64, _: &mut Rng) -> Transition {
+//!         self.position += if action == 1 { 1.0 } else { -1.0 };
+//!         let terminated = self.position >= self.length;
+//!         Transition { reward: -1.0, terminated, truncated: false }
+//!     }
+//!
+//!     fn observe(&self, observation: &mut [f32; 1]) {
+//!         observation[0] = self.position;
+//!     }
+//!
+//!     fn info(&self) {}
+//! }
+//!
+//! let recipe = cartwheel::native::Recipe::<Corridor>::new(r#"{"extra": 2.5}"#).unwrap();
+//! ```
+
+use std::fmt::Debug;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::autoreset::Transition;
+use crate::error::Error;
+use crate::native::{Info, Parameter, Spaces, View};
+use crate::rng::Rng;
+
+/// One native environment.
+///
+/// `reset` and `step` change the state, `observe` and `info` look at it: so the terminal observation
+/// can be kept before a reset, a row that is left alone can be shown again, and a restored snapshot is
+/// complete. What only `step` knows and `observe` or `info` tell is part of the state.
+///
+/// Nothing here allocates unless the author does. A panic in a method fails the row, not the pool; the
+/// row can be stepped again after a reset.
+pub trait Env: Sized + Send + 'static {
+    /// Keywords of the constructor. Derive `Deserialize` with `#[serde(deny_unknown_fields, default)]`:
+    /// then unknown and ill-typed keywords are errors that name them.
+    type Options: DeserializeOwned + Default + Debug + Send + Sync + 'static;
+    /// What `reset(options=…)` may hold, derived likewise; [`NoOptions`] for nothing. Check values with
+    /// `#[serde(try_from = …)]`, so that bad ones are refused before any row is reset.
+    type ResetOptions: DeserializeOwned + Default + Debug + Send + Sync + 'static;
+    /// How the action is seen; see [`crate::native::View`] for the choice.
+    type Action: View;
+    /// How the observation is seen.
+    type Observation: View;
+    /// What [`Env::info`] tells: `()`, or a struct made by [`info!`](crate::info).
+    type Info: Info;
+
+    /// The spaces under these options. They must be what `Action` and `Observation` see.
+    fn spaces(options: &Self::Options) -> Spaces;
+
+    /// One environment, not yet reset; [`Env::observe`] must be able to look at it all the same.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadOptions`], made by [`Error::bad_options`], when an option has no sense.
+    fn new(options: &Self::Options) -> Result<Self, Error>;
+
+    /// Begins an episode. All randomness comes from `rng`, which the caller has seeded if asked to.
+    fn reset(&mut self, rng: &mut Rng, options: &Self::ResetOptions);
+
+    /// One step.
+    ///
+    /// The action was checked by whoever stored it, see [`crate::native::Space::check_actions`].
+    fn step(&mut self, action: ActionOf<'_, Self>, rng: &mut Rng) -> Transition;
+
+    /// Writes the observation of the present state: all of it, since the place holds an older one.
+    fn observe(&self, observation: ObservationOf<'_, Self>);
+
+    /// The info of the reset or step before.
+    fn info(&self) -> Self::Info;
+
+    /// A copy that goes on as this one does, if there can be one: `Some(self.clone())`.
+    fn snapshot(&self) -> Option<Self> {
+        None
+    }
+
+    /// The names of the parameters; [`parameters!`](crate::parameters) writes this.
+    fn parameters() -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The parameter of this name; [`parameters!`](crate::parameters) writes this.
+    fn parameter(&self, name: &str) -> Option<&dyn Parameter> {
+        let _ = name;
+        None
+    }
+
+    /// The parameter of this name, to be set; [`parameters!`](crate::parameters) writes this.
+    fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn Parameter> {
+        let _ = name;
+        None
+    }
+
+    /// Called after a parameter was set, to bring what was computed from it up to date.
+    fn parameters_changed(&mut self) {}
+}
+
+/// The action of one row, as [`Env::step`] takes it.
+pub type ActionOf<'a, E> = <<E as Env>::Action as View>::Ref<'a>;
+
+/// The place of one row's observation, as [`Env::observe`] takes it.
+pub type ObservationOf<'a, E> = <<E as Env>::Observation as View>::Mut<'a>;
+
+/// No options at all: any keyword is an error.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoOptions {}

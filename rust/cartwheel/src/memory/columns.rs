@@ -1,0 +1,188 @@
+//! The rows of a shard as typed slices, for workers that write and read them in place.
+//!
+//! # Invariants
+//!
+//! They rest on those of [`super`], cited as "memory 4" and so on.
+//!
+//! 1. **One hold.** [`Columns`] borrows its [`SlabRows`] mutably and [`ActionColumns`] its task, so all
+//!    slices are gone before the task is acknowledged (memory 4 and 5).
+//! 2. **Apart.** Leaves are handed out in order, each once; leaves, rewards, flags and phases are
+//!    disjoint ranges of the slab, and rows of other shards are in none of these slices.
+//! 3. **Type.** A slice of cells is made only of a leaf of their dtype and length. Leaves start on
+//!    [`LEAF_ALIGN`] and rows are whole cells, so every cell is aligned; every bit pattern is a value
+//!    (invariant 2 of [`super::cell`], memory 7).
+#![expect(unsafe_code, reason = "slices of mapped memory, see the invariants")]
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+use super::{ActionArea, ActionTag, Cell, SlabMemory, SlabRows};
+use crate::autoreset::{PhaseTag, Transition};
+use crate::error::Error;
+use crate::space::{DType, LEAF_ALIGN};
+
+/// The leaves of one shard's rows, to be taken in order, and at last their [`Outcomes`].
+#[derive(Debug)]
+pub struct Columns<'a> {
+    memory: &'a SlabMemory,
+    start: usize,
+    rows: Range<usize>,
+    next: usize,
+    hold: PhantomData<&'a mut ()>,
+}
+
+impl SlabRows<'_> {
+    /// The rows as typed slices.
+    pub fn columns(&mut self) -> Columns<'_> {
+        let (memory, start, rows) = (self.memory, self.start, self.rows());
+        Columns { memory, start, rows, next: 0, hold: PhantomData }
+    }
+}
+
+impl<'a> Columns<'a> {
+    /// The next leaf, one cell a row.
+    ///
+    /// # Panics
+    ///
+    /// When there is no further leaf, or its rows are no such cells.
+    pub fn leaf<C: Cell>(&mut self) -> &'a mut [C] {
+        let (place, row_len) = self.take(C::DTYPE);
+        assert_eq!(row_len, C::LEN, "elements of a row");
+        // SAFETY: the range of these rows is inside the mapping, ours alone (invariants 1 and 2),
+        // and made of such cells (invariant 3).
+        unsafe { std::slice::from_raw_parts_mut(place.cast().as_ptr(), self.rows.len()) }
+    }
+
+    /// The next leaf as its elements, and how many a row has.
+    ///
+    /// # Panics
+    ///
+    /// When there is no further leaf, or its elements are of another dtype.
+    pub fn elements<C: Cell<Element = C>>(&mut self) -> (&'a mut [C], usize) {
+        let (place, row_len) = self.take(C::DTYPE);
+        let length = row_len * self.rows.len();
+        // SAFETY: as in `leaf`.
+        (unsafe { std::slice::from_raw_parts_mut(place.cast().as_ptr(), length) }, row_len)
+    }
+
+    /// Address of the next leaf's rows, and elements of a row.
+    fn take(&mut self, dtype: DType) -> (NonNull<u8>, usize) {
+        let layout = self.memory.layout();
+        let leaf = layout.leaf(self.next);
+        assert_eq!(leaf.dtype, dtype, "dtype of leaf {}", self.next);
+        let place = self.range(layout.leaf_offset(self.next), leaf.row_bytes());
+        self.next += 1;
+        (place, leaf.row_len())
+    }
+
+    /// Address of these rows in the array that starts at `offset` of the slab.
+    fn range(&self, offset: usize, row_bytes: usize) -> NonNull<u8> {
+        debug_assert!(offset.is_multiple_of(LEAF_ALIGN), "arrays of a slab are aligned");
+        let start = self.start + offset;
+        let range = start + self.rows.start * row_bytes..start + self.rows.end * row_bytes;
+        self.memory.mapping().at(range)
+    }
+
+    /// Rewards, flags and phases of the rows.
+    pub fn outcomes(self) -> Outcomes<'a> {
+        let (layout, rows) = (self.memory.layout(), self.rows.len());
+        let bytes = |offset| {
+            let place = self.range(offset, 1);
+            // SAFETY: as in `leaf`; the three arrays of bytes are disjoint (invariant 2).
+            unsafe { std::slice::from_raw_parts_mut(place.as_ptr(), rows) }
+        };
+        let rewards = self.range(layout.rewards_offset(), size_of::<f64>()).cast();
+        Outcomes {
+            // SAFETY: as in `leaf`, for the array of `f64` rewards.
+            rewards: unsafe { std::slice::from_raw_parts_mut(rewards.as_ptr(), rows) },
+            terminations: bytes(layout.terminations_offset()),
+            truncations: bytes(layout.truncations_offset()),
+            phases: bytes(layout.phases_offset()),
+        }
+    }
+}
+
+/// What the rows of a shard came to, apart from observations.
+#[derive(Debug)]
+pub struct Outcomes<'a> {
+    rewards: &'a mut [f64],
+    terminations: &'a mut [u8],
+    truncations: &'a mut [u8],
+    phases: &'a mut [u8],
+}
+
+impl Outcomes<'_> {
+    /// Writes reward, flags and phase of row `row`, counted from the start of the shard.
+    ///
+    /// # Panics
+    ///
+    /// When the shard has no such row.
+    #[inline]
+    pub fn write(&mut self, row: usize, transition: &Transition, phase: PhaseTag) {
+        self.rewards[row] = transition.reward;
+        self.terminations[row] = u8::from(transition.terminated);
+        self.truncations[row] = u8::from(transition.truncated);
+        self.phases[row] = phase as u8;
+    }
+}
+
+/// The actions of one shard's rows, leaf by leaf.
+#[derive(Debug)]
+pub struct ActionColumns<'a> {
+    area: &'a ActionArea,
+    rows: Range<usize>,
+    next: usize,
+}
+
+impl<'a> ActionColumns<'a> {
+    /// Only [`crate::worker::Task`] makes these, for the actions of its own batch.
+    pub(crate) fn new(area: &'a ActionArea, rows: Range<usize>) -> Self {
+        Self { area, rows, next: 0 }
+    }
+
+    /// The next leaf, one cell a row.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WrongActionDType`] when the caller stored another dtype. Integers of the calling
+    /// language count as `int64`.
+    ///
+    /// # Panics
+    ///
+    /// When there is no further leaf, or its rows are no such cells.
+    pub fn leaf<C: Cell>(&mut self) -> Result<&'a [C], Error> {
+        let (place, row_len) = self.take(C::DTYPE)?;
+        assert_eq!(row_len, C::LEN, "elements of a row");
+        // SAFETY: the range of these rows is inside the mapping, at rest while the task lasts
+        // (invariant 1), and made of such cells (invariant 3).
+        Ok(unsafe { std::slice::from_raw_parts(place.cast().as_ptr(), self.rows.len()) })
+    }
+
+    /// The next leaf as its elements, and how many a row has.
+    ///
+    /// # Errors
+    ///
+    /// As [`ActionColumns::leaf`].
+    ///
+    /// # Panics
+    ///
+    /// When there is no further leaf.
+    pub fn elements<C: Cell<Element = C>>(&mut self) -> Result<(&'a [C], usize), Error> {
+        let (place, row_len) = self.take(C::DTYPE)?;
+        let length = row_len * self.rows.len();
+        // SAFETY: as in `leaf`.
+        Ok((unsafe { std::slice::from_raw_parts(place.cast().as_ptr(), length) }, row_len))
+    }
+
+    fn take(&mut self, dtype: DType) -> Result<(NonNull<u8>, usize), Error> {
+        let leaf = self.next;
+        self.next += 1;
+        match self.area.tag(leaf) {
+            Some(ActionTag::Array(got)) if got == dtype => {}
+            Some(ActionTag::Integers) if dtype == DType::I64 => {}
+            got => return Err(Error::WrongActionDType { leaf, expected: dtype, got }),
+        }
+        Ok(self.area.rows(leaf, dtype.size(), self.rows.clone()))
+    }
+}

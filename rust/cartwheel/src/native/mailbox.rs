@@ -1,0 +1,143 @@
+//! What the owner of a pool and its native shards tell each other beside the batch.
+//!
+//! Steps pass it by: it holds the details of resets and control calls before their task is begun, and
+//! answers, faults and infos that did not fit after the task is finished. Both sides are in one
+//! process.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Value;
+use crate::error::Error;
+
+/// What happens to one row in a reset.
+#[derive(Debug)]
+pub enum RowReset {
+    /// Nothing: its observation is shown again.
+    Leave,
+    /// It begins an episode with the stream that it has.
+    Continue,
+    /// It begins an episode with the stream of this seed.
+    Seed(u128),
+    /// It goes on from a snapshot.
+    Restore(Snapshot),
+}
+
+/// Options of a reset, parsed and checked by [`super::AnyRecipe::reset_options`].
+#[derive(Clone)]
+pub struct ResetOptions(pub(super) Arc<dyn Any + Send + Sync>);
+
+impl fmt::Debug for ResetOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResetOptions").finish_non_exhaustive()
+    }
+}
+
+/// The state of one row: environment, random stream, steps so far, phase. It can be restored into any
+/// row of the same kind of environment, any number of times.
+#[derive(Clone)]
+pub struct Snapshot(pub(super) Arc<dyn Any + Send + Sync>);
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot").finish_non_exhaustive()
+    }
+}
+
+/// A control call.
+#[derive(Debug)]
+pub enum Request {
+    /// The parameter of this name of every row.
+    Get(String),
+    /// Sets the parameter of this name, one value a row of the shard. When one is refused, the rows
+    /// before it keep their new values.
+    Set(String, Vec<Value>),
+    /// Snapshots of every row.
+    Save,
+}
+
+/// What a control call gave.
+#[derive(Debug)]
+pub enum Answer {
+    /// The parameters, one a row of the shard.
+    Values(Vec<Value>),
+    /// All were set.
+    Done,
+    /// The snapshots, one a row of the shard.
+    Snapshots(Vec<Snapshot>),
+}
+
+/// A row that failed in the task that was finished last.
+#[derive(Debug)]
+pub struct Fault {
+    /// The row, counted from the start of the batch.
+    pub row: usize,
+    /// Why.
+    pub error: Error,
+}
+
+#[derive(Debug, Default)]
+struct Contents {
+    reset: Option<(Vec<RowReset>, Option<ResetOptions>)>,
+    request: Option<Request>,
+    answer: Option<Result<Answer, Error>>,
+    faults: Vec<Fault>,
+    spilled: Option<Vec<u8>>,
+}
+
+/// One shard's mailbox.
+#[derive(Debug, Default)]
+pub struct Mailbox(Mutex<Contents>);
+
+impl Mailbox {
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner) // it is whole between any two calls
+    }
+
+    /// Leaves the details of the next reset: one [`RowReset`] a row of the shard, and options for the
+    /// rows that begin an episode. Without details every row continues.
+    pub fn post_reset(&self, rows: Vec<RowReset>, options: Option<ResetOptions>) {
+        self.contents().reset = Some((rows, options));
+    }
+
+    /// Leaves a control call, for the next [`crate::wake::Op::Call`].
+    pub fn post_request(&self, request: Request) {
+        self.contents().request = Some(request);
+    }
+
+    /// Takes the answer to the control call that was finished.
+    pub fn take_answer(&self) -> Option<Result<Answer, Error>> {
+        self.contents().answer.take()
+    }
+
+    /// Takes the faults of the tasks that were finished, if [`crate::worker::Report::failed`].
+    pub fn take_faults(&self) -> Vec<Fault> {
+        std::mem::take(&mut self.contents().faults)
+    }
+
+    /// Takes the info stream of the task that was finished, if [`crate::worker::Report::spilled`].
+    pub fn take_spilled(&self) -> Option<Vec<u8>> {
+        self.contents().spilled.take()
+    }
+
+    pub(super) fn take_reset(&self) -> (Vec<RowReset>, Option<ResetOptions>) {
+        self.contents().reset.take().unwrap_or_default()
+    }
+
+    pub(super) fn take_request(&self) -> Option<Request> {
+        self.contents().request.take()
+    }
+
+    pub(super) fn post_answer(&self, answer: Result<Answer, Error>) {
+        self.contents().answer = Some(answer);
+    }
+
+    pub(super) fn post_faults(&self, faults: Vec<Fault>) {
+        self.contents().faults = faults;
+    }
+
+    pub(super) fn post_spilled(&self, stream: &[u8]) {
+        self.contents().spilled = Some(stream.to_vec());
+    }
+}

@@ -1,0 +1,34 @@
+//! Native environments: from an [`crate::env::Env`] to the rows of a pool.
+//!
+//! ```text
+//! options (JSON) ─▶ Recipe<E> ─▶ NativeShard<E>, one a worker ─▶ pool
+//!                                  │ Autoreset drives NativeRows: View (actions in, observations out)
+//!                                  └ Mailbox: resets, parameters, snapshots, faults
+//! ```
+//!
+//! | noun | what it is |
+//! |---|---|
+//! | [`Space`], [`Spaces`] | Gymnasium's spaces with bounds, and the check of a batch of actions |
+//! | [`View`], [`Flat`] | actions and observations as Rust types, in place |
+//! | [`Info`], [`InfoValue`] | infos as Rust types |
+//! | [`Parameter`], [`Value`], [`Tuned`] | attributes by name, and constants that rows share |
+//! | [`Recipe`], [`AnyRecipe`] | a kind of environment with its options |
+//! | [`NativeShard`] | the environments of one worker |
+//! | [`Mailbox`] | what owner and shard tell each other beside the batch |
+
+mod info;
+mod mailbox;
+mod parameter;
+mod recipe;
+mod rows;
+mod shard;
+mod space;
+mod view;
+
+pub use info::{Info, InfoValue};
+pub use mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Snapshot};
+pub use parameter::{Parameter, Standard, Tuned, Value, wrong};
+pub use recipe::{AnyRecipe, Recipe, Settings};
+pub use shard::NativeShard;
+pub use space::{Bounds, Space, Spaces};
+pub use view::{Flat, View, Wanted};

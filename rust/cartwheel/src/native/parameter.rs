@@ -1,0 +1,196 @@
+//! Parameters: the attributes of an environment that `get_attr` and `set_attr` reach by name.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::error::Error;
+
+/// A value of a parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Nothing.
+    None,
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// Text.
+    Text(String),
+    /// A vector of `int64`.
+    Ints(Vec<i64>),
+    /// A vector of `float64`.
+    Floats(Vec<f64>),
+    /// Lines of text.
+    Texts(Vec<String>),
+}
+
+/// A type that a parameter may have.
+pub trait Parameter {
+    /// Its value.
+    fn get(&self) -> Value;
+
+    /// Gives it another value.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadParameter`] when it cannot have this one; then it keeps its own.
+    fn set(&mut self, value: Value) -> Result<(), Error>;
+}
+
+/// An [`Error::BadParameter`] for a value of the wrong kind.
+pub fn wrong(expected: &str, got: &Value) -> Error {
+    Error::BadParameter(format!("expected {expected}, got {got:?}"))
+}
+
+impl Parameter for f64 {
+    fn get(&self) -> Value {
+        Value::Float(*self)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "as in Python's own arithmetic")]
+    fn set(&mut self, value: Value) -> Result<(), Error> {
+        *self = match value {
+            Value::Float(float) => float,
+            Value::Int(int) => int as f64,
+            got => return Err(wrong("a number", &got)),
+        };
+        Ok(())
+    }
+}
+
+macro_rules! integers {
+    ($($type:ident)*) => {$(
+        impl Parameter for $type {
+            fn get(&self) -> Value {
+                Value::Int(i64::try_from(*self).unwrap_or(i64::MAX))
+            }
+
+            fn set(&mut self, value: Value) -> Result<(), Error> {
+                let Value::Int(int) = value else {
+                    return Err(wrong("an integer", &value));
+                };
+                *self = Self::try_from(int).map_err(|_| wrong(stringify!($type), &value))?;
+                Ok(())
+            }
+        }
+    )*};
+}
+
+integers! { i64 u32 usize }
+
+impl Parameter for bool {
+    fn get(&self) -> Value {
+        Value::Bool(*self)
+    }
+
+    fn set(&mut self, value: Value) -> Result<(), Error> {
+        let Value::Bool(flag) = value else {
+            return Err(wrong("a truth value", &value));
+        };
+        *self = flag;
+        Ok(())
+    }
+}
+
+impl<T: Parameter + Default> Parameter for Option<T> {
+    fn get(&self) -> Value {
+        self.as_ref().map_or(Value::None, T::get)
+    }
+
+    fn set(&mut self, value: Value) -> Result<(), Error> {
+        *self = match value {
+            Value::None => None,
+            value => {
+                let mut inner = T::default();
+                inner.set(value)?;
+                Some(inner)
+            }
+        };
+        Ok(())
+    }
+}
+
+impl<const N: usize> Parameter for [f64; N] {
+    fn get(&self) -> Value {
+        Value::Floats(self.to_vec())
+    }
+
+    fn set(&mut self, value: Value) -> Result<(), Error> {
+        let Value::Floats(floats) = &value else {
+            return Err(wrong(&format!("{N} numbers"), &value));
+        };
+        let floats = floats.as_slice().try_into();
+        *self = floats.map_err(|_| wrong(&format!("{N} numbers"), &value))?;
+        Ok(())
+    }
+}
+
+/// Constants of an environment that have a standard value: rows share it until they differ.
+///
+/// It takes the room of a pointer in each row, so that a step reads the row's state and little else.
+/// Fields are read through it as they are; the first one that is set gives the row constants of its
+/// own.
+#[derive(Debug)]
+pub struct Tuned<T: Standard>(Option<Box<T>>);
+
+/// The standard value of [`Tuned`] constants.
+pub trait Standard: Clone + 'static {
+    /// It.
+    const STANDARD: &'static Self;
+}
+
+impl<T: Standard> Default for Tuned<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T: Standard> Clone for Tuned<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T: Standard> Deref for Tuned<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.0.as_deref().unwrap_or(T::STANDARD)
+    }
+}
+
+impl<T: Standard> DerefMut for Tuned<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.get_or_insert_with(|| Box::new(T::STANDARD.clone()))
+    }
+}
+
+/// Names the parameters of an environment, inside its `impl Env`: each a field, or a field of a field.
+///
+/// ```ignore
+/// cartwheel::parameters! { gravity: physics.gravity, length: physics.length }
+/// ```
+#[macro_export]
+macro_rules! parameters {
+    ($($name:ident: $field:ident $(. $rest:tt)*),+ $(,)?) => {
+        fn parameters() -> &'static [&'static str] {
+            &[$(stringify!($name)),+]
+        }
+
+        fn parameter(&self, name: &str) -> Option<&dyn $crate::native::Parameter> {
+            Some(match name {
+                $(stringify!($name) => &self.$field$(.$rest)*,)+
+                _ => return None,
+            })
+        }
+
+        fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn $crate::native::Parameter> {
+            Some(match name {
+                $(stringify!($name) => &mut self.$field$(.$rest)*,)+
+                _ => return None,
+            })
+        }
+    };
+}

@@ -1,0 +1,126 @@
+//! Recipes: a kind of environment with its options, from which shards are made.
+
+use std::fmt;
+use std::num::NonZero;
+use std::sync::Arc;
+
+use super::mailbox::ResetOptions;
+use super::{Mailbox, NativeShard, Spaces, view};
+use crate::autoreset::{AutoresetMode, OnDone};
+use crate::env::Env;
+use crate::error::Error;
+use crate::pool::OwnShard;
+
+/// What the rows of a pool have in common beside the recipe.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// When finished rows restart.
+    pub autoreset: AutoresetMode,
+    /// What stepping an over row means.
+    pub on_done: OnDone,
+    /// Steps after which an episode is truncated.
+    pub max_episode_steps: Option<NonZero<u32>>,
+}
+
+/// A recipe whose kind of environment is not known while compiling.
+pub trait AnyRecipe: fmt::Debug + Send + Sync {
+    /// The spaces of one row.
+    fn spaces(&self) -> &Spaces;
+
+    /// The names of the parameters.
+    fn parameters(&self) -> &'static [&'static str];
+
+    /// Parses the options of a reset from a JSON object.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadOptions`].
+    fn reset_options(&self, json: &str) -> Result<ResetOptions, Error>;
+
+    /// Makes the environments of one worker, `rows` of them, and the mailbox they share with whoever
+    /// owns the pool.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadOptions`], or [`Error::Os`] when the system has no entropy.
+    fn shard(
+        &self,
+        rows: usize,
+        settings: Settings,
+    ) -> Result<(Box<dyn OwnShard>, Arc<Mailbox>), Error>;
+}
+
+/// The recipe of an `E`.
+pub struct Recipe<E: Env> {
+    options: E::Options,
+    spaces: Arc<Spaces>,
+}
+
+impl<E: Env> fmt::Debug for Recipe<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recipe").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl<E: Env> Recipe<E> {
+    /// The recipe with the options in a JSON object, checked by making one environment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadOptions`].
+    pub fn new(json: &str) -> Result<Self, Error> {
+        Self::with_options(parse(json)?)
+    }
+
+    /// The recipe with these options, checked likewise.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadOptions`].
+    pub fn with_options(options: E::Options) -> Result<Self, Error> {
+        drop(E::new(&options)?);
+        let spaces = Arc::new(E::spaces(&options));
+        view::check::<E::Observation>("observation", &spaces.observation.leaves())?;
+        view::check::<E::Action>("action", &spaces.action.leaves())?;
+        Ok(Self { options, spaces })
+    }
+
+    /// The options.
+    pub fn options(&self) -> &E::Options {
+        &self.options
+    }
+}
+
+/// Options from a JSON object; nothing at all are the defaults.
+fn parse<T: serde::de::DeserializeOwned + Default>(json: &str) -> Result<T, Error> {
+    if json.trim().is_empty() {
+        return Ok(T::default());
+    }
+    serde_json::from_str(json).map_err(Error::bad_options)
+}
+
+impl<E: Env> AnyRecipe for Recipe<E> {
+    fn spaces(&self) -> &Spaces {
+        &self.spaces
+    }
+
+    fn parameters(&self) -> &'static [&'static str] {
+        E::parameters()
+    }
+
+    fn reset_options(&self, json: &str) -> Result<ResetOptions, Error> {
+        parse::<E::ResetOptions>(json).map(|options| ResetOptions(Arc::new(options)))
+    }
+
+    fn shard(
+        &self,
+        rows: usize,
+        settings: Settings,
+    ) -> Result<(Box<dyn OwnShard>, Arc<Mailbox>), Error> {
+        let envs = (0..rows).map(|_| E::new(&self.options)).collect::<Result<Vec<_>, _>>()?;
+        let mailbox = Arc::new(Mailbox::default());
+        let spaces = Arc::clone(&self.spaces);
+        let shard = NativeShard::new(envs, spaces, settings, Arc::clone(&mailbox))?;
+        Ok((Box::new(shard), mailbox))
+    }
+}

@@ -1,0 +1,274 @@
+//! The environments of one worker, when they are native.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::mailbox::{Answer, Fault, Mailbox, Request, RowReset, Snapshot};
+use super::recipe::Settings;
+use super::rows::{Crew, NativeRows};
+use super::{Spaces, Value, View};
+use crate::autoreset::{Autoreset, Refusal, Rows, SavedPhase, Transition};
+use crate::env::Env;
+use crate::error::Error;
+use crate::info::InfoWriter;
+use crate::rng::Rng;
+use crate::wake::Op;
+use crate::worker::{Report, Shard, Task};
+
+/// Native environments of one type, stepped in a loop that is compiled for it.
+///
+/// A step calls nothing indirectly and allocates nothing.
+pub struct NativeShard<E: Env> {
+    crew: Crew<E>,
+    autoreset: Autoreset,
+    spaces: Arc<Spaces>,
+    options: E::ResetOptions,
+    infos: InfoWriter,
+    faults: Vec<Fault>,
+    mailbox: Arc<Mailbox>,
+}
+
+impl<E: Env> fmt::Debug for NativeShard<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NativeShard").field("autoreset", &self.autoreset).finish_non_exhaustive()
+    }
+}
+
+/// What a [`Snapshot`] of an `E` holds.
+struct Saved<E> {
+    env: E,
+    rng: Rng,
+    elapsed: u32,
+    phase: SavedPhase,
+}
+
+impl<E: Env> NativeShard<E> {
+    /// A shard of these environments, each with a stream that nobody can foretell.
+    pub(super) fn new(
+        envs: Vec<E>,
+        spaces: Arc<Spaces>,
+        settings: Settings,
+        mailbox: Arc<Mailbox>,
+    ) -> Result<Self, Error> {
+        let rows = envs.len();
+        let rngs = (0..rows).map(|_| Rng::from_entropy()).collect::<Result<_, _>>()?;
+        let limit = settings.max_episode_steps.map_or(0, std::num::NonZero::get);
+        Ok(Self {
+            crew: Crew { envs, rngs, elapsed: vec![0; rows], limit },
+            autoreset: Autoreset::new(settings.autoreset, settings.on_done, rows),
+            spaces,
+            options: E::ResetOptions::default(),
+            infos: InfoWriter::new(),
+            faults: Vec::new(),
+            mailbox,
+        })
+    }
+
+    /// Runs `one` for each row, and writes what it came to. A panic fails the row it came from, and
+    /// the rows after it are run all the same.
+    fn each_row<F>(&mut self, task: &mut Task<'_>, mut one: F)
+    where
+        F: FnMut(&mut Autoreset, &mut NativeRows<'_, E>, usize) -> Result<Transition, Error>,
+    {
+        let (rows, step) = (task.slab.rows(), task.op == Op::Step);
+        let (mut actions, mut columns) = task.columns();
+        let observations = E::Observation::rows_mut(&mut columns);
+        let mut outcomes = columns.outcomes();
+        let actions = step.then(|| E::Action::rows(&mut actions)).transpose();
+        let (actions, refused) = match actions {
+            Ok(actions) => (actions, None),
+            Err(error) => (None, Some(error)),
+        };
+        let Self { crew, autoreset, spaces, options, infos, faults, .. } = self;
+        let mut batch = NativeRows {
+            first: rows.start,
+            crew,
+            actions,
+            observations,
+            space: &spaces.observation,
+            options,
+            infos,
+            open: None,
+        };
+        let count = rows.len();
+        if let Some(error) = refused {
+            faults.push(Fault { row: rows.start, error });
+            for row in 0..count {
+                let Ok(()) = batch.repeat(row);
+                outcomes.write(row, &autoreset.last_transition(row), autoreset.phase(row));
+            }
+            return;
+        }
+        let mut row = 0;
+        while row < count {
+            // Around the loop and not inside it: a guard for each row would be a call for each row.
+            let ended = catch_unwind(AssertUnwindSafe(|| {
+                while row < count {
+                    let transition = match one(autoreset, &mut batch, row) {
+                        Ok(transition) => transition,
+                        Err(error) => {
+                            faults.push(Fault { row: rows.start + row, error });
+                            Transition::RESET
+                        }
+                    };
+                    outcomes.write(row, &transition, autoreset.phase(row));
+                    row += 1;
+                }
+            }));
+            if let Err(panic) = ended {
+                if let Some(record) = batch.open.take() {
+                    batch.infos.cancel(record);
+                }
+                autoreset.fail(row);
+                outcomes.write(row, &Transition::RESET, autoreset.phase(row));
+                let message = message_of(panic.as_ref());
+                let row_in_batch = rows.start + row;
+                let error = Error::Panicked { row: row_in_batch, message };
+                faults.push(Fault { row: row_in_batch, error });
+                row += 1;
+            }
+        }
+    }
+
+    fn step_rows(&mut self, task: &mut Task<'_>) {
+        self.each_row(task, |autoreset, rows, row| {
+            autoreset.step(rows, row).map_err(|refusal| refused(&refusal))
+        });
+    }
+
+    fn reset_rows(&mut self, task: &mut Task<'_>) {
+        let (how, options) = self.mailbox.take_reset();
+        let how = |row: usize| how.get(row).unwrap_or(&RowReset::Continue);
+        let options = options.map(|options| options.0);
+        self.each_row(task, |autoreset, rows, row| {
+            match how(row) {
+                RowReset::Leave => {
+                    let Ok(()) = rows.repeat(row);
+                    return Ok(autoreset.last_transition(row));
+                }
+                RowReset::Restore(snapshot) => {
+                    restore(autoreset, rows, row, snapshot)?;
+                    return Ok(autoreset.last_transition(row));
+                }
+                RowReset::Seed(seed) => rows.crew.rngs[row] = Rng::from_wide_seed(*seed),
+                RowReset::Continue => {}
+            }
+            let chosen = options.as_ref().and_then(|options| options.downcast_ref());
+            let Ok(()) = autoreset.reset(rows, row, |rows| {
+                rows.reset_with(row, chosen.unwrap_or(rows.options));
+                Ok(())
+            });
+            Ok(Transition::RESET)
+        });
+    }
+
+    fn answer(&mut self, request: Request) -> Result<Answer, Error> {
+        match request {
+            Request::Get(name) => {
+                let values = self.crew.envs.iter().map(|env| {
+                    env.parameter(&name).map(|it| it.get()).ok_or_else(|| no_such::<E>(&name))
+                });
+                values.collect::<Result<_, _>>().map(Answer::Values)
+            }
+            Request::Set(name, values) => self.set(&name, values).map(|()| Answer::Done),
+            Request::Save => {
+                let rows = 0..self.crew.envs.len();
+                rows.map(|row| self.save(row)).collect::<Result<_, _>>().map(Answer::Snapshots)
+            }
+        }
+    }
+
+    fn set(&mut self, name: &str, values: Vec<Value>) -> Result<(), Error> {
+        for (env, value) in self.crew.envs.iter_mut().zip(values) {
+            env.parameter_mut(name).ok_or_else(|| no_such::<E>(name))?.set(value)?;
+            env.parameters_changed();
+        }
+        Ok(())
+    }
+
+    fn save(&self, row: usize) -> Result<Snapshot, Error> {
+        let env = self.crew.envs[row].snapshot();
+        let env = env.ok_or_else(|| Error::bad_options("this environment has no snapshots"))?;
+        let (rng, elapsed) = (self.crew.rngs[row].clone(), self.crew.elapsed[row]);
+        let saved = Saved { env, rng, elapsed, phase: self.autoreset.save(row) };
+        Ok(Snapshot(Arc::new(Mutex::new(saved))))
+    }
+}
+
+/// Puts row `row` into the state of a snapshot.
+fn restore<E: Env>(
+    autoreset: &mut Autoreset,
+    rows: &mut NativeRows<'_, E>,
+    row: usize,
+    snapshot: &Snapshot,
+) -> Result<(), Error> {
+    let other = || Error::bad_options("a snapshot of another kind of environment");
+    // Environments need not be `Sync`: the lock makes a snapshot shareable.
+    let saved = snapshot.0.downcast_ref::<Mutex<Saved<E>>>().ok_or_else(other)?;
+    let saved = saved.lock().unwrap_or_else(PoisonError::into_inner);
+    rows.crew.envs[row] = saved.env.snapshot().ok_or_else(other)?;
+    rows.crew.rngs[row] = saved.rng.clone();
+    rows.crew.elapsed[row] = saved.elapsed;
+    autoreset.restore(row, saved.phase);
+    let Ok(()) = rows.repeat(row);
+    Ok(())
+}
+
+fn no_such<E: Env>(name: &str) -> Error {
+    let names = E::parameters().join(", ");
+    Error::BadParameter(format!("there is no parameter {name:?}; there are: {names}"))
+}
+
+/// The pool refuses such steps before they are published, so only an error of ours shows these.
+fn refused(refusal: &Refusal<std::convert::Infallible>) -> Error {
+    Error::BadOptions(match refusal {
+        Refusal::Environment(never) => match *never {},
+        Refusal::Over => "the row's episode is over".to_owned(),
+        Refusal::Failed => "the row failed and has not been reset".to_owned(),
+    })
+}
+
+fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+impl<E: Env> Shard for NativeShard<E> {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        self.infos.clear();
+        match task.op {
+            Op::Step => self.step_rows(task),
+            Op::Reset => self.reset_rows(task),
+            Op::Call | Op::Close => {
+                let request = self.mailbox.take_request();
+                let answer = request.map(|request| {
+                    let answered = catch_unwind(AssertUnwindSafe(|| self.answer(request)));
+                    answered.unwrap_or_else(|panic| {
+                        Err(Error::BadParameter(message_of(panic.as_ref())))
+                    })
+                });
+                if let Some(answer) = answer {
+                    self.mailbox.post_answer(answer);
+                }
+            }
+        }
+        let spilled = !task.store_infos(self.infos.stream());
+        if spilled {
+            self.mailbox.post_spilled(self.infos.stream());
+        }
+        let failed = !self.faults.is_empty();
+        if failed {
+            self.mailbox.post_faults(std::mem::take(&mut self.faults));
+        }
+        Report { failed, spilled }
+    }
+
+    /// Everything is in the mailbox already.
+    fn flush(&mut self, _report: Report) {}
+
+    fn close(&mut self) {
+        self.crew.envs.clear();
+    }
+}

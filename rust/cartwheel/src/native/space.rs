@@ -1,0 +1,225 @@
+//! What actions and observations of a native environment may be: Gymnasium's spaces, with bounds.
+
+use std::fmt;
+
+use crate::error::Error;
+use crate::info::InfoWriter;
+use crate::space::{DType, Leaf};
+
+/// Bounds of a [`Space::Box`], in `f64` whatever its dtype.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Bounds {
+    /// The same for every element.
+    All(f64),
+    /// One for each element, row-major.
+    Each(Vec<f64>),
+}
+
+/// One of Gymnasium's spaces.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Space {
+    /// `Box(low, high, shape, dtype)`.
+    Box {
+        /// Element type.
+        dtype: DType,
+        /// Shape of one row.
+        shape: Vec<usize>,
+        /// Smallest values.
+        low: Bounds,
+        /// Largest values.
+        high: Bounds,
+    },
+    /// `Discrete(n, start=start)`: one of `start..start + n`, an `int64`.
+    Discrete {
+        /// How many values.
+        n: i64,
+        /// The smallest one.
+        start: i64,
+    },
+    /// `MultiDiscrete(nvec)`: a vector of `int64`, each in `0..n`.
+    MultiDiscrete(Vec<i64>),
+    /// `MultiBinary(shape)`: zeros and ones, `int8`.
+    MultiBinary(Vec<usize>),
+    /// `Tuple(spaces)`.
+    Tuple(Vec<Space>),
+    /// `Dict(spaces)`. Keep the keys sorted: Gymnasium sorts them, and leaves follow its order.
+    Dict(Vec<(String, Space)>),
+}
+
+impl Space {
+    /// `Discrete(n)`.
+    pub fn discrete(n: i64) -> Self {
+        Self::Discrete { n, start: 0 }
+    }
+
+    /// `Box(low, high, dtype=np.float32)` with bounds for each element of a vector. The bounds are
+    /// rounded to `f32`, as Gymnasium does.
+    pub fn float_box(low: &[f64], high: &[f64]) -> Self {
+        let bounds = |values: &[f64]| Bounds::Each(values.iter().copied().map(rounded).collect());
+        let (dtype, shape) = (DType::F32, vec![low.len()]);
+        Self::Box { dtype, shape, low: bounds(low), high: bounds(high) }
+    }
+
+    /// `Box(-high, high, dtype=np.float32)`.
+    pub fn symmetric_box(high: &[f64]) -> Self {
+        let low: Vec<f64> = high.iter().map(|bound| -bound).collect();
+        Self::float_box(&low, high)
+    }
+
+    /// The arrays that it flattens into, in order.
+    pub fn leaves(&self) -> Vec<Leaf> {
+        let mut leaves = Vec::new();
+        self.visit(&mut |space| leaves.extend(space.leaf()));
+        leaves
+    }
+
+    /// The array of a space that is one.
+    fn leaf(&self) -> Option<Leaf> {
+        let (dtype, shape) = match self {
+            Self::Box { dtype, shape, .. } => (*dtype, shape.clone()),
+            Self::Discrete { .. } => (DType::I64, Vec::new()),
+            Self::MultiDiscrete(counts) => (DType::I64, vec![counts.len()]),
+            Self::MultiBinary(shape) => (DType::I8, shape.clone()),
+            Self::Tuple(_) | Self::Dict(_) => return None,
+        };
+        Some(Leaf { dtype, shape })
+    }
+
+    /// Calls `visitor` with every space that is an array, in the order of the leaves.
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Self)) {
+        match self {
+            Self::Tuple(parts) => parts.iter().for_each(|part| part.visit(visitor)),
+            Self::Dict(parts) => parts.iter().for_each(|(_, part)| part.visit(visitor)),
+            _ => visitor(self),
+        }
+    }
+
+    /// Writes one observation as a value of an info, as an environment in Python returns it: integers
+    /// for `Discrete`, arrays, tuples, dictionaries. `bytes` gives those of a leaf, by its number.
+    pub(super) fn write_value<'a>(
+        &self,
+        bytes: &dyn Fn(usize) -> &'a [u8],
+        next: &mut usize,
+        writer: &mut InfoWriter,
+    ) {
+        let mut leaf = || {
+            *next += 1;
+            bytes(*next - 1)
+        };
+        match self {
+            Self::Discrete { .. } => writer.int(integer(leaf())),
+            Self::Box { dtype, shape, .. } => writer.array(*dtype, shape, leaf()),
+            Self::MultiDiscrete(counts) => writer.array(DType::I64, &[counts.len()], leaf()),
+            Self::MultiBinary(shape) => writer.array(DType::I8, shape, leaf()),
+            Self::Tuple(parts) => {
+                writer.tuple(parts.len());
+                parts.iter().for_each(|part| part.write_value(bytes, next, writer));
+            }
+            Self::Dict(parts) => {
+                writer.dict(parts.len());
+                for (key, part) in parts {
+                    writer.key(key);
+                    part.write_value(bytes, next, writer);
+                }
+            }
+        }
+    }
+
+    /// Checks a batch of actions before it is stored: `elements` are those of leaf `leaf`, of the
+    /// dtype of the space, row-major.
+    ///
+    /// Discrete actions must be in range. A `Box` refuses what is not a number and nothing else:
+    /// Gymnasium's environments clip what is out of bounds, and so do these.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ActionOutOfRange`] with the first bad row.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such leaf.
+    pub fn check_actions(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
+        let mut leaves = Vec::new();
+        self.visit(&mut |space| leaves.push(space));
+        let space = leaves[leaf];
+        let bad = match space {
+            Self::Discrete { n, start } => first_outside(elements, &[(*start, *n)]),
+            Self::MultiDiscrete(counts) => {
+                let ranges: Vec<_> = counts.iter().map(|&n| (0, n)).collect();
+                first_outside(elements, &ranges)
+            }
+            Self::MultiBinary(_) => elements.iter().position(|&bit| bit > 1),
+            Self::Box { dtype: DType::F32, .. } => {
+                first(elements, |bytes| f32::from_ne_bytes(bytes).is_nan())
+            }
+            Self::Box { dtype: DType::F64, .. } => {
+                first(elements, |bytes| f64::from_ne_bytes(bytes).is_nan())
+            }
+            _ => None,
+        };
+        let Some(at) = bad else {
+            return Ok(());
+        };
+        let value = match space {
+            Self::Box { .. } => "nan".to_owned(),
+            Self::MultiBinary(_) => elements[at].to_string(),
+            _ => integer(&elements[8 * at..8 * at + 8]).to_string(),
+        };
+        let row_len = space.leaf().map_or(1, |leaf| leaf.row_len()).max(1);
+        Err(Error::ActionOutOfRange { row: at / row_len, value, space: space.to_string() })
+    }
+}
+
+/// A bound as a `float32` space stores it.
+#[expect(clippy::cast_possible_truncation, reason = "rounding is what is wanted")]
+fn rounded(bound: f64) -> f64 {
+    f64::from(bound as f32)
+}
+
+fn integer(bytes: &[u8]) -> i64 {
+    i64::from_ne_bytes(bytes.try_into().expect("eight bytes"))
+}
+
+/// The first of consecutive elements that is `wrong`.
+fn first<const N: usize>(elements: &[u8], wrong: impl Fn([u8; N]) -> bool) -> Option<usize> {
+    let (chunks, _) = elements.as_chunks::<N>();
+    // Look at all of them without a branch; only a bad batch is searched.
+    let any = chunks.iter().fold(false, |any, &bytes| any | wrong(bytes));
+    any.then(|| chunks.iter().position(|&bytes| wrong(bytes)).expect("there is one"))
+}
+
+/// The first integer outside its range, `(start, count)`; ranges repeat from row to row.
+fn first_outside(elements: &[u8], ranges: &[(i64, i64)]) -> Option<usize> {
+    let outside = |value: i64, (start, count): (i64, i64)| {
+        value.wrapping_sub(start).cast_unsigned() >= count.cast_unsigned()
+    };
+    if let [range] = ranges {
+        return first(elements, |bytes| outside(i64::from_ne_bytes(bytes), *range));
+    }
+    let values = elements.as_chunks::<8>().0.iter().map(|&bytes| i64::from_ne_bytes(bytes));
+    values.zip(ranges.iter().cycle()).position(|(value, &range)| outside(value, range))
+}
+
+impl fmt::Display for Space {
+    /// As Gymnasium's `repr` begins: enough to name the space in a message.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Box { dtype, shape, .. } => write!(f, "Box({shape:?}, {})", dtype.name()),
+            Self::Discrete { n, start: 0 } => write!(f, "Discrete({n})"),
+            Self::Discrete { n, start } => write!(f, "Discrete({n}, start={start})"),
+            Self::MultiDiscrete(counts) => write!(f, "MultiDiscrete({counts:?})"),
+            Self::MultiBinary(shape) => write!(f, "MultiBinary({shape:?})"),
+            Self::Tuple(parts) => write!(f, "Tuple of {} spaces", parts.len()),
+            Self::Dict(parts) => write!(f, "Dict of {} spaces", parts.len()),
+        }
+    }
+}
+
+/// The two spaces of an environment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spaces {
+    /// What `observe` writes.
+    pub observation: Space,
+    /// What `step` reads.
+    pub action: Space,
+}

@@ -1,0 +1,335 @@
+//! Views: actions and observations as Rust types, in place.
+//!
+//! | type named by an environment | space | in `observe` | in `step` |
+//! |---|---|---|---|
+//! | `i64`, `f32`, … | `Discrete`; a `Box` without dimensions | `&mut i64` | `i64` |
+//! | `[f32; 4]`, `[[u8; 8]; 8]`, … | a `Box` of that shape, `MultiDiscrete`, `MultiBinary` | `&mut [f32; 4]` | `&[f32; 4]` |
+//! | [`Flat<u8>`] | the same, of a shape that the options decide | `&mut [u8]` | `&[u8]` |
+//! | `(i64, [f32; 2])`, up to eight | `Tuple`, `Dict` in the order of its keys | `(&mut i64, &mut [f32; 2])` | `(i64, &[f32; 2])` |
+//! | a type made by [`view!`](crate::view) | `Dict` | a struct of references | a struct of references |
+//!
+//! Nothing is copied: the references point at the row's place in the batch.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::error::Error;
+use crate::memory::{ActionColumns, Cell, Columns, bytes_of};
+use crate::space::{DType, Leaf};
+
+/// How the leaves of a space are seen in Rust. Implemented for the types above; `view!` makes more.
+pub trait View: 'static {
+    /// The rows of a shard, to write.
+    type RowsMut<'a>;
+    /// One row, to write.
+    type Mut<'a>;
+    /// The rows of a shard, to read.
+    type Rows<'a>;
+    /// One row, to read.
+    type Ref<'a>;
+
+    /// What is wanted of the leaves: dtypes, and shapes where they are fixed.
+    fn wanted(wanted: &mut Vec<Wanted>);
+
+    /// Takes the leaves of a shard, to write.
+    fn rows_mut<'a>(columns: &mut Columns<'a>) -> Self::RowsMut<'a>;
+
+    /// One row of them, counted from the start of the shard.
+    fn row_mut<'a>(rows: &'a mut Self::RowsMut<'_>, row: usize) -> Self::Mut<'a>;
+
+    /// Takes the leaves of a shard, to read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WrongActionDType`].
+    fn rows<'a>(columns: &mut ActionColumns<'a>) -> Result<Self::Rows<'a>, Error>;
+
+    /// One row of them, counted from the start of the shard.
+    fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a>;
+
+    /// The bytes of leaf `leaf` of a row that was written; otherwise `None`, and `leaf` is less by the
+    /// leaves that this view has.
+    fn bytes<'a>(rows: &'a Self::RowsMut<'_>, row: usize, leaf: &mut usize) -> Option<&'a [u8]>;
+}
+
+/// A leaf that a view needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Element type.
+    pub dtype: DType,
+    /// Shape of one row, unless any will do.
+    pub shape: Option<Vec<usize>>,
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.shape {
+            Some(shape) => write!(f, "{}{shape:?}", self.dtype.name()),
+            None => write!(f, "{} of any shape", self.dtype.name()),
+        }
+    }
+}
+
+/// Checks that `leaves` are what `V` sees; `what` names them in the message.
+///
+/// # Errors
+///
+/// [`Error::BadOptions`]: the environment declares a space that its types do not fit.
+pub(super) fn check<V: View>(what: &str, leaves: &[Leaf]) -> Result<(), Error> {
+    let mut wanted = Vec::new();
+    V::wanted(&mut wanted);
+    let fits = |(wanted, leaf): (&Wanted, &Leaf)| {
+        wanted.dtype == leaf.dtype && wanted.shape.as_ref().is_none_or(|shape| *shape == leaf.shape)
+    };
+    if wanted.len() == leaves.len() && wanted.iter().zip(leaves).all(fits) {
+        return Ok(());
+    }
+    let wanted: Vec<String> = wanted.iter().map(Wanted::to_string).collect();
+    let got: Vec<String> =
+        leaves.iter().map(|leaf| format!("{}{:?}", leaf.dtype.name(), leaf.shape)).collect();
+    let (wanted, got) = (wanted.join(", "), got.join(", "));
+    Err(Error::bad_options(format!("the {what} type sees {wanted}; the {what} space has {got}")))
+}
+
+/// Whether leaf `leaf` is the next one; if not, counts the next one off.
+fn this_leaf(leaf: &mut usize) -> bool {
+    match leaf.checked_sub(1) {
+        Some(rest) => {
+            *leaf = rest;
+            false
+        }
+        None => true,
+    }
+}
+
+macro_rules! view_of_cells {
+    ([$($generics:tt)*] $type:ty, $ref:ty, $row:ident => $get:expr) => {
+        impl<$($generics)*> View for $type {
+            type RowsMut<'a> = &'a mut [Self];
+            type Mut<'a> = &'a mut Self;
+            type Rows<'a> = &'a [Self];
+            type Ref<'a> = $ref;
+
+            fn wanted(wanted: &mut Vec<Wanted>) {
+                let shape = Some(<Self as Cell>::SHAPE.lengths().to_vec());
+                wanted.push(Wanted { dtype: <Self as Cell>::DTYPE, shape });
+            }
+
+            fn rows_mut<'a>(columns: &mut Columns<'a>) -> Self::RowsMut<'a> {
+                columns.leaf()
+            }
+
+            #[inline]
+            fn row_mut<'a>(rows: &'a mut Self::RowsMut<'_>, row: usize) -> Self::Mut<'a> {
+                &mut rows[row]
+            }
+
+            fn rows<'a>(columns: &mut ActionColumns<'a>) -> Result<Self::Rows<'a>, Error> {
+                columns.leaf()
+            }
+
+            #[inline]
+            fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a> {
+                let $row = &rows[row];
+                $get
+            }
+
+            fn bytes<'a>(
+                rows: &'a Self::RowsMut<'_>,
+                row: usize,
+                leaf: &mut usize,
+            ) -> Option<&'a [u8]> {
+                this_leaf(leaf).then(|| bytes_of(&rows[row..=row]))
+            }
+        }
+    };
+}
+
+view_of_cells!([] i8, i8, row => *row);
+view_of_cells!([] i16, i16, row => *row);
+view_of_cells!([] i32, i32, row => *row);
+view_of_cells!([] i64, i64, row => *row);
+view_of_cells!([] u8, u8, row => *row);
+view_of_cells!([] u16, u16, row => *row);
+view_of_cells!([] u32, u32, row => *row);
+view_of_cells!([] u64, u64, row => *row);
+view_of_cells!([] f32, f32, row => *row);
+view_of_cells!([] f64, f64, row => *row);
+view_of_cells!([C: Cell, const N: usize] [C; N], &'a Self, row => row);
+
+/// An array whose shape the options decide, as its elements, row-major.
+#[derive(Debug)]
+pub struct Flat<T>(PhantomData<fn() -> T>);
+
+impl<T: Cell<Element = T>> View for Flat<T> {
+    type RowsMut<'a> = (&'a mut [T], usize);
+    type Mut<'a> = &'a mut [T];
+    type Rows<'a> = (&'a [T], usize);
+    type Ref<'a> = &'a [T];
+
+    fn wanted(wanted: &mut Vec<Wanted>) {
+        wanted.push(Wanted { dtype: T::DTYPE, shape: None });
+    }
+
+    fn rows_mut<'a>(columns: &mut Columns<'a>) -> Self::RowsMut<'a> {
+        columns.elements()
+    }
+
+    #[inline]
+    fn row_mut<'a>(rows: &'a mut Self::RowsMut<'_>, row: usize) -> Self::Mut<'a> {
+        let length = rows.1;
+        &mut rows.0[row * length..(row + 1) * length]
+    }
+
+    fn rows<'a>(columns: &mut ActionColumns<'a>) -> Result<Self::Rows<'a>, Error> {
+        columns.elements()
+    }
+
+    #[inline]
+    fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a> {
+        &rows.0[row * rows.1..(row + 1) * rows.1]
+    }
+
+    fn bytes<'a>(rows: &'a Self::RowsMut<'_>, row: usize, leaf: &mut usize) -> Option<&'a [u8]> {
+        this_leaf(leaf).then(|| bytes_of(&rows.0[row * rows.1..(row + 1) * rows.1]))
+    }
+}
+
+macro_rules! view_of_tuples {
+    ($($name:ident $at:tt),+) => {
+        impl<$($name: View),+> View for ($($name,)+) {
+            type RowsMut<'a> = ($($name::RowsMut<'a>,)+);
+            type Mut<'a> = ($($name::Mut<'a>,)+);
+            type Rows<'a> = ($($name::Rows<'a>,)+);
+            type Ref<'a> = ($($name::Ref<'a>,)+);
+
+            fn wanted(wanted: &mut Vec<Wanted>) {
+                $($name::wanted(wanted);)+
+            }
+
+            fn rows_mut<'a>(columns: &mut Columns<'a>) -> Self::RowsMut<'a> {
+                ($($name::rows_mut(columns),)+)
+            }
+
+            #[inline]
+            fn row_mut<'a>(rows: &'a mut Self::RowsMut<'_>, row: usize) -> Self::Mut<'a> {
+                ($($name::row_mut(&mut rows.$at, row),)+)
+            }
+
+            fn rows<'a>(columns: &mut ActionColumns<'a>) -> Result<Self::Rows<'a>, Error> {
+                Ok(($($name::rows(columns)?,)+))
+            }
+
+            #[inline]
+            fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a> {
+                ($($name::row(&rows.$at, row),)+)
+            }
+
+            fn bytes<'a>(
+                rows: &'a Self::RowsMut<'_>,
+                row: usize,
+                leaf: &mut usize,
+            ) -> Option<&'a [u8]> {
+                None$(.or_else(|| $name::bytes(&rows.$at, row, leaf)))+
+            }
+        }
+    };
+}
+
+view_of_tuples!(A 0);
+view_of_tuples!(A 0, B 1);
+view_of_tuples!(A 0, B 1, C 2);
+view_of_tuples!(A 0, B 1, C 2, D 3);
+view_of_tuples!(A 0, B 1, C 2, D 3, E 4);
+view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5);
+view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+
+/// Makes a view with named parts, for `Dict` spaces: the parts in the order of the leaves.
+///
+/// The three names are the view, one row to write, and one row to read.
+///
+/// ```
+/// cartwheel::view! {
+///     /// What the robot sees.
+///     pub struct Sensors, SensorsMut, SensorsRef {
+///         /// Pixels, row-major.
+///         camera: cartwheel::native::Flat<u8>,
+///         /// Metres.
+///         position: [f32; 3],
+///     }
+/// }
+///
+/// fn observe(sensors: SensorsMut<'_>) {
+///     sensors.camera.fill(0);
+///     sensors.position[2] = 1.5;
+/// }
+/// ```
+#[macro_export]
+macro_rules! view {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $view:ident, $mut:ident, $ref:ident {
+            $($(#[$part_meta:meta])* $part:ident: $type:ty),+ $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug)]
+        $vis struct $view;
+
+        $(#[$meta])*
+        /// One row, to write in place.
+        #[allow(missing_debug_implementations, reason = "the parts may have none")]
+        $vis struct $mut<'a> {
+            $($(#[$part_meta])* pub $part: <$type as $crate::native::View>::Mut<'a>,)+
+        }
+
+        $(#[$meta])*
+        /// One row, to read in place.
+        #[allow(missing_debug_implementations, reason = "the parts may have none")]
+        $vis struct $ref<'a> {
+            $($(#[$part_meta])* pub $part: <$type as $crate::native::View>::Ref<'a>,)+
+        }
+
+        impl $crate::native::View for $view {
+            type RowsMut<'a> = <($($type,)+) as $crate::native::View>::RowsMut<'a>;
+            type Mut<'a> = $mut<'a>;
+            type Rows<'a> = <($($type,)+) as $crate::native::View>::Rows<'a>;
+            type Ref<'a> = $ref<'a>;
+
+            fn wanted(wanted: &mut Vec<$crate::native::Wanted>) {
+                <($($type,)+) as $crate::native::View>::wanted(wanted);
+            }
+
+            fn rows_mut<'a>(columns: &mut $crate::memory::Columns<'a>) -> Self::RowsMut<'a> {
+                <($($type,)+) as $crate::native::View>::rows_mut(columns)
+            }
+
+            #[inline]
+            fn row_mut<'a>(rows: &'a mut Self::RowsMut<'_>, row: usize) -> Self::Mut<'a> {
+                let ($($part,)+) = <($($type,)+) as $crate::native::View>::row_mut(rows, row);
+                $mut { $($part),+ }
+            }
+
+            fn rows<'a>(
+                columns: &mut $crate::memory::ActionColumns<'a>,
+            ) -> ::core::result::Result<Self::Rows<'a>, $crate::Error> {
+                <($($type,)+) as $crate::native::View>::rows(columns)
+            }
+
+            #[inline]
+            fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a> {
+                let ($($part,)+) = <($($type,)+) as $crate::native::View>::row(rows, row);
+                $ref { $($part),+ }
+            }
+
+            fn bytes<'a>(
+                rows: &'a Self::RowsMut<'_>,
+                row: usize,
+                leaf: &mut usize,
+            ) -> Option<&'a [u8]> {
+                <($($type,)+) as $crate::native::View>::bytes(rows, row, leaf)
+            }
+        }
+    };
+}

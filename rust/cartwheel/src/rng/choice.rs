@@ -1,0 +1,84 @@
+//! Picks: `Generator.choice` with replacement, and without.
+
+use super::Rng;
+
+/// From this population on, a small sample is drawn by rejection and not from a list of everybody.
+const LARGE_POPULATION: usize = 10_000;
+
+impl Rng {
+    /// A number of `0..count`: `Generator.choice(count)`.
+    ///
+    /// # Panics
+    ///
+    /// When there is nothing to choose from.
+    #[inline]
+    pub fn choice_index(&mut self, count: usize) -> usize {
+        assert!(count > 0, "there is nothing to choose from");
+        index(self.bounded(count as u64 - 1))
+    }
+
+    /// An element of `population`: `Generator.choice(population)`.
+    ///
+    /// # Panics
+    ///
+    /// When there is nothing to choose from.
+    #[inline]
+    pub fn choice<'a, T>(&mut self, population: &'a [T]) -> &'a T {
+        &population[self.choice_index(population.len())]
+    }
+
+    /// A number of `0..probabilities.len()`, each with its probability: `Generator.choice(n, p=…)`.
+    ///
+    /// # Panics
+    ///
+    /// When the probabilities are none, negative, not numbers, or do not sum to 1.
+    pub fn choice_weighted(&mut self, probabilities: &[f64]) -> usize {
+        let total: f64 = probabilities.iter().sum();
+        let proper = probabilities.iter().all(|p| *p >= 0.0) && (total - 1.0).abs() < 1.5e-8;
+        assert!(proper, "probabilities {probabilities:?} are not negative and sum to 1");
+        let last = cumulative(probabilities).last().expect("they sum to 1, so there is one");
+        let draw = self.random();
+        let beyond = cumulative(probabilities).take_while(|sum| sum / last <= draw).count();
+        beyond.min(probabilities.len() - 1)
+    }
+
+    /// `count` different numbers of `0..population`: `Generator.choice(population, count,
+    /// replace=False)`.
+    ///
+    /// # Panics
+    ///
+    /// When there are not so many.
+    pub fn choice_without_replacement(&mut self, population: usize, count: usize) -> Vec<usize> {
+        assert!(count <= population, "{count} different numbers of {population}");
+        if population > LARGE_POPULATION && count > population / 50 {
+            let mut all: Vec<usize> = (0..population).collect();
+            for at in ((population - count).max(1)..population).rev() {
+                all.swap(at, index(self.bounded(at as u64)));
+            }
+            return all.split_off(population - count);
+        }
+        let mut taken = std::collections::HashSet::with_capacity(count);
+        let mut picked = Vec::with_capacity(count);
+        for last in population - count..population {
+            let draw = index(self.bounded(last as u64));
+            let pick = if taken.insert(draw) { draw } else { last };
+            taken.insert(pick);
+            picked.push(pick);
+        }
+        for at in (1..count).rev() {
+            picked.swap(at, index(self.bounded(at as u64)));
+        }
+        picked
+    }
+}
+
+fn cumulative(probabilities: &[f64]) -> impl Iterator<Item = f64> + '_ {
+    probabilities.iter().scan(0.0, |sum, p| {
+        *sum += p;
+        Some(*sum)
+    })
+}
+
+fn index(draw: u64) -> usize {
+    usize::try_from(draw).expect("a draw is below a length")
+}

@@ -1,0 +1,206 @@
+//! Integers within bounds: `Generator.integers`.
+
+use std::ops::{Range, RangeInclusive};
+
+use super::Rng;
+
+/// An integer type that NumPy draws: 8 to 64 bits, signed or not, and `bool`.
+///
+/// Sealed: the draws of a type are NumPy's, and there are no others.
+pub trait Integer: Copy + PartialOrd + sealed::Draw {}
+
+/// What integers are drawn from: `low..high` or, with NumPy's `endpoint=True`, `low..=high`.
+pub trait IntegerRange<T> {
+    /// The lowest and highest integer, both possible; `None` when there is none at all.
+    fn bounds(self) -> Option<(T, T)>;
+}
+
+impl<T: Integer> IntegerRange<T> for RangeInclusive<T> {
+    fn bounds(self) -> Option<(T, T)> {
+        let (low, high) = self.into_inner();
+        (low <= high).then_some((low, high))
+    }
+}
+
+impl<T: Integer> IntegerRange<T> for Range<T> {
+    fn bounds(self) -> Option<(T, T)> {
+        (self.start < self.end).then(|| (self.start, self.end.before()))
+    }
+}
+
+impl Rng {
+    /// An integer of `range`: `Generator.integers(low, high, dtype=T)`.
+    ///
+    /// # Panics
+    ///
+    /// When the range is empty.
+    #[inline]
+    pub fn integers<T: Integer>(&mut self, range: impl IntegerRange<T>) -> T {
+        let (low, high) = range.bounds().expect("a range holds at least one integer");
+        T::draw(self, &mut Pieces::default(), low, high)
+    }
+
+    /// Fills `into` with integers of `range`: `Generator.integers(low, high, size=…, dtype=T)`.
+    ///
+    /// For types of 8 and 16 bits this is *not* the same as one call each: NumPy cuts each 32-bit
+    /// draw into pieces, and drops the pieces that are left when the call ends.
+    ///
+    /// # Panics
+    ///
+    /// When the range is empty.
+    pub fn fill_integers<T: Integer>(&mut self, range: impl IntegerRange<T>, into: &mut [T]) {
+        let (low, high) = range.bounds().expect("a range holds at least one integer");
+        let mut pieces = Pieces::default();
+        for place in into {
+            *place = T::draw(self, &mut pieces, low, high);
+        }
+    }
+
+    /// A number of `0..=highest` by Lemire's rule, as `integers` and `choice` draw it.
+    #[inline]
+    pub(super) fn bounded(&mut self, highest: u64) -> u64 {
+        if let Ok(highest) = u32::try_from(highest) {
+            return u64::from(self.bounded_u32(highest));
+        }
+        let Some(count) = highest.checked_add(1) else {
+            return self.next_u64();
+        };
+        let mut product = u128::from(self.next_u64()) * u128::from(count);
+        if low_u64(product) < count {
+            let threshold = (u64::MAX - highest) % count;
+            while low_u64(product) < threshold {
+                product = u128::from(self.next_u64()) * u128::from(count);
+            }
+        }
+        low_u64(product >> 64)
+    }
+
+    /// Likewise, for what fits 32 bits. Nothing is drawn when there is nothing to choose.
+    #[inline]
+    fn bounded_u32(&mut self, highest: u32) -> u32 {
+        if highest == 0 {
+            return 0;
+        }
+        let Some(count) = highest.checked_add(1) else {
+            return self.next_u32();
+        };
+        let mut product = u64::from(self.next_u32()) * u64::from(count);
+        if low_u32(product) < count {
+            let threshold = (u32::MAX - highest) % count;
+            while low_u32(product) < threshold {
+                product = u64::from(self.next_u32()) * u64::from(count);
+            }
+        }
+        low_u32(product >> 32)
+    }
+
+    /// Likewise, from pieces of `bits` bits, 8 or 16.
+    fn bounded_piece(&mut self, pieces: &mut Pieces, bits: u32, highest: u32) -> u32 {
+        let full = (1 << bits) - 1;
+        if highest == 0 {
+            return 0;
+        }
+        if highest == full {
+            return pieces.next(self, bits);
+        }
+        let count = highest + 1;
+        let mut product = pieces.next(self, bits) * count;
+        if product & full < count {
+            let threshold = (full - highest) % count;
+            while product & full < threshold {
+                product = pieces.next(self, bits) * count;
+            }
+        }
+        product >> bits
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the low half is what is wanted")]
+fn low_u64(product: u128) -> u64 {
+    product as u64
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the low half is what is wanted")]
+fn low_u32(product: u64) -> u32 {
+    product as u32
+}
+
+/// What is left of a 32-bit draw that is used piece by piece, low bits first.
+#[derive(Debug, Default)]
+pub struct Pieces {
+    left: u32,
+    bits: u32,
+}
+
+impl Pieces {
+    fn next(&mut self, rng: &mut Rng, bits: u32) -> u32 {
+        if self.left == 0 {
+            self.bits = rng.next_u32();
+            self.left = 32 / bits;
+        } else {
+            self.bits >>= bits;
+        }
+        self.left -= 1;
+        self.bits & ((1 << bits) - 1)
+    }
+}
+
+mod sealed {
+    use super::{Pieces, Rng};
+
+    pub trait Draw: Sized {
+        fn draw(rng: &mut Rng, pieces: &mut Pieces, low: Self, high: Self) -> Self;
+        /// The integer before this one, which is not the lowest.
+        fn before(self) -> Self;
+    }
+}
+
+macro_rules! integers {
+    ($($signed:ident $unsigned:ident $draw:expr;)*) => {$(
+        integers!(@one $signed $unsigned $draw);
+        integers!(@one $unsigned $unsigned $draw);
+    )*};
+    (@one $type:ident $unsigned:ident $draw:expr) => {
+        impl Integer for $type {}
+
+        impl sealed::Draw for $type {
+            #[inline]
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_possible_wrap,
+                clippy::cast_sign_loss,
+                clippy::unnecessary_cast,
+                reason = "distances between integers of one type fit its unsigned type"
+            )]
+            fn draw(rng: &mut Rng, pieces: &mut Pieces, low: Self, high: Self) -> Self {
+                let draw: fn(&mut Rng, &mut Pieces, $unsigned) -> $unsigned = $draw;
+                let highest = high.wrapping_sub(low) as $unsigned;
+                low.wrapping_add(draw(rng, pieces, highest) as Self)
+            }
+
+            #[inline]
+            fn before(self) -> Self {
+                self - 1
+            }
+        }
+    };
+}
+
+integers! {
+    i8 u8 |rng, pieces, highest| rng.bounded_piece(pieces, 8, u32::from(highest)) as u8;
+    i16 u16 |rng, pieces, highest| rng.bounded_piece(pieces, 16, u32::from(highest)) as u16;
+    i32 u32 |rng, _, highest| rng.bounded_u32(highest);
+    i64 u64 |rng, _, highest| rng.bounded(highest);
+}
+
+impl Integer for bool {}
+
+impl sealed::Draw for bool {
+    fn draw(rng: &mut Rng, pieces: &mut Pieces, low: Self, high: Self) -> Self {
+        if low == high { low } else { pieces.next(rng, 1) != 0 }
+    }
+
+    fn before(self) -> Self {
+        false
+    }
+}
