@@ -11,7 +11,7 @@
 
 use std::hint::black_box;
 
-// SAFETY: the declarations are those of the C standard (invariant 1).
+// Safe by invariant 1.
 unsafe extern "C" {
     safe fn pow(x: f64, y: f64) -> f64;
     safe fn powf(x: f32, y: f32) -> f32;

@@ -1,4 +1,5 @@
 //! Every draw equals NumPy's, bit for bit, alone and in turns with every other kind of draw.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use cartwheel::rng::{Rng, SeedSequence};
 
