@@ -2,12 +2,14 @@
 
 import contextlib
 import gc
+import importlib
 import sys
 import time
 import warnings
 from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -18,7 +20,7 @@ with warnings.catch_warnings():
     # Box2D's extension module crashes if its own deprecation warnings are made errors.
     warnings.simplefilter("ignore")
     with contextlib.suppress(ImportError):
-        import Box2D  # noqa: F401
+        importlib.import_module("Box2D")
 
 import cartwheel
 from tests.environments import transcripts
@@ -35,6 +37,9 @@ settings.register_profile(
 settings.load_profile("cartwheel")
 
 
+FAILED = pytest.StashKey[bool]()
+
+
 def _builder(executor):
     built = []
 
@@ -44,8 +49,8 @@ def _builder(executor):
 
     build.executor = executor.name
     yield build
-    while built:
-        built.pop().close()
+    for envs in built:  # kept until the end: it is `close` that must leave nothing behind
+        envs.close()
 
 
 @pytest.fixture(params=EXECUTORS, ids=str)
@@ -81,13 +86,26 @@ def _warmed_up():
         envs.close()
     forkserver.ensure_running()
     resource_tracker.ensure_running()
+    painter = gym.make("CartPole-v1", render_mode="rgb_array")  # pygame starts a thread
+    painter.reset()
+    painter.render()
+    painter.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    item.stash[FAILED] = item.stash.get(FAILED, default=False) or report.failed
+    return report
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left_behind():
+def _nothing_is_left_behind(request):
     """No test may leave a process, a thread or a descriptor behind."""
     before = residue()
     yield
+    if request.node.stash.get(FAILED, default=False):
+        return  # its traceback holds on to whatever it used
     deadline = time.monotonic() + 5
     while (left := residue() - before) and time.monotonic() < deadline:
         gc.collect()

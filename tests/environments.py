@@ -25,8 +25,8 @@ class TranscriptEnv(gym.Env):
     ``{"t": steps}`` from a step, ``{"ep": episodes, "opt": str(options)}`` from a reset.
     """
 
-    action_space = Discrete(10)
-    observation_space = Box(-np.inf, np.inf, (1,), np.float32)
+    action_space: Space = Discrete(10)
+    observation_space: Space = Box(-np.inf, np.inf, (1,), np.float32)
 
     def __init__(self, length, *, terminates=True, truncates=False):
         self.length, self.terminates, self.truncates = length, terminates, truncates
@@ -70,6 +70,9 @@ class BufferReusingEnv(TranscriptEnv):
             "array": np.zeros(2, np.int32),
             "nested": {"array": np.zeros(1, np.float64)},
             "list": [0],
+            "set": {0},
+            "dates": np.zeros(1, "M8[D]"),
+            "objects": np.array([None, 0]),
         }
 
     def reset(self, *, seed=None, options=None):
@@ -87,6 +90,10 @@ class BufferReusingEnv(TranscriptEnv):
         self.info["array"][:] = self.t
         self.info["nested"]["array"][:] = self.t
         self.info["list"][0] = self.t
+        self.info["set"].clear()
+        self.info["set"].add(self.t)
+        self.info["dates"][:] = np.datetime64(self.t, "D")
+        self.info["objects"][1] = self.t
         return self.obs
 
 
@@ -173,6 +180,18 @@ class NestedEnv(gym.Env):
         }
 
 
+class LargeNestedEnv(NestedEnv):
+    """The same with more pixels than anybody would copy if it can be helped."""
+
+    observation_space = Dict(
+        {**NestedEnv.observation_space, "pixels": Box(0, 255, (60, 80, 3), np.uint8)}
+    )
+
+    def observe(self):
+        pixels = self.np_random.integers(0, 256, (60, 80, 3), dtype=np.uint8)
+        return super().observe() | {"pixels": pixels}
+
+
 class RecordingEnv(gym.Env):
     """Keeps what it was given: ``actions`` and ``resets`` in order, the last action in ``held``."""
 
@@ -257,7 +276,8 @@ class Complex(Space):
     def __eq__(self, other):
         return type(self) is type(other)
 
-    __hash__ = None
+    def __hash__(self):
+        return hash(type(self))
 
 
 class RegisteredComplex(Complex):
@@ -277,7 +297,8 @@ class ComplexBatch(Space):
     def __eq__(self, other):
         return type(self) is type(other) and self.shape == other.shape
 
-    __hash__ = None
+    def __hash__(self):
+        return hash(type(self))
 
 
 @batch_space.register(RegisteredComplex)

@@ -113,6 +113,10 @@ def _spin():
         pass
 
 
+def _hold_the_gil():
+    ctypes.PyDLL(None).sleep(3600)
+
+
 FAULTS = {
     "none": lambda: None,
     "value error": _raise_value_error,
@@ -132,6 +136,7 @@ FAULTS = {
     "crash": _crash,
     "hang": _hang,
     "spin": _spin,
+    "hold the GIL": _hold_the_gil,
 }
 
 
@@ -178,6 +183,21 @@ class FaultyEnv(gym.Env):
 
     def close(self):
         self.closed = True
+
+
+class FailingAutoresetEnv(FaultyEnv):
+    """Episodes of one step; a reset without a seed, as every autoreset is, commits a fault."""
+
+    name = "value error"
+
+    def reset(self, *, seed=None, options=None):
+        if seed is None:
+            self.commit(self.name)
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        obs, reward, _terminated, truncated, info = super().step(action)
+        return obs, reward, self.row == 1, truncated, info
 
 
 class UnclosableEnv(FaultyEnv):

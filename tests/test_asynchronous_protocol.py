@@ -272,3 +272,16 @@ def test_slow_environments_run_at_the_same_time(build_workers):
     envs.reset()
     infos = envs.step([0.3, 0.3])[4]
     assert infos["started"].max() < infos["ended"].min()
+
+
+def test_nothing_else_can_be_called_while_a_step_is_late(build_workers):
+    envs = build_workers([SleepingEnv] * 2)
+    envs.reset()
+    envs.step_async([0.4, 0.0])
+    with pytest.raises(TimeoutError):
+        envs.step_wait(timeout=0.01)
+    for call in (lambda: envs.step([0.0, 0.0]), lambda: envs.get_attr("t"), envs.render):
+        with pytest.raises(AlreadyPendingCallError, match="pending call to `step`"):
+            call()
+    assert envs.step_wait()[0].tolist() == [[1], [1]]
+    assert envs.step([0.0, 0.0])[0].tolist() == [[2], [2]]

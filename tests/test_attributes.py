@@ -214,11 +214,11 @@ def test_render_gives_a_tuple_of_frames(build_everywhere):
 
 
 def test_environments_that_render_nothing_give_none(build):
-    envs = build([partial(gym.make, "CartPole-v1")] * 2)
-    assert envs.render_mode is None
-    envs.reset(seed=1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the environment's own, in the process that runs it
+        warnings.simplefilter("ignore")  # the environment's own; forked workers inherit the filter
+        envs = build([partial(gym.make, "CartPole-v1")] * 2)
+        assert envs.render_mode is None
+        envs.reset(seed=1)
         assert envs.render() == (None, None)
 
 

@@ -2,43 +2,29 @@
 
 import threading
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+import cartwheel
 from tests.comparison import assert_identical, text_of
 from tests.environments import BufferReusingEnv, PuppetEnv, scalar_puppets, transcripts
 from tests.executors import EXECUTORS
+from tests.oracle import batched, outcome
 
 OBS = np.float32(0)
-ABSENT = {}
-
-
-def batched(rows):
-    """What the oracle makes of the infos of all rows."""
-    oracle, infos = VectorEnv(), {}
-    oracle.num_envs = len(rows)
-    for row, info in enumerate(rows):
-        infos = oracle._add_info(infos, info, row)
-    return infos
+ABSENT: dict[str, Any] = {}
 
 
 def set_infos(envs, rows):
     envs.set_attr("frame", [(OBS, 0.0, False, False, info) for info in rows])
     envs.set_attr("reset_frame", [(OBS, info) for info in rows])
-
-
-def outcome(function):
-    """The result, or the exception."""
-    try:
-        return function(), None
-    except Exception as error:
-        return None, error
 
 
 def assert_batched_as_by_the_oracle(envs, rows):
@@ -294,95 +280,6 @@ def test_infos_of_one_kind_in_all_rows_are_batched_as_by_the_oracle(executor):
         envs.close()
 
 
-@pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
-def test_infos_at_the_end_of_an_episode_are_batched_as_by_the_oracle(build, mode):
-    rows = [
-        {"a": 1, "deep": {"b": np.arange(2)}, "final_obs": "mine"},
-        {"text": "x", 7: None},
-        {},
-    ]
-    resets = [{"a": 2.5, "r": 1}, {"final_info": {"z": 1}}, {"deep": 3}]
-    envs = build(scalar_puppets(3), autoreset_mode=mode)
-    envs.reset()
-    frames = [(OBS, 1.0, row != 2, False, info) for row, info in enumerate(rows)]
-    envs.set_attr("frame", frames)
-    envs.set_attr("reset_frame", [(OBS, info) for info in resets])
-    if mode == "NextStep":
-        assert_identical(envs.step([0] * 3)[4], batched(rows))
-        assert_identical(envs.step([0] * 3)[4], batched([*resets[:2], rows[2]]))
-        return
-    infos = envs.step([0] * 3)[4]
-    ended = [{"final_obs": OBS, "final_info": rows[row]} for row in (0, 1)]
-    expected = batched([ended[0], ended[1], rows[2]])
-    # A reset's own `final_info` has no exact upstream form (its two classes differ): left out.
-    for key, value in batched([resets[0], {}, {}]).items():
-        assert_identical(infos[key], value, key)
-    for key in ("final_obs", "_final_obs", "_final_info"):
-        assert_identical(infos[key], expected[key], key)
-
-
-def test_a_final_info_without_entries_is_present(build):
-    envs = build(scalar_puppets(2), autoreset_mode="SameStep")
-    envs.reset()
-    envs.set_attr("frame", [(OBS, 0.0, True, False, {}), (OBS, 0.0, False, False, {})])
-    infos = envs.step([0, 0])[4]
-    mask = np.array([True, False])
-    obs = np.empty(2, object)
-    obs[0] = OBS
-    assert_identical(
-        infos, {"final_obs": obs, "_final_obs": mask, "final_info": {}, "_final_info": mask}
-    )
-
-
-@pytest.mark.parametrize(
-    "obs",
-    [
-        np.array([1.5, 2.5], np.float32),
-        np.array([1.5, 2.5], np.float64),
-        np.array([1, 2], np.int8),
-        [1.5, 2.5],
-        (1, 2),
-    ],
-    ids=["float32", "float64", "int8", "list", "tuple"],
-)
-def test_final_obs_is_what_the_environment_returned_not_what_its_space_says(build, obs):
-    space = Box(-np.inf, np.inf, (2,), np.float32)
-    envs = build([partial(PuppetEnv, space, obs)] * 2, autoreset_mode="SameStep")
-    envs.reset()
-    envs.set_attr("frame", [(obs, 0.0, True, False, {})] * 2)
-    observations, *_, infos = envs.step([0, 0])
-    assert_identical(observations, np.stack([np.array(obs, np.float32)] * 2))
-    expected = np.empty(2, object)
-    expected[0], expected[1] = obs, obs
-    assert_identical(infos["final_obs"], expected)
-
-
-def test_final_obs_and_final_info_are_taken_before_the_reset(build_everywhere):
-    """The environment reuses its buffers; upstream shows the values of the reset instead."""
-    envs = build_everywhere(
-        [partial(BufferReusingEnv, 2 + row) for row in range(2)], autoreset_mode="SameStep"
-    )
-    envs.reset()
-    envs.step([0, 0])
-    kept = envs.step([0, 0])
-    later = envs.step([0, 0])
-    for result, row, t in ((kept, 0, 2), (later, 1, 3)):
-        infos = result[4]
-        assert_identical(
-            infos["final_obs"][row],
-            {
-                "t": np.array([t], np.float32),
-                "nested": (np.full((2, 2), t, np.uint8), np.array(t, np.int64)),
-            },
-        )
-        assert infos["final_obs"][1 - row] is None
-        assert infos["final_info"]["array"][row].tolist() == [t, t]
-        assert infos["final_info"]["nested"]["array"][row].tolist() == [t]
-        assert infos["final_info"]["list"][row] == [t]
-        assert result[0]["t"][row, 0] == 0
-        assert infos["array"][row].tolist() == [0, 0]
-
-
 def test_arrays_in_infos_are_not_overwritten_by_later_steps(build):
     envs = build([partial(BufferReusingEnv, 100)] * 2)
     envs.reset()
@@ -432,3 +329,26 @@ def test_an_info_that_is_no_dict_is_an_error_of_its_row(build, info):
     envs.reset()
     envs.set_attr("frame", [(OBS, 1.0, False, False, {})] * 2)
     assert envs.step([0, 0])[1].tolist() == [1, 1]
+
+
+class OwnInfosEnv(cartwheel.VectorEnv):
+    """As some libraries do it: infos as a list, through Gymnasium's own hook."""
+
+    def _add_info(self, vector_infos, env_info, env_num):
+        vector_infos.setdefault("rows", [None] * self.num_envs)[env_num] = env_info
+        return vector_infos
+
+
+@pytest.mark.parametrize("executor", EXECUTORS, ids=str)
+def test_a_subclass_may_batch_infos_its_own_way(executor):
+    envs = OwnInfosEnv(transcripts(2, 3), executor=executor.name, **executor.keywords)
+    reset = {"ep": 1, "opt": "None"}
+    assert_identical(envs.reset()[1], {"rows": [reset, reset]})
+    assert_identical(envs.step([1, 2])[4], {"rows": [{"t": 1}, {"t": 1}]})
+    envs.close()
+
+
+def test_the_inherited_hook_can_be_called(build):
+    envs = build(transcripts(2, 3))
+    infos = envs._add_info(envs._add_info({}, {"a": 1}, 0), {"b": "x"}, 1)
+    assert_identical(infos, batched([{"a": 1}, {"b": "x"}]))

@@ -12,8 +12,16 @@ from gymnasium.spaces import Box
 from gymnasium.vector import SyncVectorEnv
 
 from tests.comparison import assert_identical
-from tests.environments import BufferReusingEnv, NestedEnv, SamplingEnv, samplers, transcripts
+from tests.environments import (
+    BufferReusingEnv,
+    LargeNestedEnv,
+    NestedEnv,
+    SamplingEnv,
+    samplers,
+    transcripts,
+)
 
+SIZES = pytest.mark.parametrize("env_fn", [NestedEnv, LargeNestedEnv], ids=["small", "large"])
 COPIES = pytest.mark.parametrize("copy", [True, False], ids=["copy", "no copy"])
 IMAGE = Box(0, 255, (64, 64, 3), np.uint8)
 
@@ -38,8 +46,9 @@ def overwrite(observations):
 
 
 @COPIES
-def test_kept_results_never_change(build_everywhere, copy):
-    envs = build_everywhere([NestedEnv] * 3, copy=copy)
+@SIZES
+def test_kept_results_never_change(build_everywhere, env_fn, copy):
+    envs = build_everywhere([env_fn] * 3, copy=copy)
     kept, copies = [], []
     for step in range(120):
         result = envs.reset(seed=step) if step % 50 == 0 else envs.step([0, 1, 2])
@@ -55,8 +64,9 @@ def test_kept_results_never_change(build_everywhere, copy):
 
 
 @COPIES
-def test_kept_results_never_share_memory(build, copy):
-    envs = build([NestedEnv] * 3, copy=copy)
+@SIZES
+def test_kept_results_never_share_memory(build, env_fn, copy):
+    envs = build([env_fn] * 3, copy=copy)
     kept = arrays(envs.reset(seed=1))
     for _ in range(20):
         kept += arrays(envs.step([0, 1, 2]))
@@ -66,8 +76,9 @@ def test_kept_results_never_share_memory(build, copy):
 
 
 @COPIES
-def test_results_are_writable_and_nobody_else_sees_what_is_written(build_everywhere, copy):
-    envs, oracle = build_everywhere([NestedEnv] * 3, copy=copy), SyncVectorEnv([NestedEnv] * 3)
+@SIZES
+def test_results_are_writable_and_nobody_else_sees_what_is_written(build_everywhere, env_fn, copy):
+    envs, oracle = build_everywhere([env_fn] * 3, copy=copy), SyncVectorEnv([env_fn] * 3)
     envs.reset(seed=1)
     oracle.reset(seed=1)
     for _ in range(40):
@@ -126,8 +137,9 @@ def test_an_environment_that_reuses_its_buffers_does_not_reach_into_results(buil
 
 
 @COPIES
-def test_a_row_or_a_leaf_kept_alone_never_changes(build, copy):
-    envs = build(samplers(NestedEnv.observation_space, 3, length=1000), copy=copy)
+@SIZES
+def test_a_row_or_a_leaf_kept_alone_never_changes(build, env_fn, copy):
+    envs = build(samplers(env_fn.observation_space, 3, length=1000), copy=copy)
     envs.reset(seed=1)
     kept, copies = [], []
     for step in range(100):
@@ -164,8 +176,9 @@ def test_many_large_results_may_be_kept(build):
     oracle.close()
 
 
-def test_what_is_kept_and_what_is_dropped_may_alternate_at_random(build_everywhere):
-    envs = build_everywhere(samplers(Box(0, 1, (3,), np.float64), 3, length=10**6))
+@pytest.mark.parametrize("shape", [(3,), (400,)], ids=["small", "large"])
+def test_what_is_kept_and_what_is_dropped_may_alternate_at_random(build_everywhere, shape):
+    envs = build_everywhere(samplers(Box(0, 1, shape, np.float64), 3, length=10**6))
     random = np.random.default_rng(0)
     envs.reset(seed=1)
     kept = []
@@ -204,3 +217,22 @@ def test_rewards_and_flags_are_fresh_arrays_of_fixed_dtypes(build):
             assert array.flags.writeable
     assert [result[1].tolist() for result in results] == [[1, 2], [1, 2], [0, 2]]
     assert [result[2].tolist() for result in results] == [[0, 0], [1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("max_slabs", [2, 3, 10])
+def test_where_no_memory_is_left_to_share_results_are_copies_after_one_warning(
+    build_everywhere, max_slabs
+):
+    envs = build_everywhere(samplers(IMAGE, 2, length=10**6), max_slabs=max_slabs)
+    oracle = SyncVectorEnv(samplers(IMAGE, 2, length=10**6))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kept = [envs.reset(seed=1)[0]] + [envs.step([0, 0])[0] for _ in range(30)]
+    assert len(caught) <= 1, [str(warning.message) for warning in caught]
+    assert_identical(kept[0], oracle.reset(seed=1)[0])
+    for observations in kept[1:]:
+        assert_identical(observations, oracle.step([0, 0])[0])
+    del kept, observations
+    for _ in range(10):
+        assert_identical(envs.step([0, 0])[0], oracle.step([0, 0])[0])
+    oracle.close()

@@ -10,7 +10,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeAwareObservation
 
 from tests.comparison import assert_identical
-from tests.environments import NestedEnv
+from tests.environments import LargeNestedEnv, NestedEnv
 from tests.executors import EVERY_EXECUTOR, INLINE, PROCESS, THREAD, Executor
 
 STEPS = 250
@@ -30,6 +30,7 @@ ENVIRONMENTS = {
     "LunarLander": partial(gym.make, "LunarLander-v3"),
     "CartPole with Dict observations": dict_cart_pole,
     "nested": NestedEnv,
+    "large and nested": LargeNestedEnv,
 }
 CHEAP = ["CartPole", "Taxi", "CartPole with Dict observations", "nested"]
 CASES = [
@@ -157,3 +158,19 @@ def test_the_automatic_executor_gives_the_same_results():
             assert_identical(result, expected, f"call {call}")
     finally:
         envs.close()
+
+
+@pytest.mark.parametrize("executor", [PROCESS, THREAD], ids=str)
+def test_thousands_of_steps_of_many_environments_stay_equal(executor):
+    for name, num_envs, steps in (("CartPole", 4, 4000), ("nested", 70, 60)):
+        envs = executor(build_env(name) * num_envs, autoreset_mode="SameStep")
+        oracle = SyncVectorEnv(build_env(name) * num_envs, autoreset_mode="SameStep")
+        pairs = zip(
+            play(envs, AutoresetMode.SAME_STEP, steps),
+            play(oracle, AutoresetMode.SAME_STEP, steps),
+            strict=True,
+        )
+        for call, (result, expected) in enumerate(pairs):
+            assert_identical(result, expected, f"call {call}")
+        envs.close()
+        oracle.close()

@@ -1,6 +1,7 @@
 """Seeds, options and masks of `reset` mean what they mean in Gymnasium."""
 
 import re
+import threading
 from functools import partial
 
 import gymnasium as gym
@@ -264,3 +265,16 @@ def test_episode_statistics_are_right_under_autoreset(build, mode):
             reported += infos["episode"]["l"][infos["_episode"]].tolist()
     expected = {"NextStep": [2, 5, 2, 2, 2, 5], "SameStep": [2, 2, 5, 2, 2, 2, 5, 2]}
     assert sorted(reported) == sorted(expected[mode])
+
+
+def test_options_may_hold_functions_but_nothing_that_cannot_be_sent(build):
+    envs = build([RecordingEnv] * 2)
+    envs.reset()
+    offset = 2
+    envs.reset(options={"function": lambda value: value + offset})
+    if build.executor != "process":
+        return
+    with pytest.raises(Exception, match="pickle"):
+        envs.reset(options={"lock": threading.Lock()})
+    assert [len(resets) for resets in envs.get_attr("resets")] == [2, 2]
+    envs.step([0, 0])

@@ -1,5 +1,7 @@
 """Observations and actions of every space arrive as they were sent, in every executor."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from gymnasium.spaces import (
@@ -25,7 +27,8 @@ from tests.environments import Complex, PuppetEnv, RegisteredComplex, samplers
 from tests.executors import EXECUTORS
 
 NUM_ENVS = 3
-NUMBERS = [
+BOOL: Any = np.bool_
+NUMBERS: list[Any] = [
     np.float16,
     np.float32,
     np.float64,
@@ -43,7 +46,7 @@ NAMES = Text(6, min_length=1, charset="abcdef")
 
 SPACES = {
     **{f"Box {np.dtype(dtype)}": Box(0, 7, (2, 3), dtype) for dtype in NUMBERS},
-    "Box bool": Box(0, 1, (5,), np.bool_),
+    "Box bool": Box(0, 1, (5,), BOOL),
     "Box of shape ()": Box(-1, 1, ()),
     "Box without elements": Box(-1, 1, (0, 3)),
     "Box unbounded": Box(-np.inf, np.inf, (2,), np.float64),

@@ -314,3 +314,28 @@ def test_modes_have_three_spellings(build, mode):
         assert envs.autoreset_mode is mode
         assert envs.metadata["autoreset_mode"] is mode
         envs.close()
+
+
+def test_a_refused_step_leaves_nothing_pending(build):
+    envs = build(transcripts(1, 9), autoreset_mode="Disabled")
+    envs.reset()
+    envs.step(ACTIONS)
+    with pytest.raises(cartwheel.EpisodeOverError):
+        envs.step_async(ACTIONS)
+    assert envs.get_attr("t") == (1, 1)
+    options = {"reset_mask": flags(T, F)}
+    assert_reset(envs.reset(options=options), obs=[0, 1], infos=resets(2, 0, options="{}"))
+    envs.step_async(ACTIONS)
+    assert_frame(envs.step_wait(), obs=[1, 2], rewards=[1, 2], over=[T, F], infos=steps(1, 2))
+
+
+def test_all_rows_may_be_over_at_once(build_everywhere):
+    envs = build_everywhere(transcripts(2, 2), autoreset_mode="Disabled", on_done="freeze")
+    envs.reset()
+    envs.step(ACTIONS)
+    assert_frame(envs.step(ACTIONS), obs=[2, 2], rewards=[1, 2], over=[T, T], infos=steps(2, 2))
+    for _ in range(3):
+        assert_frame(envs.step(ACTIONS), obs=[2, 2], rewards=[0, 0], over=[T, T], infos={})
+    options = {"reset_mask": flags(T, T)}
+    assert_reset(envs.reset(options=options), obs=[0, 0], infos=resets(2, 2, options="{}"))
+    assert_frame(envs.step(ACTIONS), obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))

@@ -1,7 +1,7 @@
 """cartwheel steps many reinforcement-learning environments at once.
 
-:class:`VectorEnv` replaces ``gymnasium.vector.AsyncVectorEnv``: the same arguments, values and errors,
-several times faster, in all three autoreset modes.
+:class:`VectorEnv` replaces ``gymnasium.vector.AsyncVectorEnv``: the same arguments, values and
+errors, several times faster, in all three autoreset modes.
 """
 
 from cartwheel.errors import (
@@ -11,8 +11,9 @@ from cartwheel.errors import (
     RemoteTraceback,
     WorkerDiedError,
 )
+from cartwheel.presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.registration import make_vec, patch_gymnasium
-from cartwheel.vector_env import AsyncVectorEnv, SyncVectorEnv, VectorEnv
+from cartwheel.vector_env import VectorEnv
 
 __all__ = [
     "AsyncVectorEnv",

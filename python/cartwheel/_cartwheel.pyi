@@ -7,6 +7,8 @@ from cartwheel.link import Link
 from cartwheel.spaces import Description
 from cartwheel.worker import Worker
 
+__all__ = ["Memory", "Pool", "Shard", "SlabLease", "serve", "shards", "usable_cpus", "watch_parent"]
+
 @final
 class SlabLease:
     """Keeps a slab leased: the ``base`` of every array that shows it."""

@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel import _cartwheel
+from cartwheel.faults import add_note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,7 +36,9 @@ def as_autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
 def check_choice(argument: str, value: Any, choices: Sequence[str]) -> None:
     """Raises ``ValueError`` unless ``value`` is one of ``choices``."""
     if value not in choices:
-        raise ValueError(f"`{argument}` must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+        raise ValueError(
+            f"`{argument}` must be one of {', '.join(map(repr, choices))}, got {value!r}."
+        )
 
 
 def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
@@ -51,7 +54,8 @@ def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
     for row, function in enumerate(functions):
         if not callable(function):
             raise TypeError(
-                f"env_fns[{row}] must be a function that makes an environment, got {type(function)}."
+                f"env_fns[{row}] must be a function that makes an environment, "
+                f"got {type(function)}."
             )
     return functions
 
@@ -84,6 +88,23 @@ def as_num_workers(num_workers: int | None, max_concurrency: int | None, num_env
     return min(wanted, most)
 
 
+def as_timeout(timeout: Any) -> float | None:
+    """Seconds to wait, or ``None`` for as long as it takes, which infinity means too.
+
+    Raises:
+        TypeError: It is no number.
+        ValueError: It is negative or not a number.
+    """
+    if timeout is None:
+        return None
+    if not isinstance(timeout, int | float | np.number):
+        raise TypeError(f"`timeout` must be a number of seconds or None, got {timeout!r}.")
+    seconds = float(timeout)
+    if not seconds >= 0:
+        raise ValueError(f"`timeout` must not be negative, got {timeout!r}.")
+    return None if seconds == float("inf") else seconds
+
+
 def as_seeds(seed: Any, num_envs: int) -> list[int | None]:
     """One seed or ``None`` a row.
 
@@ -100,14 +121,23 @@ def as_seeds(seed: Any, num_envs: int) -> list[int | None]:
             "If seeds are passed as a list the length must match "
             f"num_envs={num_envs} but got length={len(seeds)}."
         )
-    for row_seed in seeds:
-        if row_seed is None:
-            continue
-        if not isinstance(row_seed, int):
-            raise gym.error.Error(f"Seed must be a python integer, actual type: {type(row_seed)}")
-        if row_seed < 0:
-            raise gym.error.Error(f"Seed must be greater or equal to zero, actual value: {row_seed}")
+    for row, row_seed in enumerate(seeds):
+        if row_seed is not None:
+            _check_seed(row_seed, row)
     return list(seeds)
+
+
+def _check_seed(seed: Any, row: int) -> None:
+    """Refuses, before anything is reset, what an environment's ``reset`` would refuse."""
+    if isinstance(seed, int) and seed >= 0:
+        return
+    refused = gym.error.Error(
+        f"Seed must be greater or equal to zero, actual value: {seed}"
+        if isinstance(seed, int)
+        else f"Seed must be a python integer, actual type: {type(seed)}"
+    )
+    add_note(refused, f"the seed of row {row}")
+    raise refused
 
 
 def as_reset_mask(options: dict[str, Any] | None, num_envs: int) -> NDArray[np.bool_] | None:

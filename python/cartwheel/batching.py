@@ -8,7 +8,6 @@ from gymnasium.spaces import Space
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
-
 #: ``"same"``, ``"different"``, or the batched and the single observation space.
 ObservationMode: TypeAlias = "str | tuple[Space[Any], Space[Any]]"
 
@@ -75,8 +74,8 @@ class Batching:
                 )
         elif not isinstance(observation_mode, str) or observation_mode not in ("same", "different"):
             raise ValueError(
-                "Invalid `observation_mode`, expected: 'same' or 'different' or tuple of single and "
-                f"batch observation space, actual got {observation_mode}"
+                "Invalid `observation_mode`, expected: 'same' or 'different' or tuple of single "
+                f"and batch observation space, actual got {observation_mode}"
             )
 
     def _check_observations(
@@ -90,16 +89,16 @@ class Batching:
             raise RuntimeError(
                 f"{class_name}(..., observation_mode='same') however {some}the sub-environments "
                 f"observation spaces are not equivalent. single_observation_space={single}, "
-                f"sub-environment observation_space={space} (row {row}). If this is intentional, use "
-                "`observation_mode='different'` instead."
+                f"sub-environment observation_space={space}. If this is intentional, use "
+                f"`observation_mode='different'` instead. Row {row} differs from row 0."
             )
         if not is_space_dtype_shape_equiv(space, single):
             whose = "sub-environments" if executor == "inline" else "sub-environment's"
             raise RuntimeError(
-                f"{class_name}(..., observation_mode='different' or custom space) however the {whose} "
-                "observation spaces do not share a common shape and dtype, "
+                f"{class_name}(..., observation_mode='different' or custom space) however the "
+                f"{whose} observation spaces do not share a common shape and dtype, "
                 f"single_observation_space={single}, sub-environment observation space={space} "
-                f"(row {row})"
+                f"in row {row}"
             )
 
     def _check_actions(self, space: Space[Any], row: int, executor: str) -> None:
@@ -112,6 +111,7 @@ class Batching:
                 f"action_space={space} (row {row}), single_action_space={single}"
             )
         raise RuntimeError(
-            f"Some environments have an action space different from `{single}`. In order to batch "
-            f"actions, the action spaces from all environments must be equal. Row {row} has {space}."
+            f"Some environments have an action space different from `{single}`. In order to "
+            f"batch actions, the action spaces from all environments must be equal. "
+            f"Row {row} has {space}."
         )

@@ -6,9 +6,10 @@ the same methods; what a message is depends on where the worker runs.
 
 from __future__ import annotations
 
+import os
 import pickle
 import queue
-from multiprocessing import connection
+from multiprocessing import connection, reduction
 from typing import TYPE_CHECKING, Any, Protocol
 
 import cloudpickle
@@ -26,6 +27,9 @@ class Channel(Protocol):
     def post(self, message: Any) -> None:
         """Sends what :meth:`pack` returned."""
 
+    def send_descriptor(self, descriptor: int, pid: int) -> None:
+        """Sends a descriptor to process ``pid``; only between processes."""
+
     def receive(self) -> Any:
         """Waits for a message and returns its content.
 
@@ -41,7 +45,7 @@ def pickled(content: Any) -> bytes:
     """Pickles by reference where that works, otherwise by value (lambdas, local classes)."""
     try:
         return pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
-    except Exception:  # noqa: BLE001 - whatever pickle could not do, cloudpickle may
+    except Exception:
         data: bytes = cloudpickle.dumps(content)
         return data
 
@@ -66,6 +70,16 @@ class ProcessChannel:
     def post(self, message: bytes) -> None:
         """Sends pickled bytes."""
         self.end.send_bytes(message)
+
+    def send_descriptor(self, descriptor: int, pid: int) -> None:
+        """Sends a descriptor over the socket."""
+        reduction.send_handle(self.end, descriptor, pid)
+
+    def receive_descriptor(self) -> int:
+        """Receives a descriptor, which programs started from here do not inherit."""
+        descriptor = reduction.recv_handle(self.end)
+        os.set_inheritable(descriptor, False)
+        return descriptor
 
     def receive(self) -> Any:
         """Receives and unpickles; only bytes of our own worker or vector environment come here."""
@@ -102,6 +116,14 @@ class LocalChannel:
     def post(self, message: Any) -> None:
         """Puts the message into the other end's inbox."""
         self.outbox.put(message)
+
+    def send_descriptor(self, descriptor: int, pid: int) -> None:
+        """Raises: within one process there is nothing to send.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError(f"descriptor {descriptor} is in process {pid} already")
 
     def receive(self) -> Any:
         """Takes the next message."""

@@ -8,9 +8,9 @@ import gymnasium as gym
 class EpisodeOverError(gym.error.ResetNeeded, AssertionError):
     """Rows whose episode is over were stepped, and the autoreset mode is ``DISABLED``.
 
-    It is also an ``AssertionError``, which is what Gymnasium's ``SyncVectorEnv`` raises. Nothing has
-    been stepped. Reset the rows with ``reset(options={"reset_mask": mask})``, or make the vector
-    environment with ``on_done="freeze"``.
+    It is also an ``AssertionError``, which is what Gymnasium's ``SyncVectorEnv`` raises. Nothing
+    has been stepped. Reset the rows with ``reset(options={"reset_mask": mask})``, or make the
+    vector environment with ``on_done="freeze"``.
 
     Attributes:
         rows: The rows that are over.
@@ -37,7 +37,14 @@ class WorkerDiedError(RuntimeError):
     """
 
     def __init__(
-        self, message: str, *, worker: int, rows: list[int], pid: int, exitcode: int | None, phase: str
+        self,
+        message: str,
+        *,
+        worker: int,
+        rows: list[int],
+        pid: int,
+        exitcode: int | None,
+        phase: str,
     ) -> None:
         """Keeps what is known of the worker beside the message."""
         super().__init__(message)
@@ -56,8 +63,8 @@ class RemoteEnvError(RuntimeError):
     """
 
 
-class RemoteTraceback(Exception):  # noqa: N818 - a traceback, not an error of its own
-    """The traceback of an exception as the worker saw it; the cause of the exception raised here."""
+class RemoteTraceback(Exception):
+    """The traceback of an exception as the worker saw it: the cause of what is raised here."""
 
     def __init__(self, text: str) -> None:
         """Keeps the formatted traceback."""

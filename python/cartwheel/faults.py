@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import pickle
+import sys
 import traceback
 
 from cartwheel.errors import RemoteEnvError, RemoteTraceback
@@ -49,7 +50,7 @@ class Fault:
             error.__cause__ = RemoteTraceback(self.trace)
         if self.row is not None:
             where = "" if self.pid == os.getpid() else f" (worker process {self.pid})"
-            _add_note(error, f"raised by the environment of row {self.row}{where}")
+            add_note(error, f"raised by the environment of row {self.row}{where}")
         return error
 
 
@@ -60,13 +61,13 @@ def _round_trip(error: BaseException) -> bytes | None:
     try:
         data = pickle.dumps(error)
         return data if type(pickle.loads(data)) is type(error) else None
-    except BaseException:  # noqa: BLE001 - user code runs here and may raise anything
+    except BaseException:
         return None
 
 
-def _add_note(error: BaseException, note: str) -> None:
+def add_note(error: BaseException, note: str) -> None:
     """``BaseException.add_note``, which Python has from 3.11 on."""
-    if hasattr(error, "add_note"):
+    if sys.version_info >= (3, 11):
         error.add_note(note)
     else:
         error.__notes__ = [*getattr(error, "__notes__", []), note]
@@ -78,5 +79,5 @@ def raise_first(faults: list[Fault]) -> None:
     error = faults[0].to_exception()
     others = [fault.row for fault in faults[1:]]
     if others:
-        _add_note(error, f"the environments of rows {others} raised too")
+        add_note(error, f"the environments of rows {others} raised too")
     raise error

@@ -12,7 +12,6 @@ import os
 import pickle
 import signal
 import threading
-from multiprocessing import reduction
 from typing import TYPE_CHECKING, Any, Protocol
 
 import cloudpickle
@@ -21,6 +20,7 @@ from gymnasium.vector.utils import clear_mpi_env_vars
 from cartwheel import _cartwheel
 from cartwheel.channel import LocalChannel, ProcessChannel
 from cartwheel.errors import WorkerDiedError
+from cartwheel.faults import add_note
 from cartwheel.worker import THREAD_VARIABLES, Worker, serve_process, serve_thread
 
 if TYPE_CHECKING:
@@ -62,14 +62,24 @@ class Crew:
             Exception: What an environment function raised; every worker is told to give up.
         """
         for worker in range(len(self.descriptions), len(self.channels)):
-            try:
-                self.descriptions.append(self.channels[worker].receive())
-            except (EOFError, ConnectionError):
-                raise self.died(worker, "construct") from None
-        faults = [description["fault"] for description in self.descriptions if "fault" in description]
+            self.descriptions.append(self.receive(worker, "construct"))
+        faults = [
+            description["fault"] for description in self.descriptions if "fault" in description
+        ]
         if faults:
             raise min(faults, key=lambda fault: fault.row).to_exception()
         return self.descriptions
+
+    def receive(self, worker: int, phase: str) -> Any:
+        """Waits for a message of worker ``worker``, which is in ``phase``.
+
+        Raises:
+            WorkerDiedError: It ended instead.
+        """
+        try:
+            return self.channels[worker].receive()
+        except (EOFError, ConnectionError):
+            raise self.died(worker, phase) from None
 
     def died(self, worker: int, phase: str) -> WorkerDiedError:
         """The exception for a worker process that ended while it owed an answer."""
@@ -77,8 +87,8 @@ class Crew:
         process.join(1.0)
         rows = list(range(*self.shards[worker]))
         message = (
-            f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid}) died during {phase}: "
-            f"{_how(process.exitcode)}"
+            f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid}) died during "
+            f"{phase}: {_how(process.exitcode)}"
         )
         return WorkerDiedError(
             message,
@@ -99,7 +109,7 @@ class Crew:
         self.join(grace=1.0)
 
     def join(self, *, grace: float) -> None:
-        """Waits for the workers, ends processes that outlast ``grace`` seconds, closes the channels."""
+        """Waits for the workers, and ends processes that outlast ``grace`` seconds."""
         for process in self.processes:
             process.join(grace)
             if process.is_alive():
@@ -138,9 +148,7 @@ class Start(Protocol):
         """Starts one worker a shard."""
 
 
-def start_inline(
-    env_fns: Sequence[EnvFn], shards: list[tuple[int, int]], *, reserve: bool
-) -> Crew:
+def start_inline(env_fns: Sequence[EnvFn], shards: list[tuple[int, int]], *, reserve: bool) -> Crew:
     """Makes the environments here, for the calling thread to step."""
     mine, its = LocalChannel.pair()
     worker = Worker(its, 0, travels=False, reserve=reserve)
@@ -204,9 +212,10 @@ def start_processes(
                 process.start()
                 its.close()
                 crew.processes.append(process)
-                crew.channels.append(ProcessChannel(mine, process.sentinel))
+                channel = ProcessChannel(mine, process.sentinel)
+                crew.channels.append(channel)
                 crew.objects.append(None)
-                reduction.send_handle(mine, parent, process.pid)
+                channel.send_descriptor(parent, process.pid)
     except BaseException:
         crew.give_up()
         raise
@@ -219,13 +228,19 @@ def _pickled(env_fns: Sequence[EnvFn], first: int, last: int) -> bytes:
     try:
         data: bytes = cloudpickle.dumps(list(env_fns[first:last]), protocol=pickle.HIGHEST_PROTOCOL)
     except Exception as error:
-        for row in range(first, last):
-            try:
-                cloudpickle.dumps(env_fns[row])
-            except Exception as why:  # noqa: BLE001, PERF203 - looking for the one that fails
-                raise TypeError(f"env_fns[{row}] cannot be sent to a worker process: {why}") from why
-        raise TypeError(f"env_fns cannot be sent to worker processes: {error}") from error
+        unsent = TypeError(f"env_fns cannot be pickled for a worker process: {error}")
+        rows = [row for row in range(first, last) if not _can_be_pickled(env_fns[row])]
+        add_note(unsent, f"in the functions of rows {rows}" if rows else "in all of them together")
+        raise unsent from error
     return data
+
+
+def _can_be_pickled(env_fn: EnvFn) -> bool:
+    try:
+        cloudpickle.dumps(env_fn)
+    except Exception:
+        return False
+    return True
 
 
 @contextlib.contextmanager
@@ -258,11 +273,14 @@ def set_up(
     for process, channel in zip(crew.processes, crew.channels, strict=False):
         channel.post(channel.pack((plan, shard)))
         for descriptor in memory.descriptors():
-            reduction.send_handle(channel.end, descriptor, process.pid)  # type: ignore[attr-defined]
+            channel.send_descriptor(descriptor, process.pid)
     for index, _ in enumerate(crew.threads):
         objects = crew.objects[index]
         crew.channels[index].post(
-            (memory, lambda worker, objects=objects: _cartwheel.Shard(worker, **shard, objects=objects))
+            (
+                memory,
+                lambda worker, objects=objects: _cartwheel.Shard(worker, **shard, objects=objects),
+            )
         )
     own = crew.local or Worker(LocalChannel.pair()[0], 0, travels=False)
     return memory, _cartwheel.Shard(own, **shard, objects=crew.objects[0])

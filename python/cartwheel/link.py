@@ -24,7 +24,11 @@ class Link:
     """
 
     def __init__(
-        self, owner: VectorEnv[Any, Any, Any], crew: Crew, action_space: Space[Any], timeout: float | None
+        self,
+        owner: VectorEnv[Any, Any, Any],
+        crew: Crew,
+        action_space: Space[Any],
+        timeout: float | None,
     ) -> None:
         """Links ``owner``, which is not kept alive by it, to its workers."""
         self._owner = weakref.ref(owner)
@@ -58,10 +62,7 @@ class Link:
         Raises:
             WorkerDiedError: It ended before it could send that.
         """
-        try:
-            return self._crew.channels[worker].receive()
-        except (EOFError, ConnectionError):
-            raise self._crew.died(worker, "send") from None
+        return self._crew.receive(worker, "send")
 
     def receive_faults(self, worker: int) -> None:
         """Receives the faults of one worker and keeps them for :meth:`raise_faults`."""
@@ -79,7 +80,9 @@ class Link:
 
     def receive_answers(self) -> tuple[Any, ...]:
         """Receives the answers to a control call, one a row, or raises the lowest row's fault."""
-        answers = [answer for worker in range(len(self._crew.shards)) for answer in self.receive(worker)]
+        answers = [
+            answer for worker in range(len(self._crew.shards)) for answer in self.receive(worker)
+        ]
         faults = [answer for answer in answers if isinstance(answer, Fault)]
         if faults:
             raise_first(faults)

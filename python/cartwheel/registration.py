@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, VectorizeMode
 
+from cartwheel.presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.vector_env import VectorEnv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gymnasium.vector import AutoresetMode
+    from typing_extensions import Self
 
 #: Keywords of :class:`VectorEnv` that :func:`make_vec` hands on; all others are the environment's.
 _VECTOR_KEYWORDS = (
@@ -34,7 +36,7 @@ _VECTOR_KEYWORDS = (
 
 
 def make_vec(
-    id: str | EnvSpec,  # noqa: A002 - Gymnasium's name
+    id: str | EnvSpec,
     num_envs: int = 1,
     *,
     autoreset_mode: str | AutoresetMode | None = None,
@@ -45,14 +47,14 @@ def make_vec(
     """Makes a :class:`VectorEnv` of ``num_envs`` environments of a registered id.
 
     Args:
-        id: An id of Gymnasium's registry, also with a module to import first (``"module:Env-v0"``), or
-            an ``EnvSpec``, also the ``spec`` of an earlier result, which is rebuilt as it was.
+        id: An id of Gymnasium's registry, also with a module to import first (``"module:Env-v0"``),
+            or an ``EnvSpec``, also the ``spec`` of an earlier result, which is rebuilt as it was.
         num_envs: Number of environments.
         autoreset_mode: When a finished environment restarts, as for :class:`VectorEnv`.
         wrappers: Functions applied to each environment, in order, in its worker.
         vector_kwargs: Keywords of :class:`VectorEnv`, for those that an environment has too.
-        **kwargs: Keywords of :class:`VectorEnv` (``executor``, ``num_workers``, …); the rest goes to
-            ``gymnasium.make``, and so to the environment, among it ``max_episode_steps`` and
+        **kwargs: Keywords of :class:`VectorEnv` (``executor``, ``num_workers``, …); the rest goes
+            to ``gymnasium.make``, and so to the environment, among it ``max_episode_steps`` and
             ``render_mode``.
 
     Returns:
@@ -113,34 +115,30 @@ def _find(id_or_spec: Any) -> EnvSpec:
     if isinstance(id_or_spec, EnvSpec):
         return id_or_spec
     if not isinstance(id_or_spec, str):
-        raise gym.error.Error(
-            f"Invalid id type: {type(id_or_spec)}. Expected `str` or `EnvSpec`"
-        )
+        raise gym.error.Error(f"Invalid id type: {type(id_or_spec)}. Expected `str` or `EnvSpec`")
     module, colon, name = id_or_spec.rpartition(":")
     if colon:
         importlib.import_module(module)
     return gym.spec(name)
 
 
-class patch_gymnasium:  # noqa: N801 - used as a function and as a context manager
+class patch_gymnasium:
     """Makes Gymnasium build cartwheel's vector environments.
 
     Rebinds ``gymnasium.vector.AsyncVectorEnv`` and ``gymnasium.vector.SyncVectorEnv``, which
-    ``gymnasium.make_vec`` looks up when it is called. A call is enough to patch; in a ``with`` statement
-    the classes are restored at its end.
+    ``gymnasium.make_vec`` looks up when it is called. A call is enough to patch; in a ``with``
+    statement the classes are restored at its end.
 
     Example:
         >>> import gymnasium as gym, cartwheel
         >>> with cartwheel.patch_gymnasium():
         ...     envs = gym.make_vec("CartPole-v1", 3, vectorization_mode="sync")
         >>> type(envs).__module__
-        'cartwheel.vector_env'
+        'cartwheel.presets'
     """
 
     def __init__(self) -> None:
         """Patches."""
-        from cartwheel.vector_env import AsyncVectorEnv, SyncVectorEnv
-
         self._before = (gym.vector.AsyncVectorEnv, gym.vector.SyncVectorEnv)
         self._bind(AsyncVectorEnv, SyncVectorEnv)
 
@@ -153,7 +151,7 @@ class patch_gymnasium:  # noqa: N801 - used as a function and as a context manag
         """Binds the classes that were there before."""
         self._bind(*self._before)
 
-    def __enter__(self) -> patch_gymnasium:
+    def __enter__(self) -> Self:
         """The patch is in force already."""
         return self
 

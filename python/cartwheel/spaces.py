@@ -1,8 +1,9 @@
 """Gymnasium's spaces as the native code sees them.
 
-A space whose values have a fixed shape and dtype becomes *leaves*, arrays in shared memory. Anything
-else is *opaque*: its values are encoded one by one, and the space's own functions, those that
-Gymnasium registers and those that users register for spaces of their own, make the batch of them.
+A space whose values have a fixed shape and dtype becomes *leaves*, arrays in shared memory.
+Anything else is *opaque*: its values are encoded one by one, and the space's own functions, those
+that Gymnasium registers and those that users register for spaces of their own, make the batch of
+them.
 """
 
 from __future__ import annotations
@@ -18,19 +19,34 @@ from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 Description: TypeAlias = "tuple[Any, ...]"
 
 _LEAF_DTYPES = frozenset(
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
+    [
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    ]
 )
 #: Gymnasium's own functions for the spaces that we know: what is registered for anything else, or
 #: in their place, is somebody's own and is called.
 _LEAVES = (Box, Discrete, MultiDiscrete, MultiBinary)
-_OWN = {space: concatenate.dispatch(space) for space in (*_LEAVES, Dict, Tuple)}
+_OWN: dict[Any, Any] = {space: concatenate.dispatch(space) for space in (*_LEAVES, Dict, Tuple)}
 
 
-def _is_known(space: Space[Any], kind: type[Space[Any]]) -> bool:
+def _is_known(space: Any, kind: type[Any]) -> bool:
     return isinstance(space, kind) and concatenate.dispatch(type(space)) is _OWN[kind]
 
 
-def describe(space: Space[Any]) -> Description:
+def describe(space: Any) -> Description:
     """Describes a space by its leaves.
 
     Args:
@@ -51,7 +67,9 @@ def describe(space: Space[Any]) -> Description:
 def describe_actions(space: Space[Any]) -> Description:
     """Describes an action space: by its leaves, or as one opaque part if it has any such part."""
     description = describe(space)
-    return ("opaque", space) if _any_opaque(description) or not _any_leaf(description) else description
+    return (
+        ("opaque", space) if _any_opaque(description) or not _any_leaf(description) else description
+    )
 
 
 def _any_opaque(description: Description) -> bool:

@@ -1,15 +1,17 @@
-"""Vector environments over Gymnasium environments written in Python."""
+"""Vector environments over Gymnasium environments written in Python.
+
+Above 400 lines because every public method carries its documentation here.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import weakref
-from multiprocessing import TimeoutError as WaitTimeoutError
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import gymnasium as gym
-import numpy as np
 from gymnasium import logger
 from gymnasium.vector import AutoresetMode
 
@@ -22,6 +24,7 @@ from cartwheel.arguments import (
     as_num_workers,
     as_reset_mask,
     as_seeds,
+    as_timeout,
     check_choice,
 )
 from cartwheel.batching import Batching
@@ -31,6 +34,7 @@ from cartwheel.spaces import describe, describe_actions, row_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import numpy as np
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
@@ -49,55 +53,58 @@ _LEAST_INFO_BYTES, _MOST_INFO_BYTES = 1 << 16, 1 << 24
 
 
 class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
-    """Steps many Gymnasium environments at once: a replacement for ``gymnasium.vector.AsyncVectorEnv``.
+    """Steps many Gymnasium environments at once; replaces ``gymnasium.vector.AsyncVectorEnv``.
 
-    The arguments are those of ``AsyncVectorEnv``, in its order; values, infos, spaces, seeds and errors
-    are Gymnasium's (``ARCHITECTURE.md`` lists the few places where Gymnasium's own are wrong).
-    Environments run in worker processes, several in each, and results come through shared memory.
+    The arguments are those of ``AsyncVectorEnv``, in its order; values, infos, spaces, seeds and
+    errors are Gymnasium's (``ARCHITECTURE.md`` lists the few places where Gymnasium's own are
+    wrong). Environments run in worker processes, several in each, and results come through shared
+    memory.
 
     Arrays. Observations have shape ``(num_envs, *shape)`` and the dtype of their space, rewards are
     ``float64`` and flags ``bool``, both of shape ``(num_envs,)``. All of them are writable and the
-    caller's alone: an array keeps its values for as long as it, or a view of it, is referenced, also
-    after :meth:`close`. Nobody overwrites it, whatever ``copy`` says. Large observations are views of
-    shared memory (``flags.owndata`` is false, ``resize`` in place is refused), and keeping one row keeps
-    the whole batch; take a copy of the row to keep only it.
+    caller's alone: an array keeps its values for as long as it, or a view of it, is referenced,
+    also after :meth:`close`. Nobody overwrites it, whatever ``copy`` says. Large observations are
+    views of shared memory (``flags.owndata`` is false, ``resize`` in place is refused), and keeping
+    one row keeps the whole batch; take a copy of the row to keep only it.
 
     Args:
-        env_fns: Functions that make the environments, one each; at least one. They are called in the
-            workers. Functions for ``spawn`` and ``forkserver`` must survive ``cloudpickle``.
-        shared_memory: Accepted for compatibility. Everything of fixed shape goes through shared memory.
-        copy: Accepted for compatibility. Both values give arrays that never change behind the caller's
-            back, which is all that ``copy=True`` promises; code that relies on ``copy=False`` returning
-            the same object every time must keep that object itself.
+        env_fns: Functions that make the environments, one each; at least one. They are called in
+            the workers. Functions for ``spawn`` and ``forkserver`` must survive ``cloudpickle``.
+        shared_memory: Accepted for compatibility. Everything of fixed shape goes through shared
+        memory.
+        copy: Accepted for compatibility. Both values give arrays that never change behind the
+            caller's back, which is all that ``copy=True`` promises; code that relies on
+            ``copy=False`` returning the same object every time must keep that object itself.
         context: Start method of worker processes (``"fork"``, ``"forkserver"``, ``"spawn"``), a
             ``multiprocessing`` context, or ``None`` for Python's default.
-        daemon: Whether worker processes are daemonic; they cannot have children then. They end with the
-            caller's process in any case.
+        daemon: Whether worker processes are daemonic; they cannot have children then. They end with
+            the caller's process in any case.
         worker: Must be ``None``: the workers' loop is native and cannot be replaced.
-        observation_mode: ``"same"``: all observation spaces are equal. ``"different"``: they share shape
-            and dtype, and their bounds are batched. A pair of spaces: the batched and the single one.
-        autoreset_mode: When a finished environment restarts: a ``gymnasium.vector.AutoresetMode``, its
-            value (``"SameStep"``) or its name (``"same_step"``).
+        observation_mode: ``"same"``: all observation spaces are equal. ``"different"``: they share
+            shape and dtype, and their bounds are batched. A pair of spaces: the batched and the
+            single one.
+        autoreset_mode: When a finished environment restarts: a ``gymnasium.vector.AutoresetMode``,
+            its value (``"SameStep"``) or its name (``"same_step"``).
         max_concurrency: Most environments that may run at one time; bounds ``num_workers``.
-        executor: ``"process"``, ``"thread"`` (for environments that release the GIL, and for builds of
-            Python without one), ``"inline"`` (the calling thread), or ``"auto"``: ``"inline"`` for one
-            environment or on one processor, otherwise ``"process"``.
-        num_workers: Number of processes or threads; by default one per usable processor, at most one per
-            environment. Results do not depend on it.
-        on_done: What stepping a finished environment does when the mode is ``DISABLED``: ``"raise"`` an
-            :class:`~cartwheel.EpisodeOverError`, or ``"freeze"``: the row repeats its last observation
-            with reward 0 and its flags, and is not stepped, until it is reset.
+        executor: ``"process"``, ``"thread"`` (for environments that release the GIL, and for builds
+            of Python without one), ``"inline"`` (the calling thread), or ``"auto"``: ``"inline"``
+            for one environment or on one processor, otherwise ``"process"``.
+        num_workers: Number of processes or threads; by default one per usable processor, at most
+            one per environment. Results do not depend on it.
+        on_done: What stepping a finished environment does when the mode is ``DISABLED``:
+            ``"raise"`` an :class:`~cartwheel.EpisodeOverError`, or ``"freeze"``: the row repeats
+            its last observation with reward 0 and its flags, and is not stepped, until it is reset.
         timeout: Seconds that one ``reset``, ``step`` or control call may take before
-            ``multiprocessing.TimeoutError``; ``None`` for no limit. The result is not lost: wait for it
-            again, or call :meth:`reset`.
+            ``multiprocessing.TimeoutError``; ``None`` for no limit. The result is not lost: wait
+            for it again, or call :meth:`reset`.
         max_slabs: Most batches of observations that may be kept as views at one time; beyond it
-            observations are copied, after one warning. By default as many as fit in 1 GiB, at least 8 and
-            at most 1024.
+            observations are copied, after one warning. By default as many as fit in 1 GiB, at least
+            8 and at most 1024.
 
     Raises:
         IndexError: ``env_fns`` is empty.
-        TypeError: Something in ``env_fns`` is no function, returns no environment or cannot be sent to a
-            worker; or ``observation_mode`` holds something else than spaces.
+        TypeError: Something in ``env_fns`` is no function, returns no environment or cannot be sent
+            to a worker; or ``observation_mode`` holds something else than spaces.
         ValueError: An argument is none of its choices.
         RuntimeError: Spaces differ where they must not.
         WorkerDiedError: A worker process ended while it made its environments.
@@ -109,17 +116,21 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         >>> observations, infos = envs.reset(seed=7)
         >>> observations.shape
         (3, 4)
-        >>> observations, rewards, terminations, truncations, infos = envs.step(envs.action_space.sample())
+        >>> observations, rewards, terminations, truncations, infos =
+        envs.step(envs.action_space.sample())
         >>> envs.close()
     """
+
+    #: Whether :meth:`call` refuses ``reset``, ``step`` and ``close``.
+    _reserves_calls = True
 
     def __init__(
         self,
         env_fns: Iterable[EnvFn],
-        shared_memory: bool = True,  # noqa: FBT001, FBT002 - Gymnasium's signature
-        copy: bool = True,  # noqa: FBT001, FBT002 - Gymnasium's signature
+        shared_memory: bool = True,  # noqa: FBT001 - Gymnasium's signature
+        copy: bool = True,  # noqa: FBT001 - Gymnasium's signature
         context: Any = None,
-        daemon: bool = True,  # noqa: FBT001, FBT002 - Gymnasium's signature
+        daemon: bool = True,  # noqa: FBT001 - Gymnasium's signature
         worker: Any = None,
         observation_mode: str | tuple[Space[Any], Space[Any]] = "same",
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
@@ -136,14 +147,15 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         check_choice("on_done", on_done, ("raise", "freeze"))
         if worker is not None:
             raise ValueError(
-                "cartwheel cannot use a `worker` function: its workers' loop is native code. Wrap the "
-                "environments in `env_fns` instead, or use gymnasium.vector.AsyncVectorEnv."
+                "cartwheel cannot use a `worker` function: its workers' loop is native code. Wrap "
+                "the environments in `env_fns` instead, or use gymnasium.vector.AsyncVectorEnv."
             )
         self.env_fns = as_env_fns(env_fns)
         self.num_envs = len(self.env_fns)
         self.executor = as_executor(executor, self.num_envs)
         num_workers = as_num_workers(num_workers, max_concurrency, self.num_envs)
         Batching.check_mode(observation_mode)
+        timeout = as_timeout(timeout)
         if max_slabs is not None and max_slabs < 2:
             raise ValueError(f"`max_slabs` must be at least 2, got {max_slabs}.")
         self.shared_memory = shared_memory
@@ -170,7 +182,7 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         name = type(self).__name__
         start: launch.Start
         if self.executor == "inline":
-            start = functools.partial(launch.start_inline, reserve=not isinstance(self, SyncVectorEnv))
+            start = functools.partial(launch.start_inline, reserve=self._reserves_calls)
         elif self.executor == "thread":
             start = functools.partial(launch.start_threads, name=name, spin=spin)
         else:
@@ -248,18 +260,21 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """Resets every environment, or those of a mask.
 
         Args:
-            seed: ``None`` lets every environment go on with its random numbers (or choose them, the first
-                time); an integer ``s`` seeds row ``i`` by ``s + i``; a list holds one seed or ``None`` a row.
-            options: Handed to every environment's ``reset``, as a copy. The entry ``"reset_mask"``, a
-                ``bool`` array of shape ``(num_envs,)`` with at least one true value, is not handed on: it
-                says which rows are reset. The others keep their state and repeat their last observation
-                (zeros before their first reset). The dictionary itself is not changed.
+            seed: ``None`` lets every environment go on with its random numbers (or choose them, the
+                first time); an integer ``s`` seeds row ``i`` by ``s + i``; a list holds one seed or
+                ``None`` a row.
+            options: Handed to every environment's ``reset``, as a copy. The entry ``"reset_mask"``,
+                a ``bool`` array of shape ``(num_envs,)`` with at least one true value, is not
+                handed on: it says which rows are reset. The others keep their state and repeat
+                their last observation (zeros before their first reset). The dictionary itself is
+                not changed.
 
         Returns:
             Observations and infos. Pending autoresets and frozen rows end with an explicit reset.
 
         Raises:
-            ValueError: A list of seeds or a mask of the wrong length, or a mask without a true value.
+            ValueError: A list of seeds or a mask of the wrong length, or a mask without a true
+            value.
             TypeError: A mask that is no ``bool`` array, or seeds that are no list.
             gymnasium.error.Error: A seed that is no Python integer, or negative.
         """
@@ -304,7 +319,7 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             gymnasium.error.NoAsyncCallError: There was no :meth:`reset_async`.
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset again.
         """
-        result: tuple[ObsType, dict[str, Any]] = self._pool.reset_wait(timeout)
+        result: tuple[ObsType, dict[str, Any]] = self._pool.reset_wait(as_timeout(timeout))
         return result
 
     def step(
@@ -313,9 +328,9 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """Steps every environment.
 
         Args:
-            actions: One action per environment, as :attr:`action_space` has them: an array, a list, or
-                dictionaries and tuples of those. An environment receives a copy of its row, of the
-                batch's own dtype; Python integers where the batch is a list of them.
+            actions: One action per environment, as :attr:`action_space` has them: an array, a list,
+                or dictionaries and tuples of those. An environment receives a copy of its row, of
+                the batch's own dtype; Python integers where the batch is a list of them.
 
         Returns:
             Observations, rewards (``float64``), terminations, truncations (``bool``), infos.
@@ -325,14 +340,14 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             TypeError: Actions that are no batch, or of another kind of dtype than their space.
             EpisodeOverError: Rows are over and the autoreset mode is ``DISABLED``.
             gymnasium.error.ResetNeeded: Rows raised in an earlier call and have not been reset.
-            Exception: What the environment of the lowest failing row raised. The other rows have been
-                stepped; those that raised must be reset.
+            Exception: What the environment of the lowest failing row raised. The other rows have
+                been stepped; those that raised must be reset.
         """
         result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step(actions)
         return result
 
     def step_async(self, actions: ActType) -> None:
-        """Begins a step; :meth:`step_wait` gives its result. Arguments and errors as for :meth:`step`.
+        """Begins a step, with the arguments of :meth:`step`; :meth:`step_wait` gives its result.
 
         Raises:
             gymnasium.error.AlreadyPendingCallError: Another call has not been waited for.
@@ -351,7 +366,7 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             gymnasium.error.NoAsyncCallError: There was no :meth:`step_async`.
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
         """
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(timeout)
+        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(as_timeout(timeout))
         return result
 
     # Attributes
@@ -388,7 +403,7 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             gymnasium.error.NoAsyncCallError: There was no :meth:`call_async`.
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
         """
-        results: tuple[Any, ...] = self._pool.call_wait(timeout)
+        results: tuple[Any, ...] = self._pool.call_wait(as_timeout(timeout))
         return results
 
     def _begin_call(self, task: str, name: str, parts: list[Any], calling: str) -> None:
@@ -425,7 +440,7 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """Renders every environment; one frame a row."""
         return self.call("render")
 
-    @property
+    @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """Every environment's random number generator; copies, when it lives in another process."""
         return self.get_attr("np_random")
@@ -456,12 +471,12 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
     # The end
 
-    def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Closes the environments and ends the workers. Never raises because a worker is in trouble.
+    def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001
+        """Closes the environments and ends the workers, whatever state they are in.
 
         Args:
-            timeout: Seconds that environments get to finish a pending call and to close; 5 by default.
-                Worker processes that take longer are killed.
+            timeout: Seconds that environments get to finish a pending call and to close; 5 by
+                default. Worker processes that take longer are killed.
             terminate: Do not wait at all.
         """
         if not self._finalizer.alive:
@@ -477,10 +492,8 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         _shut_down(self._pool, self._crew, os.getpid(), grace)
 
     def _await_pending(self, pending: str, grace: float) -> None:
-        try:
+        with contextlib.suppress(Exception):  # closing is what was asked for
             getattr(self, f"{pending}_wait")(grace)
-        except (Exception, WaitTimeoutError):  # noqa: BLE001 - closing is what was asked for
-            logger.debug(f"the pending call to `{pending}` did not succeed")
 
 
 def _shut_down(pool: _cartwheel.Pool, crew: Crew, owner: int, grace: float = _CLOSE_GRACE) -> None:
@@ -489,61 +502,3 @@ def _shut_down(pool: _cartwheel.Pool, crew: Crew, owner: int, grace: float = _CL
         return
     pool.close(grace)
     crew.join(grace=1.0)
-
-
-class AsyncVectorEnv(VectorEnv[ObsType, ActType]):
-    """:class:`VectorEnv` in worker processes: ``gymnasium.vector.AsyncVectorEnv`` by another import."""
-
-    def __init__(
-        self,
-        env_fns: Iterable[EnvFn],
-        shared_memory: bool = True,  # noqa: FBT001, FBT002 - Gymnasium's signature
-        copy: bool = True,  # noqa: FBT001, FBT002 - Gymnasium's signature
-        context: Any = None,
-        daemon: bool = True,  # noqa: FBT001, FBT002 - Gymnasium's signature
-        worker: Any = None,
-        observation_mode: str | tuple[Space[Any], Space[Any]] = "same",
-        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
-        max_concurrency: int | None = None,
-        *,
-        executor: str = "process",
-        **keywords: Any,
-    ) -> None:
-        """As :class:`VectorEnv`, with ``executor="process"``."""
-        super().__init__(
-            env_fns,
-            shared_memory,
-            copy,
-            context,
-            daemon,
-            worker,
-            observation_mode,
-            autoreset_mode,
-            max_concurrency,
-            executor=executor,
-            **keywords,
-        )
-
-
-class SyncVectorEnv(VectorEnv[ObsType, ActType]):
-    """:class:`VectorEnv` in the calling thread: ``gymnasium.vector.SyncVectorEnv`` by another import."""
-
-    def __init__(
-        self,
-        env_fns: Iterable[EnvFn],
-        copy: bool = True,  # noqa: FBT001, FBT002 - Gymnasium's signature
-        observation_mode: str | tuple[Space[Any], Space[Any]] = "same",
-        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
-        *,
-        executor: str = "inline",
-        **keywords: Any,
-    ) -> None:
-        """As :class:`VectorEnv`, with ``executor="inline"``; :attr:`envs` are the environments."""
-        super().__init__(
-            env_fns,
-            copy=copy,
-            observation_mode=observation_mode,
-            autoreset_mode=autoreset_mode,
-            executor=executor,
-            **keywords,
-        )

@@ -7,10 +7,10 @@ receives resets and control calls, and sends faults and answers.
 from __future__ import annotations
 
 import faulthandler
+import logging
 import os
 import pickle
 import signal
-from multiprocessing import reduction
 from typing import TYPE_CHECKING, Any
 
 from cartwheel import _cartwheel
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cartwheel.channel import Channel
     from cartwheel.spaces import EnvFn
 
-#: Methods with a protocol of their own; ``call`` refuses them, as Gymnasium's ``AsyncVectorEnv`` does.
+#: Methods with a protocol of their own; ``call`` refuses them, as ``AsyncVectorEnv``'s does.
 _RESERVED = ("reset", "step", "close", "_setattr", "_check_spaces")
 
 #: Thread pools of numerical libraries; one thread each in workers, unless the user chose otherwise.
@@ -48,7 +48,9 @@ class Worker:
 
     pickle = staticmethod(pickled)
 
-    def __init__(self, channel: Channel, first_row: int, *, travels: bool, reserve: bool = True) -> None:
+    def __init__(
+        self, channel: Channel, first_row: int, *, travels: bool, reserve: bool = True
+    ) -> None:
         """A worker without environments yet.
 
         Args:
@@ -69,25 +71,14 @@ class Worker:
 
         Returns:
             ``fault`` alone when one could not be made (the others are closed then); otherwise
-            ``metadata`` and ``render_mode`` of the first environment, and the ``spaces`` of each: a pair
-            of observation and action space, or ``None`` when it equals the first's.
+            ``metadata`` and ``render_mode`` of the first environment, and the ``spaces`` of each: a
+            pair of observation and action space, or ``None`` when it equals the first's.
         """
         row = self.first_row
         try:
             for row, env_fn in enumerate(env_fns, self.first_row):
-                env = env_fn()
-                self.envs.append(env)
-                missing = [
-                    name
-                    for name in ("reset", "step", "observation_space", "action_space")
-                    if not hasattr(env, name)
-                ]
-                if missing:
-                    raise TypeError(
-                        f"env_fns[{row}] must return an environment, got {type(env)}, which has no "
-                        f"{', '.join(missing)}"
-                    )
-        except BaseException as error:  # noqa: BLE001 - reported to the caller, whatever it is
+                self.envs.append(_checked(env_fn(), row))
+        except BaseException as error:
             self.close()
             return {"fault": Fault.of(row, error, travels=self.travels)}
         first = self.envs[0]
@@ -114,12 +105,15 @@ class Worker:
         task, name, parts = self.channel.receive()
         self._answer = []
         for row, (env, part) in enumerate(zip(self.envs, parts, strict=True), self.first_row):
-            try:
-                self._answer.append(self._carry_out(task, env, name, part))
-            except BaseException as error:  # noqa: BLE001 - reported to the caller, whatever it is
-                self._answer.append(Fault.of(row, error, travels=self.travels))
+            self._answer.append(self._carry_out(row, task, env, name, part))
 
-    def _carry_out(self, task: str, env: Any, name: str, part: Any) -> Any:
+    def _carry_out(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
+        try:
+            return self._call(task, env, name, part)
+        except BaseException as error:  # reported to the caller, whatever it is
+            return Fault.of(row, error, travels=self.travels)
+
+    def _call(self, task: str, env: Any, name: str, part: Any) -> Any:
         if task == "set_attr":
             return env.set_wrapper_attr(name, part)
         if self.reserve and name in _RESERVED:
@@ -135,11 +129,11 @@ class Worker:
         answers, self._answer = self._answer, []
         try:
             message = self.channel.pack(answers)
-        except Exception:  # noqa: BLE001 - find out which
+        except Exception:
             for at, answer in enumerate(answers):
                 try:
                     self.channel.pack(answer)
-                except Exception as error:  # noqa: BLE001, PERF203
+                except Exception as error:  # noqa: PERF203
                     answers[at] = Fault.of(self.first_row + at, error, travels=self.travels)
             message = self.channel.pack(answers)
         self.channel.post(message)
@@ -154,16 +148,25 @@ class Worker:
         self.channel.post(self.channel.pack(stream))
 
     def close(self) -> None:
-        """Closes every environment, whatever the others do; the first error is raised at the end."""
+        """Closes every environment; one that raises is logged and keeps no other from closing."""
         envs, self.envs = self.envs, []
-        errors = []
-        for env in envs:
+        for row, env in enumerate(envs, self.first_row):
             try:
                 env.close()
-            except BaseException as error:  # noqa: BLE001, PERF203 - the others are closed all the same
-                errors.append(error)
-        if errors:
-            raise errors[0]
+            except BaseException:  # noqa: PERF203 - closing goes on, whatever it is
+                logging.getLogger("cartwheel").exception("closing the environment of row %d", row)
+
+
+def _checked(env: Any, row: int) -> Any:
+    """``env`` itself, if it is an environment."""
+    names = ("reset", "step", "observation_space", "action_space")
+    missing = [name for name in names if not hasattr(env, name)]
+    if missing or isinstance(env, type):
+        why = (
+            f"an object of type {type(env)} without {', '.join(missing)}" if missing else repr(env)
+        )
+        raise TypeError(f"env_fns[{row}] must return an environment, got {why}")
+    return env
 
 
 def serve_thread(worker: Worker, index: int, env_fns: Sequence[EnvFn], *, spin: bool) -> None:
@@ -200,14 +203,14 @@ def serve_process(
         other.close()
     for variable in THREAD_VARIABLES:
         os.environ.setdefault(variable, "1")
-    # Ctrl-C goes to every process of the terminal; it is the caller's to act on. A handler that does
-    # nothing, unlike SIG_IGN, is not inherited by programs that environments start.
+    # Ctrl-C goes to every process of the terminal; it is the caller's to act on. A handler that
+    # does nothing, unlike SIG_IGN, is not inherited by programs that environments start.
     signal.signal(signal.SIGINT, lambda *_: None)
     faulthandler.enable()
     channel = ProcessChannel(end)
     worker = Worker(channel, first_row, travels=True)
     try:
-        _cartwheel.watch_parent(_receive_descriptor(end))
+        _cartwheel.watch_parent(channel.receive_descriptor())
         if isinstance(env_fns, bytes):
             description = _unpickle_and_build(worker, env_fns)
         else:
@@ -218,7 +221,7 @@ def serve_process(
             worker.close()
             return
         plan, shard = setup
-        descriptors = [_receive_descriptor(end) for _ in range(4)]
+        descriptors = [channel.receive_descriptor() for _ in range(4)]
         memory = _cartwheel.Memory(**plan, descriptors=descriptors)
     except EOFError:  # the caller gave up
         worker.close()
@@ -229,12 +232,6 @@ def serve_process(
 def _unpickle_and_build(worker: Worker, env_fns: bytes) -> dict[str, Any]:
     try:
         functions = pickle.loads(env_fns)
-    except BaseException as error:  # noqa: BLE001 - reported to the caller, whatever it is
+    except BaseException as error:
         return {"fault": Fault.of(worker.first_row, error, travels=True)}
     return worker.build(functions)
-
-
-def _receive_descriptor(end: Connection[Any, Any]) -> int:
-    descriptor = reduction.recv_handle(end)
-    os.set_inheritable(descriptor, False)
-    return descriptor

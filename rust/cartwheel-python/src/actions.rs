@@ -6,7 +6,7 @@
 
 use cartwheel::memory::{ActionArea, ActionTag};
 use cartwheel::space::{DType, Leaf};
-use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -101,6 +101,7 @@ fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: usize) -> PyResult
             format!("expected {rows} actions (one per environment), got {}: shape {got:?}", got[0])
         }));
     }
+    let array = native(array)?;
     let found = dtype::from_descr(&array.dtype());
     let Some(dtype) = found.filter(|&dtype| is_same_kind(dtype, leaf.dtype)) else {
         return Err(PyTypeError::new_err(format!(
@@ -117,7 +118,16 @@ fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: usize) -> PyResult
     Ok(Part::Array(dtype, contiguous.cast_into::<PyUntypedArray>()?))
 }
 
-/// `numpy.asarray`, in the machine's byte order.
+/// `array` itself, or its copy in the machine's byte order.
+fn native(array: Bound<'_, PyUntypedArray>) -> PyResult<Bound<'_, PyUntypedArray>> {
+    if array.dtype().is_native_byteorder() != Some(false) {
+        return Ok(array);
+    }
+    let swapped = array.dtype().call_method1("newbyteorder", ("=",))?;
+    Ok(array.call_method1("astype", (swapped,))?.cast_into::<PyUntypedArray>()?)
+}
+
+/// `numpy.asarray`.
 fn as_array<'py>(actions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
     static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let asarray = ASARRAY.import(actions.py(), "numpy", "asarray")?;

@@ -10,6 +10,8 @@ use pyo3::types::PyType;
 struct Table {
     descrs: Vec<Py<PyArrayDescr>>,
     scalars: Vec<Py<PyType>>,
+    /// `numpy.generic`, which every scalar type derives from.
+    generic: Py<PyAny>,
 }
 
 static TABLE: PyOnceLock<Table> = PyOnceLock::new();
@@ -21,7 +23,8 @@ fn table(py: Python<'_>) -> PyResult<&Table> {
             .map(|dtype| PyArrayDescr::new(py, dtype.name()))
             .collect::<PyResult<Vec<_>>>()?;
         let scalars = descrs.iter().map(|descr| descr.typeobj().unbind()).collect();
-        Ok(Table { descrs: descrs.into_iter().map(Bound::unbind).collect(), scalars })
+        let generic = py.import("numpy")?.getattr("generic")?.unbind();
+        Ok(Table { descrs: descrs.into_iter().map(Bound::unbind).collect(), scalars, generic })
     })
 }
 
@@ -52,6 +55,11 @@ pub(crate) fn from_descr(descr: &Bound<'_, PyArrayDescr>) -> Option<DType> {
         (b'c', 16) => DType::C128,
         _ => return None,
     })
+}
+
+/// Whether `value` is a NumPy scalar of any type.
+pub(crate) fn is_scalar(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    value.is_instance(table(value.py())?.generic.bind(value.py()))
 }
 
 /// The dtype of a NumPy scalar, by its very type; `None` when it is not one that can be carried.

@@ -110,21 +110,15 @@ impl Infos {
 
     /// The value at a place in a shard's stream.
     pub(crate) fn value<'py>(&self, py: Python<'py>, at: ObjectAt) -> PyResult<Bound<'py, PyAny>> {
-        self.decode(py, at.shard, at.value_at, |decoder, reader| decoder.value(reader))
+        let mut reader = InfoReader::new(&self.streams[at.shard], at.value_at);
+        self.decoder(py, at.shard)?.value(&mut reader)
     }
 
-    fn decode<'py, T>(
-        &self,
-        py: Python<'py>,
-        shard: usize,
-        at: usize,
-        read: impl FnOnce(&Decoder<'_, 'py>, &mut InfoReader<'_>) -> PyResult<T>,
-    ) -> PyResult<T> {
+    fn decoder<'py>(&self, py: Python<'py>, shard: usize) -> PyResult<Decoder<'py>> {
         static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let unpickle = LOADS.import(py, "pickle", "loads")?;
-        let objects = self.objects[shard].as_ref().map(|objects| objects.bind(py));
-        let decoder = Decoder { unpickle, objects };
-        read(&decoder, &mut InfoReader::new(&self.streams[shard], at))
+        let unpickle = LOADS.import(py, "pickle", "loads")?.clone();
+        let objects = self.objects[shard].as_ref().map(|objects| objects.bind(py).clone());
+        Ok(Decoder { unpickle, objects })
     }
 
     /// Every info on its own, added by Gymnasium's function.
@@ -138,9 +132,7 @@ impl Infos {
             let mut reader = InfoReader::new(stream, 0);
             while let Some(record) = reader.record().map_err(to_py_err)? {
                 if record.kind != Kind::Opaque {
-                    let info = self.decode(py, shard, reader.at(), |decoder, reader| {
-                        info_of(py, record, decoder, reader)
-                    })?;
+                    let info = info_of(py, record, &self.decoder(py, shard)?, &mut reader)?;
                     let add = intern!(py, "add_info");
                     gathered = link.call_method1(add, (gathered, info, record.row))?;
                 }
@@ -154,7 +146,7 @@ impl Infos {
 fn info_of<'py>(
     py: Python<'py>,
     record: Record,
-    decoder: &Decoder<'_, 'py>,
+    decoder: &Decoder<'py>,
     reader: &mut InfoReader<'_>,
 ) -> PyResult<Bound<'py, PyAny>> {
     if record.kind == Kind::Whole {

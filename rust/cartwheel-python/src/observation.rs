@@ -48,7 +48,7 @@ impl ObservationWriter<'_, '_> {
             Node::Opaque(number, _) => {
                 let record = self.infos.begin(Kind::Opaque, row, *number);
                 let (writer, foreign) = (&mut *self.infos, self.foreign);
-                Encoder { writer, foreign, snapshot: true }.value(value)?;
+                Encoder { writer, foreign, snapshot: true, irregular: false }.value(value)?;
                 self.infos.end(record);
                 Ok(())
             }

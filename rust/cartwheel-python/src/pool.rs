@@ -33,7 +33,8 @@ struct State {
 #[pyclass(frozen, name = "Pool", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyPool {
-    state: Mutex<State>,
+    /// `None` once closed.
+    state: Mutex<Option<State>>,
     /// `cartwheel.link.Link`: the channels to the workers, and what only Python can do.
     link: Py<PyAny>,
     class_name: String,
@@ -89,11 +90,11 @@ impl PyPool {
         };
         let pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;
         Ok(Self {
-            state: Mutex::new(State {
+            state: Mutex::new(Some(State {
                 pool,
                 infos: Infos::new(rows, objects, columnar),
                 late: false,
-            }),
+            })),
             link,
             class_name,
             timeout,
@@ -178,7 +179,7 @@ impl PyPool {
     /// the answer while another thread is in a call.
     fn pending(&self) -> Option<String> {
         let state = self.state.try_lock().ok()?;
-        state.pool.pending().map(|call| call.to_string())
+        state.as_ref()?.pool.pending().map(|call| call.to_string())
     }
 
     /// Waits for a call that was given up after a timeout or an interrupt, and drops its result.
@@ -215,27 +216,21 @@ impl PyPool {
         self.closing.store(true, Ordering::Release); // ends the wait of another thread
         let grace = Duration::try_from_secs_f64(grace).unwrap_or(Duration::ZERO);
         let patience = std::time::Instant::now() + grace + Duration::from_millis(500);
-        loop {
+        let state = loop {
             match self.state.try_lock() {
-                Ok(mut state) => {
-                    let pool = &mut state.pool;
-                    return if self.inline {
-                        pool.close(grace)
-                    } else {
-                        py.detach(|| pool.close(grace))
-                    };
-                }
-                Err(TryLockError::Poisoned(poisoned)) => {
-                    let pool = &mut poisoned.into_inner().pool;
-                    return py.detach(|| pool.close(grace));
-                }
+                Ok(mut state) => break state.take(),
+                Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner().take(),
                 Err(TryLockError::WouldBlock) if std::time::Instant::now() < patience => {
                     py.detach(|| std::thread::sleep(Duration::from_millis(1)));
                 }
                 // Another thread is inside an environment; the pool ends when it comes back.
                 Err(TryLockError::WouldBlock) => return Vec::new(),
             }
-        }
+        };
+        // With the state go the descriptors; memory stays for as long as some array shows it.
+        let Some(mut state) = state else { return Vec::new() };
+        let pool = &mut state.pool;
+        if self.inline { pool.close(grace) } else { py.detach(|| pool.close(grace)) }
     }
 }
 
@@ -274,7 +269,8 @@ impl PyPool {
             Call::Call => 2,
         };
         self.running.store(number, Ordering::Relaxed);
-        run(&mut state)
+        let state = state.as_mut().ok_or_else(|| closed(py, &self.class_name))?;
+        run(state)
     }
 
     /// The exception for an error of the core, with what only the pool knows.
@@ -311,19 +307,22 @@ impl PyPool {
         })
     }
 
-    /// Sends one message a shard; a worker that cannot be reached is dead.
+    /// Sends one message a shard. A worker that cannot be reached is dead.
     fn post(
         &self,
         py: Python<'_>,
-        state: &State,
+        state: &mut State,
         call: Call,
         messages: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let sent = self.link.bind(py).call_method1(intern!(py, "post"), (messages,));
-        sent.map(drop).map_err(|error| match state.pool.find_dead() {
-            Some(dead) => self.explain(py, dead, call, ""),
-            None => error,
-        })
+        let Err(error) = self.link.bind(py).call_method1(intern!(py, "post"), (messages,)) else {
+            return Ok(());
+        };
+        // One look at the workers' health tells a death, which ends the call, from anything else.
+        match self.finish(py, state, call, Some(0.0)) {
+            Err(died) if state.pool.pending().is_none() => Err(died),
+            _ => Err(error),
+        }
     }
 
     fn begin_step<'py>(

@@ -4,7 +4,7 @@ use cartwheel::autoreset::{Autoreset, Refusal, Rows, Transition};
 use cartwheel::info::{DEEPEST, InfoWriter, Kind};
 use cartwheel::memory::SlabRows;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyTuple};
@@ -17,7 +17,10 @@ use crate::value::{Encoder, Foreign, has_text_keys};
 /// What a row's environment returned last.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    observation: Option<Py<PyAny>>,
+    /// The observation that was written last: what the row shows when it is left alone.
+    shown: Option<Py<PyAny>>,
+    /// An observation that has not been written yet, and may turn out not to fit.
+    fresh: Option<Py<PyAny>>,
     info: Option<Py<PyAny>>,
 }
 
@@ -63,15 +66,33 @@ impl<'py> PyRows<'_, '_, 'py> {
     }
 
     fn hold(&mut self, row: usize, observation: Bound<'py, PyAny>, info: Bound<'py, PyAny>) {
-        self.held[row] =
-            Held { observation: Some(observation.unbind()), info: Some(info.unbind()) };
+        let held = &mut self.held[row];
+        held.fresh = Some(observation.unbind());
+        held.info = Some(info.unbind());
+    }
+
+    /// Writes an observation to its row of the batch.
+    fn write(&mut self, row: usize, observation: &Bound<'py, PyAny>) -> PyResult<()> {
+        let mut writer = ObservationWriter {
+            leaves: &self.tree.leaves,
+            slab: self.slab,
+            infos: self.infos,
+            foreign: self.foreign,
+        };
+        writer.write(&self.tree.root, observation, self.first + row)
     }
 
     /// Writes one info dictionary as a record of `row`.
     fn write_info(&mut self, row: usize, info: &Bound<'py, PyAny>, snapshot: bool) -> PyResult<()> {
         let dict = match info.cast::<PyDict>() {
             Ok(dict) => dict.clone(),
-            Err(_) => self.py.get_type::<PyDict>().call1((info,))?.cast_into::<PyDict>()?,
+            Err(_) if info.hasattr(intern!(self.py, "items"))? => {
+                self.py.get_type::<PyDict>().call1((info,))?.cast_into::<PyDict>()?
+            }
+            Err(_) => {
+                let got = info.get_type();
+                return Err(PyTypeError::new_err(format!("an info must be a dict, got {got}")));
+            }
         };
         if dict.is_empty() {
             return Ok(());
@@ -79,14 +100,18 @@ impl<'py> PyRows<'_, '_, 'py> {
         let regular = has_text_keys(&dict);
         let record = self.infos.begin(if regular { Kind::Info } else { Kind::Whole }, row, 0);
         let (writer, foreign) = (&mut *self.infos, self.foreign);
-        let mut encoder = Encoder { writer, foreign, snapshot };
+        let mut encoder = Encoder { writer, foreign, snapshot, irregular: false };
         let written =
             if regular { encoder.entries(&dict, DEEPEST) } else { encoder.value(dict.as_any()) };
-        match written {
-            Ok(()) => self.infos.end(record),
-            Err(_) => self.infos.cancel(record),
+        if written.is_err() {
+            self.infos.cancel(record);
+            return written;
         }
-        written
+        if regular && encoder.irregular {
+            self.infos.mark_irregular(&record);
+        }
+        self.infos.end(record);
+        Ok(())
     }
 }
 
@@ -115,7 +140,7 @@ impl Rows for PyRows<'_, '_, '_> {
 
     fn keep_final(&mut self, row: usize) -> PyResult<()> {
         let held = &self.held[row];
-        let (Some(observation), Some(info)) = (&held.observation, &held.info) else {
+        let (Some(observation), Some(info)) = (&held.fresh, &held.info) else {
             return Err(PyRuntimeError::new_err("a row is stepped before it is over"));
         };
         let kept = PyDict::new(self.py);
@@ -126,7 +151,10 @@ impl Rows for PyRows<'_, '_, '_> {
 
     fn publish(&mut self, row: usize) -> PyResult<()> {
         let py = self.py;
-        self.repeat(row)?;
+        if let Some(fresh) = self.held[row].fresh.take() {
+            self.write(row, fresh.bind(py))?;
+            self.held[row].shown = Some(fresh);
+        }
         match self.held[row].info.take() {
             Some(info) => self.write_info(self.first + row, info.bind(py), false),
             None => Ok(()),
@@ -134,19 +162,15 @@ impl Rows for PyRows<'_, '_, '_> {
     }
 
     fn repeat(&mut self, row: usize) -> PyResult<()> {
-        let (py, tree, batch_row) = (self.py, self.tree, self.first + row);
-        let Some(observation) = &self.held[row].observation else {
-            // Never reset: zeros, as in Gymnasium's own buffer.
-            (0..tree.leaves.len()).for_each(|leaf| self.slab.write_zeros(leaf, batch_row));
-            return Ok(());
-        };
-        let mut writer = ObservationWriter {
-            leaves: &tree.leaves,
-            slab: self.slab,
-            infos: self.infos,
-            foreign: self.foreign,
-        };
-        writer.write(&tree.root, observation.bind(py), batch_row)
+        if let Some(shown) = &self.held[row].shown {
+            let shown = shown.bind(self.py).clone();
+            return self.write(row, &shown);
+        }
+        // Never reset: zeros, as in Gymnasium's own buffer.
+        for leaf in 0..self.tree.leaves.len() {
+            self.slab.write_zeros(leaf, self.first + row);
+        }
+        Ok(())
     }
 }
 

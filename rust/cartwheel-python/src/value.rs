@@ -57,6 +57,9 @@ pub(crate) struct Encoder<'a> {
     pub(crate) writer: &'a mut InfoWriter,
     pub(crate) foreign: &'a Foreign,
     pub(crate) snapshot: bool,
+    /// Set when a value was met whose column only Gymnasium's own function knows: an array, array
+    /// scalar or integer without a form of its own, or a dictionary with odd keys.
+    pub(crate) irregular: bool,
 }
 
 impl Encoder<'_> {
@@ -110,6 +113,10 @@ impl Encoder<'_> {
     }
 
     fn foreign(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.irregular |= value.is_instance_of::<PyInt>()
+            || value.is_instance_of::<PyDict>()
+            || value.is_instance_of::<PyUntypedArray>()
+            || dtype::is_scalar(value)?;
         self.foreign.write(self.writer, value, self.snapshot)
     }
 
@@ -158,14 +165,14 @@ pub(crate) fn has_text_keys(dict: &Bound<'_, PyDict>) -> bool {
 
 /// Reads values of one shard's stream.
 #[derive(Debug)]
-pub(crate) struct Decoder<'a, 'py> {
+pub(crate) struct Decoder<'py> {
     /// Reads what [`Foreign::Pickled`] wrote.
-    pub(crate) unpickle: &'a Bound<'py, PyAny>,
+    pub(crate) unpickle: Bound<'py, PyAny>,
     /// What [`Foreign::Kept`] holds.
-    pub(crate) objects: Option<&'a Bound<'py, PyList>>,
+    pub(crate) objects: Option<Bound<'py, PyList>>,
 }
 
-impl<'py> Decoder<'_, 'py> {
+impl<'py> Decoder<'py> {
     /// The next value of `reader`.
     pub(crate) fn value(&self, reader: &mut InfoReader<'_>) -> PyResult<Bound<'py, PyAny>> {
         let py = self.unpickle.py();
@@ -197,7 +204,7 @@ impl<'py> Decoder<'_, 'py> {
             Value::Foreign(bytes) => self.unpickle.call1((PyBytes::new(py, bytes),))?,
             Value::Object(number) => {
                 let missing = || PyRuntimeError::new_err(format!("no object {number} at {at}"));
-                self.objects.ok_or_else(missing)?.get_item(number)?
+                self.objects.as_ref().ok_or_else(missing)?.get_item(number)?
             }
         })
     }

@@ -119,7 +119,7 @@ impl Columns {
             }
             match record.kind {
                 Kind::Opaque => opaque(record.row, record.leaf, reader.at()),
-                Kind::Whole => outcome = Err(Irregular),
+                Kind::Whole | Kind::Irregular => outcome = Err(Irregular),
                 Kind::Info if outcome.is_ok() => {
                     self.hint = 0;
                     while outcome.is_ok() && reader.at() < record.end {

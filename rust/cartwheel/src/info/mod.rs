@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! record  := kind u8, row u32, leaf u16, bytes u32, body        (bytes = length of the body)
-//! body    := entry*            kind Info: one dictionary, key by key
+//! body    := entry*            kinds Info, Irregular: one dictionary, key by key
 //!          | value             kind Whole: one dictionary as a single value (odd keys)
 //!          | value             kind Opaque: the observation leaf `leaf`, which has no fixed shape
 //! entry   := length u16, key (UTF-8), value
@@ -39,6 +39,8 @@ pub enum Kind {
     Whole = 1,
     /// One observation leaf without a fixed shape.
     Opaque = 2,
+    /// Like `Info`, with a value whose column these rules do not know.
+    Irregular = 3,
 }
 
 /// What a value is.

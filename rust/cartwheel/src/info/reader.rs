@@ -117,6 +117,7 @@ impl<'a> InfoReader<'a> {
             [0] => Kind::Info,
             [1] => Kind::Whole,
             [2] => Kind::Opaque,
+            [3] => Kind::Irregular,
             _ => return Err(self.malformed()),
         };
         let row = self.length()?;

@@ -53,6 +53,11 @@ impl InfoWriter {
         self.stream[body - 4..body].copy_from_slice(&bytes);
     }
 
+    /// Says that an [`Kind::Info`] record holds a value of an unknown column.
+    pub fn mark_irregular(&mut self, record: &RecordAt) {
+        self.stream[record.0] = Kind::Irregular as u8;
+    }
+
     /// Takes a record back, with all that was written since it began.
     pub fn cancel(&mut self, record: RecordAt) {
         self.stream.truncate(record.0);

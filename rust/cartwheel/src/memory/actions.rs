@@ -87,10 +87,6 @@ impl ActionArea {
         Self { mapping, places: places(leaves, rows).0.into(), rows }
     }
 
-    pub(super) fn mapping(&self) -> &Mapping {
-        &self.mapping
-    }
-
     /// Stores one leaf of a batch: `rows * row_len` elements, row-major.
     ///
     /// Only a pool calls this, and only while no task is pending; [`crate::pool::Pool::actions`]

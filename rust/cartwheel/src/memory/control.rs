@@ -96,10 +96,6 @@ impl Control {
         self.workers
     }
 
-    pub(super) fn mapping(&self) -> &Mapping {
-        &self.mapping
-    }
-
     /// The pool's line.
     pub fn header(&self) -> &Header {
         let place = self.mapping.at(0..size_of::<Header>()).cast::<Header>();

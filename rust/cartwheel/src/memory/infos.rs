@@ -27,10 +27,6 @@ impl InfoArea {
         Self { mapping, region: Self::region(plan), shards: plan.shards.len() }
     }
 
-    pub(super) fn mapping(&self) -> &Mapping {
-        &self.mapping
-    }
-
     /// Stores the infos of shard `shard`; `false`, and nothing stored, when they do not fit.
     ///
     /// Only that shard's worker calls this, between taking a task and acknowledging it.

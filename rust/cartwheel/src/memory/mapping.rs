@@ -34,12 +34,46 @@ pub enum Access {
     Write,
 }
 
+/// What stands behind a mapping in the process that made it: the descriptor of shared memory, or
+/// nothing for private memory.
+///
+/// It is apart from the [`Mapping`] so that a pool can give up its descriptors when it closes, while
+/// arrays still show the memory.
+#[derive(Debug)]
+pub struct Backing(Option<OwnedFd>);
+
+impl Backing {
+    /// The descriptor of shared memory.
+    pub fn descriptor(&self) -> Option<&OwnedFd> {
+        self.0.as_ref()
+    }
+
+    /// Makes sure that `range` has memory behind it.
+    ///
+    /// Private memory needs nothing: the system gives it page by page and kills nobody who did
+    /// not already ask for more than there is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Os`] when there is not enough.
+    pub fn reserve(&self, range: Range<usize>) -> Result<(), Error> {
+        let Some(descriptor) = &self.0 else { return Ok(()) };
+        let (start, bytes) = (range.start as u64, range.len() as u64);
+        if bytes == 0 {
+            return Ok(());
+        }
+        rustix::io::retry_on_intr(|| {
+            rustix::fs::fallocate(descriptor, FallocateFlags::empty(), start, bytes)
+        })
+        .map_err(Error::os(format!("reserving {bytes} bytes of shared memory")))
+    }
+}
+
 /// Mapped memory. It starts as zeros and stays at one address until it is dropped.
 #[derive(Debug)]
 pub struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
-    descriptor: Option<OwnedFd>,
 }
 
 // SAFETY: a mapping is plain memory without thread affinity; what may be done through it, and
@@ -54,7 +88,7 @@ impl Mapping {
     /// # Errors
     ///
     /// [`Error::Os`] when the system refuses.
-    pub fn new(name: &str, bytes: usize, scope: Scope) -> Result<Self, Error> {
+    pub fn new(name: &str, bytes: usize, scope: Scope) -> Result<(Self, Backing), Error> {
         let bytes = bytes.max(1);
         let failed = || Error::os(format!("making {bytes} bytes of memory ({name})"));
         if scope == Scope::Private {
@@ -64,7 +98,7 @@ impl Mapping {
             let start = unsafe {
                 rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags)
             };
-            return Ok(Self::from_raw(start.map_err(failed())?, bytes, None));
+            return Ok((Self::from_raw(start.map_err(failed())?, bytes), Backing(None)));
         }
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let descriptor = rustix::fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL)
@@ -75,7 +109,7 @@ impl Mapping {
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         rustix::fs::fcntl_add_seals(&descriptor, seals).map_err(failed())?;
         let start = Self::map(&descriptor, bytes, Access::Write)?;
-        Ok(Self::from_raw(start, bytes, Some(descriptor)))
+        Ok((Self::from_raw(start, bytes), Backing(Some(descriptor))))
     }
 
     /// Maps memory that another process made with [`Mapping::new`].
@@ -92,7 +126,7 @@ impl Mapping {
             return Err(Error::Mismatch { what: "size of a mapping", expected: bytes, got });
         }
         let start = Self::map(&descriptor, bytes, access)?;
-        Ok(Self::from_raw(start, bytes, None)) // the mapping outlives its descriptor
+        Ok(Self::from_raw(start, bytes)) // the mapping outlives its descriptor
     }
 
     fn map(descriptor: &OwnedFd, bytes: usize, access: Access) -> Result<*mut c_void, Error> {
@@ -114,36 +148,14 @@ impl Mapping {
         start.map_err(Error::os(format!("mapping {bytes} bytes of shared memory")))
     }
 
-    fn from_raw(start: *mut c_void, bytes: usize, descriptor: Option<OwnedFd>) -> Self {
+    fn from_raw(start: *mut c_void, bytes: usize) -> Self {
         let start: NonNull<u8> =
             NonNull::new(start.cast()).expect("mmap never maps at address zero");
         // SAFETY: the range was mapped just now; keeping it out of core dumps changes no contents.
         let advised =
             unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, Advice::LinuxDontDump) };
         let _ = advised; // a core dump that is too large is no reason to fail
-        Self { start, bytes, descriptor }
-    }
-
-    /// Makes sure that `range` has memory behind it.
-    ///
-    /// Only where the memory was made. Private memory needs nothing: the system gives it page by page and kills nobody who did
-    /// not already ask for more than there is.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Os`] when there is not enough.
-    pub fn reserve(&self, range: Range<usize>) -> Result<(), Error> {
-        let Some(descriptor) = &self.descriptor else {
-            return Ok(());
-        };
-        let (start, bytes) = (range.start as u64, range.len() as u64);
-        if bytes == 0 {
-            return Ok(());
-        }
-        rustix::io::retry_on_intr(|| {
-            rustix::fs::fallocate(descriptor, FallocateFlags::empty(), start, bytes)
-        })
-        .map_err(Error::os(format!("reserving {bytes} bytes of shared memory")))
+        Self { start, bytes }
     }
 
     /// Length in bytes.
@@ -154,11 +166,6 @@ impl Mapping {
     /// Never: a mapping has at least one byte.
     pub fn is_empty(&self) -> bool {
         false
-    }
-
-    /// The descriptor of shared memory, in the process that made it.
-    pub fn descriptor(&self) -> Option<&OwnedFd> {
-        self.descriptor.as_ref()
     }
 
     /// Address of the byte at `offset`.

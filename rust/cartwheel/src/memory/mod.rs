@@ -15,7 +15,8 @@
 //! 2. **Control words** are only ever touched as atomics, on both sides.
 //! 3. **Phases of a slab.** Free → filling by [`SlabPool::acquire`]; filling → leased when every worker
 //!    has acknowledged the task; leased → free by the drop of the [`Lease`]. Only the pool does
-//!    these; a slab that a dead worker was filling is never freed.
+//!    these; a slab that a late or dead worker may still be filling is not filled again: the
+//!    pool is waiting, broken or closed then, and takes none.
 //! 4. **Rows.** While a slab is filling, each row is written by one shard alone: shards are disjoint
 //!    ranges, a [`SlabRows`] refuses rows outside its range, and it lives only between taking a
 //!    task and acknowledging it. The pool reads a slab only after the acknowledgements.
@@ -50,7 +51,7 @@ pub use columns::{ActionColumns, Columns, Outcomes};
 pub use control::{Control, Header, Slot};
 pub use free_list::FreeList;
 pub use infos::InfoArea;
-pub use mapping::{Access, Mapping, Scope};
+pub use mapping::{Access, Backing, Mapping, Scope};
 pub use slab::{Lease, SlabMemory, SlabPool, SlabRows};
 
 use crate::error::Error;
@@ -90,6 +91,8 @@ pub struct Memory {
     pub infos: InfoArea,
     /// The slabs.
     pub slabs: Arc<SlabMemory>,
+    /// Where the memory was made: what stands behind the four.
+    backings: Option<Arc<[Backing; 4]>>,
 }
 
 impl Memory {
@@ -103,17 +106,19 @@ impl Memory {
     /// [`Error::BadPlan`] or [`Error::Os`].
     pub fn new(plan: Plan, scope: Scope) -> Result<Self, Error> {
         let layout = check(&plan)?;
-        let make = |name: &str, bytes: usize| {
-            let mapping = Mapping::new(name, bytes, scope)?;
-            mapping.reserve(0..bytes)?;
-            Ok::<_, Error>(Arc::new(mapping))
+        let make = |name: &str, bytes: usize, reserved: usize| {
+            let (mapping, backing) = Mapping::new(name, bytes, scope)?;
+            backing.reserve(0..reserved)?;
+            Ok::<_, Error>((Arc::new(mapping), backing))
         };
-        let control = make("cartwheel-control", Control::bytes(plan.shards.len()))?;
-        let actions = make("cartwheel-actions", ActionArea::bytes(&plan.actions, layout.rows()))?;
-        let infos = make("cartwheel-infos", InfoArea::bytes(&plan))?;
-        let slabs = Mapping::new("cartwheel-slabs", layout.bytes() * plan.max_slabs, scope)?;
-        slabs.reserve(0..layout.bytes() * 2)?;
-        let memory = Self::assemble(plan, layout, [control, actions, infos, Arc::new(slabs)]);
+        let bytes = Self::sizes(&plan, &layout);
+        let (control, behind_control) = make("cartwheel-control", bytes[0], bytes[0])?;
+        let (actions, behind_actions) = make("cartwheel-actions", bytes[1], bytes[1])?;
+        let (infos, behind_infos) = make("cartwheel-infos", bytes[2], bytes[2])?;
+        let (slabs, behind_slabs) = make("cartwheel-slabs", bytes[3], layout.bytes() * 2)?;
+        let mut memory = Self::assemble(plan, layout, [control, actions, infos, slabs]);
+        memory.backings =
+            Some(Arc::new([behind_control, behind_actions, behind_infos, behind_slabs]));
         memory.control.initialise();
         Ok(memory)
     }
@@ -127,12 +132,7 @@ impl Memory {
     /// [`Error::Os`].
     pub fn attach(plan: Plan, descriptors: [OwnedFd; 4]) -> Result<Self, Error> {
         let layout = check(&plan)?;
-        let sizes = [
-            Control::bytes(plan.shards.len()),
-            ActionArea::bytes(&plan.actions, layout.rows()),
-            InfoArea::bytes(&plan),
-            layout.bytes() * plan.max_slabs,
-        ];
+        let sizes = Self::sizes(&plan, &layout);
         // Workers only read actions; everything else they write.
         let access = [Access::Write, Access::Read, Access::Write, Access::Write];
         let [control, actions, infos, slabs] = descriptors;
@@ -145,6 +145,16 @@ impl Memory {
         Ok(memory)
     }
 
+    /// Bytes of control words, actions, infos and slabs.
+    fn sizes(plan: &Plan, layout: &Layout) -> [usize; 4] {
+        [
+            Control::bytes(plan.shards.len()),
+            ActionArea::bytes(&plan.actions, layout.rows()),
+            InfoArea::bytes(plan),
+            layout.bytes() * plan.max_slabs,
+        ]
+    }
+
     fn assemble(plan: Plan, layout: Layout, mappings: [Arc<Mapping>; 4]) -> Self {
         let [control, actions, infos, slabs] = mappings;
         Self {
@@ -153,6 +163,7 @@ impl Memory {
             infos: InfoArea::new(infos, &plan),
             slabs: Arc::new(SlabMemory::new(slabs, layout, plan.max_slabs)),
             plan: Arc::new(plan),
+            backings: None,
         }
     }
 
@@ -161,14 +172,21 @@ impl Memory {
         &self.plan
     }
 
-    /// The descriptors of shared memory, for a worker's [`Memory::attach`]; `None` for private memory.
+    /// The descriptors of shared memory, for a worker's [`Memory::attach`]; `None` for private memory
+    /// and in workers.
     pub fn descriptors(&self) -> Option<[BorrowedFd<'_>; 4]> {
+        let [control, actions, infos, slabs] = self.backings.as_deref()?;
         Some([
-            self.control.mapping().descriptor()?.as_fd(),
-            self.actions.mapping().descriptor()?.as_fd(),
-            self.infos.mapping().descriptor()?.as_fd(),
-            self.slabs.mapping().descriptor()?.as_fd(),
+            control.descriptor()?.as_fd(),
+            actions.descriptor()?.as_fd(),
+            infos.descriptor()?.as_fd(),
+            slabs.descriptor()?.as_fd(),
         ])
+    }
+
+    /// What stands behind the slabs; `None` in workers, which make none.
+    pub(crate) fn slab_backing(&self) -> Option<&Backing> {
+        self.backings.as_deref().map(|[.., slabs]| slabs)
     }
 }
 

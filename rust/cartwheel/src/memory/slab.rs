@@ -20,7 +20,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use super::{FreeList, Mapping};
+use super::{Backing, FreeList, Mapping};
 use crate::autoreset::{PhaseTag, Transition};
 use crate::space::{LEAF_ALIGN, Layout};
 
@@ -44,10 +44,6 @@ impl SlabMemory {
     /// Where everything lies within a slab.
     pub fn layout(&self) -> &Layout {
         &self.layout
-    }
-
-    pub(super) fn mapping(&self) -> &Mapping {
-        &self.mapping
     }
 
     /// The rows `rows` of slab `slab`, for the worker that fills them.
@@ -158,13 +154,14 @@ impl SlabPool {
         self.reserved.load(Ordering::Relaxed) as usize
     }
 
-    /// A slab to fill: the one released last, or a new one, or at last the scratch slab.
+    /// A slab to fill: the one released last, or a new one, or at last the scratch slab. `backing`
+    /// stands behind the slabs.
     ///
     /// # Panics
     ///
     /// When the scratch slab is already being filled; a pool fills one slab at a time.
-    pub fn acquire(self: &Arc<Self>) -> Lease {
-        let slab = self.free.pop().or_else(|| self.grow()).unwrap_or_else(|| {
+    pub fn acquire(self: &Arc<Self>, backing: &Backing) -> Lease {
+        let slab = self.free.pop().or_else(|| self.grow(backing)).unwrap_or_else(|| {
             // `Acquire` pairs with the `Release` in `Lease::drop`: the copy out of the scratch
             // slab is finished before it is filled again.
             let busy = self.scratch_busy.swap(true, Ordering::Acquire);
@@ -176,13 +173,13 @@ impl SlabPool {
 
     /// Reserves one slab more, unless the limit is reached or there is no memory left, which means
     /// the same: the caller keeps too much, and gets copies from now on.
-    fn grow(&self) -> Option<u32> {
+    fn grow(&self, backing: &Backing) -> Option<u32> {
         let slab = self.reserved.load(Ordering::Relaxed);
         if slab >= self.memory.limit {
             return None;
         }
         let start = self.memory.start(slab);
-        self.memory.mapping.reserve(start..start + self.memory.layout.bytes()).ok()?;
+        backing.reserve(start..start + self.memory.layout.bytes()).ok()?;
         self.reserved.store(slab + 1, Ordering::Relaxed); // only `acquire`, under `&mut Pool`
         Some(slab)
     }

@@ -8,21 +8,19 @@
 //! `done` of each worker is the truth about a task. `remaining` and the doorbell only decide who
 //! wakes the pool, and every sleep is a slice: a lost wake-up would cost milliseconds, never a hang.
 
+mod waiting;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::autoreset::PhaseTag;
 use crate::error::{Call, Error};
 use crate::memory::{ActionTag, Lease, Memory, Scope, SlabPool};
 use crate::schedule::usable_cpus;
-use crate::wake::{Command, Futex, Op, Parked, Patience, doorbell_disarm, park, publish};
+use crate::wake::{Command, Futex, Op, Patience, doorbell_disarm, publish};
 use crate::worker::{ProcessHandle, Report, Shard, perform};
-
-/// First and longest sleep between two looks at the workers' health and the caller's interrupts.
-const FIRST_SLICE: Duration = Duration::from_millis(1);
-const LAST_SLICE: Duration = Duration::from_millis(50);
 
 /// Who steps the rows of a pool.
 #[derive(Debug)]
@@ -104,6 +102,9 @@ impl Pool {
             Workers::Threads => shards,
             Workers::Processes(handles) => handles.len(),
         };
+        if memory.slab_backing().is_none() {
+            return Err(Error::BadPlan("a pool's memory is made, not attached".to_owned()));
+        }
         if expected != shards {
             return Err(Error::BadPlan(format!("{expected} workers for {shards} shards")));
         }
@@ -211,10 +212,14 @@ impl Pool {
     pub fn begin(&mut self, call: Call, flags: u32) -> Result<(), Error> {
         self.check(call)?;
         self.task = Command::next(self.task);
-        let (op, lease) = match call {
-            Call::Step => (Op::Step, Some(self.slabs.acquire())),
-            Call::Reset => (Op::Reset, Some(self.slabs.acquire())),
-            Call::Call => (Op::Call, None),
+        let lease = match (call, self.memory.slab_backing()) {
+            (Call::Step | Call::Reset, Some(backing)) => Some(self.slabs.acquire(backing)),
+            _ => None,
+        };
+        let op = match call {
+            Call::Step => Op::Step,
+            Call::Reset => Op::Reset,
+            Call::Call => Op::Call,
         };
         let command = Command { op, task: self.task };
         let slab = lease.as_ref().map_or(0, Lease::slab);
@@ -289,125 +294,6 @@ impl Pool {
     pub fn load_infos(&self, shard: usize, into: &mut Vec<u8>) {
         let bytes = self.memory.control.slot(shard).info_bytes.load(Ordering::Relaxed);
         self.memory.infos.load(shard, bytes as usize, into);
-    }
-
-    /// Workers that have not acknowledged `task`.
-    fn waiting(&self, task: u32) -> impl Iterator<Item = usize> + '_ {
-        let control = &self.memory.control;
-        // `Acquire` pairs with the `Release` of `done` in the worker: its rows are visible.
-        (0..control.workers())
-            .filter(move |&worker| control.slot(worker).done.load(Ordering::Acquire) != task)
-    }
-
-    fn wait(
-        &mut self,
-        timeout: Option<Duration>,
-        interrupted: &mut dyn FnMut() -> bool,
-    ) -> Result<(), Error> {
-        let task = self.task;
-        let mut patience = std::mem::replace(&mut self.patience, Patience::new(1, 1, false));
-        let ready = patience.wait(|| self.waiting(task).next().is_none());
-        self.patience = patience;
-        if ready {
-            return Ok(());
-        }
-        let start = Instant::now();
-        let mut slice = FIRST_SLICE;
-        loop {
-            let doorbell = Futex::new(&self.memory.control.header().doorbell, self.scope);
-            let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
-            let slept = Instant::now();
-            if park(&doorbell, left.map_or(slice, |left| left.min(slice))) == Parked::Ready {
-                doorbell_disarm(&doorbell);
-            }
-            if self.waiting(task).next().is_none() {
-                return Ok(());
-            }
-            if slept.elapsed() < slice && left.is_none_or(|left| left > slice) {
-                continue; // woken early: no need to look at anybody's health yet
-            }
-            let dead = self.waiting(task).find(|&worker| !self.is_alive(worker));
-            // It may have acknowledged and then ended between the two looks.
-            let dead = dead.filter(|&dead| self.waiting(task).any(|worker| worker == dead));
-            if let Some(worker) = dead {
-                let pending = self.pending.take();
-                self.broken = Some((worker, pending.and_then(|pending| pending.lease)));
-                return Err(self.died(worker));
-            }
-            if interrupted() {
-                return Err(Error::Interrupted);
-            }
-            if let Some(timeout) = timeout.filter(|&timeout| start.elapsed() >= timeout) {
-                let shards = self.shards();
-                let rows = self.waiting(task).map(|worker| shards[worker].clone()).collect();
-                return Err(Error::Timeout { timeout, rows });
-            }
-            slice = (slice * 2).min(LAST_SLICE);
-        }
-    }
-
-    fn is_alive(&self, worker: usize) -> bool {
-        match &self.workers {
-            Workers::Processes(handles) => handles[worker].is_alive(),
-            Workers::Inline(_) | Workers::Threads => true,
-        }
-    }
-
-    /// The first worker that has ended although the pool is open, if there is one.
-    pub fn find_dead(&self) -> Option<Error> {
-        let dead = (0..self.memory.control.workers()).find(|&worker| !self.is_alive(worker));
-        dead.map(|worker| self.died(worker))
-    }
-
-    fn died(&self, worker: usize) -> Error {
-        let pid = match &self.workers {
-            Workers::Processes(handles) => handles[worker].pid(),
-            Workers::Inline(_) | Workers::Threads => self.owner,
-        };
-        Error::WorkerDied { worker, pid, rows: self.shards()[worker].clone() }
-    }
-
-    /// Ends the workers: asks them to close, gives them `grace`, kills the processes that are left.
-    ///
-    /// Idempotent, bounded, and never an error. Returns the workers that did not end by
-    /// themselves; a thread among them runs on until its environment returns, and keeps its memory.
-    pub fn close(&mut self, grace: Duration) -> Vec<usize> {
-        if std::mem::replace(&mut self.closed, true) || self.owner != std::process::id() {
-            return Vec::new();
-        }
-        if let Some(lease) = self.pending.take().and_then(|pending| pending.lease) {
-            std::mem::forget(lease); // a worker may still be filling it
-        }
-        self.task = Command::next(self.task);
-        let command = Command { op: Op::Close, task: self.task };
-        if let Workers::Inline(own) = &mut self.workers {
-            own.close();
-            return Vec::new();
-        }
-        for worker in 0..self.memory.control.workers() {
-            let word = &self.memory.control.slot(worker).word;
-            publish(&Futex::new(word, self.scope), command);
-        }
-        let deadline = Instant::now() + grace;
-        let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
-        if let Workers::Processes(handles) = &self.workers {
-            let late: Vec<_> = (0..handles.len())
-                .filter(|&worker| !handles[worker].wait(left(deadline)))
-                .collect();
-            for &worker in &late {
-                handles[worker].kill();
-            }
-            return late;
-        }
-        let doorbell = Futex::new(&self.memory.control.header().doorbell, self.scope);
-        loop {
-            let late: Vec<_> = self.waiting(command.task).collect();
-            if late.is_empty() || left(deadline).is_zero() {
-                return late;
-            }
-            doorbell_disarm(&doorbell);
-            park(&doorbell, left(deadline).min(FIRST_SLICE));
-        }
     }
 }
 

@@ -1,0 +1,103 @@
+"""Where the time of a step goes: microseconds per batch and per row, beside the environment's own.
+
+The environment does nothing, so that everything measured is cartwheel's (and Python's call of the
+environment). Each line is a straight fit over batches of 1 to 64 rows: the time of an empty batch and
+what a row adds. Times are the fastest of many rounds, since noise only ever adds.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+import cartwheel
+
+ROWS = (1, 2, 4, 8, 16, 32, 64)
+IMAGE = (84, 84, 4)
+
+
+class Idle(gym.Env[Any, Any]):
+    """Returns the same arrays and numbers at every step."""
+
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, shape: tuple[int, ...] = (4,), infos: int = 0) -> None:
+        """Observations of ``shape``, ``infos`` scalar infos."""
+        dtype = np.uint8 if shape == IMAGE else np.float32
+        self.observation_space = gym.spaces.Box(0, 1, shape, dtype)
+        self.frame = np.zeros(shape, dtype)
+        self.keys = [f"key_{number}" for number in range(infos)]
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:  # noqa: ARG002
+        """Returns the frame."""
+        return self.frame, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002
+        """Returns the frame and as many infos as asked for."""
+        return self.frame, 1.0, False, False, dict.fromkeys(self.keys, 0.5)
+
+
+def fastest(run: Any, repeats: int = 30) -> float:
+    """The fastest of many rounds of ``run``, in microseconds."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times) * 1e6
+
+
+def of_batches(keywords: dict[str, Any], **environment: Any) -> tuple[float, float]:
+    """Microseconds of an empty batch and of each row."""
+    steps = 50
+    times = []
+    for rows in ROWS:
+        envs = cartwheel.VectorEnv([lambda: Idle(**environment)] * rows, **keywords)
+        envs.reset()
+        actions = np.zeros(rows, np.int64)
+
+        def run(envs: Any = envs, actions: Any = actions) -> None:
+            for _ in range(steps):
+                envs.step(actions)
+
+        run()
+        times.append(fastest(run) / steps)
+        envs.close()
+    row, batch = np.polyfit(ROWS, times, 1, w=1 / np.asarray(times))
+    return float(batch), float(row)
+
+
+def of_the_environment(**environment: Any) -> float:
+    """Microseconds of one bare call of ``step``."""
+    env, action, calls = Idle(**environment), np.int64(0), 2000
+
+    def run() -> None:
+        for _ in range(calls):
+            env.step(action)
+
+    return fastest(run) / calls
+
+
+def main() -> None:
+    """Prints the table."""
+    one = {"executor": "process", "num_workers": 1}
+    cases: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        ("inline", {"executor": "inline"}, {}),
+        ("inline, ten infos", {"executor": "inline"}, {"infos": 10}),
+        ("one worker process", one, {}),
+        ("one worker process, ten infos", one, {"infos": 10}),
+        ("one worker process, 84×84×4 images", one, {"shape": IMAGE}),
+        ("two worker processes", {"executor": "process", "num_workers": 2}, {}),
+    ]
+    print(f"{'':38}{'µs a batch':>12}{'µs a row':>12}{'of it env.step':>16}")
+    for name, keywords, environment in cases:
+        batch, row = of_batches(keywords, **environment)
+        own = of_the_environment(**environment)
+        print(f"{name:38}{batch:12.2f}{row:12.3f}{own:16.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Gymnasium's two vector environments as presets of :class:`~cartwheel.VectorEnv`.
+
+Their positional arguments are Gymnasium's own, so changing an import is a whole migration.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gymnasium.vector import AutoresetMode
+
+from cartwheel.vector_env import ActType, ObsType, VectorEnv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gymnasium.spaces import Space
+
+    from cartwheel.spaces import EnvFn
+
+
+class AsyncVectorEnv(VectorEnv[ObsType, ActType]):
+    """:class:`VectorEnv` in worker processes: for who imports ``AsyncVectorEnv``."""
+
+    def __init__(
+        self,
+        env_fns: Iterable[EnvFn],
+        shared_memory: bool = True,  # noqa: FBT001 - Gymnasium's signature
+        copy: bool = True,  # noqa: FBT001 - Gymnasium's signature
+        context: Any = None,
+        daemon: bool = True,  # noqa: FBT001 - Gymnasium's signature
+        worker: Any = None,
+        observation_mode: str | tuple[Space[Any], Space[Any]] = "same",
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        max_concurrency: int | None = None,
+        *,
+        executor: str = "process",
+        **keywords: Any,
+    ) -> None:
+        """As :class:`VectorEnv`, with ``executor="process"``."""
+        super().__init__(
+            env_fns,
+            shared_memory,
+            copy,
+            context,
+            daemon,
+            worker,
+            observation_mode,
+            autoreset_mode,
+            max_concurrency,
+            executor=executor,
+            **keywords,
+        )
+
+
+class SyncVectorEnv(VectorEnv[ObsType, ActType]):
+    """:class:`VectorEnv` in the calling thread: for who imports ``SyncVectorEnv``."""
+
+    _reserves_calls = False
+
+    def __init__(
+        self,
+        env_fns: Iterable[EnvFn],
+        copy: bool = True,  # noqa: FBT001 - Gymnasium's signature
+        observation_mode: str | tuple[Space[Any], Space[Any]] = "same",
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        *,
+        executor: str = "inline",
+        **keywords: Any,
+    ) -> None:
+        """As :class:`VectorEnv`, with ``executor="inline"``; :attr:`envs` are the environments."""
+        super().__init__(
+            env_fns,
+            copy=copy,
+            observation_mode=observation_mode,
+            autoreset_mode=autoreset_mode,
+            executor=executor,
+            **keywords,
+        )

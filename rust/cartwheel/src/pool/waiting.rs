@@ -1,0 +1,128 @@
+//! Waiting for workers: for their acknowledgements, for their death, for their end.
+//!
+//! Every sleep is a slice of 1 to 50 ms. At the end of a slice the pool looks at the workers' pidfds, so
+//! a death is noticed within 50 ms, and asks its caller whether to go on, so Ctrl-C works.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::{Pool, Workers};
+use crate::error::Error;
+use crate::memory::Control;
+use crate::wake::{Command, Futex, Op, Parked, doorbell_disarm, park, publish};
+
+/// First and longest sleep between two looks at the workers' health and the caller's interrupts.
+const FIRST_SLICE: Duration = Duration::from_millis(1);
+const LAST_SLICE: Duration = Duration::from_millis(50);
+
+/// Workers that have not acknowledged `task`.
+fn waiting(control: &Control, task: u32) -> impl Iterator<Item = usize> + '_ {
+    // `Acquire` pairs with the `Release` of `done` in the worker: its rows are visible.
+    (0..control.workers())
+        .filter(move |&worker| control.slot(worker).done.load(Ordering::Acquire) != task)
+}
+
+impl Pool {
+    /// Waits until every worker has acknowledged the last task.
+    pub(super) fn wait(
+        &mut self,
+        timeout: Option<Duration>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<(), Error> {
+        let task = self.task;
+        let control = self.memory.control.clone();
+        let ready = || waiting(&control, task).next().is_none();
+        if self.patience.wait(ready) {
+            return Ok(());
+        }
+        let start = Instant::now();
+        let mut slice = FIRST_SLICE;
+        loop {
+            let doorbell = Futex::new(&control.header().doorbell, self.scope);
+            let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+            let slept = Instant::now();
+            if park(&doorbell, left.map_or(slice, |left| left.min(slice))) == Parked::Ready {
+                doorbell_disarm(&doorbell);
+            }
+            if ready() {
+                return Ok(());
+            }
+            if slept.elapsed() < slice && left.is_none_or(|left| left > slice) {
+                continue; // woken early: no need to look at anybody's health yet
+            }
+            let dead = waiting(&control, task).find(|&worker| !self.is_alive(worker));
+            // It may have acknowledged and then ended between the two looks.
+            let dead = dead.filter(|&dead| waiting(&control, task).any(|worker| worker == dead));
+            if let Some(worker) = dead {
+                let pending = self.pending.take();
+                self.broken = Some((worker, pending.and_then(|pending| pending.lease)));
+                return Err(self.died(worker));
+            }
+            if interrupted() {
+                return Err(Error::Interrupted);
+            }
+            if let Some(timeout) = timeout.filter(|&timeout| start.elapsed() >= timeout) {
+                let shards = self.shards();
+                let rows = waiting(&control, task).map(|worker| shards[worker].clone()).collect();
+                return Err(Error::Timeout { timeout, rows });
+            }
+            slice = (slice * 2).min(LAST_SLICE);
+        }
+    }
+
+    fn is_alive(&self, worker: usize) -> bool {
+        match &self.workers {
+            Workers::Processes(handles) => handles[worker].is_alive(),
+            Workers::Inline(_) | Workers::Threads => true,
+        }
+    }
+
+    pub(super) fn died(&self, worker: usize) -> Error {
+        let pid = match &self.workers {
+            Workers::Processes(handles) => handles[worker].pid(),
+            Workers::Inline(_) | Workers::Threads => self.owner,
+        };
+        Error::WorkerDied { worker, pid, rows: self.shards()[worker].clone() }
+    }
+
+    /// Ends the workers: asks them to close, gives them `grace`, kills the processes that are left.
+    ///
+    /// Idempotent, bounded, and never an error. Returns the workers that did not end by
+    /// themselves; a thread among them runs on until its environment returns, and keeps its memory.
+    pub fn close(&mut self, grace: Duration) -> Vec<usize> {
+        if std::mem::replace(&mut self.closed, true) || self.owner != std::process::id() {
+            return Vec::new();
+        }
+        self.pending = None; // a slab that is still being filled is free now, but nobody takes it
+        self.task = Command::next(self.task);
+        let command = Command { op: Op::Close, task: self.task };
+        if let Workers::Inline(own) = &mut self.workers {
+            own.close();
+            return Vec::new();
+        }
+        for worker in 0..self.memory.control.workers() {
+            let word = &self.memory.control.slot(worker).word;
+            publish(&Futex::new(word, self.scope), command);
+        }
+        let deadline = Instant::now() + grace;
+        let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
+        if let Workers::Processes(handles) = &self.workers {
+            let late: Vec<_> = (0..handles.len())
+                .filter(|&worker| !handles[worker].wait(left(deadline)))
+                .collect();
+            for &worker in &late {
+                handles[worker].kill();
+            }
+            return late;
+        }
+        let doorbell = Futex::new(&self.memory.control.header().doorbell, self.scope);
+        loop {
+            let late: Vec<_> = waiting(&self.memory.control, command.task).collect();
+            if late.is_empty() || left(deadline).is_zero() {
+                return late;
+            }
+            doorbell_disarm(&doorbell);
+            park(&doorbell, left(deadline).min(FIRST_SLICE));
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! A pool over threads and over the calling thread: the same results, bounded waits, safe leases.
+#![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use cartwheel::autoreset::{PhaseTag, Transition};
+use cartwheel::memory::{ActionTag, Memory, Plan, Scope};
+use cartwheel::pool::{Finished, Policy, Pool, Workers};
+use cartwheel::schedule::shards;
+use cartwheel::space::{DType, Leaf};
+use cartwheel::wake::Op;
+use cartwheel::worker::{Report, Shard, Task, serve};
+use cartwheel::{Call, Error};
+
+/// Rows that count their steps: observation `[row, steps, last action]`, over after three steps.
+#[derive(Debug)]
+struct Counting {
+    steps: Vec<i64>,
+    /// Where there is one, a step says that it has begun and blocks until a message comes.
+    gate: Option<(Sender<()>, Receiver<()>)>,
+}
+
+impl Shard for Counting {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        if let (Op::Step, Some((enter, gate))) = (task.op, &self.gate) {
+            let _ = enter.send(());
+            let _ = gate.recv();
+        }
+        let rows = task.slab.rows();
+        let mut actions = vec![0; rows.len() * 8];
+        if task.op == Op::Step {
+            task.actions.load(0, ActionTag::Integers, rows.clone(), &mut actions);
+        }
+        let (actions, _) = actions.as_chunks::<8>();
+        for ((row, steps), action) in rows.zip(&mut self.steps).zip(actions) {
+            *steps = if task.op == Op::Reset { 0 } else { *steps + 1 };
+            let observation = [i64::try_from(row).unwrap(), *steps, i64::from_ne_bytes(*action)];
+            let bytes: Vec<u8> = observation.iter().flat_map(|n| n.to_ne_bytes()).collect();
+            task.slab.write(0, row, &bytes);
+            let over = *steps >= 3;
+            let transition = Transition { reward: 0.5, terminated: over, truncated: false };
+            let phase = if over { PhaseTag::Over } else { PhaseTag::Running };
+            task.slab.write_transition(row, &transition, phase);
+        }
+        let stored = task.store_infos(&self.steps[0].to_le_bytes());
+        assert!(stored, "eight bytes fit");
+        Report::default()
+    }
+
+    fn flush(&mut self, _report: Report) {}
+
+    fn close(&mut self) {}
+}
+
+struct Fixture {
+    pool: Pool,
+    threads: Vec<JoinHandle<()>>,
+    gates: Vec<Sender<()>>,
+    entered: Vec<Receiver<()>>,
+}
+
+const POLICY: Policy = Policy { refuse_over: false, spin: true };
+
+impl Fixture {
+    /// `workers = 0` steps inline.
+    fn new(rows: usize, workers: usize, blocking: bool, max_slabs: usize) -> Self {
+        let plan = Plan {
+            observations: vec![Leaf { dtype: DType::I64, shape: vec![3] }],
+            actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
+            shards: shards(rows, workers.max(1)),
+            max_slabs,
+            info_bytes: 64,
+        };
+        let memory = Memory::new(plan, Scope::Private).unwrap();
+        let (mut threads, mut open, mut entered) = (Vec::new(), Vec::new(), Vec::new());
+        if workers == 0 {
+            let shard = Box::new(Counting { steps: vec![0; rows], gate: None });
+            let pool = Pool::new(memory, Workers::Inline(shard), POLICY).unwrap();
+            return Self { pool, threads, gates: open, entered };
+        }
+        for (worker, rows) in memory.plan().shards.iter().enumerate() {
+            let (open_gate, gate) = channel();
+            let (enter, has_entered) = channel();
+            open.push(open_gate);
+            entered.push(has_entered);
+            let gate = blocking.then_some((enter, gate));
+            let mut shard = Counting { steps: vec![0; rows.len()], gate };
+            let memory = memory.clone();
+            threads.push(std::thread::spawn(move || {
+                serve(&memory, worker, &mut shard, Scope::Private, true);
+            }));
+        }
+        let pool = Pool::new(memory, Workers::Threads, POLICY).unwrap();
+        Self { pool, threads, gates: open, entered }
+    }
+
+    fn finish(&mut self, call: Call) -> Finished {
+        self.pool.finish(call, Some(Duration::from_secs(30)), &mut || false).unwrap()
+    }
+
+    fn reset(&mut self) -> Finished {
+        self.pool.begin(Call::Reset, 0).unwrap();
+        self.finish(Call::Reset)
+    }
+
+    fn begin_step(&mut self, actions: &[i64]) {
+        let bytes: Vec<u8> = actions.iter().flat_map(|n| n.to_ne_bytes()).collect();
+        self.pool.store_actions(0, ActionTag::Integers, &bytes).unwrap();
+        self.pool.begin(Call::Step, 0).unwrap();
+    }
+
+    fn step(&mut self, actions: &[i64]) -> Finished {
+        self.begin_step(actions);
+        self.finish(Call::Step)
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        self.gates.clear(); // opens them all
+        self.pool.close(Duration::from_secs(30));
+        for thread in self.threads.drain(..) {
+            thread.join().unwrap();
+        }
+    }
+}
+
+fn observations(finished: &Finished) -> Vec<u8> {
+    let lease = finished.lease.as_ref().unwrap();
+    let mut bytes = vec![0; lease.layout().rows() * 24];
+    lease.read(lease.layout().leaf_offset(0), &mut bytes);
+    bytes
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_workers() {
+    let run = |workers| {
+        let mut fixture = Fixture::new(5, workers, false, 4);
+        let mut seen = vec![observations(&fixture.reset())];
+        for step in 0..200 {
+            seen.push(observations(&fixture.step(&[step, 1, 2, 3, -step])));
+        }
+        seen
+    };
+    let expected = run(0);
+    for workers in [1, 2, 5, 7] {
+        assert_eq!(run(workers), expected, "{workers} workers");
+    }
+}
+
+#[test]
+fn a_kept_lease_never_changes_and_a_released_one_is_used_again() {
+    let mut fixture = Fixture::new(3, 2, false, 8);
+    fixture.reset();
+    let kept = fixture.step(&[1, 2, 3]);
+    let before = observations(&kept);
+    for step in 0..50 {
+        fixture.step(&[step, step, step]);
+        assert_eq!(observations(&kept), before);
+    }
+    assert_eq!(fixture.pool.slabs().reserved(), 3, "scratch, kept and one in turn");
+}
+
+#[test]
+fn when_every_slab_is_leased_the_scratch_slab_serves_and_must_be_copied() {
+    let mut fixture = Fixture::new(2, 1, false, 3);
+    let kept = [fixture.reset(), fixture.step(&[1, 1])];
+    let before: Vec<_> = kept.iter().map(observations).collect();
+    for step in 0..5 {
+        let finished = fixture.step(&[step, step]);
+        assert!(finished.lease.as_ref().unwrap().must_copy());
+    }
+    assert_eq!(kept.iter().map(observations).collect::<Vec<_>>(), before);
+    drop(kept);
+    assert!(!fixture.step(&[0, 0]).lease.unwrap().must_copy());
+}
+
+#[test]
+fn a_timeout_names_the_late_rows_and_loses_nothing() {
+    let mut fixture = Fixture::new(4, 2, true, 4);
+    fixture.reset();
+    fixture.begin_step(&[9, 9, 9, 9]);
+    fixture.gates[0].send(()).unwrap();
+    let outcome = fixture.pool.finish(Call::Step, Some(Duration::from_millis(30)), &mut || false);
+    let Err(Error::Timeout { rows, .. }) = outcome else { panic!("no time-out: {outcome:?}") };
+    assert!(rows.contains(&(2..4)), "{rows:?}");
+    assert!(matches!(
+        fixture.pool.begin(Call::Step, 0),
+        Err(Error::AlreadyPending { pending: Call::Step })
+    ));
+    fixture.gates[1].send(()).unwrap();
+    let finished = fixture.finish(Call::Step);
+    let expected: Vec<u8> =
+        (0..4).flat_map(|row| [row, 1, 9]).flat_map(|n: i64| n.to_ne_bytes()).collect();
+    assert_eq!(observations(&finished), expected);
+}
+
+#[test]
+fn an_interrupt_ends_the_wait_and_leaves_the_call_pending() {
+    let mut fixture = Fixture::new(2, 1, true, 4);
+    fixture.begin_step(&[0, 0]);
+    let outcome = fixture.pool.finish(Call::Step, None, &mut || true);
+    assert!(matches!(outcome, Err(Error::Interrupted)));
+    assert_eq!(fixture.pool.pending(), Some(Call::Step));
+    fixture.gates[0].send(()).unwrap();
+    fixture.finish(Call::Step);
+}
+
+#[test]
+fn closing_is_bounded_while_a_worker_hangs_and_says_which() {
+    let mut fixture = Fixture::new(4, 2, true, 4);
+    fixture.begin_step(&[0; 4]);
+    fixture.entered[1].recv().unwrap(); // a step that has not begun would simply not happen
+    fixture.gates[0].send(()).unwrap();
+    let start = Instant::now();
+    assert_eq!(fixture.pool.close(Duration::from_millis(100)), [1]);
+    assert!(start.elapsed() < Duration::from_secs(10));
+    assert!(fixture.pool.close(Duration::ZERO).is_empty(), "idempotent");
+    assert!(matches!(fixture.pool.begin(Call::Reset, 0), Err(Error::Closed)));
+}
+
+#[test]
+fn calls_out_of_order_are_errors_and_change_nothing() {
+    let mut fixture = Fixture::new(2, 1, false, 4);
+    let outcome = fixture.pool.finish(Call::Step, None, &mut || false);
+    assert!(matches!(outcome, Err(Error::NotPending { expected: Call::Step })));
+    fixture.begin_step(&[0, 0]);
+    let outcome = fixture.pool.finish(Call::Reset, None, &mut || false);
+    assert!(matches!(outcome, Err(Error::NotPending { expected: Call::Reset })));
+    fixture.finish(Call::Step);
+}
+
+/// Two rows, the second of which is over after every task.
+#[derive(Debug)]
+struct Over;
+impl Shard for Over {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        for row in task.slab.rows() {
+            let over = row == 1;
+            let phase = if over { PhaseTag::Over } else { PhaseTag::Running };
+            let transition = Transition { reward: 0.0, terminated: over, truncated: false };
+            task.slab.write_transition(row, &transition, phase);
+        }
+        Report::default()
+    }
+    fn flush(&mut self, _report: Report) {}
+    fn close(&mut self) {}
+}
+
+#[test]
+fn over_rows_are_refused_before_anything_is_published() {
+    let plan = Plan {
+        observations: vec![],
+        actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
+        shards: shards(2, 1),
+        max_slabs: 2,
+        info_bytes: 64,
+    };
+    let memory = Memory::new(plan, Scope::Private).unwrap();
+    let policy = Policy { refuse_over: true, spin: false };
+    let mut pool = Pool::new(memory, Workers::Inline(Box::new(Over)), policy).unwrap();
+    pool.begin(Call::Step, 0).unwrap();
+    drop(pool.finish(Call::Step, None, &mut || false).unwrap());
+    let outcome = pool.begin(Call::Step, 0);
+    assert!(matches!(&outcome, Err(Error::EpisodeOver { rows }) if rows == &[1]), "{outcome:?}");
+    assert_eq!(pool.pending(), None);
+}
+
+#[test]
+fn infos_travel_with_their_shard() {
+    let mut fixture = Fixture::new(3, 3, false, 4);
+    fixture.reset();
+    fixture.step(&[0; 3]);
+    for shard in 0..3 {
+        let mut stream = vec![1, 2, 3];
+        fixture.pool.load_infos(shard, &mut stream);
+        assert_eq!(stream, 1_i64.to_le_bytes());
+    }
+}
+
+#[test]
+fn shared_memory_is_attached_only_by_its_own_plan() {
+    let plan = |rows| Plan {
+        observations: vec![Leaf { dtype: DType::U8, shape: vec![4] }],
+        actions: vec![],
+        shards: shards(rows, 2),
+        max_slabs: 2,
+        info_bytes: 64,
+    };
+    let memory = Memory::new(plan(600), Scope::Shared).unwrap();
+    let descriptors =
+        || memory.descriptors().unwrap().map(|descriptor| descriptor.try_clone_to_owned().unwrap());
+    assert!(Memory::attach(plan(600), descriptors()).is_ok());
+    assert!(matches!(Memory::attach(plan(6000), descriptors()), Err(Error::Mismatch { .. })));
+}

@@ -1,0 +1,229 @@
+"""Programs that end badly, run by the tests as ``python -m tests.scenarios NAME ARGUMENT…``.
+
+Each prints one line of JSON for its test to judge.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+from gymnasium.error import ClosedEnvironmentError
+from gymnasium.vector import SyncVectorEnv
+
+import cartwheel
+from tests.comparison import assert_identical
+from tests.environments import SleepingEnv, TranscriptEnv
+from tests.faulty import FaultyEnv, fault
+from tests.processes import descendants
+
+SCENARIOS: dict[str, Callable[..., None]] = {}
+
+
+def scenario(function):
+    SCENARIOS[function.__name__] = function
+    return function
+
+
+def tell(**facts):
+    print(json.dumps(facts), flush=True)
+
+
+def build(executor, env_fns, **keywords):
+    return cartwheel.VectorEnv(env_fns, executor=executor, num_workers=2, **keywords)
+
+
+def faulty_rows(num_envs=4):
+    return [partial(FaultyEnv, row) for row in range(num_envs)]
+
+
+def assert_works(envs):
+    """Results after a reset equal the oracle's."""
+    oracle = SyncVectorEnv(faulty_rows(envs.num_envs))
+    for seed in (3, 4):
+        assert_identical(envs.reset(seed=seed)[0], oracle.reset(seed=seed)[0])
+        for _ in range(10):
+            result = envs.step([0] * envs.num_envs)
+            assert_identical(result[:4], oracle.step([0] * envs.num_envs)[:4])
+    oracle.close()
+
+
+@scenario
+def wait_to_be_killed(context, state):
+    """Reports its workers, then waits in the given state for a SIGKILL."""
+    if state == "building":
+        threading.Thread(target=_tell_when_there_are_workers, daemon=True).start()
+        build("process", [partial(time.sleep, 3600)] * 4, context=context)
+    envs = build("process", faulty_rows(), context=context)
+    envs.reset()
+    if state != "idle":
+        envs.step_async([0, fault(state), 0, 0])
+        time.sleep(0.2)
+    tell(workers=sorted(set(envs.get_attr("pid"))) if state == "idle" else [], all=_descendants())
+    time.sleep(3600)
+
+
+def _tell_when_there_are_workers():
+    time.sleep(1.5)
+    tell(workers=[], all=_descendants())
+
+
+def _descendants():
+    return sorted(descendants(os.getpid()))
+
+
+@scenario
+def interrupt_a_long_step(executor, target):
+    envs = build(executor, [SleepingEnv] * 4)
+    envs.reset()
+    twin = build(executor, faulty_rows())
+    send = partial(os.kill, os.getpid()) if target == "process" else partial(os.killpg, 0)
+    times = []
+    for _ in range(2):
+        timer = threading.Timer(0.1, lambda: (times.append(time.monotonic()), send(signal.SIGINT)))
+        timer.start()
+        try:
+            envs.step([0.4] * 4)
+        except KeyboardInterrupt:
+            times.append(time.monotonic())
+        timer.join()
+        observations, _infos = envs.reset()
+        assert observations.tolist() == [[0]] * 4
+        for t in range(1, 4):
+            observations, rewards, *_ = envs.step([0.001 * t] * 4)
+            assert observations.tolist() == [[t]] * 4
+            assert rewards.tolist() == [0.001 * t] * 4
+        assert_works(twin)
+    envs.close()
+    twin.close()
+    pairs = zip(times[::2], times[1::2], strict=True)
+    tell(latencies=[after - before for before, after in pairs])
+
+
+@scenario
+def interrupt_at_random_moments(executor, target):
+    envs = build(executor, faulty_rows())
+    send = partial(os.kill, os.getpid()) if target == "process" else partial(os.killpg, 0)
+    moments = random.Random(0)
+    interrupts = 0
+    for _ in range(25):
+        envs.reset(seed=1)
+        timer = threading.Timer(moments.uniform(0, 0.02), send, [signal.SIGINT])
+        try:
+            timer.start()
+            while True:
+                envs.step([0] * 4)
+        except KeyboardInterrupt:
+            interrupts += 1
+        timer.join()
+        assert_works(envs)
+    envs.close()
+    tell(interrupts=interrupts)
+
+
+@scenario
+def fork_with_live_environments(executor):
+    envs = build(executor, faulty_rows())
+    envs.reset(seed=1)
+    kept = envs.step([0] * 4)[0]
+    copy = kept.copy()
+    answers = []
+    for use in ("step", "close", "collect"):
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            answer = "nothing"
+            try:
+                if use == "step":
+                    envs.step([0] * 4)
+                elif use == "close":
+                    envs.close()
+                else:
+                    del envs, kept
+                    gc.collect()
+            except Exception as error:
+                answer = type(error).__name__
+            os.write(write, answer.encode())
+            os._exit(0)
+        os.close(write)
+        with open(read, "rb") as pipe:  # noqa: PTH123 (a descriptor)
+            answers.append(pipe.read().decode())
+        os.waitpid(child, 0)
+        assert_works(envs)
+        assert_identical(kept, copy)
+    envs.close()
+    tell(answers=answers)
+
+
+@scenario
+def end_without_close(executor, how):
+    envs = build(executor, faulty_rows())
+    envs.reset(seed=1)
+    envs.step([0] * 4)
+    kept = envs.step([0] * 4)[0]
+    tell(all=_descendants())
+    if how == "end":
+        return
+    if how == "pending":
+        envs.step_async([0] * 4)
+    elif how == "collected":
+        del envs
+        gc.collect()
+        deadline = time.monotonic() + 5
+        while _descendants() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert kept.shape == (4, 3)
+    elif how == "global":
+        sys.modules["__main__"].kept_for_ever = (envs, kept)
+    elif how == "cycle":
+        envs.myself = envs
+    elif how == "exception":
+        raise ValueError("at top level")
+    elif how == "exit":
+        sys.exit(7)
+    elif how == "thread":
+        threading.Thread(target=_step_for_ever, args=[envs], daemon=True).start()
+        time.sleep(0.2)
+
+
+def _step_for_ever(envs):
+    with contextlib.suppress(ClosedEnvironmentError):
+        while True:
+            envs.step([0] * 4)
+
+
+@scenario
+def close_while_a_thread_hangs():
+    """A thread cannot be ended: it is left behind, and the program ends all the same."""
+    envs = build("thread", faulty_rows())
+    envs.reset()
+    envs.step_async([fault("hang"), 0, 0, 0])
+    started = time.monotonic()
+    envs.close(timeout=0.2)
+    tell(seconds=time.monotonic() - started)
+
+
+@scenario
+def transcript_of_a_local_class():
+    """Environments defined in the program itself, which no worker can import."""
+
+    class Local(TranscriptEnv):
+        pass
+
+    for context in ("fork", "forkserver", "spawn"):
+        envs = build("process", [lambda: Local(3)] * 3, context=context)
+        envs.reset()
+        assert envs.step([1, 2, 3])[1].tolist() == [1, 2, 3]
+        envs.close()
+    tell(done=True)
+
+
+if __name__ == "__main__":
+    SCENARIOS[sys.argv[1]](*sys.argv[2:])

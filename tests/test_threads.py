@@ -1,0 +1,205 @@
+"""Calls from several threads, or from inside an environment, are exceptions, never deadlocks."""
+
+import contextlib
+import threading
+import time
+from functools import partial
+
+import gymnasium as gym
+import pytest
+from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoAsyncCallError
+from gymnasium.vector import SyncVectorEnv
+
+from tests.comparison import assert_identical, assert_names_row
+from tests.environments import NestedEnv, SleepingEnv, transcripts
+from tests.executors import INLINE, THREAD
+
+
+def in_thread(function, *arguments):
+    """Start a call; returns a function that waits for its result, or raises its exception."""
+    outcome = {}
+
+    def run():
+        try:
+            outcome["result"] = function(*arguments)
+        except BaseException as error:
+            outcome["error"] = error
+
+    thread = threading.Thread(target=run)
+    thread.start()
+
+    def wait():
+        thread.join(timeout=30)
+        assert not thread.is_alive(), "the call hangs"
+        if "error" in outcome:
+            raise outcome["error"]
+        return outcome["result"]
+
+    return wait
+
+
+def test_a_second_thread_is_refused_while_the_first_one_steps(build):
+    envs = build([SleepingEnv] * 2)
+    envs.reset()
+    wait = in_thread(envs.step, [0.4, 0.0])
+    time.sleep(0.1)
+    for call in (
+        lambda: envs.step([0.0, 0.0]),
+        lambda: envs.step_async([0.0, 0.0]),
+        lambda: envs.call("t"),
+        lambda: envs.set_attr("t", 3),
+        envs.render,
+    ):
+        with pytest.raises(AlreadyPendingCallError, match="pending call to `step`") as refusal:
+            call()
+        assert refusal.value.name == "step"
+    assert wait()[0].tolist() == [[1], [1]]
+    assert envs.step([0.0, 0.0])[0].tolist() == [[2], [2]]
+
+
+def test_a_reset_is_refused_while_another_thread_steps(build):
+    envs = build([SleepingEnv] * 2)
+    envs.reset()
+    wait = in_thread(envs.step, [0.3, 0.0])
+    time.sleep(0.1)
+    with pytest.raises(AlreadyPendingCallError):
+        envs.reset()
+    assert wait()[0].tolist() == [[1], [1]]
+
+
+def test_of_many_threads_at_once_each_steps_or_is_refused(build):
+    envs = build(transcripts(10**6, 10**6))
+    envs.reset()
+    barrier = threading.Barrier(4)
+    counts = {"stepped": 0, "refused": 0}
+    lock = threading.Lock()
+
+    def hammer():
+        barrier.wait()
+        deadline = time.monotonic() + 0.7
+        while time.monotonic() < deadline:
+            try:
+                envs.step([1, 1])
+                key = "stepped"
+            except AlreadyPendingCallError:
+                key = "refused"
+            with lock:
+                counts[key] += 1
+
+    for wait in [in_thread(hammer) for _ in range(4)]:
+        wait()
+    assert counts["stepped"] > 0
+    observations, *_ = envs.step([1, 1])
+    assert observations.tolist() == [[counts["stepped"] + 1]] * 2
+
+
+def test_every_method_at_once_ends_in_a_defined_state(build):
+    envs = build([NestedEnv] * 3)
+    envs.reset(seed=1)
+    deadline = time.monotonic() + 0.8
+    calls = [
+        lambda: envs.step([0, 1, 2]),
+        lambda: envs.reset(seed=1),
+        lambda: envs.get_attr("t"),
+        lambda: (envs.step_async([0, 1, 2]), envs.step_wait(timeout=30)),
+        lambda: (envs.call_async("t"), envs.call_wait(timeout=30)),
+    ]
+
+    def hammer(call):
+        while time.monotonic() < deadline:
+            with contextlib.suppress(AlreadyPendingCallError, NoAsyncCallError):
+                call()
+
+    for wait in [in_thread(hammer, call) for call in calls]:
+        wait()
+    with contextlib.suppress(NoAsyncCallError):
+        envs.step_wait(timeout=30)
+    with contextlib.suppress(NoAsyncCallError):
+        envs.call_wait(timeout=30)
+    oracle = SyncVectorEnv([NestedEnv] * 3)
+    assert_identical(envs.reset(seed=4), oracle.reset(seed=4))
+    for _ in range(10):
+        assert_identical(envs.step([0, 1, 2]), oracle.step([0, 1, 2]))
+    oracle.close()
+
+
+def test_another_thread_may_wait_for_a_step(build):
+    envs = build(transcripts(9, 9))
+    envs.reset()
+    for t in range(1, 5):
+        envs.step_async([1, 2])
+        assert in_thread(envs.step_wait)()[0].tolist() == [[t], [t]]
+
+
+def test_another_thread_may_do_all_the_work(build):
+    envs = in_thread(build, transcripts(2, 3))()
+    oracle = SyncVectorEnv(transcripts(2, 3))
+    assert_identical(in_thread(envs.reset)(), oracle.reset())
+    for _ in range(5):
+        assert_identical(in_thread(envs.step, [1, 2])(), oracle.step([1, 2]))
+    in_thread(envs.close)()
+    oracle.close()
+
+
+def test_closing_from_another_thread_ends_a_step(build_workers):
+    envs = build_workers([SleepingEnv] * 2)
+    envs.reset()
+    wait = in_thread(envs.step, [1.0, 0.0])
+    time.sleep(0.2)
+    envs.close()
+    with contextlib.suppress(ClosedEnvironmentError):  # or the step was over first
+        wait()
+    assert envs.closed
+    with pytest.raises(ClosedEnvironmentError):
+        envs.step([0.0, 0.0])
+
+
+def test_several_vector_environments_run_side_by_side(build):
+    def run(seed):
+        envs = build([NestedEnv] * 2)
+        oracle = SyncVectorEnv([NestedEnv] * 2)
+        assert_identical(envs.reset(seed=seed), oracle.reset(seed=seed))
+        for _ in range(30):
+            assert_identical(envs.step([0, 2]), oracle.step([0, 2]))
+        oracle.close()
+        envs.close()
+
+    for wait in [in_thread(run, seed) for seed in range(3)]:
+        wait()
+
+
+class MeddlingEnv(gym.Wrapper):
+    """Calls the vector environment that it is part of."""
+
+    meddle = None
+
+    def step(self, action):
+        if self.meddle is not None:
+            type(self).meddle()
+        return super().step(action)
+
+
+@pytest.mark.parametrize("executor", [INLINE, THREAD], ids=str)
+def test_an_environment_that_calls_its_own_vector_environment_is_refused(executor):
+    class Meddling(MeddlingEnv):
+        pass
+
+    def build_env(length):
+        return Meddling(transcripts(length)[0]())
+
+    envs = executor([partial(build_env, 9)] * 2)
+    for call in (
+        lambda: envs.step([0, 0]),
+        envs.reset,
+        lambda: envs.get_attr("t"),
+        lambda: envs.step_async([0, 0]),
+    ):
+        envs.reset()
+        Meddling.meddle = staticmethod(call)
+        with pytest.raises(AlreadyPendingCallError) as refusal:
+            envs.step([1, 1])
+        assert_names_row(refusal.value, 0)
+        Meddling.meddle = None
+    assert envs.reset()[0].tolist() == [[0], [0]]
+    assert envs.step([1, 2])[1].tolist() == [1, 2]
+    envs.close()
