@@ -82,7 +82,6 @@ mod tests {
         if !has_fma() {
             return; // the values below are of a processor that has it
         }
-        #[expect(clippy::cast_precision_loss, reason = "small integers")]
         let angles = || (-3000_i16..3000).map(|step| f32::from(step) * 0.001_237);
         let sums = |function: fn(f32) -> f32| {
             angles()

@@ -121,6 +121,8 @@ impl<E: Env> NativeShard<E> {
                     batch.infos.cancel(record);
                 }
                 autoreset.fail(row);
+                // Whatever it can still show; the place holds another batch's row otherwise.
+                let _ = catch_unwind(AssertUnwindSafe(|| batch.repeat(row)));
                 outcomes.write(row, &Transition::RESET, autoreset.phase(row));
                 let message = message_of(panic.as_ref());
                 let row_in_batch = rows.start + row;
