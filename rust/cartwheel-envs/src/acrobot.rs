@@ -99,14 +99,14 @@ impl Physics {
     fn derivative(&self, state: [f64; 4], torque: f64) -> [f64; 4] {
         let Self { link_mass_1: m1, link_mass_2: m2, link_length_1: l1, .. } = *self;
         let Self { link_com_pos_1: lc1, link_com_pos_2: lc2, link_moi: moment, .. } = *self;
-        let [l1_squared, lc1_squared, lc2_squared] = self.squares;
+        let [length_squared, inner_squared, outer_squared] = self.squares;
         let [theta1, theta2, w1, w2] = state;
         let (sin2, cos2) = (theta2.sin(), theta2.cos());
-        let d1 = m1 * lc1_squared
-            + m2 * (l1_squared + lc2_squared + 2.0 * l1 * lc2 * cos2)
+        let d1 = m1 * inner_squared
+            + m2 * (length_squared + outer_squared + 2.0 * l1 * lc2 * cos2)
             + moment
             + moment;
-        let d2 = m2 * (lc2_squared + l1 * lc2 * cos2) + moment;
+        let d2 = m2 * (outer_squared + l1 * lc2 * cos2) + moment;
         let phi2 = m2 * lc2 * GRAVITY * (theta1 + theta2 - PI / 2.0).cos();
         let phi1 = -m2 * l1 * lc2 * square(w2) * sin2 - 2.0 * m2 * l1 * lc2 * w2 * w1 * sin2
             + (m1 * lc1 + m2 * l1) * GRAVITY * (theta1 - PI / 2.0).cos()
@@ -115,7 +115,7 @@ impl Physics {
             Equations::Nips => torque + d2 / d1 * phi1 - phi2,
             Equations::Book => torque + d2 / d1 * phi1 - m2 * l1 * lc2 * square(w1) * sin2 - phi2,
         };
-        let a2 = drive / (m2 * lc2_squared + moment - square(d2) / d1);
+        let a2 = drive / (m2 * outer_squared + moment - square(d2) / d1);
         let a1 = -(d2 * a2 + phi1) / d1;
         [w1, w2, a1, a2]
     }

@@ -102,7 +102,9 @@ impl Parameter for Hand {
             return Err(wrong("1 to 22 cards from 1 to 10", &value));
         }
         *self = Self::default();
-        cards.iter().for_each(|&card| self.add(u8::try_from(card).expect("at most 10")));
+        for &card in cards {
+            self.add(u8::try_from(card).expect("at most 10"));
+        }
         Ok(())
     }
 }

@@ -167,12 +167,11 @@ impl Env for CartPole {
             || x > x_threshold
             || theta < -theta_threshold_radians
             || theta > theta_threshold_radians;
-        let reward = match (terminated, self.sutton_barto_reward) {
-            (false, false) => 1.0,
-            (false, true) => 0.0,
+        let reward = match (self.sutton_barto_reward, terminated) {
             (true, true) => -1.0,
-            (true, false) if self.fallen => 0.0,
-            (true, false) => 1.0,
+            (true, false) => 0.0,
+            (false, true) if self.fallen => 0.0,
+            (false, _) => 1.0,
         };
         self.fallen |= terminated;
         Transition { reward, terminated, truncated: false }

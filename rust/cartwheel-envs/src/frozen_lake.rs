@@ -67,12 +67,14 @@ const MAPS: [(&str, &[&str]); 2] = [
 const RANDOM_SIDE: usize = 8;
 const RANDOM_FROZEN: f64 = 0.8;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 struct Lake {
     rows: usize,
     columns: usize,
     /// Letters, row-major.
     cells: Vec<u8>,
+    /// How likely each start is.
+    start: f64,
 }
 
 impl Lake {
@@ -96,7 +98,13 @@ impl Lake {
         if !cells.contains(&b'S') {
             return bad("it has no start S".to_owned());
         }
-        Ok(Self { rows: desc.len(), columns, cells })
+        Ok(Self::of(desc.len(), cells))
+    }
+
+    /// A lake of so many rows.
+    fn of(rows: usize, cells: Vec<u8>) -> Self {
+        let starts = cells.iter().map(|&cell| f64::from(u8::from(cell == b'S'))).sum::<f64>();
+        Self { rows, columns: cells.len() / rows, cells, start: 1.0 / starts }
     }
 
     /// The cell next to `cell` in this direction, or itself at the edge.
@@ -132,7 +140,7 @@ pub fn random_map(side: usize, frozen: f64, rng: &mut Rng) -> Vec<String> {
             (0..side * side).map(|_| b"FH"[rng.choice_weighted(&[frozen, 1.0 - frozen])]).collect();
         cells[0] = b'S';
         cells[side * side - 1] = b'G';
-        let lake = Lake { rows: side, columns: side, cells };
+        let lake = Lake::of(side, cells);
         if goal_is_reachable(&lake) {
             return lake.desc();
         }
@@ -224,10 +232,8 @@ impl Env for FrozenLake {
 
     #[inline]
     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) {
-        let cells = &self.lake.0.cells;
-        let starts = cells.iter().filter(|&&cell| cell == b'S').count();
-        let starts = f64::from(u32::try_from(starts).expect("maps are small"));
-        let distribution = cells.iter().map(|&cell| f64::from(u8::from(cell == b'S')) / starts);
+        let Lake { cells, start, .. } = &*self.lake.0;
+        let distribution = cells.iter().map(|&cell| if cell == b'S' { *start } else { 0.0 });
         self.cell = sample(distribution, rng);
         self.last_action = None;
         self.probability = Probability::One;

@@ -14,20 +14,20 @@
 //! Exactness rests on the C library: `sin`, `cos` and `pow` must be those that NumPy calls. It is tested
 //! on x86-64 Linux with glibc.
 
-mod acrobot;
-mod blackjack;
-mod cart_pole;
-mod cliff_walking;
-mod continuous_mountain_car;
-mod frozen_lake;
+pub mod acrobot;
+pub mod blackjack;
+pub mod cart_pole;
+pub mod cliff_walking;
+pub mod continuous_mountain_car;
+pub mod frozen_lake;
 mod interval;
 mod libm;
-mod mountain_car;
-mod null;
+pub mod mountain_car;
+pub mod null;
 mod numeric;
-mod pendulum;
+pub mod pendulum;
 mod table;
-mod taxi;
+pub mod taxi;
 mod toy_text;
 
 pub use acrobot::Acrobot;

@@ -11,7 +11,7 @@
 
 use std::hint::black_box;
 
-// SAFETY: the declarations are those of the C standard (invariant 1).
+// Safe by invariant 1.
 unsafe extern "C" {
     safe fn pow(x: f64, y: f64) -> f64;
     safe fn powf(x: f32, y: f32) -> f32;
@@ -82,7 +82,6 @@ mod tests {
         if !has_fma() {
             return; // the values below are of a processor that has it
         }
-        #[expect(clippy::cast_precision_loss, reason = "small integers")]
         let angles = || (-3000_i16..3000).map(|step| f32::from(step) * 0.001_237);
         let sums = |function: fn(f32) -> f32| {
             angles()

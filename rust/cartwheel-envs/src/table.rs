@@ -10,6 +10,9 @@ use serde_json::{Map, Value};
 
 use crate as envs;
 
+/// Makes the recipe of one type of environment.
+type Make = fn(Map<String, Value>) -> Result<Box<dyn AnyRecipe>, Error>;
+
 /// One registered environment.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
@@ -21,7 +24,7 @@ pub struct Entry {
     pub max_episode_steps: Option<NonZero<u32>>,
     /// The return from which the task counts as solved.
     pub reward_threshold: Option<f64>,
-    make: fn(Map<String, Value>) -> Result<Box<dyn AnyRecipe>, Error>,
+    make: Make,
 }
 
 impl Entry {
@@ -54,7 +57,7 @@ impl Entry {
     /// [`Error::BadOptions`] when the environment has no such keyword or cannot use its value.
     pub fn recipe(&self, keywords: &str) -> Result<Box<dyn AnyRecipe>, Error> {
         let mut all: Map<String, Value> =
-            serde_json::from_str(self.keywords).expect("the table holds JSON objects");
+            serde_json::from_str(self.keywords).map_err(Error::bad_options)?;
         if !keywords.trim().is_empty() {
             let given: Map<String, Value> =
                 serde_json::from_str(keywords).map_err(Error::bad_options)?;

@@ -1,4 +1,5 @@
 //! Every draw equals NumPy's, bit for bit, alone and in turns with every other kind of draw.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use cartwheel::rng::{Rng, SeedSequence};
 
@@ -44,7 +45,7 @@ fn make_call(rng: &mut Rng, call: usize, i: usize, values: &mut Vec<u64>) {
         14 => values.extend(rng.choice_without_replacement(40, 5).iter().map(|&pick| pick as u64)),
         15 => values.extend(rng.permutation(11).iter().map(|&item| item as u64)),
         16 => {
-            let mut items: Vec<u64> = (0..1 + i as u64 % 9).collect();
+            let mut items: Vec<u64> = (0..=i as u64 % 9).collect();
             rng.shuffle(&mut items);
             values.extend(items);
         }

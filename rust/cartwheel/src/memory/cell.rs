@@ -40,7 +40,11 @@ impl Shape {
     /// The shape of a number.
     pub const NUMBER: Self = Self { lengths: [0; MOST_DIMENSIONS], dimensions: 0 };
 
-    /// The shape of `length` things of this shape. More than eight dimensions do not compile.
+    /// The shape of `length` things of this shape.
+    ///
+    /// # Panics
+    ///
+    /// While compiling, at more than eight dimensions.
     #[must_use]
     pub const fn times(self, length: usize) -> Self {
         assert!(self.dimensions < MOST_DIMENSIONS, "a cell has at most eight dimensions");

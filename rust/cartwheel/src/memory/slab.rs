@@ -46,6 +46,10 @@ impl SlabMemory {
         &self.layout
     }
 
+    pub(super) fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+
     /// The rows `rows` of slab `slab`, for the worker that fills them.
     ///
     /// Only [`crate::worker`] calls this: for the slab of a task that it took, for its own shard,

@@ -12,7 +12,7 @@ use super::Value;
 use crate::error::Error;
 
 /// What happens to one row in a reset.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum RowReset {
     /// Nothing: its observation is shown again.
     Leave,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::mailbox::{Answer, Fault, Mailbox, Request, RowReset, Snapshot};
 use super::recipe::Settings;
 use super::rows::{Crew, NativeRows};
-use super::{Spaces, Value, View};
+use super::{Parameter, Spaces, Value, View};
 use crate::autoreset::{Autoreset, Refusal, Rows, SavedPhase, Transition};
 use crate::env::Env;
 use crate::error::Error;
@@ -121,6 +121,8 @@ impl<E: Env> NativeShard<E> {
                     batch.infos.cancel(record);
                 }
                 autoreset.fail(row);
+                // Whatever it can still show; the place holds another batch's row otherwise.
+                let _ = catch_unwind(AssertUnwindSafe(|| batch.repeat(row)));
                 outcomes.write(row, &Transition::RESET, autoreset.phase(row));
                 let message = message_of(panic.as_ref());
                 let row_in_batch = rows.start + row;
@@ -167,7 +169,7 @@ impl<E: Env> NativeShard<E> {
         match request {
             Request::Get(name) => {
                 let values = self.crew.envs.iter().map(|env| {
-                    env.parameter(&name).map(|it| it.get()).ok_or_else(|| no_such::<E>(&name))
+                    env.parameter(&name).map(Parameter::get).ok_or_else(|| no_such::<E>(&name))
                 });
                 values.collect::<Result<_, _>>().map(Answer::Values)
             }

@@ -113,7 +113,9 @@ impl Space {
             Self::MultiBinary(shape) => writer.array(DType::I8, shape, leaf()),
             Self::Tuple(parts) => {
                 writer.tuple(parts.len());
-                parts.iter().for_each(|part| part.write_value(bytes, next, writer));
+                for part in parts {
+                    part.write_value(bytes, next, writer);
+                }
             }
             Self::Dict(parts) => {
                 writer.dict(parts.len());

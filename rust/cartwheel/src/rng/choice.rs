@@ -1,6 +1,6 @@
 //! Picks: `Generator.choice` with replacement, and without.
 
-use super::Rng;
+use super::{Rng, index};
 
 /// From this population on, a small sample is drawn by rejection and not from a list of everybody.
 const LARGE_POPULATION: usize = 10_000;
@@ -77,8 +77,4 @@ fn cumulative(probabilities: &[f64]) -> impl Iterator<Item = f64> + '_ {
         *sum += p;
         Some(*sum)
     })
-}
-
-fn index(draw: u64) -> usize {
-    usize::try_from(draw).expect("a draw is below a length")
 }

@@ -157,25 +157,13 @@ mod sealed {
 
 macro_rules! integers {
     ($($signed:ident $unsigned:ident $draw:expr;)*) => {$(
-        integers!(@one $signed $unsigned $draw);
-        integers!(@one $unsigned $unsigned $draw);
-    )*};
-    (@one $type:ident $unsigned:ident $draw:expr) => {
-        impl Integer for $type {}
+        impl Integer for $unsigned {}
 
-        impl sealed::Draw for $type {
+        impl sealed::Draw for $unsigned {
             #[inline]
-            #[allow(
-                clippy::cast_possible_truncation,
-                clippy::cast_possible_wrap,
-                clippy::cast_sign_loss,
-                clippy::unnecessary_cast,
-                reason = "distances between integers of one type fit its unsigned type"
-            )]
             fn draw(rng: &mut Rng, pieces: &mut Pieces, low: Self, high: Self) -> Self {
-                let draw: fn(&mut Rng, &mut Pieces, $unsigned) -> $unsigned = $draw;
-                let highest = high.wrapping_sub(low) as $unsigned;
-                low.wrapping_add(draw(rng, pieces, highest) as Self)
+                let draw: fn(&mut Rng, &mut Pieces, Self) -> Self = $draw;
+                low.wrapping_add(draw(rng, pieces, high - low))
             }
 
             #[inline]
@@ -183,12 +171,33 @@ macro_rules! integers {
                 self - 1
             }
         }
-    };
+
+        impl Integer for $signed {}
+
+        impl sealed::Draw for $signed {
+            #[inline]
+            fn draw(rng: &mut Rng, pieces: &mut Pieces, low: Self, high: Self) -> Self {
+                let highest = high.wrapping_sub(low).cast_unsigned();
+                let drawn = <$unsigned as sealed::Draw>::draw(rng, pieces, 0, highest);
+                low.wrapping_add(drawn.cast_signed())
+            }
+
+            #[inline]
+            fn before(self) -> Self {
+                self - 1
+            }
+        }
+    )*};
+}
+
+/// A draw that is no larger than the largest integer of its type.
+fn narrow<T: TryFrom<u32, Error: std::fmt::Debug>>(draw: u32) -> T {
+    T::try_from(draw).expect("a draw is within its bounds")
 }
 
 integers! {
-    i8 u8 |rng, pieces, highest| rng.bounded_piece(pieces, 8, u32::from(highest)) as u8;
-    i16 u16 |rng, pieces, highest| rng.bounded_piece(pieces, 16, u32::from(highest)) as u16;
+    i8 u8 |rng, pieces, highest| narrow(rng.bounded_piece(pieces, 8, u32::from(highest)));
+    i16 u16 |rng, pieces, highest| narrow(rng.bounded_piece(pieces, 16, u32::from(highest)));
     i32 u32 |rng, _, highest| rng.bounded_u32(highest);
     i64 u64 |rng, _, highest| rng.bounded(highest);
 }

@@ -4,8 +4,8 @@ use super::Rng;
 use super::ziggurat::{HEIGHTS, LIMITS, WIDTHS};
 
 /// Where the tail begins, and its inverse as NumPy stores it.
-const TAIL: f64 = 3.654_152_885_361_008_8;
-const TAIL_INVERSE: f64 = 0.273_661_237_329_758_27;
+const TAIL: f64 = 3.654_152_885_361_009;
+const TAIL_INVERSE: f64 = 0.273_661_237_329_758_3;
 
 impl Rng {
     /// A number of mean 0 and standard deviation 1: `Generator.standard_normal()`.

@@ -46,14 +46,13 @@ impl SeedSequence {
     /// `N` words of 64 bits: `generate_state(N, np.uint64)`.
     pub fn generate<const N: usize>(&self) -> [u64; N] {
         let mut constant = INIT_B;
-        let mut words = self.pool.iter().cycle().map(|&word| {
-            let mut value = word ^ constant;
+        let mut next = |at: usize| {
+            let mut value = self.pool[at % POOL] ^ constant;
             constant = constant.wrapping_mul(MULTIPLIER_B);
             value = value.wrapping_mul(constant);
             u64::from(value ^ (value >> 16))
-        });
-        let mut next = || words.next().expect("a cycle does not end");
-        std::array::from_fn(|_| next() | next() << 32)
+        };
+        std::array::from_fn(|at| next(2 * at) | next(2 * at + 1) << 32)
     }
 }
 

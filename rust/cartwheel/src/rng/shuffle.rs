@@ -1,13 +1,12 @@
 //! Orders: `Generator.shuffle` and `Generator.permutation`.
 
-use super::Rng;
+use super::{Rng, index};
 
 impl Rng {
     /// Puts `items` in a random order: `Generator.shuffle(items)`.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for at in (1..items.len()).rev() {
-            let other = self.masked(at as u64);
-            items.swap(at, usize::try_from(other).expect("not above an index"));
+            items.swap(at, index(self.masked(at as u64)));
         }
     }
 

@@ -33,7 +33,7 @@
 const LAYERS: usize = 256;
 
 /// The floats of these bit patterns.
-const fn floats(bits: [u64; LAYERS]) -> [f64; LAYERS] {
+const fn floats(bits: &[u64; LAYERS]) -> [f64; LAYERS] {
     let mut floats = [0.0; LAYERS];
     let mut at = 0;
     while at < LAYERS {
@@ -304,7 +304,7 @@ pub(super) static LIMITS: [u64; LAYERS] = [
 ];
 
 /// What a magnitude is scaled by: `wi_double`.
-pub(super) static WIDTHS: [f64; LAYERS] = floats([
+pub(super) static WIDTHS: [f64; LAYERS] = floats(&[
     0x3ccf_493b_7815_d979,
     0x3c8b_8d0b_e3fd_f6c6,
     0x3c92_50af_3c2c_5bb4,
@@ -564,7 +564,7 @@ pub(super) static WIDTHS: [f64; LAYERS] = floats([
 ]);
 
 /// The density at the right end of each layer: `fi_double`.
-pub(super) static HEIGHTS: [f64; LAYERS] = floats([
+pub(super) static HEIGHTS: [f64; LAYERS] = floats(&[
     0x3ff0_0000_0000_0000,
     0x3fef_446a_c979_f087,
     0x3fee_b754_5b6c_a915,

@@ -1,0 +1,118 @@
+//! A step allocates nothing: not the environment, not the shard, not the autoreset machine.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(unsafe_code, reason = "a global allocator is an unsafe trait")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use cartwheel::autoreset::{AutoresetMode, OnDone};
+use cartwheel::error::Call;
+use cartwheel::memory::{ActionTag, Memory, Plan, Scope, bytes_of};
+use cartwheel::native::{Mailbox, RowReset, Settings, Space};
+use cartwheel::pool::{Policy, Pool, Workers};
+use cartwheel::rng::Rng;
+use cartwheel::space::DType;
+use cartwheel::worker::{Report, Shard, Task};
+use std::sync::Arc;
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+    static IN_SHARD: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is handed to the system's allocator as it is.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Counts what the shard inside allocates.
+#[derive(Debug)]
+struct Counted(Box<dyn cartwheel::pool::OwnShard>);
+
+impl Shard for Counted {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        let before = ALLOCATIONS.get();
+        let report = self.0.run(task);
+        IN_SHARD.set(IN_SHARD.get() + ALLOCATIONS.get() - before);
+        report
+    }
+
+    fn flush(&mut self, report: Report) {
+        self.0.flush(report);
+    }
+
+    fn close(&mut self) {
+        self.0.close();
+    }
+}
+
+const ROWS: usize = 16;
+
+fn pool(id: &str, autoreset: AutoresetMode) -> (Pool, Arc<Mailbox>, Space) {
+    let entry = cartwheel_envs::find(id).unwrap();
+    let recipe = entry.recipe("").unwrap();
+    let max_episode_steps = entry.max_episode_steps;
+    let settings = Settings { autoreset, on_done: OnDone::Freeze, max_episode_steps };
+    let (shard, mailbox) = recipe.shard(ROWS, settings).unwrap();
+    let plan = Plan {
+        observations: recipe.spaces().observation.leaves(),
+        actions: recipe.spaces().action.leaves(),
+        shards: vec![0..ROWS; 1],
+        max_slabs: 4,
+        info_bytes: 1 << 16,
+    };
+    let memory = Memory::new(plan, Scope::Private).unwrap();
+    let policy = Policy { refuse_over: false, spin: false };
+    let workers = Workers::Inline(Box::new(Counted(shard)));
+    (Pool::new(memory, workers, policy).unwrap(), mailbox, recipe.spaces().action.clone())
+}
+
+fn call(pool: &mut Pool, call: Call) {
+    pool.begin(call, 0).unwrap();
+    let finished = pool.finish(call, None, &mut || false).unwrap();
+    assert!(!finished.reports[0].failed);
+}
+
+#[test]
+fn a_step_allocates_nothing() {
+    for entry in cartwheel_envs::ENTRIES {
+        for mode in [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled] {
+            let (mut pool, mailbox, space) = pool(entry.id, mode);
+            mailbox.post_reset(vec![RowReset::Continue; ROWS], None);
+            call(&mut pool, Call::Reset);
+            let mut rng = Rng::from_seed(1);
+            let mut step = |pool: &mut Pool| {
+                let (mut integers, mut floats) = ([0_i64; ROWS], [0.0_f32; ROWS]);
+                if let Space::Discrete { n, .. } = space {
+                    rng.fill_integers(0..n, &mut integers);
+                    let bytes = bytes_of(&integers);
+                    pool.store_actions(0, ActionTag::Array(DType::I64), bytes).unwrap();
+                } else {
+                    floats.fill_with(|| rng.random_f32());
+                    let bytes = bytes_of(&floats);
+                    pool.store_actions(0, ActionTag::Array(DType::F32), bytes).unwrap();
+                }
+                call(pool, Call::Step);
+            };
+            // The buffer of the infos grows to its size, which is largest when every row ends at once.
+            (0..1100).for_each(|_| step(&mut pool));
+            let before = IN_SHARD.get();
+            (0..1100).for_each(|_| step(&mut pool));
+            assert_eq!(IN_SHARD.get() - before, 0, "{} in {mode:?}", entry.id);
+        }
+    }
+}

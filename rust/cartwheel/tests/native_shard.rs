@@ -1,0 +1,458 @@
+//! Native environments in a pool keep every promise of the three modes, whoever steps them.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod support;
+
+use cartwheel::autoreset::{AutoresetMode, Transition};
+use cartwheel::env::{Env, NoOptions};
+use cartwheel::error::Error;
+use cartwheel::info::{InfoReader, Value as InfoValue};
+use cartwheel::native::{Answer, AnyRecipe, Recipe, Request, RowReset, Space, Spaces, Value};
+use cartwheel::rng::Rng;
+use serde::Deserialize;
+use support::{Envs, limited, settings};
+
+/// Counts down from a random start; the action 9 makes it panic, 8 ends the episode.
+#[derive(Debug, Clone)]
+struct Countdown {
+    left: i64,
+    penalty: f64,
+    resets: i64,
+    was_reset: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Options {
+    penalty: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { penalty: 0.5 }
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Start {
+    at: Option<i64>,
+}
+
+cartwheel::info! {
+    /// How often it began, told by resets alone.
+    struct Begun {
+        resets: Option<i64>,
+    }
+}
+
+impl Env for Countdown {
+    type Options = Options;
+    type ResetOptions = Start;
+    type Action = i64;
+    type Observation = i64;
+    type Info = Begun;
+
+    fn spaces(_: &Options) -> Spaces {
+        Spaces { observation: Space::discrete(1000), action: Space::discrete(10) }
+    }
+
+    fn new(options: &Options) -> Result<Self, Error> {
+        let Options { penalty } = *options;
+        if penalty < 0.0 {
+            return Err(Error::bad_options(format!("penalty must not be negative, got {penalty}")));
+        }
+        Ok(Self { left: 0, penalty, resets: 0, was_reset: false })
+    }
+
+    fn reset(&mut self, rng: &mut Rng, start: &Start) {
+        self.left = start.at.unwrap_or_else(|| rng.integers(2..6));
+        self.resets += 1;
+        self.was_reset = true;
+    }
+
+    fn step(&mut self, action: i64, _: &mut Rng) -> Transition {
+        assert!(action != 9, "nine is no good");
+        self.left = if action == 8 { 0 } else { self.left - 1 };
+        self.was_reset = false;
+        Transition { reward: -self.penalty, terminated: self.left <= 0, truncated: false }
+    }
+
+    fn observe(&self, observation: &mut i64) {
+        *observation = self.left;
+    }
+
+    fn info(&self) -> Begun {
+        Begun { resets: self.was_reset.then_some(self.resets) }
+    }
+
+    fn snapshot(&self) -> Option<Self> {
+        Some(self.clone())
+    }
+
+    cartwheel::parameters! { penalty: penalty, left: left }
+}
+
+fn recipe() -> Recipe<Countdown> {
+    Recipe::new("").unwrap()
+}
+
+/// The entries of every info record: row, key, integer inside (0 for anything else).
+fn infos(stream: &[u8]) -> Vec<(usize, String, i64)> {
+    let mut found = Vec::new();
+    let mut reader = InfoReader::new(stream, 0);
+    while let Some(record) = reader.record().unwrap() {
+        while reader.at() < record.end {
+            let entry = reader.entry().unwrap();
+            let mut value = reader;
+            let int = if let InfoValue::Int(bytes) = value.value().unwrap() { bytes } else { 0 };
+            found.push((record.row, entry.key.to_owned(), int));
+            reader.skip().unwrap();
+        }
+    }
+    found
+}
+
+fn key(row: usize, key: &str, value: i64) -> (usize, String, i64) {
+    (row, key.to_owned(), value)
+}
+
+#[test]
+fn next_step_resets_in_the_step_after_the_last_one_and_ignores_the_action() {
+    let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
+    let first = envs.seed(3);
+    assert_eq!(infos(&first.infos), [key(0, "resets", 1), key(1, "resets", 1)]);
+    let start = first.integers(0);
+    let last = envs.step(&[8, 0]).unwrap();
+    assert_eq!(last.integers(0), [0, start[1] - 1]);
+    assert_eq!((last.rewards(), last.terminations()), (vec![-0.5; 2], vec![true, false]));
+    let reset = envs.step(&[9, 0]).unwrap(); // the action of row 0 would panic
+    assert_eq!((reset.rewards(), reset.terminations()), (vec![0.0, -0.5], vec![false; 2]));
+    assert_eq!(infos(&reset.infos), [key(0, "resets", 2)]);
+    assert!(reset.integers(0)[0] >= 2);
+}
+
+#[test]
+fn same_step_keeps_the_terminal_observation_and_info_and_resets_at_once() {
+    let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::SameStep));
+    envs.seed(3);
+    envs.step(&[0, 0]).unwrap();
+    let last = envs.step(&[0, 8]).unwrap();
+    assert_eq!((last.rewards(), last.terminations()), (vec![-0.5; 2], vec![false, true]));
+    assert!(last.integers(0)[1] >= 2, "row 1 shows the next episode");
+    let expected = [key(1, "final_obs", 0), key(1, "final_info", 0), key(1, "resets", 2)];
+    assert_eq!(infos(&last.infos), expected);
+}
+
+#[test]
+fn disabled_freezes_over_rows_until_a_reset_of_just_these() {
+    let mut envs = Envs::new(&recipe(), 3, 0, settings(AutoresetMode::Disabled));
+    let start = envs.seed(5).integers(0);
+    envs.step(&[0, 8, 0]).unwrap();
+    let frozen = envs.step(&[0, 9, 0]).unwrap();
+    assert_eq!(frozen.integers(0), [start[0] - 2, 0, start[2] - 2]);
+    assert_eq!(frozen.rewards(), [-0.5, 0.0, -0.5]);
+    assert!(frozen.terminations()[1]);
+    let options = recipe().reset_options(r#"{"at": 7}"#).unwrap();
+    let how = vec![RowReset::Leave, RowReset::Continue, RowReset::Leave];
+    let reset = envs.reset(how, Some(options));
+    assert_eq!(reset.integers(0), [start[0] - 2, 7, start[2] - 2]);
+    assert_eq!(infos(&reset.infos), [key(1, "resets", 2)]);
+}
+
+#[test]
+fn the_time_limit_truncates_and_a_reset_starts_it_anew() {
+    let mut envs = Envs::new(&recipe(), 1, 0, limited(AutoresetMode::NextStep, 3));
+    let options = recipe().reset_options(r#"{"at": 500}"#).unwrap();
+    let mut flags = Vec::new();
+    envs.reset(vec![RowReset::Continue], Some(options.clone()));
+    envs.step(&[0]).unwrap();
+    envs.reset(vec![RowReset::Continue], Some(options));
+    for _ in 0..3 {
+        let batch = envs.step(&[0]).unwrap();
+        flags.push((batch.terminations()[0], batch.truncations()[0]));
+    }
+    assert_eq!(flags, [(false, false), (false, false), (false, true)]);
+}
+
+#[test]
+fn a_row_that_ends_at_the_limit_is_terminated_and_truncated() {
+    let mut envs = Envs::new(&recipe(), 1, 0, limited(AutoresetMode::NextStep, 1));
+    envs.seed(0);
+    let batch = envs.step(&[8]).unwrap();
+    assert_eq!((batch.terminations(), batch.truncations()), (vec![true], vec![true]));
+}
+
+#[test]
+fn a_panic_fails_its_row_and_the_others_go_on() {
+    let mut envs = Envs::new(&recipe(), 4, 0, settings(AutoresetMode::NextStep));
+    let start = envs.seed(1).integers(0);
+    let batch = envs.step(&[0, 9, 0, 9]).unwrap();
+    let rows: Vec<usize> = batch.faults.iter().map(|fault| fault.row).collect();
+    assert_eq!(rows, [1, 3]);
+    let message = batch.faults[0].error.to_string();
+    assert_eq!(message, "the environment of row 1 panicked: nine is no good");
+    assert_eq!(batch.integers(0)[2], start[2] - 1);
+    let refused = envs.step(&[0; 4]).map(|_| ()).unwrap_err();
+    assert!(matches!(refused, Error::NeedsReset { rows } if rows == [1, 3]));
+    let how = vec![RowReset::Leave, RowReset::Continue, RowReset::Leave, RowReset::Seed(4)];
+    assert!(envs.reset(how, None).faults.is_empty());
+    assert!(envs.step(&[0; 4]).unwrap().faults.is_empty());
+}
+
+#[test]
+fn row_i_has_the_stream_of_seed_plus_i_and_autoresets_go_on_with_it() {
+    let mut envs = Envs::new(&recipe(), 3, 0, settings(AutoresetMode::SameStep));
+    let mut observed = vec![envs.seed(40).integers(0)];
+    observed.extend((0..5).map(|_| envs.step(&[8; 3]).unwrap().integers(0)));
+    for row in 0..3 {
+        let mut rng = Rng::from_seed(40 + row as u64);
+        for batch in &observed {
+            assert_eq!(batch[row], rng.integers(2..6));
+        }
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_the_workers() {
+    for mode in [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled] {
+        let [inline, threads] = [0, 3].map(|workers| {
+            let mut envs = Envs::new(&recipe(), 7, workers, limited(mode, 4));
+            let mut all = vec![envs.seed(9).everything()];
+            for step in 0..200_i64 {
+                let actions: Vec<i64> = (0..7).map(|row| (step * 3 + row) % 9).collect();
+                all.push(envs.step(&actions).unwrap().everything());
+            }
+            all
+        });
+        assert!(inline == threads, "{mode:?}");
+    }
+}
+
+#[test]
+fn a_snapshot_restores_state_stream_and_phase_into_any_row() {
+    let mut envs = Envs::new(&recipe(), 2, 0, limited(AutoresetMode::NextStep, 4));
+    envs.seed(8);
+    envs.step(&[0, 8]).unwrap();
+    let Ok(Answer::Snapshots(saved)) = envs.ask(Request::Save) else { panic!("snapshots") };
+    let future = |envs: &mut Envs| -> Vec<Vec<u8>> {
+        (0..20).map(|_| envs.step(&[0, 0]).unwrap().everything()).collect()
+    };
+    let expected = future(&mut envs);
+    let how = |rows: [usize; 2]| rows.map(|row| RowReset::Restore(saved[row].clone())).to_vec();
+    let restored = envs.reset(how([0, 1]), None);
+    assert_eq!(restored.integers(0)[1], 0);
+    assert!(restored.terminations()[1], "it is over still");
+    let again = future(&mut envs);
+    // The counter of resets is in the state too, so infos are equal as well.
+    assert!(again == expected);
+    envs.reset(how([1, 0]), None);
+    let swapped: Vec<_> = (0..20).map(|_| envs.step(&[0, 0]).unwrap().rewards()).collect();
+    envs.reset(how([0, 1]), None);
+    let straight: Vec<_> = (0..20).map(|_| envs.step(&[0, 0]).unwrap().rewards()).collect();
+    let mirrored: Vec<_> = straight.iter().map(|rewards| vec![rewards[1], rewards[0]]).collect();
+    assert_eq!(swapped, mirrored);
+}
+
+#[test]
+fn parameters_are_read_and_set_by_name() {
+    let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
+    envs.seed(0);
+    assert_eq!(recipe().parameters(), ["penalty", "left"]);
+    let values = vec![Value::Float(2.0), Value::Int(3)];
+    assert!(matches!(envs.ask(Request::Set("penalty".into(), values)), Ok(Answer::Done)));
+    assert_eq!(envs.step(&[0, 0]).unwrap().rewards(), [-2.0, -3.0]);
+    let got = envs.ask(Request::Get("penalty".into()));
+    let Ok(Answer::Values(values)) = got else { panic!("values, got {got:?}") };
+    assert_eq!(values, [Value::Float(2.0), Value::Float(3.0)]);
+    let unknown = envs.ask(Request::Get("penalti".into())).unwrap_err().to_string();
+    assert_eq!(unknown, "there is no parameter \"penalti\"; there are: penalty, left");
+    let wrong = Request::Set("penalty".into(), vec![Value::Text("no".into()); 2]);
+    assert_eq!(envs.ask(wrong).unwrap_err().to_string(), "expected a number, got Text(\"no\")");
+}
+
+#[test]
+fn bad_options_are_named_before_anything_is_made() {
+    let error = |json: &str| Recipe::<Countdown>::new(json).map(|_| ()).unwrap_err().to_string();
+    let unknown = error(r#"{"penalti": 1}"#);
+    assert!(unknown.starts_with("unknown field `penalti`, expected `penalty`"), "{unknown}");
+    assert!(error(r#"{"penalty": "much"}"#).starts_with("invalid type: string \"much\""));
+    assert_eq!(error(r#"{"penalty": -1}"#), "penalty must not be negative, got -1");
+    let reset = recipe().reset_options(r#"{"att": 1}"#).map(|_| ()).unwrap_err().to_string();
+    assert!(reset.starts_with("unknown field `att`, expected `at`"), "{reset}");
+}
+
+#[test]
+fn actions_of_another_dtype_are_refused_and_nothing_is_stepped() {
+    let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
+    let start = envs.seed(2).integers(0);
+    let tag = cartwheel::memory::ActionTag::Array(cartwheel::space::DType::F32);
+    envs.pool.store_actions(0, tag, &[0; 8]).unwrap();
+    envs.pool.begin(cartwheel::error::Call::Step, 0).unwrap();
+    let step = cartwheel::error::Call::Step;
+    let finished = envs.pool.finish(step, None, &mut || false).unwrap();
+    assert!(finished.reports[0].failed);
+    drop(finished);
+    let fault = envs.mailboxes[0].take_faults().remove(0).error.to_string();
+    assert_eq!(fault, "actions of leaf 0 must be int64, got float32");
+    assert_eq!(envs.step(&[0, 0]).unwrap().integers(0), [start[0] - 1, start[1] - 1]);
+}
+
+#[test]
+fn infos_that_do_not_fit_come_by_the_mailbox() {
+    let mut envs = Envs::new(&recipe(), 600, 0, settings(AutoresetMode::SameStep));
+    assert_eq!(infos(&envs.seed(0).infos).len(), 600);
+    assert_eq!(infos(&envs.step(&[8; 600]).unwrap().infos).len(), 1800);
+}
+
+cartwheel::view! {
+    /// Two parts.
+    struct Parts, PartsMut, PartsRef {
+        grid: [[u8; 3]; 2],
+        rest: cartwheel::native::Flat<f32>,
+        count: i64,
+    }
+}
+
+/// Shows its last action in a `Dict`.
+struct Mirror(i64);
+
+impl Env for Mirror {
+    type Options = NoOptions;
+    type ResetOptions = NoOptions;
+    type Action = Parts;
+    type Observation = Parts;
+    type Info = ();
+
+    fn spaces(_: &NoOptions) -> Spaces {
+        let array = |dtype, shape: &[usize]| Space::Box {
+            dtype,
+            shape: shape.to_vec(),
+            low: cartwheel::native::Bounds::All(0.0),
+            high: cartwheel::native::Bounds::All(9.0),
+        };
+        let space = Space::Dict(vec![
+            ("grid".into(), array(cartwheel::space::DType::U8, &[2, 3])),
+            ("rest".into(), array(cartwheel::space::DType::F32, &[1, 2])),
+            ("count".into(), Space::discrete(9)),
+        ]);
+        Spaces { observation: space.clone(), action: space }
+    }
+
+    fn new(_: &NoOptions) -> Result<Self, Error> {
+        Ok(Self(0))
+    }
+
+    fn reset(&mut self, _: &mut Rng, _: &NoOptions) {
+        self.0 = 0;
+    }
+
+    fn step(&mut self, action: PartsRef<'_>, _: &mut Rng) -> Transition {
+        self.0 = action.count + i64::from(action.grid[1][2]);
+        let reward = f64::from(action.rest[1]);
+        Transition { reward, terminated: true, truncated: false }
+    }
+
+    fn observe(&self, parts: PartsMut<'_>) {
+        *parts.grid = [[1, 2, 3], [4, 5, 6]];
+        parts.rest.fill(0.5);
+        *parts.count = self.0;
+    }
+
+    fn info(&self) {}
+}
+
+#[test]
+fn structs_see_the_leaves_of_a_dict_in_place() {
+    let recipe = Recipe::<Mirror>::new("{}").unwrap();
+    let mut envs = Envs::new(&recipe, 2, 0, settings(AutoresetMode::SameStep));
+    envs.seed(0);
+    let tag = |dtype| cartwheel::memory::ActionTag::Array(dtype);
+    let grid = [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2];
+    envs.pool.store_actions(0, tag(cartwheel::space::DType::U8), &grid).unwrap();
+    let rest = cartwheel::memory::bytes_of(&[0.0_f32, 1.5, 0.0, 2.5]);
+    envs.pool.store_actions(1, tag(cartwheel::space::DType::F32), rest).unwrap();
+    let count = cartwheel::memory::bytes_of(&[3_i64, 4]);
+    envs.pool.store_actions(2, cartwheel::memory::ActionTag::Integers, count).unwrap();
+    let step = cartwheel::error::Call::Step;
+    envs.pool.begin(step, 0).unwrap();
+    let finished = envs.pool.finish(step, None, &mut || false).unwrap();
+    let mut stream = Vec::new();
+    envs.pool.load_infos(0, &mut stream);
+    let batch = support::Batch { lease: finished.lease.unwrap(), faults: vec![], infos: stream };
+    assert_eq!(batch.rewards(), [1.5, 2.5]);
+    assert_eq!(batch.leaf(0), [1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(batch.integers(2), [0, 0], "the reset observation");
+    let mut reader = InfoReader::new(&batch.infos, 0);
+    reader.record().unwrap().unwrap();
+    assert_eq!(reader.entry().unwrap().key, "final_obs");
+    assert!(matches!(reader.value().unwrap(), InfoValue::Dict(3)));
+    let mut keys = Vec::new();
+    for _ in 0..3 {
+        let entry = reader.entry().unwrap();
+        keys.push(entry.key);
+        let mut value = reader;
+        if let InfoValue::Int(int) = value.value().unwrap() {
+            assert_eq!(int, 3 + 1, "the terminal observation");
+        }
+        reader.skip().unwrap();
+    }
+    assert_eq!(keys, ["grid", "rest", "count"]);
+}
+
+#[test]
+fn actions_out_of_range_are_named_with_their_row() {
+    let discrete = Space::Discrete { n: 3, start: -1 };
+    let check = |space: &Space, actions: &[i64]| {
+        space.check_actions(0, cartwheel::memory::bytes_of(actions)).map_err(|e| e.to_string())
+    };
+    assert!(check(&discrete, &[-1, 0, 1]).is_ok());
+    let error = check(&discrete, &[0, 1, 2]).unwrap_err();
+    assert_eq!(error, "action 2 of row 2 is not in Discrete(3, start=-1)");
+    let several = Space::MultiDiscrete(vec![2, 5]);
+    assert!(check(&several, &[1, 4, 0, 0]).is_ok());
+    let error = check(&several, &[1, 4, 0, 5]).unwrap_err();
+    assert_eq!(error, "action 5 of row 1 is not in MultiDiscrete([2, 5])");
+    let floats = Space::float_box(&[-1.0; 2], &[1.0; 2]);
+    let actions = [0.0_f32, 9.0, 0.0, f32::NAN];
+    let error = floats.check_actions(0, cartwheel::memory::bytes_of(&actions)).unwrap_err();
+    assert_eq!(error.to_string(), "action nan of row 1 is not in Box([2], float32)");
+}
+
+/// Its types do not fit its space.
+struct Mismatched;
+
+impl Env for Mismatched {
+    type Options = NoOptions;
+    type ResetOptions = NoOptions;
+    type Action = i64;
+    type Observation = [f32; 3];
+    type Info = ();
+
+    fn spaces(_: &NoOptions) -> Spaces {
+        let observation = Space::symmetric_box(&[1.0; 4]);
+        Spaces { observation, action: Space::discrete(2) }
+    }
+
+    fn new(_: &NoOptions) -> Result<Self, Error> {
+        Ok(Self)
+    }
+
+    fn reset(&mut self, _: &mut Rng, _: &NoOptions) {}
+
+    fn step(&mut self, _: i64, _: &mut Rng) -> Transition {
+        Transition::RESET
+    }
+
+    fn observe(&self, _: &mut [f32; 3]) {}
+
+    fn info(&self) {}
+}
+
+#[test]
+fn types_that_do_not_fit_the_space_are_refused() {
+    let error = Recipe::<Mismatched>::new("").map(|_| ()).unwrap_err().to_string();
+    let expected = "the observation type sees float32[3]; the observation space has float32[4]";
+    assert_eq!(error, expected);
+}
