@@ -5,20 +5,24 @@ errors, several times faster, in all three autoreset modes.
 """
 
 from cartwheel.errors import (
+    EnvPanicError,
     EpisodeOverError,
     ForkedProcessError,
     RemoteEnvError,
     RemoteTraceback,
     WorkerDiedError,
 )
+from cartwheel.native import NativeVectorEnv
 from cartwheel.presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.registration import make_vec, patch_gymnasium
 from cartwheel.vector_env import VectorEnv
 
 __all__ = [
     "AsyncVectorEnv",
+    "EnvPanicError",
     "EpisodeOverError",
     "ForkedProcessError",
+    "NativeVectorEnv",
     "RemoteEnvError",
     "RemoteTraceback",
     "SyncVectorEnv",

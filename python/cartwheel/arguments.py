@@ -166,6 +166,12 @@ def as_reset_mask(options: dict[str, Any] | None, num_envs: int) -> NDArray[np.b
     return mask
 
 
+def check_max_slabs(max_slabs: Any) -> None:
+    """Raises ``ValueError`` unless it is ``None`` or an integer from 2 on."""
+    if max_slabs is not None and (not isinstance(max_slabs, int) or max_slabs < 2):
+        raise ValueError(f"`max_slabs` must be at least 2, got {max_slabs!r}.")
+
+
 def as_context(context: Any) -> Any:
     """A ``multiprocessing`` context for a start method's name, a context, or ``None``."""
     if context is None or isinstance(context, str):

@@ -63,6 +63,10 @@ class RemoteEnvError(RuntimeError):
     """
 
 
+class EnvPanicError(RuntimeError):
+    """A native environment panicked; its row must be reset, the others were stepped."""
+
+
 class RemoteTraceback(Exception):
     """The traceback of an exception as the worker saw it: the cause of what is raised here."""
 

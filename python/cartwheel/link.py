@@ -9,8 +9,10 @@ from cartwheel.faults import Fault, raise_first
 from cartwheel.spaces import batch_opaque, rows_of
 
 if TYPE_CHECKING:
+    import numpy as np
     from gymnasium.spaces import Space
     from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
 
     from cartwheel.errors import WorkerDiedError
     from cartwheel.launch import Crew
@@ -46,6 +48,21 @@ class Link:
         """Makes one message a worker, or raises because one cannot travel."""
         pairs = zip(self._crew.channels, contents, strict=True)
         return [channel.pack(content) for channel, content in pairs]
+
+    def pack_reset(
+        self,
+        seeds: list[int | None],
+        mask: NDArray[np.bool_] | None,
+        options: dict[str, Any] | None,
+    ) -> list[Any]:
+        """Makes the messages for a reset: the keywords of every row that is reset."""
+        resets = [
+            {"seed": seed, "options": dict(options) if isinstance(options, dict) else options}
+            if mask is None or mask[row]
+            else None
+            for row, seed in enumerate(seeds)
+        ]
+        return self.pack(self.split(resets))
 
     def pack_actions(self, actions: Any) -> list[Any]:
         """Makes the messages for a step whose action space has no fixed shape."""

@@ -1,18 +1,12 @@
 """Vector environments over Gymnasium environments written in Python.
-
-Above 400 lines because every public method carries its documentation here.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import os
-import weakref
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
-from gymnasium import logger
 from gymnasium.vector import AutoresetMode
 
 from cartwheel import _cartwheel, launch
@@ -22,14 +16,15 @@ from cartwheel.arguments import (
     as_env_fns,
     as_executor,
     as_num_workers,
-    as_reset_mask,
-    as_seeds,
     as_timeout,
     check_choice,
+    check_max_slabs,
 )
 from cartwheel.batching import Batching
 from cartwheel.link import Link
-from cartwheel.spaces import describe, describe_actions, row_bytes
+from cartwheel.pool_env import ActType, ObsType, PoolVectorEnv
+from cartwheel.room import plan_room, spins
+from cartwheel.spaces import describe, describe_actions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,18 +36,8 @@ if TYPE_CHECKING:
     from cartwheel.launch import Crew
     from cartwheel.spaces import EnvFn
 
-ObsType = TypeVar("ObsType")
-ActType = TypeVar("ActType")
 
-#: Seconds that environments get to close before their workers are ended.
-_CLOSE_GRACE = 5.0
-#: Memory that slabs may take when nothing else is said, and the bounds of their number.
-_SLAB_BYTES, _FEWEST_SLABS, _MOST_SLABS = 1 << 30, 8, 1024
-#: Bounds of the memory for one worker's infos; what is larger goes over its socket.
-_LEAST_INFO_BYTES, _MOST_INFO_BYTES = 1 << 16, 1 << 24
-
-
-class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
+class VectorEnv(PoolVectorEnv[ObsType, ActType]):
     """Steps many Gymnasium environments at once; replaces ``gymnasium.vector.AsyncVectorEnv``.
 
     The arguments are those of ``AsyncVectorEnv``, in its order; values, infos, spaces, seeds and
@@ -156,8 +141,7 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         num_workers = as_num_workers(num_workers, max_concurrency, self.num_envs)
         Batching.check_mode(observation_mode)
         timeout = as_timeout(timeout)
-        if max_slabs is not None and max_slabs < 2:
-            raise ValueError(f"`max_slabs` must be at least 2, got {max_slabs}.")
+        check_max_slabs(max_slabs)
         self.shared_memory = shared_memory
         self.copy = copy
         self.context = context
@@ -167,7 +151,7 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         self.max_concurrency = max_concurrency
         self.on_done = on_done
 
-        spin = os.environ.get("CARTWHEEL_SPIN", "1") != "0"
+        spin = spins()
         self._crew = self._start(1 if self.executor == "inline" else num_workers, spin=spin)
         try:
             self._open(timeout, max_slabs, spin=spin)
@@ -175,7 +159,7 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             self._crew.give_up()
             raise
         self.num_workers = len(self._crew.shards)
-        self._finalizer = weakref.finalize(self, _shut_down, self._pool, self._crew, os.getpid())
+        self._opened(_shut_down, self._crew)
 
     def _start(self, num_workers: int, *, spin: bool) -> Crew:
         shards = _cartwheel.shards(self.num_envs, num_workers)
@@ -213,18 +197,12 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
         observations = describe(self.single_observation_space)
         actions = describe_actions(self.single_action_space)
-        bytes_a_row = row_bytes(observations)
-        if max_slabs is None:
-            fitting = _SLAB_BYTES // max(1, bytes_a_row * self.num_envs)
-            max_slabs = min(max(fitting, _FEWEST_SLABS), _MOST_SLABS)
-        most_rows = max(last - first for first, last in self._crew.shards)
-        info_bytes = most_rows * (bytes_a_row + 2048)
+        shards = self._crew.shards
         plan = {
             "observations": observations,
             "actions": actions,
-            "shards": self._crew.shards,
-            "max_slabs": max_slabs,
-            "info_bytes": min(max(info_bytes, _LEAST_INFO_BYTES), _MOST_INFO_BYTES),
+            "shards": shards,
+            **plan_room(observations, shards, max_slabs),
         }
         shard = {
             "observations": observations,
@@ -248,126 +226,6 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             spin=spin,
             inline=self.executor == "inline",
         )
-
-    # Stepping
-
-    def reset(
-        self,
-        *,
-        seed: int | list[int | None] | tuple[int | None, ...] | None = None,
-        options: dict[str, Any] | None = None,
-    ) -> tuple[ObsType, dict[str, Any]]:
-        """Resets every environment, or those of a mask.
-
-        Args:
-            seed: ``None`` lets every environment go on with its random numbers (or choose them, the
-                first time); an integer ``s`` seeds row ``i`` by ``s + i``; a list holds one seed or
-                ``None`` a row.
-            options: Handed to every environment's ``reset``, as a copy. The entry ``"reset_mask"``,
-                a ``bool`` array of shape ``(num_envs,)`` with at least one true value, is not
-                handed on: it says which rows are reset. The others keep their state and repeat
-                their last observation (zeros before their first reset). The dictionary itself is
-                not changed.
-
-        Returns:
-            Observations and infos. Pending autoresets and frozen rows end with an explicit reset.
-
-        Raises:
-            ValueError: A list of seeds or a mask of the wrong length, or a mask without a true
-            value.
-            TypeError: A mask that is no ``bool`` array, or seeds that are no list.
-            gymnasium.error.Error: A seed that is no Python integer, or negative.
-        """
-        self.reset_async(seed=seed, options=options)
-        return self.reset_wait(timeout=self._link.timeout)
-
-    def reset_async(
-        self,
-        seed: int | list[int | None] | tuple[int | None, ...] | None = None,
-        options: dict[str, Any] | None = None,
-    ) -> None:
-        """Begins a reset; :meth:`reset_wait` gives its result. Arguments as for :meth:`reset`.
-
-        A call that timed out or was interrupted is waited for and dropped first.
-
-        Raises:
-            gymnasium.error.AlreadyPendingCallError: Another call has not been waited for.
-        """
-        self._pool.check("reset_async", idle=False)
-        seeds = as_seeds(seed, self.num_envs)
-        self._pool.discard_late(self._link.timeout)
-        self._pool.check("reset_async", idle=True)
-        mask = as_reset_mask(options, self.num_envs)
-        rest = options
-        if options is not None and mask is not None:
-            rest = {key: value for key, value in options.items() if key != "reset_mask"}
-        resets = [
-            {"seed": row_seed, "options": dict(rest) if isinstance(rest, dict) else rest}
-            if mask is None or mask[row]
-            else None
-            for row, row_seed in enumerate(seeds)
-        ]
-        self._pool.reset_async(self._link.pack(self._link.split(resets)))
-
-    def reset_wait(self, timeout: float | None = None) -> tuple[ObsType, dict[str, Any]]:
-        """Waits for a reset.
-
-        Args:
-            timeout: Seconds to wait, or ``None`` for as long as it takes.
-
-        Raises:
-            gymnasium.error.NoAsyncCallError: There was no :meth:`reset_async`.
-            multiprocessing.TimeoutError: Environments are still busy; wait again, or reset again.
-        """
-        result: tuple[ObsType, dict[str, Any]] = self._pool.reset_wait(as_timeout(timeout))
-        return result
-
-    def step(
-        self, actions: ActType
-    ) -> tuple[ObsType, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Steps every environment.
-
-        Args:
-            actions: One action per environment, as :attr:`action_space` has them: an array, a list,
-                or dictionaries and tuples of those. An environment receives a copy of its row, of
-                the batch's own dtype; Python integers where the batch is a list of them.
-
-        Returns:
-            Observations, rewards (``float64``), terminations, truncations (``bool``), infos.
-
-        Raises:
-            ValueError: Not one action per environment, or actions of the wrong shape.
-            TypeError: Actions that are no batch, or of another kind of dtype than their space.
-            EpisodeOverError: Rows are over and the autoreset mode is ``DISABLED``.
-            gymnasium.error.ResetNeeded: Rows raised in an earlier call and have not been reset.
-            Exception: What the environment of the lowest failing row raised. The other rows have
-                been stepped; those that raised must be reset.
-        """
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step(actions)
-        return result
-
-    def step_async(self, actions: ActType) -> None:
-        """Begins a step, with the arguments of :meth:`step`; :meth:`step_wait` gives its result.
-
-        Raises:
-            gymnasium.error.AlreadyPendingCallError: Another call has not been waited for.
-        """
-        self._pool.step_async(actions)
-
-    def step_wait(
-        self, timeout: float | None = None
-    ) -> tuple[ObsType, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Waits for a step.
-
-        Args:
-            timeout: Seconds to wait, or ``None`` for as long as it takes.
-
-        Raises:
-            gymnasium.error.NoAsyncCallError: There was no :meth:`step_async`.
-            multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
-        """
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(as_timeout(timeout))
-        return result
 
     # Attributes
 
@@ -469,36 +327,7 @@ class VectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             )
         return self._crew.local.envs
 
-    # The end
 
-    def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001
-        """Closes the environments and ends the workers, whatever state they are in.
-
-        Args:
-            timeout: Seconds that environments get to finish a pending call and to close; 5 by
-                default. Worker processes that take longer are killed.
-            terminate: Do not wait at all.
-        """
-        if not self._finalizer.alive:
-            return
-        grace = 0.0 if terminate else _CLOSE_GRACE if timeout is None else timeout
-        pending = self._pool.pending()
-        if pending is not None and os.getpid() == self._crew.owner:
-            logger.warn(
-                f"Calling `close` while waiting for a pending call to `{pending}` to complete."
-            )
-            self._await_pending(pending, grace)
-        self._finalizer.detach()
-        _shut_down(self._pool, self._crew, os.getpid(), grace)
-
-    def _await_pending(self, pending: str, grace: float) -> None:
-        with contextlib.suppress(Exception):  # closing is what was asked for
-            getattr(self, f"{pending}_wait")(grace)
-
-
-def _shut_down(pool: _cartwheel.Pool, crew: Crew, owner: int, grace: float = _CLOSE_GRACE) -> None:
-    """Ends pool and workers; also when the object is collected or the interpreter exits."""
-    if os.getpid() != crew.owner or owner != crew.owner:
-        return
+def _shut_down(pool: _cartwheel.Pool, crew: Crew, grace: float) -> None:
     pool.close(grace)
     crew.join(grace=1.0)

@@ -6,7 +6,7 @@
 
 use cartwheel::memory::{ActionArea, ActionTag};
 use cartwheel::space::{DType, Leaf};
-use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -26,11 +26,40 @@ enum Part<'py> {
     Integers(Vec<i64>),
 }
 
+impl<'py> Part<'py> {
+    /// Makes it an array of `dtype`.
+    fn cast(&mut self, dtype: DType, py: Python<'py>) -> PyResult<()> {
+        let array = match self {
+            Self::Array(found, _) if *found == dtype => return Ok(()),
+            Self::Array(_, array) => array.clone().into_any(),
+            Self::Integers(integers) => PyArray1::from_slice(py, integers).into_any(),
+        };
+        let keywords = PyDict::new(py);
+        keywords.set_item("casting", "safe")?;
+        let cast = array.call_method("astype", (descr(py, dtype)?,), Some(&keywords))?;
+        *self = Self::Array(dtype, cast.cast_into::<PyUntypedArray>()?);
+        Ok(())
+    }
+}
+
 impl<'py> Checked<'py> {
     /// Checks `actions` against the space: number, shape and dtype of every leaf.
-    pub(crate) fn new(tree: &Tree, actions: &Bound<'py, PyAny>, rows: usize) -> PyResult<Self> {
+    ///
+    /// With `exact` they become arrays of the space's own dtype, which native environments read; only
+    /// safe casts lead there.
+    pub(crate) fn new(
+        tree: &Tree,
+        actions: &Bound<'py, PyAny>,
+        rows: usize,
+        exact: bool,
+    ) -> PyResult<Self> {
         let mut checked = Self(Vec::with_capacity(tree.leaves.len()));
         checked.add(tree, &tree.root, actions, rows)?;
+        if exact {
+            for (part, leaf) in checked.0.iter_mut().zip(&tree.leaves) {
+                part.cast(leaf.dtype, actions.py())?;
+            }
+        }
         Ok(checked)
     }
 

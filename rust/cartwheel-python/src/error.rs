@@ -1,7 +1,7 @@
 //! The core's errors as Python's exceptions: one match, one place.
 
 use cartwheel::{Call, Error};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -33,6 +33,14 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
         Error::NeedsReset { .. } => Python::attach(|py| {
             python_error!(py, "gymnasium.error", "ResetNeeded", (text + "; call reset() first",))
         }),
+        Error::BadOptions(_)
+        | Error::UnknownEnv(_)
+        | Error::BadParameter(_)
+        | Error::ActionOutOfRange { .. } => PyValueError::new_err(text),
+        Error::WrongActionDType { .. } => PyTypeError::new_err(text),
+        Error::Panicked { .. } => {
+            Python::attach(|py| python_error!(py, "cartwheel.errors", "EnvPanicError", (text,)))
+        }
         // The rest is given more context by the pool; as it is, it is our own mistake.
         _ => PyRuntimeError::new_err(text),
     }

@@ -8,6 +8,7 @@ mod dtype;
 mod error;
 mod infos;
 mod memory;
+mod native;
 mod observation;
 mod pool;
 mod rows;
@@ -23,7 +24,9 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::memory::PyMemory;
     #[pymodule_export]
+    use crate::native::{PyNativeEnvs, native_envs};
+    #[pymodule_export]
     use crate::pool::PyPool;
     #[pymodule_export]
-    use crate::serve::{PyShardParts, serve, shards, usable_cpus, watch_parent};
+    use crate::serve::{PyShardParts, fine_shards, serve, shards, usable_cpus, watch_parent};
 }

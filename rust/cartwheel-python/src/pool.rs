@@ -5,7 +5,7 @@ use std::sync::{Mutex, TryLockError};
 use std::time::Duration;
 
 use cartwheel::pool::{Finished, Policy, Pool, Workers};
-use cartwheel::worker::ProcessHandle;
+use cartwheel::worker::{Crew, CrewSettings, ProcessHandle};
 use cartwheel::{Call, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -17,6 +17,7 @@ use crate::batch::{Batches, Outputs};
 use crate::error::{already_pending, closed, forked, not_pending, timed_out, to_py_err};
 use crate::infos::Infos;
 use crate::memory::PyMemory;
+use crate::native::PyNativeEnvs;
 use crate::serve::PyShardParts;
 use crate::shard::ACTIONS_BY_CHANNEL;
 use crate::space::Tree;
@@ -43,6 +44,10 @@ pub(crate) struct PyPool {
     batches: Batches,
     actions: Tree,
     rows: usize,
+    /// Native environments, which check their actions.
+    native: Option<Py<PyNativeEnvs>>,
+    /// Messages wait for their workers without blocking, so they are sent before the task begins.
+    post_first: bool,
     /// The caller's thread steps everything: detaching would only cost time.
     inline: bool,
     closing: AtomicBool,
@@ -56,7 +61,7 @@ impl PyPool {
     #[new]
     #[pyo3(signature = (
         memory, observations, actions, *, shard, pids, objects, link, class_name, timeout,
-        columnar, spin, inline
+        columnar, spin, inline, num_threads = 1, affinity_offset = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     fn new(
@@ -64,7 +69,7 @@ impl PyPool {
         memory: &Bound<'_, PyMemory>,
         observations: &Bound<'_, PyAny>,
         actions: &Bound<'_, PyAny>,
-        shard: &Bound<'_, PyShardParts>,
+        shard: &Bound<'_, PyAny>,
         pids: Vec<u32>,
         objects: Vec<Option<Py<PyList>>>,
         link: Py<PyAny>,
@@ -73,21 +78,36 @@ impl PyPool {
         columnar: bool,
         spin: bool,
         inline: bool,
+        num_threads: usize,
+        affinity_offset: Option<usize>,
     ) -> PyResult<Self> {
         let memory = memory.get().memory.clone();
         let rows = memory.plan().rows();
         if objects.len() != memory.plan().shards.len() {
             return Err(PyValueError::new_err("one list of objects a shard"));
         }
-        let policy = Policy { refuse_over: shard.get().refuses_over(), spin };
-        let workers = if inline {
-            Workers::Inline(Box::new(shard.get().build(py)?))
-        } else if pids.is_empty() {
-            Workers::Threads
+        let (native, refuse_over, workers);
+        if let Ok(envs) = shard.cast::<PyNativeEnvs>() {
+            refuse_over = envs.get().refuses_over();
+            let settings = CrewSettings { threads: num_threads, spin, affinity_offset };
+            let crew = Crew::new(memory.clone(), envs.get().take_shards()?, settings);
+            workers = Workers::Crew(crew.map_err(to_py_err)?);
+            native = Some(envs.clone().unbind());
         } else {
-            let handles = pids.into_iter().map(ProcessHandle::new).collect::<Result<_, _>>();
-            Workers::Processes(handles.map_err(to_py_err)?)
-        };
+            let parts = shard.cast::<PyShardParts>()?.get();
+            refuse_over = parts.refuses_over();
+            workers = if inline {
+                Workers::Inline(Box::new(parts.build(py)?))
+            } else if pids.is_empty() {
+                Workers::Threads
+            } else {
+                let handles = pids.iter().map(|&pid| ProcessHandle::new(pid));
+                Workers::Processes(handles.collect::<Result<_, _>>().map_err(to_py_err)?)
+            };
+            native = None;
+        }
+        let post_first = pids.is_empty();
+        let policy = Policy { refuse_over, spin };
         let pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;
         Ok(Self {
             state: Mutex::new(Some(State {
@@ -101,6 +121,8 @@ impl PyPool {
             batches: Batches::new(Tree::new(observations)?, rows),
             actions: Tree::new(actions)?,
             rows,
+            native,
+            post_first,
             inline,
             closing: AtomicBool::new(false),
             running: AtomicU8::new(0),
@@ -301,8 +323,13 @@ impl PyPool {
         messages: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         self.enter(py, call, calling, |state| {
-            let begun = state.pool.begin(call, 0);
-            begun.map_err(|error| self.explain(py, error, call, calling))?;
+            let explain = |error| self.explain(py, error, call, calling);
+            state.pool.check(call).map_err(explain)?;
+            if self.post_first {
+                self.link.bind(py).call_method1(intern!(py, "post"), (messages,))?;
+                return state.pool.begin(call, 0).map_err(explain);
+            }
+            state.pool.begin(call, 0).map_err(explain)?;
             self.post(py, state, call, messages)
         })
     }
@@ -339,7 +366,13 @@ impl PyPool {
             state.pool.begin(Call::Step, ACTIONS_BY_CHANNEL).map_err(explain)?;
             return self.post(py, state, Call::Step, &messages);
         }
-        let checked = Checked::new(&self.actions, actions, self.rows)?;
+        let exact = self.native.is_some();
+        let checked = Checked::new(&self.actions, actions, self.rows, exact)?;
+        if let Some(native) = &self.native {
+            let native = native.get();
+            let checks = checked.store(|leaf, _, elements| native.check_actions(leaf, elements));
+            checks.map_err(to_py_err)?;
+        }
         let pool = &mut state.pool;
         checked
             .store(|leaf, tag, elements| pool.store_actions(leaf, tag, elements))

@@ -67,7 +67,7 @@ impl PyShardParts {
     }
 }
 
-fn mode(value: &str) -> PyResult<AutoresetMode> {
+pub(crate) fn mode(value: &str) -> PyResult<AutoresetMode> {
     Ok(match value {
         "NextStep" => AutoresetMode::NextStep,
         "SameStep" => AutoresetMode::SameStep,
@@ -104,6 +104,13 @@ pub(crate) fn watch_parent(pidfd: i32) -> PyResult<()> {
 #[pyfunction]
 pub(crate) fn shards(num_envs: usize, num_workers: usize) -> Vec<(usize, usize)> {
     let shards = cartwheel::schedule::shards(num_envs, num_workers);
+    shards.into_iter().map(|shard| (shard.start, shard.end)).collect()
+}
+
+/// First and last row, exclusive, of each shard of native environments; documented in the stub.
+#[pyfunction]
+pub(crate) fn fine_shards(num_envs: usize, num_workers: usize) -> Vec<(usize, usize)> {
+    let shards = cartwheel::schedule::fine_shards(num_envs, num_workers);
     shards.into_iter().map(|shard| (shard.start, shard.end)).collect()
 }
 

@@ -1,0 +1,218 @@
+"""What every vector environment of cartwheel does: step, reset, wait, close.
+
+Above 300 lines because every public method carries its documentation here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import weakref
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import gymnasium as gym
+from gymnasium import logger
+
+from cartwheel.arguments import as_reset_mask, as_seeds, as_timeout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from gymnasium.vector import AutoresetMode
+    from numpy.typing import NDArray
+
+    from cartwheel import _cartwheel
+
+ObsType = TypeVar("ObsType")
+ActType = TypeVar("ActType")
+
+#: Seconds that environments get to close before their workers are ended.
+CLOSE_GRACE = 5.0
+
+
+class ResetLink(Protocol):
+    """The part of a link that resets need."""
+
+    timeout: float | None
+
+    def pack_reset(
+        self, seeds: list[int | None], mask: NDArray[np.bool_] | None, options: dict[str, Any] | None
+    ) -> list[Any]:
+        """Makes one message a shard."""
+
+
+class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
+    """A vector environment over a native pool. Subclasses make the pool and call :meth:`_opened`."""
+
+    autoreset_mode: AutoresetMode
+    _link: ResetLink
+    _pool: _cartwheel.Pool
+    _owner: int
+    _finalizer: weakref.finalize[..., Any]
+
+    def _opened(self, shut_down: Callable[..., None], *args: Any) -> None:
+        """Registers what ends the workers: at close, when collected, or at the interpreter's end.
+
+        Args:
+            shut_down: Called with the pool, ``args`` and the seconds of grace.
+            *args: Must not refer to this object, or it would never be collected.
+        """
+        self._owner = os.getpid()
+        end = _Ending(shut_down, self._pool, args)
+        self._finalizer = weakref.finalize(self, end)
+
+    # Stepping
+
+    def reset(
+        self,
+        *,
+        seed: int | list[int | None] | tuple[int | None, ...] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[ObsType, dict[str, Any]]:
+        """Resets every environment, or those of a mask.
+
+        Args:
+            seed: ``None`` lets every environment go on with its random numbers (or choose them, the
+                first time); an integer ``s`` seeds row ``i`` by ``s + i``; a list holds one seed or
+                ``None`` a row.
+            options: Handed to every environment's ``reset``, as a copy. The entry ``"reset_mask"``,
+                a ``bool`` array of shape ``(num_envs,)`` with at least one true value, is not
+                handed on: it says which rows are reset. The others keep their state and repeat
+                their last observation (zeros before their first reset). The dictionary itself is
+                not changed.
+
+        Returns:
+            Observations and infos. Pending autoresets and frozen rows end with an explicit reset.
+
+        Raises:
+            ValueError: A list of seeds or a mask of the wrong length, or a mask without a true
+            value.
+            TypeError: A mask that is no ``bool`` array, or seeds that are no list.
+            gymnasium.error.Error: A seed that is no Python integer, or negative.
+        """
+        self.reset_async(seed=seed, options=options)
+        return self.reset_wait(timeout=self._link.timeout)
+
+    def reset_async(
+        self,
+        seed: int | list[int | None] | tuple[int | None, ...] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        """Begins a reset; :meth:`reset_wait` gives its result. Arguments as for :meth:`reset`.
+
+        A call that timed out or was interrupted is waited for and dropped first.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: Another call has not been waited for.
+        """
+        self._pool.check("reset_async", idle=False)
+        seeds = as_seeds(seed, self.num_envs)
+        self._pool.discard_late(self._link.timeout)
+        self._pool.check("reset_async", idle=True)
+        mask = as_reset_mask(options, self.num_envs)
+        if options is not None and mask is not None:
+            options = {key: value for key, value in options.items() if key != "reset_mask"}
+        self._pool.reset_async(self._link.pack_reset(seeds, mask, options))
+
+    def reset_wait(self, timeout: float | None = None) -> tuple[ObsType, dict[str, Any]]:
+        """Waits for a reset.
+
+        Args:
+            timeout: Seconds to wait, or ``None`` for as long as it takes.
+
+        Raises:
+            gymnasium.error.NoAsyncCallError: There was no :meth:`reset_async`.
+            multiprocessing.TimeoutError: Environments are still busy; wait again, or reset again.
+        """
+        result: tuple[ObsType, dict[str, Any]] = self._pool.reset_wait(as_timeout(timeout))
+        return result
+
+    def step(
+        self, actions: ActType
+    ) -> tuple[ObsType, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Steps every environment.
+
+        Args:
+            actions: One action per environment, as :attr:`action_space` has them: an array, a list,
+                or dictionaries and tuples of those. An environment receives a copy of its row, of
+                the batch's own dtype; Python integers where the batch is a list of them.
+
+        Returns:
+            Observations, rewards (``float64``), terminations, truncations (``bool``), infos.
+
+        Raises:
+            ValueError: Not one action per environment, or actions of the wrong shape.
+            TypeError: Actions that are no batch, or of another kind of dtype than their space.
+            EpisodeOverError: Rows are over and the autoreset mode is ``DISABLED``.
+            gymnasium.error.ResetNeeded: Rows raised in an earlier call and have not been reset.
+            Exception: What the environment of the lowest failing row raised. The other rows have
+                been stepped; those that raised must be reset.
+        """
+        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step(actions)
+        return result
+
+    def step_async(self, actions: ActType) -> None:
+        """Begins a step, with the arguments of :meth:`step`; :meth:`step_wait` gives its result.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: Another call has not been waited for.
+        """
+        self._pool.step_async(actions)
+
+    def step_wait(
+        self, timeout: float | None = None
+    ) -> tuple[ObsType, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Waits for a step.
+
+        Args:
+            timeout: Seconds to wait, or ``None`` for as long as it takes.
+
+        Raises:
+            gymnasium.error.NoAsyncCallError: There was no :meth:`step_async`.
+            multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
+        """
+        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(as_timeout(timeout))
+        return result
+
+    # The end
+
+    def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001
+        """Closes the environments and ends the workers, whatever state they are in.
+
+        Args:
+            timeout: Seconds that environments get to finish a pending call and to close; 5 by
+                default. Worker processes that take longer are killed.
+            terminate: Do not wait at all.
+        """
+        if not self._finalizer.alive:
+            return
+        grace = 0.0 if terminate else CLOSE_GRACE if timeout is None else timeout
+        pending = self._pool.pending()
+        if pending is not None and os.getpid() == self._owner:
+            logger.warn(
+                f"Calling `close` while waiting for a pending call to `{pending}` to complete."
+            )
+            self._await_pending(pending, grace)
+        detached = self._finalizer.detach()
+        if detached is not None:
+            _, end, _, _ = detached
+            end(grace)
+
+    def _await_pending(self, pending: str, grace: float) -> None:
+        with contextlib.suppress(Exception):  # closing is what was asked for
+            getattr(self, f"{pending}_wait")(grace)
+
+
+class _Ending:
+    """Ends a pool, in the process that made it."""
+
+    def __init__(self, shut_down: Callable[..., None], pool: Any, args: tuple[Any, ...]) -> None:
+        self.shut_down = shut_down
+        self.pool = pool
+        self.args = args
+        self.owner = os.getpid()
+
+    def __call__(self, grace: float = CLOSE_GRACE) -> None:
+        if os.getpid() == self.owner:
+            self.shut_down(self.pool, *self.args, grace)

@@ -1,0 +1,53 @@
+"""How much memory a pool gets, and whether it may look before it sleeps."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TypedDict
+
+from cartwheel.spaces import row_bytes
+
+if TYPE_CHECKING:
+    from cartwheel.spaces import Description
+
+#: Memory that slabs may take when nothing else is said, and the bounds of their number.
+_SLAB_BYTES, _FEWEST_SLABS, _MOST_SLABS = 1 << 30, 8, 1024
+#: Bounds of the memory for one shard's infos; what is larger goes another way.
+_LEAST_INFO_BYTES, _MOST_INFO_BYTES = 1 << 16, 1 << 24
+#: Room for one row's infos beside a final observation.
+_INFO_BYTES_A_ROW = 2048
+
+
+class Room(TypedDict):
+    """The sizes that ``Memory`` takes."""
+
+    max_slabs: int
+    info_bytes: int
+
+
+def plan_room(
+    observations: Description, shards: list[tuple[int, int]], max_slabs: int | None
+) -> Room:
+    """Sizes a pool's memory.
+
+    Args:
+        observations: The single observation space.
+        shards: First and last row, exclusive, of each shard.
+        max_slabs: Most batches that may be kept as views, or ``None`` for as many as fit in 1 GiB,
+            at least 8 and at most 1024.
+    """
+    bytes_a_row, num_envs = row_bytes(observations), shards[-1][1]
+    if max_slabs is None:
+        fitting = _SLAB_BYTES // max(1, bytes_a_row * num_envs)
+        max_slabs = min(max(fitting, _FEWEST_SLABS), _MOST_SLABS)
+    rows = max(last - first for first, last in shards)
+    info_bytes = rows * (bytes_a_row + _INFO_BYTES_A_ROW)
+    return {
+        "max_slabs": max_slabs,
+        "info_bytes": min(max(info_bytes, _LEAST_INFO_BYTES), _MOST_INFO_BYTES),
+    }
+
+
+def spins() -> bool:
+    """Whether waiters may look before they sleep: unless ``CARTWHEEL_SPIN=0``."""
+    return os.environ.get("CARTWHEEL_SPIN", "1") != "0"

@@ -1,0 +1,250 @@
+//! Native environments as Python sees them: made here, stepped by the pool, talked to by mailbox.
+
+use std::num::NonZero;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cartwheel::Error;
+use cartwheel::autoreset::OnDone;
+use cartwheel::native::{
+    Answer, AnyRecipe, Bounds, Mailbox, Request, RowReset, Settings, Space, Value,
+};
+use cartwheel::pool::OwnShard;
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+use crate::error::to_py_err;
+use crate::serve::mode;
+
+/// Documented in the stub.
+#[pyclass(frozen, name = "NativeEnvs", module = "cartwheel._cartwheel")]
+#[derive(Debug)]
+pub(crate) struct PyNativeEnvs {
+    recipe: Box<dyn AnyRecipe>,
+    /// Until a pool takes them.
+    shards: Mutex<Option<Vec<Box<dyn OwnShard>>>>,
+    mailboxes: Vec<Arc<Mailbox>>,
+    settings: Settings,
+}
+
+#[pymethods]
+impl PyNativeEnvs {
+    #[new]
+    #[pyo3(signature = (env_id, options, shards, *, autoreset_mode, freeze, max_episode_steps))]
+    fn new(
+        env_id: &str,
+        options: &str,
+        shards: Vec<(usize, usize)>,
+        autoreset_mode: &str,
+        freeze: bool,
+        max_episode_steps: Option<NonZero<u32>>,
+    ) -> PyResult<Self> {
+        let recipe = cartwheel_envs::find(env_id).and_then(|entry| entry.recipe(options));
+        let recipe = recipe.map_err(to_py_err)?;
+        let settings = Settings {
+            autoreset: mode(autoreset_mode)?,
+            on_done: if freeze { OnDone::Freeze } else { OnDone::Raise },
+            max_episode_steps,
+        };
+        let (mut made, mut mailboxes) = (Vec::new(), Vec::new());
+        for (first, last) in shards {
+            let (shard, mailbox) = recipe.shard(last - first, settings).map_err(to_py_err)?;
+            made.push(shard);
+            mailboxes.push(mailbox);
+        }
+        Ok(Self { recipe, shards: Mutex::new(Some(made)), mailboxes, settings })
+    }
+
+    /// The two single spaces, as nested tuples.
+    fn spaces<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let spaces = self.recipe.spaces();
+        Ok((describe(py, &spaces.observation)?, describe(py, &spaces.action)?))
+    }
+
+    /// The names of the parameters.
+    fn parameters(&self) -> Vec<&'static str> {
+        self.recipe.parameters().to_vec()
+    }
+
+    /// Raises unless a reset can have these options, a JSON object.
+    fn check_reset_options(&self, options: &str) -> PyResult<()> {
+        self.recipe.reset_options(options).map(drop).map_err(to_py_err)
+    }
+
+    /// Leaves the details of the next reset with one shard.
+    fn post_reset(
+        &self,
+        shard: usize,
+        mask: Vec<bool>,
+        seeds: Vec<Option<u128>>,
+        options: Option<&str>,
+    ) -> PyResult<()> {
+        let options = options.map(|options| self.recipe.reset_options(options));
+        let options = options.transpose().map_err(to_py_err)?;
+        let rows = mask.into_iter().zip(seeds).map(|(reset, seed)| match (reset, seed) {
+            (false, _) => RowReset::Leave,
+            (true, None) => RowReset::Continue,
+            (true, Some(seed)) => RowReset::Seed(seed),
+        });
+        self.mailbox(shard)?.post_reset(rows.collect(), options);
+        Ok(())
+    }
+
+    /// Leaves a request to read a parameter, or to set it to one value a row, with one shard.
+    fn post_request(
+        &self,
+        shard: usize,
+        name: String,
+        values: Option<Vec<Bound<'_, PyAny>>>,
+    ) -> PyResult<()> {
+        let request = match values {
+            None => Request::Get(name),
+            Some(values) => {
+                Request::Set(name, values.iter().map(to_value).collect::<PyResult<_>>()?)
+            }
+        };
+        self.mailbox(shard)?.post_request(request);
+        Ok(())
+    }
+
+    /// Takes one shard's answer: one value a row, or `None` when something was set.
+    fn take_answer<'py>(
+        &self,
+        py: Python<'py>,
+        shard: usize,
+    ) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+        let answer = self.mailbox(shard)?.take_answer();
+        let answer = answer.ok_or_else(|| PyRuntimeError::new_err("nothing was asked"))?;
+        match answer.map_err(to_py_err)? {
+            Answer::Values(values) => values
+                .into_iter()
+                .map(|value| from_value(py, value))
+                .collect::<PyResult<_>>()
+                .map(Some),
+            Answer::Done | Answer::Snapshots(_) => Ok(None),
+        }
+    }
+
+    /// Takes one shard's faults: rows and exceptions.
+    fn take_faults(&self, py: Python<'_>, shard: usize) -> PyResult<Vec<(usize, Py<PyAny>)>> {
+        let faults = self.mailbox(shard)?.take_faults().into_iter();
+        Ok(faults
+            .map(|fault| (fault.row, to_py_err(fault.error).into_value(py).into_any()))
+            .collect())
+    }
+
+    /// Takes one shard's infos that did not fit into its region.
+    fn take_rest<'py>(&self, py: Python<'py>, shard: usize) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.mailbox(shard)?.take_spilled().unwrap_or_default()))
+    }
+}
+
+impl PyNativeEnvs {
+    /// Hands the environments over to the one pool that steps them.
+    pub(crate) fn take_shards(&self) -> PyResult<Vec<Box<dyn OwnShard>>> {
+        let taken = self.shards.lock().unwrap_or_else(PoisonError::into_inner).take();
+        taken.ok_or_else(|| PyRuntimeError::new_err("these environments belong to a pool already"))
+    }
+
+    /// Whether over rows are refused.
+    pub(crate) fn refuses_over(&self) -> bool {
+        use cartwheel::autoreset::AutoresetMode;
+
+        self.settings.autoreset == AutoresetMode::Disabled && self.settings.on_done == OnDone::Raise
+    }
+
+    /// Refuses actions that the environments could not take; nothing is stored yet.
+    pub(crate) fn check_actions(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
+        self.recipe.spaces().action.check_actions(leaf, elements)
+    }
+
+    fn mailbox(&self, shard: usize) -> PyResult<&Mailbox> {
+        let mailbox = self.mailboxes.get(shard).map(Arc::as_ref);
+        mailbox.ok_or_else(|| PyRuntimeError::new_err(format!("there is no shard {shard}")))
+    }
+}
+
+/// Every native environment: id, step limit, reward threshold, default keywords (JSON).
+#[pyfunction]
+pub(crate) fn native_envs() -> Vec<(&'static str, Option<u32>, Option<f64>, &'static str)> {
+    let entries = cartwheel_envs::ENTRIES.iter();
+    entries
+        .map(|entry| {
+            let limit = entry.max_episode_steps.map(NonZero::get);
+            (entry.id, limit, entry.reward_threshold, entry.keywords)
+        })
+        .collect()
+}
+
+/// A space as nested tuples: kind first, then what Gymnasium's class of that name takes.
+fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'py, PyAny>> {
+    let bounds = |bounds: &Bounds| match bounds {
+        Bounds::All(bound) => bound.into_bound_py_any(py),
+        Bounds::Each(bounds) => bounds.clone().into_bound_py_any(py),
+    };
+    match space {
+        Space::Box { dtype, shape, low, high } => {
+            ("Box", dtype.name(), shape.clone(), bounds(low)?, bounds(high)?).into_bound_py_any(py)
+        }
+        Space::Discrete { n, start } => ("Discrete", n, start).into_bound_py_any(py),
+        Space::MultiDiscrete(counts) => ("MultiDiscrete", counts.clone()).into_bound_py_any(py),
+        Space::MultiBinary(shape) => ("MultiBinary", shape.clone()).into_bound_py_any(py),
+        Space::Tuple(parts) => {
+            let parts = parts.iter().map(|part| describe(py, part));
+            let parts = PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)?;
+            ("Tuple", parts).into_bound_py_any(py)
+        }
+        Space::Dict(parts) => {
+            let parts = parts.iter().map(|(key, part)| Ok((key.clone(), describe(py, part)?)));
+            ("Dict", parts.collect::<PyResult<Vec<_>>>()?).into_bound_py_any(py)
+        }
+    }
+}
+
+fn from_value(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
+    match value {
+        Value::None => Ok(py.None().into_bound(py)),
+        Value::Bool(flag) => flag.into_bound_py_any(py),
+        Value::Int(int) => int.into_bound_py_any(py),
+        Value::Float(float) => float.into_bound_py_any(py),
+        Value::Text(text) => text.into_bound_py_any(py),
+        Value::Ints(ints) => Ok(numpy::PyArray1::from_vec(py, ints).into_any()),
+        Value::Floats(floats) => Ok(numpy::PyArray1::from_vec(py, floats).into_any()),
+        Value::Texts(texts) => texts.into_bound_py_any(py),
+    }
+}
+
+fn to_value(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
+
+    if value.is_none() {
+        return Ok(Value::None);
+    }
+    if let Ok(flag) = value.cast::<PyBool>() {
+        return Ok(Value::Bool(flag.is_true()));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return Ok(Value::Int(value.extract()?));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(Value::Float(value.extract()?));
+    }
+    if value.is_instance_of::<PyString>() {
+        return Ok(Value::Text(value.extract()?));
+    }
+    if let Ok(texts) = value.extract::<Vec<String>>() {
+        return Ok(Value::Texts(texts));
+    }
+    if let Ok(ints) = value.extract::<Vec<i64>>() {
+        return Ok(Value::Ints(ints));
+    }
+    if let Ok(floats) = value.extract::<Vec<f64>>() {
+        return Ok(Value::Floats(floats));
+    }
+    if let Ok(item) = value.call_method0("item") {
+        return to_value(&item); // a NumPy scalar
+    }
+    let kind = value.get_type();
+    Err(PyTypeError::new_err(format!("no parameter can be of type {kind}")))
+}
