@@ -14,7 +14,7 @@ from cartwheel.errors import (
 )
 from cartwheel.native import NativeVectorEnv
 from cartwheel.presets import AsyncVectorEnv, SyncVectorEnv
-from cartwheel.registration import make_vec, patch_gymnasium
+from cartwheel.registration import make_vec, patch_gymnasium, register_native
 from cartwheel.vector_env import VectorEnv
 
 __all__ = [
@@ -31,3 +31,5 @@ __all__ = [
     "make_vec",
     "patch_gymnasium",
 ]
+
+register_native()

@@ -4,10 +4,23 @@ from collections.abc import Sequence
 from typing import Any, final
 
 from cartwheel.link import Link
+from cartwheel.native import NativeLink
 from cartwheel.spaces import Description
 from cartwheel.worker import Worker
 
-__all__ = ["Memory", "Pool", "Shard", "SlabLease", "serve", "shards", "usable_cpus", "watch_parent"]
+__all__ = [
+    "Memory",
+    "NativeEnvs",
+    "Pool",
+    "Shard",
+    "SlabLease",
+    "fine_shards",
+    "native_envs",
+    "serve",
+    "shards",
+    "usable_cpus",
+    "watch_parent",
+]
 
 @final
 class SlabLease:
@@ -76,6 +89,60 @@ class Shard:
         """
 
 @final
+class NativeEnvs:
+    """Native environments, until a pool takes them, and their mailboxes afterwards."""
+
+    def __new__(
+        cls,
+        env_id: str,
+        options: str,
+        shards: Sequence[tuple[int, int]],
+        *,
+        autoreset_mode: str,
+        freeze: bool,
+        max_episode_steps: int | None,
+    ) -> NativeEnvs:
+        """Makes environments.
+
+        Args:
+            env_id: One of :func:`native_envs`.
+            options: Keywords of the environment, a JSON object.
+            shards: First and last row, exclusive, of each shard.
+            autoreset_mode: The value of an ``AutoresetMode``.
+            freeze: Whether over rows repeat their last frame when the mode is ``"Disabled"``.
+            max_episode_steps: Steps after which an episode is truncated.
+
+        Raises:
+            ValueError: There is no such environment or option, or a value makes no sense.
+        """
+
+    def spaces(self) -> tuple[Any, Any]:
+        """The single observation and action space, as nested tuples: kind, then its arguments."""
+
+    def parameters(self) -> list[str]:
+        """The names of the parameters."""
+
+    def check_reset_options(self, options: str) -> None:
+        """Raises ``ValueError`` unless a reset can have these options, a JSON object."""
+
+    def post_reset(
+        self, shard: int, mask: Sequence[bool], seeds: Sequence[int | None], options: str | None
+    ) -> None:
+        """Leaves the details of the next reset with one shard: who is reset, with which seed."""
+
+    def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
+        """Leaves a request to read a parameter, or to set it to one value a row."""
+
+    def take_answer(self, shard: int) -> list[Any] | None:
+        """Takes the answer to a request: one value a row, or ``None`` when something was set."""
+
+    def take_faults(self, shard: int) -> list[tuple[int, BaseException]]:
+        """Takes the faults of the last task: rows and exceptions."""
+
+    def take_rest(self, shard: int) -> bytes:
+        """Takes infos of the last task that did not fit into their region."""
+
+@final
 class Pool:
     """Steps and resets the environments of all workers, from one thread at a time.
 
@@ -90,15 +157,17 @@ class Pool:
         observations: Description,
         actions: Description,
         *,
-        shard: Shard,
+        shard: Shard | NativeEnvs,
         pids: Sequence[int],
         objects: Sequence[list[Any] | None],
-        link: Link,
+        link: Link | NativeLink,
         class_name: str,
         timeout: float | None,
         columnar: bool,
         spin: bool,
         inline: bool,
+        num_threads: int = 1,
+        affinity_offset: int | None = None,
     ) -> Pool:
         """Opens a pool over workers that serve, or are about to.
 
@@ -106,7 +175,8 @@ class Pool:
             memory: The workers' memory.
             observations: The single observation space.
             actions: The single action space.
-            shard: The caller's own shard; for other executors only its settings count.
+            shard: Native environments; or the caller's own shard, of which only the settings
+                count for other executors.
             pids: Process ids of worker processes; empty otherwise.
             objects: Per worker, what its infos refer to.
             link: Sends and receives what does not go through shared memory.
@@ -115,6 +185,8 @@ class Pool:
             columnar: Whether infos may be gathered without ``VectorEnv._add_info``.
             spin: Whether it may look for results before sleeping.
             inline: Whether the calling thread steps ``shard`` itself.
+            num_threads: Threads that step native environments, the calling one included.
+            affinity_offset: Processor of the first further thread, to pin them.
         """
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -163,6 +235,12 @@ def watch_parent(pidfd: int) -> None:
 
 def shards(num_envs: int, num_workers: int) -> list[tuple[int, int]]:
     """Deals rows to workers: first and last row, exclusive, of each; none is empty."""
+
+def fine_shards(num_envs: int, num_workers: int) -> list[tuple[int, int]]:
+    """Deals rows of native environments: several shards for each of several threads."""
+
+def native_envs() -> list[tuple[str, int | None, float | None, str]]:
+    """Every native environment: id, step limit, reward threshold, default keywords (JSON)."""
 
 def usable_cpus() -> int:
     """Processors that this process may use, honouring affinity and cgroup quota."""

@@ -37,12 +37,13 @@ _EXECUTORS = ("auto", "inline", "thread")
 class NativeVectorEnv(PoolVectorEnv[Any, Any]):
     """Steps many copies of an environment written in Rust, on threads, without the GIL.
 
-    Results are those of Gymnasium's environment of the same name, bit for bit: row ``i`` of a batch that
-    is reset with ``seed=s`` is the single environment with seed ``s + i``. They do not depend on
+    Results are those of Gymnasium's environment of the same name, bit for bit: row ``i`` of a batch
+    that is reset with ``seed=s`` is the single environment with seed ``s + i``. They do not depend on
     ``num_workers``.
 
     Actions are checked before anything is stepped: their number, shape and dtype (safe casts only),
-    discrete actions for their range, and floats for NaN. Arrays are as for :class:`~cartwheel.VectorEnv`.
+    discrete actions for their range, and floats for NaN. Arrays are as for
+    :class:`~cartwheel.VectorEnv`.
 
     Args:
         env_id: A native environment, with or without the namespace ``cartwheel/``; ``python -m
@@ -51,14 +52,15 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         autoreset_mode: When a finished environment restarts, as for :class:`~cartwheel.VectorEnv`.
         max_episode_steps: Steps after which an episode is truncated; by default that of Gymnasium's
             registry, ``None`` for no limit.
-        executor: ``"thread"`` or ``"auto"``: threads and the calling thread share the rows; a batch that
-            is too small to repay waking a thread is stepped by the caller alone. ``"inline"``: always so.
+        executor: ``"thread"`` or ``"auto"``: threads and the calling thread share the rows; a batch
+            that is too small to repay waking a thread is stepped by the caller alone.
+            ``"inline"``: every batch is.
         num_workers: Threads, the calling one included; by default one per usable processor.
         on_done: As for :class:`~cartwheel.VectorEnv`.
         timeout: As for :class:`~cartwheel.VectorEnv`.
         max_slabs: As for :class:`~cartwheel.VectorEnv`.
-        thread_affinity_offset: Pin the threads (not the calling one) to consecutive processors from this
-            one on; by default they run wherever the system puts them.
+        thread_affinity_offset: Pin the threads (not the calling one) to consecutive processors from
+            this one on; by default they run wherever the system puts them.
         **options: Keywords of the environment, those of Gymnasium's.
 
     Raises:
@@ -79,7 +81,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         num_envs: int,
         *,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
-        max_episode_steps: int | None | str = "default",
+        max_episode_steps: int | str | None = "default",
         executor: str = "auto",
         num_workers: int | None = None,
         on_done: str = "raise",
@@ -165,7 +167,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
 
         Raises:
             AttributeError: The environment has no such parameter.
-            ValueError: A list or tuple of the wrong length, or a value that the parameter cannot have.
+            ValueError: A list or tuple of the wrong length, or a value that does not fit.
         """
         if not isinstance(values, list | tuple):
             values = [values] * self.num_envs
@@ -184,7 +186,9 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
             TypeError: There are arguments.
         """
         if args or kwargs:
-            raise TypeError(f"`{name}` is a parameter of a native environment and takes no arguments")
+            raise TypeError(
+                f"`{name}` is a parameter of a native environment and takes no arguments"
+            )
         return self._ask("call_async", name, None)
 
     def _ask(self, calling: str, name: str, values: list[Any] | None) -> tuple[Any, ...]:
@@ -199,7 +203,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
 
 
 class NativeLink:
-    """What the pool asks of Python when its environments are native; see ``cartwheel.link.Link``."""
+    """What the pool asks of Python when its environments are native."""
 
     def __init__(
         self,
@@ -289,7 +293,9 @@ def _as_json(options: dict[str, Any]) -> str:
     try:
         return json.dumps(options, default=lambda value: value.tolist())
     except (TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"these options cannot be handed to a native environment: {error}") from error
+        raise ValueError(
+            f"these options cannot be handed to a native environment: {error}"
+        ) from error
 
 
 def _space(description: Any) -> Space[Any]:

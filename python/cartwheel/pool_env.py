@@ -37,16 +37,20 @@ class ResetLink(Protocol):
     timeout: float | None
 
     def pack_reset(
-        self, seeds: list[int | None], mask: NDArray[np.bool_] | None, options: dict[str, Any] | None
+        self,
+        seeds: list[int | None],
+        mask: NDArray[np.bool_] | None,
+        options: dict[str, Any] | None,
     ) -> list[Any]:
         """Makes one message a shard."""
 
 
 class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
-    """A vector environment over a native pool. Subclasses make the pool and call :meth:`_opened`."""
+    """A vector environment over a native pool, which its subclasses make."""
 
     autoreset_mode: AutoresetMode
-    _link: ResetLink
+    #: A ``ResetLink``, and what else the subclass asks of it.
+    _link: Any
     _pool: _cartwheel.Pool
     _owner: int
     _finalizer: weakref.finalize[..., Any]
@@ -172,7 +176,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             gymnasium.error.NoAsyncCallError: There was no :meth:`step_async`.
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
         """
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(as_timeout(timeout))
+        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(
+            as_timeout(timeout)
+        )
         return result
 
     # The end

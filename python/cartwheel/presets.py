@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.vector_env import ActType, ObsType, VectorEnv
+from cartwheel.pool_env import ActType, ObsType
+from cartwheel.vector_env import VectorEnv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

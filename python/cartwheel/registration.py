@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, VectorizeMode
 
+from cartwheel import _cartwheel
+from cartwheel.native import NAMESPACE, NativeVectorEnv
 from cartwheel.presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.vector_env import VectorEnv
 
@@ -43,8 +45,11 @@ def make_vec(
     wrappers: Sequence[Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]] | None = None,
     vector_kwargs: dict[str, Any] | None = None,
     **kwargs: Any,
-) -> VectorEnv[Any, Any]:
-    """Makes a :class:`VectorEnv` of ``num_envs`` environments of a registered id.
+) -> VectorEnv[Any, Any] | NativeVectorEnv:
+    """Makes a vector environment of ``num_envs`` environments of a registered id.
+
+    Ids in the namespace ``cartwheel/`` give a :class:`NativeVectorEnv`, all others a
+    :class:`VectorEnv`.
 
     Args:
         id: An id of Gymnasium's registry, also with a module to import first (``"module:Env-v0"``),
@@ -71,6 +76,14 @@ def make_vec(
         4
     """
     spec = copy.deepcopy(_find(id))
+    if spec.vector_entry_point is _make_native:
+        if autoreset_mode is not None:
+            kwargs["autoreset_mode"] = autoreset_mode
+        if wrappers:
+            raise gym.error.Error(f"{spec.id} is native: its environments cannot be wrapped.")
+        envs = gym.make_vec(spec, num_envs, **(vector_kwargs or {}), **kwargs)
+        assert isinstance(envs, NativeVectorEnv)
+        return envs
     env_kwargs: dict[str, Any] = dict(spec.kwargs)
     spec.kwargs = {}
     num_envs = env_kwargs.pop("num_envs", num_envs)
@@ -96,9 +109,9 @@ def make_vec(
             env = wrapper(env)
         return env
 
-    envs: VectorEnv[Any, Any] = VectorEnv([create_single_env] * num_envs, **vector)
+    vector_env: VectorEnv[Any, Any] = VectorEnv([create_single_env] * num_envs, **vector)
     rebuilt = copy.deepcopy(spec)
-    mode = VectorizeMode.SYNC if envs.executor == "inline" else VectorizeMode.ASYNC
+    mode = VectorizeMode.SYNC if vector_env.executor == "inline" else VectorizeMode.ASYNC
     rebuilt.kwargs = {**env_kwargs, "vectorization_mode": mode.value}
     if num_envs != 1:
         rebuilt.kwargs["num_envs"] = num_envs
@@ -106,8 +119,8 @@ def make_vec(
         rebuilt.kwargs["vector_kwargs"] = vector
     if wrappers:
         rebuilt.kwargs["wrappers"] = wrappers
-    envs.spec = rebuilt
-    return envs
+    vector_env.spec = rebuilt
+    return vector_env
 
 
 def _find(id_or_spec: Any) -> EnvSpec:
@@ -120,6 +133,24 @@ def _find(id_or_spec: Any) -> EnvSpec:
     if colon:
         importlib.import_module(module)
     return gym.spec(name)
+
+
+def _make_native(num_envs: int, *, env_id: str, **keywords: Any) -> NativeVectorEnv:
+    """The vector entry point of every id in the namespace ``cartwheel/``."""
+    return NativeVectorEnv(env_id, num_envs, **keywords)
+
+
+def register_native() -> None:
+    """Enters the native environments into Gymnasium's registry, once."""
+    for env_id, limit, threshold, _ in _cartwheel.native_envs():
+        if NAMESPACE + env_id not in gym.registry:
+            gym.register(
+                NAMESPACE + env_id,
+                vector_entry_point=_make_native,  # type: ignore[arg-type]
+                max_episode_steps=limit,
+                reward_threshold=threshold,
+                kwargs={"env_id": env_id},
+            )
 
 
 class patch_gymnasium:

@@ -1,5 +1,4 @@
-"""Vector environments over Gymnasium environments written in Python.
-"""
+"""Vector environments over Gymnasium environments written in Python."""
 
 from __future__ import annotations
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     from gymnasium.spaces import Space
-    from numpy.typing import NDArray
 
     from cartwheel.launch import Crew
     from cartwheel.spaces import EnvFn
