@@ -38,8 +38,8 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
     """Steps many copies of an environment written in Rust, on threads, without the GIL.
 
     Results are those of Gymnasium's environment of the same name, bit for bit: row ``i`` of a batch
-    that is reset with ``seed=s`` is the single environment with seed ``s + i``. They do not depend on
-    ``num_workers``.
+    that is reset with ``seed=s`` is the single environment with seed ``s + i``. They do not depend
+    on ``num_workers``.
 
     Actions are checked before anything is stepped: their number, shape and dtype (safe casts only),
     discrete actions for their range, and floats for NaN. Arrays are as for

@@ -25,7 +25,6 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
             Some(number) => PyOSError::new_err((number, text)),
             None => PyOSError::new_err(text),
         },
-        Error::BadPlan(_) | Error::Mismatch { .. } => PyValueError::new_err(text),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::EpisodeOver { rows } => {
             Python::attach(|py| python_error!(py, "cartwheel.errors", "EpisodeOverError", (rows,)))
@@ -33,7 +32,9 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
         Error::NeedsReset { .. } => Python::attach(|py| {
             python_error!(py, "gymnasium.error", "ResetNeeded", (text + "; call reset() first",))
         }),
-        Error::BadOptions(_)
+        Error::BadPlan(_)
+        | Error::Mismatch { .. }
+        | Error::BadOptions(_)
         | Error::UnknownEnv(_)
         | Error::BadParameter(_)
         | Error::ActionOutOfRange { .. } => PyValueError::new_err(text),
