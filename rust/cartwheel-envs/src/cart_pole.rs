@@ -135,6 +135,9 @@ impl Env for CartPole {
 
     #[inline]
     fn step(&mut self, action: i64, _: &mut Rng) -> Transition {
+        let [x, x_dot, theta, theta_dot] = self.state;
+        let (sin, cos) = (theta.sin(), theta.cos());
+        // Constants are read after the calls, which keep no register.
         let Physics {
             gravity,
             masspole,
@@ -148,9 +151,7 @@ impl Env for CartPole {
             ref kinematics_integrator,
             ..
         } = *self.physics;
-        let [x, x_dot, theta, theta_dot] = self.state;
         let force = if action == 1 { force_mag } else { -force_mag };
-        let (sin, cos) = (theta.sin(), theta.cos());
         let temp = (force + polemass_length * (theta_dot * theta_dot) * sin) / total_mass;
         let theta_acc = (gravity * sin - cos * temp)
             / (length * (4.0 / 3.0 - masspole * (cos * cos) / total_mass));

@@ -91,7 +91,7 @@ pub trait Env: Sized + Send + 'static {
     type Action: View;
     /// How the observation is seen.
     type Observation: View;
-    /// What [`Env::info`] tells: `()`, or a struct made by [`info!`](crate::info).
+    /// What [`Env::info`] tells: `()`, or a struct made by [`info!`](macro@crate::info).
     type Info: Info;
 
     /// The spaces under these options. They must be what `Action` and `Observation` see.

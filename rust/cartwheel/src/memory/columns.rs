@@ -41,6 +41,11 @@ impl SlabRows<'_> {
 }
 
 impl<'a> Columns<'a> {
+    /// The rows, counted from the start of the batch.
+    pub fn rows(&self) -> Range<usize> {
+        self.rows.clone()
+    }
+
     /// The next leaf, one cell a row.
     ///
     /// # Panics

@@ -3,7 +3,7 @@
 use crate::info::InfoWriter;
 use crate::memory::{Cell, bytes_of};
 
-/// An info: `()` for none, or a struct made by [`info!`](crate::info).
+/// An info: `()` for none, or a struct made by [`info!`](macro@crate::info).
 pub trait Info {
     /// Whether there never is anything; then nothing is ever written, and it costs nothing.
     const EMPTY: bool = false;

@@ -31,7 +31,7 @@ pub(super) struct NativeRows<'a, E: Env> {
     pub(super) options: &'a E::ResetOptions,
     pub(super) infos: &'a mut InfoWriter,
     /// The info record that is being written.
-    pub(super) open: Option<RecordAt>,
+    pub(super) open: &'a mut Option<RecordAt>,
 }
 
 impl<E: Env> NativeRows<'_, E> {
@@ -48,7 +48,7 @@ impl<E: Env> NativeRows<'_, E> {
     }
 
     fn begin(&mut self, row: usize) {
-        self.open = Some(self.infos.begin(Kind::Info, self.first + row, 0));
+        *self.open = Some(self.infos.begin(Kind::Info, self.first + row, 0));
     }
 
     fn end(&mut self) {

@@ -1,5 +1,6 @@
 //! The environments of one worker, when they are native.
 
+use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +12,8 @@ use super::{Parameter, Spaces, Value, View};
 use crate::autoreset::{Autoreset, Refusal, Rows, SavedPhase, Transition};
 use crate::env::Env;
 use crate::error::Error;
-use crate::info::InfoWriter;
+use crate::info::{InfoWriter, RecordAt};
+use crate::memory::{Columns, Outcomes};
 use crate::rng::Rng;
 use crate::wake::Op;
 use crate::worker::{Report, Shard, Task};
@@ -25,6 +27,8 @@ pub struct NativeShard<E: Env> {
     spaces: Arc<Spaces>,
     options: E::ResetOptions,
     infos: InfoWriter,
+    /// The info record that is being written.
+    open: Option<RecordAt>,
     faults: Vec<Fault>,
     mailbox: Arc<Mailbox>,
 }
@@ -60,6 +64,7 @@ impl<E: Env> NativeShard<E> {
             spaces,
             options: E::ResetOptions::default(),
             infos: InfoWriter::new(),
+            open: None,
             faults: Vec::new(),
             mailbox,
         })
@@ -71,66 +76,81 @@ impl<E: Env> NativeShard<E> {
     where
         F: FnMut(&mut Autoreset, &mut NativeRows<'_, E>, usize) -> Result<Transition, Error>,
     {
-        let (rows, step) = (task.slab.rows(), task.op == Op::Step);
-        let (mut actions, mut columns) = task.columns();
-        let observations = E::Observation::rows_mut(&mut columns);
-        let mut outcomes = columns.outcomes();
-        let actions = step.then(|| E::Action::rows(&mut actions)).transpose();
-        let (actions, refused) = match actions {
-            Ok(actions) => (actions, None),
-            Err(error) => (None, Some(error)),
-        };
-        let Self { crew, autoreset, spaces, options, infos, faults, .. } = self;
-        let mut batch = NativeRows {
-            first: rows.start,
-            crew,
-            actions,
-            observations,
-            space: &spaces.observation,
-            options,
-            infos,
-            open: None,
-        };
-        let count = rows.len();
-        if let Some(error) = refused {
-            faults.push(Fault { row: rows.start, error });
-            for row in 0..count {
-                let Ok(()) = batch.repeat(row);
-                outcomes.write(row, &autoreset.last_transition(row), autoreset.phase(row));
-            }
-            return;
-        }
-        let mut row = 0;
-        while row < count {
+        let (first, next) = (task.slab.rows().start, Cell::new(0));
+        while next.get() < self.autoreset.len() {
             // Around the loop and not inside it: a guard for each row would be a call for each row.
-            let ended = catch_unwind(AssertUnwindSafe(|| {
-                while row < count {
-                    let transition = match one(autoreset, &mut batch, row) {
-                        Ok(transition) => transition,
-                        Err(error) => {
-                            faults.push(Fault { row: rows.start + row, error });
-                            Transition::RESET
-                        }
-                    };
-                    outcomes.write(row, &transition, autoreset.phase(row));
-                    row += 1;
+            let ended = catch_unwind(AssertUnwindSafe(|| self.run_from(task, &next, &mut one)));
+            let error = match ended {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => error,
+                Err(panic) => {
+                    if let Some(record) = self.open.take() {
+                        self.infos.cancel(record);
+                    }
+                    self.autoreset.fail(next.get());
+                    let (row, message) = (first + next.get(), message_of(panic.as_ref()));
+                    Error::Panicked { row, message }
                 }
-            }));
-            if let Err(panic) = ended {
-                if let Some(record) = batch.open.take() {
-                    batch.infos.cancel(record);
-                }
-                autoreset.fail(row);
-                // Whatever it can still show; the place holds another batch's row otherwise.
-                let _ = catch_unwind(AssertUnwindSafe(|| batch.repeat(row)));
-                outcomes.write(row, &Transition::RESET, autoreset.phase(row));
-                let message = message_of(panic.as_ref());
-                let row_in_batch = rows.start + row;
-                let error = Error::Panicked { row: row_in_batch, message };
-                faults.push(Fault { row: row_in_batch, error });
-                row += 1;
-            }
+            };
+            self.faults.push(Fault { row: first + next.get(), error });
+            // Whatever it can still show; the place holds another batch's row otherwise.
+            let shown = catch_unwind(AssertUnwindSafe(|| self.show(task, next.get())));
+            drop(shown);
+            next.set(next.get() + 1);
         }
+    }
+
+    /// Runs `one` for each row from `next` on, which counts them, up to the first error.
+    ///
+    /// What the loop needs is local to this function: it stays in registers, where a guard around the
+    /// loop would keep it in memory.
+    fn run_from<F>(
+        &mut self,
+        task: &mut Task<'_>,
+        next: &Cell<usize>,
+        one: &mut F,
+    ) -> Result<(), Error>
+    where
+        F: FnMut(&mut Autoreset, &mut NativeRows<'_, E>, usize) -> Result<Transition, Error>,
+    {
+        let step = task.op == Op::Step;
+        let (mut actions, columns) = task.columns();
+        let actions = step.then(|| E::Action::rows(&mut actions)).transpose()?;
+        let (autoreset, mut batch, mut outcomes) = self.rows(actions, columns);
+        for row in next.get()..autoreset.len() {
+            next.set(row);
+            let transition = one(autoreset, &mut batch, row)?;
+            outcomes.write(row, &transition, autoreset.phase(row));
+        }
+        next.set(autoreset.len());
+        Ok(())
+    }
+
+    /// The machine, the rows it drives, and where their outcomes go.
+    fn rows<'a>(
+        &'a mut self,
+        actions: Option<<E::Action as View>::Rows<'a>>,
+        mut columns: Columns<'a>,
+    ) -> (&'a mut Autoreset, NativeRows<'a, E>, Outcomes<'a>) {
+        let batch = NativeRows {
+            first: columns.rows().start,
+            observations: E::Observation::rows_mut(&mut columns),
+            crew: &mut self.crew,
+            actions,
+            space: &self.spaces.observation,
+            options: &self.options,
+            infos: &mut self.infos,
+            open: &mut self.open,
+        };
+        (&mut self.autoreset, batch, columns.outcomes())
+    }
+
+    /// Shows a row as it is.
+    fn show(&mut self, task: &mut Task<'_>, row: usize) {
+        let (_, columns) = task.columns();
+        let (autoreset, mut batch, mut outcomes) = self.rows(None, columns);
+        outcomes.write(row, &autoreset.last_transition(row), autoreset.phase(row));
+        let Ok(()) = batch.repeat(row);
     }
 
     fn step_rows(&mut self, task: &mut Task<'_>) {
