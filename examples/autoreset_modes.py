@@ -1,7 +1,7 @@
 """The three autoreset modes side by side: the right transitions for a replay buffer in each.
 
 A transition is (observation, action, reward, next observation, terminated). Where its parts are to
-be found depends on the mode; taken from the wrong place they are wrong only at the ends of episodes,
+be found depends on the mode; taken from the wrong place they are wrong only where episodes end,
 which no error shows. This script fills a buffer in every mode, with a policy that only depends on
 the observation, and checks that complete episodes gave the very same transitions.
 
