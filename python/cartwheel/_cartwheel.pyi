@@ -153,7 +153,7 @@ class Pool:
         """Batches of observations that have memory behind them, one in reserve included."""
 
     def close(self, grace: float) -> list[int]:
-        """Ends the workers, never raises; returns those that did not end within ``grace`` seconds."""
+        """Ends the workers; returns those that did not end within ``grace`` seconds."""
 
 def serve(memory: Memory, index: int, shard: Shard, *, spin: bool) -> None:
     """Serves worker ``index`` until it is told to close."""
