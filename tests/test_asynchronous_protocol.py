@@ -226,10 +226,10 @@ def test_a_timeout_that_is_not_reached_changes_nothing(build):
 def test_the_timeout_of_the_constructor_bounds_every_wait(build_workers):
     envs = build_workers([SleepingEnv] * 2, timeout=0.4)
     envs.reset()
-    with pytest.raises(TimeoutError, match="`step_wait` has timed out after 0.4"):
+    with pytest.raises(TimeoutError, match=r"`step_wait` has timed out after 0.4"):
         envs.step([1.0, 0.0])
     assert envs.step_wait(timeout=60)[0].tolist() == [[1], [1]]
-    with pytest.raises(TimeoutError, match="`call_wait` has timed out after 0.4"):
+    with pytest.raises(TimeoutError, match=r"`call_wait` has timed out after 0.4"):
         envs.call("sleep", 1.0)
     assert envs.call_wait(timeout=60) == (1.0, 1.0)
 

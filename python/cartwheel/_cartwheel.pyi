@@ -123,9 +123,7 @@ class Pool:
     def step_async(self, actions: Any) -> None:
         """Checks and copies the actions and begins a step."""
 
-    def step_wait(
-        self, timeout: float | None = None
-    ) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for a step: observations, rewards, terminations, truncations, infos."""
 
     def reset_async(self, messages: Sequence[Any]) -> None:
