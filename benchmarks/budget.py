@@ -1,8 +1,8 @@
 """Where the time of a step goes: microseconds per batch and per row, beside the environment's own.
 
 The environment does nothing, so that everything measured is cartwheel's (and Python's call of the
-environment). Each line is a straight fit over batches of 1 to 64 rows: the time of an empty batch and
-what a row adds. Times are the fastest of many rounds, since noise only ever adds.
+environment). Each line is a straight fit over batches of 1 to 64 rows: the time of an empty batch
+and what a row adds. Times are the fastest of many rounds, since noise only ever adds.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def of_batches(keywords: dict[str, Any], **environment: Any) -> tuple[float, flo
     steps = 50
     times = []
     for rows in ROWS:
-        envs = cartwheel.VectorEnv([lambda: Idle(**environment)] * rows, **keywords)
+        envs: cartwheel.VectorEnv[Any, Any] = cartwheel.VectorEnv(
+            [lambda: Idle(**environment)] * rows, **keywords
+        )
         envs.reset()
         actions = np.zeros(rows, np.int64)
 

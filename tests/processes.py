@@ -21,22 +21,29 @@ def residue():
 
 def descendants(pid):
     """The living processes below ``pid``."""
-    children = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (status := _status(entry.name)) is not None:
-            children.setdefault(status[1], []).append((int(entry.name), status[0]))
     found, unseen = set(), [pid]
     while unseen:
-        for child, state in children.get(unseen.pop(), []):
-            unseen.append(child)
-            if state not in "ZX":
-                found.add(child)
+        children = _children(unseen.pop())
+        unseen += children
+        found |= {child for child in children if is_alive(child)}
     return found
 
 
+def _children(pid):
+    children = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ends meanwhile
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children += map(int, (task / "children").read_text().split())
+    return children
+
+
 def is_alive(pid):
-    status = _status(pid)
-    return status is not None and status[0] not in "ZX"
+    """Whether there is such a process and it runs: one that waits to be reaped does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def wait_until_gone(pids, timeout_s):
@@ -45,12 +52,3 @@ def wait_until_gone(pids, timeout_s):
     while (alive := {pid for pid in pids if is_alive(pid)}) and time.monotonic() < deadline:
         time.sleep(0.005)
     return alive
-
-
-def _status(pid):
-    """State letter and parent of a process, or None if there is none."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return fields[0], int(fields[1])

@@ -153,13 +153,11 @@ def test_a_step_that_is_late_is_not_lost(build_workers):
     envs = build_workers([SleepingEnv] * 3)
     envs.reset()
     envs.step_async([0.0, 0.6, 0.0])
-    started = time.monotonic()
     for _ in range(2):
         with pytest.raises(
             TimeoutError, match=re.escape("The call to `step_wait` has timed out after 0.1 second(")
         ):
             envs.step_wait(timeout=0.1)
-    assert time.monotonic() - started < 0.6
     observations, rewards, *_ = envs.step_wait()
     assert observations.tolist() == [[1], [1], [1]]
     assert_identical(rewards, np.array([0.0, 0.6, 0.0]))
@@ -226,14 +224,14 @@ def test_a_timeout_that_is_not_reached_changes_nothing(build):
 
 
 def test_the_timeout_of_the_constructor_bounds_every_wait(build_workers):
-    envs = build_workers([SleepingEnv] * 2, timeout=0.1)
+    envs = build_workers([SleepingEnv] * 2, timeout=0.4)
     envs.reset()
-    with pytest.raises(TimeoutError, match="`step_wait` has timed out after 0"):
-        envs.step([0.5, 0.0])
+    with pytest.raises(TimeoutError, match=r"`step_wait` has timed out after 0.4"):
+        envs.step([1.0, 0.0])
     assert envs.step_wait(timeout=60)[0].tolist() == [[1], [1]]
-    with pytest.raises(TimeoutError, match="`call_wait` has timed out after 0"):
-        envs.call("sleep", 0.5)
-    assert envs.call_wait(timeout=60) == (0.5, 0.5)
+    with pytest.raises(TimeoutError, match=r"`call_wait` has timed out after 0.4"):
+        envs.call("sleep", 1.0)
+    assert envs.call_wait(timeout=60) == (1.0, 1.0)
 
 
 def test_close_ends_a_call_that_is_late(build_workers):

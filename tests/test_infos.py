@@ -287,6 +287,8 @@ def test_arrays_in_infos_are_not_overwritten_by_later_steps(build):
     for t, infos in enumerate(kept, start=1):
         assert infos["array"].tolist() == [[t, t]] * 2
         assert infos["nested"]["array"].tolist() == [[t]] * 2
+        assert_identical(infos["dates"], np.full((2, 1), t, "M8[D]"))
+        assert infos["objects"].tolist() == [[None, t]] * 2
 
 
 def test_infos_may_be_changed_by_the_caller(build):

@@ -11,7 +11,7 @@ from tests.comparison import assert_identical
 from tests.environments import SleepingEnv
 from tests.faulty import FAULTS
 
-LATE_S = 0.3
+LATE_S = 0.12
 
 
 class LateEnv(SleepingEnv):

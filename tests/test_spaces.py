@@ -242,7 +242,7 @@ NESTED = st.recursive(
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=str)
 def test_observations_of_any_nested_space_equal_the_oracles(executor):
-    @settings(max_examples=25 if executor.name == "process" else 60)
+    @settings(max_examples=25 if executor.name == "process" else 40)
     @given(space=NESTED, mode=st.sampled_from(MODES))
     def check(space, mode):
         assert_same_run(samplers(space, NUM_ENVS), executor, mode)

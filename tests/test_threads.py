@@ -41,7 +41,7 @@ def in_thread(function, *arguments):
 def test_a_second_thread_is_refused_while_the_first_one_steps(build):
     envs = build([SleepingEnv] * 2)
     envs.reset()
-    wait = in_thread(envs.step, [0.4, 0.0])
+    wait = in_thread(envs.step, [0.7, 0.0])
     time.sleep(0.1)
     for call in (
         lambda: envs.step([0.0, 0.0]),
@@ -60,7 +60,7 @@ def test_a_second_thread_is_refused_while_the_first_one_steps(build):
 def test_a_reset_is_refused_while_another_thread_steps(build):
     envs = build([SleepingEnv] * 2)
     envs.reset()
-    wait = in_thread(envs.step, [0.3, 0.0])
+    wait = in_thread(envs.step, [0.6, 0.0])
     time.sleep(0.1)
     with pytest.raises(AlreadyPendingCallError):
         envs.reset()

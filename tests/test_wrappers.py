@@ -83,7 +83,7 @@ CASES = pytest.mark.parametrize(
 )
 
 
-def results(envs, mode, steps=40):
+def results(envs, mode, steps=25):
     """What a wrapped environment gives; rows that are over are restarted by hand if need be."""
     envs.action_space.seed(3)
     yield envs.reset(seed=1)

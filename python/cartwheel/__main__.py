@@ -13,7 +13,10 @@ def main() -> int:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     bench.add_to(commands)
     arguments = parser.parse_args()
-    return int(arguments.run(arguments))
+    try:
+        return int(arguments.run(arguments))
+    except KeyboardInterrupt:
+        return 130  # what a shell expects of a program that Ctrl-C ended
 
 
 if __name__ == "__main__":

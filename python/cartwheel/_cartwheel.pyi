@@ -195,9 +195,7 @@ class Pool:
     def step_async(self, actions: Any) -> None:
         """Checks and copies the actions and begins a step."""
 
-    def step_wait(
-        self, timeout: float | None = None
-    ) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for a step: observations, rewards, terminations, truncations, infos."""
 
     def reset_async(self, messages: Sequence[Any]) -> None:
@@ -225,7 +223,7 @@ class Pool:
         """Batches of observations that have memory behind them, one in reserve included."""
 
     def close(self, grace: float) -> list[int]:
-        """Ends the workers, never raises; returns those that did not end within ``grace`` seconds."""
+        """Ends the workers; returns those that did not end within ``grace`` seconds."""
 
 def serve(memory: Memory, index: int, shard: Shard, *, spin: bool) -> None:
     """Serves worker ``index`` until it is told to close."""

@@ -176,9 +176,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             gymnasium.error.NoAsyncCallError: There was no :meth:`step_async`.
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
         """
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(
-            as_timeout(timeout)
-        )
+        seconds = as_timeout(timeout)
+        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(seconds)
         return result
 
     # The end

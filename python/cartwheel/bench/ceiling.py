@@ -1,20 +1,22 @@
-"""The ceiling: what the cores do when each steps its own environment and none waits for another."""
+"""The ceiling: what the cores do when each steps environments of its own and waits for nobody."""
 
 from __future__ import annotations
 
 import itertools
 import multiprocessing
-import os
 import pickle
+import signal
 import time
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
+from gymnasium.vector.utils import batch_space, iterate
 
-from cartwheel.bench.measure import ACTION_BATCHES
+from cartwheel import _cartwheel
+from cartwheel.bench.runner import ACTION_BATCHES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from multiprocessing.connection import Connection
 
     import gymnasium as gym
@@ -25,27 +27,28 @@ CLOCK_READS = 50
 """How often a loop looks at the clock in one run: rarely, because that takes time too."""
 
 
-def usable_cores() -> int:
-    """Number of cores that this process may run on."""
-    return len(os.sched_getaffinity(0))
-
-
 class Ceiling:
-    """One process for each usable core, each with a bare loop over an environment of its own.
+    """One process for each usable core, each with a bare loop over its share of the environments.
 
-    A loop calls ``step`` until the episode is over, then ``reset``, which counts as one step: the
-    same work for each counted step as a vector environment does in autoreset mode ``NEXT_STEP``.
+    The environments are dealt to the processes as ``cartwheel.VectorEnv`` deals them to its
+    workers, so both keep the same number of them in each core's caches; with fewer environments
+    than cores there are fewer processes. A loop steps its environments in turn. One whose episode
+    is over is reset in its next turn, which counts as a step: the same work for each counted step
+    as in autoreset mode ``NEXT_STEP``. Actions are what a vector environment hands on: rows of
+    sampled batches, so NumPy integers where a batch is an array of integers.
     """
 
-    def __init__(self, env_fn: EnvFn) -> None:
-        """Starts the processes; each of them calls ``env_fn`` once."""
+    def __init__(self, env_fns: Sequence[EnvFn]) -> None:
+        """Starts the processes, which make their environments, and waits until all are ready."""
         context = multiprocessing.get_context("spawn")
         self._connections: list[Connection] = []
         self._processes = []
-        for seed in range(usable_cores()):
+        for first, last in _cartwheel.shards(len(env_fns), _cartwheel.usable_cpus()):
             ours, theirs = context.Pipe()
             process = context.Process(
-                target=_serve, args=(theirs, cloudpickle.dumps(env_fn), seed), daemon=True
+                target=_serve,
+                args=(theirs, cloudpickle.dumps(list(env_fns[first:last])), first),
+                daemon=True,
             )
             process.start()
             theirs.close()
@@ -68,35 +71,45 @@ class Ceiling:
             process.join()
 
 
-def _serve(connection: Connection, env_fn: bytes, seed: int) -> None:
-    """A process of the ceiling: runs the loop whenever it is told to, until nobody listens."""
-    env: gym.Env[Any, Any] = pickle.loads(env_fn)()
-    env.action_space.seed(seed)
-    actions = itertools.cycle([env.action_space.sample() for _ in range(ACTION_BATCHES)])
-    env.reset(seed=seed)
-    connection.send("ready")
+def _serve(connection: Connection, env_fns: bytes, first: int) -> None:
+    """A process of the ceiling: runs its loop whenever it is told to, until nobody listens."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the caller, which ends this process
+    envs: list[gym.Env[Any, Any]] = [env_fn() for env_fn in pickle.loads(env_fns)]
+    space = batch_space(envs[0].action_space, len(envs))
+    space.seed(first)
+    actions = itertools.cycle(
+        [tuple(iterate(space, space.sample())) for _ in range(ACTION_BATCHES)]
+    )
     try:
+        connection.send("ready")
         while True:
-            connection.send(_rate(env, actions, connection.recv()))
-            env.reset()
-    except EOFError:
-        env.close()
+            seconds = connection.recv()
+            for row, env in enumerate(envs, first):
+                env.reset(seed=row)
+            connection.send(_rate(envs, actions, seconds))
+    except (EOFError, ConnectionError):
+        for env in envs:
+            env.close()
 
 
-def _rate(env: gym.Env[Any, Any], actions: Iterator[Any], seconds: float) -> float:
-    """Steps ``env`` for ``seconds``, at least once; returns the steps per second."""
-    over = False
-    count, slice_len, elapsed = 0, 1, 0.0
+def _rate(
+    envs: list[gym.Env[Any, Any]], actions: Iterator[tuple[Any, ...]], seconds: float
+) -> float:
+    """Steps ``envs`` in turn for ``seconds``, at least once; returns the steps per second."""
+    rows = [(row, env.step, env.reset) for row, env in enumerate(envs)]
+    over = [False] * len(envs)
+    turns, slice_len, elapsed = 0, 1, 0.0
     start = time.perf_counter()
-    while count == 0 or elapsed < seconds:
-        for action in itertools.islice(actions, slice_len):
-            if over:
-                env.reset()
-                over = False
-            else:
-                _, _, terminated, truncated, _ = env.step(action)
-                over = terminated or truncated
-        count += slice_len
+    while turns == 0 or elapsed < seconds:
+        for batch in itertools.islice(actions, slice_len):
+            for row, step, reset in rows:
+                if over[row]:
+                    reset()
+                    over[row] = False
+                else:
+                    _, _, terminated, truncated, _ = step(batch[row])
+                    over[row] = terminated or truncated
+        turns += slice_len
         elapsed = time.perf_counter() - start
-        slice_len = max(1, min(2 * slice_len, int(count / elapsed * seconds / CLOCK_READS)))
-    return count / elapsed
+        slice_len = max(1, min(2 * slice_len, int(turns / elapsed * seconds / CLOCK_READS)))
+    return turns * len(envs) / elapsed

@@ -1,4 +1,4 @@
-"""A claim about speed: a measured ratio and the bound that it must reach."""
+"""Claims about speed: measured ratios and the bounds that they must reach."""
 
 from __future__ import annotations
 
@@ -6,51 +6,70 @@ import argparse
 import dataclasses
 from typing import TYPE_CHECKING
 
+from cartwheel.bench.arguments import positive
 from cartwheel.bench.machine import machine_line
+from cartwheel.bench.race import Measurement, race
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping, Sequence
 
-    from cartwheel.bench.measure import Measurement
+    from cartwheel.bench.contenders import Contender, EnvFn
+
+HEADER = (
+    f"{'envs':>4}  {'contender':17}  {'steps/s':>9} spread  "
+    f"{'against':15}  {'steps/s':>9} spread   ratio  bound"
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """``contender`` is at least ``bound`` times as fast as ``against`` in ``measurement``."""
+    """``contender`` is at least ``bound`` times as fast as ``against``."""
 
-    measurement: Measurement
-    contender: str
-    against: str
+    contender: Contender
+    against: Contender
     bound: float
 
-    def __str__(self) -> str:
-        """One line: who, both rates, the ratio, the bound and whether it holds."""
-        ratio = self.measurement.ratio(self.contender, self.against)
+    def verdict(self, measurement: Measurement) -> str:
+        """A line below ``HEADER``: who, both rates, their ratio, the bound, whether it holds."""
+        first, second = self.contender.name, self.against.name
+        ratio = measurement.ratio(first, second)
         return (
-            f"{self.measurement.num_envs:4} envs  "
-            f"{self._rate(self.contender)}  against  {self._rate(self.against)}  "
-            f"ratio {ratio:6.2f}  bound ≥ {self.bound:<4g}  "
-            f"{'holds' if ratio >= self.bound else 'MISSED'}"
+            f"{measurement.num_envs:4}  {first:17}  {_rate(measurement, first)}  "
+            f"{second:15}  {_rate(measurement, second)}  "
+            f"{ratio:6.2f}  ≥ {self.bound:<4g}  {'holds' if ratio >= self.bound else 'MISSED'}"
         )
 
-    def _rate(self, name: str) -> str:
-        rate, spread = self.measurement.rate(name), self.measurement.spread(name)
-        return f"{name:17} {rate:11,.0f} steps/s ±{spread:<4.0%}"
+
+def _rate(measurement: Measurement, name: str) -> str:
+    return f"{measurement.rate(name):9,.0f}  ±{measurement.spread(name):<4.0%}"
 
 
-def options(description: str | None) -> argparse.Namespace:
-    """What every script of ``benchmarks/`` lets its caller choose: ``seconds`` and ``rounds``."""
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+def check(work: str, env_fn: EnvFn, claims: Mapping[int, Sequence[Claim]]) -> None:
+    """Measures claims and prints a line for each, whether it holds or not.
+
+    Reads ``--seconds`` and ``--rounds`` from the command line.
+
+    Args:
+        work: What the environment does, in one line.
+        env_fn: Makes one environment.
+        claims: By number of environments; all who are named in those of one number run one race.
+    """
+    parser = argparse.ArgumentParser(description=work)
+    parser.add_argument(
+        "--seconds", type=positive(float), default=3.0, help="per contender and number of envs"
     )
-    parser.add_argument("--seconds", type=float, default=5.0, help="per contender and size")
-    parser.add_argument("--rounds", type=int, default=7, help="alternating slices of the seconds")
-    return parser.parse_args()
-
-
-def report(work: str, claims: Iterable[Claim]) -> None:
-    """Prints the machine, the work and a line for each claim as soon as it is measured."""
+    parser.add_argument("--rounds", type=positive(int), default=7, help="slices of these seconds")
+    arguments = parser.parse_args()
     print(machine_line())
-    print(f"work: {work}")
-    for claim in claims:
-        print(claim, flush=True)
+    print(f"work: {work}, {arguments.seconds:g} s each in {arguments.rounds} rounds\n\n{HEADER}")
+    for num_envs, ours in claims.items():
+        contenders = [who for claim in ours for who in (claim.contender, claim.against)]
+        measurement = race(
+            env_fn,
+            num_envs,
+            list(dict.fromkeys(contenders)),
+            seconds=arguments.seconds,
+            rounds=arguments.rounds,
+        )
+        for claim in ours:
+            print(claim.verdict(measurement), flush=True)

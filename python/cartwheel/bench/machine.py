@@ -6,7 +6,7 @@ import importlib.metadata
 import platform
 from pathlib import Path
 
-from cartwheel.bench.ceiling import usable_cores
+from cartwheel import _cartwheel
 
 PACKAGES = ("cartwheel", "gymnasium", "numpy")
 
@@ -14,7 +14,7 @@ PACKAGES = ("cartwheel", "gymnasium", "numpy")
 def machine() -> dict[str, str | int]:
     """Cores, processor, operating system, Python and the versions of the packages that matter."""
     facts: dict[str, str | int] = {
-        "cores": usable_cores(),
+        "cores": _cartwheel.usable_cpus(),
         "processor": _processor(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cartwheel.bench.contenders import ASYNC, CEILING, SYNC
 
@@ -11,16 +11,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from cartwheel.bench.measure import Measurement
+    from cartwheel.bench.race import Measurement
 
 COLOURS = {
     SYNC.name: "#c3c7cc",
-    ASYNC.name: "#8a9099",
-    "cartwheel inline": "#9fd3c7",
-    "cartwheel thread": "#4fa3a5",
+    ASYNC.name: "#7d848c",
+    "cartwheel inline": "#a9d8cd",
     "cartwheel process": "#14606b",
+    "cartwheel thread": "#55a6a8",
 }
-GROUP_WIDTH = 0.84
+INK, FAINT, CEILING_COLOUR = "#2b2f33", "#5b6168", "#b5482f"
+GROUP_WIDTH = 0.84  # of the distance between two groups; the rest is the gap
 
 
 def can_plot() -> bool:
@@ -28,67 +29,78 @@ def can_plot() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
+def formats() -> list[str]:
+    """The endings that the file of a chart may have; needs matplotlib."""
+    from matplotlib.figure import Figure  # only here: it takes a second to load
+
+    return sorted(Figure().canvas.get_supported_filetypes())
+
+
 def plot(measurements: Sequence[Measurement], title: str, subtitle: str, path: Path) -> None:
     """Writes the chart to ``path``; the ending of the name chooses the format.
 
-    Bars show environment steps per second, with a mark from the worst to the best round; a label
-    gives the ratio to Gymnasium's AsyncVectorEnv; the dashed line is the ceiling.
+    Bars show environment steps per second, with a line from the worst to the best round; a label
+    gives the ratio to Gymnasium's AsyncVectorEnv; the dashed line above a group is its ceiling.
     """
-    from matplotlib.figure import Figure  # only here: it takes a second to load
+    from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter
 
-    names = [name for name in measurements[0].rates if name != CEILING]
-    width = GROUP_WIDTH / len(names)
-    figure = Figure(figsize=(max(7.0, 2.0 + 0.75 * len(names) * len(measurements)), 5.2))
+    names = [name for name in measurements[0].rates if name != CEILING.name]
+    num_bars = len(names) * len(measurements)
+    figure = Figure(figsize=(max(8.0, 1.5 + 0.62 * num_bars), 5.0), layout="constrained")
     axes = figure.add_subplot()
     for index, name in enumerate(names):
-        offset = (index + 0.5) * width - GROUP_WIDTH / 2
-        places = [group + offset for group in range(len(measurements))]
-        rates = [measurement.rate(name) for measurement in measurements]
-        lows = [rate - min(m.rates[name]) for rate, m in zip(rates, measurements, strict=True)]
-        highs = [max(m.rates[name]) - rate for rate, m in zip(rates, measurements, strict=True)]
-        axes.bar(
-            places,
-            rates,
-            width=0.92 * width,
-            color=COLOURS.get(name),
-            label=name,
-            yerr=[lows, highs],
-            error_kw={"elinewidth": 0.8, "ecolor": "#33383d"},
-        )
-        if name != ASYNC.name:
-            for place, rate, high, measurement in zip(
-                places, rates, highs, measurements, strict=True
-            ):
-                axes.annotate(
-                    _times(measurement.ratio(name, ASYNC.name)),
-                    (place, rate + high),
-                    xytext=(0, 3),
-                    textcoords="offset points",
-                    ha="center",
-                    fontsize=8,
-                )
+        _bars(axes, measurements, name, index, GROUP_WIDTH / len(names))
     for group, measurement in enumerate(measurements):
         axes.hlines(
-            measurement.rate(CEILING),
+            measurement.rate(CEILING.name),
             group - GROUP_WIDTH / 2,
             group + GROUP_WIDTH / 2,
-            colors="#b5482f",
+            colors=CEILING_COLOUR,
             linestyles="dashed",
-            label="ceiling: bare loops on all cores" if group == 0 else None,
+            label="ceiling: bare loops on all cores" if group == 0 else "_nolegend_",
         )
-    axes.set_xticks(range(len(measurements)), [str(m.num_envs) for m in measurements])
-    axes.set_xlabel("number of environments")
-    axes.set_ylabel("environment steps per second")
+    axes.set_xticks(range(len(measurements)), [f"{m.num_envs} envs" for m in measurements])
+    axes.set_xlim(-0.5, len(measurements) - 0.5)
+    axes.set_ylim(
+        0, 1.1 * max(max(max(rounds) for rounds in m.rates.values()) for m in measurements)
+    )
+    axes.set_ylabel("environment steps per second", color=FAINT)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.set_ylim(0, 1.12 * max(max(max(r) for r in m.rates.values()) for m in measurements))
+    axes.tick_params(length=0, colors=INK)
     axes.grid(axis="y", color="#e4e6e9", linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=9)
-    figure.suptitle(title, x=0.02, ha="left", fontweight="bold")
-    axes.set_title(subtitle, loc="left", fontsize=7.5, color="#5b6168")
-    figure.savefig(path, dpi=150, bbox_inches="tight")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK)
+    axes.set_title(subtitle, loc="left", fontsize=7.5, color=FAINT, pad=10)
+    figure.savefig(path, dpi=150)
+
+
+def _bars(
+    axes: Any, measurements: Sequence[Measurement], name: str, index: int, width: float
+) -> None:
+    """Draws contender ``name``: the bar number ``index``, ``width`` wide, of every group."""
+    for group, measurement in enumerate(measurements):
+        place = group + (index + 0.5) * width - GROUP_WIDTH / 2
+        rate, rounds = measurement.rate(name), measurement.rates[name]
+        axes.bar(
+            place,
+            rate,
+            width=0.9 * width,
+            color=COLOURS[name],
+            label=name if group == 0 else "_nolegend_",
+        )
+        axes.vlines(place, min(rounds), max(rounds), colors=INK, linewidth=0.8)
+        axes.annotate(
+            _times(measurement.ratio(name, ASYNC.name)),
+            (place, max(rounds)),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+            color=INK,
+        )
 
 
 def _times(ratio: float) -> str:

@@ -9,13 +9,13 @@ from cartwheel.bench.contenders import ASYNC, CEILING, SYNC
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cartwheel.bench.measure import Measurement
+    from cartwheel.bench.race import Measurement
 
 HEADER = ("contender", "envs", "steps/s", "spread", "× async", "× sync", "of ceiling")
 FOOTER = """\
 steps/s: environment steps, median of the rounds. spread: half of best minus worst round.
 × async, × sync: against Gymnasium's AsyncVectorEnv and SyncVectorEnv, median of the rounds' ratios.
-ceiling: one bare loop over one environment on each core, all at once, waiting for nobody."""
+ceiling: bare loops over as many environments, one on each core, all at once, waiting for nobody."""
 
 
 def records(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
@@ -28,7 +28,7 @@ def records(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
             "spread": measurement.spread(name),
             "ratio_to_async": measurement.ratio(name, ASYNC.name),
             "ratio_to_sync": measurement.ratio(name, SYNC.name),
-            "share_of_ceiling": measurement.ratio(name, CEILING),
+            "share_of_ceiling": measurement.ratio(name, CEILING.name),
             "rounds": measurement.rates[name],
         }
         for measurement in measurements
@@ -55,7 +55,7 @@ def table(measurements: Sequence[Measurement]) -> str:
 def _cells(record: dict[str, Any]) -> tuple[str, ...]:
     return (
         record["contender"],
-        "–" if record["contender"] == CEILING else str(record["num_envs"]),
+        str(record["num_envs"]),
         f"{record['steps_per_second']:,.0f}",
         f"±{record['spread']:.0%}",
         f"{record['ratio_to_async']:.2f}",

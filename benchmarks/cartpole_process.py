@@ -1,0 +1,27 @@
+"""CartPole-v1 in worker processes, beside Gymnasium's two vector environments and the ceiling."""
+
+from __future__ import annotations
+
+import functools
+
+import gymnasium as gym
+
+from cartwheel.bench.claim import Claim, check
+from cartwheel.bench.contenders import ASYNC, CEILING, SYNC, cartwheel_with
+
+PROCESS = cartwheel_with("process")
+
+if __name__ == "__main__":
+    check(
+        "CartPole-v1",
+        functools.partial(gym.make, "CartPole-v1"),
+        {
+            8: [Claim(PROCESS, ASYNC, 6)],
+            32: [
+                Claim(PROCESS, ASYNC, 10),
+                Claim(PROCESS, SYNC, 1.2),
+                Claim(PROCESS, CEILING, 0.8),
+            ],
+            128: [Claim(PROCESS, SYNC, 1.2), Claim(PROCESS, CEILING, 0.9)],
+        },
+    )

@@ -1,0 +1,154 @@
+"""The three autoreset modes side by side: the right transitions for a replay buffer in each.
+
+A transition is (observation, action, reward, next observation, terminated). Where its parts are to
+be found depends on the mode; taken from the wrong place they are wrong only where episodes end,
+which no error shows. This script fills a buffer in every mode, with a policy that only depends on
+the observation, and checks that complete episodes gave the very same transitions.
+
+Run it with ``python examples/autoreset_modes.py``.
+"""
+
+from __future__ import annotations
+
+import collections
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cartwheel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import gymnasium as gym
+
+NUM_ENVS, EPISODES_EACH, MAX_EPISODE_STEPS = 8, 20, 30
+
+Observations: TypeAlias = NDArray[np.float32]
+#: Observation, action, reward, next observation, terminated; arrays as bytes, to be countable.
+Transition: TypeAlias = tuple[bytes, int, float, bytes, bool]
+
+
+class Buffer:
+    """Keeps the transitions of the first complete episodes of every row."""
+
+    def __init__(self) -> None:
+        """An empty buffer."""
+        self.open: list[list[Transition]] = [[] for _ in range(NUM_ENVS)]
+        self.episodes = [0] * NUM_ENVS
+        self.transitions: list[Transition] = []
+
+    def add(self, row: int, transition: Transition, *, last: bool) -> None:
+        """Adds one transition of ``row``; ``last`` completes its episode."""
+        self.open[row].append(transition)
+        if last:
+            if self.episodes[row] < EPISODES_EACH:
+                self.transitions += self.open[row]
+            self.episodes[row] += 1
+            self.open[row] = []
+
+    def is_full(self) -> bool:
+        """Whether every row has had its episodes."""
+        return min(self.episodes) >= EPISODES_EACH
+
+
+def policy(observations: Observations) -> NDArray[np.int64]:
+    """Pushes the cart under the pole; (8, 4) to (8,)."""
+    return (observations[:, 2] + observations[:, 3] > 0).astype(np.int64)
+
+
+def next_step(envs: gym.vector.VectorEnv[Any, Any, Any], buffer: Buffer) -> int:
+    """The step after the last one of an episode resets the row: it is no transition at all."""
+    observations, _ = envs.reset(seed=1)
+    resetting = np.zeros(NUM_ENVS, np.bool_)
+    steps = 0
+    while not buffer.is_full():
+        actions = policy(observations)
+        next_observations, rewards, terminations, truncations, _ = envs.step(actions)
+        over = terminations | truncations
+        for row in np.flatnonzero(~resetting):  # drop rows whose action was ignored
+            transition = (
+                observations[row].tobytes(),
+                int(actions[row]),
+                float(rewards[row]),
+                next_observations[row].tobytes(),  # in place, also for the last step
+                bool(terminations[row]),
+            )
+            buffer.add(int(row), transition, last=bool(over[row]))
+        resetting, observations, steps = over, next_observations, steps + 1
+    return steps
+
+
+def same_step(envs: gym.vector.VectorEnv[Any, Any, Any], buffer: Buffer) -> int:
+    """The last step of an episode shows the next one's start; the true observation is aside."""
+    observations, _ = envs.reset(seed=1)
+    steps = 0
+    while not buffer.is_full():
+        actions = policy(observations)
+        next_observations, rewards, terminations, truncations, infos = envs.step(actions)
+        over = terminations | truncations
+        for row in range(NUM_ENVS):
+            true_next = infos["final_obs"][row] if over[row] else next_observations[row]
+            transition = (
+                observations[row].tobytes(),
+                int(actions[row]),
+                float(rewards[row]),
+                true_next.tobytes(),
+                bool(terminations[row]),
+            )
+            buffer.add(row, transition, last=bool(over[row]))
+        observations, steps = next_observations, steps + 1
+    return steps
+
+
+def disabled(envs: gym.vector.VectorEnv[Any, Any, Any], buffer: Buffer) -> int:
+    """Rows restart only when they are reset: every step is a transition."""
+    observations, _ = envs.reset(seed=1)
+    steps = 0
+    while not buffer.is_full():
+        actions = policy(observations)
+        next_observations, rewards, terminations, truncations, _ = envs.step(actions)
+        over = terminations | truncations
+        for row in range(NUM_ENVS):
+            transition = (
+                observations[row].tobytes(),
+                int(actions[row]),
+                float(rewards[row]),
+                next_observations[row].tobytes(),
+                bool(terminations[row]),
+            )
+            buffer.add(row, transition, last=bool(over[row]))
+        if over.any():
+            next_observations, _ = envs.reset(options={"reset_mask": over})
+        observations, steps = next_observations, steps + 1
+    return steps
+
+
+def main() -> None:
+    """Runs the three and compares their buffers."""
+    loops: dict[str, Callable[[Any, Buffer], int]] = {
+        "next_step": next_step,
+        "same_step": same_step,
+        "disabled": disabled,
+    }
+    expected: collections.Counter[Transition] | None = None
+    print(f"{'mode':12}{'steps':>8}{'episodes':>10}{'transitions':>13}  same transitions")
+    for mode, loop in loops.items():
+        envs = cartwheel.make_vec(
+            "CartPole-v1", NUM_ENVS, autoreset_mode=mode, max_episode_steps=MAX_EPISODE_STEPS
+        )
+        buffer = Buffer()
+        steps = loop(envs, buffer)
+        envs.close()
+        found = collections.Counter(buffer.transitions)
+        expected = expected or found
+        same = found == expected
+        episodes = NUM_ENVS * EPISODES_EACH
+        print(f"{mode:12}{steps:8}{episodes:10}{len(buffer.transitions):13}  {same}")
+        if not same:
+            raise SystemExit(f"{mode} gave other transitions than next_step")
+
+
+if __name__ == "__main__":
+    main()
