@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from cartwheel import catalogue
 from cartwheel.bench import command as bench
 
 
@@ -12,6 +13,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m cartwheel", description=__doc__)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     bench.add_to(commands)
+    catalogue.add_to(commands)
     arguments = parser.parse_args()
     try:
         return int(arguments.run(arguments))

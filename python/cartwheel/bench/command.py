@@ -10,12 +10,21 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from cartwheel.bench.arguments import output_file, positive
-from cartwheel.bench.contenders import ASYNC, CEILING, EXECUTORS, SYNC, cartwheel_with
+from cartwheel.bench.contenders import (
+    ASYNC,
+    CEILING,
+    EXECUTORS,
+    SYNC,
+    cartwheel_native,
+    cartwheel_with,
+    gymnasium_native,
+)
 from cartwheel.bench.machine import machine, machine_line
 from cartwheel.bench.plot import can_plot, formats, plot
 from cartwheel.bench.progress import Progress
 from cartwheel.bench.race import Measurement, parts, race
 from cartwheel.bench.table import records, table
+from cartwheel.native import NAMESPACE
 
 if TYPE_CHECKING:
     import argparse
@@ -67,7 +76,12 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
 def _measure(env_fn: Callable[[], Any], arguments: argparse.Namespace) -> list[Measurement]:
     """Runs one race for each number of environments and shows how far it is."""
     executors = [cartwheel_with(name) for name in EXECUTORS if name in arguments.executors]
-    contenders = [SYNC, ASYNC, *executors, CEILING]
+    native = []
+    if NAMESPACE + arguments.env in gym.registry:
+        native.append(cartwheel_native(arguments.env))
+    if gym.spec(arguments.env).vector_entry_point is not None:
+        native.append(gymnasium_native(arguments.env))
+    contenders = [SYNC, ASYNC, *executors, *native, CEILING]
     sizes = dict.fromkeys(arguments.num_envs)
     total = parts(len(contenders), arguments.rounds) * len(sizes)
     with contextlib.closing(Progress(total)) as progress:

@@ -43,6 +43,21 @@ def cartwheel_with(executor: str) -> Contender:
     )
 
 
+def cartwheel_native(env_id: str) -> Contender:
+    """``cartwheel.NativeVectorEnv`` of the environment that Gymnasium knows as ``env_id``."""
+    return _vector(
+        "cartwheel native", lambda env_fns: cartwheel.NativeVectorEnv(env_id, len(env_fns))
+    )
+
+
+def gymnasium_native(env_id: str) -> Contender:
+    """Gymnasium's own vectorised implementation of ``env_id``."""
+    return _vector(
+        "gymnasium native",
+        lambda env_fns: gym.make_vec(env_id, len(env_fns), vectorization_mode="vector_entry_point"),
+    )
+
+
 SYNC = _vector("gymnasium sync", SyncVectorEnv)
 ASYNC = _vector("gymnasium async", AsyncVectorEnv)
 CEILING = Contender("ceiling", Ceiling)
