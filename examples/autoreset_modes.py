@@ -53,6 +53,24 @@ class Buffer:
         return min(self.episodes) >= EPISODES_EACH
 
 
+def transition(
+    row: int,
+    observations: Observations,
+    actions: NDArray[np.int64],
+    rewards: NDArray[np.float64],
+    next_observation: Observations,
+    terminations: NDArray[np.bool_],
+) -> Transition:
+    """The transition of one row of a batch; ``next_observation`` is that row's alone."""
+    return (
+        observations[row].tobytes(),
+        int(actions[row]),
+        float(rewards[row]),
+        next_observation.tobytes(),
+        bool(terminations[row]),
+    )
+
+
 def policy(observations: Observations) -> NDArray[np.int64]:
     """Pushes the cart under the pole; (8, 4) to (8,)."""
     return (observations[:, 2] + observations[:, 3] > 0).astype(np.int64)
@@ -67,15 +85,10 @@ def next_step(envs: gym.vector.VectorEnv[Any, Any, Any], buffer: Buffer) -> int:
         actions = policy(observations)
         next_observations, rewards, terminations, truncations, _ = envs.step(actions)
         over = terminations | truncations
-        for row in np.flatnonzero(~resetting):  # drop rows whose action was ignored
-            transition = (
-                observations[row].tobytes(),
-                int(actions[row]),
-                float(rewards[row]),
-                next_observations[row].tobytes(),  # in place, also for the last step
-                bool(terminations[row]),
-            )
-            buffer.add(int(row), transition, last=bool(over[row]))
+        for row in np.flatnonzero(~resetting).tolist():  # drop rows whose action was ignored
+            true_next = next_observations[row]  # in place, also for the last step
+            found = transition(row, observations, actions, rewards, true_next, terminations)
+            buffer.add(row, found, last=bool(over[row]))
         resetting, observations, steps = over, next_observations, steps + 1
     return steps
 
@@ -90,14 +103,8 @@ def same_step(envs: gym.vector.VectorEnv[Any, Any, Any], buffer: Buffer) -> int:
         over = terminations | truncations
         for row in range(NUM_ENVS):
             true_next = infos["final_obs"][row] if over[row] else next_observations[row]
-            transition = (
-                observations[row].tobytes(),
-                int(actions[row]),
-                float(rewards[row]),
-                true_next.tobytes(),
-                bool(terminations[row]),
-            )
-            buffer.add(row, transition, last=bool(over[row]))
+            found = transition(row, observations, actions, rewards, true_next, terminations)
+            buffer.add(row, found, last=bool(over[row]))
         observations, steps = next_observations, steps + 1
     return steps
 
@@ -111,14 +118,9 @@ def disabled(envs: gym.vector.VectorEnv[Any, Any, Any], buffer: Buffer) -> int:
         next_observations, rewards, terminations, truncations, _ = envs.step(actions)
         over = terminations | truncations
         for row in range(NUM_ENVS):
-            transition = (
-                observations[row].tobytes(),
-                int(actions[row]),
-                float(rewards[row]),
-                next_observations[row].tobytes(),
-                bool(terminations[row]),
-            )
-            buffer.add(row, transition, last=bool(over[row]))
+            true_next = next_observations[row]
+            found = transition(row, observations, actions, rewards, true_next, terminations)
+            buffer.add(row, found, last=bool(over[row]))
         if over.any():
             next_observations, _ = envs.reset(options={"reset_mask": over})
         observations, steps = next_observations, steps + 1

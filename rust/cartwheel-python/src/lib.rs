@@ -16,6 +16,7 @@ mod serve;
 mod shard;
 mod space;
 mod value;
+mod workers;
 
 #[pyo3::pymodule(gil_used = false)]
 mod _cartwheel {

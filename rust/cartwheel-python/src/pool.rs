@@ -1,11 +1,13 @@
 //! The pool as Python sees it, behind one door.
+//!
+//! Above 400 lines: a class's methods have to stand in one block.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, TryLockError};
 use std::time::Duration;
 
-use cartwheel::pool::{Finished, Policy, Pool, Workers};
-use cartwheel::worker::{Crew, CrewSettings, ProcessHandle};
+use cartwheel::pool::{Finished, Policy, Pool};
+use cartwheel::worker::CrewSettings;
 use cartwheel::{Call, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -18,9 +20,9 @@ use crate::error::{already_pending, closed, forked, not_pending, timed_out, to_p
 use crate::infos::Infos;
 use crate::memory::PyMemory;
 use crate::native::PyNativeEnvs;
-use crate::serve::PyShardParts;
 use crate::shard::ACTIONS_BY_CHANNEL;
 use crate::space::Tree;
+use crate::workers::Made;
 
 #[derive(Debug)]
 struct State {
@@ -65,7 +67,6 @@ impl PyPool {
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     fn new(
-        py: Python<'_>,
         memory: &Bound<'_, PyMemory>,
         observations: &Bound<'_, PyAny>,
         actions: &Bound<'_, PyAny>,
@@ -86,26 +87,8 @@ impl PyPool {
         if objects.len() != memory.plan().shards.len() {
             return Err(PyValueError::new_err("one list of objects a shard"));
         }
-        let (native, refuse_over, workers);
-        if let Ok(envs) = shard.cast::<PyNativeEnvs>() {
-            refuse_over = envs.get().refuses_over();
-            let settings = CrewSettings { threads: num_threads, spin, affinity_offset };
-            let crew = Crew::new(memory.clone(), envs.get().take_shards()?, settings);
-            workers = Workers::Crew(crew.map_err(to_py_err)?);
-            native = Some(envs.clone().unbind());
-        } else {
-            let parts = shard.cast::<PyShardParts>()?.get();
-            refuse_over = parts.refuses_over();
-            workers = if inline {
-                Workers::Inline(Box::new(parts.build(py)?))
-            } else if pids.is_empty() {
-                Workers::Threads
-            } else {
-                let handles = pids.iter().map(|&pid| ProcessHandle::new(pid));
-                Workers::Processes(handles.collect::<Result<_, _>>().map_err(to_py_err)?)
-            };
-            native = None;
-        }
+        let crew = CrewSettings { threads: num_threads, spin, affinity_offset };
+        let Made { workers, native, refuse_over } = Made::new(&memory, shard, &pids, inline, crew)?;
         let post_first = pids.is_empty();
         let policy = Policy { refuse_over, spin };
         let pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;

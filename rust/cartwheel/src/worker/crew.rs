@@ -27,12 +27,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{IDLE_SLICE, Report, perform};
+use super::{Report, next_command, perform};
 use crate::error::Error;
 use crate::memory::{Memory, Scope};
 use crate::pool::OwnShard;
 use crate::schedule::{pin_to_cpu, shards as deal, usable_cpus};
-use crate::wake::{Command, Futex, Op, PARKED, Patience, Word, park, publish, ring, take};
+use crate::wake::{Command, Futex, Op, PARKED, Patience, Word, publish, ring};
 
 /// Weight of the newest measurement in the mean cost of a shard.
 const NEWEST: f64 = 0.125;
@@ -106,17 +106,7 @@ impl Shared {
         let word = Futex::new(&self.words[thread - 1].0, Scope::Private);
         let mut patience = Patience::new(self.shares.len(), usable_cpus(), spin);
         loop {
-            let mut found = None;
-            patience.wait(|| {
-                found = take(&word);
-                found.is_some()
-            });
-            let command = loop {
-                if let Some(command) = found.take().or_else(|| take(&word)) {
-                    break command;
-                }
-                park(&word, IDLE_SLICE);
-            };
+            let command = next_command(&word, &mut patience);
             if command.op == Op::Close {
                 return;
             }

@@ -111,6 +111,21 @@ pub(crate) fn perform(memory: &Memory, worker: usize, command: Command, shard: &
     slot.done.store(command.task, Ordering::Release);
 }
 
+/// Waits for a command: looks for it as long as there is patience, then sleeps.
+fn next_command(word: &Futex<'_>, patience: &mut Patience) -> Command {
+    let mut found = None;
+    patience.wait(|| {
+        found = take(word);
+        found.is_some()
+    });
+    loop {
+        if let Some(command) = found.take().or_else(|| take(word)) {
+            return command;
+        }
+        park(word, IDLE_SLICE);
+    }
+}
+
 /// Serves worker `worker` until it is told to close: the loop of a worker thread or process.
 ///
 /// `spin` allows looking for the next task before sleeping.
@@ -120,17 +135,7 @@ pub fn serve(memory: &Memory, worker: usize, shard: &mut dyn Shard, scope: Scope
     let doorbell = Futex::new(&header.doorbell, scope);
     let mut patience = Patience::new(memory.control.workers() + 1, usable_cpus(), spin);
     loop {
-        let mut found = None;
-        patience.wait(|| {
-            found = take(&word);
-            found.is_some()
-        });
-        let command = loop {
-            if let Some(command) = found.take().or_else(|| take(&word)) {
-                break command;
-            }
-            park(&word, IDLE_SLICE);
-        };
+        let command = next_command(&word, &mut patience);
         if command.op == Op::Close {
             shard.close();
             slot.done.store(command.task, Ordering::Release);

@@ -1,0 +1,49 @@
+//! Who steps the rows: the core's workers, for what Python described.
+
+use cartwheel::memory::Memory;
+use cartwheel::pool::Workers;
+use cartwheel::worker::{Crew, CrewSettings, ProcessHandle};
+use pyo3::prelude::*;
+
+use crate::error::to_py_err;
+use crate::native::PyNativeEnvs;
+use crate::serve::PyShardParts;
+
+/// Workers, and what the pool has to know of them.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) workers: Workers,
+    /// Native environments, which check their actions.
+    pub(crate) native: Option<Py<PyNativeEnvs>>,
+    /// Whether over rows are refused.
+    pub(crate) refuse_over: bool,
+}
+
+impl Made {
+    /// Native environments get a crew; Python ones are stepped by the caller (`inline`), by the processes
+    /// with these ids, or, without any, by threads.
+    pub(crate) fn new(
+        memory: &Memory,
+        shard: &Bound<'_, PyAny>,
+        pids: &[u32],
+        inline: bool,
+        crew: CrewSettings,
+    ) -> PyResult<Self> {
+        if let Ok(envs) = shard.cast::<PyNativeEnvs>() {
+            let refuse_over = envs.get().refuses_over();
+            let crew = Crew::new(memory.clone(), envs.get().take_shards()?, crew);
+            let workers = Workers::Crew(crew.map_err(to_py_err)?);
+            return Ok(Self { workers, native: Some(envs.clone().unbind()), refuse_over });
+        }
+        let parts = shard.cast::<PyShardParts>()?.get();
+        let workers = if inline {
+            Workers::Inline(Box::new(parts.build(shard.py())?))
+        } else if pids.is_empty() {
+            Workers::Threads
+        } else {
+            let handles = pids.iter().map(|&pid| ProcessHandle::new(pid));
+            Workers::Processes(handles.collect::<Result<_, _>>().map_err(to_py_err)?)
+        };
+        Ok(Self { workers, native: None, refuse_over: parts.refuses_over() })
+    }
+}
