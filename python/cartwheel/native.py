@@ -106,8 +106,15 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         self.env_id = env_id.removeprefix(NAMESPACE)
         limits = {name: limit for name, limit, _, _ in _cartwheel.native_envs()}
         limit = limits.get(self.env_id) if max_episode_steps == "default" else max_episode_steps
-        if limit is not None and (not isinstance(limit, int) or limit < 1):
-            raise ValueError(f"`max_episode_steps` must be a positive integer, got {limit!r}.")
+        if limit is not None:
+            if not isinstance(limit, int | np.integer) or not 0 < limit < 2**32:
+                raise ValueError(
+                    f"`max_episode_steps` must be a positive integer below 2**32, got {limit!r}."
+                )
+            limit = int(limit)
+        offset = thread_affinity_offset
+        if offset is not None and (not isinstance(offset, int) or offset < 0):
+            raise ValueError(f"`thread_affinity_offset` must not be negative, got {offset!r}.")
 
         shards = _cartwheel.fine_shards(self.num_envs, self.num_workers)
         envs = _cartwheel.NativeEnvs(
@@ -292,7 +299,7 @@ def _as_json(options: dict[str, Any]) -> str:
     """
     try:
         return json.dumps(options, default=lambda value: value.tolist())
-    except (TypeError, AttributeError, ValueError) as error:
+    except (TypeError, AttributeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"these options cannot be handed to a native environment: {error}"
         ) from error

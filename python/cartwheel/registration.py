@@ -76,7 +76,7 @@ def make_vec(
         4
     """
     spec = copy.deepcopy(_find(id))
-    if spec.vector_entry_point is _make_native:
+    if spec.vector_entry_point == _NATIVE_ENTRY_POINT:
         if autoreset_mode is not None:
             kwargs["autoreset_mode"] = autoreset_mode
         if wrappers:
@@ -135,7 +135,11 @@ def _find(id_or_spec: Any) -> EnvSpec:
     return gym.spec(name)
 
 
-def _make_native(num_envs: int, *, env_id: str, **keywords: Any) -> NativeVectorEnv:
+#: A string, so that the specs survive JSON.
+_NATIVE_ENTRY_POINT = "cartwheel.registration:make_native"
+
+
+def make_native(num_envs: int, *, env_id: str, **keywords: Any) -> NativeVectorEnv:
     """The vector entry point of every id in the namespace ``cartwheel/``."""
     return NativeVectorEnv(env_id, num_envs, **keywords)
 
@@ -146,7 +150,7 @@ def register_native() -> None:
         if NAMESPACE + env_id not in gym.registry:
             gym.register(
                 NAMESPACE + env_id,
-                vector_entry_point=_make_native,  # type: ignore[arg-type]
+                vector_entry_point=_NATIVE_ENTRY_POINT,
                 max_episode_steps=limit,
                 reward_threshold=threshold,
                 kwargs={"env_id": env_id},
