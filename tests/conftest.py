@@ -1,10 +1,8 @@
 """Builders for every executor, and the promise of every test: nothing is left behind."""
 
 import contextlib
-import gc
 import importlib
 import sys
-import time
 import warnings
 from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
@@ -25,7 +23,7 @@ with warnings.catch_warnings():
 import cartwheel
 from tests.environments import transcripts
 from tests.executors import EVERY_EXECUTOR, EXECUTORS, PROCESS, THREAD
-from tests.processes import residue
+from tests.processes import left_behind, residue
 
 settings.register_profile(
     "cartwheel",
@@ -106,8 +104,5 @@ def _nothing_is_left_behind(request):
     yield
     if request.node.stash.get(FAILED, default=False):
         return  # its traceback holds on to whatever it used
-    deadline = time.monotonic() + 5
-    while (left := residue() - before) and time.monotonic() < deadline:
-        gc.collect()
-        time.sleep(0.01)
+    left = left_behind(before)
     assert not left, f"left behind: {sorted(left)}"

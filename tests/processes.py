@@ -1,6 +1,7 @@
 """What this program has running and open, as the kernel sees it."""
 
 import contextlib
+import gc
 import os
 import threading
 import time
@@ -17,6 +18,15 @@ def residue():
         with contextlib.suppress(FileNotFoundError):  # that of the listing itself
             descriptors.add(f"descriptor {entry.name} {entry.readlink()}")
     return processes | threads | descriptors
+
+
+def left_behind(before):
+    """What :func:`residue` shows beyond ``before``, once what is ending has had time to end."""
+    deadline = time.monotonic() + 5  # a joined thread stays in /proc until the kernel has ended it
+    while (left := residue() - before) and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)
+    return left
 
 
 def descendants(pid):
