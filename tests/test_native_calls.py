@@ -401,23 +401,6 @@ def test_a_passenger_is_fickle_only_where_that_is_switched_on(build):
 THAWED = ["SFFF", "FFFF", "FFFF", "FFFG"]
 
 
-@pytest.mark.parametrize(
-    ("env_id", "name", "ours", "theirs"),
-    [
-        ("CliffWalking-v1", "is_slippery", [True] * 5, [True] * 5),
-        ("FrozenLake-v1", "desc", [THAWED] * 5, [np.asarray(THAWED, "c")] * 5),
-    ],
-    ids=["is_slippery", "desc"],
-)
-def test_what_only_gymnasiums_constructor_reads_is_without_effect(
-    build, env_id, name, ours, theirs
-):
-    envs, oracle = build(env_id, 5, is_slippery=False)
-    envs.set_attr(name, ours)
-    oracle.set_attr(name, theirs)
-    assert_same_steps(envs, oracle, 30)
-
-
 @pytest.mark.parametrize("steps", [0, 1, 5])
 @pytest.mark.parametrize("env_id", OTHER_VALUES)
 def test_setting_a_parameter_to_its_own_value_changes_nothing(build, env_id, steps):

@@ -166,7 +166,10 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         return self._ask("get_attr", name, None)
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Sets a parameter of every environment.
+        """Sets a parameter of every environment, or of none when a value is refused.
+
+        A parameter takes effect at once, also where Gymnasium only reads it in the constructor
+        (``is_slippery`` and ``desc`` of the toy environments).
 
         Args:
             name: The parameter.
@@ -183,7 +186,12 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
                 "Values must be a list or tuple with length equal to the number of environments. "
                 f"Got `{len(values)}` values for {self.num_envs} environments."
             )
-        self._ask("set_attr", name, list(values))
+        before = self._ask("set_attr", name, None)
+        try:
+            self._ask("set_attr", name, list(values))
+        except (TypeError, ValueError):
+            self._ask("set_attr", name, list(before))  # all rows or none
+            raise
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Reads a parameter: native environments have no methods to call.
@@ -297,12 +305,17 @@ def _as_json(options: dict[str, Any]) -> str:
     Raises:
         ValueError: A value has no form there.
     """
+    parts = [
+        f"{json.dumps(name)}: {_value_as_json(name, value)}" for name, value in options.items()
+    ]
+    return f"{{{', '.join(parts)}}}"
+
+
+def _value_as_json(name: str, value: Any) -> str:
     try:
-        return json.dumps(options, default=lambda value: value.tolist())
+        return json.dumps(value, default=lambda array: array.tolist(), allow_nan=False)
     except (TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise ValueError(
-            f"these options cannot be handed to a native environment: {error}"
-        ) from error
+        raise ValueError(f"option {name} of a native environment cannot be {value!r}") from error
 
 
 def _space(description: Any) -> Space[Any]:

@@ -247,7 +247,8 @@ impl Env for Taxi {
             }
         };
         let moved = (after.row, after.column) != (before.row, before.column);
-        if self.fickle_step && before.passenger == ABOARD && moved {
+        let fickle = self.fickle_passenger && self.fickle_step;
+        if fickle && before.passenger == ABOARD && moved {
             self.fickle_step = false;
             let other = i64::try_from(rng.choice_index(PLACES.len() - 1)).expect("below 3");
             after.destination = other + i64::from(other >= before.destination);

@@ -77,17 +77,17 @@ impl PyNativeEnvs {
         &self,
         shard: usize,
         mask: Vec<bool>,
-        seeds: Vec<Option<u128>>,
+        seeds: Vec<Option<Bound<'_, PyAny>>>,
         options: Option<&str>,
     ) -> PyResult<()> {
         let options = options.map(|options| self.recipe.reset_options(options));
         let options = options.transpose().map_err(to_py_err)?;
         let rows = mask.into_iter().zip(seeds).map(|(reset, seed)| match (reset, seed) {
-            (false, _) => RowReset::Leave,
-            (true, None) => RowReset::Continue,
-            (true, Some(seed)) => RowReset::Seed(seed),
+            (false, _) => Ok(RowReset::Leave),
+            (true, None) => Ok(RowReset::Continue),
+            (true, Some(seed)) => seeded(&seed),
         });
-        self.mailbox(shard)?.post_reset(rows.collect(), options);
+        self.mailbox(shard)?.post_reset(rows.collect::<PyResult<_>>()?, options);
         Ok(())
     }
 
@@ -163,6 +163,17 @@ impl PyNativeEnvs {
         let mailbox = self.mailboxes.get(shard).map(Arc::as_ref);
         mailbox.ok_or_else(|| PyRuntimeError::new_err(format!("there is no shard {shard}")))
     }
+}
+
+/// A reset with a seed, a Python integer of any length that is not negative.
+fn seeded(seed: &Bound<'_, PyAny>) -> PyResult<RowReset> {
+    if let Ok(seed) = seed.extract::<u128>() {
+        return Ok(RowReset::Seed(seed));
+    }
+    let words = seed.call_method0("bit_length")?.extract::<usize>()?.div_ceil(32);
+    let bytes: Vec<u8> = seed.call_method1("to_bytes", (4 * words, "little"))?.extract()?;
+    let (words, _) = bytes.as_chunks::<4>();
+    Ok(RowReset::WideSeed(words.iter().map(|word| u32::from_le_bytes(*word)).collect()))
 }
 
 /// Every native environment: id, step limit, reward threshold, default keywords (JSON).

@@ -20,6 +20,8 @@ pub enum RowReset {
     Continue,
     /// It begins an episode with the stream of this seed.
     Seed(u128),
+    /// It begins an episode with the stream of a longer seed: little-endian 32-bit words.
+    WideSeed(Vec<u32>),
     /// It goes on from a snapshot.
     Restore(Snapshot),
 }

@@ -117,8 +117,11 @@ impl<const N: usize> Parameter for [f64; N] {
     }
 
     fn set(&mut self, value: Value) -> Result<(), Error> {
-        let Value::Floats(floats) = &value else {
-            return Err(wrong(&format!("{N} numbers"), &value));
+        #[expect(clippy::cast_precision_loss, reason = "as in Python's own arithmetic")]
+        let floats = match &value {
+            Value::Floats(floats) => floats.clone(),
+            Value::Ints(ints) => ints.iter().map(|&int| int as f64).collect(),
+            _ => return Err(wrong(&format!("{N} numbers"), &value)),
         };
         let floats = floats.as_slice().try_into();
         *self = floats.map_err(|_| wrong(&format!("{N} numbers"), &value))?;

@@ -174,6 +174,7 @@ impl<E: Env> NativeShard<E> {
                     return Ok(autoreset.last_transition(row));
                 }
                 RowReset::Seed(seed) => rows.crew.rngs[row] = Rng::from_wide_seed(*seed),
+                RowReset::WideSeed(words) => rows.crew.rngs[row] = Rng::from_seed_words(words),
                 RowReset::Continue => {}
             }
             let chosen = options.as_ref().and_then(|options| options.downcast_ref());
