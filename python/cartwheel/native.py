@@ -315,7 +315,9 @@ def _value_as_json(name: str, value: Any) -> str:
     try:
         return json.dumps(value, default=lambda array: array.tolist(), allow_nan=False)
     except (TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise ValueError(f"option {name} of a native environment cannot be {value!r}") from error
+        raise ValueError(
+            f"option {name} cannot be handed to a native environment: {value!r}"
+        ) from error
 
 
 def _space(description: Any) -> Space[Any]:
