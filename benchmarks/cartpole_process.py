@@ -16,7 +16,7 @@ if __name__ == "__main__":
         "CartPole-v1",
         functools.partial(gym.make, "CartPole-v1"),
         {
-            8: [Claim(PROCESS, ASYNC, 6)],
+            8: [Claim(PROCESS, ASYNC, 6), Claim(PROCESS, SYNC, 1.2)],
             32: [
                 Claim(PROCESS, ASYNC, 10),
                 Claim(PROCESS, SYNC, 1.2),

@@ -39,11 +39,25 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Adds the subcommand ``bench`` to a parser's commands."""
     parser = commands.add_parser("bench", help="measure this machine", description=DESCRIPTION)
     add = parser.add_argument
-    add("--env", default="CartPole-v1", metavar="ID", help="registered id (default: %(default)s)")
-    add("--num-envs", type=positive(int), nargs="+", default=[1, 8, 32], metavar="N")
-    add("--executors", nargs="+", choices=EXECUTORS, default=EXECUTORS, metavar="NAME")
-    add("--seconds", type=positive(float), default=2.0, help="per contender and number of envs")
-    add("--rounds", type=positive(int), default=5, help="slices of these seconds")
+    add("--env", default="CartPole-v1", metavar="ID", help="registered id (%(default)s)")
+    add(
+        "--num-envs",
+        type=positive(int),
+        nargs="+",
+        default=[1, 8, 32],
+        metavar="N",
+        help="numbers of environments, a race for each (1 8 32)",
+    )
+    add(
+        "--executors",
+        nargs="+",
+        choices=EXECUTORS,
+        default=EXECUTORS,
+        metavar="NAME",
+        help=f"cartwheel's executors that take part ({' '.join(EXECUTORS)})",
+    )
+    add("--seconds", type=positive(float), default=2.0, help="per contender and N (%(default)s)")
+    add("--rounds", type=positive(int), default=5, help="slices of the seconds (%(default)s)")
     add("--json", type=output_file, metavar="FILE", help="write every round to FILE")
     add("--plot", type=output_file, metavar="FILE.png", help="draw a chart; needs matplotlib")
     parser.set_defaults(run=functools.partial(run, parser))
@@ -68,7 +82,7 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         outcome = {"machine": machine(), "env": arguments.env, "records": records(measurements)}
         arguments.json.write_text(json.dumps(outcome, indent=2) + "\n", encoding="utf-8")
     if arguments.plot:
-        title = f"{arguments.env}: steps per second, and how many times gymnasium async"
+        title = f"{arguments.env}: steps per second, and × gymnasium async"
         plot(measurements, title, machine_line(), arguments.plot)
     return 0
 

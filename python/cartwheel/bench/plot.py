@@ -60,7 +60,7 @@ def plot(measurements: Sequence[Measurement], title: str, subtitle: str, path: P
             linestyles="dashed",
             label="ceiling: bare loops on all cores" if group == 0 else "_nolegend_",
         )
-    axes.set_xticks(range(len(measurements)), [f"{m.num_envs} envs" for m in measurements])
+    axes.set_xticks(range(len(measurements)), [_envs(m.num_envs) for m in measurements])
     axes.set_xlim(-0.5, len(measurements) - 0.5)
     axes.set_ylim(
         0, 1.1 * max(max(max(rounds) for rounds in m.rates.values()) for m in measurements)
@@ -72,8 +72,8 @@ def plot(measurements: Sequence[Measurement], title: str, subtitle: str, path: P
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK)
-    axes.set_title(subtitle, loc="left", fontsize=7.5, color=FAINT, pad=10)
+    axes.set_title(title, loc="left", fontsize=12, fontweight="bold", color=INK, pad=26)
+    axes.text(0, 1.035, subtitle, transform=axes.transAxes, fontsize=7.5, color=FAINT)
     figure.savefig(path, dpi=150)
 
 
@@ -101,6 +101,10 @@ def _bars(
             fontsize=8,
             color=INK,
         )
+
+
+def _envs(num_envs: int) -> str:
+    return f"{num_envs} environment{'s' if num_envs > 1 else ''}"
 
 
 def _times(ratio: float) -> str:
