@@ -1,4 +1,9 @@
 //! The memory of a pool, made here or attached in a worker process.
+//!
+//! # Invariants
+//!
+//! 1. A descriptor that Python hands over as an integer was received from the pool's process for this
+//!    purpose, is open, and is not used or closed by Python afterwards.
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -58,7 +63,7 @@ impl PyMemory {
 
 /// Takes over a descriptor that Python received.
 pub(crate) fn owned(descriptor: RawFd) -> OwnedFd {
-    // SAFETY: Python code of ours received the descriptor for this purpose and forgets it.
+    // SAFETY: the descriptor is open and ours from here on (invariant 1).
     #[expect(unsafe_code, reason = "descriptors cross the border as integers")]
     unsafe {
         OwnedFd::from_raw_fd(descriptor)
