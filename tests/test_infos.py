@@ -230,7 +230,7 @@ INFOS = st.dictionaries(KEYS, VALUES, max_size=4)
 def test_any_infos_are_batched_as_by_the_oracle(executor):
     envs = executor(scalar_puppets(3))
 
-    @settings(max_examples=250)
+    @settings(max_examples=160)
     @given(rows=st.lists(INFOS, min_size=3, max_size=3))
     @example([{"a": 1}, {"_a": {"b": 1}}, {"a": 2}])
     @example([{"a": {"_b": 1, "b": 2}}, {"a": {"b": None}}, {}])

@@ -87,10 +87,16 @@ def test_a_forked_child_cannot_disturb_its_parent(executor):
         assert facts["answers"][0] == "ForkedProcessError"
 
 
+ENDINGS = ["end", "pending", "collected", "global", "cycle", "exception", "exit", "thread"]
+
+
 @pytest.mark.parametrize(
-    "how", ["end", "pending", "collected", "global", "cycle", "exception", "exit", "thread"]
+    ("executor", "how"),
+    [
+        *[(executor, how) for executor in ("thread", "process") for how in ENDINGS],
+        *[("inline", how) for how in ("end", "exception", "thread")],
+    ],
 )
-@pytest.mark.parametrize("executor", EXECUTORS)
 def test_a_program_may_end_without_close(executor, how):
     facts, code, err = run("end_without_close", executor, how)
     assert code == {"exception": 1, "exit": 7}.get(how, 0), err

@@ -103,6 +103,7 @@ def assert_same_run(env_fns, build, mode=AutoresetMode.NEXT_STEP, steps=12):
         for step in range(steps):
             result, expected = envs.step([0] * len(env_fns)), oracle.step([0] * len(env_fns))
             assert_identical(result, expected, f"step {step}")
+            assert result[0] in envs.observation_space
             over = result[2] | result[3]
             if mode is AutoresetMode.DISABLED and over.any():
                 assert_identical(
@@ -133,15 +134,6 @@ def test_shared_memory_makes_no_difference(build_processes, name, shared_memory)
         return build_processes(env_fns, shared_memory, **keywords)
 
     assert_same_run(samplers(SPACES[name], NUM_ENVS), build)
-
-
-@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
-def test_a_batch_of_observations_is_in_the_space_of_batches(build, space):
-    envs = build(samplers(space, NUM_ENVS))
-    observations, _infos = envs.reset(seed=1)
-    assert envs.single_observation_space == space
-    if space != RegisteredComplex():  # doubles its values: a mark of the registered function
-        assert observations in envs.observation_space
 
 
 def test_functions_registered_for_a_custom_space_are_used(build_everywhere):

@@ -1,4 +1,5 @@
-//! A step allocates nothing: not the environment, not the shard, not the autoreset machine.
+//! A step allocates nothing: not the environment, not the shard, not the autoreset machine, not the
+//! pool.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 #![expect(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
@@ -12,14 +13,12 @@ use cartwheel::native::{Mailbox, RowReset, Settings, Space};
 use cartwheel::pool::{Policy, Pool, Workers};
 use cartwheel::rng::Rng;
 use cartwheel::space::DType;
-use cartwheel::worker::{Report, Shard, Task};
 use std::sync::Arc;
 
 struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-    static IN_SHARD: Cell<usize> = const { Cell::new(0) };
 }
 
 // SAFETY: every call is handed to the system's allocator as it is.
@@ -39,27 +38,6 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Counts what the shard inside allocates.
-#[derive(Debug)]
-struct Counted(Box<dyn cartwheel::pool::OwnShard>);
-
-impl Shard for Counted {
-    fn run(&mut self, task: &mut Task<'_>) -> Report {
-        let before = ALLOCATIONS.get();
-        let report = self.0.run(task);
-        IN_SHARD.set(IN_SHARD.get() + ALLOCATIONS.get() - before);
-        report
-    }
-
-    fn flush(&mut self, report: Report) {
-        self.0.flush(report);
-    }
-
-    fn close(&mut self) {
-        self.0.close();
-    }
-}
-
 const ROWS: usize = 16;
 
 fn pool(id: &str, autoreset: AutoresetMode) -> (Pool, Arc<Mailbox>, Space) {
@@ -77,14 +55,14 @@ fn pool(id: &str, autoreset: AutoresetMode) -> (Pool, Arc<Mailbox>, Space) {
     };
     let memory = Memory::new(plan, Scope::Private).unwrap();
     let policy = Policy { refuse_over: false, spin: false };
-    let workers = Workers::Inline(Box::new(Counted(shard)));
+    let workers = Workers::Inline(shard);
     (Pool::new(memory, workers, policy).unwrap(), mailbox, recipe.spaces().action.clone())
 }
 
 fn call(pool: &mut Pool, call: Call) {
     pool.begin(call, 0).unwrap();
-    let finished = pool.finish(call, None, &mut || false).unwrap();
-    assert!(!finished.reports[0].failed);
+    drop(pool.finish(call, None, &mut || false).unwrap());
+    assert!(pool.reports().all(|report| !report.failed));
 }
 
 /// Stores a batch of random actions.
@@ -109,12 +87,12 @@ fn a_step_allocates_nothing() {
                 mailbox.post_reset((0..ROWS as u128).map(RowReset::Seed).collect(), None);
                 call(pool, Call::Reset);
                 let mut rng = Rng::from_seed(1);
-                let before = IN_SHARD.get();
+                let before = ALLOCATIONS.get();
                 for _ in 0..1100 {
                     store_actions(pool, &space, &mut rng);
                     call(pool, Call::Step);
                 }
-                IN_SHARD.get() - before
+                ALLOCATIONS.get() - before
             };
             // The same twice: the buffer of the infos grows to its size in the first run.
             play(&mut pool);

@@ -16,9 +16,13 @@ use crate::array::{filled, with_bytes};
 use crate::dtype::{self, descr};
 use crate::space::{Node, Tree};
 
-/// Checked actions of a batch, one entry a leaf, not yet copied.
+/// Checked actions of a batch, one part a leaf, not yet copied. The usual single leaf is kept in
+/// place, so that a step allocates nothing for it.
 #[derive(Debug, Default)]
-pub(crate) struct Checked<'py>(Vec<Part<'py>>);
+pub(crate) struct Checked<'py> {
+    first: Option<Part<'py>>,
+    rest: Vec<Part<'py>>,
+}
 
 #[derive(Debug)]
 enum Part<'py> {
@@ -53,10 +57,11 @@ impl<'py> Checked<'py> {
         rows: usize,
         exact: bool,
     ) -> PyResult<Self> {
-        let mut checked = Self(Vec::with_capacity(tree.leaves.len()));
+        let mut checked = Self::default();
         checked.add(tree, &tree.root, actions, rows)?;
         if exact {
-            for (part, leaf) in checked.0.iter_mut().zip(&tree.leaves) {
+            let parts = checked.first.iter_mut().chain(&mut checked.rest);
+            for (part, leaf) in parts.zip(&tree.leaves) {
                 part.cast(leaf.dtype, actions.py())?;
             }
         }
@@ -71,7 +76,13 @@ impl<'py> Checked<'py> {
         rows: usize,
     ) -> PyResult<()> {
         match node {
-            Node::Leaf(leaf) => self.0.push(check(&tree.leaves[*leaf], actions, rows)?),
+            Node::Leaf(leaf) => {
+                let part = check(&tree.leaves[*leaf], actions, rows)?;
+                match self.first {
+                    None => self.first = Some(part),
+                    Some(_) => self.rest.push(part),
+                }
+            }
             Node::Dict(items) => {
                 for (key, node) in items {
                     self.add(tree, node, &actions.get_item(key)?, rows)?;
@@ -92,7 +103,7 @@ impl<'py> Checked<'py> {
         &self,
         mut store: impl FnMut(usize, ActionTag, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        for (leaf, part) in self.0.iter().enumerate() {
+        for (leaf, part) in self.first.iter().chain(&self.rest).enumerate() {
             match part {
                 Part::Array(dtype, array) => {
                     with_bytes(array, |bytes| store(leaf, ActionTag::Array(*dtype), bytes))?;
@@ -121,8 +132,8 @@ fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: usize) -> PyResult
             "Unable to iterate over the following elements: {actions}"
         )));
     }
-    let expected: Vec<usize> = std::iter::once(rows).chain(leaf.shape.iter().copied()).collect();
-    if array.shape() != expected {
+    if array.shape()[0] != rows || array.shape()[1..] != leaf.shape {
+        let expected: Vec<_> = std::iter::once(&rows).chain(&leaf.shape).collect();
         let (got, name) = (array.shape(), leaf.dtype.name());
         return Err(PyValueError::new_err(if got[0] == rows {
             format!("expected actions of shape {expected:?} ({name}), got shape {got:?}")
@@ -270,11 +281,9 @@ impl<'py> Actions<'py> {
                 Ok(Self::Integers(integers.iter().map(|n| i64::from_ne_bytes(*n)).collect()))
             }
             ActionTag::Array(dtype) => {
-                descr(py, dtype)?;
-                let shape: Vec<usize> =
-                    std::iter::once(rows.len()).chain(leaf.shape.iter().copied()).collect();
                 let fill = |room: &mut [u8]| area.load(number, tag, rows.clone(), room);
-                Ok(Self::Array(filled(py, dtype, &shape, fill)?))
+                let count = Some(rows.len());
+                Ok(Self::Array(filled(py, dtype, count, &leaf.shape, fill)?))
             }
         }
     }

@@ -18,6 +18,7 @@ use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE, NpyTypes, get_t
 use numpy::{
     PY_ARRAY_API, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods, npyffi::npy_intp,
 };
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::dtype::descr;
@@ -25,7 +26,7 @@ use crate::dtype::descr;
 /// Keeps a slab leased for as long as some array shows it: the `base` of every array made here.
 #[pyclass(frozen, module = "cartwheel._cartwheel")]
 #[derive(Debug)]
-pub(crate) struct SlabLease(#[expect(dead_code, reason = "held for its drop")] Lease);
+pub(crate) struct SlabLease(Lease);
 
 impl SlabLease {
     pub(crate) fn new(lease: Lease) -> Self {
@@ -52,25 +53,27 @@ pub(crate) fn with_bytes<T>(
     use_bytes(unsafe { std::slice::from_raw_parts(first, bytes) })
 }
 
-/// A new array with its own memory, filled with `elements`, row-major.
+/// A new array with its own memory, filled with `elements`, row-major; shape `[rows, *shape]`, or `shape`.
 pub(crate) fn from_bytes<'py>(
     py: Python<'py>,
     dtype: DType,
+    rows: Option<usize>,
     shape: &[usize],
     elements: &[u8],
 ) -> PyResult<Bound<'py, PyAny>> {
-    filled(py, dtype, shape, |room| room.copy_from_slice(elements))
+    filled(py, dtype, rows, shape, |room| room.copy_from_slice(elements))
 }
 
-/// A new array with its own memory, which `fill` fills.
+/// A new array with its own memory, which `fill` fills; shape `[rows, *shape]`, or `shape`.
 pub(crate) fn filled<'py>(
     py: Python<'py>,
     dtype: DType,
+    rows: Option<usize>,
     shape: &[usize],
     fill: impl FnOnce(&mut [u8]),
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (array, first) = make(py, dtype, shape, None)?;
-    let bytes = shape.iter().product::<usize>() * dtype.size();
+    let (array, first) = make(py, dtype, rows, shape, None)?;
+    let bytes = rows.unwrap_or(1) * shape.iter().product::<usize>() * dtype.size();
     if bytes > 0 {
         // SAFETY: the new array has `bytes` bytes.
         unsafe { first.as_ptr().write_bytes(0, bytes) }
@@ -80,35 +83,42 @@ pub(crate) fn filled<'py>(
     Ok(array)
 }
 
-/// A writable view of leaf `leaf` of a leased slab, shape `[rows, *shape]`; `owner` holds the lease.
-///
-/// `first` must be the leaf's address in that lease.
+/// A writable view of leaf `leaf` of a leased slab of `rows` rows, shape `[rows, *shape]`.
 pub(crate) fn view<'py>(
-    py: Python<'py>,
-    dtype: DType,
-    shape: &[usize],
-    first: NonNull<u8>,
     owner: &Bound<'py, SlabLease>,
+    leaf: usize,
+    rows: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (array, _) = make(py, dtype, shape, Some(first))?;
+    let (py, lease) = (owner.py(), &owner.get().0);
+    let kind = lease.layout().leaf(leaf);
+    let (array, _) = make(py, kind.dtype, Some(rows), &kind.shape, Some(lease.leaf(leaf)))?;
     let base = owner.clone().into_any().into_ptr();
-    // SAFETY: `array` was made just now and has no base; the reference to `base` is given away
-    // (invariants 2 and 3).
+    // SAFETY: `array` was made just now over the owner's memory and has no base; the reference to
+    // `base` is given away (invariants 2 and 3).
     let set = unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base) };
     if set < 0 { Err(PyErr::fetch(py)) } else { Ok(array) }
 }
 
+/// Most dimensions that NumPy has had, and one for the rows.
+const MOST_DIMENSIONS: usize = 65;
+
 fn make<'py>(
     py: Python<'py>,
     dtype: DType,
+    rows: Option<usize>,
     shape: &[usize],
     memory: Option<NonNull<u8>>,
 ) -> PyResult<(Bound<'py, PyAny>, NonNull<u8>)> {
-    let mut dims: Vec<npy_intp> = Vec::with_capacity(shape.len());
-    for &dimension in shape {
-        dims.push(npy_intp::try_from(dimension)?);
+    let mut dims = [0 as npy_intp; MOST_DIMENSIONS];
+    let mut ndim = 0;
+    for dimension in rows.iter().chain(shape) {
+        let room = dims.get_mut(ndim).ok_or_else(|| {
+            PyValueError::new_err(format!("an array cannot have {} dimensions", shape.len()))
+        })?;
+        *room = npy_intp::try_from(*dimension)?;
+        ndim += 1;
     }
-    let ndim = c_int::try_from(dims.len())?;
+    let ndim = c_int::try_from(ndim)?;
     let flags = if memory.is_some() { NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE } else { 0 };
     let data = memory.map_or(std::ptr::null_mut(), |first| first.as_ptr().cast::<c_void>());
     let descr = descr(py, dtype)?.clone().into_dtype_ptr();

@@ -50,9 +50,9 @@ impl Batches {
         finished: Finished,
     ) -> PyResult<Outputs<'py>> {
         let py = link.py();
-        let Finished { lease, reports, .. } = finished;
+        let lease = finished.lease;
         let lease = lease.ok_or_else(|| PyValueError::new_err("the call has no batch"))?;
-        for (shard, report) in reports.iter().enumerate() {
+        for (shard, report) in pool.reports().enumerate() {
             if report.failed {
                 link.call_method1(intern!(py, "receive_faults"), (shard,))?;
             }
@@ -63,7 +63,7 @@ impl Batches {
                 pool.load_infos(shard, &mut infos.streams[shard]);
             }
         }
-        if reports.iter().any(|report| report.failed) {
+        if pool.reports().any(|report| report.failed) {
             link.call_method0(intern!(py, "raise_faults"))?;
         }
         let gathered = infos.gather(py, link)?;
@@ -85,7 +85,7 @@ impl Batches {
         offset: usize,
         dtype: DType,
     ) -> PyResult<Bound<'py, PyAny>> {
-        filled(py, dtype, &[self.rows], |room| {
+        filled(py, dtype, Some(self.rows), &[], |room| {
             lease.read(offset, room);
             if dtype == DType::Bool {
                 // A truth value that another process wrote may be any byte; Python's may not.
@@ -111,46 +111,40 @@ impl Batches {
                          batches, or give max_slabs=";
             PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), text, 2)?;
         }
-        let shape = |leaf: usize| -> Vec<usize> {
-            std::iter::once(self.rows).chain(leaves[leaf].shape.iter().copied()).collect()
-        };
-        let mut arrays = Vec::with_capacity(leaves.len());
+        let root = &self.observations.root;
         if lease.must_copy() || bytes <= COPY_UP_TO {
-            for (number, leaf) in leaves.iter().enumerate() {
+            let copy = |number: usize| {
                 let offset = lease.layout().leaf_offset(number);
                 let fill = |room: &mut [u8]| lease.read(offset, room);
-                arrays.push(filled(py, leaf.dtype, &shape(number), fill)?);
-            }
-        } else {
-            let places: Vec<_> = (0..leaves.len()).map(|leaf| lease.leaf(leaf)).collect();
-            let owner = Bound::new(py, SlabLease::new(lease))?;
-            for (number, place) in places.into_iter().enumerate() {
-                arrays.push(view(py, leaves[number].dtype, &shape(number), place, &owner)?);
-            }
+                filled(py, leaves[number].dtype, Some(self.rows), &leaves[number].shape, fill)
+            };
+            return assemble(link, root, &copy, infos);
         }
-        assemble(link, &self.observations.root, &arrays, infos)
+        let owner = Bound::new(py, SlabLease::new(lease))?;
+        let show = |number: usize| view(&owner, number, self.rows);
+        assemble(link, root, &show, infos)
     }
 }
 
-/// Puts leaves and opaque parts together as the space has them.
+/// Puts leaves, which `array` makes by their number, and opaque parts together as the space has them.
 fn assemble<'py>(
     link: &Bound<'py, PyAny>,
     node: &Node,
-    arrays: &[Bound<'py, PyAny>],
+    array: &dyn Fn(usize) -> PyResult<Bound<'py, PyAny>>,
     infos: &Infos,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = link.py();
     Ok(match node {
-        Node::Leaf(leaf) => arrays[*leaf].clone(),
+        Node::Leaf(leaf) => array(*leaf)?,
         Node::Dict(items) => {
             let dict = PyDict::new(py);
             for (key, node) in items {
-                dict.set_item(key, assemble(link, node, arrays, infos)?)?;
+                dict.set_item(key, assemble(link, node, array, infos)?)?;
             }
             dict.into_any()
         }
         Node::Tuple(nodes) => {
-            let nodes = nodes.iter().map(|node| assemble(link, node, arrays, infos));
+            let nodes = nodes.iter().map(|node| assemble(link, node, array, infos));
             PyTuple::new(py, nodes.collect::<PyResult<Vec<_>>>()?)?.into_any()
         }
         Node::Opaque(number, space) => {

@@ -81,15 +81,12 @@ impl Infos {
         for column in columns.iter() {
             let values = match &column.content {
                 Content::Array { dtype, shape, elements } => {
-                    let mut whole = Vec::with_capacity(shape.len() + 1);
-                    whole.push(self.rows);
-                    whole.extend_from_slice(shape);
-                    from_bytes(py, *dtype, &whole, elements)?
+                    from_bytes(py, *dtype, Some(self.rows), shape, elements)?
                 }
                 Content::Objects(objects) => self.objects_to_array(py, objects)?,
                 Content::Group(group) => self.columns_to_dict(py, group)?.into_any(),
             };
-            let mask = from_bytes(py, DType::Bool, &[self.rows], &column.mask)?;
+            let mask = from_bytes(py, DType::Bool, Some(self.rows), &[], &column.mask)?;
             dict.set_item(PyString::intern(py, &column.key), values)?;
             dict.set_item(PyString::intern(py, &column.mask_key), mask)?;
         }

@@ -194,9 +194,9 @@ impl PyPool {
             let Some(call) = state.pool.pending().filter(|_| state.late) else {
                 return Ok(());
             };
-            let finished = self.finish(py, state, call, timeout)?;
-            for (shard, report) in finished.reports.iter().enumerate() {
-                if *report != cartwheel::worker::Report::default() {
+            self.finish(py, state, call, timeout)?;
+            for (shard, report) in state.pool.reports().enumerate() {
+                if report != cartwheel::worker::Report::default() {
                     let link = self.link.bind(py);
                     link.call_method1(
                         intern!(py, "discard"),

@@ -185,11 +185,11 @@ impl<'py> Decoder<'py> {
             Value::Text(text) => PyString::new(py, text).into_any(),
             // Indexing a 0-d array by () gives the scalar of its dtype.
             Value::Scalar(dtype, element) => {
-                array::from_bytes(py, dtype, &[], element)?.get_item(PyTuple::empty(py))?
+                array::from_bytes(py, dtype, None, &[], element)?.get_item(PyTuple::empty(py))?
             }
             Value::Array(dtype, shape, elements) => {
                 let shape: Vec<_> = shape.iter().map(|n| u32::from_le_bytes(*n) as usize).collect();
-                array::from_bytes(py, dtype, &shape, elements)?
+                array::from_bytes(py, dtype, None, &shape, elements)?
             }
             Value::Dict(entries) => {
                 let dict = PyDict::new(py);

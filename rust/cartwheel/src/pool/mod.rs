@@ -65,8 +65,6 @@ pub struct Finished {
     pub lease: Option<Lease>,
     /// Number of the task, by which later messages of the shards are recognised.
     pub task: u32,
-    /// One report a shard.
-    pub reports: Vec<Report>,
 }
 
 /// Environments, their workers and their memory.
@@ -292,12 +290,14 @@ impl Pool {
         if let Some(lease) = &lease {
             lease.read(lease.layout().phases_offset(), &mut self.phases);
         }
-        let reports = (0..self.shards().len()).map(|shard| self.report(shard)).collect();
-        Ok(Finished { lease, task, reports })
+        Ok(Finished { lease, task })
     }
 
-    fn report(&self, shard: usize) -> Report {
-        Report::from_word(self.memory.control.slot(shard).status.load(Ordering::Relaxed))
+    /// What each shard says of the call that finished last, until the next one begins.
+    pub fn reports(&self) -> impl Iterator<Item = Report> + '_ {
+        let control = &self.memory.control;
+        let status = |shard| control.slot(shard).status.load(Ordering::Relaxed);
+        (0..control.workers()).map(move |shard| Report::from_word(status(shard)))
     }
 
     /// Copies the info stream of shard `shard` for the call that finished last into `into`.

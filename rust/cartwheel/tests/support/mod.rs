@@ -77,7 +77,7 @@ impl Envs {
         self.pool.begin(call, 0)?;
         let finished = self.pool.finish(call, None, &mut || false)?;
         let (mut faults, mut infos) = (Vec::new(), Vec::new());
-        for (shard, report) in finished.reports.iter().enumerate() {
+        for (shard, report) in self.pool.reports().enumerate() {
             if report.failed {
                 faults.extend(self.mailboxes[shard].take_faults());
             }
