@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
+    from gymnasium.envs.registration import EnvSpec
+
 DESCRIPTION = """\
 Measures cartwheel's executors beside Gymnasium's SyncVectorEnv and AsyncVectorEnv and beside the
 ceiling, bare loops on all cores at once. One run: alternating rounds, medians, ratios."""
@@ -71,12 +73,13 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         parser.error(f"--plot {arguments.plot}: must end with one of {', '.join(formats())}")
     env_fn = functools.partial(gym.make, arguments.env)
     try:
-        env_fn().close()
+        env = env_fn()
+        env.close()
     except (gym.error.Error, ModuleNotFoundError) as error:
         parser.error(f"--env {arguments.env}: {error}")
     print(machine_line())
     print(f"work: {arguments.env}, {arguments.seconds:g} s each in {arguments.rounds} rounds\n")
-    measurements = _measure(env_fn, arguments)
+    measurements = _measure(env_fn, env.spec, arguments)
     print(table(measurements))
     if arguments.json:
         outcome = {"machine": machine(), "env": arguments.env, "records": records(measurements)}
@@ -87,14 +90,16 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _measure(env_fn: Callable[[], Any], arguments: argparse.Namespace) -> list[Measurement]:
+def _measure(
+    env_fn: Callable[[], Any], spec: EnvSpec | None, arguments: argparse.Namespace
+) -> list[Measurement]:
     """Runs one race for each number of environments and shows how far it is."""
     executors = [cartwheel_with(name) for name in EXECUTORS if name in arguments.executors]
     native = []
-    if NAMESPACE + arguments.env in gym.registry:
-        native.append(cartwheel_native(arguments.env))
-    if gym.spec(arguments.env).vector_entry_point is not None:
-        native.append(gymnasium_native(arguments.env))
+    if spec is not None and NAMESPACE + spec.id in gym.registry:
+        native.append(cartwheel_native(spec.id))
+    if spec is not None and spec.vector_entry_point is not None:
+        native.append(gymnasium_native(spec.id))
     contenders = [SYNC, ASYNC, *executors, *native, CEILING]
     sizes = dict.fromkeys(arguments.num_envs)
     total = parts(len(contenders), arguments.rounds) * len(sizes)

@@ -17,6 +17,8 @@ EnvFn = Callable[[], gym.Env[Any, Any]]
 
 EXECUTORS = ("inline", "process", "thread")
 """In the order in which they are built: who forks comes before who has threads."""
+NATIVE = ("cartwheel native", "gymnasium native")
+"""Who runs other code than the Python environments, to which the ceiling is no bound."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,15 +47,13 @@ def cartwheel_with(executor: str) -> Contender:
 
 def cartwheel_native(env_id: str) -> Contender:
     """``cartwheel.NativeVectorEnv`` of the environment that Gymnasium knows as ``env_id``."""
-    return _vector(
-        "cartwheel native", lambda env_fns: cartwheel.NativeVectorEnv(env_id, len(env_fns))
-    )
+    return _vector(NATIVE[0], lambda env_fns: cartwheel.NativeVectorEnv(env_id, len(env_fns)))
 
 
 def gymnasium_native(env_id: str) -> Contender:
     """Gymnasium's own vectorised implementation of ``env_id``."""
     return _vector(
-        "gymnasium native",
+        NATIVE[1],
         lambda env_fns: gym.make_vec(env_id, len(env_fns), vectorization_mode="vector_entry_point"),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from typing import TYPE_CHECKING, Any
 
 from cartwheel.bench.contenders import ASYNC, CEILING, SYNC
@@ -19,8 +20,12 @@ COLOURS = {
     "cartwheel inline": "#a9d8cd",
     "cartwheel process": "#14606b",
     "cartwheel thread": "#55a6a8",
+    "cartwheel native": "#e09f3e",
+    "gymnasium native": "#ecd8b4",
 }
 INK, FAINT, CEILING_COLOUR = "#2b2f33", "#5b6168", "#b5482f"
+LINEAR_UP_TO = 100
+"""Times that the fastest may be the slowest before the axis is logarithmic."""
 GROUP_WIDTH = 0.84  # of the distance between two groups; the rest is the gap
 
 
@@ -40,7 +45,7 @@ def plot(measurements: Sequence[Measurement], title: str, subtitle: str, path: P
     """Writes the chart to ``path``; the ending of the name chooses the format.
 
     Bars show environment steps per second, with a line from the worst to the best round; a label
-    gives the ratio to Gymnasium's AsyncVectorEnv; the dashed line above a group is its ceiling.
+    gives the ratio to Gymnasium's AsyncVectorEnv; the dashed line across a group is its ceiling.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter
@@ -62,12 +67,9 @@ def plot(measurements: Sequence[Measurement], title: str, subtitle: str, path: P
         )
     axes.set_xticks(range(len(measurements)), [_envs(m.num_envs) for m in measurements])
     axes.set_xlim(-0.5, len(measurements) - 0.5)
-    axes.set_ylim(
-        0, 1.1 * max(max(max(rounds) for rounds in m.rates.values()) for m in measurements)
-    )
-    axes.set_ylabel("environment steps per second", color=FAINT)
+    _scale(axes, [rate for m in measurements for rounds in m.rates.values() for rate in rounds])
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.tick_params(length=0, colors=INK)
+    axes.tick_params(which="both", length=0, colors=INK)
     axes.grid(axis="y", color="#e4e6e9", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -75,6 +77,19 @@ def plot(measurements: Sequence[Measurement], title: str, subtitle: str, path: P
     axes.set_title(title, loc="left", fontsize=12, fontweight="bold", color=INK, pad=26)
     axes.text(0, 1.035, subtitle, transform=axes.transAxes, fontsize=7.5, color=FAINT)
     figure.savefig(path, dpi=150)
+
+
+def _scale(axes: Any, rates: Sequence[float]) -> None:
+    """Makes room for ``rates``: from 0, or by powers of ten if they are far apart."""
+    highest, lowest = max(rates), min(rates)
+    label = "environment steps per second"
+    if highest <= LINEAR_UP_TO * lowest:
+        axes.set_ylim(0, 1.1 * highest)
+    else:
+        axes.set_yscale("log")
+        axes.set_ylim(10 ** math.floor(math.log10(lowest)), 2 * highest)
+        label += ", logarithmic"
+    axes.set_ylabel(label, color=FAINT)
 
 
 def _bars(
@@ -100,6 +115,7 @@ def _bars(
             ha="center",
             fontsize=8,
             color=INK,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},  # above the ceiling
         )
 
 

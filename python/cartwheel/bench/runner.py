@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from typing import Any, Protocol
@@ -51,4 +52,5 @@ class VectorRunner:
 
     def close(self) -> None:
         """Closes the environments."""
-        self.envs.close()
+        with contextlib.suppress(EOFError, ConnectionError):  # Ctrl-C has ended its workers too
+            self.envs.close()

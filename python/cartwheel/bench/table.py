@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.bench.contenders import ASYNC, CEILING, SYNC
+from cartwheel.bench.contenders import ASYNC, CEILING, NATIVE, SYNC
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,5 +60,5 @@ def _cells(record: dict[str, Any]) -> tuple[str, ...]:
         f"±{record['spread']:.0%}",
         f"{record['ratio_to_async']:.2f}",
         f"{record['ratio_to_sync']:.2f}",
-        f"{record['share_of_ceiling']:.0%}",
+        "–" if record["contender"] in NATIVE else f"{record['share_of_ceiling']:.0%}",
     )
