@@ -92,7 +92,7 @@ SPACES = {
 MODES = list(AutoresetMode)
 
 
-def assert_same_run(env_fns, build, mode=AutoresetMode.NEXT_STEP, steps=12):
+def assert_same_run(env_fns, build, mode=AutoresetMode.NEXT_STEP, steps=12, *, contained=False):
     """The results of ``build`` and of the oracle are equal, over a few episodes."""
     envs = build(env_fns, autoreset_mode=mode)
     oracle = SyncVectorEnv(env_fns, autoreset_mode=mode)
@@ -103,7 +103,8 @@ def assert_same_run(env_fns, build, mode=AutoresetMode.NEXT_STEP, steps=12):
         for step in range(steps):
             result, expected = envs.step([0] * len(env_fns)), oracle.step([0] * len(env_fns))
             assert_identical(result, expected, f"step {step}")
-            assert result[0] in envs.observation_space
+            if contained:
+                assert result[0] in envs.observation_space
             over = result[2] | result[3]
             if mode is AutoresetMode.DISABLED and over.any():
                 assert_identical(
@@ -118,7 +119,7 @@ def assert_same_run(env_fns, build, mode=AutoresetMode.NEXT_STEP, steps=12):
 
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
 def test_observations_of_every_space_equal_the_oracles(build, space):
-    assert_same_run(samplers(space, NUM_ENVS), build)
+    assert_same_run(samplers(space, NUM_ENVS), build, contained=True)
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
