@@ -15,12 +15,14 @@ from gymnasium.vector.utils import batch_space
 from cartwheel import _cartwheel
 from cartwheel.arguments import (
     as_autoreset_mode,
+    as_batch_size,
     as_num_workers,
     as_timeout,
     check_choice,
     check_max_slabs,
 )
 from cartwheel.faults import Fault, raise_first
+from cartwheel.infos import add_info
 from cartwheel.pool_env import PoolVectorEnv
 from cartwheel.room import plan_room, spins
 from cartwheel.spaces import describe
@@ -56,6 +58,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
             that is too small to repay waking a thread is stepped by the caller alone.
             ``"inline"``: every batch is.
         num_workers: Threads, the calling one included; by default one per usable processor.
+        batch_size: As for :class:`~cartwheel.VectorEnv`.
         on_done: As for :class:`~cartwheel.VectorEnv`.
         timeout: As for :class:`~cartwheel.VectorEnv`.
         max_slabs: As for :class:`~cartwheel.VectorEnv`.
@@ -84,6 +87,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         max_episode_steps: int | str | None = "default",
         executor: str = "auto",
         num_workers: int | None = None,
+        batch_size: int | None = None,
         on_done: str = "raise",
         timeout: float | None = None,
         max_slabs: int | None = None,
@@ -99,6 +103,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         if not isinstance(num_envs, int | np.integer) or num_envs < 1:
             raise ValueError(f"`num_envs` must be a positive integer, got {num_envs!r}.")
         self.num_envs = int(num_envs)
+        self.batch_size = as_batch_size(batch_size, self.num_envs)
         self.executor = "inline" if executor == "inline" else "thread"
         threads = as_num_workers(num_workers, None, self.num_envs)
         self.num_workers = 1 if executor == "inline" else threads
@@ -128,15 +133,18 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         observation, action = envs.spaces()
         self.single_observation_space = _space(observation)
         self.single_action_space = _space(action)
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.observation_space = batch_space(self.single_observation_space, self.batch_size)
+        self.action_space = batch_space(self.single_action_space, self.batch_size)
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
         self.render_mode = None
 
         observations = describe(self.single_observation_space)
         actions = describe(self.single_action_space)
         memory = _cartwheel.Memory(
-            observations, actions, shards, **plan_room(observations, shards, max_slabs)
+            observations,
+            actions,
+            shards,
+            **plan_room(observations, shards, self.batch_size, max_slabs),
         )
         self._link = NativeLink(self, envs, shards, timeout)
         self._pool = _cartwheel.Pool(
@@ -261,6 +269,25 @@ class NativeLink:
         for shard, (kind, *parts) in enumerate(messages):
             (self.envs.post_reset if kind == "reset" else self.envs.post_request)(shard, *parts)
 
+    def pack_row_resets(
+        self, rows: list[int], seeds: list[int | None], options: dict[str, Any] | None
+    ) -> list[tuple[int, Any]]:
+        """Makes the messages for resets of rows that are sent: shards, rows, seeds, options."""
+        chosen = _as_json(options) if options else None
+        if chosen is not None:
+            self.envs.check_reset_options(chosen)
+        return [
+            (shard, (row, seed, chosen))
+            for shard, (first, last) in enumerate(self._shards)
+            for row, seed in zip(rows, seeds, strict=True)
+            if first <= row < last
+        ]
+
+    def post_some(self, messages: list[tuple[int, Any]]) -> None:
+        """Leaves resets of rows that are sent with their shards."""
+        for shard, (row, seed, options) in messages:
+            self.envs.post_row_reset(shard, row, seed, options)
+
     def receive_faults(self, shard: int) -> None:
         """Takes the faults of one shard and keeps them for :meth:`raise_faults`."""
         faults = self.envs.take_faults(shard)
@@ -271,28 +298,33 @@ class NativeLink:
         faults, self._faults = self._faults, []
         raise_first(faults)
 
-    def receive_rest(self, shard: int) -> bytes:
-        """Takes infos that did not fit into their region."""
-        return self.envs.take_rest(shard)
+    def receive_fault(self, shard: int, row: int) -> None:
+        """Takes the fault of one row that was sent and keeps it for :meth:`raise_faults`."""
+        fault = self.envs.take_fault(shard, row)
+        if fault is not None:
+            self._faults.append(Fault.of(*fault, travels=False))
+
+    def receive_rest(self, shard: int, row: int) -> bytes:
+        """Takes infos that did not fit into their region and begin with row ``row``."""
+        return self.envs.take_rest(shard, row)
 
     def receive_answers(self) -> tuple[Any, ...]:
         """Takes the answers of every shard, one a row."""
         answers = [self.envs.take_answer(shard) for shard in range(len(self._shards))]
         return tuple(value for answer in answers if answer is not None for value in answer)
 
-    def discard(self, shard: int, failed: bool, spilled: bool) -> None:  # noqa: FBT001 - two flags
+    def discard(self, shard: int, failed: bool, spilled: bool, row: int) -> None:  # noqa: FBT001
         """Drops what a shard announced."""
         if failed:
             self.envs.take_faults(shard)
         if spilled:
-            self.envs.take_rest(shard)
+            self.envs.take_rest(shard, row)
 
-    def add_info(self, infos: dict[str, Any], info: dict[str, Any], row: int) -> dict[str, Any]:
-        """Adds one row's info by ``VectorEnv._add_info``, Gymnasium's or a subclass's own."""
-        owner = self._owner()
-        if owner is None:
-            raise RuntimeError("the vector environment is gone")
-        return owner._add_info(infos, info, row)
+    def add_info(
+        self, infos: dict[str, Any], info: dict[str, Any], place: int, rows: int
+    ) -> dict[str, Any]:
+        """Adds one info to a batch of ``rows`` by ``VectorEnv._add_info``, or a subclass's own."""
+        return add_info(self._owner(), infos, info, place, rows)
 
 
 def _shut_down(pool: _cartwheel.Pool, grace: float) -> None:

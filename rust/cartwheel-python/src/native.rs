@@ -91,6 +91,21 @@ impl PyNativeEnvs {
         Ok(())
     }
 
+    /// Leaves the details of the reset of one row that is going to be sent.
+    fn post_row_reset(
+        &self,
+        shard: usize,
+        row: usize,
+        seed: Option<Bound<'_, PyAny>>,
+        options: Option<&str>,
+    ) -> PyResult<()> {
+        let options = options.map(|options| self.recipe.reset_options(options));
+        let options = options.transpose().map_err(to_py_err)?;
+        let how = seed.map_or(Ok(RowReset::Continue), |seed| seeded(&seed))?;
+        self.mailbox(shard)?.post_row_reset(row, how, options);
+        Ok(())
+    }
+
     /// Leaves a request to read a parameter, or to set it to one value a row, with one shard.
     fn post_request(
         &self,
@@ -134,9 +149,25 @@ impl PyNativeEnvs {
             .collect())
     }
 
-    /// Takes one shard's infos that did not fit into its region.
-    fn take_rest<'py>(&self, py: Python<'py>, shard: usize) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.mailbox(shard)?.take_spilled().unwrap_or_default()))
+    /// Takes the fault of one row that was sent and received.
+    fn take_fault(
+        &self,
+        py: Python<'_>,
+        shard: usize,
+        row: usize,
+    ) -> PyResult<Option<(usize, Py<PyAny>)>> {
+        let fault = self.mailbox(shard)?.take_fault(row);
+        Ok(fault.map(|fault| (fault.row, to_py_err(fault.error).into_value(py).into_any())))
+    }
+
+    /// Takes one shard's infos that did not fit into their room and begin with row `row`.
+    fn take_rest<'py>(
+        &self,
+        py: Python<'py>,
+        shard: usize,
+        row: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.mailbox(shard)?.take_spilled(row).unwrap_or_default()))
     }
 }
 

@@ -152,21 +152,21 @@ impl SlabRows<'_> {
 }
 
 impl SlabRows<'_> {
-    /// Writes, to a place of a batch of rows that were sent, which row it is and where its infos are.
-    ///
-    /// # Panics
-    ///
-    /// When the place is not one of these.
-    pub(crate) fn write_receipt(&mut self, place: usize, row: usize, told: Told) {
-        assert!(self.rows.contains(&place), "place {place} is not claimed");
-        let row = u32::try_from(row).expect("a pool has fewer than 2^32 rows");
+    /// Writes, to these places of a batch of rows that were sent, which rows they are, from `row` on, and
+    /// where the infos of all of them are, which the first place tells.
+    pub(crate) fn write_receipts(&mut self, row: usize, told: Told) {
+        let first = u32::try_from(row).expect("a pool has fewer than 2^32 rows");
+        let (mut told, mut number) = (told.to_word(), first);
         let layout = &self.memory.layout;
-        for (offset, word) in
-            [(layout.row_numbers_offset(), row), (layout.info_lengths_offset(), told.to_word())]
-        {
-            let start = self.start + offset + size_of::<u32>() * place;
+        let numbers = self.start + layout.row_numbers_offset();
+        let lengths = self.start + layout.info_lengths_offset();
+        for place in self.rows.clone() {
+            let at = size_of::<u32>() * place;
             // SAFETY: as in `write`.
-            unsafe { self.memory.mapping.write(start, &word.to_ne_bytes()) }
+            unsafe { self.memory.mapping.write(numbers + at, &number.to_ne_bytes()) }
+            // SAFETY: as in `write`.
+            unsafe { self.memory.mapping.write(lengths + at, &told.to_ne_bytes()) }
+            (number, told) = (number + 1, Told::Bytes(0).to_word());
         }
     }
 }
@@ -258,20 +258,23 @@ impl Lease {
         (self.slab as usize) < self.pool.scratch_busy.len()
     }
 
-    /// What place `place` of a batch of rows that were sent says: its row, and where its infos are.
+    /// What the first places of a batch of rows that were sent say: the rows, and where their infos are.
     ///
     /// # Panics
     ///
-    /// When there is no such place.
-    pub fn receipt(&self, place: usize) -> (usize, Told) {
-        let word = |offset: usize| {
-            let mut word = [0; size_of::<u32>()];
-            self.read(offset + size_of::<u32>() * place, &mut word);
-            u32::from_ne_bytes(word)
+    /// When there are no so many places.
+    pub fn receipts(&self, count: usize) -> impl Iterator<Item = (usize, Told)> + use<> {
+        let words = |offset: usize| {
+            let mut words = vec![0; size_of::<u32>() * count];
+            self.read(offset, &mut words);
+            words
         };
-        let layout = self.layout();
-        let told = Told::from_word(word(layout.info_lengths_offset()));
-        (word(layout.row_numbers_offset()) as usize, told)
+        let (numbers, lengths) =
+            (words(self.layout().row_numbers_offset()), words(self.layout().info_lengths_offset()));
+        (0..count).map(move |place| {
+            let word = |words: &[u8]| u32::from_ne_bytes(words.as_chunks().0[place]);
+            (word(&numbers) as usize, Told::from_word(word(&lengths)))
+        })
     }
 
     /// Address of `range` of the slab, counted from its start.

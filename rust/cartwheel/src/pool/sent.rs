@@ -25,6 +25,35 @@ pub struct Received {
     pub lease: Lease,
     /// The rows, in the order of their places.
     pub rows: Vec<usize>,
+    /// Places that say something of infos: those of the rows from there to the next such place.
+    pub infos: Vec<(usize, Told)>,
+    /// Places of rows that failed.
+    pub failed: Vec<usize>,
+}
+
+/// Something that a received row tells beside its place in the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// This row failed.
+    Failed(usize),
+    /// Infos begin with this row.
+    Infos(usize, Told),
+}
+
+impl Received {
+    /// What the rows tell, in the order in which each worker tells it: by place, a failure first.
+    pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
+        let (mut failed, mut infos) = (self.failed.iter().peekable(), self.infos.iter().peekable());
+        std::iter::from_fn(move || {
+            let place = |&(place, _): &(usize, Told)| place;
+            match (failed.peek(), infos.peek()) {
+                (Some(&&failing), next) if next.is_none_or(|next| failing <= place(next)) => {
+                    failed.next().map(|&place| Event::Failed(self.rows[place]))
+                }
+                _ => infos.next().map(|&(place, told)| Event::Infos(self.rows[place], told)),
+            }
+        })
+    }
 }
 
 /// What is in flight.
@@ -256,8 +285,14 @@ impl Pool {
         let mut phases = vec![0; count];
         lease.read(lease.layout().phases_offset(), &mut phases);
         let mut rows = Vec::with_capacity(count);
-        for (place, phase) in phases.into_iter().enumerate() {
-            let (row, _) = lease.receipt(place);
+        let (mut infos, mut failed) = (Vec::new(), Vec::new());
+        for (place, ((row, told), phase)) in lease.receipts(count).zip(phases).enumerate() {
+            if told != Told::Bytes(0) {
+                infos.push((place, told));
+            }
+            if phase == PhaseTag::Failed as u8 {
+                failed.push(place);
+            }
             // A row that no honest worker names is not believed.
             if let Some(call) = self.sent.rows.get_mut(row).and_then(Option::take) {
                 self.sent.count -= 1;
@@ -271,31 +306,12 @@ impl Pool {
             self.memory.control.skip_to(self.sent.batch);
             self.sent.given = 0;
         }
-        Received { lease, rows }
+        Received { lease, rows, infos, failed }
     }
 
-    /// Copies the info stream that begins at place `place` of a received batch into `into`; `false`
-    /// when it came by the shard's own channel.
-    pub fn load_received_infos(
-        &self,
-        received: &Received,
-        place: usize,
-        into: &mut Vec<u8>,
-    ) -> bool {
-        let row = received.rows[place];
-        let shard = self.shard_of(row);
-        match received.lease.receipt(place).1 {
-            Told::Spilled => false,
-            Told::Bytes(bytes) => {
-                self.memory.infos.load(shard, Some(row), bytes as usize, into);
-                true
-            }
-        }
-    }
-
-    /// Whether the row at place `place` of a received batch failed in it.
-    pub fn has_failed(&self, received: &Received, place: usize) -> bool {
-        self.phases[received.rows[place]] == PhaseTag::Failed as u8
+    /// Copies the `bytes` bytes of infos that begin with row `row`, which was received, into `into`.
+    pub fn load_received_infos(&self, row: usize, bytes: u32, into: &mut Vec<u8>) {
+        self.memory.infos.load(self.shard_of(row), Some(row), bytes as usize, into);
     }
 
     /// The shard of row `row`.

@@ -200,15 +200,8 @@ fn fill(
     };
     let report = shard.run(&mut task);
     let bytes = u32::try_from(task.info_bytes).expect("an info region is below 4 GiB");
-    for (at, row) in rows.enumerate() {
-        // The infos of all of them are with the first.
-        let told = match at {
-            0 if report.spilled => Told::Spilled,
-            0 => Told::Bytes(bytes),
-            _ => Told::Bytes(0),
-        };
-        task.slab.write_receipt(places.first + at, row, told);
-    }
+    let told = if report.spilled { Told::Spilled } else { Told::Bytes(bytes) };
+    task.slab.write_receipts(rows.start, told);
     report
 }
 
