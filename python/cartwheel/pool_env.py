@@ -247,7 +247,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     ) -> tuple[ObsType, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Receives the next batch: the first ``batch_size`` rows to be done of those in flight.
 
-        If fewer are in flight, it is all of them. With ``batch_size`` equal to ``num_envs`` the rows
+        If fewer are in flight, it is all of them. With ``batch_size`` equal to ``num_envs`` rows
         stand in the order in which they were sent, otherwise in the order in which they were done.
 
         Args:
@@ -255,8 +255,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
         Returns:
             What :meth:`step` returns, each array with one entry a received row;
-            ``infos["env_index"]`` (``int64``) says which rows. A row that was reset has reward 0 and
-            false flags.
+            ``infos["env_index"]`` (``int64``) says which rows. A row that was reset has reward 0
+            and false flags.
 
         Raises:
             gymnasium.error.NoAsyncCallError: Nothing is in flight.

@@ -106,8 +106,8 @@ impl Batches {
             link.call_method0(intern!(py, "raise_faults"))?;
         }
         let outputs = self.outputs(link, received.lease, infos)?;
-        let rows: Vec<i64> = received.rows.iter().map(|&row| row as i64).collect();
-        outputs.infos.set_item(intern!(py, "env_index"), PyArray1::from_vec(py, rows))?;
+        let rows = env_index(py, received.rows.into_iter());
+        outputs.infos.set_item(intern!(py, "env_index"), rows)?;
         Ok(outputs)
     }
 
@@ -158,6 +158,15 @@ impl Batches {
         let show = |number: usize| view(&owner, number, rows);
         assemble(link, root, &show, infos)
     }
+}
+
+/// The rows of a batch as an array.
+pub(crate) fn env_index(
+    py: Python<'_>,
+    rows: impl Iterator<Item = usize>,
+) -> Bound<'_, PyArray1<i64>> {
+    let rows = rows.map(|row| i64::try_from(row).expect("a pool has fewer than 2^32 rows"));
+    PyArray1::from_vec(py, rows.collect())
 }
 
 /// A copy of rewards or flags: they are small, and a kept reward must not keep observations.

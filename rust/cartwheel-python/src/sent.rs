@@ -1,5 +1,7 @@
 //! Rows that are sent and received in parts, as Python sees them.
 
+use std::convert::Infallible;
+
 use cartwheel::memory::Told;
 use cartwheel::pool::{Event, Received};
 use cartwheel::{Call, Error};
@@ -11,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
 use crate::actions::Checked;
-use crate::batch::Outputs;
+use crate::batch::{Outputs, env_index};
 use crate::error::to_py_err;
 use crate::pool::{PyPool, State};
 use crate::shard::ACTIONS_BY_CHANNEL;
@@ -26,7 +28,7 @@ impl PyPool {
         rows: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<()> {
         let explain = |error| self.explain(py, error, Call::Step, "send");
-        let idle = state.pool.in_flight().is_empty();
+        let idle = !state.pool.is_flying();
         let rows = match rows {
             // Nothing is in flight and a batch has room for all: the quicker way.
             None if idle && state.pool.batch_size() == self.rows => {
@@ -35,12 +37,12 @@ impl PyPool {
             None => (0..self.rows).collect(),
             Some(rows) => to_rows(rows)?,
         };
-        state.pool.check_send(Call::Step, &rows).map_err(explain)?;
+        let mut sending = state.pool.sending(Call::Step, &rows).map_err(explain)?;
         if self.actions.opaque > 0 {
             let link = self.link.bind(py);
             let messages =
                 link.call_method1(intern!(py, "pack_sent_actions"), (actions, rows.clone()))?;
-            state.pool.send(Call::Step, &rows, ACTIONS_BY_CHANNEL).map_err(explain)?;
+            sending.send(ACTIONS_BY_CHANNEL);
             return self.post_some(py, &messages);
         }
         // In the space's own dtype: actions of several sends lie side by side.
@@ -51,11 +53,13 @@ impl PyPool {
             let checks = checked.store(|leaf, _, elements| native.check_actions(leaf, elements));
             checks.map_err(|error| to_py_err(of_row(error, &rows)))?;
         }
-        let pool = &mut state.pool;
-        checked
-            .store(|leaf, tag, elements| pool.store_row_actions(leaf, tag, &rows, elements))
-            .map_err(explain)?;
-        pool.send(Call::Step, &rows, 0).map_err(explain)
+        let stored = checked.store(|leaf, tag, elements| {
+            sending.store_actions(leaf, tag, elements);
+            Ok::<_, Infallible>(())
+        });
+        let Ok(()) = stored;
+        sending.send(0);
+        Ok(())
     }
 
     /// Sends resets to `rows`, with one message for each worker that has some of them.
@@ -68,12 +72,13 @@ impl PyPool {
     ) -> PyResult<()> {
         let explain = |error| self.explain(py, error, Call::Reset, "send");
         let rows = to_rows(rows)?;
-        state.pool.check_send(Call::Reset, &rows).map_err(explain)?;
+        let sending = state.pool.sending(Call::Reset, &rows).map_err(explain)?;
         if self.post_first {
             self.post_some(py, messages)?;
-            return state.pool.send(Call::Reset, &rows, 0).map_err(explain);
+            sending.send(0);
+            return Ok(());
         }
-        state.pool.send(Call::Reset, &rows, 0).map_err(explain)?;
+        sending.send(0);
         self.post_some(py, messages)
     }
 
@@ -91,7 +96,7 @@ impl PyPool {
     ) -> PyResult<Bound<'py, PyAny>> {
         if state.pool.pending() == Some(Call::Step) {
             let result = self.finish_step(py, state, timeout)?;
-            let rows = PyArray1::from_iter(py, (0..self.rows).map(|row| row as i64));
+            let rows = env_index(py, 0..self.rows);
             result.get_item(4)?.set_item(intern!(py, "env_index"), rows)?;
             return Ok(result);
         }
@@ -123,7 +128,7 @@ impl PyPool {
         timeout: Option<f64>,
     ) -> PyResult<()> {
         let link = self.link.bind(py);
-        while !state.pool.in_flight().is_empty() {
+        while state.pool.is_flying() {
             let received = self.wait_for_rows(py, state, timeout)?;
             for event in received.events() {
                 let (row, failed, spilled) = match event {

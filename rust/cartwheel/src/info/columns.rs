@@ -91,6 +91,11 @@ impl Columns {
         self.order.is_empty()
     }
 
+    /// Rows of this batch.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// Forgets the batch, and begins one of `rows` rows.
     pub fn begin(&mut self, rows: usize) {
         for &at in &self.order {

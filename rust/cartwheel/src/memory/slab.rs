@@ -185,6 +185,10 @@ pub struct SlabPool {
 impl SlabPool {
     /// A pool over new memory, whose first slabs are reserved: `scratch` that are copied out, one for
     /// each batch that is filled at one time, and one more.
+    ///
+    /// # Panics
+    ///
+    /// When there are 2^32 of them, which a plan rules out.
     pub fn new(memory: Arc<SlabMemory>, scratch: usize) -> Self {
         let scratch_busy: Box<_> = (0..scratch).map(|_| AtomicBool::new(false)).collect();
         let first = u32::try_from(scratch).expect("a plan has fewer than 2^32 slabs");

@@ -26,7 +26,7 @@ use crate::schedule::usable_cpus;
 use crate::wake::{Command, Futex, Op, Patience, doorbell_disarm, publish};
 use crate::worker::{Crew, ProcessHandle, Report, Shard, perform};
 use sent::InFlight;
-pub use sent::{Event, Received};
+pub use sent::{Event, Received, Sending};
 use waiting::Awaited;
 
 /// Who steps the rows of a pool.

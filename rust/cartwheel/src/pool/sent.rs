@@ -1,6 +1,6 @@
 //! Rows that are sent and received in parts: any rows, at any time, several sends in flight.
 //!
-//! [`Pool::send`] gives rows to their workers and returns; [`Pool::receive`] hands out the next batch: the
+//! [`Pool::sending`] checks rows, [`Sending::send`] gives them to their workers and returns; [`Pool::receive`] hands out the next batch: the
 //! first `batch_size` rows that are done, or all that are in flight if they are fewer. In a pool whose
 //! batches have room for every row the rows of a batch stand in the order in which they were sent; in any
 //! other pool in the order in which they were done.
@@ -53,6 +53,43 @@ impl Received {
                 _ => infos.next().map(|&(place, told)| Event::Infos(self.rows[place], told)),
             }
         })
+    }
+}
+
+/// Rows that can be sent, and are about to be. Nothing has happened if it is dropped.
+#[derive(Debug)]
+pub struct Sending<'a> {
+    pool: &'a mut Pool,
+    call: Call,
+    rows: &'a [usize],
+}
+
+impl Sending<'_> {
+    /// Stores the rows' actions, one leaf at a time: `rows.len() * row_len` elements.
+    ///
+    /// # Panics
+    ///
+    /// When the number of elements is not that of the rows, or when the tag differs from that of steps in
+    /// flight: whoever sends rows decides on one dtype.
+    pub fn store_actions(&mut self, leaf: usize, tag: ActionTag, elements: &[u8]) {
+        let (actions, sent) = (&self.pool.memory.actions, &self.pool.sent);
+        assert!(
+            sent.steps == 0 || actions.tag(leaf) == Some(tag),
+            "actions in flight have the same dtype"
+        );
+        let row_bytes = elements.len() / self.rows.len().max(1);
+        let mut at = 0;
+        for run in runs(self.rows) {
+            let end = at + run.len() * row_bytes;
+            actions.store_rows(leaf, tag, run.start, &elements[at..end]);
+            at = end;
+        }
+        assert_eq!(at, elements.len(), "one action per row");
+    }
+
+    /// Gives the rows to their workers. `flags`, below 2^31, reach the shards as they are.
+    pub fn send(self, flags: u32) {
+        self.pool.send(self.call, self.rows, flags);
     }
 }
 
@@ -111,7 +148,9 @@ impl InFlight {
                 return Err(Error::BadRows(format!("row {row} is named twice")));
             }
         }
-        rows.iter().for_each(|&row| self.rows[row] = None);
+        for &row in rows {
+            self.rows[row] = None;
+        }
         Ok(())
     }
 }
@@ -127,13 +166,18 @@ impl Pool {
         self.sent.rows()
     }
 
-    /// Whether these rows could be sent now; `call` is [`Call::Step`] or [`Call::Reset`].
+    /// Whether anything is in flight.
+    pub fn is_flying(&self) -> bool {
+        self.sent.any()
+    }
+
+    /// Begins to send rows: checks that they can be. `call` is [`Call::Step`] or [`Call::Reset`].
     ///
     /// # Errors
     ///
     /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::AlreadyPending`], [`Error::BadRows`],
     /// [`Error::InFlight`]; for a step also [`Error::EpisodeOver`] and [`Error::NeedsReset`].
-    pub fn check_send(&mut self, call: Call, rows: &[usize]) -> Result<(), Error> {
+    pub fn sending<'a>(&'a mut self, call: Call, rows: &'a [usize]) -> Result<Sending<'a>, Error> {
         if self.closed {
             return Err(Error::Closed);
         }
@@ -144,53 +188,15 @@ impl Pool {
             return Err(Error::AlreadyPending { pending });
         }
         self.sent.check(rows)?;
-        if call == Call::Step { self.check_phases(rows.iter().copied()) } else { Ok(()) }
-    }
-
-    /// Stores the actions of rows that are going to be sent, one leaf at a time: `rows.len() * row_len`
-    /// elements.
-    ///
-    /// # Errors
-    ///
-    /// As [`Pool::check_send`] for a step.
-    ///
-    /// # Panics
-    ///
-    /// When the number of elements is not that of the rows, or when the tag differs from that of steps in
-    /// flight: whoever sends rows decides on one dtype.
-    pub fn store_row_actions(
-        &mut self,
-        leaf: usize,
-        tag: ActionTag,
-        rows: &[usize],
-        elements: &[u8],
-    ) -> Result<(), Error> {
-        self.check_send(Call::Step, rows)?;
-        let actions = &self.memory.actions;
-        assert!(
-            self.sent.steps == 0 || actions.tag(leaf) == Some(tag),
-            "actions in flight have the same dtype"
-        );
-        let row_bytes = elements.len() / rows.len().max(1);
-        let mut at = 0;
-        for run in runs(rows) {
-            let end = at + run.len() * row_bytes;
-            actions.store_rows(leaf, tag, run.start, &elements[at..end]);
-            at = end;
+        if call == Call::Step {
+            self.check_phases(rows.iter().copied())?;
         }
-        assert_eq!(at, elements.len(), "one action per row");
-        Ok(())
+        Ok(Sending { pool: self, call, rows })
     }
 
-    /// Sends rows to their workers. `flags`, below 2^31, reach the shards as they are.
-    ///
-    /// # Errors
-    ///
-    /// As [`Pool::check_send`]; then nothing was sent.
-    pub fn send(&mut self, call: Call, rows: &[usize], flags: u32) -> Result<(), Error> {
-        self.check_send(call, rows)?;
+    fn send(&mut self, call: Call, rows: &[usize], flags: u32) {
         if rows.is_empty() {
-            return Ok(());
+            return;
         }
         self.open_batches(self.sent.count + rows.len());
         let ordered = self.batch_size() == self.phases.len();
@@ -225,7 +231,6 @@ impl Pool {
                 }
             }
         }
-        Ok(())
     }
 
     /// Opens batches until they have room for `rows` rows.
@@ -247,6 +252,10 @@ impl Pool {
     ///
     /// [`Error::NothingInFlight`]. [`Error::Timeout`] and [`Error::Interrupted`] lose nothing: the batch
     /// can be received later. After [`Error::WorkerDied`] the pool can only be closed.
+    ///
+    /// # Panics
+    ///
+    /// Never: a batch has fewer than 2^32 rows.
     pub fn receive(
         &mut self,
         timeout: Option<Duration>,

@@ -306,11 +306,11 @@ impl Crew {
         self.saves(shard_cost * shards, working, asleep)
     }
 
-    /// Whether a further thread saves more of `work` seconds than handing it its part costs.
-    fn saves(&self, work: f64, working: usize, asleep: bool) -> bool {
+    /// Whether a further thread saves more of so many seconds of work than handing it its part costs.
+    fn saves(&self, seconds: f64, working: usize, asleep: bool) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let working = working as f64;
-        let saved = work * (1.0 / working - 1.0 / (working + 1.0));
+        let saved = seconds * (1.0 / working - 1.0 / (working + 1.0));
         let cost = if asleep { self.handoff.asleep } else { self.handoff.awake };
         saved > cost.as_secs_f64()
     }
@@ -318,10 +318,11 @@ impl Crew {
     /// Wakes threads for rows that were pushed: every one that repays it, if what a row costs is known.
     pub(crate) fn begin_sent(&mut self, command: Command, rows: usize) {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-        let work = self.row_cost.map(|cost| cost * rows as f64);
+        let seconds = self.row_cost.map(|cost| cost * rows as f64);
         for (at, word) in self.shared.words.iter().enumerate() {
             let word = Futex::new(&word.0, Scope::Private);
-            let repays = work.is_none_or(|work| self.saves(work, at + 1, is_parked(&word)));
+            let asleep = is_parked(&word);
+            let repays = seconds.is_none_or(|seconds| self.saves(seconds, at + 1, asleep));
             if !repays {
                 break;
             }

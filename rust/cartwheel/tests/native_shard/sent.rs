@@ -67,9 +67,14 @@ fn frames(received: &Received) -> Vec<(usize, Frame)> {
 }
 
 fn send_steps(envs: &mut Envs, rows: &[usize], actions: &[i64]) -> Result<(), Error> {
-    let tag = ActionTag::Array(DType::I64);
-    envs.pool.store_row_actions(0, tag, rows, bytes_of(actions))?;
-    envs.pool.send(Call::Step, rows, 0)
+    let mut sending = envs.pool.sending(Call::Step, rows)?;
+    sending.store_actions(0, ActionTag::Array(DType::I64), bytes_of(actions));
+    sending.send(0);
+    Ok(())
+}
+
+fn send_resets(envs: &mut Envs, rows: &[usize]) {
+    envs.pool.sending(Call::Reset, rows).unwrap().send(0);
 }
 
 /// Steps every row `STEPS` times, sending on what was received, some rows at once and some later.
@@ -80,7 +85,7 @@ fn play(mode: AutoresetMode, workers: usize, batch_size: usize) -> Vec<Vec<Frame
             mailbox.post_row_reset(row, RowReset::Seed(7 + row as u128), None);
         }
     }
-    envs.pool.send(Call::Reset, &(0..ROWS).collect::<Vec<_>>(), 0).unwrap();
+    send_resets(&mut envs, &(0..ROWS).collect::<Vec<_>>());
     let (mut seen, mut held) = (vec![Vec::new(); ROWS], Vec::new());
     let mut rng = Rng::from_seed(workers as u64);
     while envs.pool.in_flight().len() + held.len() > 0 {
@@ -138,8 +143,8 @@ fn rows_stand_in_the_order_of_their_sends_where_a_batch_has_room_for_all() {
 #[test]
 fn bad_sends_are_refused_and_change_nothing() {
     let mut envs = Envs::with_batches(&recipe(), 4, 0, limited(AutoresetMode::NextStep, 9), 2);
-    envs.pool.send(Call::Reset, &[0, 1, 2, 3], 0).unwrap();
-    let flying = envs.pool.send(Call::Step, &[2], 0);
+    send_resets(&mut envs, &[0, 1, 2, 3]);
+    let flying = envs.pool.sending(Call::Step, &[2]);
     assert!(matches!(flying, Err(Error::InFlight { rows }) if rows == [2]));
     assert!(matches!(envs.pool.begin(Call::Step, 0), Err(Error::InFlight { .. })));
     receive(&mut envs);
@@ -147,7 +152,7 @@ fn bad_sends_are_refused_and_change_nothing() {
     let nothing = envs.pool.receive(None, &mut || false);
     assert!(matches!(nothing, Err(Error::NothingInFlight)));
     for rows in [vec![4], vec![1, 0, 1]] {
-        assert!(matches!(envs.pool.send(Call::Step, &rows, 0), Err(Error::BadRows(_))));
+        assert!(matches!(envs.pool.sending(Call::Step, &rows), Err(Error::BadRows(_))));
     }
     assert!(envs.pool.in_flight().is_empty());
     send_steps(&mut envs, &[1, 0], &[1, 1]).unwrap();
@@ -157,7 +162,7 @@ fn bad_sends_are_refused_and_change_nothing() {
 #[test]
 fn a_row_that_panics_is_named_and_the_others_arrive() {
     let mut envs = Envs::with_batches(&recipe(), 4, 2, limited(AutoresetMode::NextStep, 9), 2);
-    envs.pool.send(Call::Reset, &[0, 1, 2, 3], 0).unwrap();
+    send_resets(&mut envs, &[0, 1, 2, 3]);
     receive(&mut envs);
     receive(&mut envs);
     send_steps(&mut envs, &[0, 1, 2, 3], &[1, 9, 1, 1]).unwrap();
@@ -172,14 +177,14 @@ fn a_row_that_panics_is_named_and_the_others_arrive() {
     let fault = envs.mailboxes[0].take_fault(1).unwrap();
     assert!(matches!(fault.error, Error::Panicked { row: 1, .. }));
     assert!(matches!(send_steps(&mut envs, &[1], &[0]), Err(Error::NeedsReset { .. })));
-    envs.pool.send(Call::Reset, &[1], 0).unwrap();
+    send_resets(&mut envs, &[1]);
     assert_eq!(receive(&mut envs).rows, [1]);
 }
 
 #[test]
 fn a_batch_keeps_its_slab_while_further_ones_are_received() {
     let mut envs = Envs::with_batches(&recipe(), 6, 2, limited(AutoresetMode::NextStep, 9), 2);
-    envs.pool.send(Call::Reset, &[0, 1, 2, 3, 4, 5], 0).unwrap();
+    send_resets(&mut envs, &[0, 1, 2, 3, 4, 5]);
     let kept: Vec<_> = (0..3).map(|_| receive(&mut envs)).collect();
     let before: Vec<_> = kept.iter().map(frames).collect();
     for _ in 0..50 {
