@@ -102,7 +102,8 @@ fn play(mode: AutoresetMode, workers: usize, batch_size: usize) -> Vec<Vec<Frame
         for _ in 0..2 {
             let mut rows: Vec<usize> = Vec::new();
             while !held.is_empty() && rng.random() < 0.8 {
-                let at = usize::try_from(rng.integers(0..held.len() as i64)).unwrap();
+                let last = i64::try_from(held.len()).unwrap();
+                let at = usize::try_from(rng.integers(0..last)).unwrap();
                 rows.push(held.swap_remove(at));
             }
             let actions: Vec<i64> =
