@@ -15,6 +15,7 @@ from cartwheel.errors import (
 from cartwheel.native import NativeVectorEnv
 from cartwheel.presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.registration import make_vec, patch_gymnasium, register_native
+from cartwheel.rollout import RolloutSlab
 from cartwheel.vector_env import VectorEnv
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "NativeVectorEnv",
     "RemoteEnvError",
     "RemoteTraceback",
+    "RolloutSlab",
     "SyncVectorEnv",
     "VectorEnv",
     "WorkerDiedError",

@@ -12,6 +12,7 @@ __all__ = [
     "Memory",
     "NativeEnvs",
     "Pool",
+    "RolloutSlab",
     "Shard",
     "SlabLease",
     "fine_shards",
@@ -59,6 +60,9 @@ class Memory:
             ValueError: The plan is impossible, or the descriptors belong to another one.
             OSError: There is not enough memory.
         """
+
+    def attach_rollout(self, index: int, steps: int, descriptor: int) -> None:
+        """Maps, in a worker process, a rollout that the pool made; takes ``descriptor`` over."""
 
     def descriptors(self) -> list[int]:
         """The descriptors to send to worker processes; empty unless shared."""
@@ -152,6 +156,21 @@ class NativeEnvs:
         """Takes infos that did not fit into their room and begin with row ``row``."""
 
 @final
+class RolloutSlab:
+    """The memory of a rollout, for as long as it or one of its arrays is referenced."""
+
+    @property
+    def index(self) -> int:
+        """Its number, by which workers know it."""
+
+    @property
+    def steps(self) -> int:
+        """Steps that it has room for."""
+
+    def take_descriptor(self) -> int | None:
+        """The descriptor that worker processes have to attach, to be closed by the caller; once."""
+
+@final
 class Pool:
     """Steps and resets the environments of all workers, from one thread at a time.
 
@@ -243,6 +262,21 @@ class Pool:
 
     def in_flight(self) -> list[int]:
         """The rows that were sent and not received."""
+
+    def new_rollout(self, steps: int) -> RolloutSlab:
+        """Takes a rollout of ``steps`` steps, a used one that nobody holds if there is one.
+
+        Raises:
+            ValueError: Observations have no fixed shape, batches have not all rows, or there are
+                too many steps.
+            OSError: There is not enough memory.
+        """
+
+    def record(self, rollout: RolloutSlab) -> tuple[Any, Any, Any, Any]:
+        """Records the next batches in a rollout that every worker knows; its arrays."""
+
+    def stop_recording(self) -> None:
+        """Ends a recording; further batches go to slabs."""
 
     def num_slabs(self) -> int:
         """Batches of observations that have memory behind them, those in reserve included."""

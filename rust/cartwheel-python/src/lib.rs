@@ -11,6 +11,7 @@ mod memory;
 mod native;
 mod observation;
 mod pool;
+mod rollout;
 mod rows;
 mod sent;
 mod serve;
@@ -29,6 +30,8 @@ mod _cartwheel {
     use crate::native::{PyNativeEnvs, native_envs};
     #[pymodule_export]
     use crate::pool::PyPool;
+    #[pymodule_export]
+    use crate::rollout::PyRolloutSlab;
     #[pymodule_export]
     use crate::serve::{PyShardParts, fine_shards, serve, shards, usable_cpus, watch_parent};
 }
