@@ -231,7 +231,8 @@ def n_step(
         {"returns": floats, "discounts": floats, "lengths": np.int64},
         {**vars(transitions), "next_values": then},
     )
-    _cartwheel.n_step(transitions, then, min(steps, len(transitions.rewards)), outputs)
+    longest = len(transitions.rewards) + 1  # any window beyond the rollout is the same
+    _cartwheel.n_step(transitions, then, min(steps, longest), outputs)
     return NStepReturns(*outputs)
 
 

@@ -66,9 +66,6 @@ mod transitions;
 mod valid_mask;
 mod vtrace;
 
-#[cfg(test)]
-mod tables;
-
 pub use discounted::discounted;
 pub use error::Error;
 pub use flags::{Bootstrap, Flags};

@@ -35,6 +35,7 @@ pub trait Real:
     fn to_f64(self) -> f64;
 
     /// The number itself to `keep` it, else 0, chosen by its bits.
+    #[must_use]
     fn masked(self, keep: bool) -> Self;
 }
 
