@@ -1,9 +1,11 @@
 """cartwheel steps many reinforcement-learning environments at once.
 
 :class:`VectorEnv` replaces ``gymnasium.vector.AsyncVectorEnv``: the same arguments, values and
-errors, several times faster, in all three autoreset modes.
+errors, several times faster, in all three autoreset modes. :mod:`cartwheel.returns` computes
+advantages and returns of its rollouts.
 """
 
+from cartwheel import returns
 from cartwheel.errors import (
     EnvPanicError,
     EpisodeOverError,
@@ -32,6 +34,7 @@ __all__ = [
     "WorkerDiedError",
     "make_vec",
     "patch_gymnasium",
+    "returns",
 ]
 
 register_native()

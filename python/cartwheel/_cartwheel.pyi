@@ -1,10 +1,14 @@
 """The native side of cartwheel. Private: users import :mod:`cartwheel`."""
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cartwheel.link import Link
 from cartwheel.native import NativeLink
+from cartwheel.returns.transitions import Transitions
 from cartwheel.spaces import Description
 from cartwheel.worker import Worker
 
@@ -15,11 +19,22 @@ __all__ = [
     "RolloutSlab",
     "Shard",
     "SlabLease",
+    "discounted",
     "fine_shards",
+    "gae",
+    "is_first",
+    "lambda_returns",
+    "masked_mean",
+    "masked_normalize",
+    "n_step",
     "native_envs",
+    "next_values",
+    "retrace",
     "serve",
     "shards",
     "usable_cpus",
+    "valid_mask",
+    "vtrace",
     "watch_parent",
 ]
 
@@ -301,3 +316,81 @@ def native_envs() -> list[tuple[str, int | None, float | None, str]]:
 
 def usable_cpus() -> int:
     """Processors that this process may use, honouring affinity and cgroup quota."""
+
+# Return estimators. Arrays are C-contiguous, of the dtype of the transitions' rewards, and outputs
+# share no memory with them; `cartwheel.returns` sees to that. All raise ValueError for shapes that
+# do not agree and numbers out of range.
+
+_Floats: TypeAlias = NDArray[Any]
+_Flags: TypeAlias = NDArray[np.bool_]
+
+def gae(
+    transitions: Transitions,
+    values: _Floats,
+    next_values: _Floats,
+    lam: float | _Floats,
+    normalized: bool,
+    out: tuple[_Floats, ...],
+) -> None:
+    """Advantages and returns; with ``normalized`` those of a finite horizon."""
+
+def lambda_returns(
+    transitions: Transitions, next_values: _Floats, lam: float | _Floats, out: _Floats
+) -> None:
+    """Lambda-returns."""
+
+def discounted(transitions: Transitions, next_values: _Floats | None, out: _Floats) -> None:
+    """Discounted sums of rewards."""
+
+def n_step(
+    transitions: Transitions, next_values: _Floats | None, n: int, out: tuple[NDArray[Any], ...]
+) -> None:
+    """Returns, discounts and lengths (``int64``) of windows of up to ``n`` steps."""
+
+def vtrace(
+    transitions: Transitions,
+    arrays: tuple[_Floats, ...],
+    lam: float | _Floats,
+    caps: tuple[float, float, float],
+    out: tuple[_Floats, ...],
+) -> None:
+    """Targets and policy advantages from values, next values and ratios."""
+
+def retrace(
+    transitions: Transitions,
+    arrays: tuple[_Floats, ...],
+    lam: float | _Floats,
+    c_bar: float,
+    out: _Floats,
+) -> None:
+    """Targets from action values, next values and ratios."""
+
+def valid_mask(
+    mode: tuple[str, bool], flags: tuple[_Flags, _Flags], prev_done: _Flags, out: _Flags
+) -> None:
+    """Which rows are transitions; ``mode`` says also whether over rows are frozen."""
+
+def is_first(
+    mode: tuple[str, bool],
+    flags: tuple[_Flags, _Flags],
+    prev_done: _Flags,
+    initial: _Flags,
+    out: _Flags,
+) -> None:
+    """Which observations begin an episode."""
+
+def next_values(
+    mode: tuple[str, bool],
+    values: _Floats,
+    flags: tuple[_Flags, _Flags],
+    bootstrap: str,
+    finals: tuple[_Floats, NDArray[np.int64]] | None,
+    out: _Floats,
+) -> None:
+    """Values of the true next observations."""
+
+def masked_mean(numbers: _Floats, valid: _Flags) -> float:
+    """The mean of the numbers, of one dimension, that are valid."""
+
+def masked_normalize(numbers: _Floats, valid: _Flags, epsilon: float, out: _Floats) -> None:
+    """The numbers, of one dimension, that are valid, brought to mean 0 and deviation 1."""
