@@ -90,7 +90,7 @@ impl PyPool {
         let crew = CrewSettings { threads: num_threads, spin, affinity_offset };
         let Made { workers, native, refuse_over } = Made::new(&memory, shard, &pids, inline, crew)?;
         let post_first = pids.is_empty();
-        let policy = Policy { refuse_over, spin };
+        let policy = Policy { refuse_over, refuse_unstarted: native.is_some(), spin };
         let pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;
         Ok(Self {
             state: Mutex::new(Some(State {

@@ -91,7 +91,7 @@ fn pool(header: &Header, observations: Vec<Leaf>, actions: Vec<Leaf>) -> (Pool, 
     let shards = vec![0..header.rows; 1];
     let plan = Plan { observations, actions, shards, max_slabs, info_bytes };
     let memory = Memory::new(plan, Scope::Private).expect("memory");
-    let policy = Policy { refuse_over: false, spin: false };
+    let policy = Policy { refuse_over: false, refuse_unstarted: true, spin: false };
     let mut pool = Pool::new(memory, Workers::Inline(shard), policy).expect("a pool");
     for (name, value) in &header.parameters {
         let value = match value {

@@ -9,7 +9,7 @@ use super::mailbox::{Answer, Fault, Mailbox, Request, RowReset, Snapshot};
 use super::recipe::Settings;
 use super::rows::{Crew, NativeRows};
 use super::{Parameter, Spaces, Value, View};
-use crate::autoreset::{Autoreset, Refusal, Rows, SavedPhase, Transition};
+use crate::autoreset::{Autoreset, PhaseTag, Refusal, Rows, SavedPhase, Transition};
 use crate::env::Env;
 use crate::error::Error;
 use crate::info::{InfoWriter, RecordAt};
@@ -59,8 +59,8 @@ impl<E: Env> NativeShard<E> {
         let rngs = (0..rows).map(|_| Rng::from_entropy()).collect::<Result<_, _>>()?;
         let limit = settings.max_episode_steps.map_or(0, std::num::NonZero::get);
         Ok(Self {
-            crew: Crew { envs, rngs, elapsed: vec![0; rows], limit },
-            autoreset: Autoreset::new(settings.autoreset, settings.on_done, rows),
+            crew: Crew { envs, rngs, elapsed: vec![0; rows], limit, shown: Vec::new() },
+            autoreset: Autoreset::unstarted(settings.autoreset, settings.on_done, rows),
             spaces,
             options: E::ResetOptions::default(),
             infos: InfoWriter::new(),
@@ -154,6 +154,9 @@ impl<E: Env> NativeShard<E> {
     }
 
     fn step_rows(&mut self, task: &mut Task<'_>) {
+        if !self.crew.shown.is_empty() {
+            self.forget_shown();
+        }
         self.each_row(task, |autoreset, rows, row| {
             autoreset.step(rows, row).map_err(|refusal| refused(&refusal))
         });
@@ -166,10 +169,13 @@ impl<E: Env> NativeShard<E> {
         self.each_row(task, |autoreset, rows, row| {
             match how(row) {
                 RowReset::Leave => {
-                    let Ok(()) = rows.repeat(row);
+                    if autoreset.phase(row) != PhaseTag::Unstarted {
+                        let Ok(()) = rows.repeat(row);
+                    }
                     return Ok(autoreset.last_transition(row));
                 }
                 RowReset::Restore(snapshot) => {
+                    rows.crew.forget_shown(row);
                     restore(autoreset, rows, row, snapshot)?;
                     return Ok(autoreset.last_transition(row));
                 }
@@ -177,6 +183,7 @@ impl<E: Env> NativeShard<E> {
                 RowReset::WideSeed(words) => rows.crew.rngs[row] = Rng::from_seed_words(words),
                 RowReset::Continue => {}
             }
+            rows.crew.forget_shown(row);
             let chosen = options.as_ref().and_then(|options| options.downcast_ref());
             let Ok(()) = autoreset.reset(rows, row, |rows| {
                 rows.reset_with(row, chosen.unwrap_or(rows.options));
@@ -184,6 +191,31 @@ impl<E: Env> NativeShard<E> {
             });
             Ok(Transition::RESET)
         });
+        self.show_unstarted(task);
+    }
+
+    /// Shows zeros for rows that were never reset, as Gymnasium's first buffer does.
+    fn show_unstarted(&self, task: &mut Task<'_>) {
+        let mut rows = (0..self.autoreset.len())
+            .filter(|&row| self.autoreset.phase(row) == PhaseTag::Unstarted)
+            .peekable();
+        if rows.peek().is_none() {
+            return; // counting leaves allocates
+        }
+        let (first, leaves) = (task.slab.rows().start, self.spaces.observation.leaves().len());
+        for row in rows {
+            (0..leaves).for_each(|leaf| task.slab.write_zeros(leaf, first + row));
+        }
+    }
+
+    /// Forgets how rows were shown, except where the coming step shows them once more.
+    fn forget_shown(&mut self) {
+        for row in (0..self.autoreset.len()).filter(|&row| !self.autoreset.is_frozen(row)) {
+            self.crew.forget_shown(row);
+        }
+        if self.crew.shown.iter().all(Option::is_none) {
+            self.crew.shown.clear();
+        }
     }
 
     fn answer(&mut self, request: Request) -> Result<Answer, Error> {
@@ -203,6 +235,7 @@ impl<E: Env> NativeShard<E> {
     }
 
     fn set(&mut self, name: &str, values: Vec<Value>) -> Result<(), Error> {
+        self.crew.keep_shown();
         for (env, value) in self.crew.envs.iter_mut().zip(values) {
             env.parameter_mut(name).ok_or_else(|| no_such::<E>(name))?.set(value)?;
             env.parameters_changed();
@@ -249,6 +282,7 @@ fn refused(refusal: &Refusal<std::convert::Infallible>) -> Error {
         Refusal::Environment(never) => match *never {},
         Refusal::Over => "the row's episode is over".to_owned(),
         Refusal::Failed => "the row failed and has not been reset".to_owned(),
+        Refusal::Unstarted => "the row was never reset".to_owned(),
     })
 }
 

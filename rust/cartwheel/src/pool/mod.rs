@@ -45,6 +45,8 @@ impl<S: Shard + Send + std::fmt::Debug> OwnShard for S {}
 pub struct Policy {
     /// Refuse to step when a row is over: autoreset is disabled and over rows do not freeze.
     pub refuse_over: bool,
+    /// Refuse to step rows that were never reset. Without it that is the environments' affair.
+    pub refuse_unstarted: bool,
     /// Allow looking for a result before sleeping.
     pub spin: bool,
 }
@@ -108,6 +110,7 @@ impl Pool {
         if expected != shards {
             return Err(Error::BadPlan(format!("{expected} workers for {shards} shards")));
         }
+        let phase = if policy.refuse_unstarted { PhaseTag::Unstarted } else { PhaseTag::Running };
         let scope = match &workers {
             Workers::Processes(_) => Scope::Shared,
             Workers::Inline(_) | Workers::Threads | Workers::Crew(_) => Scope::Private,
@@ -115,7 +118,7 @@ impl Pool {
         Ok(Self {
             slabs: Arc::new(SlabPool::new(Arc::clone(&memory.slabs))),
             patience: Patience::new(shards + 1, usable_cpus(), policy.spin),
-            phases: vec![PhaseTag::Running as u8; memory.plan().rows()],
+            phases: vec![phase as u8; memory.plan().rows()],
             memory,
             scope,
             workers,
@@ -153,7 +156,7 @@ impl Pool {
     /// # Errors
     ///
     /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::AlreadyPending`]; for a step also
-    /// [`Error::EpisodeOver`] and [`Error::NeedsReset`].
+    /// [`Error::EpisodeOver`], [`Error::NeedsReset`] and [`Error::NeverReset`].
     pub fn check(&self, call: Call) -> Result<(), Error> {
         if self.closed {
             return Err(Error::Closed);
@@ -164,17 +167,28 @@ impl Pool {
         if let Some(Pending { call: pending, .. }) = self.pending {
             return Err(Error::AlreadyPending { pending });
         }
-        if call == Call::Step {
-            let rows = self.rows_in(PhaseTag::Failed);
-            if !rows.is_empty() {
-                return Err(Error::NeedsReset { rows });
-            }
-            if self.policy.refuse_over {
-                let rows = self.rows_in(PhaseTag::Over);
-                if !rows.is_empty() {
-                    return Err(Error::EpisodeOver { rows });
-                }
-            }
+        if call == Call::Step { self.check_phases() } else { Ok(()) }
+    }
+
+    /// Whether every row can be stepped.
+    fn check_phases(&self) -> Result<(), Error> {
+        let refused = if self.policy.refuse_over { PhaseTag::Over } else { PhaseTag::Failed };
+        // Every step comes here, several times: a look at all rows without a branch. Only a batch that
+        // is refused is searched.
+        if self.phases.iter().fold(0, |highest, &tag| tag.max(highest)) < refused as u8 {
+            return Ok(());
+        }
+        let rows = self.rows_in(PhaseTag::Failed);
+        if !rows.is_empty() {
+            return Err(Error::NeedsReset { rows });
+        }
+        let rows = self.rows_in(PhaseTag::Unstarted);
+        if !rows.is_empty() {
+            return Err(Error::NeverReset { rows });
+        }
+        let rows = self.rows_in(PhaseTag::Over);
+        if self.policy.refuse_over && !rows.is_empty() {
+            return Err(Error::EpisodeOver { rows });
         }
         Ok(())
     }
