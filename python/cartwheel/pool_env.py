@@ -180,6 +180,19 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(seconds)
         return result
 
+    def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
+        """Waits for a call.
+
+        Args:
+            timeout: Seconds to wait, or ``None`` for as long as it takes.
+
+        Raises:
+            gymnasium.error.NoAsyncCallError: There was no ``call_async``.
+            multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
+        """
+        results: tuple[Any, ...] = self._pool.call_wait(as_timeout(timeout))
+        return results
+
     # The end
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001

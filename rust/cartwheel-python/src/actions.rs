@@ -38,12 +38,38 @@ impl<'py> Part<'py> {
             Self::Array(_, array) => array.clone().into_any(),
             Self::Integers(integers) => PyArray1::from_slice(py, integers).into_any(),
         };
+        let array = array.cast_into::<PyUntypedArray>()?;
         let keywords = PyDict::new(py);
         keywords.set_item("casting", "safe")?;
-        let cast = array.call_method("astype", (descr(py, dtype)?,), Some(&keywords))?;
+        let cast = array.call_method("astype", (descr(py, dtype)?,), Some(&keywords));
+        let cast = cast.map_err(|error| {
+            let unsafe_cast = error.is_instance_of::<PyTypeError>(py);
+            if unsafe_cast { cannot_cast(&array, dtype, Casting::Safe) } else { error }
+        })?;
         *self = Self::Array(dtype, cast.cast_into::<PyUntypedArray>()?);
         Ok(())
     }
+}
+
+/// The rule by which actions become those of their space; the names are NumPy's.
+#[derive(Debug, Clone, Copy)]
+enum Casting {
+    /// Nothing is lost.
+    Safe,
+    /// Within a kind, and to higher kinds.
+    SameKind,
+}
+
+fn cannot_cast(array: &Bound<'_, PyUntypedArray>, to: DType, casting: Casting) -> PyErr {
+    let rule = match casting {
+        Casting::Safe => "safe",
+        Casting::SameKind => "same_kind",
+    };
+    PyTypeError::new_err(format!(
+        "cannot cast actions of dtype {} to the action space's {} according to the rule '{rule}'",
+        array.dtype(),
+        to.name()
+    ))
 }
 
 impl<'py> Checked<'py> {
@@ -58,7 +84,8 @@ impl<'py> Checked<'py> {
         exact: bool,
     ) -> PyResult<Self> {
         let mut checked = Self::default();
-        checked.add(tree, &tree.root, actions, rows)?;
+        let casting = if exact { Casting::Safe } else { Casting::SameKind };
+        checked.add(tree, &tree.root, actions, rows, casting)?;
         if exact {
             let parts = checked.first.iter_mut().chain(&mut checked.rest);
             for (part, leaf) in parts.zip(&tree.leaves) {
@@ -74,10 +101,11 @@ impl<'py> Checked<'py> {
         node: &Node,
         actions: &Bound<'py, PyAny>,
         rows: usize,
+        casting: Casting,
     ) -> PyResult<()> {
         match node {
             Node::Leaf(leaf) => {
-                let part = check(&tree.leaves[*leaf], actions, rows)?;
+                let part = check(&tree.leaves[*leaf], actions, rows, casting)?;
                 match self.first {
                     None => self.first = Some(part),
                     Some(_) => self.rest.push(part),
@@ -85,12 +113,12 @@ impl<'py> Checked<'py> {
             }
             Node::Dict(items) => {
                 for (key, node) in items {
-                    self.add(tree, node, &actions.get_item(key)?, rows)?;
+                    self.add(tree, node, &actions.get_item(key)?, rows, casting)?;
                 }
             }
             Node::Tuple(nodes) => {
                 for (at, node) in nodes.iter().enumerate() {
-                    self.add(tree, node, &actions.get_item(at)?, rows)?;
+                    self.add(tree, node, &actions.get_item(at)?, rows, casting)?;
                 }
             }
             Node::Opaque(..) => unreachable!("opaque actions go over the socket"),
@@ -118,7 +146,12 @@ impl<'py> Checked<'py> {
     }
 }
 
-fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: usize) -> PyResult<Part<'py>> {
+fn check<'py>(
+    leaf: &Leaf,
+    actions: &Bound<'py, PyAny>,
+    rows: usize,
+    casting: Casting,
+) -> PyResult<Part<'py>> {
     let array = if let Ok(array) = actions.cast_exact::<PyUntypedArray>() {
         array.clone()
     } else {
@@ -144,12 +177,7 @@ fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: usize) -> PyResult
     let array = native(array)?;
     let found = dtype::from_descr(&array.dtype());
     let Some(dtype) = found.filter(|&dtype| is_same_kind(dtype, leaf.dtype)) else {
-        return Err(PyTypeError::new_err(format!(
-            "cannot cast actions of dtype {} to the action space's {} according to the rule \
-             'same_kind'",
-            array.dtype(),
-            leaf.dtype.name()
-        )));
+        return Err(cannot_cast(&array, leaf.dtype, casting));
     };
     if array.is_c_contiguous() {
         return Ok(Part::Array(dtype, array));
