@@ -57,7 +57,8 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
             ``"inline"``: every batch is.
         num_workers: Threads, the calling one included; by default one per usable processor.
         on_done: As for :class:`~cartwheel.VectorEnv`.
-        timeout: As for :class:`~cartwheel.VectorEnv`.
+        timeout: As for :class:`~cartwheel.VectorEnv`. The calling thread steps whole shards and
+            looks at the time after each: there are eight a thread, or one for a single thread.
         max_slabs: As for :class:`~cartwheel.VectorEnv`.
         thread_affinity_offset: Pin the threads (not the calling one) to consecutive processors from
             this one on; by default they run wherever the system puts them.

@@ -10,6 +10,8 @@
 
 mod waiting;
 
+pub(crate) use waiting::Limit;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -264,7 +266,9 @@ impl Pool {
 
     /// Waits for the pending call and hands its result out.
     ///
-    /// `interrupted` is asked about once a slice, 1 to 50 ms apart, and ends the wait by `true`.
+    /// `interrupted` is asked about once a slice, 1 to 50 ms apart, and ends the wait by `true`. The
+    /// caller's own part is whole shards, of a crew at least one: who asks again and again, with no
+    /// time at all, comes to the end.
     ///
     /// # Errors
     ///
@@ -286,20 +290,21 @@ impl Pool {
         let Some(pending) = self.pending.as_mut().filter(|pending| pending.call == call) else {
             return Err(Error::NotPending { expected: call });
         };
-        let task = pending.command.task;
-        if !std::mem::replace(&mut pending.own_done, true) {
+        let (task, limit) = (pending.command.task, timeout.map(Limit::new));
+        if !pending.own_done {
             let command = pending.command;
-            match &mut self.workers {
+            pending.own_done = match &mut self.workers {
                 Workers::Inline(own) => {
                     perform(&self.memory, 0, command, own.as_mut());
                     let status = self.memory.control.slot(0).status.load(Ordering::Relaxed);
                     own.flush(Report::from_word(status));
+                    true
                 }
-                Workers::Crew(crew) => crew.help(command),
-                Workers::Threads | Workers::Processes(_) => {}
-            }
+                Workers::Crew(crew) => crew.help(command, limit),
+                Workers::Threads | Workers::Processes(_) => true,
+            };
         }
-        self.wait(timeout, interrupted)?;
+        self.wait(limit, interrupted)?;
         let lease = self.pending.take().and_then(|pending| pending.lease);
         if let Some(lease) = &lease {
             lease.read(lease.layout().phases_offset(), &mut self.phases);
