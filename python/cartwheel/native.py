@@ -161,6 +161,9 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Reads a parameter of every environment, such as ``gravity``.
 
+        Values equal those of Gymnasium's attributes. Arrays are of its dtypes; integers are Python's,
+        also where Gymnasium's are NumPy's after some calls and Python's after others.
+
         Raises:
             AttributeError: The environment has no such parameter.
         """
@@ -174,7 +177,8 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
 
         Args:
             name: The parameter.
-            values: A list or tuple with one value a row; anything else is set everywhere.
+            values: A list or tuple with one value a row; anything else is set everywhere. A list in
+                the place of an array counts as an array of its numbers.
 
         Raises:
             AttributeError: The environment has no such parameter.

@@ -149,7 +149,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             ValueError: Not one action per environment, or actions of the wrong shape.
             TypeError: Actions that are no batch, or of another kind of dtype than their space.
             EpisodeOverError: Rows are over and the autoreset mode is ``DISABLED``.
-            gymnasium.error.ResetNeeded: Rows raised in an earlier call and have not been reset.
+            gymnasium.error.ResetNeeded: Rows raised in an earlier call and have not been reset
+                since, or are native and were never reset.
             Exception: What the environment of the lowest failing row raised. The other rows have
                 been stepped; those that raised must be reset.
         """
