@@ -161,7 +161,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Reads a parameter of every environment, such as ``gravity``.
 
-        Values equal those of Gymnasium's attributes. Arrays are of its dtypes; integers are Python's,
+        Values equal those of Gymnasium's attributes. Arrays have its dtypes; integers are Python's,
         also where Gymnasium's are NumPy's after some calls and Python's after others.
 
         Raises:
