@@ -1,6 +1,6 @@
 """Plays native environments beside Gymnasium's and counts the values that differ in any bit.
 
-    python -m tests.parity [--episodes 1000] [--rows 32] [--seed 1] [id …]
+    python -m tests.parity [--episodes 1000] [--rows 72] [--seed 1] [id …]
 
 Every id is played in the three autoreset modes, for 1,000 episodes each, and with other keywords
 for a tenth of that. Gymnasium's single environments are stepped by its ``SyncVectorEnv``; cartwheel
@@ -167,7 +167,7 @@ def main(words=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("ids", nargs="*", metavar="id", help="environments; all of them if none")
     parser.add_argument("--episodes", type=int, default=1000, help="for each id and mode")
-    parser.add_argument("--rows", type=int, default=32, help="environments of a batch")
+    parser.add_argument("--rows", type=int, default=72, help="environments of a batch")
     parser.add_argument("--seed", type=int, default=1, help="of everything")
     arguments = parser.parse_args(words)
     unknown = set(arguments.ids) - {case.env_id for case in DEFAULTS}

@@ -14,8 +14,10 @@
 //! | [`Parameter`], [`Value`], [`Tuned`] | attributes by name, and constants that rows share |
 //! | [`Recipe`], [`AnyRecipe`] | a kind of environment with its options |
 //! | [`NativeShard`] | the environments of one worker |
+//! | [`Block`] | neighbouring rows of it, stepped at once |
 //! | [`Mailbox`] | what owner and shard tell each other beside the batch |
 
+mod block;
 mod info;
 mod mailbox;
 mod parameter;
@@ -25,6 +27,7 @@ mod shard;
 mod space;
 mod view;
 
+pub use block::Block;
 pub use info::{Info, InfoValue};
 pub use mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Snapshot};
 pub use parameter::{Parameter, Standard, Tuned, Value, wrong};

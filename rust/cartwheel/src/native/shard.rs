@@ -59,7 +59,7 @@ impl<E: Env> NativeShard<E> {
         let rngs = (0..rows).map(|_| Rng::from_entropy()).collect::<Result<_, _>>()?;
         let limit = settings.max_episode_steps.map_or(0, std::num::NonZero::get);
         Ok(Self {
-            crew: Crew { envs, rngs, elapsed: vec![0; rows], limit, shown: Vec::new() },
+            crew: Crew::new(envs, rngs, limit),
             autoreset: Autoreset::unstarted(settings.autoreset, settings.on_done, rows),
             spaces,
             options: E::ResetOptions::default(),
@@ -119,6 +119,9 @@ impl<E: Env> NativeShard<E> {
         let (autoreset, mut batch, mut outcomes) = self.rows(actions, columns);
         for row in next.get()..autoreset.len() {
             next.set(row);
+            if step {
+                batch.step_ahead(autoreset, row);
+            }
             let transition = one(autoreset, &mut batch, row)?;
             outcomes.write(row, &transition, autoreset.phase(row));
         }
@@ -154,6 +157,7 @@ impl<E: Env> NativeShard<E> {
     }
 
     fn step_rows(&mut self, task: &mut Task<'_>) {
+        self.crew.forget_block();
         if !self.crew.shown.is_empty() {
             self.forget_shown();
         }
