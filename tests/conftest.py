@@ -23,7 +23,6 @@ with warnings.catch_warnings():
 import cartwheel
 from tests.environments import transcripts
 from tests.executors import EVERY_EXECUTOR, EXECUTORS, PROCESS, THREAD
-from tests.known_gaps import GAPS
 from tests.processes import left_behind, residue
 
 settings.register_profile(
@@ -34,12 +33,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("cartwheel")
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if item.name in GAPS:
-            item.add_marker(pytest.mark.xfail(strict=True, reason=GAPS[item.name]))
 
 
 FAILED = pytest.StashKey[bool]()

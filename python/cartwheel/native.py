@@ -60,7 +60,8 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         num_workers: Threads, the calling one included; by default one per usable processor.
         batch_size: As for :class:`~cartwheel.VectorEnv`.
         on_done: As for :class:`~cartwheel.VectorEnv`.
-        timeout: As for :class:`~cartwheel.VectorEnv`.
+        timeout: As for :class:`~cartwheel.VectorEnv`. The calling thread steps whole shards and
+            looks at the time after each: there are eight a thread, or one for a single thread.
         max_slabs: As for :class:`~cartwheel.VectorEnv`.
         thread_affinity_offset: Pin the threads (not the calling one) to consecutive processors from
             this one on; by default they run wherever the system puts them.
@@ -168,6 +169,9 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Reads a parameter of every environment, such as ``gravity``.
 
+        Values equal those of Gymnasium's attributes. Arrays have its dtypes; integers are Python's,
+        also where Gymnasium's are NumPy's after some calls and Python's after others.
+
         Raises:
             AttributeError: The environment has no such parameter.
         """
@@ -181,7 +185,8 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
 
         Args:
             name: The parameter.
-            values: A list or tuple with one value a row; anything else is set everywhere.
+            values: A list or tuple with one value a row; anything else is set everywhere. A list in
+                the place of an array counts as an array of its numbers.
 
         Raises:
             AttributeError: The environment has no such parameter.
@@ -208,21 +213,34 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
             AttributeError: The environment has no such parameter.
             TypeError: There are arguments.
         """
+        self.call_async(name, *args, **kwargs)
+        return self.call_wait(timeout=self._link.timeout)
+
+    def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
+        """Begins a call of :meth:`call`, whose arguments and errors it has; then :meth:`call_wait`.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: Another call has not been waited for.
+        """
+        self._pool.check("call_async", idle=True)
         if args or kwargs:
             raise TypeError(
                 f"`{name}` is a parameter of a native environment and takes no arguments"
             )
-        return self._ask("call_async", name, None)
+        self._begin("call_async", name, None)
 
     def _ask(self, calling: str, name: str, values: list[Any] | None) -> tuple[Any, ...]:
         self._pool.check(calling, idle=True)
+        self._begin(calling, name, values)
+        return self.call_wait(timeout=self._link.timeout)
+
+    def _begin(self, calling: str, name: str, values: list[Any] | None) -> None:
         names = self._link.envs.parameters()
         if name not in names:
             raise AttributeError(
                 f"{self.env_id} has no parameter {name!r}; it has {', '.join(names) or 'none'}"
             )
         self._pool.call_async(self._link.pack_request(name, values), calling)
-        return self._pool.call_wait(self._link.timeout)
 
 
 class NativeLink:
@@ -249,7 +267,7 @@ class NativeLink:
         options: dict[str, Any] | None,
     ) -> list[Any]:
         """Makes the messages for a reset."""
-        chosen = _as_json(options) if options else None
+        chosen = _reset_as_json(options) if options else None
         if chosen is not None:
             self.envs.check_reset_options(chosen)
         rows = [True] * len(seeds) if mask is None else mask.tolist()
@@ -335,24 +353,46 @@ def _shut_down(pool: _cartwheel.Pool, grace: float) -> None:
 
 
 def _as_json(options: dict[str, Any]) -> str:
-    """Options as a JSON object.
+    """Keywords of an environment as a JSON object.
 
     Raises:
         ValueError: A value has no form there.
     """
-    parts = [
-        f"{json.dumps(name)}: {_value_as_json(name, value)}" for name, value in options.items()
-    ]
-    return f"{{{', '.join(parts)}}}"
+    return _object({name: _value_as_json(name, value) for name, value in options.items()})
+
+
+def _reset_as_json(options: dict[str, Any]) -> str:
+    """Options of a reset as a JSON object.
+
+    An environment ignores options that it does not have, so they may be anything; what has no form
+    there becomes a text, which is refused where a number is wanted.
+    """
+    return _object({str(name): _any_as_json(name, value) for name, value in options.items()})
+
+
+def _object(parts: dict[str, str]) -> str:
+    return f"{{{', '.join(f'{json.dumps(name)}: {part}' for name, part in parts.items())}}}"
+
+
+def _any_as_json(name: str, value: Any) -> str:
+    try:
+        return _value_as_json(name, value)
+    except ValueError:
+        return json.dumps(repr(value))
 
 
 def _value_as_json(name: str, value: Any) -> str:
     try:
-        return json.dumps(value, default=lambda array: array.tolist(), allow_nan=False)
+        return json.dumps(value, default=_plain, allow_nan=False)
     except (TypeError, AttributeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"option {name} cannot be handed to a native environment: {value!r}"
         ) from error
+
+
+def _plain(value: Any) -> Any:
+    """An array or NumPy scalar as Python's own; letters that NumPy keeps as bytes as text."""
+    return value.decode() if isinstance(value, bytes) else value.tolist()
 
 
 def _space(description: Any) -> Space[Any]:

@@ -179,7 +179,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             ValueError: Not one action per environment, or actions of the wrong shape.
             TypeError: Actions that are no batch, or of another kind of dtype than their space.
             EpisodeOverError: Rows are over and the autoreset mode is ``DISABLED``.
-            gymnasium.error.ResetNeeded: Rows raised in an earlier call and have not been reset.
+            gymnasium.error.ResetNeeded: Rows raised in an earlier call and have not been reset
+                since, or are native and were never reset.
             Exception: What the environment of the lowest failing row raised. The other rows have
                 been stepped; those that raised must be reset.
         """
@@ -220,6 +221,19 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         wait = self._pool.recv if self.batch_size < self.num_envs else self._pool.step_wait
         result: tuple[Any, Any, Any, Any, dict[str, Any]] = wait(seconds)
         return result
+
+    def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
+        """Waits for a call.
+
+        Args:
+            timeout: Seconds to wait, or ``None`` for as long as it takes.
+
+        Raises:
+            gymnasium.error.NoAsyncCallError: There was no ``call_async``.
+            multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
+        """
+        results: tuple[Any, ...] = self._pool.call_wait(as_timeout(timeout))
+        return results
 
     # Sending and receiving
 

@@ -86,7 +86,7 @@ fn pool(rows: usize) -> Pool {
         info_bytes: 1 << 16,
     };
     let memory = Memory::new(plan, Scope::Private).expect("memory");
-    let policy = Policy { refuse_over: false, spin: false };
+    let policy = Policy { refuse_over: false, refuse_unstarted: true, spin: false };
     let mut pool = Pool::new(memory, Workers::Inline(shard), policy).expect("a pool");
     call(&mut pool, Call::Reset);
     pool

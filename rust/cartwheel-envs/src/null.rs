@@ -9,11 +9,13 @@
 
 use cartwheel::Error;
 use cartwheel::autoreset::Transition;
-use cartwheel::env::{Env, NoOptions};
+use cartwheel::env::Env;
 use cartwheel::native::{Bounds, Flat, Space, Spaces};
 use cartwheel::rng::Rng;
 use cartwheel::space::DType;
 use serde::Deserialize;
+
+use crate::Ignored;
 
 /// Keywords.
 #[derive(Debug, Clone, Deserialize)]
@@ -40,7 +42,7 @@ pub struct Null {
 
 impl Env for Null {
     type Options = Options;
-    type ResetOptions = NoOptions;
+    type ResetOptions = Ignored;
     type Action = i64;
     type Observation = Flat<u8>;
     type Info = ();
@@ -60,7 +62,7 @@ impl Env for Null {
     }
 
     #[inline]
-    fn reset(&mut self, _: &mut Rng, _: &NoOptions) {
+    fn reset(&mut self, _: &mut Rng, _: &Ignored) {
         self.steps = 0;
     }
 

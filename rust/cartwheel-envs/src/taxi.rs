@@ -15,11 +15,12 @@ use std::sync::LazyLock;
 
 use cartwheel::Error;
 use cartwheel::autoreset::Transition;
-use cartwheel::env::{Env, NoOptions};
+use cartwheel::env::Env;
 use cartwheel::native::{Parameter, Space, Spaces, Value, wrong};
 use cartwheel::rng::Rng;
 use serde::Deserialize;
 
+use crate::Ignored;
 use crate::toy_text::sample;
 
 /// Walls are the bars; a colon lets the taxi pass.
@@ -172,7 +173,7 @@ pub struct Taxi {
 
 impl Env for Taxi {
     type Options = Options;
-    type ResetOptions = NoOptions;
+    type ResetOptions = Ignored;
     type Action = i64;
     type Observation = i64;
     type Info = TaxiInfo;
@@ -203,7 +204,7 @@ impl Env for Taxi {
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) {
+    fn reset(&mut self, rng: &mut Rng, _: &Ignored) {
         let draw = rng.random();
         let code = FIRST.partition_point(|&sum| sum <= draw);
         let code = if code < STATES { code } else { 0 }; // as in `sample`

@@ -32,6 +32,10 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
         Error::NeedsReset { .. } => Python::attach(|py| {
             python_error!(py, "gymnasium.error", "ResetNeeded", (text + "; call reset() first",))
         }),
+        Error::NeverReset { rows } => Python::attach(|py| {
+            let error = python_error!(py, "gymnasium.error", "ResetNeeded", (text,));
+            noted(py, error, &format!("rows {rows:?} were never reset"))
+        }),
         Error::BadPlan(_)
         | Error::Mismatch { .. }
         | Error::BadOptions(_)
@@ -52,6 +56,15 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
 /// the core sees them, so only values and shapes are left.
 pub(crate) fn returns_error(error: cartwheel::returns::Error) -> PyErr {
     PyValueError::new_err(error.to_string())
+}
+
+/// The exception with a note, for what has no place in Gymnasium's own words.
+fn noted(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
+    static ADD_NOTE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let added = ADD_NOTE
+        .import(py, "cartwheel.faults", "add_note")
+        .and_then(|add_note| add_note.call1((error.value(py), note)));
+    added.map_or_else(|missing| missing, |_| error)
 }
 
 /// `calling` was called although `pending` has not been waited for, or is being run by another

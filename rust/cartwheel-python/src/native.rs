@@ -9,11 +9,14 @@ use cartwheel::native::{
     Answer, AnyRecipe, Bounds, Mailbox, Request, RowReset, Settings, Space, Value,
 };
 use cartwheel::pool::OwnShard;
+use cartwheel::space::DType;
+use numpy::{PyArray1, PyArrayMethods};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
+use crate::dtype;
 use crate::error::to_py_err;
 use crate::serve::mode;
 
@@ -250,9 +253,11 @@ fn from_value(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
         Value::Bool(flag) => flag.into_bound_py_any(py),
         Value::Int(int) => int.into_bound_py_any(py),
         Value::Float(float) => float.into_bound_py_any(py),
+        Value::Float32(float) => PyArray1::from_slice(py, &[float]).get_item(0),
         Value::Text(text) => text.into_bound_py_any(py),
-        Value::Ints(ints) => Ok(numpy::PyArray1::from_vec(py, ints).into_any()),
-        Value::Floats(floats) => Ok(numpy::PyArray1::from_vec(py, floats).into_any()),
+        Value::Ints(ints) => ints.into_bound_py_any(py),
+        Value::Floats(floats) => Ok(PyArray1::from_vec(py, floats).into_any()),
+        Value::Float32s(floats) => Ok(PyArray1::from_vec(py, floats).into_any()),
         Value::Texts(texts) => texts.into_bound_py_any(py),
     }
 }
@@ -274,6 +279,12 @@ fn to_value(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
     if value.is_instance_of::<PyString>() {
         return Ok(Value::Text(value.extract()?));
+    }
+    if dtype::from_scalar(value)? == Some(DType::F32) {
+        return Ok(Value::Float32(value.extract()?));
+    }
+    if let Ok(floats) = value.cast::<PyArray1<f32>>() {
+        return Ok(Value::Float32s(floats.readonly().as_array().to_vec()));
     }
     if let Ok(texts) = value.extract::<Vec<String>>() {
         return Ok(Value::Texts(texts));

@@ -14,7 +14,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::actions::Checked;
+use crate::actions::{Casting, Checked};
 use crate::batch::{Batches, Outputs};
 use crate::error::{
     already_pending, closed, forked, in_flight, not_pending, nothing_in_flight, timed_out,
@@ -93,7 +93,7 @@ impl PyPool {
         let crew = CrewSettings { threads: num_threads, spin, affinity_offset };
         let Made { workers, native, refuse_over } = Made::new(&memory, shard, &pids, inline, crew)?;
         let post_first = pids.is_empty();
-        let policy = Policy { refuse_over, spin };
+        let policy = Policy { refuse_over, refuse_unstarted: native.is_some(), spin };
         let pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;
         Ok(Self {
             state: Mutex::new(Some(State {
@@ -430,7 +430,7 @@ impl PyPool {
             state.pool.begin(Call::Step, ACTIONS_BY_CHANNEL).map_err(explain)?;
             return self.post(py, state, Call::Step, &messages);
         }
-        let casting = self.native.as_ref().map(|_| "safe"); // they read the space's own dtype
+        let casting = self.native.as_ref().map(|_| Casting::Safe); // they read the space's own dtype
         let checked = Checked::new(&self.actions, actions, self.rows, casting)?;
         if let Some(native) = &self.native {
             let native = native.get();

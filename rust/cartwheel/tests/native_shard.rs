@@ -67,7 +67,7 @@ impl Env for Countdown {
         if penalty < 0.0 {
             return Err(Error::bad_options(format!("penalty must not be negative, got {penalty}")));
         }
-        Ok(Self { left: 0, penalty, resets: 0, was_reset: false })
+        Ok(Self { left: 77, penalty, resets: 0, was_reset: false })
     }
 
     fn reset(&mut self, rng: &mut Rng, start: &Start) {
@@ -186,6 +186,78 @@ fn a_row_that_ends_at_the_limit_is_terminated_and_truncated() {
     envs.seed(0);
     let batch = envs.step(&[8]).unwrap();
     assert_eq!((batch.terminations(), batch.truncations()), (vec![true], vec![true]));
+}
+
+#[test]
+fn a_row_that_was_never_reset_shows_zeros_and_is_not_stepped() {
+    for workers in [0, 2] {
+        let mut envs = Envs::new(&recipe(), 3, workers, settings(AutoresetMode::NextStep));
+        let refused = envs.step(&[0; 3]).map(|_| ()).unwrap_err();
+        assert_eq!(refused.to_string(), "Cannot call env.step() before calling env.reset()");
+        assert!(matches!(refused, Error::NeverReset { rows } if rows == [0, 1, 2]));
+        for _ in 0..2 {
+            let first = envs.reset(vec![RowReset::Leave, RowReset::Seed(3), RowReset::Leave], None);
+            assert_eq!(first.integers(0), [0, Rng::from_seed(3).integers(2..6), 0]);
+            let refused = envs.step(&[0; 3]).map(|_| ()).unwrap_err();
+            assert!(matches!(refused, Error::NeverReset { rows } if rows == [0, 2]));
+        }
+        envs.reset(vec![RowReset::Continue, RowReset::Leave, RowReset::Continue], None);
+        assert!(envs.step(&[0; 3]).unwrap().faults.is_empty());
+    }
+}
+
+#[test]
+fn a_row_that_is_restored_to_before_its_first_reset_shows_zeros_again() {
+    let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
+    let Ok(Answer::Snapshots(saved)) = envs.ask(Request::Save) else { panic!("snapshots") };
+    let start = envs.seed(4).integers(0);
+    let how = vec![RowReset::Restore(saved[0].clone()), RowReset::Leave];
+    assert_eq!(envs.reset(how, None).integers(0), [0, start[1]]);
+    let refused = envs.step(&[0; 2]).map(|_| ()).unwrap_err();
+    assert!(matches!(refused, Error::NeverReset { rows } if rows == [0]));
+}
+
+/// Sets `left` of every row.
+fn set_left(envs: &mut Envs, values: [i64; 3]) {
+    let values = values.map(Value::Int).to_vec();
+    assert!(matches!(envs.ask(Request::Set("left".into(), values)), Ok(Answer::Done)));
+}
+
+#[test]
+fn a_row_that_is_left_alone_shows_its_last_observation_whatever_was_set() {
+    let mut envs = Envs::new(&recipe(), 3, 0, settings(AutoresetMode::NextStep));
+    let mut start = envs.seed(5).integers(0);
+    for lefts in [[500, 600, 700], [510, 610, 710]] {
+        set_left(&mut envs, lefts);
+        let how = vec![RowReset::Leave, RowReset::Seed(5), RowReset::Leave];
+        let fresh = Rng::from_seed(5).integers(2..6);
+        assert_eq!(envs.reset(how, None).integers(0), [start[0], fresh, start[2]]);
+        let how = vec![RowReset::Seed(0), RowReset::Leave, RowReset::Leave];
+        start[0] = Rng::from_seed(0).integers(2..6);
+        assert_eq!(envs.reset(how, None).integers(0), [start[0], fresh, start[2]]);
+        set_left(&mut envs, lefts);
+    }
+    assert_eq!(envs.step(&[0; 3]).unwrap().integers(0), [509, 609, 709]);
+    let how = vec![RowReset::Leave, RowReset::Leave, RowReset::Continue];
+    let shown = envs.reset(how, None).integers(0);
+    assert_eq!(shown[..2], [509, 609], "what was shown before the step is forgotten");
+}
+
+#[test]
+fn a_frozen_row_shows_its_last_frame_whatever_was_set() {
+    let mut envs = Envs::new(&recipe(), 3, 0, settings(AutoresetMode::Disabled));
+    envs.seed(5);
+    envs.step(&[0, 8, 0]).unwrap();
+    set_left(&mut envs, [50, 60, 70]);
+    for step in 1..4 {
+        let frozen = envs.step(&[0; 3]).unwrap();
+        assert_eq!(frozen.integers(0), [50 - step, 0, 70 - step]);
+        set_left(&mut envs, [50 - step, 80, 70 - step]);
+    }
+    let how = vec![RowReset::Leave, RowReset::Seed(5), RowReset::Leave];
+    let fresh = Rng::from_seed(5).integers(2..6);
+    assert_eq!(envs.reset(how, None).integers(0), [47, fresh, 67]);
+    assert_eq!(envs.step(&[0; 3]).unwrap().integers(0), [46, fresh - 1, 66]);
 }
 
 #[test]

@@ -68,7 +68,7 @@ impl<E: Env> NativeShard<E> {
         let limit = settings.max_episode_steps.map_or(0, std::num::NonZero::get);
         Ok(Self {
             crew: Crew::new(envs, rngs, limit),
-            autoreset: Autoreset::new(settings.autoreset, settings.on_done, rows),
+            autoreset: Autoreset::unstarted(settings.autoreset, settings.on_done, rows),
             spaces,
             options: E::ResetOptions::default(),
             infos: InfoWriter::new(),
@@ -173,6 +173,9 @@ impl<E: Env> NativeShard<E> {
 
     fn step_rows(&mut self, task: &mut Task<'_>) {
         self.crew.forget_block();
+        if !self.crew.shown.is_empty() {
+            self.forget_shown(&task.own_rows());
+        }
         match self.prepared.take() {
             None => self.each_row(task, |autoreset, rows, row| {
                 autoreset.step(rows, row).map_err(|refusal| refused(&refusal))
@@ -198,6 +201,7 @@ impl<E: Env> NativeShard<E> {
         self.each_row(task, |autoreset, rows, row| {
             reset_row(autoreset, rows, row, how(row), options.as_ref())
         });
+        self.show_unstarted(task);
     }
 
     fn reset_sent(&mut self, task: &mut Task<'_>) {
@@ -207,6 +211,32 @@ impl<E: Env> NativeShard<E> {
             let (how, options) = posted.unwrap_or((RowReset::Continue, None));
             reset_row(autoreset, rows, row, &how, options.as_ref())
         });
+        self.show_unstarted(task);
+    }
+
+    /// Shows zeros for rows that were never reset, as Gymnasium's first buffer does.
+    fn show_unstarted(&self, task: &mut Task<'_>) {
+        let span = task.own_rows();
+        let mut rows =
+            span.clone().filter(|&row| self.autoreset.phase(row) == PhaseTag::Unstarted).peekable();
+        if rows.peek().is_none() {
+            return; // counting leaves allocates
+        }
+        let (first, leaves) = (task.slab.rows().start, self.spaces.observation.leaves().len());
+        for row in rows {
+            let place = first + row - span.start;
+            (0..leaves).for_each(|leaf| task.slab.write_zeros(leaf, place));
+        }
+    }
+
+    /// Forgets how these rows were shown, except where the coming step shows them once more.
+    fn forget_shown(&mut self, rows: &Range<usize>) {
+        for row in rows.clone().filter(|&row| !self.autoreset.is_frozen(row)) {
+            self.crew.forget_shown(row);
+        }
+        if self.crew.shown.iter().all(Option::is_none) {
+            self.crew.shown.clear();
+        }
     }
 
     fn answer(&mut self, request: Request) -> Result<Answer, Error> {
@@ -226,6 +256,7 @@ impl<E: Env> NativeShard<E> {
     }
 
     fn set(&mut self, name: &str, values: Vec<Value>) -> Result<(), Error> {
+        self.crew.keep_shown();
         for (env, value) in self.crew.envs.iter_mut().zip(values) {
             env.parameter_mut(name).ok_or_else(|| no_such::<E>(name))?.set(value)?;
             env.parameters_changed();
@@ -252,10 +283,13 @@ fn reset_row<E: Env>(
 ) -> Result<Transition, Error> {
     match how {
         RowReset::Leave => {
-            let Ok(()) = rows.repeat(row);
+            if autoreset.phase(row) != PhaseTag::Unstarted {
+                let Ok(()) = rows.repeat(row);
+            }
             return Ok(autoreset.last_transition(row));
         }
         RowReset::Restore(snapshot) => {
+            rows.crew.forget_shown(row);
             restore(autoreset, rows, row, snapshot)?;
             return Ok(autoreset.last_transition(row));
         }
@@ -263,6 +297,7 @@ fn reset_row<E: Env>(
         RowReset::WideSeed(words) => rows.crew.rngs[row] = Rng::from_seed_words(words),
         RowReset::Continue => {}
     }
+    rows.crew.forget_shown(row);
     let chosen = options.and_then(|options| options.0.downcast_ref());
     let Ok(()) = autoreset.reset(rows, row, |rows| {
         rows.reset_with(row, chosen.unwrap_or(rows.options));
@@ -301,6 +336,7 @@ fn refused(refusal: &Refusal<std::convert::Infallible>) -> Error {
         Refusal::Environment(never) => match *never {},
         Refusal::Over => "the row's episode is over".to_owned(),
         Refusal::Failed => "the row failed and has not been reset".to_owned(),
+        Refusal::Unstarted => "the row was never reset".to_owned(),
     })
 }
 

@@ -15,6 +15,8 @@ mod recording;
 mod sent;
 mod waiting;
 
+pub(crate) use waiting::Limit;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -55,6 +57,8 @@ impl<S: Shard + Send + std::fmt::Debug> OwnShard for S {}
 pub struct Policy {
     /// Refuse to step when a row is over: autoreset is disabled and over rows do not freeze.
     pub refuse_over: bool,
+    /// Refuse to step rows that were never reset. Without it that is the environments' affair.
+    pub refuse_unstarted: bool,
     /// Allow looking for a result before sleeping.
     pub spin: bool,
 }
@@ -120,6 +124,7 @@ impl Pool {
         if expected != shards {
             return Err(Error::BadPlan(format!("{expected} workers for {shards} shards")));
         }
+        let phase = if policy.refuse_unstarted { PhaseTag::Unstarted } else { PhaseTag::Running };
         let scope = match &workers {
             Workers::Processes(_) => Scope::Shared,
             Workers::Inline(_) | Workers::Threads | Workers::Crew(_) => Scope::Private,
@@ -127,7 +132,7 @@ impl Pool {
         Ok(Self {
             slabs: Arc::new(SlabPool::new(Arc::clone(&memory.slabs), memory.plan().open_batches())),
             patience: Patience::new(shards + 1, usable_cpus(), policy.spin),
-            phases: vec![PhaseTag::Running as u8; memory.plan().rows()],
+            phases: vec![phase as u8; memory.plan().rows()],
             sent: InFlight::new(memory.plan()),
             memory,
             scope,
@@ -167,7 +172,7 @@ impl Pool {
     /// # Errors
     ///
     /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::AlreadyPending`]; for a step also
-    /// [`Error::EpisodeOver`] and [`Error::NeedsReset`].
+    /// [`Error::EpisodeOver`], [`Error::NeedsReset`] and [`Error::NeverReset`].
     pub fn check(&self, call: Call) -> Result<(), Error> {
         if self.closed {
             return Err(Error::Closed);
@@ -186,12 +191,22 @@ impl Pool {
 
     /// Whether these rows can be stepped.
     fn check_phases(&self, rows: impl Iterator<Item = usize> + Clone) -> Result<(), Error> {
+        let refused = if self.policy.refuse_over { PhaseTag::Over } else { PhaseTag::Failed };
+        // Every step comes here, several times: a look at all rows without a branch. Only a batch that
+        // is refused is searched.
+        if rows.clone().fold(0, |highest, row| self.phases[row].max(highest)) < refused as u8 {
+            return Ok(());
+        }
         let those_in = |phase: PhaseTag| -> Vec<usize> {
             rows.clone().filter(|&row| self.phases[row] == phase as u8).collect()
         };
         let failed = those_in(PhaseTag::Failed);
         if !failed.is_empty() {
             return Err(Error::NeedsReset { rows: failed });
+        }
+        let unstarted = those_in(PhaseTag::Unstarted);
+        if !unstarted.is_empty() {
+            return Err(Error::NeverReset { rows: unstarted });
         }
         let over = if self.policy.refuse_over { those_in(PhaseTag::Over) } else { Vec::new() };
         if over.is_empty() { Ok(()) } else { Err(Error::EpisodeOver { rows: over }) }
@@ -266,7 +281,9 @@ impl Pool {
 
     /// Waits for the pending call and hands its result out.
     ///
-    /// `interrupted` is asked about once a slice, 1 to 50 ms apart, and ends the wait by `true`.
+    /// `interrupted` is asked about once a slice, 1 to 50 ms apart, and ends the wait by `true`. The
+    /// caller's own part is whole shards, of a crew at least one: who asks again and again, with no
+    /// time at all, comes to the end.
     ///
     /// # Errors
     ///
@@ -288,20 +305,21 @@ impl Pool {
         let Some(pending) = self.pending.as_mut().filter(|pending| pending.call == call) else {
             return Err(Error::NotPending { expected: call });
         };
-        let task = pending.command.task;
-        if !std::mem::replace(&mut pending.own_done, true) {
+        let (task, limit) = (pending.command.task, timeout.map(Limit::new));
+        if !pending.own_done {
             let command = pending.command;
-            match &mut self.workers {
+            pending.own_done = match &mut self.workers {
                 Workers::Inline(own) => {
                     perform(&self.memory, 0, command, own.as_mut());
                     let status = self.memory.control.slot(0).status.load(Ordering::Relaxed);
                     own.flush(Report::from_word(status));
+                    true
                 }
-                Workers::Crew(crew) => crew.help(command),
-                Workers::Threads | Workers::Processes(_) => {}
-            }
+                Workers::Crew(crew) => crew.help(command, limit),
+                Workers::Threads | Workers::Processes(_) => true,
+            };
         }
-        self.wait(Awaited::Task(task), timeout, interrupted)?;
+        self.wait(Awaited::Task(task), limit, interrupted)?;
         let lease = self.pending.take().and_then(|pending| pending.lease);
         if let Some(lease) = &lease {
             lease.read(lease.layout().phases_offset(), &mut self.phases);
