@@ -92,7 +92,7 @@ pub struct Pendulum {
     /// Angle and angular velocity.
     state: [f64; 2],
     /// The torque of the last step, for rendering.
-    last_u: Option<f64>,
+    last_u: Option<f32>,
     physics: Tuned<Physics>,
 }
 
@@ -130,7 +130,7 @@ impl Env for Pendulum {
         let Physics { max_speed, max_torque, dt, gravity_gain, torque_gain, .. } = *self.physics;
         let [theta, speed] = self.state;
         let torque = action.max(round(-max_torque)).min(round(max_torque));
-        self.last_u = Some(f64::from(torque));
+        self.last_u = Some(torque);
         let angle = floor_mod(theta + PI, 2.0 * PI) - PI;
         let effort = f64::from(0.001_f32 * square_f32(torque));
         let cost = square(angle) + 0.1 * square(speed) + effort;

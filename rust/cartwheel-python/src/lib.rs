@@ -15,6 +15,7 @@ mod rows;
 mod serve;
 mod shard;
 mod space;
+mod stream;
 mod value;
 mod workers;
 

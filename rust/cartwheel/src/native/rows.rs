@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use super::{Info, Space, View};
+use super::{Info, Seed, Space, View};
 use crate::autoreset::{Rows, Transition};
 use crate::env::Env;
 use crate::info::{InfoWriter, Kind, RecordAt};
@@ -12,6 +12,8 @@ use crate::rng::Rng;
 pub(super) struct Crew<E> {
     pub(super) envs: Vec<E>,
     pub(super) rngs: Vec<Rng>,
+    /// What the random streams started from.
+    pub(super) seeds: Vec<Seed>,
     /// Steps since the last reset.
     pub(super) elapsed: Vec<u32>,
     /// Steps after which an episode is truncated; 0 for no limit.
