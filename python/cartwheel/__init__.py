@@ -13,6 +13,7 @@ from cartwheel.errors import (
     WorkerDiedError,
 )
 from cartwheel.native import NativeVectorEnv
+from cartwheel.native_env import NativeEnv
 from cartwheel.presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.registration import make_vec, patch_gymnasium, register_native
 from cartwheel.vector_env import VectorEnv
@@ -22,6 +23,7 @@ __all__ = [
     "EnvPanicError",
     "EpisodeOverError",
     "ForkedProcessError",
+    "NativeEnv",
     "NativeVectorEnv",
     "RemoteEnvError",
     "RemoteTraceback",

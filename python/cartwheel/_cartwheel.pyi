@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, final
 
 from cartwheel.link import Link
-from cartwheel.native import NativeLink
+from cartwheel.native_link import NativeLink
 from cartwheel.spaces import Description
 from cartwheel.worker import Worker
 
