@@ -35,14 +35,14 @@ pub(crate) fn to_seed(seed: &Bound<'_, PyAny>) -> PyResult<Seed> {
 
 /// The seed of a stream, and what `PCG64.state` gives for it.
 pub(crate) fn from_stream(py: Python<'_>, stream: Stream) -> PyResult<Bound<'_, PyAny>> {
-    let Pcg64State { state, increment, half } = stream.at;
+    let Pcg64State { state, increment, has_half, half } = stream.at;
     let (inner, outer) = (PyDict::new(py), PyDict::new(py));
     inner.set_item("state", state)?;
     inner.set_item("inc", increment)?;
     outer.set_item("bit_generator", "PCG64")?;
     outer.set_item("state", inner)?;
-    outer.set_item("has_uint32", i32::from(half.is_some()))?;
-    outer.set_item("uinteger", half.unwrap_or(0))?;
+    outer.set_item("has_uint32", i32::from(has_half))?;
+    outer.set_item("uinteger", half)?;
     (from_seed(py, stream.seed)?, outer).into_bound_py_any(py)
 }
 
@@ -50,9 +50,11 @@ pub(crate) fn from_stream(py: Python<'_>, stream: Stream) -> PyResult<Bound<'_, 
 pub(crate) fn to_stream(stream: &Bound<'_, PyAny>) -> PyResult<Stream> {
     let (seed, outer) = stream.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
     let inner = outer.get_item("state")?;
-    let (state, increment) =
-        (inner.get_item("state")?.extract()?, inner.get_item("inc")?.extract()?);
-    let has_half = outer.get_item("has_uint32")?.extract::<i32>()? != 0;
-    let half = has_half.then(|| outer.get_item("uinteger")?.extract()).transpose()?;
-    Ok(Stream { seed: to_seed(&seed)?, at: Pcg64State { state, increment, half } })
+    let at = Pcg64State {
+        state: inner.get_item("state")?.extract()?,
+        increment: inner.get_item("inc")?.extract()?,
+        has_half: outer.get_item("has_uint32")?.extract::<i32>()? != 0,
+        half: outer.get_item("uinteger")?.extract()?,
+    };
+    Ok(Stream { seed: to_seed(&seed)?, at })
 }
