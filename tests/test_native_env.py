@@ -6,6 +6,7 @@ import sys
 import warnings
 from copy import deepcopy
 from pathlib import Path
+from unittest.mock import Mock
 
 import gymnasium as gym
 import numpy as np
@@ -119,6 +120,7 @@ def checked(env_id):
 @BY_ID
 def test_gymnasiums_checker_has_no_more_to_say_than_of_its_own(env_id, monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setattr("pygame.time.Clock", Mock)  # windows need not be slow here
     assert checked(f"cartwheel/{env_id}") == checked(env_id)
 
 
@@ -225,6 +227,34 @@ def test_setting_an_attribute_sets_the_parameter(build, env_id, name):
     env.set_wrapper_attr(name, deepcopy(value))
     twin.set_wrapper_attr(name, deepcopy(value))
     assert_same_steps(env, twin, 40)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "name"),
+    [
+        ("CartPole-v1", "state"),
+        ("MountainCarContinuous-v0", "state"),
+        ("Pendulum-v1", "state"),
+        ("Pendulum-v1", "last_u"),
+        ("Acrobot-v1", "state"),
+        ("Blackjack-v1", "dealer_top_card_suit"),
+        ("Blackjack-v1", "dealer_top_card_value_str"),
+        ("Taxi-v4", "taxi_orientation"),
+    ],
+)
+def test_what_rendering_reads_is_as_wide_as_gymnasiums(build, env_id, name):
+    env, twin = build(env_id)
+    for _ in range(3):
+        assert_identical(env.reset(seed=5), twin.reset(seed=5))
+        for _ in range(2):
+            ours, theirs = getattr(env.unwrapped, name), getattr(twin.unwrapped, name)
+            assert np.asarray(ours).dtype == np.asarray(theirs).dtype
+            assert np.asarray(ours).tolist() == np.asarray(theirs).tolist()
+            action = twin.action_space.sample()
+            result = env.step(action)
+            assert_identical(result, twin.step(action))
+            if result[2]:
+                break
 
 
 def test_maps_are_characters(build):

@@ -4,6 +4,7 @@ import sys
 import types
 from contextlib import nullcontext
 from functools import partial
+from unittest.mock import Mock
 
 import gymnasium as gym
 import numpy as np
@@ -46,8 +47,9 @@ def build():
 
 @pytest.fixture
 def _window(monkeypatch):
-    """Windows that need no screen."""
+    """Windows that need no screen, and no time."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setattr("pygame.time.Clock", Mock)
     pygame.display.quit()
     yield
     pygame.display.quit()
@@ -309,6 +311,24 @@ def test_a_window_shows_every_step_and_reset(build, mode):
     assert envs.render() == (None, None)
     envs.close()
     assert not pygame.display.get_init()
+
+
+@pytest.mark.usefixtures("_window")
+def test_rows_in_a_window_do_not_wait_for_one_another(build, monkeypatch):
+    """Each keeps its own time, as in Gymnasium: a step of three rows takes that of one."""
+    clocks = []
+
+    def make_clock():
+        clocks.append(Mock())
+        return clocks[-1]
+
+    monkeypatch.setattr("pygame.time.Clock", make_clock)
+    envs, _ = build("CartPole-v1", 3, render_mode="human")
+    envs.reset()
+    for _ in range(4):
+        envs.step([0, 1, 0])
+    assert [clock.tick.call_count for clock in clocks] == [5, 5, 5]
+    assert all(clock.tick.call_args.args == (50,) for clock in clocks)
 
 
 @pytest.mark.usefixtures("_window")
