@@ -19,6 +19,9 @@ use serde::Deserialize;
 
 use crate::interval::interval;
 
+#[cfg(target_arch = "x86_64")]
+mod lanes;
+
 /// Keywords.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -105,6 +108,21 @@ impl Standard for Physics {
     const STANDARD: &'static Self = &PHYSICS;
 }
 
+impl CartPole {
+    /// What a step that ended in this state comes to.
+    #[inline]
+    fn outcome(&mut self, terminated: bool) -> Transition {
+        let reward = match (self.sutton_barto_reward, terminated) {
+            (true, true) => -1.0,
+            (true, false) => 0.0,
+            (false, true) if self.fallen => 0.0,
+            (false, _) => 1.0,
+        };
+        self.fallen |= terminated;
+        Transition { reward, terminated, truncated: false }
+    }
+}
+
 impl Env for CartPole {
     type Options = Options;
     type ResetOptions = Start;
@@ -168,14 +186,15 @@ impl Env for CartPole {
             || x > x_threshold
             || theta < -theta_threshold_radians
             || theta > theta_threshold_radians;
-        let reward = match (self.sutton_barto_reward, terminated) {
-            (true, true) => -1.0,
-            (true, false) => 0.0,
-            (false, true) if self.fallen => 0.0,
-            (false, _) => 1.0,
-        };
-        self.fallen |= terminated;
-        Transition { reward, terminated, truncated: false }
+        self.outcome(terminated)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    const BLOCK: usize = lanes::BLOCK;
+
+    #[cfg(target_arch = "x86_64")]
+    fn step_block(block: &mut cartwheel::native::Block<'_, '_, Self>) {
+        lanes::step_block(block);
     }
 
     #[inline]

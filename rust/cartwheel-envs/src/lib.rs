@@ -26,6 +26,8 @@ pub mod mountain_car;
 pub mod null;
 mod numeric;
 pub mod pendulum;
+#[cfg(target_arch = "x86_64")]
+mod sine;
 mod table;
 pub mod taxi;
 mod toy_text;

@@ -69,7 +69,7 @@ use serde::de::DeserializeOwned;
 
 use crate::autoreset::Transition;
 use crate::error::Error;
-use crate::native::{Info, Parameter, Spaces, View};
+use crate::native::{Block, Info, Parameter, Spaces, View};
 use crate::rng::Rng;
 
 /// One native environment.
@@ -111,6 +111,20 @@ pub trait Env: Sized + Send + 'static {
     ///
     /// The action was checked by whoever stored it, see [`crate::native::Space::check_actions`].
     fn step(&mut self, action: ActionOf<'_, Self>, rng: &mut Rng) -> Transition;
+
+    /// Most rows that [`Env::step_block`] is handed at once. At 1, the default, it is not called, but
+    /// [`Env::step`] for each row.
+    const BLOCK: usize = 1;
+
+    /// Steps running rows of a block: what [`Env::step`] does to each, to the last bit.
+    ///
+    /// To be overridden, with [`Env::BLOCK`], where several rows go through the same arithmetic: their
+    /// state laid out as a structure of arrays is stepped by vector instructions. Rows that it leaves
+    /// without a transition, because they are a case of their own or because it panicked, are stepped by
+    /// [`Env::step`].
+    fn step_block(block: &mut Block<'_, '_, Self>) {
+        let _ = block;
+    }
 
     /// Writes the observation of the present state: all of it, since the place holds an older one.
     fn observe(&self, observation: ObservationOf<'_, Self>);

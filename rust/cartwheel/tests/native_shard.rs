@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "native_shard/blocks.rs"]
+mod blocks;
 mod support;
 
 use cartwheel::autoreset::{AutoresetMode, Transition};

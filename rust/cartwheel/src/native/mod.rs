@@ -15,8 +15,10 @@
 //! | [`Stream`], [`Seed`] | the random stream of a row |
 //! | [`Recipe`], [`AnyRecipe`] | a kind of environment with its options |
 //! | [`NativeShard`] | the environments of one worker |
+//! | [`Block`] | neighbouring rows of it, stepped at once |
 //! | [`Mailbox`] | what owner and shard tell each other beside the batch |
 
+mod block;
 mod info;
 mod mailbox;
 mod parameter;
@@ -27,6 +29,7 @@ mod space;
 mod stream;
 mod view;
 
+pub use block::Block;
 pub use info::{Info, InfoValue};
 pub use mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Snapshot};
 pub use parameter::{Parameter, Standard, Tuned, Value, wrong};

@@ -166,6 +166,14 @@ pub trait Standard: Clone + 'static {
     const STANDARD: &'static Self;
 }
 
+impl<T: Standard> Tuned<T> {
+    /// Whether these still are the standard constants, shared and never set.
+    #[inline]
+    pub fn is_standard(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
 impl<T: Standard> Default for Tuned<T> {
     fn default() -> Self {
         Self(None)

@@ -1,9 +1,11 @@
 //! Native environments row by row, as the autoreset machine drives them.
 
 use std::convert::Infallible;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::{Info, Seed, Space, View};
-use crate::autoreset::{Rows, Transition};
+use super::{Block, Info, Seed, Space, View};
+use crate::autoreset::{Autoreset, PhaseTag, Rows, Transition};
 use crate::env::Env;
 use crate::info::{InfoWriter, Kind, RecordAt};
 use crate::rng::Rng;
@@ -18,6 +20,33 @@ pub(super) struct Crew<E> {
     pub(super) elapsed: Vec<u32>,
     /// Steps after which an episode is truncated; 0 for no limit.
     pub(super) limit: u32,
+    ahead: Ahead,
+}
+
+/// A block that was stepped ahead of the machine.
+#[derive(Default)]
+struct Ahead {
+    running: Vec<bool>,
+    transitions: Vec<Option<Transition>>,
+    /// Its rows, counted from the start of the shard.
+    rows: Range<usize>,
+}
+
+impl<E: Env> Crew<E> {
+    /// A crew of these environments and streams.
+    pub(super) fn new(envs: Vec<E>, rngs: Vec<Rng>, seeds: Vec<Seed>, limit: u32) -> Self {
+        let (elapsed, mut ahead) = (vec![0; envs.len()], Ahead::default());
+        if E::BLOCK > 1 {
+            ahead.running = vec![false; E::BLOCK];
+            ahead.transitions = vec![None; E::BLOCK];
+        }
+        Self { envs, rngs, seeds, elapsed, limit, ahead }
+    }
+
+    /// A new task: what was stepped ahead belongs to the last one.
+    pub(super) fn forget_block(&mut self) {
+        self.ahead.rows = 0..0;
+    }
 }
 
 /// The rows of a shard during one task. A failure is a panic, so there are no errors.
@@ -43,6 +72,49 @@ impl<E: Env> NativeRows<'_, E> {
         crew.envs[row].reset(&mut crew.rngs[row], options);
     }
 
+    /// Steps the block that begins at `row`, unless that row has been stepped with an earlier one.
+    /// Must be called for each row of a step, in order, before the machine comes to it.
+    #[inline]
+    pub(super) fn step_ahead(&mut self, autoreset: &Autoreset, row: usize) {
+        if E::BLOCK > 1 && !self.crew.ahead.rows.contains(&row) {
+            self.step_block(autoreset, row);
+        }
+    }
+
+    #[inline(never)] // once a block; the loop of rows stays small
+    fn step_block(&mut self, autoreset: &Autoreset, first: usize) {
+        let actions = self.actions.as_ref().expect("a step has actions");
+        let Crew { envs, rngs, ahead, .. } = &mut *self.crew;
+        let rows = first..envs.len().min(first + E::BLOCK);
+        ahead.transitions.fill(None);
+        for (running, row) in ahead.running.iter_mut().zip(rows.clone()) {
+            *running = autoreset.phase(row) == PhaseTag::Running;
+        }
+        let mut block = Block {
+            envs: &mut envs[rows.clone()],
+            rngs: &mut rngs[rows.clone()],
+            running: &ahead.running[..rows.len()],
+            transitions: &mut ahead.transitions[..rows.len()],
+            actions,
+            first,
+        };
+        // A row that panics here does so again when it is stepped by itself, and is known then.
+        drop(catch_unwind(AssertUnwindSafe(|| E::step_block(&mut block))));
+        ahead.rows = rows;
+    }
+
+    #[inline]
+    fn step_one(&mut self, row: usize) -> Transition {
+        let actions = self.actions.as_ref().expect("a step has actions");
+        let action = E::Action::row(actions, row);
+        self.crew.envs[row].step(action, &mut self.crew.rngs[row])
+    }
+
+    #[inline(never)] // seldom, where blocks are stepped; the loop of rows stays small
+    fn step_alone(&mut self, row: usize) -> Transition {
+        self.step_one(row)
+    }
+
     #[inline]
     fn observe(&mut self, row: usize) {
         let place = E::Observation::row_mut(&mut self.observations, row);
@@ -63,10 +135,14 @@ impl<E: Env> Rows for NativeRows<'_, E> {
 
     #[inline]
     fn step(&mut self, row: usize) -> Result<Transition, Infallible> {
-        let actions = self.actions.as_ref().expect("a step has actions");
-        let action = E::Action::row(actions, row);
+        let mut transition = if E::BLOCK > 1 {
+            let ahead = &self.crew.ahead;
+            let stepped = ahead.transitions[row - ahead.rows.start];
+            stepped.unwrap_or_else(|| self.step_alone(row))
+        } else {
+            self.step_one(row)
+        };
         let crew = &mut *self.crew;
-        let mut transition = crew.envs[row].step(action, &mut crew.rngs[row]);
         crew.elapsed[row] = crew.elapsed[row].wrapping_add(1);
         transition.truncated |= crew.limit != 0 && crew.elapsed[row] >= crew.limit;
         Ok(transition)

@@ -61,7 +61,7 @@ impl<E: Env> NativeShard<E> {
         let (rngs, seeds) = unforeseen(rows)?;
         let limit = settings.max_episode_steps.map_or(0, std::num::NonZero::get);
         Ok(Self {
-            crew: Crew { envs, rngs, seeds, elapsed: vec![0; rows], limit },
+            crew: Crew::new(envs, rngs, seeds, limit),
             autoreset: Autoreset::new(settings.autoreset, settings.on_done, rows),
             spaces,
             options: E::ResetOptions::default(),
@@ -121,6 +121,9 @@ impl<E: Env> NativeShard<E> {
         let (autoreset, mut batch, mut outcomes) = self.rows(actions, columns);
         for row in next.get()..autoreset.len() {
             next.set(row);
+            if step {
+                batch.step_ahead(autoreset, row);
+            }
             let transition = one(autoreset, &mut batch, row)?;
             outcomes.write(row, &transition, autoreset.phase(row));
         }
@@ -156,6 +159,7 @@ impl<E: Env> NativeShard<E> {
     }
 
     fn step_rows(&mut self, task: &mut Task<'_>) {
+        self.crew.forget_block();
         self.each_row(task, |autoreset, rows, row| {
             autoreset.step(rows, row).map_err(|refusal| refused(&refusal))
         });
