@@ -1,7 +1,9 @@
 """Native environments are rendered as Gymnasium renders its own, frame by frame."""
 
+import gc
 import sys
 import types
+import weakref
 from contextlib import nullcontext
 from functools import partial
 from unittest.mock import Mock
@@ -329,6 +331,17 @@ def test_rows_in_a_window_do_not_wait_for_one_another(build, monkeypatch):
         envs.step([0, 1, 0])
     assert [clock.tick.call_count for clock in clocks] == [5, 5, 5]
     assert all(clock.tick.call_args.args == (50,) for clock in clocks)
+
+
+@pytest.mark.usefixtures("_window")
+def test_a_window_keeps_no_environment_alive():
+    envs = cartwheel.NativeVectorEnv("Acrobot-v1", 2, render_mode="human")
+    envs.reset()
+    envs.step([0, 1])
+    reference = weakref.ref(envs)
+    del envs
+    gc.collect()
+    assert reference() is None
 
 
 @pytest.mark.usefixtures("_window")

@@ -36,6 +36,7 @@ class Memory:
         actions: Description,
         shards: Sequence[tuple[int, int]],
         *,
+        batch_size: int,
         max_slabs: int,
         info_bytes: int,
         descriptors: Sequence[int] | None = None,
@@ -47,7 +48,9 @@ class Memory:
             observations: The single observation space.
             actions: The single action space.
             shards: First and last row, exclusive, of each worker.
-            max_slabs: Most batches that may exist at once, at least 2.
+            batch_size: Rows of a batch.
+            max_slabs: Most batches that may exist at once, at least one more than can be filled at
+                one time.
             info_bytes: Bytes for the infos of each worker.
             descriptors: Four descriptors, which are taken over.
             shared: Whether workers are processes.
@@ -72,7 +75,7 @@ class Shard:
         *,
         autoreset_mode: str,
         freeze: bool,
-        objects: list[Any] | None = None,
+        objects: Sequence[list[Any]] | None = None,
     ) -> Shard:
         """Describes a shard.
 
@@ -82,7 +85,7 @@ class Shard:
             actions: The single action space.
             autoreset_mode: The value of an ``AutoresetMode``.
             freeze: Whether over rows repeat their last frame when the mode is ``"Disabled"``.
-            objects: Holds what infos refer to; ``None`` to pickle it.
+            objects: A list for each row, to hold what its infos refer to; ``None`` to pickle it.
 
         Raises:
             ValueError: There is no such mode.
@@ -130,6 +133,9 @@ class NativeEnvs:
     ) -> None:
         """Leaves the details of the next reset with one shard: who is reset, with which seed."""
 
+    def post_row_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
+        """Leaves the details of the reset of one row that is going to be sent."""
+
     def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
         """Leaves a request to read a parameter, or to set it to one value a row."""
 
@@ -145,8 +151,11 @@ class NativeEnvs:
     def take_faults(self, shard: int) -> list[tuple[int, BaseException]]:
         """Takes the faults of the last task: rows and exceptions."""
 
-    def take_rest(self, shard: int) -> bytes:
-        """Takes infos of the last task that did not fit into their region."""
+    def take_fault(self, shard: int, row: int) -> tuple[int, BaseException] | None:
+        """Takes the fault of one row that was sent and received."""
+
+    def take_rest(self, shard: int, row: int) -> bytes:
+        """Takes infos that did not fit into their room and begin with row ``row``."""
 
 @final
 class Pool:
@@ -165,7 +174,7 @@ class Pool:
         *,
         shard: Shard | NativeEnvs,
         pids: Sequence[int],
-        objects: Sequence[list[Any] | None],
+        objects: Sequence[Sequence[list[Any]] | None],
         link: Link | NativeLink,
         class_name: str,
         timeout: float | None,
@@ -184,7 +193,8 @@ class Pool:
             shard: Native environments; or the caller's own shard, of which only the settings
                 count for other executors.
             pids: Process ids of worker processes; empty otherwise.
-            objects: Per worker, what its infos refer to.
+            objects: Per worker, a list for each row with what its infos refer to; ``None`` for all
+                workers that pickle it.
             link: Sends and receives what does not go through shared memory.
             class_name: Named in errors.
             timeout: Seconds that a synchronous step may take.
@@ -225,8 +235,23 @@ class Pool:
     def discard_late(self, timeout: float | None = None) -> None:
         """Waits for a call that was given up after a timeout or an interrupt, and drops it."""
 
+    def send(self, actions: Any, rows: Any = None) -> None:
+        """Checks and copies actions for some rows, or all, and begins to step them."""
+
+    def send_reset(self, rows: Sequence[int], messages: Sequence[tuple[int, Any]]) -> None:
+        """Begins to reset some rows, with messages for their workers."""
+
+    def recv(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Waits for the next batch of rows that were sent, as ``VectorEnv.recv`` describes it."""
+
+    def step_rows(self, actions: Any, rows: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """Sends actions to some rows and receives a batch."""
+
+    def in_flight(self) -> list[int]:
+        """The rows that were sent and not received."""
+
     def num_slabs(self) -> int:
-        """Batches of observations that have memory behind them, one in reserve included."""
+        """Batches of observations that have memory behind them, those in reserve included."""
 
     def close(self, grace: float) -> list[int]:
         """Ends the workers; returns those that did not end within ``grace`` seconds."""

@@ -166,6 +166,47 @@ def as_reset_mask(options: dict[str, Any] | None, num_envs: int) -> NDArray[np.b
     return mask
 
 
+def as_batch_size(batch_size: Any, num_envs: int) -> int:
+    """Rows of a batch; all of them by default.
+
+    Raises:
+        ValueError: It is no integer from 1 to ``num_envs``.
+    """
+    if batch_size is None:
+        return num_envs
+    is_integer = isinstance(batch_size, int | np.integer) and not isinstance(batch_size, bool)
+    if not is_integer or not 1 <= batch_size <= num_envs:
+        raise ValueError(
+            f"`batch_size` must be an integer from 1 to num_envs={num_envs}, got {batch_size!r}."
+        )
+    return int(batch_size)
+
+
+def as_rows(env_index: Any, num_envs: int) -> list[int]:
+    """Row numbers from an array or a list of them.
+
+    Raises:
+        TypeError: It is no one-dimensional collection of integers.
+        ValueError: It is empty, or names a row twice or one that does not exist.
+    """
+    array = np.asarray(env_index)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise TypeError(
+            "`env_index` must be a one-dimensional array of integers, got shape "
+            f"{array.shape} of {array.dtype}"
+        )
+    rows: list[int] = array.tolist()
+    if not rows:
+        raise ValueError("`env_index` is empty: it must name at least one row")
+    wrong = [row for row in rows if not 0 <= row < num_envs]
+    if wrong:
+        raise ValueError(f"`env_index` names row {wrong[0]}; there are rows 0 to {num_envs - 1}")
+    if len(set(rows)) < len(rows):
+        twice = next(row for row in rows if rows.count(row) > 1)
+        raise ValueError(f"`env_index` names row {twice} twice")
+    return rows
+
+
 def check_max_slabs(max_slabs: Any) -> None:
     """Raises ``ValueError`` unless it is ``None`` or an integer from 2 on."""
     if max_slabs is not None and (not isinstance(max_slabs, int) or max_slabs < 2):

@@ -40,7 +40,8 @@ class Crew:
         processes: The processes, for the ``process`` executor.
         threads: The threads, for the ``thread`` executor.
         local: The caller's own worker, for the ``inline`` executor.
-        objects: Per worker, the list of objects that infos refer to; ``None`` for processes.
+        objects: Per worker, a list for each row of the objects that its infos refer to; ``None``
+            for processes.
         descriptions: What the workers have said of their environments so far.
         owner: The process that started the workers.
     """
@@ -50,7 +51,7 @@ class Crew:
     processes: list[Any] = dataclasses.field(default_factory=list)
     threads: list[threading.Thread] = dataclasses.field(default_factory=list)
     local: Worker | None = None
-    objects: list[list[Any] | None] = dataclasses.field(default_factory=list)
+    objects: list[list[list[Any]] | None] = dataclasses.field(default_factory=list)
     descriptions: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     owner: int = dataclasses.field(default_factory=os.getpid)
 
@@ -152,7 +153,9 @@ def start_inline(env_fns: Sequence[EnvFn], shards: list[tuple[int, int]], *, res
     """Makes the environments here, for the calling thread to step."""
     mine, its = LocalChannel.pair()
     worker = Worker(its, 0, travels=False, reserve=reserve)
-    return Crew(shards, [mine], local=worker, objects=[[]], descriptions=[worker.build(env_fns)])
+    objects: list[list[list[Any]] | None] = [[[] for _ in env_fns]]
+    descriptions = [worker.build(env_fns)]
+    return Crew(shards, [mine], local=worker, objects=objects, descriptions=descriptions)
 
 
 def start_threads(
@@ -171,7 +174,7 @@ def start_threads(
             daemon=True,
         )
         crew.channels.append(mine)
-        crew.objects.append([])
+        crew.objects.append([[] for _ in range(first, last)])
         crew.threads.append(thread)
         thread.start()
     return crew

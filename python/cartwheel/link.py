@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from typing import TYPE_CHECKING, Any
 
 from cartwheel.faults import Fault, raise_first
+from cartwheel.infos import add_info
 from cartwheel.spaces import batch_opaque, rows_of
 
 if TYPE_CHECKING:
@@ -68,10 +70,41 @@ class Link:
         """Makes the messages for a step whose action space has no fixed shape."""
         return self.pack(self.split(rows_of(self._action_space, actions, self._num_envs)))
 
+    def pack_row_resets(
+        self, rows: list[int], seeds: list[int | None], options: dict[str, Any] | None
+    ) -> list[tuple[int, Any]]:
+        """Makes the messages for resets of rows that are sent: workers and their rows' keywords."""
+        resets = [
+            {"seed": seed, "options": None if options is None else dict(options)} for seed in seeds
+        ]
+        return self._pack_rows("resets", rows, resets)
+
+    def pack_sent_actions(self, actions: Any, rows: list[int]) -> list[tuple[int, Any]]:
+        """Makes the messages for steps of rows that are sent, in a space without a fixed shape."""
+        return self._pack_rows("actions", rows, rows_of(self._action_space, actions, len(rows)))
+
+    def _pack_rows(self, kind: str, rows: list[int], parts: list[Any]) -> list[tuple[int, Any]]:
+        messages = []
+        for worker, (first, last) in enumerate(self._crew.shards):
+            own = {
+                row - first: part
+                for row, part in zip(rows, parts, strict=True)
+                if first <= row < last
+            }
+            if own:
+                messages.append((worker, self._crew.channels[worker].pack((kind, own))))
+        return messages
+
     def post(self, messages: list[Any]) -> None:
         """Sends one message a worker."""
         for channel, message in zip(self._crew.channels, messages, strict=True):
             channel.post(message)
+
+    def post_some(self, messages: list[tuple[int, Any]]) -> None:
+        """Sends messages to some workers. One that is gone is found when rows are received."""
+        for worker, message in messages:
+            with contextlib.suppress(ConnectionError):
+                self._crew.channels[worker].post(message)
 
     def receive(self, worker: int) -> Any:
         """Receives what worker ``worker`` announced.
@@ -90,8 +123,12 @@ class Link:
         faults, self._faults = self._faults, []
         raise_first(faults)
 
-    def receive_rest(self, worker: int) -> bytes:
-        """Receives infos that did not fit into shared memory."""
+    def receive_fault(self, worker: int, row: int) -> None:  # noqa: ARG002 - they come in order
+        """Receives the fault of one row that was sent and keeps it for :meth:`raise_faults`."""
+        self.receive_faults(worker)
+
+    def receive_rest(self, worker: int, row: int) -> bytes:  # noqa: ARG002 - they come in order
+        """Receives infos that did not fit into shared memory and begin with row ``row``."""
         rest: bytes = self.receive(worker)
         return rest
 
@@ -105,21 +142,20 @@ class Link:
             raise_first(faults)
         return tuple(answers)
 
-    def discard(self, worker: int, failed: bool, spilled: bool) -> None:  # noqa: FBT001 - two native flags
+    def discard(self, worker: int, failed: bool, spilled: bool, row: int) -> None:  # noqa: ARG002, FBT001
         """Receives and drops what a worker announced."""
         for _ in range(failed + spilled):
             self.receive(worker)
 
-    def add_info(self, infos: dict[str, Any], info: dict[str, Any], row: int) -> dict[str, Any]:
-        """Adds one row's info by ``VectorEnv._add_info``, Gymnasium's or a subclass's own."""
-        owner = self._owner()
-        if owner is None:
-            raise RuntimeError("the vector environment is gone")
-        return owner._add_info(infos, info, row)
+    def add_info(
+        self, infos: dict[str, Any], info: dict[str, Any], place: int, rows: int
+    ) -> dict[str, Any]:
+        """Adds one info to a batch of ``rows`` by ``VectorEnv._add_info``, or a subclass's own."""
+        return add_info(self._owner(), infos, info, place, rows)
 
-    def batch_opaque(self, space: Space[Any], found: dict[int, Any]) -> Any:
-        """Batches values of a space without a fixed shape."""
-        return batch_opaque(space, found, self._num_envs)
+    def batch_opaque(self, space: Space[Any], found: dict[int, Any], rows: int) -> Any:
+        """Batches ``rows`` values of a space without a fixed shape."""
+        return batch_opaque(space, found, rows)
 
     def worker_died(self, worker: int, pid: int, rows: list[int], phase: str) -> WorkerDiedError:  # noqa: ARG002
         """The exception for a worker that the native pool found dead."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -13,6 +13,7 @@ from gymnasium.vector.utils import batch_space
 from cartwheel import _cartwheel
 from cartwheel.arguments import (
     as_autoreset_mode,
+    as_batch_size,
     as_num_workers,
     as_timeout,
     check_choice,
@@ -20,7 +21,7 @@ from cartwheel.arguments import (
 )
 from cartwheel.native_link import NativeLink, as_json
 from cartwheel.pool_env import PoolVectorEnv
-from cartwheel.renderer import Renderer
+from cartwheel.renderer import Renderer, Shown
 from cartwheel.room import plan_room, spins
 from cartwheel.spaces import describe
 
@@ -59,6 +60,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
             that is too small to repay waking a thread is stepped by the caller alone.
             ``"inline"``: every batch is.
         num_workers: Threads, the calling one included; by default one per usable processor.
+        batch_size: As for :class:`~cartwheel.VectorEnv`.
         on_done: As for :class:`~cartwheel.VectorEnv`.
         timeout: As for :class:`~cartwheel.VectorEnv`.
         max_slabs: As for :class:`~cartwheel.VectorEnv`.
@@ -88,6 +90,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         render_mode: str | None = None,
         executor: str = "auto",
         num_workers: int | None = None,
+        batch_size: int | None = None,
         on_done: str = "raise",
         timeout: float | None = None,
         max_slabs: int | None = None,
@@ -103,6 +106,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         if not _is_integer(num_envs) or num_envs < 1:
             raise ValueError(f"`num_envs` must be a positive integer, got {num_envs!r}.")
         self.num_envs = int(num_envs)
+        self.batch_size = as_batch_size(batch_size, self.num_envs)
         self.executor = "inline" if executor == "inline" else "thread"
         threads = as_num_workers(num_workers, None, self.num_envs)
         self.num_workers = 1 if executor == "inline" else threads
@@ -137,14 +141,17 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         observation, action = envs.spaces()
         self.single_observation_space = _space(observation)
         self.single_action_space = _space(action)
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.observation_space = batch_space(self.single_observation_space, self.batch_size)
+        self.action_space = batch_space(self.single_action_space, self.batch_size)
         self.metadata = {**self._renderer.metadata, "autoreset_mode": self.autoreset_mode}
 
         observations = describe(self.single_observation_space)
         actions = describe(self.single_action_space)
         memory = _cartwheel.Memory(
-            observations, actions, shards, **plan_room(observations, shards, max_slabs)
+            observations,
+            actions,
+            shards,
+            **plan_room(observations, shards, self.batch_size, max_slabs),
         )
         self._link = NativeLink(self, envs, shards, timeout)
         self._pool = _cartwheel.Pool(
@@ -164,29 +171,8 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
             affinity_offset=thread_affinity_offset,
         )
         self._opened(_shut_down)
-
-    # Stepping, with windows
-
-    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """As :meth:`cartwheel.VectorEnv.step`."""
-        result = self._pool.step(actions)
-        if self.render_mode == "human":
-            self._draw()
-        return result
-
-    def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """As :meth:`cartwheel.VectorEnv.step_wait`."""
-        result = super().step_wait(timeout)
-        if self.render_mode == "human":
-            self._draw()
-        return result
-
-    def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
-        """As :meth:`cartwheel.VectorEnv.reset_wait`."""
-        result = super().reset_wait(timeout)
-        if self.render_mode == "human":
-            self._draw()
-        return result
+        if render_mode == "human":
+            self._pool = cast("_cartwheel.Pool", Shown(self._pool, self._draw))
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001
         """As :meth:`cartwheel.VectorEnv.close_extras`; also closes windows."""

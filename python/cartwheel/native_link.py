@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel.faults import Fault, raise_first
+from cartwheel.infos import add_info
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
@@ -85,6 +86,26 @@ class NativeLink:
         for shard, (kind, *parts) in enumerate(messages):
             posts[kind](shard, *parts)
 
+    def pack_row_resets(
+        self, rows: list[int], seeds: list[int | None], options: dict[str, Any] | None
+    ) -> list[tuple[int, Any]]:
+        """Makes the messages for resets of rows that are sent: shards, rows, seeds, options."""
+        chosen = as_json(options) if options else None
+        if chosen is not None:
+            self.envs.check_reset_options(chosen)
+        self.begun[rows] = True
+        return [
+            (shard, (row, seed, chosen))
+            for shard, (first, last) in enumerate(self._shards)
+            for row, seed in zip(rows, seeds, strict=True)
+            if first <= row < last
+        ]
+
+    def post_some(self, messages: list[tuple[int, Any]]) -> None:
+        """Leaves resets of rows that are sent with their shards."""
+        for shard, (row, seed, options) in messages:
+            self.envs.post_row_reset(shard, row, seed, options)
+
     def receive_faults(self, shard: int) -> None:
         """Takes the faults of one shard and keeps them for :meth:`raise_faults`."""
         faults = self.envs.take_faults(shard)
@@ -95,28 +116,33 @@ class NativeLink:
         faults, self._faults = self._faults, []
         raise_first(faults)
 
-    def receive_rest(self, shard: int) -> bytes:
-        """Takes infos that did not fit into their region."""
-        return self.envs.take_rest(shard)
+    def receive_fault(self, shard: int, row: int) -> None:
+        """Takes the fault of one row that was sent and keeps it for :meth:`raise_faults`."""
+        fault = self.envs.take_fault(shard, row)
+        if fault is not None:
+            self._faults.append(Fault.of(*fault, travels=False))
+
+    def receive_rest(self, shard: int, row: int) -> bytes:
+        """Takes infos that did not fit into their region and begin with row ``row``."""
+        return self.envs.take_rest(shard, row)
 
     def receive_answers(self) -> tuple[Any, ...]:
         """Takes the answers of every shard, one a row."""
         answers = [self.envs.take_answer(shard) for shard in range(len(self._shards))]
         return tuple(value for answer in answers if answer is not None for value in answer)
 
-    def discard(self, shard: int, failed: bool, spilled: bool) -> None:  # noqa: FBT001 - two flags
+    def discard(self, shard: int, failed: bool, spilled: bool, row: int) -> None:  # noqa: FBT001
         """Drops what a shard announced."""
         if failed:
             self.envs.take_faults(shard)
         if spilled:
-            self.envs.take_rest(shard)
+            self.envs.take_rest(shard, row)
 
-    def add_info(self, infos: dict[str, Any], info: dict[str, Any], row: int) -> dict[str, Any]:
-        """Adds one row's info by ``VectorEnv._add_info``, Gymnasium's or a subclass's own."""
-        owner = self._owner()
-        if owner is None:
-            raise RuntimeError("the vector environment is gone")
-        return owner._add_info(infos, info, row)
+    def add_info(
+        self, infos: dict[str, Any], info: dict[str, Any], place: int, rows: int
+    ) -> dict[str, Any]:
+        """Adds one info to a batch of ``rows`` by ``VectorEnv._add_info``, or a subclass's own."""
+        return add_info(self._owner(), infos, info, place, rows)
 
 
 def as_json(options: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
-"""What every vector environment of cartwheel does: step, reset, wait, close.
+"""What every vector environment of cartwheel does: step, reset, send, receive, wait, close.
 
-Above 300 lines because every public method carries its documentation here.
+Above 400 lines because every public method carries its documentation here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import gymnasium as gym
 from gymnasium import logger
 
-from cartwheel.arguments import as_reset_mask, as_seeds, as_timeout
+from cartwheel.arguments import as_reset_mask, as_rows, as_seeds, as_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,11 +44,18 @@ class ResetLink(Protocol):
     ) -> list[Any]:
         """Makes one message a shard."""
 
+    def pack_row_resets(
+        self, rows: list[int], seeds: list[int | None], options: dict[str, Any] | None
+    ) -> list[tuple[int, Any]]:
+        """Makes the messages for resets of rows that are sent."""
+
 
 class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     """A vector environment over a native pool, which its subclasses make."""
 
     autoreset_mode: AutoresetMode
+    #: Rows of a batch; fewer than ``num_envs`` where the first to be done are received first.
+    batch_size: int
     #: A ``ResetLink``, and what else the subclass asks of it.
     _link: Any
     _pool: _cartwheel.Pool
@@ -83,11 +90,14 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             options: Handed to every environment's ``reset``, as a copy. The entry ``"reset_mask"``,
                 a ``bool`` array of shape ``(num_envs,)`` with at least one true value, is not
                 handed on: it says which rows are reset. The others keep their state and repeat
-                their last observation (zeros before their first reset). The dictionary itself is
-                not changed.
+                their last observation (zeros before their first reset). Neither is the entry
+                ``"env_index"``, an array of row numbers: only these rows are reset, and only they
+                are returned, in this order. The dictionary itself is not changed.
 
         Returns:
             Observations and infos. Pending autoresets and frozen rows end with an explicit reset.
+            With a ``batch_size`` below ``num_envs``, the first rows to be done, as from
+            :meth:`recv`; the others come from :meth:`recv`.
 
         Raises:
             ValueError: A list of seeds or a mask of the wrong length, or a mask without a true
@@ -95,6 +105,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             TypeError: A mask that is no ``bool`` array, or seeds that are no list.
             gymnasium.error.Error: A seed that is no Python integer, or negative.
         """
+        if self._in_parts(options):
+            self.async_reset(seed=seed, options=options)
+            return self._receive_reset(self._link.timeout)
         self.reset_async(seed=seed, options=options)
         return self.reset_wait(timeout=self._link.timeout)
 
@@ -110,6 +123,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         Raises:
             gymnasium.error.AlreadyPendingCallError: Another call has not been waited for.
         """
+        if self._in_parts(options):
+            self.async_reset(seed=seed, options=options)
+            return
         self._pool.check("reset_async", idle=False)
         seeds = as_seeds(seed, self.num_envs)
         self._pool.discard_late(self._link.timeout)
@@ -129,21 +145,34 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             gymnasium.error.NoAsyncCallError: There was no :meth:`reset_async`.
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset again.
         """
+        if self._pool.pending() is None and self._pool.in_flight():
+            return self._receive_reset(as_timeout(timeout))
         result: tuple[ObsType, dict[str, Any]] = self._pool.reset_wait(as_timeout(timeout))
         return result
 
+    def _in_parts(self, options: dict[str, Any] | None) -> bool:
+        """Whether a reset with these options goes row by row."""
+        return self.batch_size < self.num_envs or (options is not None and "env_index" in options)
+
+    def _receive_reset(self, timeout: float | None) -> tuple[ObsType, dict[str, Any]]:
+        observations, _, _, _, infos = self._pool.recv(timeout)
+        return observations, infos
+
     def step(
-        self, actions: ActType
+        self, actions: ActType, env_index: Any = None
     ) -> tuple[ObsType, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Steps every environment.
+        """Steps every environment, or those of some rows.
 
         Args:
             actions: One action per environment, as :attr:`action_space` has them: an array, a list,
                 or dictionaries and tuples of those. An environment receives a copy of its row, of
                 the batch's own dtype; Python integers where the batch is a list of them.
+            env_index: Row numbers, one an action: only these rows are stepped, which is
+                ``send(actions, env_index)`` followed by ``recv()``.
 
         Returns:
-            Observations, rewards (``float64``), terminations, truncations (``bool``), infos.
+            Observations, rewards (``float64``), terminations, truncations (``bool``), infos. With
+            ``env_index``, or a ``batch_size`` below ``num_envs``, as from :meth:`recv`.
 
         Raises:
             ValueError: Not one action per environment, or actions of the wrong shape.
@@ -153,7 +182,14 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             Exception: What the environment of the lowest failing row raised. The other rows have
                 been stepped; those that raised must be reset.
         """
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step(actions)
+        result: tuple[Any, Any, Any, Any, dict[str, Any]]
+        if env_index is not None:
+            result = self._pool.step_rows(actions, env_index)
+        elif self.batch_size < self.num_envs:
+            self._pool.send(actions)
+            result = self._pool.recv(self._link.timeout)
+        else:
+            result = self._pool.step(actions)
         return result
 
     def step_async(self, actions: ActType) -> None:
@@ -162,7 +198,10 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         Raises:
             gymnasium.error.AlreadyPendingCallError: Another call has not been waited for.
         """
-        self._pool.step_async(actions)
+        if self.batch_size < self.num_envs:
+            self._pool.send(actions)
+        else:
+            self._pool.step_async(actions)
 
     def step_wait(
         self, timeout: float | None = None
@@ -177,8 +216,88 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
         """
         seconds = as_timeout(timeout)
-        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.step_wait(seconds)
+        wait = self._pool.recv if self.batch_size < self.num_envs else self._pool.step_wait
+        result: tuple[Any, Any, Any, Any, dict[str, Any]] = wait(seconds)
         return result
+
+    # Sending and receiving
+
+    def send(self, actions: ActType, env_index: Any = None) -> None:
+        """Sends actions to environments and returns at once; :meth:`recv` brings the results.
+
+        Several sends may be in flight, of different rows. A row is in flight until it is received
+        and cannot be sent again before.
+
+        Args:
+            actions: One action a row, as for :meth:`step`; environments receive them in the dtype
+                of their action space.
+            env_index: The rows, an array or list of integers, in any order; by default all of them.
+
+        Raises:
+            ValueError: Rows that do not exist or are named twice, or not one action a row.
+            TypeError: Row numbers that are no integers, or actions of another kind of dtype.
+            gymnasium.error.AlreadyPendingCallError: Rows are in flight, or another call is pending.
+            EpisodeOverError: Rows are over and the autoreset mode is ``DISABLED``.
+            gymnasium.error.ResetNeeded: Rows raised in an earlier call and have not been reset.
+        """
+        self._pool.send(actions, env_index)
+
+    def recv(
+        self, timeout: float | None = None
+    ) -> tuple[ObsType, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Receives the next batch: the first ``batch_size`` rows to be done of those in flight.
+
+        If fewer are in flight, it is all of them. With ``batch_size`` equal to ``num_envs`` rows
+        stand in the order in which they were sent, otherwise in the order in which they were done.
+
+        Args:
+            timeout: Seconds to wait; by default the ``timeout`` of this object.
+
+        Returns:
+            What :meth:`step` returns, each array with one entry a received row;
+            ``infos["env_index"]`` (``int64``) says which rows. A row that was reset has reward 0
+            and false flags.
+
+        Raises:
+            gymnasium.error.NoAsyncCallError: Nothing is in flight.
+            multiprocessing.TimeoutError: Environments are still busy; nothing is lost.
+            Exception: What the environment of the lowest failing row of the batch raised. The other
+                rows of the batch have been stepped and can be sent again; those that raised must
+                be reset.
+        """
+        seconds = self._link.timeout if timeout is None else as_timeout(timeout)
+        result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.recv(seconds)
+        return result
+
+    def async_reset(
+        self,
+        seed: int | list[int | None] | tuple[int | None, ...] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        """Begins the reset of every row and returns at once; :meth:`recv` brings the results.
+
+        Args:
+            seed: As for :meth:`reset`; a list holds one seed or ``None`` a row that is reset.
+            options: As for :meth:`reset`. ``"reset_mask"`` and ``"env_index"`` choose the rows.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: Some of the rows are in flight, or another call
+                is pending.
+        """
+        self._pool.check("async_reset", idle=False)
+        options = dict(options) if options else {}
+        mask, rows = as_reset_mask(options, self.num_envs), list(range(self.num_envs))
+        if "env_index" in options:
+            rows = as_rows(options.pop("env_index"), self.num_envs)
+        elif mask is not None:
+            rows = mask.nonzero()[0].tolist()
+        options.pop("reset_mask", None)
+        if isinstance(seed, int):
+            seeds = [as_seeds(seed + row, 1)[0] for row in rows]
+        else:
+            seeds = as_seeds(seed, len(rows))
+        self._pool.discard_late(self._link.timeout)
+        self._pool.send_reset(rows, self._link.pack_row_resets(rows, seeds, options or None))
 
     # The end
 

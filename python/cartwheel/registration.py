@@ -31,6 +31,7 @@ _VECTOR_KEYWORDS = (
     "max_concurrency",
     "executor",
     "num_workers",
+    "batch_size",
     "on_done",
     "timeout",
     "max_slabs",

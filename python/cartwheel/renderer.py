@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -9,7 +11,7 @@ import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 class Renderer:
@@ -112,3 +114,29 @@ class Renderer:
 def as_attribute(value: Any) -> Any:
     """A parameter as Gymnasium's attribute: lines of text are an array of characters there."""
     return np.asarray(value, "c") if isinstance(value, list) else value
+
+
+class Shown:
+    """A pool whose results are drawn in a window before they are returned, as far as they can be.
+
+    That is what ``render_mode="human"`` means. While rows are in flight, nobody may look at them.
+    """
+
+    _RESULTS = ("step", "step_rows", "step_wait", "reset_wait", "recv")
+
+    def __init__(self, pool: Any, draw: Callable[[], object]) -> None:
+        """Draws by calling the bound method ``draw``, whose object this one does not keep alive."""
+        self._pool = pool
+        self._draw = weakref.WeakMethod(draw)
+
+    def __getattr__(self, name: str) -> Any:
+        """A method of the pool."""
+        method = getattr(self._pool, name)
+        return functools.partial(self._and_draw, method) if name in self._RESULTS else method
+
+    def _and_draw(self, method: Callable[..., Any], *args: Any) -> Any:
+        result = method(*args)
+        draw = self._draw()
+        if draw is not None and not self._pool.in_flight():
+            draw()
+        return result

@@ -21,29 +21,37 @@ _INFO_BYTES_A_ROW = 2048
 class Room(TypedDict):
     """The sizes that ``Memory`` takes."""
 
+    batch_size: int
     max_slabs: int
     info_bytes: int
 
 
 def plan_room(
-    observations: Description, shards: list[tuple[int, int]], max_slabs: int | None
+    observations: Description,
+    shards: list[tuple[int, int]],
+    batch_size: int,
+    max_slabs: int | None,
 ) -> Room:
     """Sizes a pool's memory.
 
     Args:
         observations: The single observation space.
         shards: First and last row, exclusive, of each shard.
+        batch_size: Rows of a batch.
         max_slabs: Most batches that may be kept as views, or ``None`` for as many as fit in 1 GiB,
             at least 8 and at most 1024.
     """
     bytes_a_row, num_envs = row_bytes(observations), shards[-1][1]
     if max_slabs is None:
-        fitting = _SLAB_BYTES // max(1, bytes_a_row * num_envs)
+        fitting = _SLAB_BYTES // max(1, bytes_a_row * batch_size)
         max_slabs = min(max(fitting, _FEWEST_SLABS), _MOST_SLABS)
     rows = max(last - first for first, last in shards)
     info_bytes = rows * (bytes_a_row + _INFO_BYTES_A_ROW)
+    # Beside those that can be kept, one for each further batch that is filled at one time.
+    filled = -(-num_envs // batch_size)
     return {
-        "max_slabs": max_slabs,
+        "batch_size": batch_size,
+        "max_slabs": max_slabs + filled - 1,
         "info_bytes": min(max(info_bytes, _LEAST_INFO_BYTES), _MOST_INFO_BYTES),
     }
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
 
 from cartwheel import _cartwheel, launch
 from cartwheel.arguments import (
     as_autoreset_mode,
+    as_batch_size,
     as_context,
     as_env_fns,
     as_executor,
@@ -74,6 +76,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             for one environment or on one processor, otherwise ``"process"``.
         num_workers: Number of processes or threads; by default one per usable processor, at most
             one per environment. Results do not depend on it.
+        batch_size: Rows that :meth:`recv` returns, at most; all of them by default. With fewer,
+            :meth:`recv` gives the rows that are done first, and so do :meth:`step` and
+            :meth:`reset`; the batched spaces are of ``batch_size`` rows.
         on_done: What stepping a finished environment does when the mode is ``DISABLED``:
             ``"raise"`` an :class:`~cartwheel.EpisodeOverError`, or ``"freeze"``: the row repeats
             its last observation with reward 0 and its flags, and is not stepped, until it is reset.
@@ -121,6 +126,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         *,
         executor: str = "auto",
         num_workers: int | None = None,
+        batch_size: int | None = None,
         on_done: str = "raise",
         timeout: float | None = None,
         max_slabs: int | None = None,
@@ -135,6 +141,11 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             )
         self.env_fns = as_env_fns(env_fns)
         self.num_envs = len(self.env_fns)
+        self.batch_size = as_batch_size(batch_size, self.num_envs)
+        if self.batch_size < self.num_envs and observation_mode != "same":
+            raise ValueError(
+                "`batch_size` below the number of environments needs `observation_mode='same'`."
+            )
         self.executor = as_executor(executor, self.num_envs)
         num_workers = as_num_workers(num_workers, max_concurrency, self.num_envs)
         Batching.check_mode(observation_mode)
@@ -192,6 +203,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         self.observation_space = batching.observation_space
         self.single_action_space = batching.single_action_space
         self.action_space = batching.action_space
+        if self.batch_size < self.num_envs:
+            self.observation_space = batch_space(self.single_observation_space, self.batch_size)
+            self.action_space = batch_space(self.single_action_space, self.batch_size)
 
         observations = describe(self.single_observation_space)
         actions = describe_actions(self.single_action_space)
@@ -200,7 +214,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             "observations": observations,
             "actions": actions,
             "shards": shards,
-            **plan_room(observations, shards, max_slabs),
+            **plan_room(observations, shards, self.batch_size, max_slabs),
         }
         shard = {
             "observations": observations,

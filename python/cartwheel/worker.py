@@ -65,6 +65,8 @@ class Worker:
         self.reserve = reserve
         self.envs: list[Any] = []
         self._answer: list[Any] = []
+        #: What was received for rows that were sent and not yet begun.
+        self._sent: dict[str, dict[int, Any]] = {"resets": {}, "actions": {}}
 
     def build(self, env_fns: Sequence[EnvFn]) -> dict[str, Any]:
         """Makes the environments and describes them.
@@ -99,6 +101,21 @@ class Worker:
         """One entry a row: the keywords for ``reset``, or ``None`` to leave it as it is."""
         resets: list[dict[str, Any] | None] = self.channel.receive()
         return resets
+
+    def take_reset(self, row: int) -> dict[str, Any]:
+        """The keywords for the reset of a row that was sent, counted from the worker's first."""
+        keywords: dict[str, Any] = self._take("resets", row)
+        return keywords
+
+    def take_action(self, row: int) -> Any:
+        """The action of a row that was sent, whose action space has no fixed shape."""
+        return self._take("actions", row)
+
+    def _take(self, kind: str, row: int) -> Any:
+        while row not in self._sent[kind]:
+            kind_of_message, parts = self.channel.receive()
+            self._sent[kind_of_message].update(parts)
+        return self._sent[kind].pop(row)
 
     def answer(self) -> None:
         """Carries out a control call on every environment and keeps the answers."""

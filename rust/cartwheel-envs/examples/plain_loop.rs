@@ -81,6 +81,7 @@ fn pool(rows: usize) -> Pool {
         observations: recipe.spaces().observation.leaves(),
         actions: recipe.spaces().action.leaves(),
         shards: vec![0..rows; 1],
+        batch_size: rows,
         max_slabs: 8,
         info_bytes: 1 << 16,
     };

@@ -50,6 +50,7 @@ fn pool(id: &str, autoreset: AutoresetMode) -> (Pool, Arc<Mailbox>, Space) {
         observations: recipe.spaces().observation.leaves(),
         actions: recipe.spaces().action.leaves(),
         shards: vec![0..ROWS; 1],
+        batch_size: ROWS,
         max_slabs: 4,
         info_bytes: 1 << 16,
     };

@@ -29,6 +29,7 @@ fn pool(autoreset: AutoresetMode) -> (Pool, Arc<Mailbox>) {
         observations: recipe.spaces().observation.leaves(),
         actions: recipe.spaces().action.leaves(),
         shards: vec![0..ROWS; 1],
+        batch_size: ROWS,
         max_slabs: 2,
         info_bytes: 1 << 12,
     };

@@ -32,14 +32,14 @@ enum Part<'py> {
 
 impl<'py> Part<'py> {
     /// Makes it an array of `dtype`.
-    fn cast(&mut self, dtype: DType, py: Python<'py>) -> PyResult<()> {
+    fn cast(&mut self, dtype: DType, casting: &str, py: Python<'py>) -> PyResult<()> {
         let array = match self {
             Self::Array(found, _) if *found == dtype => return Ok(()),
             Self::Array(_, array) => array.clone().into_any(),
             Self::Integers(integers) => PyArray1::from_slice(py, integers).into_any(),
         };
         let keywords = PyDict::new(py);
-        keywords.set_item("casting", "safe")?;
+        keywords.set_item("casting", casting)?;
         let cast = array.call_method("astype", (descr(py, dtype)?,), Some(&keywords))?;
         *self = Self::Array(dtype, cast.cast_into::<PyUntypedArray>()?);
         Ok(())
@@ -49,20 +49,19 @@ impl<'py> Part<'py> {
 impl<'py> Checked<'py> {
     /// Checks `actions` against the space: number, shape and dtype of every leaf.
     ///
-    /// With `exact` they become arrays of the space's own dtype, which native environments read; only
-    /// safe casts lead there.
+    /// With a rule for `casting` they become arrays of the space's own dtype.
     pub(crate) fn new(
         tree: &Tree,
         actions: &Bound<'py, PyAny>,
         rows: usize,
-        exact: bool,
+        casting: Option<&str>,
     ) -> PyResult<Self> {
         let mut checked = Self::default();
         checked.add(tree, &tree.root, actions, rows)?;
-        if exact {
+        if let Some(casting) = casting {
             let parts = checked.first.iter_mut().chain(&mut checked.rest);
             for (part, leaf) in parts.zip(&tree.leaves) {
-                part.cast(leaf.dtype, actions.py())?;
+                part.cast(leaf.dtype, casting, actions.py())?;
             }
         }
         Ok(checked)

@@ -37,6 +37,7 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
         | Error::BadOptions(_)
         | Error::UnknownEnv(_)
         | Error::BadParameter(_)
+        | Error::BadRows(_)
         | Error::ActionOutOfRange { .. } => PyValueError::new_err(text),
         Error::WrongActionDType { .. } => PyTypeError::new_err(text),
         Error::Panicked { .. } => {
@@ -63,6 +64,18 @@ pub(crate) fn not_pending(py: Python<'_>, call: Call) -> PyErr {
     python_error!(py, "gymnasium.error", "NoAsyncCallError", (text, call.to_string()))
 }
 
+/// `calling` concerns rows that were sent and not received.
+pub(crate) fn in_flight(py: Python<'_>, calling: &str, rows: &[usize]) -> PyErr {
+    let text = format!("Calling `{calling}` while rows {rows:?} are in flight: `recv` them first.");
+    python_error!(py, "gymnasium.error", "AlreadyPendingCallError", (text, "send".to_owned()))
+}
+
+/// `recv` was called although nothing is in flight.
+pub(crate) fn nothing_in_flight(py: Python<'_>) -> PyErr {
+    let text = "Calling `recv` although no row is in flight: `send` actions first.";
+    python_error!(py, "gymnasium.error", "NoAsyncCallError", (text, "recv".to_owned()))
+}
+
 /// The environment was closed. Gymnasium's own class and words.
 pub(crate) fn closed(py: Python<'_>, class: &str) -> PyErr {
     let text = format!("Trying to operate on `{class}`, after a call to `close()`.");
@@ -70,9 +83,9 @@ pub(crate) fn closed(py: Python<'_>, class: &str) -> PyErr {
 }
 
 /// The workers owe an answer after `seconds`. Gymnasium's own class and words, and the rows.
-pub(crate) fn timed_out(py: Python<'_>, call: Call, seconds: f64, rows: &[usize]) -> PyErr {
+pub(crate) fn timed_out(py: Python<'_>, waiting: &str, seconds: f64, rows: &[usize]) -> PyErr {
     let text = format!(
-        "The call to `{call}_wait` has timed out after {seconds} second(s). Rows {rows:?} have not \
+        "The call to `{waiting}` has timed out after {seconds} second(s). Rows {rows:?} have not \
          answered; nothing is lost: wait again, reset or close."
     );
     python_error!(py, "multiprocessing", "TimeoutError", (text,))

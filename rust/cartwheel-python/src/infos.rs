@@ -1,4 +1,4 @@
-//! Infos of a batch: from the shards' streams to Gymnasium's dictionary of arrays.
+//! Infos of a batch: from the streams of shards or rows to Gymnasium's dictionary of arrays.
 
 use cartwheel::info::{Columns, Content, InfoReader, Irregular, Kind, ObjectAt, Record};
 use cartwheel::space::DType;
@@ -11,7 +11,7 @@ use crate::array::from_bytes;
 use crate::error::to_py_err;
 use crate::value::Decoder;
 
-/// An observation part without a fixed shape: its row, its number and where its value lies.
+/// An observation part without a fixed shape: its number, its row and where its value lies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpaqueAt {
     pub(crate) part: usize,
@@ -21,27 +21,59 @@ pub(crate) struct OpaqueAt {
 /// The infos of one batch after another; keeps its buffers.
 #[derive(Debug)]
 pub(crate) struct Infos {
-    rows: usize,
+    /// Rows of the batch.
+    pub(crate) rows: usize,
     columns: Columns,
-    /// One stream a shard.
+    /// One stream a shard; of rows that were sent, one for each that tells something. The batch's first.
     pub(crate) streams: Vec<Vec<u8>>,
+    /// How many of them are this batch's.
+    num_streams: usize,
+    /// In a batch of rows that were sent, the place of each row; others have no meaning.
+    places: Option<Vec<usize>>,
     /// Opaque observation parts found in the streams.
     pub(crate) opaque: Vec<OpaqueAt>,
-    /// The objects that a shard of this process keeps; none for process workers.
+    /// The objects that rows of this process keep; none for process workers.
     objects: Vec<Option<Py<PyList>>>,
     /// Whether Gymnasium's `_add_info` may be replaced by columns: it is not overridden.
     columnar: bool,
 }
 
 impl Infos {
-    pub(crate) fn new(rows: usize, objects: Vec<Option<Py<PyList>>>, columnar: bool) -> Self {
+    pub(crate) fn new(objects: Vec<Option<Py<PyList>>>, columnar: bool) -> Self {
+        let rows = objects.len();
         Self {
             rows,
             columns: Columns::new(rows),
-            streams: vec![Vec::new(); objects.len()],
+            streams: Vec::new(),
+            num_streams: 0,
+            places: None,
             opaque: Vec::new(),
             objects,
             columnar,
+        }
+    }
+
+    /// Begins a batch of all rows, with one stream a shard.
+    pub(crate) fn begin_task(&mut self, shards: usize) {
+        self.begin(self.objects.len(), shards);
+        self.places = None;
+    }
+
+    /// Begins a batch of these rows, which were sent, with so many streams.
+    pub(crate) fn begin_received(&mut self, rows: &[usize], streams: usize) {
+        self.begin(rows.len(), streams);
+        let places = self.places.get_or_insert_default();
+        places.resize(self.objects.len(), 0);
+        for (place, &row) in rows.iter().enumerate() {
+            places[row] = place;
+        }
+    }
+
+    fn begin(&mut self, rows: usize, streams: usize) {
+        self.rows = rows;
+        self.num_streams = streams;
+        if self.streams.len() < streams {
+            self.streams.resize(streams, Vec::new());
         }
     }
 
@@ -52,13 +84,15 @@ impl Infos {
         py: Python<'py>,
         link: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        self.columns.clear();
+        self.columns.begin(self.rows);
         self.opaque.clear();
         let mut outcome = Ok(());
-        for (shard, stream) in self.streams.iter().enumerate() {
-            let opaque = &mut self.opaque;
-            let added = self.columns.add_stream(shard, stream, |row, part, value_at| {
-                opaque.push(OpaqueAt { part, at: ObjectAt { row, shard, value_at } });
+        for (number, stream) in self.streams[..self.num_streams].iter().enumerate() {
+            let (opaque, places) = (&mut self.opaque, &self.places);
+            let place_of =
+                |row: usize| places.as_ref().map_or(Some(row), |places| places.get(row).copied());
+            let added = self.columns.add_stream(number, stream, place_of, |part, at| {
+                opaque.push(OpaqueAt { part, at });
             });
             outcome = outcome.and(added.map_err(to_py_err)?);
         }
@@ -100,21 +134,22 @@ impl Infos {
     ) -> PyResult<Bound<'py, PyAny>> {
         let array = empty_objects(py, self.rows)?;
         for object in objects {
-            array.set_item(object.row, self.value(py, *object)?)?;
+            array.set_item(object.place, self.value(py, *object)?)?;
         }
         Ok(array)
     }
 
-    /// The value at a place in a shard's stream.
+    /// The value at a place in a stream.
     pub(crate) fn value<'py>(&self, py: Python<'py>, at: ObjectAt) -> PyResult<Bound<'py, PyAny>> {
-        let mut reader = InfoReader::new(&self.streams[at.shard], at.value_at);
-        self.decoder(py, at.shard)?.value(&mut reader)
+        let mut reader = InfoReader::new(&self.streams[at.stream], at.value_at);
+        self.decoder(py, at.row)?.value(&mut reader)
     }
 
-    fn decoder<'py>(&self, py: Python<'py>, shard: usize) -> PyResult<Decoder<'py>> {
+    fn decoder<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Decoder<'py>> {
         static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let unpickle = LOADS.import(py, "pickle", "loads")?.clone();
-        let objects = self.objects[shard].as_ref().map(|objects| objects.bind(py).clone());
+        let objects = self.objects.get(row).and_then(Option::as_ref);
+        let objects = objects.map(|objects| objects.bind(py).clone());
         Ok(Decoder { unpickle, objects })
     }
 
@@ -125,13 +160,15 @@ impl Infos {
         link: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let mut gathered = PyDict::new(py).into_any();
-        for (shard, stream) in self.streams.iter().enumerate() {
+        for stream in &self.streams[..self.num_streams] {
             let mut reader = InfoReader::new(stream, 0);
             while let Some(record) = reader.record().map_err(to_py_err)? {
                 if record.kind != Kind::Opaque {
-                    let info = info_of(py, record, &self.decoder(py, shard)?, &mut reader)?;
+                    let info = info_of(py, record, &self.decoder(py, record.row)?, &mut reader)?;
+                    let place =
+                        self.places.as_ref().map_or(record.row, |places| places[record.row]);
                     let add = intern!(py, "add_info");
-                    gathered = link.call_method1(add, (gathered, info, record.row))?;
+                    gathered = link.call_method1(add, (gathered, info, place, self.rows))?;
                 }
                 reader = InfoReader::new(stream, record.end);
             }

@@ -12,6 +12,7 @@ mod native;
 mod observation;
 mod pool;
 mod rows;
+mod sent;
 mod serve;
 mod shard;
 mod space;

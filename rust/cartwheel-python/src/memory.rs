@@ -26,11 +26,16 @@ pub(crate) struct PyMemory {
 #[pymethods]
 impl PyMemory {
     #[new]
-    #[pyo3(signature = (observations, actions, shards, *, max_slabs, info_bytes, descriptors = None, shared = false))]
+    #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
+    #[pyo3(signature = (
+        observations, actions, shards, *, batch_size, max_slabs, info_bytes, descriptors = None,
+        shared = false
+    ))]
     fn new(
         observations: &Bound<'_, PyAny>,
         actions: &Bound<'_, PyAny>,
         shards: Vec<(usize, usize)>,
+        batch_size: usize,
         max_slabs: usize,
         info_bytes: usize,
         descriptors: Option<Vec<RawFd>>,
@@ -40,6 +45,7 @@ impl PyMemory {
             observations: Tree::new(observations)?.leaves,
             actions: Tree::new(actions)?.leaves,
             shards: shards.into_iter().map(|(start, end)| Range { start, end }).collect(),
+            batch_size,
             max_slabs,
             info_bytes,
         };

@@ -89,15 +89,24 @@ impl PyNativeEnvs {
         let rows = mask.into_iter().zip(seeds).map(|(reset, seed)| match (reset, seed) {
             (false, _) => Ok(RowReset::Leave),
             (true, None) => Ok(RowReset::Continue),
-            (true, Some(seed)) => Ok(match to_seed(&seed)? {
-                Seed::Number(seed) => RowReset::Seed(seed),
-                Seed::Words(words) => RowReset::WideSeed(words),
-                Seed::Unknown => {
-                    return Err(PyValueError::new_err(format!("seed {seed} is negative")));
-                }
-            }),
+            (true, Some(seed)) => seeded(&seed),
         });
         self.mailbox(shard)?.post_reset(rows.collect::<PyResult<_>>()?, options);
+        Ok(())
+    }
+
+    /// Leaves the details of the reset of one row that is going to be sent.
+    fn post_row_reset(
+        &self,
+        shard: usize,
+        row: usize,
+        seed: Option<Bound<'_, PyAny>>,
+        options: Option<&str>,
+    ) -> PyResult<()> {
+        let options = options.map(|options| self.recipe.reset_options(options));
+        let options = options.transpose().map_err(to_py_err)?;
+        let how = seed.map_or(Ok(RowReset::Continue), |seed| seeded(&seed))?;
+        self.mailbox(shard)?.post_row_reset(row, how, options);
         Ok(())
     }
 
@@ -161,9 +170,25 @@ impl PyNativeEnvs {
             .collect())
     }
 
-    /// Takes one shard's infos that did not fit into its region.
-    fn take_rest<'py>(&self, py: Python<'py>, shard: usize) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.mailbox(shard)?.take_spilled().unwrap_or_default()))
+    /// Takes the fault of one row that was sent and received.
+    fn take_fault(
+        &self,
+        py: Python<'_>,
+        shard: usize,
+        row: usize,
+    ) -> PyResult<Option<(usize, Py<PyAny>)>> {
+        let fault = self.mailbox(shard)?.take_fault(row);
+        Ok(fault.map(|fault| (fault.row, to_py_err(fault.error).into_value(py).into_any())))
+    }
+
+    /// Takes one shard's infos that did not fit into their room and begin with row `row`.
+    fn take_rest<'py>(
+        &self,
+        py: Python<'py>,
+        shard: usize,
+        row: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.mailbox(shard)?.take_spilled(row).unwrap_or_default()))
     }
 }
 
@@ -189,6 +214,15 @@ impl PyNativeEnvs {
     fn mailbox(&self, shard: usize) -> PyResult<&Mailbox> {
         let mailbox = self.mailboxes.get(shard).map(Arc::as_ref);
         mailbox.ok_or_else(|| PyRuntimeError::new_err(format!("there is no shard {shard}")))
+    }
+}
+
+/// A reset with a seed, a Python integer of any length that is not negative.
+fn seeded(seed: &Bound<'_, PyAny>) -> PyResult<RowReset> {
+    match to_seed(seed)? {
+        Seed::Number(seed) => Ok(RowReset::Seed(seed)),
+        Seed::Words(words) => Ok(RowReset::WideSeed(words)),
+        Seed::Unknown => Err(PyValueError::new_err(format!("seed {seed} is negative"))),
     }
 }
 

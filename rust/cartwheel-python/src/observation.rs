@@ -15,13 +15,18 @@ use crate::dtype::{self, descr};
 use crate::space::Node;
 use crate::value::{Encoder, Foreign};
 
-/// Writes observations of one shard, rows counted from the start of the batch.
+/// Writes the observation of one row to its place.
 pub(crate) struct ObservationWriter<'a, 's> {
     pub(crate) leaves: &'a [Leaf],
     pub(crate) slab: &'a mut SlabRows<'s>,
     /// Takes the parts that have no fixed shape.
     pub(crate) infos: &'a mut InfoWriter,
     pub(crate) foreign: &'a Foreign,
+    /// The first row of the shard, and the row, counted from there.
+    pub(crate) first: usize,
+    pub(crate) row: usize,
+    /// Its place in the batch.
+    pub(crate) place: usize,
 }
 
 impl ObservationWriter<'_, '_> {
@@ -29,36 +34,31 @@ impl ObservationWriter<'_, '_> {
     ///
     /// Arrays just like their leaf are copied as they are. Anything else follows the rule of
     /// Gymnasium's `concatenate`: the shape must be the leaf's own, the dtype is cast within its kind.
-    pub(crate) fn write(
-        &mut self,
-        node: &Node,
-        value: &Bound<'_, PyAny>,
-        row: usize,
-    ) -> PyResult<()> {
+    pub(crate) fn write(&mut self, node: &Node, value: &Bound<'_, PyAny>) -> PyResult<()> {
         match node {
-            Node::Leaf(leaf) => self.write_leaf(*leaf, value, row),
+            Node::Leaf(leaf) => self.write_leaf(*leaf, value),
             Node::Dict(items) => {
                 let mut items = items.iter();
-                items.try_for_each(|(key, node)| self.write(node, &value.get_item(key)?, row))
+                items.try_for_each(|(key, node)| self.write(node, &value.get_item(key)?))
             }
             Node::Tuple(nodes) => {
                 let mut nodes = nodes.iter().enumerate();
-                nodes.try_for_each(|(at, node)| self.write(node, &value.get_item(at)?, row))
+                nodes.try_for_each(|(at, node)| self.write(node, &value.get_item(at)?))
             }
             Node::Opaque(number, _) => {
-                let record = self.infos.begin(Kind::Opaque, row, *number);
-                let (writer, foreign) = (&mut *self.infos, self.foreign);
-                Encoder { writer, foreign, snapshot: true, irregular: false }.value(value)?;
+                let record = self.infos.begin(Kind::Opaque, self.first + self.row, *number);
+                let (writer, foreign, row) = (&mut *self.infos, self.foreign, self.row);
+                Encoder { writer, foreign, row, snapshot: true, irregular: false }.value(value)?;
                 self.infos.end(record);
                 Ok(())
             }
         }
     }
 
-    fn write_leaf(&mut self, number: usize, value: &Bound<'_, PyAny>, row: usize) -> PyResult<()> {
-        let leaf = &self.leaves[number];
+    fn write_leaf(&mut self, number: usize, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (leaf, place) = (&self.leaves[number], self.place);
         if let Ok(array) = value.cast_exact::<PyUntypedArray>() {
-            if self.write_array(number, array, row) {
+            if self.write_array(number, array) {
                 return Ok(());
             }
         } else if leaf.shape.is_empty() {
@@ -66,35 +66,30 @@ impl ObservationWriter<'_, '_> {
                 && let Ok(integer) = value.cast_exact::<PyInt>()
             {
                 let integer: i64 = integer.extract()?;
-                self.slab.write(number, row, &integer.to_ne_bytes());
+                self.slab.write(number, place, &integer.to_ne_bytes());
                 return Ok(());
             }
             if dtype::from_scalar(value)? == Some(leaf.dtype) {
                 let bytes = scalar_bytes(value, leaf.dtype);
-                self.slab.write(number, row, &bytes[..leaf.dtype.size()]);
+                self.slab.write(number, place, &bytes[..leaf.dtype.size()]);
                 return Ok(());
             }
         }
         let array = fit(value, leaf)?;
-        if self.write_array(number, &array, row) {
+        if self.write_array(number, &array) {
             return Ok(());
         }
         Err(PyRuntimeError::new_err("a fitted observation is just like its leaf"))
     }
 
     /// Copies an array that is just like the leaf; `false` for any other.
-    fn write_array(
-        &mut self,
-        number: usize,
-        array: &Bound<'_, PyUntypedArray>,
-        row: usize,
-    ) -> bool {
+    fn write_array(&mut self, number: usize, array: &Bound<'_, PyUntypedArray>) -> bool {
         let leaf = &self.leaves[number];
         let fits = array.shape() == leaf.shape
             && array.is_c_contiguous()
             && dtype::from_descr(&array.dtype()) == Some(leaf.dtype);
         if fits {
-            with_bytes(array, |bytes| self.slab.write(number, row, bytes));
+            with_bytes(array, |bytes| self.slab.write(number, self.place, bytes));
         }
         fits
     }

@@ -16,7 +16,10 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::actions::Checked;
 use crate::batch::{Batches, Outputs};
-use crate::error::{already_pending, closed, forked, not_pending, timed_out, to_py_err};
+use crate::error::{
+    already_pending, closed, forked, in_flight, not_pending, nothing_in_flight, timed_out,
+    to_py_err,
+};
 use crate::infos::Infos;
 use crate::memory::PyMemory;
 use crate::native::PyNativeEnvs;
@@ -25,11 +28,11 @@ use crate::space::Tree;
 use crate::workers::Made;
 
 #[derive(Debug)]
-struct State {
-    pool: Pool,
-    infos: Infos,
-    /// The last wait for the pending call was given up; a reset may drop it.
-    late: bool,
+pub(crate) struct State {
+    pub(crate) pool: Pool,
+    pub(crate) infos: Infos,
+    /// The last wait was given up; a reset may drop what it was for.
+    pub(crate) late: bool,
 }
 
 /// Documented in the stub.
@@ -39,17 +42,17 @@ pub(crate) struct PyPool {
     /// `None` once closed.
     state: Mutex<Option<State>>,
     /// `cartwheel.link.Link`: the channels to the workers, and what only Python can do.
-    link: Py<PyAny>,
+    pub(crate) link: Py<PyAny>,
     class_name: String,
     /// Seconds that a synchronous step may take.
-    timeout: Option<f64>,
-    batches: Batches,
-    actions: Tree,
-    rows: usize,
+    pub(crate) timeout: Option<f64>,
+    pub(crate) batches: Batches,
+    pub(crate) actions: Tree,
+    pub(crate) rows: usize,
     /// Native environments, which check their actions.
-    native: Option<Py<PyNativeEnvs>>,
+    pub(crate) native: Option<Py<PyNativeEnvs>>,
     /// Messages wait for their workers without blocking, so they are sent before the task begins.
-    post_first: bool,
+    pub(crate) post_first: bool,
     /// The caller's thread steps everything: detaching would only cost time.
     inline: bool,
     closing: AtomicBool,
@@ -67,12 +70,13 @@ impl PyPool {
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     fn new(
+        py: Python<'_>,
         memory: &Bound<'_, PyMemory>,
         observations: &Bound<'_, PyAny>,
         actions: &Bound<'_, PyAny>,
         shard: &Bound<'_, PyAny>,
         pids: Vec<u32>,
-        objects: Vec<Option<Py<PyList>>>,
+        objects: Vec<Option<Vec<Py<PyList>>>>,
         link: Py<PyAny>,
         class_name: String,
         timeout: Option<f64>,
@@ -84,9 +88,7 @@ impl PyPool {
     ) -> PyResult<Self> {
         let memory = memory.get().memory.clone();
         let rows = memory.plan().rows();
-        if objects.len() != memory.plan().shards.len() {
-            return Err(PyValueError::new_err("one list of objects a shard"));
-        }
+        let objects = objects_by_row(py, objects, rows)?;
         let crew = CrewSettings { threads: num_threads, spin, affinity_offset };
         let Made { workers, native, refuse_over } = Made::new(&memory, shard, &pids, inline, crew)?;
         let post_first = pids.is_empty();
@@ -95,13 +97,13 @@ impl PyPool {
         Ok(Self {
             state: Mutex::new(Some(State {
                 pool,
-                infos: Infos::new(rows, objects, columnar),
+                infos: Infos::new(objects, columnar),
                 late: false,
             })),
             link,
             class_name,
             timeout,
-            batches: Batches::new(Tree::new(observations)?, rows),
+            batches: Batches::new(Tree::new(observations)?),
             actions: Tree::new(actions)?,
             rows,
             native,
@@ -191,6 +193,9 @@ impl PyPool {
     #[pyo3(signature = (timeout = None))]
     fn discard_late(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         self.enter(py, Call::Reset, "reset_async", |state| {
+            if state.late && state.pool.pending().is_none() {
+                return self.discard_received(py, state, timeout);
+            }
             let Some(call) = state.pool.pending().filter(|_| state.late) else {
                 return Ok(());
             };
@@ -200,12 +205,57 @@ impl PyPool {
                     let link = self.link.bind(py);
                     link.call_method1(
                         intern!(py, "discard"),
-                        (shard, report.failed, report.spilled),
+                        (shard, report.failed, report.spilled, state.pool.shards()[shard].start),
                     )?;
                 }
             }
             Ok(())
         })
+    }
+
+    /// Sends actions to rows; `None` is all of them.
+    #[pyo3(signature = (actions, rows = None))]
+    fn send(
+        &self,
+        py: Python<'_>,
+        actions: &Bound<'_, PyAny>,
+        rows: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.enter(py, Call::Step, "send", |state| self.send_steps(py, state, actions, rows))
+    }
+
+    /// Sends resets to rows, with one message for each worker that has some of them.
+    fn send_reset(
+        &self,
+        py: Python<'_>,
+        rows: &Bound<'_, PyAny>,
+        messages: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.enter(py, Call::Reset, "send", |state| self.send_resets(py, state, rows, messages))
+    }
+
+    /// The next batch of rows that were sent: what `step` returns, with `env_index` in the infos.
+    #[pyo3(signature = (timeout = None))]
+    fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
+        self.enter(py, Call::Step, "recv", |state| self.receive(py, state, timeout))
+    }
+
+    /// `send` and `recv` in one.
+    fn step_rows<'py>(
+        &self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+        rows: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.enter(py, Call::Step, "step", |state| {
+            self.send_steps(py, state, actions, Some(rows))?;
+            self.receive(py, state, self.timeout)
+        })
+    }
+
+    /// The rows that were sent and not received.
+    fn in_flight(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+        self.enter(py, Call::Call, "in_flight", |state| Ok(state.pool.in_flight()))
     }
 
     /// Slabs that have memory behind them.
@@ -241,7 +291,7 @@ impl PyPool {
 
 impl PyPool {
     /// The one door: checks who calls, takes the state without ever waiting for it.
-    fn enter<T>(
+    pub(crate) fn enter<T>(
         &self,
         py: Python<'_>,
         call: Call,
@@ -279,14 +329,18 @@ impl PyPool {
     }
 
     /// The exception for an error of the core, with what only the pool knows.
-    fn explain(&self, py: Python<'_>, error: Error, call: Call, calling: &str) -> PyErr {
+    pub(crate) fn explain(&self, py: Python<'_>, error: Error, call: Call, calling: &str) -> PyErr {
         match error {
             Error::Closed => closed(py, &self.class_name),
             Error::AlreadyPending { pending } => already_pending(py, calling, &pending.to_string()),
             Error::NotPending { .. } => not_pending(py, call),
+            Error::InFlight { rows } => in_flight(py, calling, &rows),
+            Error::NothingInFlight => nothing_in_flight(py),
             Error::Timeout { timeout, rows } => {
                 let rows: Vec<usize> = rows.into_iter().flatten().collect();
-                timed_out(py, call, timeout.as_secs_f64(), &rows)
+                let waiting =
+                    if calling.is_empty() { format!("{call}_wait") } else { calling.to_owned() };
+                timed_out(py, &waiting, timeout.as_secs_f64(), &rows)
             }
             Error::WorkerDied { worker, pid, rows } => {
                 let rows: Vec<usize> = rows.collect();
@@ -318,7 +372,7 @@ impl PyPool {
     }
 
     /// Sends one message a shard. A worker that cannot be reached is dead.
-    fn post(
+    pub(crate) fn post(
         &self,
         py: Python<'_>,
         state: &mut State,
@@ -335,7 +389,7 @@ impl PyPool {
         }
     }
 
-    fn begin_step<'py>(
+    pub(crate) fn begin_step<'py>(
         &self,
         py: Python<'py>,
         state: &mut State,
@@ -349,8 +403,8 @@ impl PyPool {
             state.pool.begin(Call::Step, ACTIONS_BY_CHANNEL).map_err(explain)?;
             return self.post(py, state, Call::Step, &messages);
         }
-        let exact = self.native.is_some();
-        let checked = Checked::new(&self.actions, actions, self.rows, exact)?;
+        let casting = self.native.as_ref().map(|_| "safe"); // they read the space's own dtype
+        let checked = Checked::new(&self.actions, actions, self.rows, casting)?;
         if let Some(native) = &self.native {
             let native = native.get();
             let checks = checked.store(|leaf, _, elements| native.check_actions(leaf, elements));
@@ -363,7 +417,7 @@ impl PyPool {
         pool.begin(Call::Step, 0).map_err(explain)
     }
 
-    fn finish_step<'py>(
+    pub(crate) fn finish_step<'py>(
         &self,
         py: Python<'py>,
         state: &mut State,
@@ -394,6 +448,22 @@ impl PyPool {
         call: Call,
         timeout: Option<f64>,
     ) -> PyResult<Finished> {
+        self.wait(py, state, call, "", timeout, |pool, timeout, interrupted| {
+            pool.finish(call, timeout, interrupted)
+        })
+    }
+
+    /// Waits by `wait`: detached, bounded, interruptible.
+    pub(crate) fn wait<T: Send>(
+        &self,
+        py: Python<'_>,
+        state: &mut State,
+        call: Call,
+        calling: &str,
+        timeout: Option<f64>,
+        wait: impl FnOnce(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error>
+        + Send,
+    ) -> PyResult<T> {
         let seconds = timeout.map(|timeout| Duration::try_from_secs_f64(timeout.max(0.0)));
         let timeout =
             seconds.transpose().map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -407,15 +477,32 @@ impl PyPool {
         };
         let pool = &mut state.pool;
         let outcome = if self.inline {
-            pool.finish(call, timeout, &mut interrupted)
+            wait(pool, timeout, &mut interrupted)
         } else {
-            py.detach(|| pool.finish(call, timeout, &mut interrupted))
+            py.detach(|| wait(pool, timeout, &mut interrupted))
         };
         state.late = matches!(outcome, Err(Error::Timeout { .. } | Error::Interrupted));
         outcome.map_err(|error| match (error, raised) {
             (Error::Interrupted, Some(raised)) => raised,
             (Error::Interrupted, None) => closed(py, &self.class_name),
-            (error, _) => self.explain(py, error, call, ""),
+            (error, _) => self.explain(py, error, call, calling),
         })
+    }
+}
+
+/// What rows keep in this process, from what their shards do.
+fn objects_by_row(
+    py: Python<'_>,
+    objects: Vec<Option<Vec<Py<PyList>>>>,
+    rows: usize,
+) -> PyResult<Vec<Option<Py<PyList>>>> {
+    let mut by_row = Vec::with_capacity(rows);
+    for objects in objects.into_iter().flatten() {
+        by_row.extend(objects.iter().map(|objects| Some(objects.clone_ref(py))));
+    }
+    match by_row.len() {
+        0 => Ok(std::iter::repeat_with(|| None).take(rows).collect()),
+        all if all == rows => Ok(by_row),
+        got => Err(PyValueError::new_err(format!("{got} lists of objects for {rows} rows"))),
     }
 }

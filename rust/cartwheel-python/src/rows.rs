@@ -1,6 +1,8 @@
 //! Python environments row by row, as the autoreset machine drives them.
 
-use cartwheel::autoreset::{Autoreset, Refusal, Rows, Transition};
+use std::ops::Range;
+
+use cartwheel::autoreset::{Autoreset, PhaseTag, Refusal, Rows, Transition};
 use cartwheel::info::{DEEPEST, InfoWriter, Kind};
 use cartwheel::memory::SlabRows;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -27,14 +29,18 @@ pub(crate) struct Held {
 /// The rows of a shard during one task.
 pub(crate) struct PyRows<'a, 's, 'py> {
     pub(crate) py: Python<'py>,
-    /// The shard's first row in the batch.
+    /// The shard's first row.
     pub(crate) first: usize,
+    /// The rows of the task, counted from the start of the shard, as all rows here are; the actions are
+    /// theirs.
+    pub(crate) span: Range<usize>,
     pub(crate) envs: &'a Bound<'py, PyList>,
     pub(crate) tree: &'a Tree,
     pub(crate) held: &'a mut [Held],
     pub(crate) infos: &'a mut InfoWriter,
     pub(crate) foreign: &'a Foreign,
-    pub(crate) slab: &'a mut SlabRows<'s>,
+    /// Their places, in order; none before they have places.
+    pub(crate) slab: Option<&'a mut SlabRows<'s>>,
     /// The actions of a step.
     pub(crate) actions: Option<Actions<'py>>,
 }
@@ -56,7 +62,11 @@ impl<'py> PyRows<'_, '_, 'py> {
         Ok(Transition::RESET)
     }
 
-    fn call_reset(&mut self, row: usize, keywords: Option<&Bound<'py, PyDict>>) -> PyResult<()> {
+    pub(crate) fn call_reset(
+        &mut self,
+        row: usize,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<()> {
         let py = self.py;
         let env = self.envs.get_item(row)?;
         let result = env.call_method(intern!(py, "reset"), (), keywords)?;
@@ -73,13 +83,35 @@ impl<'py> PyRows<'_, '_, 'py> {
 
     /// Writes an observation to its row of the batch.
     fn write(&mut self, row: usize, observation: &Bound<'py, PyAny>) -> PyResult<()> {
+        let place = self.place(row);
         let mut writer = ObservationWriter {
             leaves: &self.tree.leaves,
-            slab: self.slab,
+            slab: self.slab.as_deref_mut().expect("rows are written when they have places"),
             infos: self.infos,
             foreign: self.foreign,
+            first: self.first,
+            row,
+            place,
         };
-        writer.write(&self.tree.root, observation, self.first + row)
+        writer.write(&self.tree.root, observation)
+    }
+
+    /// The place of a row in the batch.
+    fn place(&self, row: usize) -> usize {
+        let slab = self.slab.as_ref().expect("rows are written when they have places");
+        slab.rows().start + row - self.span.start
+    }
+
+    /// Writes reward, flags and phase of a row.
+    pub(crate) fn write_transition(
+        &mut self,
+        row: usize,
+        transition: &Transition,
+        phase: PhaseTag,
+    ) {
+        let place = self.place(row);
+        let slab = self.slab.as_mut().expect("rows are written when they have places");
+        slab.write_transition(place, transition, phase);
     }
 
     /// Writes one info dictionary as a record of `row`.
@@ -98,9 +130,10 @@ impl<'py> PyRows<'_, '_, 'py> {
             return Ok(());
         }
         let regular = has_text_keys(&dict);
-        let record = self.infos.begin(if regular { Kind::Info } else { Kind::Whole }, row, 0);
+        let kind = if regular { Kind::Info } else { Kind::Whole };
+        let record = self.infos.begin(kind, self.first + row, 0);
         let (writer, foreign) = (&mut *self.infos, self.foreign);
-        let mut encoder = Encoder { writer, foreign, snapshot, irregular: false };
+        let mut encoder = Encoder { writer, foreign, row, snapshot, irregular: false };
         let written =
             if regular { encoder.entries(&dict, DEEPEST) } else { encoder.value(dict.as_any()) };
         if written.is_err() {
@@ -122,7 +155,8 @@ impl Rows for PyRows<'_, '_, '_> {
         let py = self.py;
         let env = self.envs.get_item(row)?;
         let actions = self.actions.as_ref().expect("a step has actions");
-        let result = env.call_method1(intern!(py, "step"), (actions.row(py, row)?,))?;
+        let action = actions.row(py, row - self.span.start)?;
+        let result = env.call_method1(intern!(py, "step"), (action,))?;
         let names = ["observation", "reward", "terminated", "truncated", "info"];
         let [observation, reward, terminated, truncated, info] = unpack(&result, "step", names)?;
         let transition = Transition {
@@ -146,7 +180,7 @@ impl Rows for PyRows<'_, '_, '_> {
         let kept = PyDict::new(self.py);
         kept.set_item(intern!(self.py, "final_obs"), observation)?;
         kept.set_item(intern!(self.py, "final_info"), info)?;
-        self.write_info(self.first + row, kept.as_any(), true)
+        self.write_info(row, kept.as_any(), true)
     }
 
     fn publish(&mut self, row: usize) -> PyResult<()> {
@@ -156,7 +190,7 @@ impl Rows for PyRows<'_, '_, '_> {
             self.held[row].shown = Some(fresh);
         }
         match self.held[row].info.take() {
-            Some(info) => self.write_info(self.first + row, info.bind(py), false),
+            Some(info) => self.write_info(row, info.bind(py), false),
             None => Ok(()),
         }
     }
@@ -167,8 +201,10 @@ impl Rows for PyRows<'_, '_, '_> {
             return self.write(row, &shown);
         }
         // Never reset: zeros, as in Gymnasium's own buffer.
+        let place = self.place(row);
+        let slab = self.slab.as_mut().expect("rows are written when they have places");
         for leaf in 0..self.tree.leaves.len() {
-            self.slab.write_zeros(leaf, self.first + row);
+            slab.write_zeros(leaf, place);
         }
         Ok(())
     }

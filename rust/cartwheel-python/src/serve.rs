@@ -21,8 +21,8 @@ pub(crate) struct PyShardParts {
     actions: Py<PyAny>,
     mode: AutoresetMode,
     on_done: OnDone,
-    /// Objects by reference; `None` to pickle them.
-    objects: Option<Py<PyList>>,
+    /// Objects by reference, a list for each row; `None` to pickle them.
+    objects: Option<Vec<Py<PyList>>>,
 }
 
 #[pymethods]
@@ -35,7 +35,7 @@ impl PyShardParts {
         actions: Py<PyAny>,
         autoreset_mode: &str,
         freeze: bool,
-        objects: Option<Py<PyList>>,
+        objects: Option<Vec<Py<PyList>>>,
     ) -> PyResult<Self> {
         let mode = mode(autoreset_mode)?;
         let on_done = if freeze { OnDone::Freeze } else { OnDone::Raise };
@@ -49,7 +49,9 @@ impl PyShardParts {
         let worker = self.worker.bind(py);
         let rows = worker.getattr("envs")?.len()?;
         let foreign = match &self.objects {
-            Some(objects) => Foreign::Kept(objects.clone_ref(py)),
+            Some(objects) => {
+                Foreign::Kept(objects.iter().map(|objects| objects.clone_ref(py)).collect())
+            }
             None => Foreign::Pickled(worker.getattr("pickle")?.unbind()),
         };
         PyShard::new(

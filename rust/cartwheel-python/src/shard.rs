@@ -1,13 +1,16 @@
 //! The environments of one worker, when they are Python objects.
 
-use cartwheel::autoreset::{Autoreset, Refusal, Transition};
+use std::ops::Range;
+
+use cartwheel::autoreset::{Autoreset, Prepared, PreparedRows, Refusal, Transition};
 use cartwheel::info::InfoWriter;
+use cartwheel::memory::{ActionArea, Work};
 use cartwheel::wake::Op;
 use cartwheel::worker::{Report, Shard, Task};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::actions::Actions;
 use crate::rows::{Held, PyRows};
@@ -16,6 +19,13 @@ use crate::value::Foreign;
 
 /// Flag of a step whose actions come by the worker's channel and not through shared memory.
 pub(crate) const ACTIONS_BY_CHANNEL: u32 = 1;
+
+/// What the environment of a row did before the row had a place in a batch.
+#[derive(Debug)]
+enum Called {
+    Step(Option<Prepared<PyErr>>),
+    Reset(PyResult<()>),
+}
 
 /// Python environments in a list, driven row by row.
 #[derive(Debug)]
@@ -31,6 +41,8 @@ pub(crate) struct PyShard {
     writer: InfoWriter,
     foreign: Foreign,
     faults: Vec<(usize, PyErr)>,
+    /// What the environment of a single row that was sent did.
+    prepared: Option<Called>,
     /// The task was a control call, whose answer waits to be sent.
     answering: bool,
 }
@@ -53,17 +65,19 @@ impl PyShard {
             writer: InfoWriter::new(),
             foreign,
             faults: Vec::new(),
+            prepared: None,
             answering: false,
         })
     }
 
     /// Runs `task` on every row; the error is one that concerns no single row.
     fn run_rows(&mut self, py: Python<'_>, task: &mut Task<'_>) -> PyResult<()> {
-        let rows = task.slab.rows();
+        let rows = task.rows.clone();
         let (actions, resets) = match task.op {
+            // They were called already, and wait for their places.
+            _ if self.prepared.is_some() => (None, None),
             Op::Step if task.flags & ACTIONS_BY_CHANNEL != 0 => {
-                let actions = self.worker.bind(py).call_method0(intern!(py, "receive_actions"))?;
-                (Some(Actions::Rows(actions.cast_into::<PyList>()?)), None)
+                (Some(self.actions_by_channel(py, &task.own_rows(), task.sent)?), None)
             }
             Op::Step => {
                 let (tree, area) = (&self.actions, task.actions);
@@ -74,30 +88,94 @@ impl PyShard {
                 (None, Some(resets.cast_into::<PyList>()?))
             }
         };
+        let (span, mut prepared) = (task.own_rows(), self.prepared.take());
         let Self { autoreset, faults, .. } = self;
         let mut batch = PyRows {
             py,
-            first: rows.start,
+            first: task.first,
+            span: span.clone(),
             envs: self.envs.bind(py),
             tree: &self.observations,
             held: &mut self.held,
             infos: &mut self.writer,
             foreign: &self.foreign,
-            slab: &mut task.slab,
+            slab: Some(&mut task.slab),
             actions,
         };
-        for row in 0..autoreset.len() {
-            let outcome = match &resets {
-                None => autoreset.step(&mut batch, row),
-                Some(resets) => batch.reset_row(autoreset, row, &resets.get_item(row)?),
+        for row in span {
+            let outcome = match (&resets, prepared.take()) {
+                (_, Some(Called::Reset(outcome))) => autoreset
+                    .reset(&mut batch, row, |_| outcome)
+                    .map(|()| Transition::RESET)
+                    .map_err(Refusal::Environment),
+                (_, Some(Called::Step(prepared))) => {
+                    autoreset.step(&mut PreparedRows { rows: &mut batch, prepared }, row)
+                }
+                (Some(resets), None) => batch.reset_row(autoreset, row, &resets.get_item(row)?),
+                (None, None) => autoreset.step(&mut batch, row),
             };
             let transition = outcome.unwrap_or_else(|refusal| {
-                faults.push((rows.start + row, refused(refusal)));
+                faults.push((task.first + row, refused(refusal)));
                 Transition::RESET
             });
-            batch.slab.write_transition(rows.start + row, &transition, autoreset.phase(row));
+            batch.write_transition(row, &transition, autoreset.phase(row));
         }
         Ok(())
+    }
+
+    /// The actions of rows whose space has no fixed shape.
+    fn actions_by_channel<'py>(
+        &self,
+        py: Python<'py>,
+        rows: &Range<usize>,
+        sent: bool,
+    ) -> PyResult<Actions<'py>> {
+        let worker = self.worker.bind(py);
+        if !sent {
+            let actions = worker.call_method0(intern!(py, "receive_actions"))?;
+            return Ok(Actions::Rows(actions.cast_into::<PyList>()?));
+        }
+        let action = |row| worker.call_method1(intern!(py, "take_action"), (row,));
+        let actions = rows.clone().map(action).collect::<PyResult<Vec<_>>>()?;
+        Ok(Actions::Rows(PyList::new(py, actions)?))
+    }
+
+    /// Calls the environment of one row that was sent, which has no place yet.
+    fn call(
+        &mut self,
+        py: Python<'_>,
+        work: &Work,
+        first: usize,
+        area: &ActionArea,
+    ) -> PyResult<Called> {
+        let row = work.rows.start - first;
+        let own = row..row + 1;
+        let actions = match work.op {
+            Op::Step if work.flags & ACTIONS_BY_CHANNEL != 0 => {
+                Some(self.actions_by_channel(py, &own, true)?)
+            }
+            Op::Step => {
+                Some(Actions::load(py, &self.actions, &self.actions.root, area, &work.rows)?)
+            }
+            _ => None,
+        };
+        let mut batch = PyRows {
+            py,
+            first,
+            span: own,
+            envs: self.envs.bind(py),
+            tree: &self.observations,
+            held: &mut self.held,
+            infos: &mut self.writer,
+            foreign: &self.foreign,
+            slab: None,
+            actions,
+        };
+        if work.op == Op::Step {
+            return Ok(Called::Step(self.autoreset.prepare(&mut batch, row)));
+        }
+        let how = self.worker.bind(py).call_method1(intern!(py, "take_reset"), (row,))?;
+        Ok(Called::Reset(batch.call_reset(row, Some(how.cast::<PyDict>()?))))
     }
 }
 
@@ -114,12 +192,8 @@ impl Shard for PyShard {
     fn run(&mut self, task: &mut Task<'_>) -> Report {
         Python::attach(|py| {
             self.writer.clear();
-            if let Foreign::Kept(objects) = &self.foreign {
-                let objects = objects.bind(py);
-                if !objects.is_empty() {
-                    let cleared = objects.call_method0(intern!(py, "clear"));
-                    cleared.expect("a list can be cleared");
-                }
+            for row in task.own_rows() {
+                self.foreign.forget(py, row).expect("a list can be cleared");
             }
             self.answering = task.op == Op::Call;
             if self.answering {
@@ -130,11 +204,21 @@ impl Shard for PyShard {
                 return Report { spilled: true, ..Report::default() };
             }
             if let Err(error) = self.run_rows(py, task) {
-                self.faults.push((task.slab.rows().start, error));
+                self.faults.push((task.rows.start, error));
             }
             let spilled = !task.store_infos(self.writer.stream());
             Report { failed: !self.faults.is_empty(), spilled }
         })
+    }
+
+    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionArea) {
+        Python::attach(|py| {
+            let called = self.call(py, work, first, actions);
+            self.prepared = Some(called.unwrap_or_else(|error| match work.op {
+                Op::Step => Called::Step(Some(Prepared::Stepped(Err(error)))),
+                _ => Called::Reset(Err(error)),
+            }));
+        });
     }
 
     /// Sends faults, then infos that did not fit; after a control call, its answer.

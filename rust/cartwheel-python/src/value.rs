@@ -16,13 +16,25 @@ use crate::{array, dtype};
 pub(crate) enum Foreign {
     /// They are pickled by this callable: the reader is another process.
     Pickled(Py<PyAny>),
-    /// They are kept here and referred to by number: the reader is in this process.
-    Kept(Py<PyList>),
+    /// They are kept, in a list for each row, and referred to by number: the reader is in this process.
+    Kept(Vec<Py<PyList>>),
 }
 
 impl Foreign {
+    /// Drops what is kept for a row, counted from the start of the shard.
+    pub(crate) fn forget(&self, py: Python<'_>, row: usize) -> PyResult<()> {
+        if let Self::Kept(objects) = self {
+            let objects = objects[row].bind(py);
+            if !objects.is_empty() {
+                objects.call_method0(intern!(py, "clear"))?;
+            }
+        }
+        Ok(())
+    }
+
     fn write(
         &self,
+        row: usize,
         writer: &mut InfoWriter,
         value: &Bound<'_, PyAny>,
         snapshot: bool,
@@ -34,7 +46,7 @@ impl Foreign {
                 writer.foreign(bytes.as_bytes());
             }
             Self::Kept(objects) => {
-                let objects = objects.bind(py);
+                let objects = objects[row].bind(py);
                 writer.object(objects.len());
                 objects.append(if snapshot { copied(value)? } else { value.clone() })?;
             }
@@ -51,11 +63,13 @@ fn copied<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     deepcopy.call1((value,)).or_else(|_| Ok(value.clone()))
 }
 
-/// Writes values of one shard. With `snapshot`, what is kept by reference is copied first.
+/// Writes values of one row. With `snapshot`, what is kept by reference is copied first.
 #[derive(Debug)]
 pub(crate) struct Encoder<'a> {
     pub(crate) writer: &'a mut InfoWriter,
     pub(crate) foreign: &'a Foreign,
+    /// The row, counted from the start of the shard.
+    pub(crate) row: usize,
     pub(crate) snapshot: bool,
     /// Set when a value was met whose column only Gymnasium's own function knows: an array, array
     /// scalar or integer without a form of its own, or a dictionary with odd keys.
@@ -117,7 +131,7 @@ impl Encoder<'_> {
             || value.is_instance_of::<PyDict>()
             || value.is_instance_of::<PyUntypedArray>()
             || dtype::is_scalar(value)?;
-        self.foreign.write(self.writer, value, self.snapshot)
+        self.foreign.write(self.row, self.writer, value, self.snapshot)
     }
 
     fn array(&mut self, array: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
@@ -163,7 +177,7 @@ pub(crate) fn has_text_keys(dict: &Bound<'_, PyDict>) -> bool {
     })
 }
 
-/// Reads values of one shard's stream.
+/// Reads values of one row's infos.
 #[derive(Debug)]
 pub(crate) struct Decoder<'py> {
     /// Reads what [`Foreign::Pickled`] wrote.

@@ -235,6 +235,16 @@ impl Autoreset {
         outcome.map_err(Refusal::Environment)
     }
 
+    /// Steps or resets the environment as the machine will ask for, so that the next [`Autoreset::step`]
+    /// of this row, handed [`Prepared`], only has to write. `None` where nothing is to be done.
+    pub fn prepare<R: Rows>(&self, rows: &mut R, row: usize) -> Option<Prepared<R::Error>> {
+        match (self.mode, self.phases[row]) {
+            (_, Phase::Running) => Some(Prepared::Stepped(rows.step(row))),
+            (AutoresetMode::NextStep, Phase::Over { .. }) => Some(Prepared::Reset(rows.reset(row))),
+            (_, Phase::Over { .. } | Phase::Failed) => None,
+        }
+    }
+
     /// An explicit reset of one row by `reset`, which may pass a seed and options. It clears a
     /// pending autoreset, a frozen frame and a failure.
     ///
@@ -250,6 +260,54 @@ impl Autoreset {
         let outcome = reset(rows).and_then(|()| rows.publish(row));
         self.phases[row] = if outcome.is_ok() { Phase::Running } else { Phase::Failed };
         outcome
+    }
+}
+
+/// What an environment did before its row has a place in a batch.
+#[derive(Debug)]
+pub enum Prepared<E> {
+    /// It was stepped.
+    Stepped(Result<Transition, E>),
+    /// It was reset.
+    Reset(Result<(), E>),
+}
+
+/// Rows of which the environment of one was called already.
+#[derive(Debug)]
+pub struct PreparedRows<'a, R: Rows> {
+    /// The rows.
+    pub rows: &'a mut R,
+    /// What the environment did.
+    pub prepared: Option<Prepared<R::Error>>,
+}
+
+impl<R: Rows> Rows for PreparedRows<'_, R> {
+    type Error = R::Error;
+
+    fn step(&mut self, row: usize) -> Result<Transition, R::Error> {
+        match self.prepared.take() {
+            Some(Prepared::Stepped(outcome)) => outcome,
+            _ => self.rows.step(row),
+        }
+    }
+
+    fn reset(&mut self, row: usize) -> Result<(), R::Error> {
+        match self.prepared.take() {
+            Some(Prepared::Reset(outcome)) => outcome,
+            _ => self.rows.reset(row),
+        }
+    }
+
+    fn keep_final(&mut self, row: usize) -> Result<(), R::Error> {
+        self.rows.keep_final(row)
+    }
+
+    fn publish(&mut self, row: usize) -> Result<(), R::Error> {
+        self.rows.publish(row)
+    }
+
+    fn repeat(&mut self, row: usize) -> Result<(), R::Error> {
+        self.rows.repeat(row)
     }
 }
 

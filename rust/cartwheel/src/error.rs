@@ -66,6 +66,18 @@ pub enum Error {
         /// The call that was never begun.
         expected: Call,
     },
+    /// Rows that were sent have not been received.
+    #[error("rows {rows:?} are in flight: receive them first")]
+    InFlight {
+        /// Every such row, or those of them that were to be sent again.
+        rows: Vec<usize>,
+    },
+    /// Something was to be received although nothing is in flight.
+    #[error("no row is in flight: there is nothing to receive")]
+    NothingInFlight,
+    /// Rows that do not exist, or are named twice.
+    #[error("{0}")]
+    BadRows(String),
     /// The pool was closed.
     #[error("the pool is closed")]
     Closed,

@@ -116,12 +116,14 @@ pub struct Layout {
     terminations: usize,
     truncations: usize,
     phases: usize,
+    row_numbers: usize,
+    info_lengths: usize,
     bytes: usize,
 }
 
 impl Layout {
     /// Lays out `rows` rows of `leaves`, then rewards (`f64`), the two flags and the phases (one
-    /// byte each).
+    /// byte each), and for rows that were sent on their own their numbers and info lengths (`u32`).
     ///
     /// The result depends on the arguments alone, so a worker computes the same offsets as the
     /// pool and no offset has to be sent or trusted.
@@ -154,8 +156,20 @@ impl Layout {
         let terminations = place(Some(1)).ok_or_else(too_large)?;
         let truncations = place(Some(1)).ok_or_else(too_large)?;
         let phases = place(Some(1)).ok_or_else(too_large)?;
+        let row_numbers = place(Some(size_of::<u32>())).ok_or_else(too_large)?;
+        let info_lengths = place(Some(size_of::<u32>())).ok_or_else(too_large)?;
         let bytes = end.next_multiple_of(PAGE);
-        Ok(Self { leaves: placed, rows, rewards, terminations, truncations, phases, bytes })
+        Ok(Self {
+            leaves: placed,
+            rows,
+            rewards,
+            terminations,
+            truncations,
+            phases,
+            row_numbers,
+            info_lengths,
+            bytes,
+        })
     }
 
     /// Rows of a batch.
@@ -201,5 +215,15 @@ impl Layout {
     /// Offset of the phases after the task, `[rows]`, one [`crate::autoreset::PhaseTag`] each.
     pub fn phases_offset(&self) -> usize {
         self.phases
+    }
+
+    /// Offset of the numbers of the rows in a batch of rows that were sent, `[rows]` `u32`.
+    pub fn row_numbers_offset(&self) -> usize {
+        self.row_numbers
+    }
+
+    /// Offset of what such rows say of their infos, `[rows]` `u32`, see [`crate::memory::Told`].
+    pub fn info_lengths_offset(&self) -> usize {
+        self.info_lengths
     }
 }

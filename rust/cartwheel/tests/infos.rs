@@ -147,14 +147,14 @@ proptest! {
                  reason = "a share of a short length")]
         stream.truncate((stream.len() as f64 * cut) as usize);
         // Whatever comes out, it comes out in bounded time and without a panic.
-        let _ = Columns::new(2).add_stream(0, &stream, |_, _, _| {});
+        let _ = Columns::new(2).add_stream(0, &stream, Some, |_, _| {});
     }
 }
 
 fn gather(columns: &mut Columns, streams: &[InfoWriter]) -> Result<(), Irregular> {
-    columns.clear();
+    columns.begin(columns.rows());
     streams.iter().enumerate().try_for_each(|(shard, stream)| {
-        columns.add_stream(shard, stream.stream(), |_, _, _| {}).expect("well-formed")
+        columns.add_stream(shard, stream.stream(), Some, |_, _| {}).expect("well-formed")
     })
 }
 
@@ -229,6 +229,6 @@ fn nesting_without_end_is_refused() {
     (0..100_000).for_each(|_| writer.list(1));
     writer.none();
     writer.end(record);
-    let outcome = Columns::new(1).add_stream(0, writer.stream(), |_, _, _| {});
+    let outcome = Columns::new(1).add_stream(0, writer.stream(), Some, |_, _| {});
     assert!(matches!(outcome, Err(Error::MalformedInfo { .. })));
 }

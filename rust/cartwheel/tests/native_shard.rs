@@ -4,6 +4,8 @@
 
 #[path = "native_shard/blocks.rs"]
 mod blocks;
+#[path = "native_shard/sent.rs"]
+mod sent;
 mod support;
 
 use cartwheel::autoreset::{AutoresetMode, Transition};

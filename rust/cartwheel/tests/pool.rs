@@ -70,6 +70,7 @@ impl Fixture {
             observations: vec![Leaf { dtype: DType::I64, shape: vec![3] }],
             actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
             shards: shards(rows, workers.max(1)),
+            batch_size: rows,
             max_slabs,
             info_bytes: 64,
         };
@@ -102,6 +103,7 @@ impl Fixture {
             observations: vec![Leaf { dtype: DType::I64, shape: vec![3] }],
             actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
             shards: fine_shards(rows, threads),
+            batch_size: rows,
             max_slabs: 4,
             info_bytes: 64,
         };
@@ -275,6 +277,7 @@ fn over_rows_are_refused_before_anything_is_published() {
         observations: vec![],
         actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
         shards: shards(2, 1),
+        batch_size: 2,
         max_slabs: 2,
         info_bytes: 64,
     };
@@ -306,6 +309,7 @@ fn shared_memory_is_attached_only_by_its_own_plan() {
         observations: vec![Leaf { dtype: DType::U8, shape: vec![4] }],
         actions: vec![],
         shards: shards(rows, 2),
+        batch_size: rows,
         max_slabs: 2,
         info_bytes: 64,
     };
@@ -342,6 +346,7 @@ fn nobody_is_woken_before_a_step_was_measured_and_heavy_steps_are_shared() {
         observations: vec![],
         actions: vec![],
         shards: fine_shards(16, 2),
+        batch_size: 16,
         max_slabs: 2,
         info_bytes: 64,
     };

@@ -89,7 +89,8 @@ fn pool(header: &Header, observations: Vec<Leaf>, actions: Vec<Leaf>) -> (Pool, 
     let (shard, mailbox) = recipe.shard(header.rows, settings).expect("a shard");
     let (max_slabs, info_bytes) = (3, 1 << 16);
     let shards = vec![0..header.rows; 1];
-    let plan = Plan { observations, actions, shards, max_slabs, info_bytes };
+    let batch_size = header.rows;
+    let plan = Plan { observations, actions, shards, batch_size, max_slabs, info_bytes };
     let memory = Memory::new(plan, Scope::Private).expect("memory");
     let policy = Policy { refuse_over: false, spin: false };
     let mut pool = Pool::new(memory, Workers::Inline(shard), policy).expect("a pool");

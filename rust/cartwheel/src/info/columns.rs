@@ -18,8 +18,10 @@ use crate::space::DType;
 pub struct ObjectAt {
     /// The row that has it.
     pub row: usize,
-    /// The shard whose stream holds it.
-    pub shard: usize,
+    /// The row's place in the batch.
+    pub place: usize,
+    /// Number of the stream that holds it.
+    pub stream: usize,
     /// Offset of the value in that stream.
     pub value_at: usize,
 }
@@ -36,7 +38,7 @@ pub enum Content {
         /// The elements.
         elements: Vec<u8>,
     },
-    /// Values by row; the last of equal rows counts.
+    /// Values by place; the last of equal places counts.
     Objects(Vec<ObjectAt>),
     /// A dictionary, whose keys are columns.
     Group(Columns),
@@ -49,7 +51,7 @@ pub struct Column {
     pub key: String,
     /// The key of the mask: the key behind an underscore.
     pub mask_key: String,
-    /// One byte per row: 1 where the row has the key.
+    /// One byte per place: 1 where the row there has the key.
     pub mask: Vec<u8>,
     /// The values.
     pub content: Content,
@@ -89,41 +91,49 @@ impl Columns {
         self.order.is_empty()
     }
 
-    /// Forgets the batch.
-    pub fn clear(&mut self) {
+    /// Rows of this batch.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Forgets the batch, and begins one of `rows` rows.
+    pub fn begin(&mut self, rows: usize) {
         for &at in &self.order {
             self.all[at].live = false;
         }
         self.order.clear();
         self.hint = 0;
+        self.rows = rows;
     }
 
-    /// Adds the info records of one shard's stream. `opaque` is called for every
-    /// [`Kind::Opaque`] record, with row, leaf and the offset of the value.
+    /// Adds the info records of one stream. `place_of` tells the place of a row in the batch, which is
+    /// its own number where all rows are in it. `opaque` is called for every [`Kind::Opaque`] record,
+    /// with the leaf and where the value lies.
     ///
     /// # Errors
     ///
     /// [`Error::MalformedInfo`]; `Ok(Err(Irregular))` when the batch is not a regular one.
     pub fn add_stream(
         &mut self,
-        shard: usize,
+        number: usize,
         stream: &[u8],
-        mut opaque: impl FnMut(usize, usize, usize),
+        place_of: impl Fn(usize) -> Option<usize>,
+        mut opaque: impl FnMut(usize, ObjectAt),
     ) -> Result<Result<(), Irregular>, Error> {
         let mut reader = InfoReader::new(stream, 0);
         let mut outcome = Ok(());
         while let Some(record) = reader.record()? {
             let malformed = || Error::MalformedInfo { at: record.end };
-            if record.row >= self.rows {
-                return Err(malformed());
-            }
+            let place = place_of(record.row).filter(|&place| place < self.rows);
+            let place = place.ok_or_else(malformed)?;
+            let at = ObjectAt { row: record.row, place, stream: number, value_at: reader.at() };
             match record.kind {
-                Kind::Opaque => opaque(record.row, record.leaf, reader.at()),
+                Kind::Opaque => opaque(record.leaf, at),
                 Kind::Whole | Kind::Irregular => outcome = Err(Irregular),
                 Kind::Info if outcome.is_ok() => {
                     self.hint = 0;
                     while outcome.is_ok() && reader.at() < record.end {
-                        outcome = self.add_entry(shard, record.row, &mut reader)?;
+                        outcome = self.add_entry(at, &mut reader)?;
                     }
                 }
                 Kind::Info => {}
@@ -138,8 +148,7 @@ impl Columns {
 
     fn add_entry(
         &mut self,
-        shard: usize,
-        row: usize,
+        at: ObjectAt,
         reader: &mut InfoReader<'_>,
     ) -> Result<Result<(), Irregular>, Error> {
         let entry = reader.entry()?;
@@ -151,7 +160,7 @@ impl Columns {
         reader.skip()?;
         let rows = self.rows;
         let (column, first) = self.column(entry.key);
-        column.mask[row] = 1;
+        column.mask[at.place] = 1;
         if let (Value::Dict(entries), false) = (value, entry.key == FINAL_OBS) {
             if first {
                 column.content.begin_group(rows);
@@ -161,7 +170,7 @@ impl Columns {
             };
             group.hint = 0;
             for _ in 0..entries {
-                if let Err(irregular) = group.add_entry(shard, row, &mut parts)? {
+                if let Err(irregular) = group.add_entry(at, &mut parts)? {
                     return Ok(Err(irregular));
                 }
             }
@@ -170,13 +179,13 @@ impl Columns {
         if first {
             column.content.begin(entry.key, &value, rows);
         }
-        Ok(column.content.put(&value, ObjectAt { row, shard, value_at: entry.value_at }))
+        Ok(column.content.put(&value, ObjectAt { value_at: entry.value_at, ..at }))
     }
 
     /// The column of `key`, and whether this is its first sight in the batch.
     fn column(&mut self, key: &str) -> (&mut Column, bool) {
         let at = self.find(key).unwrap_or_else(|| {
-            let (mask, content) = (vec![0; self.rows], Content::Objects(Vec::new()));
+            let (mask, content) = (Vec::new(), Content::Objects(Vec::new()));
             let (mask_key, key) = (format!("_{key}"), key.to_owned());
             self.all.push(Column { key, mask_key, mask, content, live: false });
             self.all.len() - 1
@@ -186,7 +195,8 @@ impl Columns {
         let first = !std::mem::replace(&mut column.live, true);
         if first {
             self.order.push(at);
-            column.mask.fill(0);
+            column.mask.clear();
+            column.mask.resize(self.rows, 0);
         }
         (column, first)
     }
@@ -202,7 +212,7 @@ impl Content {
     /// Empties the content for a dictionary, keeping buffers where there are any.
     fn begin_group(&mut self, rows: usize) {
         match self {
-            Self::Group(columns) => columns.clear(),
+            Self::Group(columns) => columns.begin(rows),
             _ => *self = Self::Group(Columns::new(rows)),
         }
     }
@@ -240,7 +250,7 @@ impl Content {
                     return Err(Irregular);
                 }
                 let bytes = shape.iter().product::<usize>() * dtype.size();
-                let place = &mut elements[at.row * bytes..][..bytes];
+                let place = &mut elements[at.place * bytes..][..bytes];
                 match value {
                     Value::Bool(value) => place[0] = u8::from(*value),
                     Value::Int(value) => place.copy_from_slice(&value.to_le_bytes()),

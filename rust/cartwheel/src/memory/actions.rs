@@ -104,6 +104,26 @@ impl ActionArea {
         unsafe { self.mapping.write(place.offset + LEAF_ALIGN, elements) }
     }
 
+    /// Stores one leaf of `count` rows from row `first` on.
+    ///
+    /// Only a pool calls this, for rows that are not in flight.
+    ///
+    /// # Panics
+    ///
+    /// When the number of bytes is not that of those rows.
+    pub(crate) fn store_rows(&self, leaf: usize, tag: ActionTag, first: usize, elements: &[u8]) {
+        let place = self.places[leaf];
+        let row_bytes = place.row_len * tag.size();
+        if self.tag(leaf) != Some(tag) {
+            // SAFETY: the caller changes a tag only while nothing is in flight (invariant 5).
+            unsafe { self.mapping.write(place.offset, &[tag.to_byte()]) }
+        }
+        let end = first * row_bytes + elements.len();
+        assert!(end <= self.rows * row_bytes, "rows of the environments");
+        // SAFETY: these rows are not in flight, so nobody reads their actions (invariant 5).
+        unsafe { self.mapping.write(place.offset + LEAF_ALIGN + first * row_bytes, elements) }
+    }
+
     /// Tag of one leaf; `None` when it was never stored.
     pub fn tag(&self, leaf: usize) -> Option<ActionTag> {
         let mut tag = [0];

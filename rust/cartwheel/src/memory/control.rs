@@ -1,17 +1,20 @@
-//! The control words: one line per worker, and one for the pool.
+//! The control words: a line for the pool, one a worker, one an open batch, and the workers' queues.
 //!
-//! Each lies on 128 bytes of its own, two cache lines, because processors prefetch lines in pairs.
+//! Those of pool and workers lie on 128 bytes each, two cache lines, because processors prefetch lines
+//! in pairs.
 #![expect(unsafe_code, reason = "views mapped bytes as atomics, see the invariants")]
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::Mapping;
+use super::queue::Entry;
+use super::{Arrivals, Mapping, Plan, WorkQueue};
 use crate::error::Error;
 
 /// "cwhl" and the version of everything that lies in shared memory.
 const MAGIC: u32 = u32::from_le_bytes(*b"cwhl");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The pool's own line.
 #[derive(Debug)]
@@ -24,6 +27,8 @@ pub struct Header {
     pub doorbell: AtomicU32,
     /// Workers that have not acknowledged the pending task; the one that takes it to zero rings.
     pub remaining: AtomicU32,
+    /// The next ticket, see [`super::arrivals`].
+    pub(super) tickets: AtomicU64,
 }
 
 /// One worker's line.
@@ -42,23 +47,34 @@ pub struct Slot {
     pub status: AtomicU32,
     /// Bytes of info that it wrote to its region.
     pub info_bytes: AtomicU32,
+    /// Number of the next work to take from its queue, and of the next to push.
+    pub(super) head: AtomicU32,
+    pub(super) tail: AtomicU32,
 }
 
 /// All control words of a pool; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Control {
     mapping: Arc<Mapping>,
-    workers: usize,
+    plan: Arc<Plan>,
 }
 
 impl Control {
-    pub(super) fn bytes(workers: usize) -> usize {
-        size_of::<Header>() + workers * size_of::<Slot>()
+    pub(super) fn bytes(plan: &Plan) -> usize {
+        Self::queues_offset(plan) + plan.rows() * size_of::<Entry>()
     }
 
-    pub(super) fn new(mapping: Arc<Mapping>, workers: usize) -> Self {
-        assert!(mapping.len() >= Self::bytes(workers), "control words fit their mapping");
-        Self { mapping, workers }
+    fn batches_offset(plan: &Plan) -> usize {
+        size_of::<Header>() + plan.shards.len() * size_of::<Slot>()
+    }
+
+    fn queues_offset(plan: &Plan) -> usize {
+        Self::batches_offset(plan) + plan.open_batches() * size_of::<Arrivals>()
+    }
+
+    pub(super) fn new(mapping: Arc<Mapping>, plan: Arc<Plan>) -> Self {
+        assert!(mapping.len() >= Self::bytes(&plan), "control words fit their mapping");
+        Self { mapping, plan }
     }
 
     /// Signs new memory, before any worker sees it.
@@ -88,12 +104,22 @@ impl Control {
     }
 
     fn workers_u32(&self) -> u32 {
-        u32::try_from(self.workers).expect("a pool has fewer than 2^32 workers")
+        u32::try_from(self.workers()).expect("a pool has fewer than 2^32 workers")
     }
 
     /// Number of workers.
     pub fn workers(&self) -> usize {
-        self.workers
+        self.plan.shards.len()
+    }
+
+    /// Rows of a batch.
+    pub fn batch_size(&self) -> usize {
+        self.plan.batch_size
+    }
+
+    /// Batches that can be open at once.
+    pub fn open_batches(&self) -> usize {
+        self.plan.open_batches()
     }
 
     /// The pool's line.
@@ -111,11 +137,37 @@ impl Control {
     ///
     /// When there is no such worker.
     pub fn slot(&self, worker: usize) -> &Slot {
-        assert!(worker < self.workers, "there is no worker {worker}");
+        assert!(worker < self.workers(), "there is no worker {worker}");
         let start = size_of::<Header>() + worker * size_of::<Slot>();
         let place = self.mapping.at(start..start + size_of::<Slot>()).cast::<Slot>();
         debug_assert!(place.is_aligned(), "slots lie on multiples of their alignment");
         // SAFETY: as in `header`, for a `Slot`.
         unsafe { place.as_ref() }
+    }
+
+    /// The open batch at `place` of their ring.
+    pub(super) fn arrivals(&self, place: usize) -> &Arrivals {
+        assert!(place < self.open_batches(), "there is no batch {place}");
+        let start = Self::batches_offset(&self.plan) + place * size_of::<Arrivals>();
+        let place = self.mapping.at(start..start + size_of::<Arrivals>()).cast::<Arrivals>();
+        debug_assert!(place.is_aligned(), "batches lie on multiples of their alignment");
+        // SAFETY: as in `header`, for `Arrivals`.
+        unsafe { place.as_ref() }
+    }
+
+    /// The queue of worker `worker`.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such worker.
+    pub fn queue(&self, worker: usize) -> WorkQueue<'_> {
+        let Range { start, end } = self.plan.shards[worker].clone();
+        let queues = Self::queues_offset(&self.plan);
+        let bytes = queues + start * size_of::<Entry>()..queues + end * size_of::<Entry>();
+        let place = self.mapping.at(bytes).cast::<Entry>();
+        debug_assert!(place.is_aligned(), "queues lie on multiples of their alignment");
+        // SAFETY: as in `header`, for as many entries as the shard has rows.
+        let entries = unsafe { std::slice::from_raw_parts(place.as_ptr(), end - start) };
+        WorkQueue { slot: self.slot(worker), entries }
     }
 }

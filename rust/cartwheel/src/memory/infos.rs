@@ -1,6 +1,8 @@
-//! The infos of one batch, on their way from the workers to the pool: one region per shard.
+//! The infos of one batch, on their way from the workers to the pool: one region per shard, which the
+//! whole shard uses in a task, and in equal cells the rows that are sent on their own.
 #![expect(unsafe_code, reason = "copies into and out of mapped memory, see the invariants")]
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Mapping, Plan};
@@ -10,8 +12,8 @@ use crate::space::{LEAF_ALIGN, PAGE};
 #[derive(Debug, Clone)]
 pub struct InfoArea {
     mapping: Arc<Mapping>,
+    plan: Arc<Plan>,
     region: usize,
-    shards: usize,
 }
 
 impl InfoArea {
@@ -23,32 +25,47 @@ impl InfoArea {
         Self::region(plan) * plan.shards.len()
     }
 
-    pub(super) fn new(mapping: Arc<Mapping>, plan: &Plan) -> Self {
-        Self { mapping, region: Self::region(plan), shards: plan.shards.len() }
+    pub(super) fn new(mapping: Arc<Mapping>, plan: Arc<Plan>) -> Self {
+        Self { mapping, region: Self::region(&plan), plan }
     }
 
-    /// Stores the infos of shard `shard`; `false`, and nothing stored, when they do not fit.
+    /// The region of shard `shard`, or in it the cells of `rows`, counted from the start of the
+    /// environments.
+    fn room(&self, shard: usize, rows: Option<&Range<usize>>) -> Range<usize> {
+        let start = shard * self.region;
+        let all = &self.plan.shards[shard];
+        let Some(rows) = rows else { return start..start + self.region };
+        assert!(rows.start >= all.start && rows.end <= all.end, "{rows:?} are in shard {shard}");
+        let cell = self.region / all.len();
+        start + cell * (rows.start - all.start)..start + cell * (rows.end - all.start)
+    }
+
+    /// Stores the infos of shard `shard`, or of some of its rows; `false`, and nothing stored, when they
+    /// do not fit.
     ///
-    /// Only that shard's worker calls this, between taking a task and acknowledging it.
-    pub(crate) fn store(&self, shard: usize, stream: &[u8]) -> bool {
-        assert!(shard < self.shards, "there is no shard {shard}");
-        if stream.len() > self.region {
+    /// Only that shard's worker calls this: between taking a task and acknowledging it, or before it
+    /// counts the places of those rows as filled.
+    pub(crate) fn store(&self, shard: usize, rows: Option<&Range<usize>>, stream: &[u8]) -> bool {
+        let room = self.room(shard, rows);
+        if stream.len() > room.len() {
             return false;
         }
-        // SAFETY: the region is this worker's until it acknowledges (invariant 6).
-        unsafe { self.mapping.write(shard * self.region, stream) }
+        // SAFETY: region or cells are this worker's for now (invariant 6).
+        unsafe { self.mapping.write(room.start, stream) }
         true
     }
 
-    /// Copies the `bytes` bytes of infos of shard `shard` into `into`, in place of what it held.
+    /// Copies the `bytes` bytes of infos of shard `shard`, or those that begin in the cell of a row of
+    /// it, into `into`, in place of what it held.
     ///
-    /// Only the pool calls this, after that shard's acknowledgement. A length that no honest
-    /// worker gives is cut to the region.
-    pub(crate) fn load(&self, shard: usize, bytes: usize, into: &mut Vec<u8>) {
-        assert!(shard < self.shards, "there is no shard {shard}");
+    /// Only the pool calls this, after that shard's acknowledgement or that row's receipt. A length that
+    /// no honest worker gives is cut to the region.
+    pub(crate) fn load(&self, shard: usize, row: Option<usize>, bytes: usize, into: &mut Vec<u8>) {
+        let region = self.room(shard, None);
+        let start = row.map_or(region.start, |row| self.room(shard, Some(&(row..row + 1))).start);
         into.clear();
-        into.resize(bytes.min(self.region), 0);
-        // SAFETY: the worker has acknowledged and writes no more (invariant 6).
-        unsafe { self.mapping.read(shard * self.region, into) }
+        into.resize(bytes.min(region.end - start), 0);
+        // SAFETY: the worker is done and writes no more (invariant 6).
+        unsafe { self.mapping.read(start, into) }
     }
 }

@@ -14,16 +14,21 @@
 //!    borrow of it.
 //! 2. **Control words** are only ever touched as atomics, on both sides.
 //! 3. **Phases of a slab.** Free → filling by [`SlabPool::acquire`]; filling → leased when every worker
-//!    has acknowledged the task; leased → free by the drop of the [`Lease`]. Only the pool does
+//!    has acknowledged the task, or every place of the batch is counted as filled; leased → free by the drop of the [`Lease`]. Only the pool does
 //!    these; a slab that a late or dead worker may still be filling is not filled again: the
 //!    pool is waiting, broken or closed then, and takes none.
-//! 4. **Rows.** While a slab is filling, each row is written by one shard alone: shards are disjoint
-//!    ranges, a [`SlabRows`] refuses rows outside its range, and it lives only between taking a
-//!    task and acknowledging it. The pool reads a slab only after the acknowledgements.
-//! 5. **Actions** are written by the pool while no task is pending, and read by workers between
-//!    taking a task and acknowledging it.
+//! 4. **Rows.** While a slab is filling, each place is written by one shard alone: a task gives each
+//!    shard the places of its own rows, tickets are drawn once and given places are dealt once, and
+//!    a [`SlabRows`] refuses places outside its range. It lives only between taking a task and
+//!    acknowledging it, or between claiming the places and counting them as filled. The pool
+//!    reads a slab only after that.
+//! 5. **Actions** of a row are written by the pool while no task is pending and the row is not in
+//!    flight, and read by its worker between taking a task and acknowledging it, or taking the row
+//!    from its queue and counting its place as filled. Tags change only while no step is in flight.
 //! 6. **Infos.** The region of shard *k* is written by its worker between taking a task and
-//!    acknowledging it, and read by the pool after that and before the next task.
+//!    acknowledging it, and read by the pool after that and before the next task. A row that was
+//!    sent has a cell of that region, written before its place is counted as filled and read
+//!    before the row is sent again; no task begins while rows are in flight.
 //! 7. **Payload.** Every bit pattern of the payload is valid where it is read: numbers are copied as
 //!    bytes, flags are read as `u8` and compared with zero, and nothing read from shared memory
 //!    is used as an index without a bounds check.
@@ -33,12 +38,14 @@
 //! worker that breaks the protocol can spoil values, never the pool's own memory.
 
 mod actions;
+mod arrivals;
 mod cell;
 mod columns;
 mod control;
 mod free_list;
 mod infos;
 mod mapping;
+mod queue;
 mod slab;
 
 use std::ops::Range;
@@ -46,13 +53,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 pub use actions::{ActionArea, ActionTag};
+pub use arrivals::Arrivals;
+pub(crate) use arrivals::Places;
 pub use cell::{Cell, Shape, bytes_of};
 pub use columns::{ActionColumns, Columns, Outcomes};
 pub use control::{Control, Header, Slot};
 pub use free_list::FreeList;
 pub use infos::InfoArea;
 pub use mapping::{Access, Backing, Mapping, Scope};
-pub use slab::{Lease, SlabMemory, SlabPool, SlabRows};
+pub use queue::{Work, WorkQueue};
+pub use slab::{Lease, SlabMemory, SlabPool, SlabRows, Told};
 
 use crate::error::Error;
 use crate::space::{Layout, Leaf};
@@ -66,7 +76,9 @@ pub struct Plan {
     pub actions: Vec<Leaf>,
     /// The rows of each shard; together `0..num_envs`, in order.
     pub shards: Vec<Range<usize>>,
-    /// Most slabs that may exist at once, at least 2.
+    /// Rows of a batch: all of them, or fewer if the first to be done are to be received first.
+    pub batch_size: usize,
+    /// Most slabs that may exist at once, at least one more than [`Plan::open_batches`].
     pub max_slabs: usize,
     /// Bytes for the infos of each shard.
     pub info_bytes: usize,
@@ -76,6 +88,11 @@ impl Plan {
     /// Rows of all shards.
     pub fn rows(&self) -> usize {
         self.shards.last().map_or(0, |shard| shard.end)
+    }
+
+    /// Batches that are being filled at once when every row is in flight.
+    pub fn open_batches(&self) -> usize {
+        self.rows().div_ceil(self.batch_size.max(1))
     }
 }
 
@@ -99,7 +116,7 @@ impl Memory {
     /// Makes the memory for `plan`, private to this process or shared with workers.
     ///
     /// Shared memory is reserved here, so that a machine without enough of it answers with an
-    /// error now and not with a signal later; slabs beyond the first two are reserved when needed.
+    /// error now and not with a signal later; slabs beyond the first few are reserved when needed.
     ///
     /// # Errors
     ///
@@ -115,7 +132,8 @@ impl Memory {
         let (control, behind_control) = make("cartwheel-control", bytes[0], bytes[0])?;
         let (actions, behind_actions) = make("cartwheel-actions", bytes[1], bytes[1])?;
         let (infos, behind_infos) = make("cartwheel-infos", bytes[2], bytes[2])?;
-        let (slabs, behind_slabs) = make("cartwheel-slabs", bytes[3], layout.bytes() * 2)?;
+        let reserved = layout.bytes() * (plan.open_batches() + 1);
+        let (slabs, behind_slabs) = make("cartwheel-slabs", bytes[3], reserved)?;
         let mut memory = Self::assemble(plan, layout, [control, actions, infos, slabs]);
         memory.backings =
             Some(Arc::new([behind_control, behind_actions, behind_infos, behind_slabs]));
@@ -148,8 +166,8 @@ impl Memory {
     /// Bytes of control words, actions, infos and slabs.
     fn sizes(plan: &Plan, layout: &Layout) -> [usize; 4] {
         [
-            Control::bytes(plan.shards.len()),
-            ActionArea::bytes(&plan.actions, layout.rows()),
+            Control::bytes(plan),
+            ActionArea::bytes(&plan.actions, plan.rows()),
             InfoArea::bytes(plan),
             layout.bytes() * plan.max_slabs,
         ]
@@ -157,12 +175,13 @@ impl Memory {
 
     fn assemble(plan: Plan, layout: Layout, mappings: [Arc<Mapping>; 4]) -> Self {
         let [control, actions, infos, slabs] = mappings;
+        let plan = Arc::new(plan);
         Self {
-            control: Control::new(control, plan.shards.len()),
-            actions: ActionArea::new(actions, &plan.actions, layout.rows()),
-            infos: InfoArea::new(infos, &plan),
+            control: Control::new(control, Arc::clone(&plan)),
+            actions: ActionArea::new(actions, &plan.actions, plan.rows()),
+            infos: InfoArea::new(infos, Arc::clone(&plan)),
             slabs: Arc::new(SlabMemory::new(slabs, layout, plan.max_slabs)),
-            plan: Arc::new(plan),
+            plan,
             backings: None,
         }
     }
@@ -202,10 +221,16 @@ fn check(plan: &Plan) -> Result<Layout, Error> {
     if next == 0 {
         return Err(Error::BadPlan("a pool needs at least one row".to_owned()));
     }
-    if plan.max_slabs < 2 {
-        return Err(Error::BadPlan(format!("max_slabs is {}, at least 2 needed", plan.max_slabs)));
+    if !(1..=next).contains(&plan.batch_size) {
+        let size = plan.batch_size;
+        return Err(Error::BadPlan(format!("batch_size is {size}, must be 1 to {next}")));
     }
-    let layout = Layout::new(&plan.observations, next)?;
+    let least = plan.open_batches() + 1;
+    if plan.max_slabs < least {
+        let got = plan.max_slabs;
+        return Err(Error::BadPlan(format!("max_slabs is {got}, at least {least} needed")));
+    }
+    let layout = Layout::new(&plan.observations, plan.batch_size)?;
     layout
         .bytes()
         .checked_mul(plan.max_slabs)

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! `acquire` pops the free list; when it is empty a further slab is reserved, up to `max_slabs`.
-//! Slab 0 is never leased out: when nothing else is left it is filled, copied out and free again
-//! at once, so a caller who keeps everything gets copies and is never made to wait.
+//! The first slabs, one for each batch that can be open at once, are never leased out: when nothing
+//! else is left one of them is filled, copied out and free again at once, so a caller who keeps
+//! everything gets copies and is never made to wait.
 //!
 //! A lease is *the* proof that somebody may still look: a reference count of anything else would
 //! be wrong now and then (a worker may hold its own for an instant after acknowledging, NumPy views
@@ -24,15 +25,36 @@ use super::{Backing, FreeList, Mapping};
 use crate::autoreset::{PhaseTag, Transition};
 use crate::space::{LEAF_ALIGN, Layout};
 
-/// Number of the slab that is copied out and never leased.
-const SCRATCH: u32 = 0;
-
 /// The mapping of all slabs and the layout of each.
 #[derive(Debug)]
 pub struct SlabMemory {
     mapping: Arc<Mapping>,
     layout: Layout,
     limit: u32,
+}
+
+/// What a row that was sent says of its infos.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// They begin in its cell and have this many bytes; those of the rows behind it are in them.
+    Bytes(u32),
+    /// They follow by the shard's own channel.
+    Spilled,
+}
+
+impl Told {
+    const SPILLED: u32 = u32::MAX;
+
+    fn to_word(self) -> u32 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Spilled => Self::SPILLED,
+        }
+    }
+
+    fn from_word(word: u32) -> Self {
+        if word == Self::SPILLED { Self::Spilled } else { Self::Bytes(word) }
+    }
 }
 
 impl SlabMemory {
@@ -50,10 +72,10 @@ impl SlabMemory {
         &self.mapping
     }
 
-    /// The rows `rows` of slab `slab`, for the worker that fills them.
+    /// The places `rows` of slab `slab`, for the worker that fills them.
     ///
-    /// Only [`crate::worker`] calls this: for the slab of a task that it took, for its own shard,
-    /// and it drops the claim before acknowledging (invariants 3 and 4).
+    /// Only [`crate::worker`] calls this: for the slab of a task that it took and its own shard, or for
+    /// places that it claimed; and it drops the claim before acknowledging (invariants 3 and 4).
     pub(crate) fn claim(&self, slab: u32, rows: Range<usize>) -> SlabRows<'_> {
         assert!(rows.end <= self.layout.rows(), "{rows:?} are rows of the batch");
         SlabRows { memory: self, start: self.start(slab), rows }
@@ -129,23 +151,50 @@ impl SlabRows<'_> {
     }
 }
 
+impl SlabRows<'_> {
+    /// Writes, to these places of a batch of rows that were sent, which rows they are, from `row` on, and
+    /// where the infos of all of them are, which the first place tells.
+    pub(crate) fn write_receipts(&mut self, row: usize, told: Told) {
+        let first = u32::try_from(row).expect("a pool has fewer than 2^32 rows");
+        let (mut told, mut number) = (told.to_word(), first);
+        let layout = &self.memory.layout;
+        let numbers = self.start + layout.row_numbers_offset();
+        let lengths = self.start + layout.info_lengths_offset();
+        for place in self.rows.clone() {
+            let at = size_of::<u32>() * place;
+            // SAFETY: as in `write`.
+            unsafe { self.memory.mapping.write(numbers + at, &number.to_ne_bytes()) }
+            // SAFETY: as in `write`.
+            unsafe { self.memory.mapping.write(lengths + at, &told.to_ne_bytes()) }
+            (number, told) = (number + 1, Told::Bytes(0).to_word());
+        }
+    }
+}
+
 /// The pool's view of its slabs: which are free, and how many there are so far.
 #[derive(Debug)]
 pub struct SlabPool {
     memory: Arc<SlabMemory>,
     free: FreeList,
-    /// Slabs that have memory behind them, the scratch slab included.
+    /// Slabs that have memory behind them, the scratch slabs included.
     reserved: AtomicU32,
-    scratch_busy: AtomicBool,
+    /// The scratch slabs that are being filled or copied.
+    scratch_busy: Box<[AtomicBool]>,
 }
 
 impl SlabPool {
-    /// A pool over new memory, whose first two slabs are reserved.
-    pub fn new(memory: Arc<SlabMemory>) -> Self {
+    /// A pool over new memory, whose first slabs are reserved: `scratch` that are copied out, one for
+    /// each batch that is filled at one time, and one more.
+    ///
+    /// # Panics
+    ///
+    /// When there are 2^32 of them, which a plan rules out.
+    pub fn new(memory: Arc<SlabMemory>, scratch: usize) -> Self {
+        let scratch_busy: Box<_> = (0..scratch).map(|_| AtomicBool::new(false)).collect();
+        let first = u32::try_from(scratch).expect("a plan has fewer than 2^32 slabs");
         let free = FreeList::new(memory.limit);
-        free.push(SCRATCH + 1);
-        let reserved = AtomicU32::new(SCRATCH + 2);
-        Self { memory, free, reserved, scratch_busy: AtomicBool::new(false) }
+        free.push(first);
+        Self { memory, free, reserved: AtomicU32::new(first + 1), scratch_busy }
     }
 
     /// Where everything lies within a slab.
@@ -153,24 +202,25 @@ impl SlabPool {
         self.memory.layout()
     }
 
-    /// Slabs that have memory behind them, the scratch slab included.
+    /// Slabs that have memory behind them, the scratch slabs included.
     pub fn reserved(&self) -> usize {
         self.reserved.load(Ordering::Relaxed) as usize
     }
 
-    /// A slab to fill: the one released last, or a new one, or at last the scratch slab. `backing`
+    /// A slab to fill: the one released last, or a new one, or at last a scratch slab. `backing`
     /// stands behind the slabs.
     ///
     /// # Panics
     ///
-    /// When the scratch slab is already being filled; a pool fills one slab at a time.
+    /// When every scratch slab is in use; there is one for each batch that is filled at one time.
     pub fn acquire(self: &Arc<Self>, backing: &Backing) -> Lease {
         let slab = self.free.pop().or_else(|| self.grow(backing)).unwrap_or_else(|| {
             // `Acquire` pairs with the `Release` in `Lease::drop`: the copy out of the scratch
             // slab is finished before it is filled again.
-            let busy = self.scratch_busy.swap(true, Ordering::Acquire);
-            assert!(!busy, "the scratch slab is copied out before the next batch");
-            SCRATCH
+            let mut scratch = self.scratch_busy.iter();
+            let free = scratch.position(|busy| !busy.swap(true, Ordering::Acquire));
+            let free = free.expect("a scratch slab is copied out before the next batch");
+            u32::try_from(free).expect("counted in `new`")
         });
         Lease { pool: Arc::clone(self), slab }
     }
@@ -207,10 +257,28 @@ impl Lease {
         self.pool.layout()
     }
 
-    /// Whether this is the scratch slab: copy what is needed and drop the lease before the next
-    /// batch.
+    /// Whether this is a scratch slab: copy what is needed and drop the lease before the next batch.
     pub fn must_copy(&self) -> bool {
-        self.slab == SCRATCH
+        (self.slab as usize) < self.pool.scratch_busy.len()
+    }
+
+    /// What the first places of a batch of rows that were sent say: the rows, and where their infos are.
+    ///
+    /// # Panics
+    ///
+    /// When there are no so many places.
+    pub fn receipts(&self, count: usize) -> impl Iterator<Item = (usize, Told)> + use<> {
+        let words = |offset: usize| {
+            let mut words = vec![0; size_of::<u32>() * count];
+            self.read(offset, &mut words);
+            words
+        };
+        let (numbers, lengths) =
+            (words(self.layout().row_numbers_offset()), words(self.layout().info_lengths_offset()));
+        (0..count).map(move |place| {
+            let word = |words: &[u8]| u32::from_ne_bytes(words.as_chunks().0[place]);
+            (word(&numbers) as usize, Told::from_word(word(&lengths)))
+        })
     }
 
     /// Address of `range` of the slab, counted from its start.
@@ -253,11 +321,10 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if self.slab == SCRATCH {
+        match self.pool.scratch_busy.get(self.slab as usize) {
             // Pairs with the `Acquire` in `SlabPool::acquire`.
-            self.pool.scratch_busy.store(false, Ordering::Release);
-        } else {
-            self.pool.free.push(self.slab);
+            Some(busy) => busy.store(false, Ordering::Release),
+            None => self.pool.free.push(self.slab),
         }
     }
 }

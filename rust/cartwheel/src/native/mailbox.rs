@@ -1,10 +1,11 @@
 //! What the owner of a pool and its native shards tell each other beside the batch.
 //!
-//! Steps pass it by: it holds the details of resets and control calls before their task is begun, and
+//! Steps pass it by: it holds the details of resets and control calls before they are begun, and
 //! answers, faults and infos that did not fit after the task is finished. Both sides are in one
 //! process.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -90,8 +91,11 @@ struct Contents {
     reset: Option<(Vec<RowReset>, Option<ResetOptions>)>,
     request: Option<Request>,
     answer: Option<Result<Answer, Error>>,
+    /// Resets of rows that were sent and have not begun.
+    resets: BTreeMap<usize, (RowReset, Option<ResetOptions>)>,
     faults: Vec<Fault>,
-    spilled: Option<Vec<u8>>,
+    /// Info streams that did not fit, by their first row.
+    spilled: BTreeMap<usize, Vec<u8>>,
 }
 
 /// One shard's mailbox.
@@ -109,6 +113,12 @@ impl Mailbox {
         self.contents().reset = Some((rows, options));
     }
 
+    /// Leaves the details of the reset of one row, counted from the start of the environments, that is
+    /// going to be sent.
+    pub fn post_row_reset(&self, row: usize, how: RowReset, options: Option<ResetOptions>) {
+        self.contents().resets.insert(row, (how, options));
+    }
+
     /// Leaves a control call, for the next [`crate::wake::Op::Call`].
     pub fn post_request(&self, request: Request) {
         self.contents().request = Some(request);
@@ -124,13 +134,25 @@ impl Mailbox {
         std::mem::take(&mut self.contents().faults)
     }
 
-    /// Takes the info stream of the task that was finished, if [`crate::worker::Report::spilled`].
-    pub fn take_spilled(&self) -> Option<Vec<u8>> {
-        self.contents().spilled.take()
+    /// Takes the fault of one row that was sent and received, if it failed.
+    pub fn take_fault(&self, row: usize) -> Option<Fault> {
+        let mut contents = self.contents();
+        let at = contents.faults.iter().position(|fault| fault.row == row)?;
+        Some(contents.faults.remove(at))
+    }
+
+    /// Takes the info stream that begins with row `row`, if [`crate::worker::Report::spilled`] or
+    /// [`crate::memory::Told::Spilled`].
+    pub fn take_spilled(&self, row: usize) -> Option<Vec<u8>> {
+        self.contents().spilled.remove(&row)
     }
 
     pub(super) fn take_reset(&self) -> (Vec<RowReset>, Option<ResetOptions>) {
         self.contents().reset.take().unwrap_or_default()
+    }
+
+    pub(super) fn take_row_reset(&self, row: usize) -> Option<(RowReset, Option<ResetOptions>)> {
+        self.contents().resets.remove(&row)
     }
 
     pub(super) fn take_request(&self) -> Option<Request> {
@@ -142,10 +164,10 @@ impl Mailbox {
     }
 
     pub(super) fn post_faults(&self, faults: Vec<Fault>) {
-        self.contents().faults = faults;
+        self.contents().faults.extend(faults);
     }
 
-    pub(super) fn post_spilled(&self, stream: &[u8]) {
-        self.contents().spilled = Some(stream.to_vec());
+    pub(super) fn post_spilled(&self, row: usize, stream: &[u8]) {
+        self.contents().spilled.insert(row, stream.to_vec());
     }
 }

@@ -21,6 +21,7 @@
 mod block;
 mod info;
 mod mailbox;
+mod pace;
 mod parameter;
 mod recipe;
 mod rows;

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{Block, Info, Seed, Space, View};
 use crate::autoreset::{Autoreset, PhaseTag, Rows, Transition};
-use crate::env::Env;
+use crate::env::{ActionOf, Env};
 use crate::info::{InfoWriter, Kind, RecordAt};
 use crate::rng::Rng;
 
@@ -43,6 +43,20 @@ impl<E: Env> Crew<E> {
         Self { envs, rngs, seeds, elapsed, limit, ahead }
     }
 
+    /// Counts a step, and truncates at the limit.
+    #[inline]
+    fn count_step(&mut self, row: usize, transition: &mut Transition) {
+        self.elapsed[row] = self.elapsed[row].wrapping_add(1);
+        transition.truncated |= self.limit != 0 && self.elapsed[row] >= self.limit;
+    }
+
+    /// Steps the environment of one row.
+    pub(super) fn step(&mut self, row: usize, action: ActionOf<'_, E>) -> Transition {
+        let mut transition = self.envs[row].step(action, &mut self.rngs[row]);
+        self.count_step(row, &mut transition);
+        transition
+    }
+
     /// A new task: what was stepped ahead belongs to the last one.
     pub(super) fn forget_block(&mut self) {
         self.ahead.rows = 0..0;
@@ -51,8 +65,11 @@ impl<E: Env> Crew<E> {
 
 /// The rows of a shard during one task. A failure is a panic, so there are no errors.
 pub(super) struct NativeRows<'a, E: Env> {
-    /// The shard's first row in the batch.
+    /// The shard's first row.
     pub(super) first: usize,
+    /// The rows of the task, counted from the start of the shard, as all rows here are; actions and
+    /// observations are theirs.
+    pub(super) span: Range<usize>,
     pub(super) crew: &'a mut Crew<E>,
     /// The actions of a step.
     pub(super) actions: Option<<E::Action as View>::Rows<'a>>,
@@ -85,7 +102,7 @@ impl<E: Env> NativeRows<'_, E> {
     fn step_block(&mut self, autoreset: &Autoreset, first: usize) {
         let actions = self.actions.as_ref().expect("a step has actions");
         let Crew { envs, rngs, ahead, .. } = &mut *self.crew;
-        let rows = first..envs.len().min(first + E::BLOCK);
+        let rows = first..self.span.end.min(first + E::BLOCK);
         ahead.transitions.fill(None);
         for (running, row) in ahead.running.iter_mut().zip(rows.clone()) {
             *running = autoreset.phase(row) == PhaseTag::Running;
@@ -96,7 +113,7 @@ impl<E: Env> NativeRows<'_, E> {
             running: &ahead.running[..rows.len()],
             transitions: &mut ahead.transitions[..rows.len()],
             actions,
-            first,
+            first: first - self.span.start,
         };
         // A row that panics here does so again when it is stepped by itself, and is known then.
         drop(catch_unwind(AssertUnwindSafe(|| E::step_block(&mut block))));
@@ -106,7 +123,7 @@ impl<E: Env> NativeRows<'_, E> {
     #[inline]
     fn step_one(&mut self, row: usize) -> Transition {
         let actions = self.actions.as_ref().expect("a step has actions");
-        let action = E::Action::row(actions, row);
+        let action = E::Action::row(actions, row - self.span.start);
         self.crew.envs[row].step(action, &mut self.crew.rngs[row])
     }
 
@@ -117,7 +134,7 @@ impl<E: Env> NativeRows<'_, E> {
 
     #[inline]
     fn observe(&mut self, row: usize) {
-        let place = E::Observation::row_mut(&mut self.observations, row);
+        let place = E::Observation::row_mut(&mut self.observations, row - self.span.start);
         self.crew.envs[row].observe(place);
     }
 
@@ -142,9 +159,7 @@ impl<E: Env> Rows for NativeRows<'_, E> {
         } else {
             self.step_one(row)
         };
-        let crew = &mut *self.crew;
-        crew.elapsed[row] = crew.elapsed[row].wrapping_add(1);
-        transition.truncated |= crew.limit != 0 && crew.elapsed[row] >= crew.limit;
+        self.crew.count_step(row, &mut transition);
         Ok(transition)
     }
 
@@ -160,9 +175,10 @@ impl<E: Env> Rows for NativeRows<'_, E> {
         let info = self.crew.envs[row].info();
         self.begin(row);
         self.infos.key("final_obs");
-        let observations = &self.observations;
+        let (observations, place) = (&self.observations, row - self.span.start);
         let leaf = |leaf: usize| {
-            E::Observation::bytes(observations, row, &mut { leaf }).expect("the space was checked")
+            E::Observation::bytes(observations, place, &mut { leaf })
+                .expect("the space was checked")
         };
         self.space.write_value(&leaf, &mut 0, self.infos);
         self.infos.key("final_info");

@@ -2,19 +2,24 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
-use super::mailbox::{Answer, Fault, Mailbox, Request, RowReset, Snapshot};
+use super::mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Snapshot};
+use super::pace::Pace;
 use super::recipe::Settings;
 use super::rows::{Crew, NativeRows};
 use super::stream::{Seed, Stream, unforeseen};
 use super::{Parameter, Spaces, Value, View};
-use crate::autoreset::{Autoreset, Refusal, Rows, SavedPhase, Transition};
+use crate::autoreset::{
+    Autoreset, PhaseTag, Prepared, PreparedRows, Refusal, Rows, SavedPhase, Transition,
+};
 use crate::env::Env;
 use crate::error::Error;
 use crate::info::{InfoWriter, RecordAt};
-use crate::memory::{Columns, Outcomes};
+use crate::memory::{ActionArea, ActionColumns, Columns, Outcomes, Work};
 use crate::rng::Rng;
 use crate::wake::Op;
 use crate::worker::{Report, Shard, Task};
@@ -32,6 +37,9 @@ pub struct NativeShard<E: Env> {
     open: Option<RecordAt>,
     faults: Vec<Fault>,
     mailbox: Arc<Mailbox>,
+    /// What the step of a single row that was sent came to, or its panic's message.
+    prepared: Option<Result<Transition, String>>,
+    pace: Pace,
 }
 
 impl<E: Env> fmt::Debug for NativeShard<E> {
@@ -69,6 +77,8 @@ impl<E: Env> NativeShard<E> {
             open: None,
             faults: Vec::new(),
             mailbox,
+            prepared: None,
+            pace: Pace::default(),
         })
     }
 
@@ -78,8 +88,9 @@ impl<E: Env> NativeShard<E> {
     where
         F: FnMut(&mut Autoreset, &mut NativeRows<'_, E>, usize) -> Result<Transition, Error>,
     {
-        let (first, next) = (task.slab.rows().start, Cell::new(0));
-        while next.get() < self.autoreset.len() {
+        let (first, rows) = (task.first, task.own_rows());
+        let next = Cell::new(rows.start);
+        while next.get() < rows.end {
             // Around the loop and not inside it: a guard for each row would be a call for each row.
             let ended = catch_unwind(AssertUnwindSafe(|| self.run_from(task, &next, &mut one)));
             let error = match ended {
@@ -115,30 +126,33 @@ impl<E: Env> NativeShard<E> {
     where
         F: FnMut(&mut Autoreset, &mut NativeRows<'_, E>, usize) -> Result<Transition, Error>,
     {
-        let step = task.op == Op::Step;
+        let (step, first, span) = (task.op == Op::Step, task.first, task.own_rows());
         let (mut actions, columns) = task.columns();
         let actions = step.then(|| E::Action::rows(&mut actions)).transpose()?;
-        let (autoreset, mut batch, mut outcomes) = self.rows(actions, columns);
-        for row in next.get()..autoreset.len() {
+        let (autoreset, mut batch, mut outcomes) = self.rows(first, span.clone(), actions, columns);
+        for row in next.get()..span.end {
             next.set(row);
             if step {
                 batch.step_ahead(autoreset, row);
             }
             let transition = one(autoreset, &mut batch, row)?;
-            outcomes.write(row, &transition, autoreset.phase(row));
+            outcomes.write(row - span.start, &transition, autoreset.phase(row));
         }
-        next.set(autoreset.len());
+        next.set(span.end);
         Ok(())
     }
 
     /// The machine, the rows it drives, and where their outcomes go.
     fn rows<'a>(
         &'a mut self,
+        first: usize,
+        span: Range<usize>,
         actions: Option<<E::Action as View>::Rows<'a>>,
         mut columns: Columns<'a>,
     ) -> (&'a mut Autoreset, NativeRows<'a, E>, Outcomes<'a>) {
         let batch = NativeRows {
-            first: columns.rows().start,
+            first,
+            span,
             observations: E::Observation::rows_mut(&mut columns),
             crew: &mut self.crew,
             actions,
@@ -152,49 +166,48 @@ impl<E: Env> NativeShard<E> {
 
     /// Shows a row as it is.
     fn show(&mut self, task: &mut Task<'_>, row: usize) {
+        let (first, span) = (task.first, task.own_rows());
         let (_, columns) = task.columns();
-        let (autoreset, mut batch, mut outcomes) = self.rows(None, columns);
-        outcomes.write(row, &autoreset.last_transition(row), autoreset.phase(row));
+        let (autoreset, mut batch, mut outcomes) = self.rows(first, span.clone(), None, columns);
+        outcomes.write(row - span.start, &autoreset.last_transition(row), autoreset.phase(row));
         let Ok(()) = batch.repeat(row);
     }
 
     fn step_rows(&mut self, task: &mut Task<'_>) {
         self.crew.forget_block();
-        self.each_row(task, |autoreset, rows, row| {
-            autoreset.step(rows, row).map_err(|refusal| refused(&refusal))
-        });
+        match self.prepared.take() {
+            None => self.each_row(task, |autoreset, rows, row| {
+                autoreset.step(rows, row).map_err(|refusal| refused(&refusal))
+            }),
+            Some(Ok(transition)) => self.each_row(task, |autoreset, rows, row| {
+                let prepared = Some(Prepared::Stepped(Ok(transition)));
+                let stepped = autoreset.step(&mut PreparedRows { rows, prepared }, row);
+                stepped.map_err(|refusal| refused(&refusal))
+            }),
+            Some(Err(message)) => self.each_row(task, |autoreset, rows, row| {
+                autoreset.fail(row);
+                Err(Error::Panicked { row: rows.first + row, message: message.clone() })
+            }),
+        }
     }
 
     fn reset_rows(&mut self, task: &mut Task<'_>) {
+        if task.sent {
+            return self.reset_sent(task);
+        }
         let (how, options) = self.mailbox.take_reset();
         let how = |row: usize| how.get(row).unwrap_or(&RowReset::Continue);
-        let options = options.map(|options| options.0);
         self.each_row(task, |autoreset, rows, row| {
-            match how(row) {
-                RowReset::Leave => {
-                    let Ok(()) = rows.repeat(row);
-                    return Ok(autoreset.last_transition(row));
-                }
-                RowReset::Restore(snapshot) => {
-                    restore(autoreset, rows, row, snapshot)?;
-                    return Ok(autoreset.last_transition(row));
-                }
-                RowReset::Seed(seed) => {
-                    rows.crew.rngs[row] = Rng::from_wide_seed(*seed);
-                    rows.crew.seeds[row] = Seed::Number(*seed);
-                }
-                RowReset::WideSeed(words) => {
-                    rows.crew.rngs[row] = Rng::from_seed_words(words);
-                    rows.crew.seeds[row] = Seed::Words(words.clone());
-                }
-                RowReset::Continue => {}
-            }
-            let chosen = options.as_ref().and_then(|options| options.downcast_ref());
-            let Ok(()) = autoreset.reset(rows, row, |rows| {
-                rows.reset_with(row, chosen.unwrap_or(rows.options));
-                Ok(())
-            });
-            Ok(Transition::RESET)
+            reset_row(autoreset, rows, row, how(row), options.as_ref())
+        });
+    }
+
+    fn reset_sent(&mut self, task: &mut Task<'_>) {
+        let mailbox = Arc::clone(&self.mailbox);
+        self.each_row(task, |autoreset, rows, row| {
+            let posted = mailbox.take_row_reset(rows.first + row);
+            let (how, options) = posted.unwrap_or((RowReset::Continue, None));
+            reset_row(autoreset, rows, row, &how, options.as_ref())
         });
     }
 
@@ -246,6 +259,41 @@ impl<E: Env> NativeShard<E> {
     }
 }
 
+/// Resets one row as `how` says.
+fn reset_row<E: Env>(
+    autoreset: &mut Autoreset,
+    rows: &mut NativeRows<'_, E>,
+    row: usize,
+    how: &RowReset,
+    options: Option<&ResetOptions>,
+) -> Result<Transition, Error> {
+    match how {
+        RowReset::Leave => {
+            let Ok(()) = rows.repeat(row);
+            return Ok(autoreset.last_transition(row));
+        }
+        RowReset::Restore(snapshot) => {
+            restore(autoreset, rows, row, snapshot)?;
+            return Ok(autoreset.last_transition(row));
+        }
+        RowReset::Seed(seed) => {
+            rows.crew.rngs[row] = Rng::from_wide_seed(*seed);
+            rows.crew.seeds[row] = Seed::Number(*seed);
+        }
+        RowReset::WideSeed(words) => {
+            rows.crew.rngs[row] = Rng::from_seed_words(words);
+            rows.crew.seeds[row] = Seed::Words(words.clone());
+        }
+        RowReset::Continue => {}
+    }
+    let chosen = options.and_then(|options| options.0.downcast_ref());
+    let Ok(()) = autoreset.reset(rows, row, |rows| {
+        rows.reset_with(row, chosen.unwrap_or(rows.options));
+        Ok(())
+    });
+    Ok(Transition::RESET)
+}
+
 /// Puts row `row` into the state of a snapshot.
 fn restore<E: Env>(
     autoreset: &mut Autoreset,
@@ -289,10 +337,11 @@ fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
 impl<E: Env> Shard for NativeShard<E> {
     fn run(&mut self, task: &mut Task<'_>) -> Report {
         self.infos.clear();
+        let start = task.sent.then(Instant::now);
         match task.op {
             Op::Step => self.step_rows(task),
             Op::Reset => self.reset_rows(task),
-            Op::Call | Op::Close => {
+            Op::Call | Op::Take | Op::Close => {
                 let request = self.mailbox.take_request();
                 let answer = request.map(|request| {
                     let answered = catch_unwind(AssertUnwindSafe(|| self.answer(request)));
@@ -307,13 +356,34 @@ impl<E: Env> Shard for NativeShard<E> {
         }
         let spilled = !task.store_infos(self.infos.stream());
         if spilled {
-            self.mailbox.post_spilled(self.infos.stream());
+            self.mailbox.post_spilled(task.rows.start, self.infos.stream());
+        }
+        if let Some(start) = start {
+            self.pace.end(start.elapsed(), task.rows.len());
         }
         let failed = !self.faults.is_empty();
         if failed {
             self.mailbox.post_faults(std::mem::take(&mut self.faults));
         }
         Report { failed, spilled }
+    }
+
+    fn batch_of_sent(&self) -> usize {
+        self.pace.rows()
+    }
+
+    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionArea) {
+        let row = work.rows.start - first;
+        let is_step = work.op == Op::Step && self.autoreset.phase(row) == PhaseTag::Running;
+        if E::BLOCK > 1 || !is_step {
+            return; // rows that are stepped in blocks, and resets, cost little
+        }
+        let start = Instant::now();
+        let mut columns = ActionColumns::new(actions, work.rows.clone());
+        let Ok(rows) = E::Action::rows(&mut columns) else { return }; // `run` tells
+        let step = AssertUnwindSafe(|| self.crew.step(row, E::Action::row(&rows, 0)));
+        self.prepared = Some(catch_unwind(step).map_err(|panic| message_of(panic.as_ref())));
+        self.pace.begin(start.elapsed());
     }
 
     /// Everything is in the mailbox already.

@@ -5,9 +5,13 @@
 //! hands the slab out. `step` is both. Nothing is published before everything that can be wrong
 //! with a call has been checked.
 //!
+//! Beside tasks there are rows that are *sent* and *received*, see `sent.rs`; a task begins only while
+//! none of them is in flight, and none is sent while a task is pending.
+//!
 //! `done` of each worker is the truth about a task. `remaining` and the doorbell only decide who
 //! wakes the pool, and every sleep is a slice: a lost wake-up would cost milliseconds, never a hang.
 
+mod sent;
 mod waiting;
 
 use std::ops::Range;
@@ -21,6 +25,9 @@ use crate::memory::{ActionTag, Lease, Memory, Scope, SlabPool};
 use crate::schedule::usable_cpus;
 use crate::wake::{Command, Futex, Op, Patience, doorbell_disarm, publish};
 use crate::worker::{Crew, ProcessHandle, Report, Shard, perform};
+use sent::InFlight;
+pub use sent::{Event, Received, Sending};
+use waiting::Awaited;
 
 /// Who steps the rows of a pool.
 #[derive(Debug)]
@@ -79,6 +86,7 @@ pub struct Pool {
     task: u32,
     pending: Option<Pending>,
     phases: Vec<u8>,
+    sent: InFlight,
     /// A worker died; holds what it was filling, so that nobody else ever fills it.
     broken: Option<(usize, Option<Lease>)>,
     closed: bool,
@@ -113,9 +121,10 @@ impl Pool {
             Workers::Inline(_) | Workers::Threads | Workers::Crew(_) => Scope::Private,
         };
         Ok(Self {
-            slabs: Arc::new(SlabPool::new(Arc::clone(&memory.slabs))),
+            slabs: Arc::new(SlabPool::new(Arc::clone(&memory.slabs), memory.plan().open_batches())),
             patience: Patience::new(shards + 1, usable_cpus(), policy.spin),
             phases: vec![PhaseTag::Running as u8; memory.plan().rows()],
+            sent: InFlight::new(memory.plan()),
             memory,
             scope,
             workers,
@@ -164,24 +173,23 @@ impl Pool {
         if let Some(Pending { call: pending, .. }) = self.pending {
             return Err(Error::AlreadyPending { pending });
         }
-        if call == Call::Step {
-            let rows = self.rows_in(PhaseTag::Failed);
-            if !rows.is_empty() {
-                return Err(Error::NeedsReset { rows });
-            }
-            if self.policy.refuse_over {
-                let rows = self.rows_in(PhaseTag::Over);
-                if !rows.is_empty() {
-                    return Err(Error::EpisodeOver { rows });
-                }
-            }
+        if self.sent.any() {
+            return Err(Error::InFlight { rows: self.sent.rows() });
         }
-        Ok(())
+        if call == Call::Step { self.check_phases(0..self.phases.len()) } else { Ok(()) }
     }
 
-    fn rows_in(&self, phase: PhaseTag) -> Vec<usize> {
-        let tagged = self.phases.iter().enumerate().filter(|(_, tag)| **tag == phase as u8);
-        tagged.map(|(row, _)| row).collect()
+    /// Whether these rows can be stepped.
+    fn check_phases(&self, rows: impl Iterator<Item = usize> + Clone) -> Result<(), Error> {
+        let those_in = |phase: PhaseTag| -> Vec<usize> {
+            rows.clone().filter(|&row| self.phases[row] == phase as u8).collect()
+        };
+        let failed = those_in(PhaseTag::Failed);
+        if !failed.is_empty() {
+            return Err(Error::NeedsReset { rows: failed });
+        }
+        let over = if self.policy.refuse_over { those_in(PhaseTag::Over) } else { Vec::new() };
+        if over.is_empty() { Ok(()) } else { Err(Error::EpisodeOver { rows: over }) }
     }
 
     /// Stores the actions of the next step, one leaf at a time: `rows * row_len` elements.
@@ -285,7 +293,7 @@ impl Pool {
                 Workers::Threads | Workers::Processes(_) => {}
             }
         }
-        self.wait(timeout, interrupted)?;
+        self.wait(Awaited::Task(task), timeout, interrupted)?;
         let lease = self.pending.take().and_then(|pending| pending.lease);
         if let Some(lease) = &lease {
             lease.read(lease.layout().phases_offset(), &mut self.phases);
@@ -303,7 +311,7 @@ impl Pool {
     /// Copies the info stream of shard `shard` for the call that finished last into `into`.
     pub fn load_infos(&self, shard: usize, into: &mut Vec<u8>) {
         let bytes = self.memory.control.slot(shard).info_bytes.load(Ordering::Relaxed);
-        self.memory.infos.load(shard, bytes as usize, into);
+        self.memory.infos.load(shard, None, bytes as usize, into);
     }
 }
 

@@ -3,6 +3,7 @@
 //! Every sleep is a slice of 1 to 50 ms. At the end of a slice the pool looks at the workers' pidfds, so
 //! a death is noticed within 50 ms, and asks its caller whether to go on, so Ctrl-C works.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,24 @@ use crate::wake::{Command, Futex, Op, Parked, doorbell_disarm, park, publish};
 const FIRST_SLICE: Duration = Duration::from_millis(1);
 const LAST_SLICE: Duration = Duration::from_millis(50);
 
+/// What a pool waits for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Awaited {
+    /// That every worker acknowledges this task.
+    Task(u32),
+    /// That so many rows of this batch are there.
+    Rows(u64, u32),
+}
+
+impl Awaited {
+    fn is_there(self, control: &Control) -> bool {
+        match self {
+            Self::Task(task) => waiting(control, task).next().is_none(),
+            Self::Rows(batch, rows) => control.arrived(batch) >= rows,
+        }
+    }
+}
+
 /// Workers that have not acknowledged `task`.
 fn waiting(control: &Control, task: u32) -> impl Iterator<Item = usize> + '_ {
     // `Acquire` pairs with the `Release` of `done` in the worker: its rows are visible.
@@ -23,15 +42,15 @@ fn waiting(control: &Control, task: u32) -> impl Iterator<Item = usize> + '_ {
 }
 
 impl Pool {
-    /// Waits until every worker has acknowledged the last task.
+    /// Waits for acknowledgements or rows.
     pub(super) fn wait(
         &mut self,
+        awaited: Awaited,
         timeout: Option<Duration>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(), Error> {
-        let task = self.task;
         let control = self.memory.control.clone();
-        let ready = || waiting(&control, task).next().is_none();
+        let ready = || awaited.is_there(&control);
         if self.patience.wait(ready) {
             return Ok(());
         }
@@ -50,9 +69,9 @@ impl Pool {
             if slept.elapsed() < slice && left.is_none_or(|left| left > slice) {
                 continue; // woken early: no need to look at anybody's health yet
             }
-            let dead = waiting(&control, task).find(|&worker| !self.is_alive(worker));
+            let dead = self.owing(awaited).into_iter().find(|&worker| !self.is_alive(worker));
             // It may have acknowledged and then ended between the two looks.
-            let dead = dead.filter(|&dead| waiting(&control, task).any(|worker| worker == dead));
+            let dead = dead.filter(|dead| !ready() && self.owing(awaited).contains(dead));
             if let Some(worker) = dead {
                 let pending = self.pending.take();
                 self.broken = Some((worker, pending.and_then(|pending| pending.lease)));
@@ -62,11 +81,32 @@ impl Pool {
                 return Err(Error::Interrupted);
             }
             if let Some(timeout) = timeout.filter(|&timeout| start.elapsed() >= timeout) {
-                let shards = self.shards();
-                let rows = waiting(&control, task).map(|worker| shards[worker].clone()).collect();
-                return Err(Error::Timeout { timeout, rows });
+                return Err(Error::Timeout { timeout, rows: self.owed(awaited) });
             }
             slice = (slice * 2).min(LAST_SLICE);
+        }
+    }
+
+    /// Workers that owe something.
+    fn owing(&self, awaited: Awaited) -> Vec<usize> {
+        match awaited {
+            Awaited::Task(task) => waiting(&self.memory.control, task).collect(),
+            Awaited::Rows(..) => {
+                let shards = self.shards().iter().enumerate();
+                let owing = shards.filter(|(_, rows)| self.sent.any_of((*rows).clone()));
+                owing.map(|(worker, _)| worker).collect()
+            }
+        }
+    }
+
+    /// The rows that they owe.
+    fn owed(&self, awaited: Awaited) -> Vec<Range<usize>> {
+        match awaited {
+            Awaited::Task(_) => {
+                let owing = self.owing(awaited).into_iter();
+                owing.map(|worker| self.shards()[worker].clone()).collect()
+            }
+            Awaited::Rows(..) => self.sent.rows().into_iter().map(|row| row..row + 1).collect(),
         }
     }
 

@@ -5,5 +5,7 @@ mod parker;
 mod patience;
 
 pub use futex::{Futex, Word};
-pub use parker::{Command, Op, PARKED, Parked, doorbell_disarm, park, publish, ring, take};
+pub use parker::{
+    Command, Op, PARKED, Parked, doorbell_disarm, is_closing, park, publish, ring, take,
+};
 pub use patience::Patience;

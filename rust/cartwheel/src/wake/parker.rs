@@ -25,6 +25,8 @@ pub enum Op {
     Call = 4,
     /// End.
     Close = 5,
+    /// Take the rows that were sent.
+    Take = 6,
 }
 
 /// An operation and the number of its task.
@@ -59,6 +61,7 @@ impl Command {
             3 => Op::Reset,
             4 => Op::Call,
             5 => Op::Close,
+            6 => Op::Take,
             _ => return None,
         };
         Some(Self { op, task: word >> OP_BITS })
@@ -87,6 +90,11 @@ pub fn take(word: &impl Word) -> Option<Command> {
             Err(now) => seen = now,
         }
     }
+}
+
+/// Whether the command in `word` is to end. It stays there.
+pub fn is_closing(word: &impl Word) -> bool {
+    Command::from_word(word.load()).is_some_and(|command| command.op == Op::Close)
 }
 
 /// How a [`park`] ended.

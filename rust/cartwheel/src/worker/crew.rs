@@ -19,20 +19,27 @@
 //! `work/k - work/(k+1) > wake`, for the `k` threads already at work. `work` is what the rows cost in
 //! the recent past, measured by the calling thread; `wake` is what it costs to get an answer from a
 //! sleeping thread, measured when the crew is made. Until there is a measurement the caller works alone.
+//!
+//! # Rows that were sent
+//!
+//! Each shard has a queue of them. Whoever finds a queue that is not empty locks its shard, if nobody
+//! else has, and empties it. A thread that leaves a shard looks at its queue once more: a pusher whose
+//! thread found the shard locked relies on it. The two fences make sure that one of them sees the
+//! other: the entry was pushed before the lock was tried, the lock was released before the last look.
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{Report, next_command, perform};
+use super::{Report, next_command, perform, perform_sent};
 use crate::error::Error;
 use crate::memory::{Memory, Scope};
 use crate::pool::OwnShard;
 use crate::schedule::{pin_to_cpu, shards as deal, usable_cpus};
-use crate::wake::{Command, Futex, Op, PARKED, Patience, Word, publish, ring};
+use crate::wake::{Command, Futex, Op, PARKED, Patience, Word, is_closing, publish, ring};
 
 /// Weight of the newest measurement in the mean cost of a shard.
 const NEWEST: f64 = 0.125;
@@ -101,6 +108,40 @@ impl Shared {
         }
     }
 
+    /// Steps rows that were sent, those of thread `thread` first, until none is left to take or `stop`.
+    /// How many rows it were.
+    fn work_sent(&self, thread: usize, mut stop: impl FnMut() -> bool) -> usize {
+        let mut taken = 0;
+        for share in (thread..self.shares.len()).chain(0..thread) {
+            for shard in self.dealt[share].clone() {
+                taken += self.empty_queue(shard as usize, &mut stop);
+            }
+        }
+        taken
+    }
+
+    /// Empties the queue of one shard, unless another thread is at it.
+    fn empty_queue(&self, shard: usize, stop: &mut impl FnMut() -> bool) -> usize {
+        let (queue, mut taken) = (self.memory.control.queue(shard), 0);
+        while !queue.is_empty() && !stop() {
+            fence(Ordering::SeqCst); // the look at the queue before the lock; see above
+            let mut own = match self.shards[shard].try_lock() {
+                Ok(own) => own,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return taken,
+            };
+            while !stop() {
+                match perform_sent(&self.memory, shard, own.as_mut(), Scope::Private) {
+                    0 => break,
+                    rows => taken += rows,
+                }
+            }
+            drop(own);
+            fence(Ordering::SeqCst); // the release of the lock before the last look; see above
+        }
+        taken
+    }
+
     /// The life of thread `thread`, counted from 1; the caller is number 0.
     fn serve(&self, thread: usize, spin: bool) {
         let word = Futex::new(&self.words[thread - 1].0, Scope::Private);
@@ -110,7 +151,11 @@ impl Shared {
             if command.op == Op::Close {
                 return;
             }
-            self.work(thread, command);
+            if command.op == Op::Take {
+                self.work_sent(thread, || is_closing(&word));
+            } else {
+                self.work(thread, command);
+            }
             self.served[thread - 1].0.store(command.task, Ordering::Release);
         }
     }
@@ -132,6 +177,8 @@ pub struct Crew {
     handoff: Handoff,
     /// Mean cost of a shard, in seconds; `None` until one was measured.
     shard_cost: Option<f64>,
+    /// Mean cost of a row that was sent, in seconds; `None` until one was measured.
+    row_cost: Option<f64>,
 }
 
 impl fmt::Debug for Crew {
@@ -184,7 +231,8 @@ impl Crew {
             served: (1..threads).map(|_| Line::default()).collect(),
         });
         let handoff = Handoff { asleep: Duration::ZERO, awake: Duration::ZERO };
-        let mut crew = Self { shared, threads: Vec::new(), handoff, shard_cost: None };
+        let mut crew =
+            Self { shared, threads: Vec::new(), handoff, shard_cost: None, row_cost: None };
         for thread in 1..threads {
             let shared = Arc::clone(&crew.shared);
             let cpu = settings.affinity_offset.map(|offset| offset + thread - 1);
@@ -254,10 +302,44 @@ impl Crew {
     fn repays(&self, working: usize, asleep: bool) -> bool {
         let Some(shard_cost) = self.shard_cost else { return false };
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-        let (shards, working) = (self.shared.shards.len() as f64, working as f64);
-        let saved = shard_cost * shards * (1.0 / working - 1.0 / (working + 1.0));
+        let shards = self.shared.shards.len() as f64;
+        self.saves(shard_cost * shards, working, asleep)
+    }
+
+    /// Whether a further thread saves more of so many seconds of work than handing it its part costs.
+    fn saves(&self, seconds: f64, working: usize, asleep: bool) -> bool {
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        let working = working as f64;
+        let saved = seconds * (1.0 / working - 1.0 / (working + 1.0));
         let cost = if asleep { self.handoff.asleep } else { self.handoff.awake };
         saved > cost.as_secs_f64()
+    }
+
+    /// Wakes threads for rows that were pushed: every one that repays it, if what a row costs is known.
+    pub(crate) fn begin_sent(&mut self, command: Command, rows: usize) {
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        let seconds = self.row_cost.map(|cost| cost * rows as f64);
+        for (at, word) in self.shared.words.iter().enumerate() {
+            let word = Futex::new(&word.0, Scope::Private);
+            let asleep = is_parked(&word);
+            let repays = seconds.is_none_or(|seconds| self.saves(seconds, at + 1, asleep));
+            if !repays {
+                break;
+            }
+            publish(&word, command);
+        }
+    }
+
+    /// Steps rows that were sent on the calling thread, until `ready` or there are none to take.
+    pub(crate) fn help_sent(&mut self, mut ready: impl FnMut() -> bool) {
+        let start = Instant::now();
+        let taken = self.shared.work_sent(0, &mut ready);
+        if taken > 0 {
+            #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+            let cost = start.elapsed().as_secs_f64() / taken as f64;
+            let before = self.row_cost.unwrap_or(cost);
+            self.row_cost = Some(before + NEWEST * (cost - before));
+        }
     }
 
     /// Steps shards on the calling thread until none is left.

@@ -2,6 +2,11 @@
 //!
 //! The loop is the same for a thread and for a process; only the scope of the memory differs. What
 //! the rows are is the business of the [`Shard`].
+//!
+//! Rows come in two ways. A task is for all rows of every shard, whose places in the batch are their
+//! own numbers; it is acknowledged as a whole. Rows that were sent are taken from a queue, a few at a
+//! time, get places when they are done, and are counted as filled one by one. Both end in
+//! [`Shard::run`].
 
 mod crew;
 mod process;
@@ -13,9 +18,11 @@ use std::time::Duration;
 pub use crew::{Crew, Settings as CrewSettings};
 pub use process::{ProcessHandle, exit_with_parent};
 
-use crate::memory::{ActionArea, ActionColumns, Columns, InfoArea, Memory, Scope, SlabRows};
+use crate::memory::{
+    ActionArea, ActionColumns, Columns, InfoArea, Memory, Places, Scope, SlabRows, Told, Work,
+};
 use crate::schedule::usable_cpus;
-use crate::wake::{Command, Futex, Op, Patience, park, ring, take};
+use crate::wake::{Command, Futex, Op, Patience, is_closing, park, ring, take};
 
 /// Longest sleep of an idle worker before it looks again. Only a lost wake-up would ever need it.
 const IDLE_SLICE: Duration = Duration::from_millis(50);
@@ -42,13 +49,18 @@ impl Report {
 /// One task, as a shard sees it.
 #[derive(Debug)]
 pub struct Task<'a> {
-    /// What to do; never [`Op::Close`].
+    /// What to do: [`Op::Step`], [`Op::Reset`] or [`Op::Call`].
     pub op: Op,
-    /// Number of the task.
-    pub number: u32,
+    /// The rows to do it to, counted from the start of the environments: those of the shard, or some of
+    /// them that were sent.
+    pub rows: Range<usize>,
+    /// The first row of the shard.
+    pub first: usize,
+    /// Whether the rows were sent.
+    pub sent: bool,
     /// What the pool's caller told the shards beside the operation; the core gives it no meaning.
     pub flags: u32,
-    /// Where the rows go; they are written by step and reset only.
+    /// Their places in the batch, in order; they are written by step and reset only.
     pub slab: SlabRows<'a>,
     /// The actions of the batch.
     pub actions: &'a ActionArea,
@@ -58,15 +70,19 @@ pub struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// The actions of the shard's rows to read in place, and the rows to write in place.
-    pub fn columns(&mut self) -> (ActionColumns<'_>, Columns<'_>) {
-        let rows = self.slab.rows();
-        (ActionColumns::new(self.actions, rows), self.slab.columns())
+    /// The rows, counted from the start of the shard.
+    pub fn own_rows(&self) -> Range<usize> {
+        self.rows.start - self.first..self.rows.end - self.first
     }
 
-    /// Stores the shard's info stream; `false` when it does not fit and has to go another way.
+    /// The actions of the rows to read in place, and their places to write in place.
+    pub fn columns(&mut self) -> (ActionColumns<'_>, Columns<'_>) {
+        (ActionColumns::new(self.actions, self.rows.clone()), self.slab.columns())
+    }
+
+    /// Stores the rows' info stream; `false` when it does not fit and has to go another way.
     pub fn store_infos(&mut self, stream: &[u8]) -> bool {
-        let stored = self.infos.store(self.shard, stream);
+        let stored = self.infos.store(self.shard, self.sent.then_some(&self.rows), stream);
         self.info_bytes = if stored { stream.len() } else { 0 };
         stored
     }
@@ -74,8 +90,20 @@ impl Task<'_> {
 
 /// The environments of one worker.
 pub trait Shard {
-    /// Carries out one task on every row of the shard.
+    /// Carries out one task on its rows.
     fn run(&mut self, task: &mut Task<'_>) -> Report;
+
+    /// Most rows that are taken from the queue at once. They get their places together, so more than
+    /// one only where rows cost next to nothing; a single one is prepared first.
+    fn batch_of_sent(&self) -> usize {
+        1
+    }
+
+    /// Does to a single row that was sent what takes time, before it gets its place in a batch. The
+    /// next [`Shard::run`] is for this row. `first` is the first row of the shard.
+    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionArea) {
+        let _ = (work, first, actions);
+    }
 
     /// Called after the task was acknowledged: sends what [`Report`] announced.
     fn flush(&mut self, report: Report);
@@ -94,7 +122,9 @@ pub(crate) fn perform(memory: &Memory, worker: usize, command: Command, shard: &
     let slab = memory.slabs.claim(slab, rows);
     let mut task = Task {
         op: command.op,
-        number: command.task,
+        rows: slab.rows(),
+        first: slab.rows().start,
+        sent: false,
         flags: slot.flags.load(Ordering::Relaxed),
         slab,
         actions: &memory.actions,
@@ -109,6 +139,70 @@ pub(crate) fn perform(memory: &Memory, worker: usize, command: Command, shard: &
     // `Release` publishes rows, infos and the two words above; it pairs with the `Acquire` loads of
     // `done` in `Pool::waiting`.
     slot.done.store(command.task, Ordering::Release);
+}
+
+/// Carries out some of the work in the worker's queue; how many rows it was, 0 when there are none.
+pub(crate) fn perform_sent(
+    memory: &Memory,
+    worker: usize,
+    shard: &mut dyn Shard,
+    scope: Scope,
+) -> usize {
+    let control = &memory.control;
+    let Some(work) = control.queue(worker).take(shard.batch_of_sent()) else { return 0 };
+    if work.rows.len() == 1 {
+        shard.prepare(&work, memory.plan().shards[worker].start, &memory.actions);
+    }
+    let mut done = 0;
+    while done < work.rows.len() {
+        let most = work.rows.len() - done;
+        let places = match work.place {
+            None => control.claim_next(most),
+            Some(first) => control.claim_given(first as usize + done, most),
+        };
+        let first = work.rows.start + done;
+        let rows = first..first + places.count;
+        let report = fill(memory, worker, &work, rows, places, shard);
+        if control.filled(places) {
+            ring(&Futex::new(&control.header().doorbell, scope));
+        }
+        if report != Report::default() {
+            shard.flush(report);
+        }
+        done += places.count;
+    }
+    done
+}
+
+/// Carries out work on `rows`, for which `places` were claimed.
+fn fill(
+    memory: &Memory,
+    worker: usize,
+    work: &Work,
+    rows: Range<usize>,
+    places: Places,
+    shard: &mut dyn Shard,
+) -> Report {
+    // Claimed here alone: tickets are drawn once and given places dealt once; the claim ends before
+    // they are counted.
+    let slab = memory.slabs.claim(places.slab, places.first..places.first + places.count);
+    let mut task = Task {
+        op: work.op,
+        rows: rows.clone(),
+        first: memory.plan().shards[worker].start,
+        sent: true,
+        flags: work.flags,
+        slab,
+        actions: &memory.actions,
+        infos: &memory.infos,
+        shard: worker,
+        info_bytes: 0,
+    };
+    let report = shard.run(&mut task);
+    let bytes = u32::try_from(task.info_bytes).expect("an info region is below 4 GiB");
+    let told = if report.spilled { Told::Spilled } else { Told::Bytes(bytes) };
+    task.slab.write_receipts(rows.start, told);
+    report
 }
 
 /// Waits for a command: looks for it as long as there is patience, then sleeps.
@@ -141,6 +235,11 @@ pub fn serve(memory: &Memory, worker: usize, shard: &mut dyn Shard, scope: Scope
             slot.done.store(command.task, Ordering::Release);
             ring(&doorbell);
             return;
+        }
+        if command.op == Op::Take {
+            // Rows that are pushed after the last look come with a command of their own.
+            while !is_closing(&word) && perform_sent(memory, worker, shard, scope) > 0 {}
+            continue;
         }
         perform(memory, worker, command, shard);
         let report = Report::from_word(slot.status.load(Ordering::Relaxed));

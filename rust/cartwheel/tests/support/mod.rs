@@ -45,11 +45,23 @@ impl Envs {
         workers: usize,
         settings: Settings,
     ) -> Self {
+        Self::with_batches(recipe, rows, workers, settings, rows)
+    }
+
+    /// The same, received in batches of `batch_size` rows.
+    pub(crate) fn with_batches(
+        recipe: &dyn AnyRecipe,
+        rows: usize,
+        workers: usize,
+        settings: Settings,
+        batch_size: usize,
+    ) -> Self {
         let plan = Plan {
             observations: recipe.spaces().observation.leaves(),
             actions: recipe.spaces().action.leaves(),
             shards: shards(rows, workers.max(1)),
-            max_slabs: 8,
+            batch_size,
+            max_slabs: 8 + rows,
             info_bytes: 1 << 12,
         };
         let made: Vec<_> =
@@ -83,7 +95,8 @@ impl Envs {
             }
             let mut stream = Vec::new();
             if report.spilled {
-                stream = self.mailboxes[shard].take_spilled().unwrap();
+                let first = self.pool.shards()[shard].start;
+                stream = self.mailboxes[shard].take_spilled(first).unwrap();
             } else {
                 self.pool.load_infos(shard, &mut stream);
             }

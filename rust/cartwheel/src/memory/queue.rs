@@ -1,0 +1,108 @@
+//! Rows that were sent, on their way to a worker: one ring per worker.
+//!
+//! The pool pushes, the worker takes (threads of a crew under the lock of the shard). A ring has a
+//! place for each row of its shard, a row is in flight at most once, and what is taken leaves the ring
+//! before it is stepped: so a ring never overflows, and neither side ever waits for the other.
+//!
+//! `Release` on `tail` publishes an entry, the row's action and the batches that were opened for it; it
+//! pairs with the `Acquire` in [`WorkQueue::take`]. `head` and the first entry belong to the taker.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::control::Slot;
+use crate::wake::Op;
+
+/// Neighbouring rows that were sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Work {
+    /// [`Op::Step`] or [`Op::Reset`].
+    pub op: Op,
+    /// What the pool's caller told the shard beside the operation.
+    pub flags: u32,
+    /// The rows, counted from the start of the environments.
+    pub rows: Range<usize>,
+    /// Their places in the batch, from this one on; `None` for the next free ones when they are done.
+    pub place: Option<u32>,
+}
+
+/// Marks work whose place is decided when it is done.
+const ON_ARRIVAL: u32 = u32::MAX;
+/// Marks a reset, beside the flags.
+const RESET: u32 = 1 << 31;
+
+/// A place of the ring.
+#[derive(Debug)]
+#[repr(C, align(16))]
+pub(super) struct Entry {
+    first: AtomicU32,
+    count: AtomicU32,
+    what: AtomicU32,
+    place: AtomicU32,
+}
+
+/// The ring of one worker.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkQueue<'a> {
+    pub(super) slot: &'a Slot,
+    pub(super) entries: &'a [Entry],
+}
+
+impl WorkQueue<'_> {
+    fn entry(&self, number: u32) -> &Entry {
+        &self.entries[number as usize % self.entries.len()]
+    }
+
+    /// Adds work. Only the pool calls this, for rows of this shard that are not in flight.
+    ///
+    /// # Panics
+    ///
+    /// When the work has flags above 31 bits.
+    pub(crate) fn push(&self, work: &Work) {
+        assert!(work.flags < RESET, "31 flags");
+        let tail = self.slot.tail.load(Ordering::Relaxed);
+        let entry = self.entry(tail);
+        entry.first.store(number(work.rows.start), Ordering::Relaxed);
+        entry.count.store(number(work.rows.len()), Ordering::Relaxed);
+        let reset = if work.op == Op::Reset { RESET } else { 0 };
+        entry.what.store(work.flags | reset, Ordering::Relaxed);
+        entry.place.store(work.place.unwrap_or(ON_ARRIVAL), Ordering::Relaxed);
+        self.slot.tail.store(tail.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Whether there is nothing to take.
+    pub fn is_empty(&self) -> bool {
+        self.slot.head.load(Ordering::Relaxed) == self.slot.tail.load(Ordering::Acquire)
+    }
+
+    /// Takes at most `most` rows of the work that was pushed first.
+    pub(crate) fn take(&self, most: usize) -> Option<Work> {
+        if self.is_empty() {
+            return None;
+        }
+        let head = self.slot.head.load(Ordering::Relaxed);
+        let entry = self.entry(head);
+        let (first, count) =
+            (entry.first.load(Ordering::Relaxed), entry.count.load(Ordering::Relaxed));
+        let what = entry.what.load(Ordering::Relaxed);
+        let place = Some(entry.place.load(Ordering::Relaxed)).filter(|&place| place != ON_ARRIVAL);
+        let taken = count.min(u32::try_from(most).unwrap_or(u32::MAX)).max(1);
+        if taken < count {
+            entry.first.store(first + taken, Ordering::Relaxed);
+            entry.count.store(count - taken, Ordering::Relaxed);
+            if let Some(place) = place {
+                entry.place.store(place + taken, Ordering::Relaxed);
+            }
+        } else {
+            // The next lap's `push` into this place follows the receipt of a row that was taken here.
+            self.slot.head.store(head.wrapping_add(1), Ordering::Relaxed);
+        }
+        let op = if what & RESET == 0 { Op::Step } else { Op::Reset };
+        let rows = first as usize..(first + taken) as usize;
+        Some(Work { op, flags: what & !RESET, rows, place })
+    }
+}
+
+fn number(row: usize) -> u32 {
+    u32::try_from(row).expect("a pool has fewer than 2^32 rows")
+}

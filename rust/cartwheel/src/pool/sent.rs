@@ -1,0 +1,335 @@
+//! Rows that are sent and received in parts: any rows, at any time, several sends in flight.
+//!
+//! [`Pool::sending`] checks rows, [`Sending::send`] gives them to their workers and returns; [`Pool::receive`] hands out the next batch: the
+//! first `batch_size` rows that are done, or all that are in flight if they are fewer. In a pool whose
+//! batches have room for every row the rows of a batch stand in the order in which they were sent; in any
+//! other pool in the order in which they were done.
+//!
+//! A row is in flight from its send to its receipt, and cannot be sent meanwhile.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::Duration;
+
+use super::{Awaited, Pool, Workers};
+use crate::autoreset::PhaseTag;
+use crate::error::{Call, Error};
+use crate::memory::{ActionTag, Lease, Plan, Told, Work};
+use crate::wake::{Command, Futex, Op, doorbell_disarm, publish};
+use crate::worker::perform_sent;
+
+/// A batch of rows that were sent.
+#[derive(Debug)]
+pub struct Received {
+    /// The batch; its first `rows.len()` places are filled.
+    pub lease: Lease,
+    /// The rows, in the order of their places.
+    pub rows: Vec<usize>,
+    /// Places that say something of infos: those of the rows from there to the next such place.
+    pub infos: Vec<(usize, Told)>,
+    /// Places of rows that failed.
+    pub failed: Vec<usize>,
+}
+
+/// Something that a received row tells beside its place in the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// This row failed.
+    Failed(usize),
+    /// Infos begin with this row.
+    Infos(usize, Told),
+}
+
+impl Received {
+    /// What the rows tell, in the order in which each worker tells it: by place, a failure first.
+    pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
+        let (mut failed, mut infos) = (self.failed.iter().peekable(), self.infos.iter().peekable());
+        std::iter::from_fn(move || {
+            let place = |&(place, _): &(usize, Told)| place;
+            match (failed.peek(), infos.peek()) {
+                (Some(&&failing), next) if next.is_none_or(|next| failing <= place(next)) => {
+                    failed.next().map(|&place| Event::Failed(self.rows[place]))
+                }
+                _ => infos.next().map(|&(place, told)| Event::Infos(self.rows[place], told)),
+            }
+        })
+    }
+}
+
+/// Rows that can be sent, and are about to be. Nothing has happened if it is dropped.
+#[derive(Debug)]
+pub struct Sending<'a> {
+    pool: &'a mut Pool,
+    call: Call,
+    rows: &'a [usize],
+}
+
+impl Sending<'_> {
+    /// Stores the rows' actions, one leaf at a time: `rows.len() * row_len` elements.
+    ///
+    /// # Panics
+    ///
+    /// When the number of elements is not that of the rows, or when the tag differs from that of steps in
+    /// flight: whoever sends rows decides on one dtype.
+    pub fn store_actions(&mut self, leaf: usize, tag: ActionTag, elements: &[u8]) {
+        let (actions, sent) = (&self.pool.memory.actions, &self.pool.sent);
+        assert!(
+            sent.steps == 0 || actions.tag(leaf) == Some(tag),
+            "actions in flight have the same dtype"
+        );
+        let row_bytes = elements.len() / self.rows.len().max(1);
+        let mut at = 0;
+        for run in runs(self.rows) {
+            let end = at + run.len() * row_bytes;
+            actions.store_rows(leaf, tag, run.start, &elements[at..end]);
+            at = end;
+        }
+        assert_eq!(at, elements.len(), "one action per row");
+    }
+
+    /// Gives the rows to their workers. `flags`, below 2^31, reach the shards as they are.
+    pub fn send(self, flags: u32) {
+        self.pool.send(self.call, self.rows, flags);
+    }
+}
+
+/// What is in flight.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    /// Of each row, what it was sent for.
+    rows: Vec<Option<Call>>,
+    count: usize,
+    /// How many of them step.
+    steps: usize,
+    /// Number of the batch that is received next.
+    batch: u64,
+    /// The slabs of the open batches, that one's first.
+    leases: VecDeque<Lease>,
+    /// Places of the only batch that were given out.
+    given: usize,
+}
+
+impl InFlight {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let leases = VecDeque::with_capacity(plan.open_batches());
+        Self { rows: vec![None; plan.rows()], count: 0, steps: 0, batch: 0, leases, given: 0 }
+    }
+
+    /// Whether anything is.
+    pub(super) fn any(&self) -> bool {
+        self.count > 0
+    }
+
+    /// Whether any of these rows is.
+    pub(super) fn any_of(&self, rows: Range<usize>) -> bool {
+        self.rows[rows].iter().any(Option::is_some)
+    }
+
+    /// The rows that are.
+    pub(super) fn rows(&self) -> Vec<usize> {
+        (0..self.rows.len()).filter(|&row| self.rows[row].is_some()).collect()
+    }
+
+    /// Checks that rows can be sent: they exist, are named once and are not in flight.
+    fn check(&mut self, rows: &[usize]) -> Result<(), Error> {
+        let number = self.rows.len();
+        if let Some(row) = rows.iter().find(|&&row| row >= number) {
+            return Err(Error::BadRows(format!("there is no row {row} among {number}")));
+        }
+        let flies = |row: &usize| self.rows[*row].is_some();
+        let flying: Vec<usize> = rows.iter().copied().filter(flies).collect();
+        if !flying.is_empty() {
+            return Err(Error::InFlight { rows: flying });
+        }
+        // Marks double as the memory of what was seen; they are taken back if a row is named twice.
+        for (at, &row) in rows.iter().enumerate() {
+            if self.rows[row].replace(Call::Step).is_some() {
+                rows[..at].iter().for_each(|&row| self.rows[row] = None);
+                return Err(Error::BadRows(format!("row {row} is named twice")));
+            }
+        }
+        for &row in rows {
+            self.rows[row] = None;
+        }
+        Ok(())
+    }
+}
+
+impl Pool {
+    /// Rows of a batch.
+    pub fn batch_size(&self) -> usize {
+        self.memory.plan().batch_size
+    }
+
+    /// The rows that are in flight.
+    pub fn in_flight(&self) -> Vec<usize> {
+        self.sent.rows()
+    }
+
+    /// Whether anything is in flight.
+    pub fn is_flying(&self) -> bool {
+        self.sent.any()
+    }
+
+    /// Begins to send rows: checks that they can be. `call` is [`Call::Step`] or [`Call::Reset`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::AlreadyPending`], [`Error::BadRows`],
+    /// [`Error::InFlight`]; for a step also [`Error::EpisodeOver`] and [`Error::NeedsReset`].
+    pub fn sending<'a>(&'a mut self, call: Call, rows: &'a [usize]) -> Result<Sending<'a>, Error> {
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        if let Some((worker, _)) = &self.broken {
+            return Err(self.died(*worker));
+        }
+        if let Some(pending) = self.pending() {
+            return Err(Error::AlreadyPending { pending });
+        }
+        self.sent.check(rows)?;
+        if call == Call::Step {
+            self.check_phases(rows.iter().copied())?;
+        }
+        Ok(Sending { pool: self, call, rows })
+    }
+
+    fn send(&mut self, call: Call, rows: &[usize], flags: u32) {
+        if rows.is_empty() {
+            return;
+        }
+        self.open_batches(self.sent.count + rows.len());
+        let ordered = self.batch_size() == self.phases.len();
+        let op = if call == Call::Reset { Op::Reset } else { Op::Step };
+        let mut woken = vec![false; self.shards().len()];
+        for run in runs(rows) {
+            let mut start = run.start;
+            while start < run.end {
+                let shards = &self.memory.plan().shards;
+                let shard = shards.partition_point(|shard| shard.end <= start);
+                let end = run.end.min(shards[shard].end);
+                let place = ordered.then(|| u32::try_from(self.sent.given).expect("a place"));
+                let work = Work { op, flags, rows: start..end, place };
+                self.memory.control.queue(shard).push(&work);
+                self.sent.rows[start..end].fill(Some(call));
+                self.sent.count += end - start;
+                self.sent.steps += if call == Call::Step { end - start } else { 0 };
+                self.sent.given += end - start;
+                woken[shard] = true;
+                start = end;
+            }
+        }
+        self.task = Command::next(self.task);
+        let command = Command { op: Op::Take, task: self.task };
+        match &mut self.workers {
+            Workers::Inline(_) => {}
+            Workers::Crew(crew) => crew.begin_sent(command, rows.len()),
+            Workers::Threads | Workers::Processes(_) => {
+                for (worker, _) in woken.into_iter().enumerate().filter(|(_, woken)| *woken) {
+                    let word = &self.memory.control.slot(worker).word;
+                    publish(&Futex::new(word, self.scope), command);
+                }
+            }
+        }
+    }
+
+    /// Opens batches until they have room for `rows` rows.
+    fn open_batches(&mut self, rows: usize) {
+        let backing = self.memory.slab_backing().expect("checked in `Pool::new`");
+        while self.sent.leases.len() * self.memory.plan().batch_size < rows {
+            let lease = self.slabs.acquire(backing);
+            let batch = self.sent.batch + self.sent.leases.len() as u64;
+            self.memory.control.open(batch, lease.slab());
+            self.sent.leases.push_back(lease);
+        }
+    }
+
+    /// Waits for the next batch and hands it out.
+    ///
+    /// `interrupted` as in [`Pool::finish`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NothingInFlight`]. [`Error::Timeout`] and [`Error::Interrupted`] lose nothing: the batch
+    /// can be received later. After [`Error::WorkerDied`] the pool can only be closed.
+    ///
+    /// # Panics
+    ///
+    /// Never: a batch has fewer than 2^32 rows.
+    pub fn receive(
+        &mut self,
+        timeout: Option<Duration>,
+        interrupted: &mut dyn FnMut() -> bool,
+    ) -> Result<Received, Error> {
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        if let Some((worker, _)) = &self.broken {
+            return Err(self.died(*worker));
+        }
+        if !self.sent.any() {
+            return Err(Error::NothingInFlight);
+        }
+        let rows = self.batch_size().min(self.sent.count);
+        let wanted = u32::try_from(rows).expect("a batch has fewer than 2^32 rows");
+        let (control, batch) = (self.memory.control.clone(), self.sent.batch);
+        let doorbell = &control.header().doorbell;
+        doorbell_disarm(&Futex::new(doorbell, self.scope));
+        control.want(batch, wanted);
+        let ready = || control.arrived(batch) >= wanted;
+        match &mut self.workers {
+            Workers::Inline(own) => {
+                while !ready() && perform_sent(&self.memory, 0, own.as_mut(), self.scope) > 0 {}
+            }
+            Workers::Crew(crew) if !ready() => crew.help_sent(ready),
+            Workers::Crew(_) | Workers::Threads | Workers::Processes(_) => {}
+        }
+        self.wait(Awaited::Rows(batch, wanted), timeout, interrupted)?;
+        Ok(self.hand_out(rows))
+    }
+
+    /// Hands the next batch out, whose first `count` places are filled.
+    fn hand_out(&mut self, count: usize) -> Received {
+        let lease = self.sent.leases.pop_front().expect("an open batch for every row in flight");
+        let mut phases = vec![0; count];
+        lease.read(lease.layout().phases_offset(), &mut phases);
+        let mut rows = Vec::with_capacity(count);
+        let (mut infos, mut failed) = (Vec::new(), Vec::new());
+        for (place, ((row, told), phase)) in lease.receipts(count).zip(phases).enumerate() {
+            if told != Told::Bytes(0) {
+                infos.push((place, told));
+            }
+            if phase == PhaseTag::Failed as u8 {
+                failed.push(place);
+            }
+            // A row that no honest worker names is not believed.
+            if let Some(call) = self.sent.rows.get_mut(row).and_then(Option::take) {
+                self.sent.count -= 1;
+                self.sent.steps -= usize::from(call == Call::Step);
+                self.phases[row] = phase;
+            }
+            rows.push(row.min(self.phases.len() - 1));
+        }
+        self.sent.batch += 1;
+        if !self.sent.any() {
+            self.memory.control.skip_to(self.sent.batch);
+            self.sent.given = 0;
+        }
+        Received { lease, rows, infos, failed }
+    }
+
+    /// Copies the `bytes` bytes of infos that begin with row `row`, which was received, into `into`.
+    pub fn load_received_infos(&self, row: usize, bytes: u32, into: &mut Vec<u8>) {
+        self.memory.infos.load(self.shard_of(row), Some(row), bytes as usize, into);
+    }
+
+    /// The shard of row `row`.
+    pub fn shard_of(&self, row: usize) -> usize {
+        self.shards().partition_point(|shard| shard.end <= row)
+    }
+}
+
+/// Neighbouring rows among those that are named one after the other.
+fn runs(rows: &[usize]) -> impl Iterator<Item = Range<usize>> + '_ {
+    rows.chunk_by(|before, row| before + 1 == *row).map(|run| run[0]..run[run.len() - 1] + 1)
+}

@@ -1,0 +1,201 @@
+//! Rows that are sent and received in parts go through the episodes that they have in full batches.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use cartwheel::autoreset::AutoresetMode;
+use cartwheel::error::{Call, Error};
+use cartwheel::memory::{ActionTag, bytes_of};
+use cartwheel::native::RowReset;
+use cartwheel::pool::Received;
+use cartwheel::rng::Rng;
+use cartwheel::space::DType;
+
+use super::recipe;
+use crate::support::{Envs, limited};
+
+const ROWS: usize = 13;
+const STEPS: usize = 40;
+const MODES: [AutoresetMode; 3] =
+    [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled];
+
+/// Observation, reward and flags of one row.
+type Frame = (i64, u64, bool, bool);
+
+/// The action of a row's `step`-th step; never the one that panics.
+fn action(row: usize, step: usize) -> i64 {
+    Rng::from_seed((row * 1000 + step) as u64).integers(0..9)
+}
+
+/// What every row goes through when all are stepped together.
+fn expected(mode: AutoresetMode) -> Vec<Vec<Frame>> {
+    let mut envs = Envs::new(&recipe(), ROWS, 0, limited(mode, 5));
+    let mut frames = vec![Vec::new(); ROWS];
+    let mut batch = envs.seed(7);
+    for step in 0..=STEPS {
+        let (observations, rewards) = (batch.integers(0), batch.rewards());
+        let (terminations, truncations) = (batch.terminations(), batch.truncations());
+        for (row, frames) in frames.iter_mut().enumerate() {
+            let flags = (terminations[row], truncations[row]);
+            frames.push((observations[row], rewards[row].to_bits(), flags.0, flags.1));
+        }
+        let actions: Vec<i64> = (0..ROWS).map(|row| action(row, step)).collect();
+        batch = envs.step(&actions).unwrap();
+    }
+    frames
+}
+
+fn receive(envs: &mut Envs) -> Received {
+    envs.pool.receive(Some(Duration::from_secs(30)), &mut || false).unwrap()
+}
+
+fn frames(received: &Received) -> Vec<(usize, Frame)> {
+    let (lease, layout) = (&received.lease, received.lease.layout());
+    let read = |offset: usize, size: usize, place: usize| {
+        let mut bytes = [0; 8];
+        lease.read(offset + size * place, &mut bytes[..size]);
+        bytes
+    };
+    let frame = |(place, &row): (usize, &usize)| {
+        let observation = i64::from_ne_bytes(read(layout.leaf_offset(0), 8, place));
+        let reward = u64::from_ne_bytes(read(layout.rewards_offset(), 8, place));
+        let terminated = read(layout.terminations_offset(), 1, place)[0] != 0;
+        let truncated = read(layout.truncations_offset(), 1, place)[0] != 0;
+        (row, (observation, reward, terminated, truncated))
+    };
+    received.rows.iter().enumerate().map(frame).collect()
+}
+
+fn send_steps(envs: &mut Envs, rows: &[usize], actions: &[i64]) -> Result<(), Error> {
+    let mut sending = envs.pool.sending(Call::Step, rows)?;
+    sending.store_actions(0, ActionTag::Array(DType::I64), bytes_of(actions));
+    sending.send(0);
+    Ok(())
+}
+
+fn send_resets(envs: &mut Envs, rows: &[usize]) {
+    envs.pool.sending(Call::Reset, rows).unwrap().send(0);
+}
+
+/// Steps every row `STEPS` times, sending on what was received, some rows at once and some later.
+fn play(mode: AutoresetMode, workers: usize, batch_size: usize) -> Vec<Vec<Frame>> {
+    let mut envs = Envs::with_batches(&recipe(), ROWS, workers, limited(mode, 5), batch_size);
+    for (shard, mailbox) in envs.pool.shards().iter().zip(&envs.mailboxes) {
+        for row in shard.clone() {
+            mailbox.post_row_reset(row, RowReset::Seed(7 + row as u128), None);
+        }
+    }
+    send_resets(&mut envs, &(0..ROWS).collect::<Vec<_>>());
+    let (mut seen, mut held) = (vec![Vec::new(); ROWS], Vec::new());
+    let mut rng = Rng::from_seed(workers as u64);
+    while envs.pool.in_flight().len() + held.len() > 0 {
+        if !envs.pool.in_flight().is_empty() {
+            let received = receive(&mut envs);
+            assert!(received.rows.len() <= batch_size, "no more than a batch");
+            for (row, frame) in frames(&received) {
+                seen[row].push(frame);
+                held.push(row);
+            }
+        }
+        held.retain(|&row| seen[row].len() <= STEPS);
+        // Two sends, of rows in any order.
+        for _ in 0..2 {
+            let mut rows: Vec<usize> = Vec::new();
+            while !held.is_empty() && rng.random() < 0.8 {
+                let last = i64::try_from(held.len()).unwrap();
+                let at = usize::try_from(rng.integers(0..last)).unwrap();
+                rows.push(held.swap_remove(at));
+            }
+            let actions: Vec<i64> =
+                rows.iter().map(|&row| action(row, seen[row].len() - 1)).collect();
+            send_steps(&mut envs, &rows, &actions).unwrap();
+        }
+    }
+    seen
+}
+
+#[test]
+fn rows_sent_in_parts_go_through_the_same_episodes_in_every_mode_and_executor() {
+    for mode in MODES {
+        let expected = expected(mode);
+        for (workers, batch_size) in [(0, 13), (0, 4), (1, 1), (3, 5), (3, 13), (7, 12)] {
+            let seen = play(mode, workers, batch_size);
+            for (row, (seen, expected)) in seen.iter().zip(&expected).enumerate() {
+                assert_eq!(
+                    seen, expected,
+                    "row {row}, {mode:?}, {workers} workers, batches of {batch_size}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_stand_in_the_order_of_their_sends_where_a_batch_has_room_for_all() {
+    let mut envs = Envs::new(&recipe(), 6, 3, limited(AutoresetMode::NextStep, 100));
+    envs.seed(1);
+    send_steps(&mut envs, &[5, 0, 1], &[1; 3]).unwrap();
+    send_steps(&mut envs, &[3], &[1]).unwrap();
+    assert_eq!(receive(&mut envs).rows, [5, 0, 1, 3]);
+    send_steps(&mut envs, &[2, 4], &[1; 2]).unwrap();
+    assert_eq!(receive(&mut envs).rows, [2, 4]);
+}
+
+#[test]
+fn bad_sends_are_refused_and_change_nothing() {
+    let mut envs = Envs::with_batches(&recipe(), 4, 0, limited(AutoresetMode::NextStep, 9), 2);
+    send_resets(&mut envs, &[0, 1, 2, 3]);
+    let flying = envs.pool.sending(Call::Step, &[2]);
+    assert!(matches!(flying, Err(Error::InFlight { rows }) if rows == [2]));
+    assert!(matches!(envs.pool.begin(Call::Step, 0), Err(Error::InFlight { .. })));
+    receive(&mut envs);
+    receive(&mut envs);
+    let nothing = envs.pool.receive(None, &mut || false);
+    assert!(matches!(nothing, Err(Error::NothingInFlight)));
+    for rows in [vec![4], vec![1, 0, 1]] {
+        assert!(matches!(envs.pool.sending(Call::Step, &rows), Err(Error::BadRows(_))));
+    }
+    assert!(envs.pool.in_flight().is_empty());
+    send_steps(&mut envs, &[1, 0], &[1, 1]).unwrap();
+    assert_eq!(receive(&mut envs).rows, [1, 0]);
+}
+
+#[test]
+fn a_row_that_panics_is_named_and_the_others_arrive() {
+    let mut envs = Envs::with_batches(&recipe(), 4, 2, limited(AutoresetMode::NextStep, 9), 2);
+    send_resets(&mut envs, &[0, 1, 2, 3]);
+    receive(&mut envs);
+    receive(&mut envs);
+    send_steps(&mut envs, &[0, 1, 2, 3], &[1, 9, 1, 1]).unwrap();
+    let mut failed = HashMap::new();
+    for _ in 0..2 {
+        let received = receive(&mut envs);
+        for (place, &row) in received.rows.iter().enumerate() {
+            failed.insert(row, received.failed.contains(&place));
+        }
+    }
+    assert_eq!(failed, HashMap::from([(0, false), (1, true), (2, false), (3, false)]));
+    let fault = envs.mailboxes[0].take_fault(1).unwrap();
+    assert!(matches!(fault.error, Error::Panicked { row: 1, .. }));
+    assert!(matches!(send_steps(&mut envs, &[1], &[0]), Err(Error::NeedsReset { .. })));
+    send_resets(&mut envs, &[1]);
+    assert_eq!(receive(&mut envs).rows, [1]);
+}
+
+#[test]
+fn a_batch_keeps_its_slab_while_further_ones_are_received() {
+    let mut envs = Envs::with_batches(&recipe(), 6, 2, limited(AutoresetMode::NextStep, 9), 2);
+    send_resets(&mut envs, &[0, 1, 2, 3, 4, 5]);
+    let kept: Vec<_> = (0..3).map(|_| receive(&mut envs)).collect();
+    let before: Vec<_> = kept.iter().map(frames).collect();
+    for _ in 0..50 {
+        let rows: Vec<usize> = (0..6).collect();
+        send_steps(&mut envs, &rows, &[0; 6]).unwrap();
+        (0..3).for_each(|_| drop(receive(&mut envs)));
+    }
+    assert_eq!(kept.iter().map(frames).collect::<Vec<_>>(), before);
+    assert!(
+        envs.pool.slabs().reserved() <= 3 + 3 + 3,
+        "three kept, three open, three to copy from"
+    );
+}
