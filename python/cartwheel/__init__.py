@@ -1,9 +1,11 @@
 """cartwheel steps many reinforcement-learning environments at once.
 
 :class:`VectorEnv` replaces ``gymnasium.vector.AsyncVectorEnv``: the same arguments, values and
-errors, several times faster, in all three autoreset modes.
+errors, several times faster, in all three autoreset modes. :mod:`cartwheel.returns` computes
+advantages and returns of its rollouts.
 """
 
+from cartwheel import returns
 from cartwheel.errors import (
     EnvPanicError,
     EpisodeOverError,
@@ -16,6 +18,7 @@ from cartwheel.native import NativeVectorEnv
 from cartwheel.native_env import NativeEnv
 from cartwheel.presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.registration import make_vec, patch_gymnasium, register_native
+from cartwheel.rollout import RolloutSlab
 from cartwheel.vector_env import VectorEnv
 
 __all__ = [
@@ -27,11 +30,13 @@ __all__ = [
     "NativeVectorEnv",
     "RemoteEnvError",
     "RemoteTraceback",
+    "RolloutSlab",
     "SyncVectorEnv",
     "VectorEnv",
     "WorkerDiedError",
     "make_vec",
     "patch_gymnasium",
+    "returns",
 ]
 
 register_native()

@@ -6,6 +6,9 @@ the same methods; what a message is depends on where the worker runs.
 
 from __future__ import annotations
 
+import collections
+import concurrent.futures
+import contextlib
 import os
 import pickle
 import queue
@@ -30,6 +33,12 @@ class Channel(Protocol):
     def send_descriptor(self, descriptor: int, pid: int) -> None:
         """Sends a descriptor to process ``pid``; only between processes."""
 
+    def pump(self) -> None:
+        """Takes in what has arrived, so that the other end can go on sending."""
+
+    def receive_descriptor(self) -> int:
+        """Receives a descriptor, which is the caller's then; only between processes."""
+
     def receive(self) -> Any:
         """Waits for a message and returns its content.
 
@@ -50,8 +59,16 @@ def pickled(content: Any) -> bytes:
         return data
 
 
+#: Bytes that fit into a socket's buffer anywhere: sending more may wait for the other end.
+_SMALL = 32 * 1024
+
+
 class ProcessChannel:
-    """An end of a private socket pair to another process."""
+    """An end of a private socket pair to another process.
+
+    Messages of any length go both ways without a deadlock: whoever waits for the other end, to send
+    or for shared memory, takes in meanwhile what that end sends.
+    """
 
     def __init__(self, end: Connection[Any, Any], sentinel: int | None = None) -> None:
         """Wraps one end.
@@ -62,6 +79,8 @@ class ProcessChannel:
         """
         self.end = end
         self.sentinel = sentinel
+        #: Messages that were taken in before somebody asked for them.
+        self._arrived: collections.deque[bytes] = collections.deque()
 
     def pack(self, content: Any) -> bytes:
         """Pickles ``content``."""
@@ -69,7 +88,22 @@ class ProcessChannel:
 
     def post(self, message: bytes) -> None:
         """Sends pickled bytes."""
-        self.end.send_bytes(message)
+        if self.sentinel is None or len(message) <= _SMALL:
+            self.end.send_bytes(message)
+            return
+        # The worker may be sending, too, and read nothing before it is heard.
+        with concurrent.futures.ThreadPoolExecutor(1) as sender:
+            sending = sender.submit(self.end.send_bytes, message)
+            while not sending.done():
+                self.pump()
+                concurrent.futures.wait([sending], timeout=0.001)
+        sending.result()
+
+    def pump(self) -> None:
+        """Takes in what has arrived."""
+        with contextlib.suppress(EOFError, ConnectionError):  # found when it is waited for
+            while self.end.poll():
+                self._arrived.append(self.end.recv_bytes())
 
     def send_descriptor(self, descriptor: int, pid: int) -> None:
         """Sends a descriptor over the socket."""
@@ -83,6 +117,8 @@ class ProcessChannel:
 
     def receive(self) -> Any:
         """Receives and unpickles; only bytes of our own worker or vector environment come here."""
+        if self._arrived:
+            return pickle.loads(self._arrived.popleft())
         if self.sentinel is not None:
             ready = connection.wait([self.end, self.sentinel])
             if self.end not in ready:
@@ -124,6 +160,17 @@ class LocalChannel:
             TypeError: Always.
         """
         raise TypeError(f"descriptor {descriptor} is in process {pid} already")
+
+    def pump(self) -> None:
+        """Needs nothing: queues have room."""
+
+    def receive_descriptor(self) -> int:
+        """Raises: within one process there is nothing to receive.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError("descriptors are in this process already")
 
     def receive(self) -> Any:
         """Takes the next message."""

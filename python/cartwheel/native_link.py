@@ -106,6 +106,9 @@ class NativeLink:
         for shard, (row, seed, options) in messages:
             self.envs.post_row_reset(shard, row, seed, options)
 
+    def attach_rollout(self, pool: _cartwheel.Pool, slab: _cartwheel.RolloutSlab) -> None:
+        """Needs nothing: threads share the memory."""
+
     def receive_faults(self, shard: int) -> None:
         """Takes the faults of one shard and keeps them for :meth:`raise_faults`."""
         faults = self.envs.take_faults(shard)

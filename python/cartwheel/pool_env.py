@@ -11,14 +11,15 @@ import weakref
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import gymnasium as gym
+import numpy as np
 from gymnasium import logger
 
 from cartwheel.arguments import as_reset_mask, as_rows, as_seeds, as_timeout
+from cartwheel.rollout import RolloutSlab
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
@@ -298,6 +299,40 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             seeds = as_seeds(seed, len(rows))
         self._pool.discard_late(self._link.timeout)
         self._pool.send_reset(rows, self._link.pack_row_resets(rows, seeds, options or None))
+
+    # Rollouts
+
+    def rollout(self, num_steps: int) -> RolloutSlab[ObsType]:
+        """Makes the batches of the next ``num_steps`` steps land in contiguous arrays.
+
+        The first observation of the rollout is the batch of now, so the last batch of one rollout
+        is the first of the next. A reset before the first step replaces it; one between later steps
+        is no part of the rollout (in the mode ``DISABLED`` copy the rows that it reset yourself).
+        An exception of an environment ends the rollout. :meth:`step` returns what it always does;
+        large observations are views of the rollout then.
+
+        Args:
+            num_steps: Steps, from 1 to 65534.
+
+        Returns:
+            The arrays. When no reference to them is left, their memory serves the next rollout.
+
+        Raises:
+            ValueError: ``num_steps`` is no such number, observations have no fixed shape, or
+                ``batch_size`` is less than ``num_envs``.
+            OSError: There is not enough memory.
+            gymnasium.error.AlreadyPendingCallError: A call is pending or rows are in flight.
+        """
+        if not isinstance(num_steps, int | np.integer) or num_steps < 1:
+            raise ValueError(f"`num_steps` must be a positive integer, got {num_steps!r}.")
+        slab = self._pool.new_rollout(int(num_steps))
+        self._link.attach_rollout(self._pool, slab)
+        arrays = self._pool.record(slab)
+        # Every row shows its observation again: the batch of now.
+        nobody = np.zeros(self.num_envs, dtype=np.bool_)
+        self._pool.reset_async(self._link.pack_reset([None] * self.num_envs, nobody, None))
+        self._pool.reset_wait(self._link.timeout)
+        return RolloutSlab(*arrays)
 
     # The end
 

@@ -48,6 +48,12 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
     }
 }
 
+/// The exception for what is wrong with the arguments of a return estimator: dtypes are checked before
+/// the core sees them, so only values and shapes are left.
+pub(crate) fn returns_error(error: cartwheel::returns::Error) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
 /// `calling` was called although `pending` has not been waited for, or is being run by another
 /// thread. Gymnasium's own class and words.
 pub(crate) fn already_pending(py: Python<'_>, calling: &str, pending: &str) -> PyErr {

@@ -11,6 +11,8 @@ mod memory;
 mod native;
 mod observation;
 mod pool;
+mod rollout;
+mod returns;
 mod rows;
 mod sent;
 mod serve;
@@ -30,6 +32,12 @@ mod _cartwheel {
     use crate::native::{PyNativeEnvs, native_envs};
     #[pymodule_export]
     use crate::pool::PyPool;
+    #[pymodule_export]
+    use crate::rollout::PyRolloutSlab;
+    use crate::returns::{
+        discounted, gae, is_first, lambda_returns, masked_mean, masked_normalize, n_step,
+        next_values, retrace, valid_mask, vtrace,
+    };
     #[pymodule_export]
     use crate::serve::{PyShardParts, fine_shards, serve, shards, usable_cpus, watch_parent};
 }

@@ -3,7 +3,7 @@
 //! Above 400 lines: a class's methods have to stand in one block.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
 
 use cartwheel::pool::{Finished, Policy, Pool};
@@ -23,6 +23,7 @@ use crate::error::{
 use crate::infos::Infos;
 use crate::memory::PyMemory;
 use crate::native::PyNativeEnvs;
+use crate::rollout::PyRolloutSlab;
 use crate::shard::ACTIONS_BY_CHANNEL;
 use crate::space::Tree;
 use crate::workers::Made;
@@ -258,6 +259,32 @@ impl PyPool {
         self.enter(py, Call::Call, "in_flight", |state| Ok(state.pool.in_flight()))
     }
 
+    /// Takes a rollout of `steps` steps; it is recorded by `record`.
+    fn new_rollout(&self, py: Python<'_>, steps: usize) -> PyResult<PyRolloutSlab> {
+        self.enter(py, Call::Call, "rollout", |state| self.take_rollout(py, state, steps))
+    }
+
+    /// Records the next batches in a rollout, and gives its arrays.
+    fn record<'py>(
+        &self,
+        py: Python<'py>,
+        rollout: &Bound<'py, PyRolloutSlab>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.enter(py, Call::Call, "rollout", |state| {
+            let arrays = self.rollout_arrays(rollout)?;
+            state.pool.record(Arc::clone(&rollout.get().lease));
+            Ok(arrays)
+        })
+    }
+
+    /// Ends a recording.
+    fn stop_recording(&self, py: Python<'_>) -> PyResult<()> {
+        self.enter(py, Call::Call, "rollout", |state| {
+            state.pool.stop_recording();
+            Ok(())
+        })
+    }
+
     /// Slabs that have memory behind them.
     fn num_slabs(&self, py: Python<'_>) -> PyResult<usize> {
         self.enter(py, Call::Call, "num_slabs", |state| Ok(state.pool.slabs().reserved()))
@@ -467,12 +494,17 @@ impl PyPool {
         let seconds = timeout.map(|timeout| Duration::try_from_secs_f64(timeout.max(0.0)));
         let timeout =
             seconds.transpose().map_err(|error| PyValueError::new_err(error.to_string()))?;
+        // A worker whose messages nobody takes would step no further row.
+        let pump = (!self.post_first && state.pool.is_flying()).then_some(&self.link);
         let mut raised = None;
         let mut interrupted = || {
             if self.closing.load(Ordering::Acquire) {
                 return true;
             }
-            raised = Python::attach(|py| py.check_signals().err());
+            raised = Python::attach(|py| {
+                let pumped = pump.map(|link| link.call_method0(py, intern!(py, "pump")));
+                py.check_signals().err().or_else(|| pumped?.err())
+            });
             raised.is_some()
         };
         let pool = &mut state.pool;

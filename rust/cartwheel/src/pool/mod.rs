@@ -11,6 +11,7 @@
 //! `done` of each worker is the truth about a task. `remaining` and the doorbell only decide who
 //! wakes the pool, and every sleep is a slice: a lost wake-up would cost milliseconds, never a hang.
 
+mod recording;
 mod sent;
 mod waiting;
 
@@ -25,6 +26,8 @@ use crate::memory::{ActionTag, Lease, Memory, Scope, SlabPool};
 use crate::schedule::usable_cpus;
 use crate::wake::{Command, Futex, Op, Patience, doorbell_disarm, publish};
 use crate::worker::{Crew, ProcessHandle, Report, Shard, perform};
+pub use recording::Recorded;
+use recording::Recording;
 use sent::InFlight;
 pub use sent::{Event, Received, Sending};
 use waiting::Awaited;
@@ -86,6 +89,7 @@ pub struct Pool {
     task: u32,
     pending: Option<Pending>,
     phases: Vec<u8>,
+    recording: Option<Recording>,
     sent: InFlight,
     /// A worker died; holds what it was filling, so that nobody else ever fills it.
     broken: Option<(usize, Option<Lease>)>,
@@ -131,6 +135,7 @@ impl Pool {
             policy,
             task: 0,
             pending: None,
+            recording: None,
             broken: None,
             closed: false,
             owner: std::process::id(),
@@ -220,8 +225,11 @@ impl Pool {
     pub fn begin(&mut self, call: Call, flags: u32) -> Result<(), Error> {
         self.check(call)?;
         self.task = Command::next(self.task);
+        let recorded = self.recorded(call);
         let lease = match (call, self.memory.slab_backing()) {
-            (Call::Step | Call::Reset, Some(backing)) => Some(self.slabs.acquire(backing)),
+            (Call::Step | Call::Reset, Some(backing)) => {
+                Some(recorded.unwrap_or_else(|| self.slabs.acquire(backing)))
+            }
             _ => None,
         };
         let op = match call {
@@ -297,6 +305,9 @@ impl Pool {
         let lease = self.pending.take().and_then(|pending| pending.lease);
         if let Some(lease) = &lease {
             lease.read(lease.layout().phases_offset(), &mut self.phases);
+        }
+        if self.recording.is_some() && self.reports().any(|report| report.failed) {
+            self.recording = None; // what follows is no continuation of it
         }
         Ok(Finished { lease, task })
     }
