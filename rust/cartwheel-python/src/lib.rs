@@ -11,8 +11,8 @@ mod memory;
 mod native;
 mod observation;
 mod pool;
-mod rollout;
 mod returns;
+mod rollout;
 mod rows;
 mod sent;
 mod serve;
@@ -33,11 +33,12 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::pool::PyPool;
     #[pymodule_export]
-    use crate::rollout::PyRolloutSlab;
     use crate::returns::{
         discounted, gae, is_first, lambda_returns, masked_mean, masked_normalize, n_step,
         next_values, retrace, valid_mask, vtrace,
     };
+    #[pymodule_export]
+    use crate::rollout::PyRolloutSlab;
     #[pymodule_export]
     use crate::serve::{PyShardParts, fine_shards, serve, shards, usable_cpus, watch_parent};
 }
