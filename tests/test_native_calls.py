@@ -173,16 +173,17 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     (CART_POLE(num_workers=1.0), ValueError, "^`num_workers` must be an integer or None"),
     *[
         (CART_POLE(max_episode_steps=limit), ValueError, "^`max_episode_steps` must be a positive")
-        for limit in (0, -1, 2.0, "many", 2**32, 2**70)
+        for limit in (0, -1, 2.0, "many", 2**32, 2**70, True)
     ],
     *[
         (CART_POLE(num_envs=number), ValueError, "^`num_envs` must be a positive integer, got ")
-        for number in (0, -1, 2.0, "2", None)
+        for number in (0, -1, 2.0, "2", None, True)
     ],
     (CART_POLE(timeout=-1), ValueError, "^`timeout` must not be negative, got -1"),
     (CART_POLE(timeout="long"), TypeError, "^`timeout` must be a number of seconds or None"),
     (CART_POLE(max_slabs=1), ValueError, "^`max_slabs` must be at least 2, got 1"),
     (CART_POLE(thread_affinity_offset=-1), ValueError, "thread_affinity_offset"),
+    (CART_POLE(render_mode="ansi"), ValueError, "^`render_mode` of CartPole-v1 must be one of"),
     (
         CART_POLE(gravity=1),
         ValueError,
@@ -268,6 +269,55 @@ def test_seeds_that_gymnasium_refuses_are_refused_before_anything_is_reset(build
         with pytest.raises(error, match=text):
             envs.reset(seed=seed)
     assert_same_steps(envs, oracle, 5)
+
+
+# Random numbers
+
+MANY_SEEDS = [0, 41, 2**130, [3, None, 2**64], None]
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "Blackjack-v1", "Taxi-v4"])
+def test_the_generators_are_where_those_of_gymnasium_are(env_id, mode):
+    """And what is drawn from them is drawn from copies."""
+    envs = cartwheel.NativeVectorEnv(env_id, 3, autoreset_mode=mode, num_workers=2)
+    make = partial(gym.make, env_id, disable_env_checker=True)
+    oracle = SyncVectorEnv([make] * 3, autoreset_mode=mode)
+    for seed in MANY_SEEDS:
+        assert_identical(envs.reset(seed=seed), oracle.reset(seed=seed))
+        oracle.action_space.seed(5)
+        for _ in range(4):
+            actions = oracle.action_space.sample()
+            result = envs.step(actions)
+            assert_identical(result, oracle.step(actions))
+            if mode == "Disabled" and (result[2] | result[3]).any():
+                options = {"reset_mask": result[2] | result[3]}
+                assert_identical(envs.reset(options=options), oracle.reset(options=dict(options)))
+        assert_identical(envs.np_random_seed, oracle.np_random_seed)
+        for generators in (envs.np_random, envs.get_attr("np_random"), envs.call("np_random")):
+            assert_identical(generators, oracle.np_random)
+            generators[0].random(9)
+    assert_identical(envs.get_attr("np_random_seed"), oracle.get_attr("np_random_seed"))
+    envs.close()
+    oracle.close()
+
+
+def test_the_seeds_that_nobody_chose_are_told():
+    envs, again = (cartwheel.NativeVectorEnv("Taxi-v4", 5, num_workers=2) for _ in "ab")
+    seeds = envs.np_random_seed
+    assert len(set(seeds)) == 5
+    expected = envs.reset()
+    assert envs.np_random_seed == seeds
+    assert_identical(again.reset(seed=seeds), expected)
+    envs.close()
+    again.close()
+
+
+def test_generators_cannot_be_assigned(build):
+    envs, oracle = build("CartPole-v1", 2)
+    for each in (envs, oracle):
+        with pytest.raises(AttributeError, match="np_random"):
+            each.np_random = np.random.default_rng(1)
 
 
 # Parameters
@@ -474,7 +524,6 @@ def test_unknown_parameters_are_refused_by_name(build):
         lambda: envs.set_attr("colour", [1, 2, 3]),
         lambda: envs.call("colour"),
         lambda: envs.get_attr("step"),
-        lambda: envs.get_attr("np_random"),
     ):
         with pytest.raises(AttributeError, match=r"CartPole-v1 has no parameter '\w+'; it has st"):
             call()
@@ -886,6 +935,9 @@ def test_every_call_after_close_is_refused(executor):
         lambda: envs.set_attr("gravity", 1),
         lambda: envs.call("gravity"),
         lambda: envs.get_attr("colour"),
+        lambda: envs.np_random,
+        lambda: envs.np_random_seed,
+        envs.render,
         *[partial(call, envs) for call in [*STARTS.values(), *WAITS.values()]],
     ):
         with pytest.raises(ClosedEnvironmentError, match=re.escape(text)):

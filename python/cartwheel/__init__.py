@@ -15,6 +15,7 @@ from cartwheel.errors import (
     WorkerDiedError,
 )
 from cartwheel.native import NativeVectorEnv
+from cartwheel.native_env import NativeEnv
 from cartwheel.presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.registration import make_vec, patch_gymnasium, register_native
 from cartwheel.rollout import RolloutSlab
@@ -25,6 +26,7 @@ __all__ = [
     "EnvPanicError",
     "EpisodeOverError",
     "ForkedProcessError",
+    "NativeEnv",
     "NativeVectorEnv",
     "RemoteEnvError",
     "RemoteTraceback",

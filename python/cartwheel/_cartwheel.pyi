@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cartwheel.link import Link
-from cartwheel.native import NativeLink
+from cartwheel.native_link import NativeLink
 from cartwheel.returns.transitions import Transitions
 from cartwheel.spaces import Description
 from cartwheel.worker import Worker
@@ -158,8 +158,14 @@ class NativeEnvs:
     def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
         """Leaves a request to read a parameter, or to set it to one value a row."""
 
+    def post_streams(self, shard: int, streams: Sequence[tuple[int, Any]] | None) -> None:
+        """Leaves a request to read the random streams, or to set them, one a row.
+
+        A stream is its seed, ``-1`` when nobody knows it, and the ``state`` of a ``PCG64``.
+        """
+
     def take_answer(self, shard: int) -> list[Any] | None:
-        """Takes the answer to a request: one value a row, or ``None`` when something was set."""
+        """Takes the answer to a request: one value or stream a row, ``None`` after setting."""
 
     def take_faults(self, shard: int) -> list[tuple[int, BaseException]]:
         """Takes the faults of the last task: rows and exceptions."""

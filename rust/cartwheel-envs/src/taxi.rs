@@ -147,6 +147,24 @@ static FIRST: LazyLock<[f64; STATES]> = LazyLock::new(|| {
     })
 });
 
+/// The move that the taxi was last drawn in: rendering reads it and keeps it, steps leave it alone.
+#[derive(Debug, Clone, Copy)]
+struct Orientation(i64);
+
+impl Parameter for Orientation {
+    fn get(&self) -> Value {
+        Value::Int(self.0)
+    }
+
+    fn set(&mut self, value: Value) -> Result<(), Error> {
+        match value {
+            Value::Int(direction @ 0..=3) => self.0 = direction,
+            got => return Err(wrong("one of the four moves, 0 to 3", &got)),
+        }
+        Ok(())
+    }
+}
+
 cartwheel::info! {
     /// The info of a taxi.
     pub struct TaxiInfo {
@@ -162,6 +180,7 @@ cartwheel::info! {
 pub struct Taxi {
     state: State,
     last_action: Option<i64>,
+    orientation: Orientation,
     probability: f64,
     /// The passenger is going to change the destination.
     fickle_step: bool,
@@ -195,6 +214,7 @@ impl Env for Taxi {
         Ok(Self {
             state: State::decode(0),
             last_action: None,
+            orientation: Orientation(0),
             probability: 1.0,
             fickle_step: false,
             fickle_passenger,
@@ -210,6 +230,7 @@ impl Env for Taxi {
         let code = if code < STATES { code } else { 0 }; // as in `sample`
         self.state = State::decode(i64::try_from(code).expect("below 500"));
         self.last_action = None;
+        self.orientation = Orientation(0);
         self.probability = 1.0;
         self.fickle_step = self.fickle_passenger && rng.random() < self.fickle_probability;
     }
@@ -275,6 +296,7 @@ impl Env for Taxi {
     cartwheel::parameters! {
         s: state,
         lastaction: last_action,
+        taxi_orientation: orientation,
         fickle_step: fickle_step,
         fickle_passenger: fickle_passenger,
         fickle_probability: fickle_probability,

@@ -18,6 +18,7 @@ mod sent;
 mod serve;
 mod shard;
 mod space;
+mod stream;
 mod value;
 mod workers;
 

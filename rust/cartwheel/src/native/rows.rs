@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::{Block, Info, Space, View};
+use super::{Block, Info, Seed, Space, View};
 use crate::autoreset::{Autoreset, PhaseTag, Rows, Transition};
 use crate::env::{ActionOf, Env};
 use crate::info::{InfoWriter, Kind, RecordAt};
@@ -14,6 +14,8 @@ use crate::rng::Rng;
 pub(super) struct Crew<E> {
     pub(super) envs: Vec<E>,
     pub(super) rngs: Vec<Rng>,
+    /// What the random streams started from.
+    pub(super) seeds: Vec<Seed>,
     /// Steps since the last reset.
     pub(super) elapsed: Vec<u32>,
     /// Steps after which an episode is truncated; 0 for no limit.
@@ -35,13 +37,13 @@ struct Ahead {
 
 impl<E: Env> Crew<E> {
     /// A crew of these environments and streams.
-    pub(super) fn new(envs: Vec<E>, rngs: Vec<Rng>, limit: u32) -> Self {
+    pub(super) fn new(envs: Vec<E>, rngs: Vec<Rng>, seeds: Vec<Seed>, limit: u32) -> Self {
         let (elapsed, mut ahead) = (vec![0; envs.len()], Ahead::default());
         if E::BLOCK > 1 {
             ahead.running = vec![false; E::BLOCK];
             ahead.transitions = vec![None; E::BLOCK];
         }
-        Self { envs, rngs, elapsed, limit, shown: Vec::new(), ahead }
+        Self { envs, rngs, seeds, elapsed, limit, shown: Vec::new(), ahead }
     }
 
     /// Counts a step, and truncates at the limit.

@@ -11,6 +11,7 @@ use super::mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Sn
 use super::pace::Pace;
 use super::recipe::Settings;
 use super::rows::{Crew, NativeRows};
+use super::stream::{Seed, Stream, unforeseen};
 use super::{Parameter, Spaces, Value, View};
 use crate::autoreset::{
     Autoreset, PhaseTag, Prepared, PreparedRows, Refusal, Rows, SavedPhase, Transition,
@@ -51,6 +52,7 @@ impl<E: Env> fmt::Debug for NativeShard<E> {
 struct Saved<E> {
     env: E,
     rng: Rng,
+    seed: Seed,
     elapsed: u32,
     phase: SavedPhase,
 }
@@ -64,10 +66,10 @@ impl<E: Env> NativeShard<E> {
         mailbox: Arc<Mailbox>,
     ) -> Result<Self, Error> {
         let rows = envs.len();
-        let rngs = (0..rows).map(|_| Rng::from_entropy()).collect::<Result<_, _>>()?;
+        let (rngs, seeds) = unforeseen(rows)?;
         let limit = settings.max_episode_steps.map_or(0, std::num::NonZero::get);
         Ok(Self {
-            crew: Crew::new(envs, rngs, limit),
+            crew: Crew::new(envs, rngs, seeds, limit),
             autoreset: Autoreset::unstarted(settings.autoreset, settings.on_done, rows),
             spaces,
             options: E::ResetOptions::default(),
@@ -252,6 +254,20 @@ impl<E: Env> NativeShard<E> {
                 let rows = 0..self.crew.envs.len();
                 rows.map(|row| self.save(row)).collect::<Result<_, _>>().map(Answer::Snapshots)
             }
+            Request::Streams => {
+                let Crew { rngs, seeds, .. } = &self.crew;
+                let streams = seeds.iter().zip(rngs);
+                let streams =
+                    streams.map(|(seed, rng)| Stream { seed: seed.clone(), at: rng.state() });
+                Ok(Answer::Streams(streams.collect()))
+            }
+            Request::SetStreams(streams) => {
+                let Crew { rngs, seeds, .. } = &mut self.crew;
+                for ((seed, rng), stream) in seeds.iter_mut().zip(rngs).zip(streams) {
+                    (*seed, *rng) = (stream.seed, Rng::from_state(stream.at));
+                }
+                Ok(Answer::Done)
+            }
         }
     }
 
@@ -267,8 +283,9 @@ impl<E: Env> NativeShard<E> {
     fn save(&self, row: usize) -> Result<Snapshot, Error> {
         let env = self.crew.envs[row].snapshot();
         let env = env.ok_or_else(|| Error::bad_options("this environment has no snapshots"))?;
-        let (rng, elapsed) = (self.crew.rngs[row].clone(), self.crew.elapsed[row]);
-        let saved = Saved { env, rng, elapsed, phase: self.autoreset.save(row) };
+        let (rng, seed) = (self.crew.rngs[row].clone(), self.crew.seeds[row].clone());
+        let (elapsed, phase) = (self.crew.elapsed[row], self.autoreset.save(row));
+        let saved = Saved { env, rng, seed, elapsed, phase };
         Ok(Snapshot(Arc::new(Mutex::new(saved))))
     }
 }
@@ -293,8 +310,14 @@ fn reset_row<E: Env>(
             restore(autoreset, rows, row, snapshot)?;
             return Ok(autoreset.last_transition(row));
         }
-        RowReset::Seed(seed) => rows.crew.rngs[row] = Rng::from_wide_seed(*seed),
-        RowReset::WideSeed(words) => rows.crew.rngs[row] = Rng::from_seed_words(words),
+        RowReset::Seed(seed) => {
+            rows.crew.rngs[row] = Rng::from_wide_seed(*seed);
+            rows.crew.seeds[row] = Seed::Number(*seed);
+        }
+        RowReset::WideSeed(words) => {
+            rows.crew.rngs[row] = Rng::from_seed_words(words);
+            rows.crew.seeds[row] = Seed::Words(words.clone());
+        }
         RowReset::Continue => {}
     }
     rows.crew.forget_shown(row);
@@ -319,6 +342,7 @@ fn restore<E: Env>(
     let saved = saved.lock().unwrap_or_else(PoisonError::into_inner);
     rows.crew.envs[row] = saved.env.snapshot().ok_or_else(other)?;
     rows.crew.rngs[row] = saved.rng.clone();
+    rows.crew.seeds[row] = saved.seed.clone();
     rows.crew.elapsed[row] = saved.elapsed;
     autoreset.restore(row, saved.phase);
     let Ok(()) = rows.repeat(row);
