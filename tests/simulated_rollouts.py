@@ -45,8 +45,10 @@ class Row:
     reward: float = 0.0
     terminated: bool = False
     truncated: bool = False
-    final: int = None
-    transition: tuple = None  # the episode, its number and the step in it; None for a stale row
+    final: int | None = None
+    transition: tuple | None = (
+        None  # the episode, its number and the step in it; None for a stale row
+    )
 
 
 def rows(mode, seed, env):

@@ -14,7 +14,7 @@ pub enum Error {
         got: [usize; 2],
     },
     /// A slice has not one cell for each step and environment.
-    #[error("{steps} steps of {num_envs} environments are {} cells, got {got}", .steps * .num_envs)]
+    #[error("expected a cell for each of {steps} × {num_envs} (steps, environments), got {got}")]
     WrongLength {
         /// Steps of the array.
         steps: usize,
