@@ -771,6 +771,14 @@ def test_rows_that_no_reset_reached_are_named_and_no_row_is_stepped():
     envs.close()
 
 
+def test_not_every_one_of_many_rows_is_named():
+    envs = cartwheel.NativeVectorEnv("CartPole-v1", 20)
+    with pytest.raises(ResetNeeded) as refusal:
+        envs.step(np.zeros(20, I64))
+    assert "14, 15] and 4 more were never reset" in text_of(refusal.value)
+    envs.close()
+
+
 # Threads
 
 

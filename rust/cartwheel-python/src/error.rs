@@ -6,6 +6,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
+/// Most rows that a note names: before the first reset it is all of them.
+const NAMED: usize = 16;
+
 /// An exception of a class that is defined in Python.
 macro_rules! python_error {
     ($py:expr, $module:literal, $class:literal, $args:expr) => {{
@@ -34,7 +37,10 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
         }),
         Error::NeverReset { rows } => Python::attach(|py| {
             let error = python_error!(py, "gymnasium.error", "ResetNeeded", (text,));
-            noted(py, error, &format!("rows {rows:?} were never reset"))
+            let (first, rest) = rows.split_at(rows.len().min(NAMED));
+            let more =
+                if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+            noted(py, error, &format!("rows {first:?}{more} were never reset"))
         }),
         Error::BadPlan(_)
         | Error::Mismatch { .. }
