@@ -16,6 +16,7 @@ __all__ = [
     "SlabLease",
     "fine_shards",
     "native_envs",
+    "plain_loop",
     "serve",
     "shards",
     "usable_cpus",
@@ -267,3 +268,33 @@ def native_envs() -> list[tuple[str, int | None, float | None, str]]:
 
 def usable_cpus() -> int:
     """Processors that this process may use, honouring affinity and cgroup quota."""
+
+def plain_loop(
+    env_id: str,
+    num_envs: int,
+    *,
+    seconds: float,
+    threads: int,
+    options: str = "",
+    blocks: bool = True,
+) -> float:
+    """Steps native environments with no interface at all, a loop on each thread, none waiting.
+
+    A loop calls each of its environments in turn with random actions and stores observations,
+    rewards and flags. One whose episode is over is reset in its next turn, which counts as a step:
+    the same work for each counted step as in autoreset mode ``NEXT_STEP``.
+
+    Args:
+        env_id: One of :func:`native_envs`.
+        num_envs: Environments of all loops together.
+        seconds: How long to step; Ctrl-C has to wait for its end.
+        threads: Loops that run at once; at most one an environment.
+        options: Keywords of the environment, a JSON object.
+        blocks: Step several rows at once where the environment can, as a pool does.
+
+    Returns:
+        Environment steps per second, of all loops together.
+
+    Raises:
+        ValueError: There is no such environment or option, or a value makes no sense.
+    """

@@ -10,6 +10,7 @@ mod infos;
 mod memory;
 mod native;
 mod observation;
+mod plain_loop;
 mod pool;
 mod rows;
 mod sent;
@@ -27,6 +28,8 @@ mod _cartwheel {
     use crate::memory::PyMemory;
     #[pymodule_export]
     use crate::native::{PyNativeEnvs, native_envs};
+    #[pymodule_export]
+    use crate::plain_loop::plain_loop;
     #[pymodule_export]
     use crate::pool::PyPool;
     #[pymodule_export]

@@ -86,7 +86,7 @@ impl Space {
     }
 
     /// Calls `visitor` with every space that is an array, in the order of the leaves.
-    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Self)) {
+    pub(super) fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Self)) {
         match self {
             Self::Tuple(parts) => parts.iter().for_each(|part| part.visit(visitor)),
             Self::Dict(parts) => parts.iter().for_each(|(_, part)| part.visit(visitor)),
