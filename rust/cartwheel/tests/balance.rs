@@ -62,6 +62,7 @@ fn while_one_thread_is_busy_with_a_row_the_other_steps_all_the_rest() {
         observations: vec![],
         actions: vec![],
         shards: fine_shards(ROWS, 2),
+        batch_size: ROWS,
         max_slabs: 2,
         info_bytes: 64,
     };
