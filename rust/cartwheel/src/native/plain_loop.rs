@@ -238,7 +238,7 @@ impl<E: Env> Rows<E> {
         for (at, row) in rows.clone().enumerate() {
             self.running[at] = !self.is_over(row);
         }
-        self.transitions.fill(None);
+        self.transitions[..rows.len()].fill(None);
         E::step_block(&mut Block {
             envs: &mut self.envs[rows.clone()],
             rngs: &mut self.rngs[rows.clone()],

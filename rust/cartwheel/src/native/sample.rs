@@ -16,9 +16,7 @@ impl Space {
     /// When there is no such leaf, or its elements are `bool`, `float16` or complex, which no native
     /// environment can see.
     pub fn sample(&self, leaf: usize, rows: usize, rng: &mut Rng) -> Vec<u8> {
-        let mut spaces = Vec::new();
-        self.visit(&mut |space| spaces.push(space));
-        let space = spaces[leaf];
+        let space = self.array(leaf);
         let mut bytes = Vec::new();
         for _ in 0..rows {
             match space {

@@ -344,6 +344,10 @@ impl Crew {
 
     /// Steps shards on the calling thread until none is left.
     pub(crate) fn help(&mut self, command: Command) {
+        if self.threads.is_empty() {
+            self.shared.work(0, command); // there is nobody to wake, whatever it costs
+            return;
+        }
         let start = Instant::now();
         let taken = self.shared.work(0, command);
         if command.op == Op::Step && taken > 0 {
