@@ -260,8 +260,14 @@ def watch_parent(pidfd: int) -> None:
 def shards(num_envs: int, num_workers: int) -> list[tuple[int, int]]:
     """Deals rows to workers: first and last row, exclusive, of each; none is empty."""
 
-def fine_shards(num_envs: int, num_workers: int) -> list[tuple[int, int]]:
-    """Deals rows of native environments: several shards for each of several threads."""
+def fine_shards(env_id: str, num_envs: int, num_workers: int) -> list[tuple[int, int]]:
+    """Deals rows of native environments: several shards for each of several threads.
+
+    None is smaller than what the environment steps at once.
+
+    Raises:
+        ValueError: There is no such environment.
+    """
 
 def native_envs() -> list[tuple[str, int | None, float | None, str]]:
     """Every native environment: id, step limit, reward threshold, default keywords (JSON)."""

@@ -121,7 +121,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         if offset is not None and (not isinstance(offset, int) or offset < 0):
             raise ValueError(f"`thread_affinity_offset` must not be negative, got {offset!r}.")
 
-        shards = _cartwheel.fine_shards(self.num_envs, self.num_workers)
+        shards = _cartwheel.fine_shards(self.env_id, self.num_envs, self.num_workers)
         envs = _cartwheel.NativeEnvs(
             self.env_id,
             _as_json(options),

@@ -61,7 +61,7 @@ fn while_one_thread_is_busy_with_a_row_the_other_steps_all_the_rest() {
     let plan = Plan {
         observations: vec![],
         actions: vec![],
-        shards: fine_shards(ROWS, 2),
+        shards: fine_shards(ROWS, 2, 1),
         batch_size: ROWS,
         max_slabs: 2,
         info_bytes: 64,
