@@ -717,6 +717,18 @@ def test_there_are_as_many_threads_as_asked_for_and_none_after_close(num_workers
         assert count_threads() == before
 
 
+@pytest.mark.parametrize(
+    ("env_id", "num_envs", "most"),
+    [("CartPole-v1", 1, 1), ("CartPole-v1", 127, 1), ("CartPole-v1", 128, 2), ("Taxi-v4", 5, 5)],
+)
+def test_by_default_no_thread_has_less_than_an_environment_steps_at_once(env_id, num_envs, most):
+    block = _cartwheel.block_rows(env_id)
+    assert block == (64 if env_id == "CartPole-v1" else 1)
+    envs = cartwheel.NativeVectorEnv(env_id, num_envs)
+    assert envs.num_workers == min(most, _cartwheel.usable_cpus())
+    envs.close()
+
+
 def test_the_inline_executor_has_no_threads():
     before = count_threads()
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 64, executor="inline", num_workers=4)

@@ -14,6 +14,7 @@ __all__ = [
     "Pool",
     "Shard",
     "SlabLease",
+    "block_rows",
     "fine_shards",
     "native_envs",
     "plain_loop",
@@ -260,10 +261,14 @@ def watch_parent(pidfd: int) -> None:
 def shards(num_envs: int, num_workers: int) -> list[tuple[int, int]]:
     """Deals rows to workers: first and last row, exclusive, of each; none is empty."""
 
-def fine_shards(env_id: str, num_envs: int, num_workers: int) -> list[tuple[int, int]]:
+def fine_shards(num_envs: int, num_workers: int, block: int) -> list[tuple[int, int]]:
     """Deals rows of native environments: several shards for each of several threads.
 
-    None is smaller than what the environment steps at once.
+    There are fewer where shards would be smaller than ``block``, but not fewer than threads.
+    """
+
+def block_rows(env_id: str) -> int:
+    """Most rows that a native environment steps at once; 1 where it steps each on its own.
 
     Raises:
         ValueError: There is no such environment.

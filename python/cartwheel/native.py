@@ -57,7 +57,8 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         executor: ``"thread"`` or ``"auto"``: threads and the calling thread share the rows; a batch
             that is too small to repay waking a thread is stepped by the caller alone.
             ``"inline"``: every batch is.
-        num_workers: Threads, the calling one included; by default one per usable processor.
+        num_workers: Threads, the calling one included; by default one per usable processor, or
+            fewer for few rows of an environment that steps many of them at once.
         batch_size: As for :class:`~cartwheel.VectorEnv`.
         on_done: As for :class:`~cartwheel.VectorEnv`.
         timeout: As for :class:`~cartwheel.VectorEnv`.
@@ -105,10 +106,12 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         self.num_envs = int(num_envs)
         self.batch_size = as_batch_size(batch_size, self.num_envs)
         self.executor = "inline" if executor == "inline" else "thread"
-        threads = as_num_workers(num_workers, None, self.num_envs)
-        self.num_workers = 1 if executor == "inline" else threads
         self.on_done = on_done
         self.env_id = env_id.removeprefix(NAMESPACE)
+        block = _cartwheel.block_rows(self.env_id)
+        most = self.num_envs if num_workers is not None else max(1, self.num_envs // block)
+        threads = as_num_workers(num_workers, None, most)
+        self.num_workers = 1 if executor == "inline" else threads
         limits = {name: limit for name, limit, _, _ in _cartwheel.native_envs()}
         limit = limits.get(self.env_id) if max_episode_steps == "default" else max_episode_steps
         if limit is not None:
@@ -121,7 +124,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         if offset is not None and (not isinstance(offset, int) or offset < 0):
             raise ValueError(f"`thread_affinity_offset` must not be negative, got {offset!r}.")
 
-        shards = _cartwheel.fine_shards(self.env_id, self.num_envs, self.num_workers)
+        shards = _cartwheel.fine_shards(self.num_envs, self.num_workers, block)
         envs = _cartwheel.NativeEnvs(
             self.env_id,
             _as_json(options),

@@ -27,7 +27,7 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::memory::PyMemory;
     #[pymodule_export]
-    use crate::native::{PyNativeEnvs, native_envs};
+    use crate::native::{PyNativeEnvs, block_rows, native_envs};
     #[pymodule_export]
     use crate::plain_loop::plain_loop;
     #[pymodule_export]

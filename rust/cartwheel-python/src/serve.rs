@@ -112,13 +112,12 @@ pub(crate) fn shards(num_envs: usize, num_workers: usize) -> Vec<(usize, usize)>
 /// First and last row, exclusive, of each shard of native environments; documented in the stub.
 #[pyfunction]
 pub(crate) fn fine_shards(
-    env_id: &str,
     num_envs: usize,
     num_workers: usize,
-) -> PyResult<Vec<(usize, usize)>> {
-    let block = cartwheel_envs::find(env_id).map_err(to_py_err)?.block;
+    block: usize,
+) -> Vec<(usize, usize)> {
     let shards = cartwheel::schedule::fine_shards(num_envs, num_workers, block);
-    Ok(shards.into_iter().map(|shard| (shard.start, shard.end)).collect())
+    shards.into_iter().map(|shard| (shard.start, shard.end)).collect()
 }
 
 /// Processors that this process may use; documented in the stub.
