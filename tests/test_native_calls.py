@@ -21,6 +21,7 @@ from gymnasium.error import (
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
+from cartwheel import _cartwheel
 from tests.comparison import assert_identical, assert_names_row, text_of
 from tests.oracle import outcome
 
@@ -717,15 +718,12 @@ def test_there_are_as_many_threads_as_asked_for_and_none_after_close(num_workers
         assert count_threads() == before
 
 
-@pytest.mark.parametrize(
-    ("env_id", "num_envs", "most"),
-    [("CartPole-v1", 1, 1), ("CartPole-v1", 127, 1), ("CartPole-v1", 128, 2), ("Taxi-v4", 5, 5)],
-)
-def test_by_default_no_thread_has_less_than_an_environment_steps_at_once(env_id, num_envs, most):
-    block = _cartwheel.block_rows(env_id)
-    assert block == (64 if env_id == "CartPole-v1" else 1)
+@pytest.mark.parametrize("num_envs", [1, 63, 127, 128, 4096])
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "Taxi-v4"])
+def test_by_default_no_thread_has_less_than_an_environment_steps_at_once(env_id, num_envs):
     envs = cartwheel.NativeVectorEnv(env_id, num_envs)
-    assert envs.num_workers == min(most, _cartwheel.usable_cpus())
+    whole_blocks = num_envs // _cartwheel.block_rows(env_id)
+    assert envs.num_workers == min(max(whole_blocks, 1), _cartwheel.usable_cpus())
     envs.close()
 
 
