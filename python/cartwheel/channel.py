@@ -6,9 +6,11 @@ the same methods; what a message is depends on where the worker runs.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import queue
+import threading
 from multiprocessing import connection, reduction
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -92,6 +94,30 @@ class ProcessChannel:
     def close(self) -> None:
         """Closes the socket."""
         self.end.close()
+
+
+class WorkerChannel(ProcessChannel):
+    """The worker's end, which never waits for the caller to read.
+
+    The caller reads what a row announced when the batch of the row is whole. A worker that waited
+    for that, with another row of the batch still to step, would wait for ever; so a thread sends.
+    """
+
+    def __init__(self, end: Connection[Any, Any]) -> None:
+        """Wraps one end."""
+        super().__init__(end)
+        self._unsent: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        # A daemon: what nobody reads any more must not keep the process from ending.
+        threading.Thread(target=self._send, name="channel", daemon=True).start()
+
+    def post(self, message: bytes) -> None:
+        """Leaves pickled bytes to be sent after those of before."""
+        self._unsent.put(message)
+
+    def _send(self) -> None:
+        with contextlib.suppress(OSError):  # the caller is gone
+            while True:
+                self.end.send_bytes(self._unsent.get())
 
 
 class LocalChannel:
