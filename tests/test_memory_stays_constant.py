@@ -3,7 +3,7 @@
 import gc
 import warnings
 from collections import deque
-from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cartwheel
+from cartwheel import _cartwheel
 from tests.environments import TranscriptEnv
 from tests.executors import EXECUTORS
 from tests.in_parts import PATIENCE_S
@@ -23,18 +24,18 @@ NUM_ENVS = 3
 class CountingEnv(TranscriptEnv):
     """Every number of the observation says how many steps were taken; too large to be copied."""
 
-    observation_space = Box(0, np.inf, (600,), np.float64)
+    observation_space = Box(0, np.inf, (300,), np.float64)
 
     def __init__(self):
         super().__init__(10**9)
 
     def observe(self):
-        return np.full(600, self.t, np.float64)
+        return np.full(300, self.t, np.float64)
 
 
 def native(env_fns, **keywords):
     """As many batches as in the other executors; rows enough that they are not copied."""
-    return cartwheel.NativeVectorEnv("CartPole-v1", 300 * len(env_fns), **keywords)
+    return cartwheel.NativeVectorEnv("CartPole-v1", 150 * len(env_fns), **keywords)
 
 
 @pytest.fixture(params=[*EXECUTORS, native], ids=["inline", "thread", "process", "native"])
@@ -46,6 +47,7 @@ def build_any(request):
         built[-1].reset(seed=1)
         return built[-1]
 
+    build.batch_size = 300 if request.param is native else 2
     yield build
     for envs in built:
         envs.close()
@@ -70,22 +72,23 @@ def step_in_parts(envs):
 HOWS = pytest.mark.parametrize("how", [step_all, step_in_parts], ids=["step", "send"])
 
 
+def is_view(array):
+    return isinstance(array.base, _cartwheel.SlabLease)
+
+
 @HOWS
 def test_every_array_of_ten_thousand_steps_keeps_its_values(build_any, how):
     """More than there are slabs: the first ones are views, the others copies, and none changes."""
     envs = build_any(max_slabs=300)
+    kept, sums = [], []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        kept = [how(envs)]
-        sums = [kept[0].sum()]
-        for _ in range(9_999):
-            kept.append(how(envs)[:, :2])  # two numbers a row hold as much as all of them
+        for _ in range(10_000):
+            kept.append(how(envs))
             sums.append(kept[-1].sum())
-            if len(kept) > 400:
-                kept[-1] = kept[-1].copy()
     assert len(caught) == 1, [str(warning.message) for warning in caught]
     assert "max_slabs" in str(caught[0].message)
-    assert sum(array.base is not None for array in kept) >= 300
+    assert [is_view(array) for array in kept] == [True] * 300 + [False] * 9_700
     envs.close()
     assert [array.sum() for array in kept] == sums
 
@@ -146,24 +149,121 @@ def test_resident_memory_stays_flat(build_any, how):
     assert resident_bytes() - before < 100 * batch  # a leak of each batch would be forty times that
 
 
+def receive_all(envs):
+    """Everything in flight, batch by batch."""
+    received = []
+    while envs._pool.in_flight():
+        received.append(envs.recv(PATIENCE_S)[0])
+    return received
+
+
 def test_where_no_slab_is_left_for_rows_in_flight_they_are_copied_after_one_warning(build_any):
-    """As many batches are open at once as there are rows, and all of them are kept."""
-    envs = build_any(max_slabs=2, batch_size=100 if native_rows(build_any) else 1)
-    drain(envs)
+    """Two batches are filled at once, and all of them are kept."""
+    envs = build_any(max_slabs=2, batch_size=build_any.batch_size)
+    receive_all(envs)
     kept, copies = [], []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(12):
-            envs.send(actions(envs), np.arange(envs.num_envs))
-            while envs._pool.in_flight():
-                kept.append(envs.recv(PATIENCE_S)[0])
-                copies.append(kept[-1].copy())
-    assert len(caught) <= 1, [str(warning.message) for warning in caught]
+            envs.send(actions(envs, envs.num_envs), np.arange(envs.num_envs))
+            kept += receive_all(envs)
+            copies += [array.copy() for array in kept[len(copies) :]]
+    assert len(caught) == 1, [str(warning.message) for warning in caught]
+    assert sum(map(is_view, kept)) >= 2
     for array, copy in zip(kept, copies, strict=True):
         assert array.tobytes() == copy.tobytes()
     slabs = envs._pool.num_slabs()
     kept.clear()
     for _ in range(5):
-        envs.send(actions(envs), np.arange(envs.num_envs))
-        drain(envs)
+        envs.send(actions(envs, envs.num_envs), np.arange(envs.num_envs))
+        receive_all(envs)
     assert envs._pool.num_slabs() == slabs
+
+
+class Keeper:
+    """What a caller kept, and what it looked like when it came."""
+
+    def __init__(self):
+        self.kept = []
+
+    def keep(self, observations, part):
+        view = (observations, observations[:1], observations[::-1], observations.T)[part]
+        self.kept.append((view, view.copy()))
+
+    def drop(self, which):
+        if self.kept:
+            self.kept.pop(which % len(self.kept))
+
+    def assert_untouched(self):
+        for view, copy in self.kept:
+            assert view.tobytes() == copy.tobytes()
+        ranges = sorted(np.lib.array_utils.byte_bounds(view) for view, _ in self.kept)
+        for (_, end), (start, _) in pairwise(ranges):
+            assert end <= start, "two batches share memory"
+
+
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), st.integers(1, 7)),
+        st.tuples(st.just("receive"), st.integers(0, 3)),
+        st.tuples(st.just("receive"), st.just(None)),
+        st.tuples(st.just("drop"), st.integers(0, 9)),
+    ),
+    min_size=20,
+    max_size=80,
+)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["all rows", "some rows"])
+def test_whatever_is_kept_and_dropped_nothing_kept_ever_changes(build_any, whole):
+    """Sends, receipts, keeping and dropping in any order, with rows in flight all the time."""
+    envs = build_any(max_slabs=6, batch_size=None if whole else build_any.batch_size)
+    receive_all(envs)
+    most = 6 + (1 if whole else 3)  # those that may be kept, are filled, and are copied out
+
+    @settings(max_examples=25)
+    @given(OPERATIONS)
+    def check(operations):
+        keeper, third = Keeper(), envs.num_envs // 3
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for operation, argument in operations:
+                flying = envs._pool.in_flight()
+                if operation == "send":
+                    for part in range(3):
+                        rows = np.arange(part * third, (part + 1) * third)
+                        if argument >> part & 1 and not np.isin(rows, flying).any():
+                            envs.send(actions(envs, third), rows)
+                elif operation == "receive" and flying:
+                    observations = envs.recv(PATIENCE_S)[0]
+                    if argument is not None:
+                        keeper.keep(observations, argument)
+                elif operation == "drop":
+                    keeper.drop(argument)
+                keeper.assert_untouched()
+            receive_all(envs)
+        keeper.assert_untouched()
+        assert envs._pool.num_slabs() <= most
+
+    check()
+    slabs = envs._pool.num_slabs()
+    for _ in range(20):
+        envs.send(actions(envs, envs.num_envs), np.arange(envs.num_envs))
+        receive_all(envs)
+    assert envs._pool.num_slabs() == slabs, "a slab was lost"
+
+
+def test_what_was_received_outlives_the_object(build_any):
+    envs = build_any(batch_size=build_any.batch_size)
+    receive_all(envs)
+    envs.send(actions(envs, envs.num_envs), np.arange(envs.num_envs))
+    kept = [envs.recv(PATIENCE_S)[0]]
+    envs.send(actions(envs, 1), [envs._pool.in_flight()[0] - 1])  # in flight when it is closed
+    copies = [array.copy() for array in kept]
+    envs.close()
+    other = build_any()
+    for _ in range(20):
+        step_all(other)
+    for array, copy in zip(kept, copies, strict=True):
+        assert array.tobytes() == copy.tobytes()
+        array[:] = 3

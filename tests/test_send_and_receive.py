@@ -68,11 +68,11 @@ class TalkingEnv(TranscriptEnv):
         info |= {"half": self.t / 2, "text": "x" * self.t, "array": np.arange(3) + self.t}
         info |= {"nested": {"deep": {"t": self.t}}, "object": [None, self.t], "flag": self.t == 2}
         if self.t % 2:
-            info["mixed"] = float(self.t) if action % 2 else f"text {self.t}"
+            info["mixed"] = self.t if action % 2 else self.t / 2  # the first one decides the dtype
         if self.t % 3 == 0:
             info["large"] = np.full(20_000, self.t)
         if self.t % 4 == 0:
-            info |= {7: "no text for a key", "big": 2**80, "set": {self.t}}
+            info |= {7: "no text for a key", "set": {self.t}}
         return obs, reward, terminated, truncated, info
 
 
