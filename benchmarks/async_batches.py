@@ -1,13 +1,13 @@
 """Steps of 1 to 10 ms: rows a second in batches of those that are done, and in lockstep.
 
-Each step draws its own duration, 1 to 10 ms, evenly on a logarithmic scale, as costs usually lie: half
-of the steps take less than 3.2 ms. In lockstep a batch takes as long as its slowest row; a batch of the
-first eight rows does not wait for that one.
+Each step draws its own duration, 1 to 10 ms, evenly on a logarithmic scale: half of the steps take
+less than 3.2 ms. In lockstep a batch takes as long as its slowest row; a batch of the first eight
+rows does not wait for that one.
 
-Two kinds of environments: one sleeps, as one does that waits for a simulator or for another machine,
-and has a worker of its own; the other computes, in as many workers as there are cores. The gain of the
-second is small where there are few cores: in lockstep too each worker steps one row after the other, and
-waits only at the end.
+Two kinds of environments: one sleeps, as one does that waits for a simulator or for another
+machine, and has a worker of its own; the other computes, in as many workers as there are cores. The
+second gains little where cores are few: in lockstep too each worker steps one row after the other,
+and only waits at the end of the batch.
 """
 
 from __future__ import annotations

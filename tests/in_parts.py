@@ -13,6 +13,11 @@ from tests.comparison import assert_identical
 PATIENCE_S = 30
 
 
+def index(result):
+    """The rows of what was received."""
+    return result[-1]["env_index"].tolist()
+
+
 class Row(gym.Wrapper):
     """One row of the oracle: the next ``step`` does what it was sent for, if only a reset."""
 

@@ -144,9 +144,7 @@ def own_infos(vector_infos, env_info, env_num):
 @FEW_SETTINGS
 def test_a_subclass_may_batch_infos_its_own_way(play, executor, num_envs, batch_size):
     env_fns = [KINDS["talking"]] * num_envs
-    envs = OwnInfosEnv(
-        env_fns, batch_size=batch_size, executor=executor.name, **executor.keywords
-    )
+    envs = OwnInfosEnv(env_fns, batch_size=batch_size, executor=executor.name, **executor.keywords)
     play(envs, env_fns, results=8, vector_class=OwnInfosOracle)
 
 

@@ -39,7 +39,12 @@ def assert_names_worker(error, pid):
 
 
 def assert_stays_broken_and_closes(envs, pids):
-    for call in (lambda: envs.send([0], [0]), envs.recv, envs.async_reset, lambda: envs.step([0] * 5)):
+    for call in (
+        lambda: envs.send([0], [0]),
+        envs.recv,
+        envs.async_reset,
+        lambda: envs.step([0] * 5),
+    ):
         with pytest.raises(cartwheel.WorkerDiedError):
             call()
     started = time.monotonic()

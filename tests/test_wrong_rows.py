@@ -72,7 +72,9 @@ def assert_usable(envs, twin):
         envs_of.send([1] * NUM_ENVS, rows)
     while twin._pool.in_flight():
         results = [envs_of.recv(PATIENCE_S) for envs_of in (envs, twin)]
-        by_row = [dict(zip(r[4]["env_index"].tolist(), r[0].tolist(), strict=True)) for r in results]
+        by_row = [
+            dict(zip(r[4]["env_index"].tolist(), r[0].tolist(), strict=True)) for r in results
+        ]
         for row in by_row[0].keys() & by_row[1].keys():
             assert by_row[0][row] == by_row[1][row]
     assert envs._pool.in_flight() == []

@@ -293,7 +293,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         mask, rows = as_reset_mask(options, self.num_envs), list(range(self.num_envs))
         if options is not None and "env_index" in options:
             if mask is not None:
-                raise ValueError("`options` has both `reset_mask` and `env_index`: give one of them")
+                raise ValueError(
+                    "`options` has both `reset_mask` and `env_index`: give one of them"
+                )
             rows = as_rows(options["env_index"], self.num_envs)
         elif mask is not None:
             rows = mask.nonzero()[0].tolist()
