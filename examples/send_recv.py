@@ -2,9 +2,9 @@
 
 With ``step`` either the environments work or the policy does, and every batch waits for its slowest
 row. With batches of half of the rows, one half is stepped while the policy thinks about the other
-(double buffering), and the rows of a batch are those that are done, whichever they are. What belongs to
-a row has to be found by its number, ``infos["env_index"]``: this script keeps returns that way, and
-checks that both loops saw every row live the same life.
+(double buffering), and the rows of a batch are those that are done, whichever they are. What
+belongs to a row is found by its number, ``infos["env_index"]``: this script keeps returns that way,
+and checks that in every loop each row lived the same life.
 
 The environments' steps take 1 to 10 ms, as if they waited for a simulator; the policy takes 4 ms a
 batch, as if it waited for an accelerator.
@@ -15,13 +15,15 @@ Run it with ``python examples/send_recv.py``.
 from __future__ import annotations
 
 import time
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 import cartwheel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 NUM_ENVS, STEPS_EACH = 16, 150
 POLICY_S = 0.004

@@ -23,7 +23,7 @@ class Row(gym.Wrapper):
 
     work = None
 
-    def step(self, action):
+    def step(self, action):  # noqa: ARG002 - it comes with the work
         kind, what = self.work
         if kind == "step":
             return self.env.step(what)

@@ -182,7 +182,7 @@ SEEDS = {
 @pytest.mark.parametrize("case", SEEDS)
 @pytest.mark.parametrize("batch_size", [4, 3, 1])
 def test_each_row_is_reset_with_its_own_seed(build_everywhere, case, batch_size):
-    """Row ``i`` gets ``seed + i`` from an integer; a list has one entry for each row that is reset."""
+    """Row ``i`` gets ``seed + i`` from an integer; a list has one entry a row that is reset."""
     seed, options, expected = SEEDS[case]
     envs = build_everywhere([RecordingEnv] * 4, batch_size=batch_size)
     envs.async_reset(seed=seed, options=options)

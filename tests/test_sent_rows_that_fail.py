@@ -57,7 +57,7 @@ def test_whatever_is_raised_is_received_by_its_own_batch(build, name):
     for _ in range(2):
         try:
             outcomes.append(index(envs.recv(PATIENCE_S)))
-        except BaseException as error:
+        except BaseException as error:  # noqa: PERF203
             assert_names_row(error, 1)
             outcomes.append("raised")
     assert sorted(map(str, outcomes)) == ["[0]", "raised"]

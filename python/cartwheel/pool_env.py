@@ -247,16 +247,16 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     ) -> tuple[ObsType, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Receives the next batch: the first ``batch_size`` rows to be done of those in flight.
 
-        If fewer are in flight, it is all of them. With ``batch_size`` equal to ``num_envs`` the rows
-        stand in the order in which they were sent, otherwise in the order in which they were done.
+        If fewer are in flight, it is all of them. With ``batch_size`` equal to ``num_envs`` the
+        rows stand in the order in which they were sent, otherwise in that in which they were done.
 
         Args:
             timeout: Seconds to wait; by default the ``timeout`` of this object.
 
         Returns:
             What :meth:`step` returns, each array with one entry a received row;
-            ``infos["env_index"]`` (``int64``) says which rows. A row that was reset has reward 0 and
-            false flags.
+            ``infos["env_index"]`` (``int64``) says which rows. A row that was reset has reward 0
+            and false flags.
 
         Raises:
             gymnasium.error.NoAsyncCallError: Nothing is in flight.
