@@ -25,8 +25,9 @@ class GymnasiumEnvPool(EnvPool, gym.vector.VectorEnv[Any, Any, Any]):
 
     With several players, observations and rewards have one row a player: all players of the batch's
     first environment, then of its second. ``players`` also has ``id`` (``int32``, counting the
-    environment's possible agents), ``terminated`` and ``truncated`` (``bool``), and an agent's infos
-    are under its name. ``terminated`` and ``truncated`` of the batch have one row an environment.
+    environment's possible agents), ``terminated`` and ``truncated`` (``bool``), and an agent's
+    infos are under its name. ``terminated`` and ``truncated`` of the batch have one row an
+    environment.
 
     Where it differs from EnvPool: rewards are ``float64``; ``terminated`` and ``truncated`` may
     both be true; ``observation_space`` and ``action_space`` are those of a batch; in the mode

@@ -20,6 +20,8 @@ from cartwheel.errors import EpisodeOverError
 from cartwheel.native import NativeVectorEnv
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from cartwheel.envpool.config import Config
@@ -219,7 +221,7 @@ class EnvPool:
             self._seeds[row] = None
 
     @contextlib.contextmanager
-    def _naming_the_busy(self, calling: str, ids: NDArray[Any]) -> Any:
+    def _naming_the_busy(self, calling: str, ids: NDArray[Any]) -> Iterator[None]:
         try:
             yield
         except gym.error.AlreadyPendingCallError:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 try:
-    from dm_env import StepType, TimeStep
+    from dm_env import StepType as StepType
+    from dm_env import TimeStep as TimeStep
 except ImportError:
 
     class TimeStep(NamedTuple):  # type: ignore[no-redef]
@@ -67,9 +68,11 @@ def merged(observations: Any, infos: dict[str, Any]) -> Any:
 
 
 def _nested(value: Any) -> Any:
-    if not isinstance(value, dict) or not all(map(_is_field, value)):
+    """Nested infos as named tuples; masks, which cannot be fields, are in ``info`` alone."""
+    if not isinstance(value, dict):
         return value
-    return _tuple_type("Info", tuple(value))(*map(_nested, value.values()))
+    fields = {key: _nested(part) for key, part in value.items() if _is_field(key)}
+    return _tuple_type("Info", tuple(fields))(*fields.values())
 
 
 def _is_field(key: Any) -> bool:
