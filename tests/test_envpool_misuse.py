@@ -1,10 +1,12 @@
-"""Misuse that ends, hangs or fools a program with EnvPool: one test a row of the reference's tables.
+"""Misuse that ends, hangs or fools a program with EnvPool.
 
 Each call is refused with an exception that says why, nothing is stepped, and the pool works on.
 """
 
+import copy
 import multiprocessing
 import os
+import pickle
 import re
 import signal
 import threading
@@ -64,7 +66,7 @@ BAD_STEPS = {
     "not a number": (np.full(4, np.nan), None, TypeError, "float64"),
     "bools": (np.array([True] * 4), None, TypeError, "bool"),
     "text": (np.array(["a"] * 4), None, TypeError, "<U1"),
-    "a wrong shape": (np.zeros((4, 1), np.int64), None, ValueError, "(4, 1)"),
+    "a wrong shape": (np.zeros((4, 1), np.int64), None, ValueError, "4, 1"),
     "the same id twice": (np.zeros(4, np.int64), [0, 0, 0, 0], ValueError, "twice"),
     "an unknown key": ({"action": np.zeros(4, np.int64), "b": 1}, None, ValueError, "['action', "),
     "no action key": ({"env_id": [0]}, None, ValueError, "['action'] are expected"),
@@ -135,12 +137,8 @@ def test_asynchronous_mode_needs_env_ids(make, task_id):
 def test_more_sends_than_there_is_room_for_name_the_busy(make, batch_size):
     envs = make(NATIVE, num_envs=4, batch_size=batch_size)
     envs.reset()
-    while True:
-        with np.testing.suppress_warnings():
-            try:
-                envs.recv()
-            except NoAsyncCallError:
-                break
+    if batch_size == 2:
+        envs.recv()
     envs.send(np.array([0, 1]), [1, 3])
     for _ in range(50):
         with pytest.raises(envpool.EnvBusyError, match=r"\[1, 3\]") as refused:
@@ -239,13 +237,13 @@ def test_a_bad_configuration_is_refused_with_its_name(task_id, keyword):
 
 
 def test_same_step_is_refused_where_the_last_observation_would_be_lost():
-    with pytest.raises(ValueError, match="SameStep.*env_type='dm'"):
+    with pytest.raises(ValueError, match=r"SameStep.*env_type='dm'"):
         envpool.make(NATIVE, "dm", autoreset_mode="same_step")
 
 
 @pytest.mark.parametrize("call", [envpool.make, envpool.make_spec])
 def test_an_unknown_task_points_to_the_list(call):
-    with pytest.raises(gym.error.UnregisteredEnv, match="CartPale.*list_all_envs"):
+    with pytest.raises(gym.error.UnregisteredEnv, match=r"CartPale.*list_all_envs"):
         call("CartPale-v1")
 
 
@@ -351,10 +349,7 @@ def test_a_busy_pool_is_not_reset_by_a_mask(make):
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
 def test_pools_cannot_be_pickled(make, task_id):
-    import copy  # noqa: PLC0415
-    import pickle  # noqa: PLC0415
-
     envs = make(task_id)
     for call in (pickle.dumps, copy.deepcopy):
-        with pytest.raises(TypeError, match="pickle"):
+        with pytest.raises(TypeError, match="cannot be pickled"):
             call(envs)

@@ -77,7 +77,10 @@ class Config:
         )
         if self.max_episode_steps is not None:
             self.max_episode_steps = _integer("max_episode_steps", self.max_episode_steps, 1)
-        self.autoreset_mode = as_autoreset_mode(self.autoreset_mode)
+        try:
+            self.autoreset_mode = as_autoreset_mode(self.autoreset_mode)
+        except ValueError as error:
+            raise ValueError(f"`autoreset_mode`: {error}") from error
         self._check_players(task)
         if not self.gym_reset_return_info and self.env_type != "gym":
             raise ValueError(

@@ -26,10 +26,8 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
     Player ``i`` is ``possible_agents[i]``. The episode is over when no agent is left: truncated if
     an agent was truncated by the last step, terminated if one was terminated or none says why.
 
-    Attributes:
-        player_observation_space: Of one player.
-        player_action_space: Of one player.
-        places: The most players, as many as possible agents.
+    Its ``metadata`` has the entry ``players``: observation space and action space of one player,
+    and how many there may be.
     """
 
     def __init__(self, env: Any, max_num_players: int | None = None) -> None:
@@ -52,22 +50,22 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
                 f"max_num_players={max_num_players}, but the environment has up to "
                 f"{len(self._names)} agents: {self._names}"
             )
-        self.player_observation_space = self._common("observation_space")
-        self.player_action_space = self._common("action_space")
-        self.places = places = len(self._names)
-        self._rows = batch_space(self.player_observation_space, places)
-        empty: Any = create_empty_array(self.player_observation_space, n=1)
-        self._blank = next(iter(iterate(batch_space(self.player_observation_space, 1), empty)))
+        self._space = self._common("observation_space")
+        player_action_space = self._common("action_space")
+        places = len(self._names)
+        self.metadata["players"] = (self._space, player_action_space, places)
+        empty: Any = create_empty_array(self._space, n=1)
+        self._blank = next(iter(iterate(batch_space(self._space, 1), empty)))
         self.observation_space = Dict(
             {
-                "obs": self._rows,
+                "obs": batch_space(self._space, places),
                 "reward": Box(-np.inf, np.inf, (places,), np.float64),
                 "present": MultiBinary(places),
                 "terminated": MultiBinary(places),
                 "truncated": MultiBinary(places),
             }
         )
-        self.action_space = batch_space(self.player_action_space, places)
+        self.action_space = batch_space(player_action_space, places)
 
     def _common(self, name: str) -> Space[Any]:
         spaces = [getattr(self.env, name)(agent) for agent in self._names]
@@ -106,7 +104,7 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
         truncations: dict[str, Any],
     ) -> dict[str, Any]:
         """Each agent's part in its place; zeros where there is none."""
-        space, names = self.player_observation_space, self._names
+        space, names = self._space, self._names
         rows: Any = create_empty_array(space, n=len(names))
         placed = [observations.get(name, self._blank) for name in names]
         return {

@@ -66,10 +66,7 @@ class EnvPool:
         self.render_mode = self._envs.render_mode
         self._players: Players | None = None
         if task.parallel:
-            observation, action, places = (
-                self._envs.get_attr(name)[0]
-                for name in ("player_observation_space", "player_action_space", "places")
-            )
+            observation, action, places = self.metadata.pop("players")
             self._players = Players(observation, action, places, self.num_envs)
             self.single_observation_space, self.single_action_space = observation, action
         else:
@@ -310,6 +307,14 @@ class EnvPool:
         return self._batch(every, observations, rewards, flags, flags.copy(), infos, elapsed)
 
     # The rest
+
+    def __reduce__(self) -> NoReturn:
+        """Raises: workers cannot travel.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError(f"{type(self).__name__} cannot be pickled or copied: make another one")
 
     def xla(self) -> NoReturn:
         """Raises: there is no XLA interface.

@@ -8,7 +8,6 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
 from cartwheel.envpool import engine
-from cartwheel.envpool.players import PlayersEnv
 from cartwheel.native import NativeVectorEnv
 
 if TYPE_CHECKING:
@@ -51,11 +50,9 @@ class EnvSpec:
             envs.close()
             return cls(task, config, *spaces)
         env = engine.make_one(task, config)
-        inner = env.unwrapped
-        if isinstance(inner, PlayersEnv):
-            spaces = inner.player_observation_space, inner.player_action_space
-        else:
-            spaces = env.observation_space, env.action_space
+        spaces = env.observation_space, env.action_space
+        if task.parallel:
+            spaces = env.metadata["players"][:2]
         env.close()
         return cls(task, config, *spaces)
 
