@@ -159,7 +159,10 @@ def test_dm_env_s_own_classes_are_used_where_it_is_installed(make):
     assert envs.action_spec() == dm_env.specs.DiscreteArray(2, dtype=np.int64, name="action")
     observation = envs.observation_spec()
     assert observation.shape == (4,)
-    observation.validate(envs.reset().observation.obs[0])
+    step = envs.reset()
+    observation.validate(step.observation.obs[0])
+    envs.reward_spec().validate(step.reward[0])
+    envs.discount_spec().validate(step.discount[0])
 
 
 @pytest.mark.parametrize("task_id", [KEYED, NESTED])

@@ -28,8 +28,9 @@ class Unharmed:
     """A pool of four, and what it has to be like after each misuse: as if it had not happened."""
 
     def __init__(self, make, task_id):
-        self.envs = make(task_id, num_envs=4, seed=7, num_threads=2)
-        self.twin = make(task_id, num_envs=4, seed=7, num_threads=1)
+        # What is refused is refused in the calling thread, whoever steps.
+        self.envs = make(task_id, num_envs=4, seed=7, executor="inline")
+        self.twin = make(task_id, num_envs=4, seed=7, executor="inline")
         for envs in (self.envs, self.twin):
             envs.reset()
 

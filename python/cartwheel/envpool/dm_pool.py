@@ -43,3 +43,11 @@ class DMEnvPool(EnvPool):
     def action_spec(self) -> Any:
         """As :meth:`EnvSpec.action_spec`."""
         return self.spec.action_spec()
+
+    def reward_spec(self) -> Any:
+        """As :meth:`EnvSpec.reward_spec`."""
+        return self.spec.reward_spec()
+
+    def discount_spec(self) -> Any:
+        """As :meth:`EnvSpec.discount_spec`."""
+        return self.spec.discount_spec()

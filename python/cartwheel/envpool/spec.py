@@ -74,10 +74,33 @@ class EnvSpec:
         """The action space in the types of ``dm_env.specs``. Raises as :meth:`observation_spec`."""
         return as_dm_spec(self.action_space, "action")
 
+    def reward_spec(self) -> Any:
+        """One reward, ``float64``, in the types of ``dm_env.specs``.
+
+        Raises:
+            ImportError: ``dm_env`` is not installed.
+        """
+        return _specs().Array((), np.float64, "reward")
+
+    def discount_spec(self) -> Any:
+        """One discount, ``float64`` from 0 to 1. Raises as :meth:`reward_spec`."""
+        return _specs().BoundedArray((), np.float64, 0.0, 1.0, "discount")
+
     def __repr__(self) -> str:
         """The task and its configuration."""
         keywords = ", ".join(f"{name}={value!r}" for name, value in self.config.items())
         return f"EnvSpec({self.task_id!r}, {keywords})"
+
+
+def _specs() -> Any:
+    """The module ``dm_env.specs``."""
+    try:
+        from dm_env import specs
+    except ImportError as error:
+        raise ImportError(
+            "specs have the types of dm_env, which is not installed: pip install dm-env"
+        ) from error
+    return specs
 
 
 def as_dm_spec(space: Space[Any], name: str) -> Any:
@@ -87,12 +110,7 @@ def as_dm_spec(space: Space[Any], name: str) -> Any:
         ImportError: ``dm_env`` is not installed.
         TypeError: The space has no such type.
     """
-    try:
-        from dm_env import specs
-    except ImportError as error:
-        raise ImportError(
-            "specs have the types of dm_env, which is not installed: pip install dm-env"
-        ) from error
+    specs = _specs()
     if isinstance(space, Dict):
         return {key: as_dm_spec(part, key) for key, part in space.spaces.items()}
     if isinstance(space, Tuple):
