@@ -27,20 +27,18 @@ class Addressed(NamedTuple):
     players_env_id: Any = None
 
 
-def read_actions(space: Space[Any], action: Any) -> Addressed:
-    """Takes an action in any of EnvPool's forms apart.
+def read_actions(space: Space[Any], action: dict[str, Any]) -> Addressed:
+    """Takes EnvPool's other form of an action apart, a dictionary.
 
     Args:
         space: The single action space.
-        action: A batch as the space has it, or a dictionary with the key ``"action"`` (for a space
-            that is one array) or the space's own keys, and perhaps ``"env_id"`` and
-            ``"players.env_id"``. Nested keys may be joined by dots.
+        action: A dictionary with the key ``"action"`` (for a space that is one array) or the
+            space's own keys, and perhaps ``"env_id"`` and ``"players.env_id"``. Nested keys may be
+            joined by dots.
 
     Raises:
         ValueError: Keys are missing or unknown.
     """
-    if not isinstance(action, dict):
-        return Addressed(action)
     entries = _nested(action)
     env_id = entries.pop("env_id", None)
     players = entries.pop("players", {})
@@ -98,6 +96,13 @@ def checked(space: Space[Any], actions: Any, ids: NDArray[Any], key: str = ACTIO
     if array.shape != shape:
         raise ValueError(f"{key} must have shape {shape}, got {array.shape}")
     return _cast(space, array, ids, key)
+
+
+def safe_dtypes(space: Space[Any]) -> frozenset[Any]:
+    """The dtypes that the core casts to that of a space without loss, and without our help."""
+    dtype = np.dtype(space.dtype)
+    codes = np.typecodes["AllInteger"] if dtype.kind in "iu" else np.typecodes["Float"]
+    return frozenset(np.dtype(code) for code in codes if np.can_cast(code, dtype, "safe"))
 
 
 def check_length(array: NDArray[Any], rows: int, key: str = ACTION_KEY) -> None:

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+#: All environments, as an index.
+EVERY = slice(None)
+
+
 class Episodes:
     """Counts steps and knows which step begins an episode.
 
@@ -33,14 +37,18 @@ class Episodes:
         self._mode = autoreset_mode
         #: Whether any is fresh; false for all of a usual program's steps.
         self.any_fresh = True
+        #: Whether all were sent to at once: they come back at once, in order.
+        self._every = False
 
     def step_sent(self, ids: NDArray[Any] | slice) -> None:
         """Environments were sent actions."""
         self.outstanding[ids] = True
+        self._every = isinstance(ids, slice)
 
     def reset_sent(self, ids: NDArray[Any]) -> None:
         """Environments were sent resets."""
         self.outstanding[ids] = True
+        self._every = False
         self.reset_done(ids)
 
     def reset_done(self, ids: NDArray[Any]) -> None:
@@ -61,17 +69,14 @@ class Episodes:
             Steps of the episode to which reward and flags of each row belong; 0 where the row is
             the result of a reset.
         """
-        elapsed: NDArray[np.int32] = np.where(
-            self._begins[ids], np.int32(0), self.elapsed[ids] + np.int32(1)
-        )
+        # A slice makes views where an array of all of them would make copies.
+        rows: NDArray[Any] | slice = EVERY if self._every else ids
+        self._every = False
+        elapsed: NDArray[np.int32] = (self.elapsed[rows] + np.int32(1)) * ~self._begins[rows]
         over = terminations | truncations
-        if self._mode == AutoresetMode.SAME_STEP:
-            self._begins[ids] = False
-            self.elapsed[ids] = np.where(over, np.int32(0), elapsed)
-        else:
-            self._begins[ids] = over if self._mode == AutoresetMode.NEXT_STEP else False
-            self.elapsed[ids] = elapsed
-        self.outstanding[ids] = False
+        self._begins[rows] = over if self._mode is AutoresetMode.NEXT_STEP else False
+        self.elapsed[rows] = elapsed * ~over if self._mode is AutoresetMode.SAME_STEP else elapsed
+        self.outstanding[rows] = False
         return elapsed
 
     def only_outstanding(self, in_flight: list[int]) -> None:
@@ -82,6 +87,7 @@ class Episodes:
 
     def lost(self, ids: NDArray[Any]) -> None:
         """Notes that the results of environments will not come."""
+        self._every = False
         self.outstanding[ids] = False
         self.fresh[ids] = True
         self.any_fresh = bool(self.fresh.any())

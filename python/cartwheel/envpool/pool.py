@@ -10,9 +10,9 @@ import numpy as np
 
 from cartwheel.arguments import as_reset_mask
 from cartwheel.envpool import engine
-from cartwheel.envpool.actions import check_length, checked, read_actions, take
+from cartwheel.envpool.actions import check_length, checked, read_actions, safe_dtypes, take
 from cartwheel.envpool.env_ids import as_env_ids, check_distinct
-from cartwheel.envpool.episodes import Episodes
+from cartwheel.envpool.episodes import EVERY, Episodes
 from cartwheel.envpool.errors import EnvBusyError
 from cartwheel.envpool.players import Players
 from cartwheel.envpool.spec import EnvSpec
@@ -20,8 +20,6 @@ from cartwheel.errors import EpisodeOverError
 from cartwheel.native import NativeVectorEnv
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from cartwheel.envpool.config import Config
@@ -77,6 +75,9 @@ class EnvPool:
         )
         self._all_env_ids = np.arange(self.num_envs, dtype=np.int32)
         self._episodes = Episodes(self.num_envs, self.autoreset_mode)
+        self._taken_as_they_are = (
+            safe_dtypes(self.single_action_space) if self._native else frozenset()
+        )
         #: The first seed of each environment, until it has been reset.
         self._seeds: list[int | None] = list(config.seeds)
         self._timeout = config.timeout
@@ -125,9 +126,10 @@ class EnvPool:
             EnvBusyError: Some of them have not been received since they were sent to.
             EpisodeOverError: Some are over, or were never reset, and the mode is ``DISABLED``.
         """
-        addressed = read_actions(self.single_action_space, action)
-        if env_id is None:
-            env_id = addressed.env_id
+        owners = None
+        if isinstance(action, dict):
+            action, named, owners = read_actions(self.single_action_space, action)
+            env_id = named if env_id is None else env_id
         if env_id is None and self.is_async:
             raise ValueError(
                 f"`env_id` is required in asynchronous mode (batch_size={self.batch_size} of "
@@ -137,15 +139,18 @@ class EnvPool:
         begins = self._episodes.any_fresh and bool(self._episodes.fresh[ids].any())
         if self._players is not None:
             self._refuse_unseen(ids)
-            actions = self._players.places_of(ids, addressed.actions, addressed.players_env_id)
+            actions = self._players.places_of(ids, action, owners)
         else:
-            actions = self._checked(addressed.actions, ids, everything=begins)
+            actions = self._checked(action, ids, everything=begins)
         if begins:
             self._begin_some(actions, ids)
             return
-        with self._naming_the_busy("send", ids):
+        try:
             self._envs.send(actions, None if env_id is None else ids)
-        self._episodes.step_sent(ids)
+        except gym.error.AlreadyPendingCallError:
+            self._refuse_busy("send", ids)
+            raise
+        self._episodes.step_sent(ids if env_id is not None else EVERY)
 
     def _checked(self, actions: Any, ids: NDArray[Any], *, everything: bool) -> Any:
         """The actions, checked and of their space's dtype, as far as nobody does that later."""
@@ -153,7 +158,7 @@ class EnvPool:
             # The core looks at the values of what needs no cast.
             array = np.asarray(actions)
             check_length(array, len(ids))
-            if array.dtype == self.single_action_space.dtype:
+            if array.dtype in self._taken_as_they_are:
                 return array
         return checked(self.single_action_space, actions, ids)
 
@@ -206,8 +211,11 @@ class EnvPool:
     def _send_reset(self, ids: NDArray[Any], seed: Any, options: dict[str, Any]) -> None:
         if seed is None:
             seed = [self._seeds[row] for row in ids.tolist()]
-        with self._naming_the_busy("async_reset", ids):
+        try:
             self._envs.async_reset(seed=seed, options={**options, "env_index": ids})
+        except gym.error.AlreadyPendingCallError:
+            self._refuse_busy("async_reset", ids)
+            raise
         self._note_lost()
         self._forget_seeds(ids)
         self._episodes.reset_sent(ids)
@@ -217,15 +225,8 @@ class EnvPool:
         for row in ids.tolist():
             self._seeds[row] = None
 
-    @contextlib.contextmanager
-    def _naming_the_busy(self, calling: str, ids: NDArray[Any]) -> Iterator[None]:
-        try:
-            yield
-        except gym.error.AlreadyPendingCallError:
-            self._refuse_busy(calling, ids)
-            raise
-
     def _refuse_busy(self, calling: str, ids: NDArray[Any]) -> None:
+        """Raises if there are busy environments among these."""
         busy = ids[self._episodes.outstanding[ids]]
         if busy.size:
             raise EnvBusyError(calling, busy.tolist())
@@ -246,13 +247,13 @@ class EnvPool:
             self._note_lost()
             raise
         observations, rewards, terminations, truncations, infos = received
-        ids = infos.pop("env_index")
+        ids = infos.pop("env_index").astype(np.int32)
         elapsed = self._episodes.received(ids, terminations, truncations)
         return self._batch(ids, observations, rewards, terminations, truncations, infos, elapsed)
 
     def _batch(
         self,
-        ids: NDArray[Any],
+        ids: NDArray[np.int32],
         observations: Any,
         rewards: NDArray[np.float64],
         terminations: NDArray[np.bool_],
@@ -260,11 +261,11 @@ class EnvPool:
         infos: dict[str, Any],
         elapsed: NDArray[np.int32],
     ) -> Batch:
-        env_id = ids.astype(np.int32)
-        players: dict[str, Any] = {"env_id": env_id.copy()}
+        """What was received with EnvPool's infos, which own ``ids`` from now on."""
+        players: dict[str, Any] = {"env_id": ids.copy()}
         if self._players is not None:
             observations, rewards, players = self._players.rows(ids, observations, truncations)
-        infos |= {"env_id": env_id, "players": players, "elapsed_step": elapsed}
+        infos |= {"env_id": ids, "players": players, "elapsed_step": elapsed}
         return Batch(observations, rewards, terminations, truncations, infos)
 
     def _note_lost(self) -> None:
@@ -289,8 +290,11 @@ class EnvPool:
         mask = as_reset_mask(options, self.num_envs)
         assert mask is not None, "looked up by the caller"
         seeds = self._seeds if seed is None else seed
-        with self._naming_the_busy("reset", self._all_env_ids):
+        try:
             self._envs.reset_async(seed=seeds, options=options)
+        except gym.error.AlreadyPendingCallError:
+            self._refuse_busy("reset", self._all_env_ids)
+            raise
         ids = mask.nonzero()[0]
         self._forget_seeds(ids)
         self._note_lost()
@@ -303,8 +307,9 @@ class EnvPool:
         flags, rewards = np.zeros(self.num_envs, np.bool_), np.zeros(self.num_envs)
         self._episodes.received(ids, flags[ids], flags[ids])
         elapsed = self._episodes.elapsed.copy()
-        every = self._all_env_ids
-        return self._batch(every, observations, rewards, flags, flags.copy(), infos, elapsed)
+        return self._batch(
+            self.all_env_ids, observations, rewards, flags, flags.copy(), infos, elapsed
+        )
 
     # The rest
 
