@@ -110,6 +110,14 @@ def test_environments_that_are_reset_late_have_their_own_seed_still(make):
     np.testing.assert_array_equal(parts.step(np.array([1]), [1])[0], expected[[1]])
 
 
+@pytest.mark.parametrize("by_mask", [False, True])
+def test_a_later_reset_goes_on_with_the_random_numbers(make, by_mask):
+    envs, env = make(NATIVE, num_envs=1, seed=40), gym.make(NATIVE)
+    options = {"reset_mask": np.array([True])} if by_mask else None
+    for seed in (40, None, None):
+        np.testing.assert_array_equal(envs.reset(options=options)[0][0], env.reset(seed=seed)[0])
+
+
 def test_without_a_seed_pools_differ_and_tell_how_to_repeat_them(make):
     pools = [make(NATIVE, num_envs=2) for _ in range(2)]
     seeds = [envs.config["seed"] for envs in pools]

@@ -91,6 +91,14 @@ def test_a_bad_first_step_is_refused_before_anything_is_reset(make, misuse):
     assert envs.step(np.array([0, 1, 1, 0]))[4]["elapsed_step"].tolist() == [0, 0, 0, 1]
 
 
+def test_the_same_id_twice_is_refused_before_a_first_step_resets_anything(make):
+    envs = make(NATIVE, num_envs=4, seed=7)
+    envs.reset([3])
+    with pytest.raises(ValueError, match="environment 0 twice"):
+        envs.step(np.array([0, 1, 1]), [0, 3, 0])
+    assert envs.step(np.array([0, 1, 1, 0]))[4]["elapsed_step"].tolist() == [0, 0, 0, 1]
+
+
 def test_a_wrong_dtype_is_refused_on_later_calls_too(unharmed):
     unharmed.check()
     for wrong in (np.zeros(4), np.zeros((4, 2), np.int64), np.zeros(3, np.int64)):
