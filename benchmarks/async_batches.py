@@ -104,7 +104,9 @@ def in_lockstep(num_workers: int | None) -> Contender:
     """``step`` of all rows."""
 
     def build(env_fns: Sequence[EnvFn]) -> VectorRunner:
-        envs = cartwheel.VectorEnv(env_fns, executor="process", num_workers=num_workers)
+        envs: cartwheel.VectorEnv[Any, Any] = cartwheel.VectorEnv(
+            env_fns, executor="process", num_workers=num_workers
+        )
         envs.reset(seed=0)
         return VectorRunner(envs, sample_actions(envs.action_space))
 
