@@ -77,7 +77,7 @@ class Estimation:
 
     def __init__(self, estimator: Callable[[Rollout], Any], rows: Any) -> None:
         """Computes them once, to know how long that takes."""
-        self.estimator, self.rows = estimator, rows
+        self.estimator, self.rows, self.note = estimator, rows, ""
         self._run_s = float("inf")
 
     def run(self, seconds: float) -> float:

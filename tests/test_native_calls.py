@@ -22,6 +22,7 @@ from gymnasium.error import (
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
+from cartwheel import _cartwheel
 from tests.comparison import assert_identical, assert_names_row, text_of
 from tests.oracle import outcome
 
@@ -898,6 +899,15 @@ def test_there_are_as_many_threads_as_asked_for_and_none_after_close(num_workers
         envs.step(np.zeros(64, np.int64))
         envs.close()
         assert count_threads() == before
+
+
+@pytest.mark.parametrize("num_envs", [1, 63, 127, 128, 4096])
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "Taxi-v4"])
+def test_by_default_no_thread_has_less_than_an_environment_steps_at_once(env_id, num_envs):
+    envs = cartwheel.NativeVectorEnv(env_id, num_envs)
+    whole_blocks = num_envs // _cartwheel.block_rows(env_id)
+    assert envs.num_workers == min(max(whole_blocks, 1), _cartwheel.usable_cpus())
+    envs.close()
 
 
 def test_the_inline_executor_has_no_threads():

@@ -219,7 +219,8 @@ class NullTwin(gym.Env):
 @pytest.mark.parametrize("episode_steps", [0, 1, 3])
 def test_the_environment_that_does_nothing_counts_its_steps(shape, episode_steps, mode):
     keywords = {"shape": shape, "episode_steps": episode_steps}
-    envs = cartwheel.NativeVectorEnv("Null-v0", 4, autoreset_mode=mode, **keywords)
+    work = {"work": 100, "work_spread": 0.5}  # takes time and changes nothing
+    envs = cartwheel.NativeVectorEnv("Null-v0", 4, autoreset_mode=mode, **keywords, **work)
     oracle = SyncVectorEnv([partial(NullTwin, **keywords)] * 4, autoreset_mode=mode)
     assert envs.observation_space == oracle.observation_space
     assert envs.action_space == oracle.action_space

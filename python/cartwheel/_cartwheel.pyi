@@ -19,6 +19,7 @@ __all__ = [
     "RolloutSlab",
     "Shard",
     "SlabLease",
+    "block_rows",
     "discounted",
     "fine_shards",
     "gae",
@@ -29,6 +30,7 @@ __all__ = [
     "n_step",
     "native_envs",
     "next_values",
+    "plain_loop",
     "retrace",
     "serve",
     "shards",
@@ -314,14 +316,54 @@ def watch_parent(pidfd: int) -> None:
 def shards(num_envs: int, num_workers: int) -> list[tuple[int, int]]:
     """Deals rows to workers: first and last row, exclusive, of each; none is empty."""
 
-def fine_shards(num_envs: int, num_workers: int) -> list[tuple[int, int]]:
-    """Deals rows of native environments: several shards for each of several threads."""
+def fine_shards(num_envs: int, num_workers: int, block: int) -> list[tuple[int, int]]:
+    """Deals rows of native environments: several shards for each of several threads.
+
+    There are fewer where shards would be smaller than ``block``, but not fewer than threads.
+    """
+
+def block_rows(env_id: str) -> int:
+    """Most rows that a native environment steps at once; 1 where it steps each on its own.
+
+    Raises:
+        ValueError: There is no such environment.
+    """
 
 def native_envs() -> list[tuple[str, int | None, float | None, str]]:
     """Every native environment: id, step limit, reward threshold, default keywords (JSON)."""
 
 def usable_cpus() -> int:
     """Processors that this process may use, honouring affinity and cgroup quota."""
+
+def plain_loop(
+    env_id: str,
+    num_envs: int,
+    *,
+    seconds: float,
+    threads: int,
+    options: str = "",
+    blocks: bool = True,
+) -> float:
+    """Steps native environments with no interface at all, a loop on each thread, none waiting.
+
+    A loop calls each of its environments in turn with random actions and stores observations,
+    rewards and flags. One whose episode is over is reset in its next turn, which counts as a step:
+    the same work for each counted step as in autoreset mode ``NEXT_STEP``.
+
+    Args:
+        env_id: One of :func:`native_envs`.
+        num_envs: Environments of all loops together.
+        seconds: How long to step; Ctrl-C has to wait for its end.
+        threads: Loops that run at once; at most one an environment.
+        options: Keywords of the environment, a JSON object.
+        blocks: Step several rows at once where the environment can, as a pool does.
+
+    Returns:
+        Environment steps per second, of all loops together.
+
+    Raises:
+        ValueError: There is no such environment or option, or a value makes no sense.
+    """
 
 # Return estimators. Arrays are C-contiguous, of the dtype of the transitions' rewards, and outputs
 # share no memory with them; `cartwheel.returns` sees to that. All raise ValueError for shapes that

@@ -6,12 +6,11 @@ the same methods; what a message is depends on where the worker runs.
 
 from __future__ import annotations
 
-import collections
-import concurrent.futures
 import contextlib
 import os
 import pickle
 import queue
+import threading
 from multiprocessing import connection, reduction
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -32,9 +31,6 @@ class Channel(Protocol):
 
     def send_descriptor(self, descriptor: int, pid: int) -> None:
         """Sends a descriptor to process ``pid``; only between processes."""
-
-    def pump(self) -> None:
-        """Takes in what has arrived, so that the other end can go on sending."""
 
     def receive_descriptor(self) -> int:
         """Receives a descriptor, which is the caller's then; only between processes."""
@@ -59,16 +55,8 @@ def pickled(content: Any) -> bytes:
         return data
 
 
-#: Bytes that fit into a socket's buffer anywhere: sending more may wait for the other end.
-_SMALL = 32 * 1024
-
-
 class ProcessChannel:
-    """An end of a private socket pair to another process.
-
-    Messages of any length go both ways without a deadlock: whoever waits for the other end, to send
-    or for shared memory, takes in meanwhile what that end sends.
-    """
+    """An end of a private socket pair to another process."""
 
     def __init__(self, end: Connection[Any, Any], sentinel: int | None = None) -> None:
         """Wraps one end.
@@ -79,8 +67,6 @@ class ProcessChannel:
         """
         self.end = end
         self.sentinel = sentinel
-        #: Messages that were taken in before somebody asked for them.
-        self._arrived: collections.deque[bytes] = collections.deque()
 
     def pack(self, content: Any) -> bytes:
         """Pickles ``content``."""
@@ -88,22 +74,7 @@ class ProcessChannel:
 
     def post(self, message: bytes) -> None:
         """Sends pickled bytes."""
-        if self.sentinel is None or len(message) <= _SMALL:
-            self.end.send_bytes(message)
-            return
-        # The worker may be sending, too, and read nothing before it is heard.
-        with concurrent.futures.ThreadPoolExecutor(1) as sender:
-            sending = sender.submit(self.end.send_bytes, message)
-            while not sending.done():
-                self.pump()
-                concurrent.futures.wait([sending], timeout=0.001)
-        sending.result()
-
-    def pump(self) -> None:
-        """Takes in what has arrived."""
-        with contextlib.suppress(EOFError, ConnectionError):  # found when it is waited for
-            while self.end.poll():
-                self._arrived.append(self.end.recv_bytes())
+        self.end.send_bytes(message)
 
     def send_descriptor(self, descriptor: int, pid: int) -> None:
         """Sends a descriptor over the socket."""
@@ -117,8 +88,6 @@ class ProcessChannel:
 
     def receive(self) -> Any:
         """Receives and unpickles; only bytes of our own worker or vector environment come here."""
-        if self._arrived:
-            return pickle.loads(self._arrived.popleft())
         if self.sentinel is not None:
             ready = connection.wait([self.end, self.sentinel])
             if self.end not in ready:
@@ -128,6 +97,30 @@ class ProcessChannel:
     def close(self) -> None:
         """Closes the socket."""
         self.end.close()
+
+
+class WorkerChannel(ProcessChannel):
+    """The worker's end, which never waits for the caller to read.
+
+    The caller reads what a row announced when the batch of the row is whole. A worker that waited
+    for that, with another row of the batch still to step, would wait for ever; so a thread sends.
+    """
+
+    def __init__(self, end: Connection[Any, Any]) -> None:
+        """Wraps one end."""
+        super().__init__(end)
+        self._unsent: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        # A daemon: what nobody reads any more must not keep the process from ending.
+        threading.Thread(target=self._send, name="channel", daemon=True).start()
+
+    def post(self, message: bytes) -> None:
+        """Leaves pickled bytes to be sent after those of before."""
+        self._unsent.put(message)
+
+    def _send(self) -> None:
+        with contextlib.suppress(OSError):  # the caller is gone
+            while True:
+                self.end.send_bytes(self._unsent.get())
 
 
 class LocalChannel:
@@ -160,9 +153,6 @@ class LocalChannel:
             TypeError: Always.
         """
         raise TypeError(f"descriptor {descriptor} is in process {pid} already")
-
-    def pump(self) -> None:
-        """Needs nothing: queues have room."""
 
     def receive_descriptor(self) -> int:
         """Raises: within one process there is nothing to receive.

@@ -123,11 +123,6 @@ class Link:
         finally:
             os.close(descriptor)
 
-    def pump(self) -> None:
-        """Takes in what workers have sent: one that cannot send on would step no further row."""
-        for channel in self._crew.channels:
-            channel.pump()
-
     def receive(self, worker: int) -> Any:
         """Receives what worker ``worker`` announced.
 

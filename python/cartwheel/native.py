@@ -59,7 +59,8 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         executor: ``"thread"`` or ``"auto"``: threads and the calling thread share the rows; a batch
             that is too small to repay waking a thread is stepped by the caller alone.
             ``"inline"``: every batch is.
-        num_workers: Threads, the calling one included; by default one per usable processor.
+        num_workers: Threads, the calling one included; by default one per usable processor, or
+            fewer for few rows of an environment that steps many of them at once.
         batch_size: As for :class:`~cartwheel.VectorEnv`.
         on_done: As for :class:`~cartwheel.VectorEnv`.
         timeout: As for :class:`~cartwheel.VectorEnv`. The calling thread steps whole shards and
@@ -109,10 +110,12 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         self.num_envs = int(num_envs)
         self.batch_size = as_batch_size(batch_size, self.num_envs)
         self.executor = "inline" if executor == "inline" else "thread"
-        threads = as_num_workers(num_workers, None, self.num_envs)
-        self.num_workers = 1 if executor == "inline" else threads
         self.on_done = on_done
         self.env_id = env_id.removeprefix(NAMESPACE)
+        block = _cartwheel.block_rows(self.env_id)
+        most = self.num_envs if num_workers is not None else max(1, self.num_envs // block)
+        threads = as_num_workers(num_workers, None, most)
+        self.num_workers = 1 if executor == "inline" else threads
         limits = {name: limit for name, limit, _, _ in _cartwheel.native_envs()}
         limit: Any = max_episode_steps
         if limit == "default":
@@ -130,7 +133,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         native_id = NAMESPACE + self.env_id
         self._renderer = Renderer(self.env_id, options, render_mode, native_id=native_id)
 
-        shards = _cartwheel.fine_shards(self.num_envs, self.num_workers)
+        shards = _cartwheel.fine_shards(self.num_envs, self.num_workers, block)
         envs = _cartwheel.NativeEnvs(
             self.env_id,
             as_json(options),
@@ -280,7 +283,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         return self.call_wait(timeout=self._link.timeout)
 
     def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
-        """Begins to read a parameter; :meth:`call_wait` gives its values. Errors are those of `call`.
+        """Begins to read a parameter; :meth:`call_wait` gives its values. Errors: see :meth:`call`.
 
         Raises:
             gymnasium.error.AlreadyPendingCallError: Another call has not been waited for.

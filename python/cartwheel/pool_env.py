@@ -262,8 +262,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     ) -> tuple[ObsType, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Receives the next batch: the first ``batch_size`` rows to be done of those in flight.
 
-        If fewer are in flight, it is all of them. With ``batch_size`` equal to ``num_envs`` rows
-        stand in the order in which they were sent, otherwise in the order in which they were done.
+        If fewer are in flight, it is all of them. With ``batch_size`` equal to ``num_envs`` the
+        rows stand in the order in which they were sent, otherwise in that in which they were done.
 
         Args:
             timeout: Seconds to wait; by default the ``timeout`` of this object.
@@ -291,28 +291,40 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     ) -> None:
         """Begins the reset of every row and returns at once; :meth:`recv` brings the results.
 
+        If a wait timed out or was interrupted and some of the rows are still in flight, everything
+        in flight is waited for and dropped first.
+
         Args:
             seed: As for :meth:`reset`; a list holds one seed or ``None`` a row that is reset.
-            options: As for :meth:`reset`. ``"reset_mask"`` and ``"env_index"`` choose the rows.
+            options: As for :meth:`reset`. ``"reset_mask"`` or ``"env_index"`` chooses the rows.
 
         Raises:
+            ValueError: Rows that do not exist, are named twice or in both ways, or not one seed a
+                row.
             gymnasium.error.AlreadyPendingCallError: Some of the rows are in flight, or another call
                 is pending.
         """
         self._pool.check("async_reset", idle=False)
-        options = dict(options) if options else {}
         mask, rows = as_reset_mask(options, self.num_envs), list(range(self.num_envs))
-        if "env_index" in options:
-            rows = as_rows(options.pop("env_index"), self.num_envs)
+        if options is not None and "env_index" in options:
+            if mask is not None:
+                raise ValueError(
+                    "`options` has both `reset_mask` and `env_index`: give one of them"
+                )
+            rows = as_rows(options["env_index"], self.num_envs)
         elif mask is not None:
             rows = mask.nonzero()[0].tolist()
-        options.pop("reset_mask", None)
+        if options is not None:
+            ours = ("reset_mask", "env_index")
+            options = {key: value for key, value in options.items() if key not in ours}
         if isinstance(seed, int):
             seeds = [as_seeds(seed + row, 1)[0] for row in rows]
         else:
             seeds = as_seeds(seed, len(rows))
-        self._pool.discard_late(self._link.timeout)
-        self._pool.send_reset(rows, self._link.pack_row_resets(rows, seeds, options or None))
+        flying = self._pool.in_flight()
+        if not flying or not set(rows).isdisjoint(flying):
+            self._pool.discard_late(self._link.timeout)
+        self._pool.send_reset(rows, self._link.pack_row_resets(rows, seeds, options))
 
     # Rollouts
 

@@ -14,7 +14,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 from cartwheel import _cartwheel
-from cartwheel.channel import ProcessChannel, pickled
+from cartwheel.channel import WorkerChannel, pickled
 from cartwheel.faults import Fault
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def serve_process(
     # does nothing, unlike SIG_IGN, is not inherited by programs that environments start.
     signal.signal(signal.SIGINT, lambda *_: None)
     faulthandler.enable()
-    channel = ProcessChannel(end)
+    channel = WorkerChannel(end)
     worker = Worker(channel, first_row, travels=True)
     try:
         _cartwheel.watch_parent(channel.receive_descriptor())

@@ -1,7 +1,8 @@
-"""The ceiling: what the cores do when each steps environments of its own and waits for nobody."""
+"""The ceilings: what the cores do when each steps environments of its own and waits for nobody."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import multiprocessing
 import pickle
@@ -38,6 +39,8 @@ class Ceiling:
     sampled batches, so NumPy integers where a batch is an array of integers.
     """
 
+    note = ""
+
     def __init__(self, env_fns: Sequence[EnvFn]) -> None:
         """Starts the processes, which make their environments, and waits until all are ready."""
         context = multiprocessing.get_context("spawn")
@@ -69,6 +72,36 @@ class Ceiling:
             connection.close()
         for process in self._processes:
             process.join()
+
+
+class NativeCeiling:
+    """Plain loops in Rust over native environments: one for each usable core, no interface at all.
+
+    The environments are dealt as to the processes of :class:`Ceiling`, and an episode that is over
+    begins anew in the same way.
+    """
+
+    note = ""
+
+    def __init__(
+        self, env_id: str, num_envs: int, options: str, *, threads: int, blocks: bool
+    ) -> None:
+        """Describes the loops; arguments as for ``_cartwheel.plain_loop``."""
+        self._loop = functools.partial(
+            _cartwheel.plain_loop,
+            env_id,
+            num_envs,
+            options=options,
+            threads=threads,
+            blocks=blocks,
+        )
+
+    def run(self, seconds: float) -> float:
+        """Runs all loops at once for ``seconds`` and returns the sum of their steps per second."""
+        return self._loop(seconds=seconds)
+
+    def close(self) -> None:
+        """Holds nothing between two runs."""
 
 
 def _serve(connection: Connection, env_fns: bytes, first: int) -> None:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from cartwheel.bench.contenders import Contender, EnvFn
 
 HEADER = (
-    f"{'envs':>4}  {'contender':17}  {'steps/s':>9} spread  "
-    f"{'against':15}  {'steps/s':>9} spread   ratio  bound"
+    f"{'envs':>4}  {'contender':17}  {'steps/s':>11} spread  "
+    f"{'against':22}  {'steps/s':>11} spread    ratio  bound"
 )
 
 
@@ -31,20 +31,43 @@ class Claim:
 
     def verdict(self, measurement: Measurement) -> str:
         """A line below ``HEADER``: who, both rates, their ratio, the bound, whether it holds."""
-        first, second = self.contender.name, self.against.name
-        ratio = measurement.ratio(first, second)
+        ratio = measurement.ratio(self.contender.name, self.against.name)
         return (
-            f"{measurement.num_envs:4}  {first:17}  {_rate(measurement, first)}  "
-            f"{second:15}  {_rate(measurement, second)}  "
-            f"{ratio:6.2f}  ≥ {self.bound:<4g}  {'holds' if ratio >= self.bound else 'MISSED'}"
+            f"{_pair(measurement, self.contender, self.against)}  {ratio:7.2f}  "
+            f"≥ {self.bound:<6g}  {_holds(ratio >= self.bound)}"
         )
 
 
-def _rate(measurement: Measurement, name: str) -> str:
-    return f"{measurement.rate(name):9,.0f}  ±{measurement.spread(name):<4.0%}"
+@dataclasses.dataclass(frozen=True)
+class OverheadClaim:
+    """A step of the batch takes ``contender`` at most ``bound_us`` longer than ``against``."""
+
+    contender: Contender
+    against: Contender
+    bound_us: float
+
+    def verdict(self, measurement: Measurement) -> str:
+        """A line below ``HEADER``, with microseconds in place of the ratio."""
+        extra_us = 1e6 * measurement.extra_s(self.contender.name, self.against.name)
+        return (
+            f"{_pair(measurement, self.contender, self.against)}  {extra_us:+.2f}µs  "
+            f"≤ {self.bound_us:g} µs  {_holds(extra_us <= self.bound_us)}"
+        )
 
 
-def check(work: str, env_fn: EnvFn, claims: Mapping[int, Sequence[Claim]]) -> None:
+def _pair(measurement: Measurement, contender: Contender, against: Contender) -> str:
+    first, second = (
+        f"{measurement.rate(name):11,.0f}  ±{measurement.spread(name):<4.0%}"
+        for name in (contender.name, against.name)
+    )
+    return f"{measurement.num_envs:4}  {contender.name:17}  {first}  {against.name:22}  {second}"
+
+
+def _holds(holds: bool) -> str:  # noqa: FBT001 - a word for a truth value
+    return "holds" if holds else "MISSED"
+
+
+def check(work: str, env_fn: EnvFn, claims: Mapping[int, Sequence[Claim | OverheadClaim]]) -> None:
     """Measures claims and prints a line for each, whether it holds or not.
 
     Reads ``--seconds`` and ``--rounds`` from the command line.
@@ -73,3 +96,5 @@ def check(work: str, env_fn: EnvFn, claims: Mapping[int, Sequence[Claim]]) -> No
         )
         for claim in ours:
             print(claim.verdict(measurement), flush=True)
+        for name, note in measurement.notes.items():
+            print(f"      {name}: {note}", flush=True)

@@ -15,10 +15,14 @@ from cartwheel.bench.contenders import (
     CEILING,
     EXECUTORS,
     SYNC,
+    Contender,
     cartwheel_native,
     cartwheel_with,
+    envpool,
     gymnasium_native,
+    native_ceiling,
 )
+from cartwheel.bench.envpool import why_not
 from cartwheel.bench.machine import machine, machine_line
 from cartwheel.bench.plot import can_plot, formats, plot
 from cartwheel.bench.progress import Progress
@@ -28,13 +32,14 @@ from cartwheel.native import NAMESPACE
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gymnasium.envs.registration import EnvSpec
 
 DESCRIPTION = """\
 Measures cartwheel's executors beside Gymnasium's SyncVectorEnv and AsyncVectorEnv and beside the
-ceiling, bare loops on all cores at once. One run: alternating rounds, medians, ratios."""
+ceiling, bare loops on all cores at once; native environments beside EnvPool, if it is installed,
+and beside plain loops in Rust. One run: alternating rounds, medians, ratios."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -79,7 +84,7 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         parser.error(f"--env {arguments.env}: {error}")
     print(machine_line())
     print(f"work: {arguments.env}, {arguments.seconds:g} s each in {arguments.rounds} rounds\n")
-    measurements = _measure(env_fn, env.spec, arguments)
+    measurements = _measure(env_fn, _contenders(env.spec, arguments), arguments)
     print(table(measurements))
     if arguments.json:
         outcome = {"machine": machine(), "env": arguments.env, "records": records(measurements)}
@@ -90,17 +95,26 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _contenders(spec: EnvSpec | None, arguments: argparse.Namespace) -> list[Contender]:
+    """Everybody who can step such an environment, in the order in which they are built."""
+    executors = [cartwheel_with(name) for name in EXECUTORS if name in arguments.executors]
+    contenders = [SYNC, ASYNC, *executors, CEILING]
+    if spec is not None and spec.vector_entry_point is not None:
+        contenders.append(gymnasium_native(spec.id))
+    if spec is not None and NAMESPACE + spec.id in gym.registry:
+        reason = why_not(spec.id)
+        if reason is None:
+            contenders.append(envpool(spec.id))
+        else:
+            print(f"without envpool: {reason}\n")
+        contenders += [cartwheel_native(spec.id), native_ceiling(spec.id)]
+    return contenders
+
+
 def _measure(
-    env_fn: Callable[[], Any], spec: EnvSpec | None, arguments: argparse.Namespace
+    env_fn: Callable[[], Any], contenders: Sequence[Contender], arguments: argparse.Namespace
 ) -> list[Measurement]:
     """Runs one race for each number of environments and shows how far it is."""
-    executors = [cartwheel_with(name) for name in EXECUTORS if name in arguments.executors]
-    native = []
-    if spec is not None and NAMESPACE + spec.id in gym.registry:
-        native.append(cartwheel_native(spec.id))
-    if spec is not None and spec.vector_entry_point is not None:
-        native.append(gymnasium_native(spec.id))
-    contenders = [SYNC, ASYNC, *executors, *native, CEILING]
     sizes = dict.fromkeys(arguments.num_envs)
     total = parts(len(contenders), arguments.rounds) * len(sizes)
     with contextlib.closing(Progress(total)) as progress:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import gymnasium as gym
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 import cartwheel
-from cartwheel.bench.ceiling import Ceiling
-from cartwheel.bench.runner import AnyVectorEnv, Runner, VectorRunner
+from cartwheel import _cartwheel
+from cartwheel.bench.ceiling import Ceiling, NativeCeiling
+from cartwheel.bench.envpool import fastest
+from cartwheel.bench.runner import AnyVectorEnv, Runner, VectorRunner, sample_actions
 
 EnvFn = Callable[[], gym.Env[Any, Any]]
 
 EXECUTORS = ("inline", "process", "thread")
 """In the order in which they are built: who forks comes before who has threads."""
-NATIVE = ("cartwheel native", "gymnasium native")
-"""Who runs other code than the Python environments, to which the ceiling is no bound."""
+NATIVE, GYMNASIUM_NATIVE, ENVPOOL = "cartwheel native", "gymnasium native", "envpool"
+"""Who runs other code than the Python environments."""
+NATIVE_CEILING, NATIVE_CEILING_BY_ROWS = "native ceiling", "native ceiling by rows"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +39,12 @@ class Contender:
 
 
 def _vector(name: str, make: Callable[[Sequence[EnvFn]], AnyVectorEnv]) -> Contender:
-    return Contender(name, lambda env_fns: VectorRunner(make(env_fns)))
+    def build(env_fns: Sequence[EnvFn]) -> VectorRunner:
+        envs = make(env_fns)
+        envs.reset(seed=0)
+        return VectorRunner(envs, sample_actions(envs.action_space))
+
+    return Contender(name, build)
 
 
 def cartwheel_with(executor: str) -> Contender:
@@ -45,15 +54,43 @@ def cartwheel_with(executor: str) -> Contender:
     )
 
 
-def cartwheel_native(env_id: str) -> Contender:
-    """``cartwheel.NativeVectorEnv`` of the environment that Gymnasium knows as ``env_id``."""
-    return _vector(NATIVE[0], lambda env_fns: cartwheel.NativeVectorEnv(env_id, len(env_fns)))
+def cartwheel_native(env_id: str, **options: Any) -> Contender:
+    """``cartwheel.NativeVectorEnv`` of ``env_id`` with these keywords."""
+    return _vector(
+        NATIVE, lambda env_fns: cartwheel.NativeVectorEnv(env_id, len(env_fns), **options)
+    )
+
+
+def native_ceiling(
+    env_id: str, *, blocks: bool = True, threads: int | None = None, **options: Any
+) -> Contender:
+    """Plain loops over native environments, one on each core; see ``NativeCeiling``.
+
+    Args:
+        env_id: A native environment.
+        blocks: Whether rows are stepped several at once where the environment can, as
+            ``cartwheel.NativeVectorEnv`` does, or each on its own.
+        threads: How many loops; one for each core by default.
+        **options: Keywords of the environment.
+    """
+
+    def build(env_fns: Sequence[EnvFn]) -> NativeCeiling:
+        loops = threads or _cartwheel.usable_cpus()
+        keywords = json.dumps(options)
+        return NativeCeiling(env_id, len(env_fns), keywords, threads=loops, blocks=blocks)
+
+    return Contender(NATIVE_CEILING if blocks else NATIVE_CEILING_BY_ROWS, build)
+
+
+def envpool(env_id: str) -> Contender:
+    """EnvPool, with the threads that suit it best; ``envpool.why_not`` says if it can."""
+    return Contender(ENVPOOL, lambda env_fns: fastest(env_id, len(env_fns)))
 
 
 def gymnasium_native(env_id: str) -> Contender:
     """Gymnasium's own vectorised implementation of ``env_id``."""
     return _vector(
-        NATIVE[1],
+        GYMNASIUM_NATIVE,
         lambda env_fns: gym.make_vec(env_id, len(env_fns), vectorization_mode="vector_entry_point"),
     )
 
@@ -61,3 +98,17 @@ def gymnasium_native(env_id: str) -> Contender:
 SYNC = _vector("gymnasium sync", SyncVectorEnv)
 ASYNC = _vector("gymnasium async", AsyncVectorEnv)
 CEILING = Contender("ceiling", Ceiling)
+
+
+def no_env() -> NoReturn:
+    """The ``env_fn`` of a race in which nobody makes an environment in Python."""
+    raise TypeError("this race is one of native environments")
+
+
+def ceiling_of(name: str) -> str | None:
+    """The ceiling that bounds a contender; ``None`` for code that no ceiling runs."""
+    if name in (GYMNASIUM_NATIVE, ENVPOOL):
+        return None
+    if name in (NATIVE, NATIVE_CEILING, NATIVE_CEILING_BY_ROWS):
+        return NATIVE_CEILING
+    return CEILING.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 from pathlib import Path
 
@@ -11,10 +12,11 @@ from cartwheel import _cartwheel
 PACKAGES = ("cartwheel", "gymnasium", "numpy")
 
 
-def machine() -> dict[str, str | int]:
-    """Cores, processor, operating system, Python and the versions of the packages that matter."""
-    facts: dict[str, str | int] = {
+def machine() -> dict[str, str | float]:
+    """Cores, their load, processor, system, Python and the versions of the packages that matter."""
+    facts: dict[str, str | float] = {
         "cores": _cartwheel.usable_cpus(),
+        "load": round(os.getloadavg()[0], 1),  # of the last minute
         "processor": _processor(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
@@ -26,9 +28,10 @@ def machine() -> dict[str, str | int]:
 def machine_line() -> str:
     """The same in one line."""
     facts = machine()
+    load = f" (load {facts['load']})"
     packages = ", ".join(f"{package} {facts[package]}" for package in PACKAGES)
     return (
-        f"machine: {facts['cores']} cores of {facts['processor']}, {facts['system']}, "
+        f"machine: {facts['cores']} cores{load} of {facts['processor']}, {facts['system']}, "
         f"Python {facts['python']}, {packages}"
     )
 

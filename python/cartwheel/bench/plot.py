@@ -6,7 +6,7 @@ import importlib.util
 import math
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.bench.contenders import ASYNC, CEILING, SYNC
+from cartwheel.bench.contenders import ASYNC, CEILING, NATIVE_CEILING, SYNC
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +22,14 @@ COLOURS = {
     "cartwheel thread": "#55a6a8",
     "cartwheel native": "#e09f3e",
     "gymnasium native": "#ecd8b4",
+    "envpool": "#8f7aa8",
 }
-INK, FAINT, CEILING_COLOUR = "#2b2f33", "#5b6168", "#b5482f"
+INK, FAINT = "#2b2f33", "#5b6168"
+CEILINGS = {
+    CEILING.name: ("#b5482f", "ceiling: bare loops on all cores"),
+    NATIVE_CEILING: ("#7d4b12", "native ceiling: plain loops in Rust on all cores"),
+}
+"""Drawn as lines across a group: colour and label."""
 LINEAR_UP_TO = 100
 """Times that the fastest may be the slowest before the axis is logarithmic."""
 GROUP_WIDTH = 0.84  # of the distance between two groups; the rest is the gap
@@ -45,26 +51,28 @@ def plot(measurements: Sequence[Measurement], title: str, subtitle: str, path: P
     """Writes the chart to ``path``; the ending of the name chooses the format.
 
     Bars show environment steps per second, with a line from the worst to the best round; a label
-    gives the ratio to Gymnasium's AsyncVectorEnv; the dashed line across a group is its ceiling.
+    gives the ratio to Gymnasium's AsyncVectorEnv; dashed lines across a group are its ceilings.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter
 
-    names = [name for name in measurements[0].rates if name != CEILING.name]
+    names = [name for name in measurements[0].rates if name not in CEILINGS]
     num_bars = len(names) * len(measurements)
     figure = Figure(figsize=(max(8.0, 1.5 + 0.62 * num_bars), 5.0), layout="constrained")
     axes = figure.add_subplot()
     for index, name in enumerate(names):
         _bars(axes, measurements, name, index, GROUP_WIDTH / len(names))
     for group, measurement in enumerate(measurements):
-        axes.hlines(
-            measurement.rate(CEILING.name),
-            group - GROUP_WIDTH / 2,
-            group + GROUP_WIDTH / 2,
-            colors=CEILING_COLOUR,
-            linestyles="dashed",
-            label="ceiling: bare loops on all cores" if group == 0 else "_nolegend_",
-        )
+        for ceiling in CEILINGS.keys() & measurement.rates.keys():
+            colour, label = CEILINGS[ceiling]
+            axes.hlines(
+                measurement.rate(ceiling),
+                group - GROUP_WIDTH / 2,
+                group + GROUP_WIDTH / 2,
+                colors=colour,
+                linestyles="dashed",
+                label=label if group == 0 else "_nolegend_",
+            )
     axes.set_xticks(range(len(measurements)), [_envs(m.num_envs) for m in measurements])
     axes.set_xlim(-0.5, len(measurements) - 0.5)
     _scale(axes, [rate for m in measurements for rounds in m.rates.values() for rate in rounds])

@@ -24,10 +24,12 @@ class Measurement:
     Attributes:
         num_envs: Number of environments of every contender.
         rates: Environment steps per second, a value for each round, by the contender's name.
+        notes: What a reader has to know about contenders, by their names.
     """
 
     num_envs: int
     rates: dict[str, list[float]]
+    notes: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def rate(self, name: str) -> float:
         """Median over the rounds, environment steps per second."""
@@ -42,6 +44,11 @@ class Measurement:
         """Median of the rounds' ratios; in a round both ran within moments of each other."""
         pairs = zip(self.rates[name], self.rates[against], strict=True)
         return statistics.median(rate / other for rate, other in pairs)
+
+    def extra_s(self, name: str, against: str) -> float:
+        """Median over the rounds of how many seconds longer a step of the batch takes."""
+        pairs = zip(self.rates[name], self.rates[against], strict=True)
+        return self.num_envs * statistics.median(1 / rate - 1 / other for rate, other in pairs)
 
 
 def parts(num_contenders: int, rounds: int) -> int:
@@ -85,4 +92,5 @@ def race(
                 progress(name)
                 rates[name].append(runners[name].run(seconds / rounds))
             order.reverse()
-    return Measurement(num_envs, rates)
+        notes = {name: runner.note for name, runner in runners.items() if runner.note}
+    return Measurement(num_envs, rates, notes)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gymnasium.vector import VectorEnv
+
+if TYPE_CHECKING:
+    import gymnasium as gym
 
 AnyVectorEnv = VectorEnv[Any, Any, Any]
 
@@ -15,8 +18,20 @@ ACTION_BATCHES = 256
 """Sampled before the clock starts and replayed in turn; the same for every contender."""
 
 
+def sample_actions(space: gym.Space[Any]) -> list[Any]:
+    """The batches of actions of a run; ``space`` is that of a batch."""
+    space.seed(0)
+    return [space.sample() for _ in range(ACTION_BATCHES)]
+
+
 class Runner(Protocol):
-    """A contender that is built and ready to be timed."""
+    """A contender that is built and ready to be timed.
+
+    Attributes:
+        note: What a reader has to know about it, such as a choice that it made; mostly empty.
+    """
+
+    note: str
 
     def run(self, seconds: float) -> float:
         """Steps for about ``seconds``, at least once; returns environment steps per second."""
@@ -28,13 +43,12 @@ class Runner(Protocol):
 class VectorRunner:
     """Times ``envs.step`` in a loop that holds nothing else."""
 
-    def __init__(self, envs: AnyVectorEnv) -> None:
-        """Takes over ``envs``, resets them and samples their actions."""
+    def __init__(self, envs: AnyVectorEnv, actions: list[Any], note: str = "") -> None:
+        """Takes over ``envs``, which have been reset, to step them with ``actions`` in turn."""
         self.envs = envs
-        envs.action_space.seed(0)
-        self._actions = [envs.action_space.sample() for _ in range(ACTION_BATCHES)]
+        self.note = note
+        self._actions = actions
         self._step_s = float("inf")  # what a step of the batch took in the last run
-        envs.reset(seed=0)
 
     def run(self, seconds: float) -> float:
         """Steps for about ``seconds``, at least once; returns environment steps per second.

@@ -4,61 +4,94 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.bench.contenders import ASYNC, CEILING, NATIVE, SYNC
+from cartwheel.bench.contenders import ASYNC, ENVPOOL, NATIVE_CEILING, SYNC, ceiling_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cartwheel.bench.race import Measurement
 
-HEADER = ("contender", "envs", "steps/s", "spread", "× async", "× sync", "of ceiling")
+COLUMNS = {
+    "contender": "contender",
+    "num_envs": "envs",
+    "steps_per_second": "steps/s",
+    "spread": "spread",
+    "ratio_to_async": "× async",
+    "ratio_to_sync": "× sync",
+    "ratio_to_envpool": "× envpool",
+    "share_of_ceiling": "of ceiling",
+}
 FOOTER = """\
 steps/s: environment steps, median of the rounds. spread: half of best minus worst round.
 × async, × sync: against Gymnasium's AsyncVectorEnv and SyncVectorEnv, median of the rounds' ratios.
 ceiling: bare loops over as many environments, one on each core, all at once, waiting for nobody."""
+NATIVE_FOOTER = """\
+native ceiling: the same over native environments in Rust, with no interface at all."""
 
 
 def records(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """A dict for each contender of each race, with plain values under stable names."""
+    """A dict for each contender of each race, with plain values under stable names.
+
+    A ratio to a contender that was not in the race is ``None``.
+    """
     return [
         {
             "contender": name,
             "num_envs": measurement.num_envs,
             "steps_per_second": measurement.rate(name),
             "spread": measurement.spread(name),
-            "ratio_to_async": measurement.ratio(name, ASYNC.name),
-            "ratio_to_sync": measurement.ratio(name, SYNC.name),
-            "share_of_ceiling": measurement.ratio(name, CEILING.name),
+            "ratio_to_async": _ratio(measurement, name, ASYNC.name),
+            "ratio_to_sync": _ratio(measurement, name, SYNC.name),
+            "ratio_to_envpool": _ratio(measurement, name, ENVPOOL),
+            "share_of_ceiling": _ratio(measurement, name, ceiling_of(name)),
             "rounds": measurement.rates[name],
+            "note": measurement.notes.get(name, ""),
         }
         for measurement in measurements
         for name in measurement.rates
     ]
 
 
+def _ratio(measurement: Measurement, name: str, against: str | None) -> float | None:
+    """The ratio to a contender; ``None`` when there is none or it was not in the race."""
+    return measurement.ratio(name, against) if against in measurement.rates else None
+
+
 def table(measurements: Sequence[Measurement]) -> str:
     """All races below each other, columns aligned, and what the columns mean."""
-    lines: list[tuple[str, ...]] = [HEADER]
+    names = {name for measurement in measurements for name in measurement.rates}
+    columns = [key for key in COLUMNS if key != "ratio_to_envpool" or ENVPOOL in names]
+    lines = [tuple(COLUMNS[key] for key in columns)]
     for measurement in measurements:
         if measurement is not measurements[0]:
-            lines.append(("",) * len(HEADER))
-        lines += [_cells(record) for record in records([measurement])]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADER))]
+            lines.append(("",) * len(columns))
+        lines += [
+            tuple(_cell(key, record[key]) for key in columns) for record in records([measurement])
+        ]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     lines.insert(1, tuple("─" * width for width in widths))
     text = "\n".join(
         "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
         for line in lines
     )
-    return f"{text}\n\n{FOOTER}"
+    footer = [FOOTER]
+    if NATIVE_CEILING in names:
+        footer.append(NATIVE_FOOTER)
+    footer += [
+        f"{name}, {measurement.num_envs} envs: {note}"
+        for measurement in measurements
+        for name, note in measurement.notes.items()
+    ]
+    return "\n".join([text, "", *footer])
 
 
-def _cells(record: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        record["contender"],
-        str(record["num_envs"]),
-        f"{record['steps_per_second']:,.0f}",
-        f"±{record['spread']:.0%}",
-        f"{record['ratio_to_async']:.2f}",
-        f"{record['ratio_to_sync']:.2f}",
-        "–" if record["contender"] in NATIVE else f"{record['share_of_ceiling']:.0%}",
-    )
+def _cell(key: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    if key == "steps_per_second":
+        return f"{value:,.0f}"
+    if key == "spread":
+        return f"±{value:.0%}"
+    if key == "share_of_ceiling":
+        return f"{value:.0%}"
+    return f"{value:.2f}" if key.startswith("ratio") else str(value)

@@ -1,12 +1,13 @@
-//! How fast `CartPole` is on one core: a plain loop over environments, and the same through a pool.
+//! How fast an environment is on one core: a plain loop over its rows, and the same through a pool.
 //!
 //! ```text
-//! cargo run --release -p cartwheel-envs --example plain_loop [seconds a measurement]
+//! cargo run --release -p cartwheel-envs --example plain_loop [id] [seconds a measurement]
 //! ```
 //!
 //! The plain loop is the ceiling: it steps, resets what is over and stores observations, rewards and
-//! flags in vectors, with no interface at all. The pool does the same in its inline executor, with
-//! slabs, leases, autoreset machine and acknowledgements. Both in turns, medians of seven rounds.
+//! flags, with no interface at all; row by row, and in blocks where the environment has them. The pool
+//! does the same in its inline executor, with slabs, leases, autoreset machine and acknowledgements.
+//! All in turns, medians of seven rounds.
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
 use std::hint::black_box;
@@ -14,98 +15,78 @@ use std::num::NonZero;
 use std::time::{Duration, Instant};
 
 use cartwheel::autoreset::{AutoresetMode, OnDone};
-use cartwheel::env::Env;
 use cartwheel::error::Call;
-use cartwheel::memory::{ActionTag, Memory, Plan, Scope, bytes_of};
-use cartwheel::native::{AnyRecipe, Recipe, Settings};
+use cartwheel::memory::{ActionTag, Memory, Plan, Scope};
+use cartwheel::native::{AnyRecipe, PlainLoops, Settings};
 use cartwheel::pool::{Policy, Pool, Workers};
 use cartwheel::rng::Rng;
-use cartwheel::space::DType;
-use cartwheel_envs::CartPole;
+use cartwheel::space::Leaf;
+use cartwheel_envs::find;
 
-const LIMIT: u32 = 500;
 const ROUNDS: usize = 7;
+const ACTION_BATCHES: usize = 64;
 
-/// Actions without a pattern, one batch after another.
-fn actions(rows: usize) -> Vec<i64> {
-    let mut rng = Rng::from_seed(7);
-    (0..rows * 64).map(|_| rng.integers(0..2)).collect()
+/// A pool of one shard, stepped by the calling thread, and random actions for it.
+struct Stepped {
+    pool: Pool,
+    rows: usize,
+    /// The leaves of an action, each with the elements of all batches.
+    actions: Vec<(Leaf, Vec<u8>)>,
 }
 
-struct Plain {
-    envs: Vec<(CartPole, u32)>,
-    rngs: Vec<Rng>,
-    observations: Vec<[f32; 4]>,
-    rewards: Vec<f64>,
-    flags: Vec<[bool; 2]>,
-}
+impl Stepped {
+    fn new(recipe: &dyn AnyRecipe, rows: usize, max_episode_steps: Option<NonZero<u32>>) -> Self {
+        let (autoreset, on_done) = (AutoresetMode::NextStep, OnDone::Raise);
+        let settings = Settings { autoreset, on_done, max_episode_steps };
+        let (shard, _) = recipe.shard(rows, settings).expect("a shard");
+        let space = &recipe.spaces().action;
+        let plan = Plan {
+            observations: recipe.spaces().observation.leaves(),
+            actions: space.leaves(),
+            shards: vec![0..rows; 1],
+            batch_size: rows,
+            max_slabs: 8,
+            info_bytes: 1 << 16,
+        };
+        let memory = Memory::new(plan, Scope::Private).expect("memory");
+        let policy = Policy { refuse_over: false, refuse_unstarted: true, spin: false };
+        let pool = Pool::new(memory, Workers::Inline(shard), policy).expect("a pool");
+        let mut rng = Rng::from_seed(7);
+        let leaves = space.leaves().into_iter().enumerate();
+        let actions = leaves
+            .map(|(number, leaf)| (leaf, space.sample(number, rows * ACTION_BATCHES, &mut rng)));
+        let actions = actions.collect();
+        let mut stepped = Self { pool, rows, actions };
+        stepped.call(Call::Reset);
+        stepped
+    }
 
-impl Plain {
-    fn new(rows: usize) -> Self {
-        let env = CartPole::new(&<CartPole as Env>::Options::default()).expect("valid options");
-        let mut rngs: Vec<_> = (0..rows as u64).map(Rng::from_seed).collect();
-        let mut envs = vec![(env, 0); rows];
-        for ((env, _), rng) in envs.iter_mut().zip(&mut rngs) {
-            env.reset(rng, &<CartPole as Env>::ResetOptions::default());
+    fn call(&mut self, call: Call) {
+        self.pool.begin(call, 0).expect("nothing is pending");
+        let finished = self.pool.finish(call, None, &mut || false);
+        drop(black_box(finished.expect("rows never fail")));
+    }
+
+    fn step(&mut self, batch: usize) {
+        for (number, (leaf, elements)) in self.actions.iter().enumerate() {
+            let bytes = leaf.row_bytes() * self.rows;
+            let batch = &elements[batch * bytes..(batch + 1) * bytes];
+            let stored = self.pool.store_actions(number, ActionTag::Array(leaf.dtype), batch);
+            stored.expect("nothing is pending");
         }
-        let (rewards, flags) = (vec![0.0; rows], vec![[false; 2]; rows]);
-        Self { envs, rngs, observations: vec![[0.0; 4]; rows], rewards, flags }
+        self.call(Call::Step);
     }
 
-    fn step(&mut self, actions: &[i64]) {
-        let start = <CartPole as Env>::ResetOptions::default();
-        let rows = self.envs.iter_mut().zip(&mut self.rngs).zip(actions);
-        let places = self.observations.iter_mut().zip(&mut self.rewards).zip(&mut self.flags);
-        for ((((env, steps), rng), &action), ((observation, reward), flags)) in rows.zip(places) {
-            let transition = env.step(action, rng);
-            *steps += 1;
-            *reward = transition.reward;
-            *flags = [transition.terminated, *steps >= LIMIT];
-            if transition.terminated || *steps >= LIMIT {
-                env.reset(rng, &start);
-                *steps = 0;
-            }
-            env.observe(observation);
+    /// Environment steps a second.
+    #[expect(clippy::cast_precision_loss, reason = "counts of steps")]
+    fn rate(&mut self, duration: Duration) -> f64 {
+        let (start, mut batches) = (Instant::now(), 0);
+        while start.elapsed() < duration {
+            (0..ACTION_BATCHES).for_each(|batch| self.step(batch));
+            batches += ACTION_BATCHES;
         }
-        black_box(&mut self.observations);
+        (batches * self.rows) as f64 / start.elapsed().as_secs_f64()
     }
-}
-
-fn pool(rows: usize) -> Pool {
-    let recipe = Recipe::<CartPole>::new("").expect("valid options");
-    let autoreset = AutoresetMode::NextStep;
-    let settings =
-        Settings { autoreset, on_done: OnDone::Raise, max_episode_steps: NonZero::new(LIMIT) };
-    let (shard, _) = recipe.shard(rows, settings).expect("a shard");
-    let plan = Plan {
-        observations: recipe.spaces().observation.leaves(),
-        actions: recipe.spaces().action.leaves(),
-        shards: vec![0..rows; 1],
-        batch_size: rows,
-        max_slabs: 8,
-        info_bytes: 1 << 16,
-    };
-    let memory = Memory::new(plan, Scope::Private).expect("memory");
-    let policy = Policy { refuse_over: false, refuse_unstarted: true, spin: false };
-    let mut pool = Pool::new(memory, Workers::Inline(shard), policy).expect("a pool");
-    call(&mut pool, Call::Reset);
-    pool
-}
-
-fn call(pool: &mut Pool, call: Call) {
-    pool.begin(call, 0).expect("nothing is pending");
-    drop(black_box(pool.finish(call, None, &mut || false).expect("rows never fail")));
-}
-
-/// Steps a second of `step`, which takes the number of the batch of actions.
-#[expect(clippy::cast_precision_loss, reason = "counts of steps")]
-fn measure(rows: usize, duration: Duration, mut step: impl FnMut(usize)) -> f64 {
-    let (start, mut batches) = (Instant::now(), 0);
-    while start.elapsed() < duration {
-        (0..64).for_each(&mut step);
-        batches += 64;
-    }
-    (batches * rows) as f64 / start.elapsed().as_secs_f64()
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -114,25 +95,32 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn main() {
-    let seconds = std::env::args().nth(1).map_or(0.5, |text| text.parse().expect("seconds"));
+    let mut arguments = std::env::args().skip(1);
+    let id = arguments.next().unwrap_or_else(|| "CartPole-v1".to_owned());
+    let seconds = arguments.next().map_or(0.5, |text| text.parse().expect("seconds"));
     let duration = Duration::from_secs_f64(seconds);
-    println!("{:>6} {:>16} {:>16} {:>7}", "rows", "plain, steps/s", "pool, steps/s", "ratio");
+    let entry = find(&id).expect("a native environment");
+    let recipe = entry.recipe("").expect("valid options");
+    let max_episode_steps = entry.max_episode_steps;
+    let columns = ["rows", "plain, steps/s", "in blocks", "pool", "of plain", "of blocks"];
+    println!(
+        "{:>6} {:>16} {:>16} {:>16} {:>9} {:>9}",
+        columns[0], columns[1], columns[2], columns[3], columns[4], columns[5]
+    );
     for rows in [1, 8, 64, 1024, 4096] {
-        let actions = actions(rows);
-        let (mut plain, mut pool) = (Plain::new(rows), pool(rows));
-        let (mut plain_speeds, mut pool_speeds) = (Vec::new(), Vec::new());
+        let plain = |blocks| {
+            let loops = PlainLoops { rows, threads: 1, duration, max_episode_steps, blocks };
+            recipe.run_plain_loops(&loops).expect("memory")
+        };
+        let mut pool = Stepped::new(recipe.as_ref(), rows, max_episode_steps);
+        let mut rates = [const { Vec::new() }; 3];
         for _ in 0..ROUNDS {
-            plain_speeds.push(measure(rows, duration, |batch| {
-                plain.step(&actions[batch * rows..(batch + 1) * rows]);
-            }));
-            pool_speeds.push(measure(rows, duration, |batch| {
-                let batch = bytes_of(&actions[batch * rows..(batch + 1) * rows]);
-                let stored = pool.store_actions(0, ActionTag::Array(DType::I64), batch);
-                stored.expect("nothing is pending");
-                call(&mut pool, Call::Step);
-            }));
+            rates[0].push(plain(false));
+            rates[1].push(plain(true));
+            rates[2].push(pool.rate(duration));
         }
-        let (plain, pool) = (median(plain_speeds), median(pool_speeds));
-        println!("{rows:>6} {plain:>16.0} {pool:>16.0} {:>7.2}", pool / plain);
+        let [plain, blocks, pool] = rates.map(median);
+        print!("{rows:>6} {plain:>16.0} {blocks:>16.0} {pool:>16.0} ");
+        println!("{:>9.2} {:>9.2}", pool / plain, pool / blocks);
     }
 }

@@ -1,4 +1,4 @@
-//! Null: an environment that does nothing, to measure the engine alone.
+//! Null: an environment that does nothing, or nothing useful, to measure the engine alone.
 //!
 //! | | |
 //! |---|---|
@@ -6,6 +6,12 @@
 //! | observation | `uint8` of any shape; every element is the step count modulo 256 |
 //! | reward | 0 |
 //! | terminates | after `episode_steps` steps, if that is not 0 |
+//! | work | `work` rounds of S. K. Park and K. W. Miller's minimal standard generator in each step |
+//!
+//! Work is counted in rounds and not in microseconds, so that a thread that is stopped meanwhile has not
+//! done it. With `work_spread` *s* each step draws its work evenly from `work` · [1 − *s*, 1 + *s*).
+
+use std::hint::black_box;
 
 use cartwheel::Error;
 use cartwheel::autoreset::Transition;
@@ -25,11 +31,15 @@ pub struct Options {
     pub shape: Vec<usize>,
     /// Length of an episode; 0 for episodes without end.
     pub episode_steps: u64,
+    /// Rounds of computation in a step.
+    pub work: u64,
+    /// How far the work of a step may be from that, as a part of it, 0 to 1.
+    pub work_spread: f64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { shape: vec![1], episode_steps: 0 }
+        Self { shape: vec![1], episode_steps: 0, work: 0, work_spread: 0.0 }
     }
 }
 
@@ -38,6 +48,24 @@ impl Default for Options {
 pub struct Null {
     steps: u64,
     episode_steps: u64,
+    work: u64,
+    work_spread: f64,
+}
+
+/// Computes for `rounds` rounds, each of which waits for the one before.
+fn compute(rounds: u64) -> u64 {
+    (0..rounds).fold(1, |value, _| value * 48_271 % 2_147_483_647)
+}
+
+impl Null {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rough number")]
+    #[expect(clippy::cast_precision_loss, reason = "likewise")]
+    fn drawn_work(&self, rng: &mut Rng) -> u64 {
+        if self.work_spread == 0.0 {
+            return self.work;
+        }
+        (self.work as f64 * rng.uniform(1.0 - self.work_spread, 1.0 + self.work_spread)) as u64
+    }
 }
 
 impl Env for Null {
@@ -58,7 +86,11 @@ impl Env for Null {
         if elements.is_none_or(|elements| elements > 1 << 32) {
             return Err(Error::bad_options(format!("shape {:?} is too large", options.shape)));
         }
-        Ok(Self { steps: 0, episode_steps: options.episode_steps })
+        let Options { episode_steps, work, work_spread, .. } = *options;
+        if !(0.0..=1.0).contains(&work_spread) {
+            return Err(Error::bad_options(format!("work_spread is {work_spread}, not in 0..=1")));
+        }
+        Ok(Self { steps: 0, episode_steps, work, work_spread })
     }
 
     #[inline]
@@ -67,7 +99,10 @@ impl Env for Null {
     }
 
     #[inline]
-    fn step(&mut self, _: i64, _: &mut Rng) -> Transition {
+    fn step(&mut self, _: i64, rng: &mut Rng) -> Transition {
+        if self.work > 0 {
+            black_box(compute(self.drawn_work(rng)));
+        }
         self.steps += 1;
         let terminated = self.steps == self.episode_steps;
         Transition { reward: 0.0, terminated, truncated: false }

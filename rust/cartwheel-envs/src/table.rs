@@ -24,6 +24,8 @@ pub struct Entry {
     pub max_episode_steps: Option<NonZero<u32>>,
     /// The return from which the task counts as solved.
     pub reward_threshold: Option<f64>,
+    /// Most rows that it steps at once: [`Env::BLOCK`].
+    pub block: usize,
     make: Make,
 }
 
@@ -34,6 +36,7 @@ impl Entry {
             keywords: "{}",
             max_episode_steps: None,
             reward_threshold: None,
+            block: E::BLOCK,
             make: make::<E>,
         }
     }

@@ -10,6 +10,7 @@ mod infos;
 mod memory;
 mod native;
 mod observation;
+mod plain_loop;
 mod pool;
 mod returns;
 mod rollout;
@@ -29,7 +30,9 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::memory::PyMemory;
     #[pymodule_export]
-    use crate::native::{PyNativeEnvs, native_envs};
+    use crate::native::{PyNativeEnvs, block_rows, native_envs};
+    #[pymodule_export]
+    use crate::plain_loop::plain_loop;
     #[pymodule_export]
     use crate::pool::PyPool;
     #[pymodule_export]

@@ -238,6 +238,12 @@ pub(crate) fn native_envs() -> Vec<(&'static str, Option<u32>, Option<f64>, &'st
         .collect()
 }
 
+/// Most rows that an environment steps at once; documented in the stub.
+#[pyfunction]
+pub(crate) fn block_rows(env_id: &str) -> PyResult<usize> {
+    Ok(cartwheel_envs::find(env_id).map_err(to_py_err)?.block)
+}
+
 /// A space as nested tuples: kind first, then what Gymnasium's class of that name takes.
 fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'py, PyAny>> {
     let bounds = |bounds: &Bounds| match bounds {

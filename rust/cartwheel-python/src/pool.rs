@@ -494,17 +494,12 @@ impl PyPool {
         let seconds = timeout.map(|timeout| Duration::try_from_secs_f64(timeout.max(0.0)));
         let timeout =
             seconds.transpose().map_err(|error| PyValueError::new_err(error.to_string()))?;
-        // A worker whose messages nobody takes would step no further row.
-        let pump = (!self.post_first && state.pool.is_flying()).then_some(&self.link);
         let mut raised = None;
         let mut interrupted = || {
             if self.closing.load(Ordering::Acquire) {
                 return true;
             }
-            raised = Python::attach(|py| {
-                let pumped = pump.map(|link| link.call_method0(py, intern!(py, "pump")));
-                py.check_signals().err().or_else(|| pumped?.err())
-            });
+            raised = Python::attach(|py| py.check_signals().err());
             raised.is_some()
         };
         let pool = &mut state.pool;

@@ -111,8 +111,12 @@ pub(crate) fn shards(num_envs: usize, num_workers: usize) -> Vec<(usize, usize)>
 
 /// First and last row, exclusive, of each shard of native environments; documented in the stub.
 #[pyfunction]
-pub(crate) fn fine_shards(num_envs: usize, num_workers: usize) -> Vec<(usize, usize)> {
-    let shards = cartwheel::schedule::fine_shards(num_envs, num_workers);
+pub(crate) fn fine_shards(
+    num_envs: usize,
+    num_workers: usize,
+    block: usize,
+) -> Vec<(usize, usize)> {
+    let shards = cartwheel::schedule::fine_shards(num_envs, num_workers, block);
     shards.into_iter().map(|shard| (shard.start, shard.end)).collect()
 }
 

@@ -37,8 +37,21 @@ const SHARDS_PER_THREAD: usize = 8;
 
 /// Deals rows of native environments for `threads` threads that take shards from each other; one
 /// thread needs no more than one shard.
-pub fn fine_shards(rows: usize, threads: usize) -> Vec<Range<usize>> {
-    shards(rows, if threads <= 1 { 1 } else { threads * SHARDS_PER_THREAD })
+///
+/// Rows that are stepped in blocks of `block` are dealt so finely that a block is cut only where there
+/// would be fewer shards than threads: such rows cost next to nothing, and less together than alone.
+///
+/// ```
+/// use cartwheel::schedule::fine_shards;
+///
+/// assert_eq!(fine_shards(100, 2, 1).len(), 16);
+/// assert_eq!(fine_shards(100, 2, 32), vec![0..34, 34..67, 67..100]);
+/// assert_eq!(fine_shards(20, 2, 32), vec![0..10, 10..20]);
+/// assert_eq!(fine_shards(100, 1, 1), vec![0..100]);
+/// ```
+pub fn fine_shards(rows: usize, threads: usize, block: usize) -> Vec<Range<usize>> {
+    let finest = if threads <= 1 { 1 } else { threads * SHARDS_PER_THREAD };
+    shards(rows, finest.min((rows / block.max(1)).max(threads)))
 }
 
 /// Pins the calling thread to one of the processors that it may use, number `cpu` modulo how many.

@@ -102,7 +102,7 @@ impl Fixture {
         let plan = Plan {
             observations: vec![Leaf { dtype: DType::I64, shape: vec![3] }],
             actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
-            shards: fine_shards(rows, threads),
+            shards: fine_shards(rows, threads, 1),
             batch_size: rows,
             max_slabs: 4,
             info_bytes: 64,
@@ -345,7 +345,7 @@ fn nobody_is_woken_before_a_step_was_measured_and_heavy_steps_are_shared() {
     let plan = Plan {
         observations: vec![],
         actions: vec![],
-        shards: fine_shards(16, 2),
+        shards: fine_shards(16, 2, 1),
         batch_size: 16,
         max_slabs: 2,
         info_bytes: 64,

@@ -90,7 +90,7 @@ impl ActionArea {
     /// Stores one leaf of a batch: `rows * row_len` elements, row-major.
     ///
     /// Only a pool calls this, and only while no task is pending; [`crate::pool::Pool::actions`]
-    /// hands the area out under that condition.
+    /// hands the area out under that condition. And a plain loop does, before anything is stepped.
     ///
     /// # Panics
     ///

@@ -149,7 +149,8 @@ pub struct ActionColumns<'a> {
 }
 
 impl<'a> ActionColumns<'a> {
-    /// Only [`crate::worker::Task`] makes these, for the actions of its own batch.
+    /// Only [`crate::worker::Task`] makes these, for the actions of its own batch, and a plain loop, for
+    /// actions that nobody else has.
     pub(crate) fn new(area: &'a ActionArea, rows: Range<usize>) -> Self {
         Self { area, rows, next: 0 }
     }

@@ -94,7 +94,8 @@ impl SlabMemory {
     /// The places `rows` of slab `slab`, for the worker that fills them.
     ///
     /// Only [`crate::worker`] calls this: for the slab of a task that it took and its own shard, or for
-    /// places that it claimed; and it drops the claim before acknowledging (invariants 3 and 4).
+    /// places that it claimed; and it drops the claim before acknowledging (invariants 3 and 4). And a
+    /// plain loop does, for memory of its own that no pool has.
     pub(crate) fn claim(&self, slab: u32, rows: Range<usize>) -> SlabRows<'_> {
         assert!(rows.end <= self.layout.rows(), "{rows:?} are rows of the batch");
         match rollout::parts(slab) {

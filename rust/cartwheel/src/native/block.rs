@@ -18,7 +18,7 @@ pub struct Block<'a, 'r, E: Env> {
     /// What their steps came to; `None` for a row that has not been stepped.
     pub transitions: &'a mut [Option<Transition>],
     pub(super) actions: &'a <E::Action as View>::Rows<'r>,
-    /// The first row, counted from the start of the shard.
+    /// Where its actions begin.
     pub(super) first: usize,
 }
 

@@ -17,14 +17,17 @@
 //! | [`NativeShard`] | the environments of one worker |
 //! | [`Block`] | neighbouring rows of it, stepped at once |
 //! | [`Mailbox`] | what owner and shard tell each other beside the batch |
+//! | [`PlainLoops`] | environments with nothing around them, to measure what a pool adds |
 
 mod block;
 mod info;
 mod mailbox;
 mod pace;
 mod parameter;
+mod plain_loop;
 mod recipe;
 mod rows;
+mod sample;
 mod shard;
 mod space;
 mod stream;
@@ -34,6 +37,7 @@ pub use block::Block;
 pub use info::{Info, InfoValue};
 pub use mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Snapshot};
 pub use parameter::{Parameter, Standard, Tuned, Value, wrong};
+pub use plain_loop::PlainLoops;
 pub use recipe::{AnyRecipe, Recipe, Settings};
 pub use shard::NativeShard;
 pub use space::{Bounds, Space, Spaces};

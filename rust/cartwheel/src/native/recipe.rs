@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 
 use super::mailbox::ResetOptions;
-use super::{Mailbox, NativeShard, Spaces, view};
+use super::{Mailbox, NativeShard, PlainLoops, Spaces, plain_loop, view};
 use crate::autoreset::{AutoresetMode, OnDone};
 use crate::env::Env;
 use crate::error::Error;
@@ -48,12 +48,30 @@ pub trait AnyRecipe: fmt::Debug + Send + Sync {
         rows: usize,
         settings: Settings,
     ) -> Result<(Box<dyn OwnShard>, Arc<Mailbox>), Error>;
+
+    /// Runs plain loops over environments of this kind, all at once, none waiting for another:
+    /// `step`, `reset` and `observe` of each in turn, and nothing else.
+    ///
+    /// A row whose episode is over is reset in its next turn, which counts as a step: the same work for
+    /// each counted step as in [`AutoresetMode::NextStep`]. Row `i` has the stream of seed `i`; actions
+    /// are random.
+    ///
+    /// Returns environment steps per second, of all loops together.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`] when there are no rows or no threads, [`Error::Os`] when there is no memory.
+    ///
+    /// # Panics
+    ///
+    /// When an environment does, or when no thread can be started.
+    fn run_plain_loops(&self, loops: &PlainLoops) -> Result<f64, Error>;
 }
 
 /// The recipe of an `E`.
 pub struct Recipe<E: Env> {
-    options: E::Options,
-    spaces: Arc<Spaces>,
+    pub(super) options: E::Options,
+    pub(super) spaces: Arc<Spaces>,
 }
 
 impl<E: Env> fmt::Debug for Recipe<E> {
@@ -122,5 +140,9 @@ impl<E: Env> AnyRecipe for Recipe<E> {
         let spaces = Arc::clone(&self.spaces);
         let shard = NativeShard::new(envs, spaces, settings, Arc::clone(&mailbox))?;
         Ok((Box::new(shard), mailbox))
+    }
+
+    fn run_plain_loops(&self, loops: &PlainLoops) -> Result<f64, Error> {
+        plain_loop::run(self, loops)
     }
 }

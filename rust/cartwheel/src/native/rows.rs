@@ -121,7 +121,7 @@ impl<E: Env> NativeRows<'_, E> {
         let actions = self.actions.as_ref().expect("a step has actions");
         let Crew { envs, rngs, ahead, .. } = &mut *self.crew;
         let rows = first..self.span.end.min(first + E::BLOCK);
-        ahead.transitions.fill(None);
+        ahead.transitions[..rows.len()].fill(None);
         for (running, row) in ahead.running.iter_mut().zip(rows.clone()) {
             *running = autoreset.phase(row) == PhaseTag::Running;
         }

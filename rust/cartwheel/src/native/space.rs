@@ -94,6 +94,22 @@ impl Space {
         }
     }
 
+    /// The space of leaf `leaf`, which is an array.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such leaf.
+    pub(super) fn array(&self, leaf: usize) -> &Self {
+        let (mut found, mut number) = (None, 0);
+        self.visit(&mut |space| {
+            if number == leaf {
+                found = Some(space);
+            }
+            number += 1;
+        });
+        found.unwrap_or_else(|| panic!("there is no leaf {leaf} of {number}"))
+    }
+
     /// Writes one observation as a value of an info, as an environment in Python returns it: integers
     /// for `Discrete`, arrays, tuples, dictionaries. `bytes` gives those of a leaf, by its number.
     pub(super) fn write_value<'a>(
@@ -141,9 +157,7 @@ impl Space {
     ///
     /// When there is no such leaf.
     pub fn check_actions(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
-        let mut leaves = Vec::new();
-        self.visit(&mut |space| leaves.push(space));
-        let space = leaves[leaf];
+        let space = self.array(leaf);
         let bad = match space {
             Self::Discrete { n, start } => first_outside(elements, &[(*start, *n)]),
             Self::MultiDiscrete(counts) => {

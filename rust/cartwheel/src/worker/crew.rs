@@ -349,6 +349,9 @@ impl Crew {
     /// Steps shards on the calling thread until none is left, or the limit is over after one; whether
     /// none was left.
     pub(crate) fn help(&mut self, command: Command, limit: Option<Limit>) -> bool {
+        if self.threads.is_empty() {
+            return self.shared.work(0, command, limit).1; // nobody to wake, whatever it costs
+        }
         let start = Instant::now();
         let (taken, done) = self.shared.work(0, command, limit);
         if command.op == Op::Step && taken > 0 {

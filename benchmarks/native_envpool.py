@@ -1,0 +1,18 @@
+"""Native CartPole-v1 beside EnvPool's, which is written in C++."""
+
+from __future__ import annotations
+
+from cartwheel.bench.claim import Claim, check
+from cartwheel.bench.contenders import cartwheel_native, envpool, no_env
+from cartwheel.bench.envpool import why_not
+
+NATIVE, ENVPOOL = cartwheel_native("CartPole-v1"), envpool("CartPole-v1")
+BOUNDS = {1: 15, 64: 15, 1024: 20, 4096: 20}
+
+if __name__ == "__main__":
+    reason = why_not("CartPole-v1")
+    if reason is not None:
+        print(f"skipped: {reason}")
+    else:
+        claims = {num_envs: [Claim(NATIVE, ENVPOOL, bound)] for num_envs, bound in BOUNDS.items()}
+        check("native CartPole-v1", no_env, claims)

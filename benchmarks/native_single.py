@@ -1,0 +1,12 @@
+"""One native CartPole-v1: what the whole call of ``step`` costs beyond the environment itself."""
+
+from __future__ import annotations
+
+from cartwheel.bench.claim import OverheadClaim, check
+from cartwheel.bench.contenders import cartwheel_native, native_ceiling, no_env
+
+NATIVE = cartwheel_native("CartPole-v1")
+ALONE = native_ceiling("CartPole-v1", blocks=False)
+
+if __name__ == "__main__":
+    check("one native CartPole-v1", no_env, {1: [OverheadClaim(NATIVE, ALONE, 2)]})

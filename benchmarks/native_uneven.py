@@ -1,0 +1,36 @@
+"""A millisecond of computation in each native step, give or take a half: who waits for whom.
+
+The ceiling is the ideal: a plain loop on each core over its share of the rows, waiting for nobody.
+A batch ends with its last row, so the threads have to take rows from each other to come near it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cartwheel import _cartwheel
+from cartwheel.bench.claim import Claim, check
+from cartwheel.bench.contenders import cartwheel_native, native_ceiling, no_env
+
+SPREAD = 0.5
+
+
+def rounds_of(seconds: float) -> int:
+    """How many rounds of work ``Null-v0`` manages in ``seconds`` on this machine, undisturbed."""
+    tried = 100_000
+    fastest = max(
+        _cartwheel.plain_loop("Null-v0", 1, seconds=0.01, threads=1, options=f'{{"work": {tried}}}')
+        for _ in range(20)
+    )
+    return round(tried * fastest * seconds)
+
+
+if __name__ == "__main__":
+    work: dict[str, Any] = {"work": rounds_of(1e-3), "work_spread": SPREAD}
+    native = cartwheel_native("Null-v0", **work)
+    ideal = native_ceiling("Null-v0", **work)
+    check(
+        "1 ms ± 50 % of computation in each native step",
+        no_env,
+        {num_envs: [Claim(native, ideal, 0.9)] for num_envs in (16, 64)},
+    )

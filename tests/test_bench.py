@@ -1,0 +1,215 @@
+"""What benchmarks say is what was measured: ratios, ceilings, notes, who is left out and why."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Discrete
+
+from cartwheel import _cartwheel
+from cartwheel.bench import contenders, envpool
+from cartwheel.bench.claim import Claim, OverheadClaim
+from cartwheel.bench.contenders import Contender
+from cartwheel.bench.race import Measurement, race
+from cartwheel.bench.table import records, table
+
+RATES = {
+    "gymnasium async": [100.0, 200.0, 400.0],
+    "cartwheel native": [4000.0, 4000.0, 5000.0],
+    "native ceiling": [5000.0, 8000.0, 10_000.0],
+    "envpool": [200.0, 400.0, 400.0],
+}
+MEASUREMENT = Measurement(4, RATES, {"envpool": "1 of 1, 2 threads, the fastest"})
+
+
+class Steady:
+    """A runner that always gives the same rate."""
+
+    def __init__(self, rate, note=""):
+        self.rate = rate
+        self.note = note
+        self.is_closed = False
+
+    def run(self, _seconds):
+        return self.rate
+
+    def close(self):
+        self.is_closed = True
+
+
+def contender(name, *runner):
+    return Contender(name, lambda _env_fns: Steady(*runner))
+
+
+def test_a_record_has_the_median_of_the_rounds_ratios_and_the_ceiling_of_its_own_kind():
+    by_name = {record["contender"]: record for record in records([MEASUREMENT])}
+    native = by_name["cartwheel native"]
+    assert native["ratio_to_async"] == 20.0  # of 40, 20 and 12.5
+    assert native["ratio_to_envpool"] == 12.5  # of 20, 10 and 12.5
+    assert native["share_of_ceiling"] == 0.5  # of the native ceiling: 0.8, 0.5 and 0.5
+    assert native["ratio_to_sync"] is None, "it was not in the race"
+    assert by_name["envpool"]["share_of_ceiling"] is None, "no ceiling runs its code"
+    assert by_name["native ceiling"]["share_of_ceiling"] == 1.0
+    assert by_name["gymnasium async"]["share_of_ceiling"] is None, "its ceiling was not there"
+    assert by_name["envpool"]["note"] == "1 of 1, 2 threads, the fastest"
+
+
+def test_the_table_shows_what_was_measured_and_a_dash_for_what_was_not():
+    text = table([MEASUREMENT])
+    lines = {line.split("  ")[0]: line.split() for line in text.splitlines() if line}
+    assert lines["contender"][-4:] == ["×", "envpool", "of", "ceiling"]
+    assert lines["cartwheel native"][2:] == ["4", "4,000", "±12%", "20.00", "–", "12.50", "50%"]
+    assert lines["envpool"][-3:] == ["–", "1.00", "–"]
+    assert "envpool, 4 envs: 1 of 1, 2 threads, the fastest" in text
+    assert "native ceiling: " in text
+
+
+def test_without_envpool_the_table_has_no_column_for_it():
+    rates = {name: rates for name, rates in RATES.items() if name != "envpool"}
+    assert "× envpool" not in table([Measurement(4, rates)])
+
+
+@pytest.mark.parametrize(("bound", "holds"), [(0.5, "holds"), (0.51, "MISSED")])
+def test_a_claim_holds_from_its_bound_on(bound, holds):
+    claim = Claim(contender("cartwheel native"), contender("native ceiling"), bound)
+    assert claim.verdict(MEASUREMENT).split()[-4:] == ["0.50", "≥", f"{bound}", holds]
+
+
+@pytest.mark.parametrize(("bound_us", "holds"), [(501, "holds"), (499, "MISSED")])
+def test_an_overhead_is_the_time_that_a_batch_takes_longer(bound_us, holds):
+    claim = OverheadClaim(contender("cartwheel native"), contender("native ceiling"), bound_us)
+    measurement = Measurement(4, {"cartwheel native": [4000.0], "native ceiling": [8000.0]})
+    verdict = claim.verdict(measurement).split()
+    assert verdict[-5:] == ["+500.00µs", "≤", f"{bound_us}", "µs", holds]
+
+
+def test_a_race_keeps_notes_and_gives_every_contender_every_round():
+    racers = [contender("plain", 2.0), contender("choosy", 3.0, "two threads")]
+    measurement = race(contenders.no_env, 5, racers, seconds=0.1, rounds=3)
+    assert measurement == Measurement(
+        5, {"plain": [2.0] * 3, "choosy": [3.0] * 3}, {"choosy": "two threads"}
+    )
+
+
+def test_envpool_is_left_out_with_the_reason(monkeypatch):
+    monkeypatch.setitem(sys.modules, "envpool", None)
+    assert "pip install 'cartwheel[envpool]'" in envpool.why_not("CartPole-v1")
+    monkeypatch.setitem(sys.modules, "envpool", SimpleNamespace(list_all_envs=lambda: ["Pong-v5"]))
+    assert envpool.why_not("CartPole-v1") == "envpool has no CartPole-v1"
+    assert envpool.why_not("Pong-v5") is None
+
+
+def test_an_envpool_that_cannot_be_imported_says_why(monkeypatch, tmp_path):
+    (tmp_path / "envpool.py").write_text("raise ImportError('libGL.so.1: cannot open')\n")
+    monkeypatch.delitem(sys.modules, "envpool", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert envpool.why_not("CartPole-v1") == "envpool cannot be imported: libGL.so.1: cannot open"
+
+
+class Rival:
+    """Stands for EnvPool: spaces of a single environment, actions of one dtype."""
+
+    single_action_space = Discrete(2)
+    spec = SimpleNamespace(action_array_spec={"action": SimpleNamespace(dtype=np.int32)})
+
+    def __init__(self, env_id, num_envs, num_threads, seed):
+        self.num_envs = num_envs
+        self.num_threads = num_threads
+        self.made = (env_id, seed)
+        self.dtypes = set()
+
+    def reset(self):
+        pass
+
+    def step(self, actions):
+        assert actions.shape == (self.num_envs,)
+        self.dtypes.add(actions.dtype)
+
+
+def test_envpool_runs_with_the_threads_that_suit_it_best_and_actions_of_its_dtype(monkeypatch):
+    monkeypatch.setitem(sys.modules, "envpool", SimpleNamespace(make_gymnasium=Rival))
+    monkeypatch.setattr(_cartwheel, "usable_cpus", lambda: 6)
+    speeds = {1: 5.0, 2: 7.0, 4: 9.0, 6: 8.0}
+    step = envpool.VectorRunner.run
+
+    def run(runner, seconds):
+        step(runner, min(seconds, 1e-3))
+        return speeds[runner.envs.num_threads]
+
+    monkeypatch.setattr(envpool.VectorRunner, "run", run)
+    runner = envpool.fastest("CartPole-v1", 3)
+    assert runner.note == "4 of 1, 2, 4, 6 threads, the fastest"
+    assert runner.envs.num_threads == 4
+    assert runner.envs.dtypes == {np.dtype(np.int32)}
+    assert runner.envs.made == ("CartPole-v1", 0)
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+@pytest.mark.parametrize("env_id", [env_id for env_id, *_ in _cartwheel.native_envs()])
+def test_every_native_environment_runs_in_plain_loops(env_id, blocks):
+    assert _cartwheel.plain_loop(env_id, 3, seconds=0.0, threads=2, blocks=blocks) > 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"env_id": "Nothing-v0"}, "no native environment"),
+        ({"num_envs": 0}, "got 0 and 1"),
+        ({"threads": 0}, "got 1 and 0"),
+        ({"seconds": -1.0}, "seconds is -1"),
+        ({"options": '{"colour": 1}'}, "unknown field `colour`"),
+        ({"options": '{"work_spread": 1.5}'}, "work_spread is 1.5"),
+    ],
+)
+def test_a_plain_loop_that_cannot_run_says_why(wrong, message):
+    right = {"env_id": "Null-v0", "num_envs": 1, "seconds": 0.0, "threads": 1}
+    with pytest.raises(ValueError, match=message):
+        _cartwheel.plain_loop(**{**right, **wrong})
+
+
+def test_the_command_measures_native_environments_beside_their_ceiling(tmp_path):
+    file = tmp_path / "bench.json"
+    chart = tmp_path / "bench.svg"
+    options = ["--num-envs", "2", "--seconds", "0.01", "--rounds", "1", "--executors", "inline"]
+    files = ["--json", str(file), "--plot", str(chart)]
+    finished = subprocess.run(
+        [sys.executable, "-m", "cartwheel", "bench", *options, *files],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    outcome = json.loads(file.read_text())
+    names = [record["contender"] for record in outcome["records"]]
+    rivals = ["envpool"] if importlib.util.find_spec("envpool") else []
+    assert names == [
+        "gymnasium sync",
+        "gymnasium async",
+        "cartwheel inline",
+        "ceiling",
+        "gymnasium native",
+        *rivals,
+        "cartwheel native",
+        "native ceiling",
+    ]
+    assert ("without envpool: envpool is not installed" in finished.stdout) is not bool(rivals)
+    by_name = {record["contender"]: record for record in outcome["records"]}
+    native, ceiling = by_name["cartwheel native"], by_name["native ceiling"]
+    expected = native["steps_per_second"] / ceiling["steps_per_second"]
+    assert native["share_of_ceiling"] == pytest.approx(expected)
+    assert outcome["machine"]["load"] >= 0
+    assert "native ceiling: plain loops in Rust" in chart.read_text()
+
+
+def test_envpool_resets_in_the_next_step_as_everybody_else():
+    pytest.importorskip("envpool")
+    runner = envpool.fastest("CartPole-v1", 2)
+    assert runner.envs.metadata["autoreset_mode"] is gym.vector.AutoresetMode.NEXT_STEP
+    assert runner.run(0.01) > 0
+    runner.close()
+    # EnvPool keeps the traceback of an import that failed and so this frame; with it, its threads.
+    del runner
