@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from typing import Any
 
 import gymnasium as gym
@@ -11,24 +10,7 @@ import numpy as np
 
 from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import CEILING, cartwheel_with
-
-
-def compute(rounds: int) -> int:
-    """A fixed amount of work: the clock is not asked, so a slower processor takes longer."""
-    value = 1
-    for _ in range(rounds):
-        value = (value * 48271) % 2147483647  # the minimal standard generator
-    return value
-
-
-def rounds_of(seconds: float) -> int:
-    """How many rounds :func:`compute` manages in ``seconds`` on this machine, undisturbed."""
-    tried, fastest = 20_000, float("inf")
-    for _ in range(20):
-        start = time.perf_counter()
-        compute(tried)
-        fastest = min(fastest, time.perf_counter() - start)
-    return round(tried * seconds / fastest)
+from cartwheel.bench.work import compute, rounds_of
 
 
 class Busy(gym.Env[Any, Any]):

@@ -64,20 +64,72 @@ def _assert_same_array(actual, expected, where):
         for index in np.ndindex(expected.shape):
             assert_identical(actual[index], expected[index], f"{where}{list(index)}")
         return
-    if actual.tobytes() == expected.tobytes():
-        return
-    differs = _bits(actual) != _bits(expected)
-    if expected.dtype.kind in "fc":
-        differs &= ~(np.isnan(actual) & np.isnan(expected)).reshape(-1)
+    differs = _differs(actual, expected)
     assert not differs.any(), (
-        f"{where}: differs at {np.argwhere(differs.reshape(expected.shape)).tolist()[:5]}:\n"
+        f"{where}: differs at {np.argwhere(differs).tolist()[:5]}:\n"
         f"{actual!r}\ninstead of\n{expected!r}"
     )
+
+
+def _differs(actual, expected):
+    """Where two arrays of one shape and dtype are not the same, as ``bool`` of that shape."""
+    if actual.tobytes() == expected.tobytes():
+        return np.zeros(expected.shape, np.bool_)
+    differs = (_bits(actual) != _bits(expected)).reshape(expected.shape)
+    if expected.dtype.kind in "fc":
+        differs &= ~(np.isnan(actual) & np.isnan(expected))
+    return differs
 
 
 def _bits(array):
     """One opaque value per element, shape ``(size,)``."""
     return np.ascontiguousarray(array).reshape(-1).view(f"V{array.dtype.itemsize}")
+
+
+def count_values(value):
+    """How many elements of arrays it has, and what else is no container."""
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return value.size
+    if isinstance(value, dict):
+        return sum(map(count_values, value.values()))
+    if isinstance(value, (np.ndarray, tuple, list)):
+        return sum(map(count_values, value.flat if isinstance(value, np.ndarray) else value))
+    return 1
+
+
+_ABSENT = object()
+
+
+def count_differing(actual, expected):
+    """How many values of ``expected`` are not the same in ``actual``, by `assert_identical`.
+
+    Where type, dtype, shape, length or a key differs, every value there does, and at least one.
+    """
+    if type(actual) is type(expected):
+        if isinstance(expected, dict):
+            pairs = [
+                (actual.get(key, _ABSENT), expected.get(key, _ABSENT))
+                for key in {**expected, **actual}
+            ]
+            return sum(count_differing(*pair) for pair in pairs)
+        if isinstance(expected, (tuple, list)) and len(actual) == len(expected):
+            return sum(map(count_differing, actual, expected))
+        if isinstance(expected, np.ndarray):
+            if (actual.dtype, actual.shape) == (expected.dtype, expected.shape):
+                if expected.dtype.hasobject:
+                    return sum(map(count_differing, actual.flat, expected.flat))
+                return int(_differs(actual, expected).sum())
+        elif _is_identical(actual, expected):
+            return 0
+    return max(count_values(expected), 1)
+
+
+def _is_identical(actual, expected):
+    try:
+        assert_identical(actual, expected)
+    except AssertionError:
+        return False
+    return True
 
 
 def text_of(error):

@@ -21,9 +21,9 @@ with warnings.catch_warnings():
         importlib.import_module("Box2D")
 
 import cartwheel
+from cartwheel import envpool
 from tests.environments import transcripts
 from tests.executors import EVERY_EXECUTOR, EXECUTORS, PROCESS, THREAD
-from tests.known_gaps import GAPS
 from tests.processes import left_behind, residue
 
 settings.register_profile(
@@ -34,12 +34,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("cartwheel")
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if item.name in GAPS:
-            item.add_marker(pytest.mark.xfail(strict=True, reason=GAPS[item.name]))
 
 
 FAILED = pytest.StashKey[bool]()
@@ -80,6 +74,20 @@ def build_workers(request):
 def build_processes():
     """As ``build``, only in processes."""
     yield from _builder(PROCESS)
+
+
+@pytest.fixture
+def make():
+    """``envpool.make``; what it makes is closed after the test."""
+    made = []
+
+    def make(*args, **keywords):
+        made.append(envpool.make(*args, **keywords))
+        return made[-1]
+
+    yield make
+    for envs in made:
+        envs.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

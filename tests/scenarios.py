@@ -108,6 +108,44 @@ def interrupt_a_long_step(executor, target):
 
 
 @scenario
+def interrupt_a_receipt(executor, target):
+    """A Ctrl-C ends the wait for rows in flight and loses none of them."""
+    envs = build(executor, [SleepingEnv] * 4, batch_size=2)
+    envs.async_reset()
+    while envs._pool.in_flight():
+        envs.recv()
+    send = partial(os.kill, os.getpid()) if target == "process" else partial(os.killpg, 0)
+    interrupts = 0
+    for t in (1, 2):
+        envs.send([0.3] * 4, range(4))
+        timer = threading.Timer(0.1, lambda: send(signal.SIGINT))
+        timer.start()
+        rows = []
+        while envs._pool.in_flight():
+            try:
+                observations, *_, infos = envs.recv()
+            except KeyboardInterrupt:
+                interrupts += 1
+                continue
+            rows += infos["env_index"].tolist()
+            assert observations.tolist() == [[t]] * len(observations)
+        timer.join()
+        assert sorted(rows) == [0, 1, 2, 3]
+    envs.close()
+    tell(interrupts=interrupts)
+
+
+@scenario
+def end_with_rows_in_flight(executor, state):
+    envs = build(executor, faulty_rows(), batch_size=1)
+    envs.async_reset()
+    while envs._pool.in_flight():
+        envs.recv()
+    tell(all=_descendants())
+    envs.send([fault(state), 0], [1, 3])
+
+
+@scenario
 def interrupt_at_random_moments(executor, target):
     envs = build(executor, faulty_rows())
     send = partial(os.kill, os.getpid()) if target == "process" else partial(os.killpg, 0)

@@ -5,6 +5,7 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.envs.registration import VectorizeMode
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import RescaleAction, TimeAwareObservation
 
@@ -300,3 +301,22 @@ def test_make_vec_gives_the_same_results_on_every_executor():
         envs.close()
     assert_identical(runs[1], runs[0])
     assert_identical(runs[2], runs[0])
+
+
+@pytest.mark.parametrize(("mode", "executor"), [("sync", "inline"), ("async", "process")])
+def test_gymnasiums_vectorization_modes_choose_the_executor(mode, executor):
+    for chosen in (mode, VectorizeMode(mode)):
+        envs = cartwheel.make_vec("CartPole-v1", 2, vectorization_mode=chosen)
+        assert envs.executor == executor
+        envs.close()
+    envs = cartwheel.make_vec("CartPole-v1", 2, vectorization_mode=mode, executor="thread")
+    assert envs.executor == "thread"
+    envs.close()
+
+
+def test_vector_entry_points_of_others_are_gymnasiums_affair():
+    with pytest.raises(gym.error.Error, match=r"of CartPole-v1 is not cartwheel's: use gymnasium"):
+        cartwheel.make_vec("CartPole-v1", 2, vectorization_mode="vector_entry_point")
+    envs = cartwheel.make_vec(gym.make_vec("CartPole-v1", 2).spec, executor="inline")
+    assert (type(envs), envs.num_envs) == (cartwheel.VectorEnv, 2)
+    envs.close()

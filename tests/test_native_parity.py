@@ -1,9 +1,6 @@
 """Native environments give the same bits as Gymnasium's environments of the same id."""
 
-import warnings
-from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -13,131 +10,9 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
 from tests.comparison import assert_identical
+from tests.native_cases import DEFAULTS, VARIANTS, Case, choose, twins
 
 MODES = pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
-
-
-@dataclass(frozen=True)
-class Case:
-    """An environment, its keywords, and how a run of it must be able to end."""
-
-    env_id: str
-    keywords: dict[str, Any] = field(default_factory=dict)
-    terminates: bool = True
-    truncates: bool = True
-    steps: int = 265
-
-    def __hash__(self):
-        return hash(str(self))
-
-    def __str__(self):
-        return "-".join([self.env_id, *map(str, self.keywords.items())]).replace(" ", "")
-
-
-DEFAULTS = [
-    Case("CartPole-v0", truncates=False, steps=150),
-    Case("CartPole-v1", truncates=False, steps=150),
-    Case("MountainCar-v0", truncates=False),
-    Case("MountainCarContinuous-v0", truncates=False),
-    Case("Pendulum-v1", terminates=False),
-    Case("Acrobot-v1", truncates=False),
-    Case("Blackjack-v1", truncates=False, steps=150),
-    Case("FrozenLake-v1", truncates=False, steps=150),
-    Case("FrozenLake8x8-v1", truncates=False, steps=150),
-    Case("CliffWalking-v1", truncates=False, steps=150),
-    Case("CliffWalkingSlippery-v1", truncates=False),
-    Case("Taxi-v4", truncates=False, steps=150),
-]
-ISLAND = ("SFFFFG", "FHFFHF", "FFGFFS")
-VARIANTS = [
-    Case("CartPole-v1", {"sutton_barto_reward": True}, truncates=False),
-    Case("CartPole-v0", {"sutton_barto_reward": True, "max_episode_steps": 12}),
-    Case("CartPole-v1", {"max_episode_steps": 12}),
-    Case("MountainCar-v0", {"goal_velocity": 0.03, "max_episode_steps": 108}),
-    Case("MountainCar-v0", {"goal_velocity": 1}, terminates=False),
-    Case("MountainCarContinuous-v0", {"goal_velocity": 0.02, "max_episode_steps": 150}),
-    Case("MountainCarContinuous-v0", {"goal_velocity": 0.04}, truncates=False),
-    Case("Pendulum-v1", {"g": 9.81, "max_episode_steps": 30}, terminates=False),
-    Case("Pendulum-v1", {"g": 0, "max_episode_steps": 1}, terminates=False),
-    Case("Pendulum-v1", {"g": -3.7, "max_episode_steps": 2}, terminates=False),
-    Case("Acrobot-v1", {"max_episode_steps": 75}),
-    Case("Blackjack-v1", {"natural": True}, truncates=False),
-    Case("Blackjack-v1", {"natural": True, "sab": False}, truncates=False),
-    Case("Blackjack-v1", {"sab": False, "max_episode_steps": 2}),
-    Case("FrozenLake-v1", {"is_slippery": False, "max_episode_steps": 9}),
-    Case("FrozenLake-v1", {"map_name": "8x8", "success_rate": 0.8}, truncates=False),
-    Case("FrozenLake-v1", {"desc": ISLAND, "success_rate": 0.1}, truncates=False),
-    Case("FrozenLake-v1", {"desc": ISLAND, "map_name": "nowhere"}, truncates=False),
-    Case("FrozenLake-v1", {"desc": ("SG",), "success_rate": 0}, truncates=False),
-    Case("FrozenLake-v1", {"reward_schedule": (2, -0.1, -0.001)}, truncates=False),
-    Case("FrozenLake8x8-v1", {"reward_schedule": (10, 0, -1), "max_episode_steps": 20}),
-    Case("CliffWalking-v1", {"is_slippery": True, "max_episode_steps": 60}, terminates=False),
-    Case("CliffWalkingSlippery-v1", {"is_slippery": False, "max_episode_steps": 20}),
-    Case("Taxi-v4", {"is_rainy": True}, truncates=False),
-    Case("Taxi-v4", {"fickle_passenger": True}, truncates=False),
-    Case("Taxi-v4", {"is_rainy": True, "rainy_probability": 0.5, "max_episode_steps": 100}),
-    Case("Taxi-v4", {"fickle_passenger": True, "fickle_probability": 1.0}, truncates=False),
-    Case("Taxi-v4", {"is_rainy": True, "fickle_passenger": True, "max_episode_steps": 40}),
-]
-
-
-def twins(env_id, num_envs, mode=AutoresetMode.NEXT_STEP, **keywords):
-    """Gymnasium's own, as a vector."""
-    make = partial(gym.make, env_id, disable_env_checker=True, **keywords)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of ids that are out of date
-        return SyncVectorEnv([make] * num_envs, autoreset_mode=mode)
-
-
-# Who chooses the actions: from the observations, and at random.
-
-
-@cache
-def route(env_id, desc, map_name):
-    """The action that leads to the goal on the shortest way, one per state, from the tables."""
-    keywords = {"Taxi-v4": {}, "CliffWalking-v1": {}}.get(
-        env_id, {"desc": desc, "map_name": map_name, "is_slippery": False}
-    )
-    table = gym.make(env_id, **keywords).unwrapped.P
-    ways = {
-        (state, action): way[0][1:]
-        for state, actions in table.items()
-        for action, way in actions.items()
-    }
-    best = max(reward for _, reward, over in ways.values() if over)
-    reached = {state for state, reward, over in ways.values() if over and reward == best}
-    actions = np.zeros(len(table), np.int64)
-    while step := {
-        state: action
-        for (state, action), (after, _, _) in ways.items()
-        if after in reached and state not in reached
-    }:
-        reached |= step.keys()
-        actions[list(step)] = list(step.values())
-    return actions
-
-
-def choose(case, observations, random, num_envs):
-    """Actions that reach the goal now and then."""
-    name = case.env_id.split("-")[0]
-    if name == "Pendulum":
-        return random.uniform(-3, 3, (num_envs, 1)).astype(np.float32)
-    if name == "MountainCarContinuous":
-        push = np.where(observations[:, 1:] >= 0, 1, -1) * random.uniform(-0.1, 1.2, (num_envs, 1))
-        return push.astype(np.float32)
-    if name in ("CartPole", "Blackjack"):
-        return random.integers(0, 2, num_envs)
-    if name == "MountainCar":
-        planned, count, slips = 2 * (observations[:, 1] >= 0), 3, 0.05
-    elif name == "Acrobot":
-        planned, count, slips = 2 * (observations[:, 5] > 0), 3, 0.05
-    else:
-        where = {"CliffWalkingSlippery": "CliffWalking-v1", "FrozenLake8x8": "FrozenLake-v1"}
-        map_name = "8x8" if name == "FrozenLake8x8" else case.keywords.get("map_name", "4x4")
-        actions = route(where.get(name, case.env_id), case.keywords.get("desc"), map_name)
-        planned, count, slips = actions[observations], 6 if name == "Taxi" else 4, 0.2
-    wild = random.random(num_envs) < slips
-    return np.where(wild, random.integers(0, count, num_envs), planned)
 
 
 def play(envs, case, mode, steps):

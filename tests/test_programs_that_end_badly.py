@@ -79,6 +79,15 @@ def test_control_c_at_any_moment_is_recoverable(executor, target):
     assert err == ""
 
 
+@pytest.mark.parametrize("target", ["process", "group"])
+@pytest.mark.parametrize("executor", ["thread", "process"])
+def test_control_c_while_receiving_loses_no_row(executor, target):
+    facts, code, err = run("interrupt_a_receipt", executor, target)
+    assert code == 0, err
+    assert facts == {"interrupts": 2}
+    assert err == ""
+
+
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_a_forked_child_cannot_disturb_its_parent(executor):
     facts, code, err = run("fork_with_live_environments", executor)
@@ -107,6 +116,17 @@ def test_a_program_may_end_without_close(executor, how):
     else:
         assert "Traceback" not in err
         assert "leaked" not in err
+
+
+@pytest.mark.parametrize(
+    ("executor", "state"),
+    [("inline", "none"), ("thread", "none"), ("process", "none"), ("process", "hang")],
+)
+def test_a_program_may_end_with_rows_in_flight(executor, state):
+    facts, code, err = run("end_with_rows_in_flight", executor, state)
+    assert code == 0, err
+    assert err == ""
+    assert not wait_until_gone(facts["all"], timeout_s=5)
 
 
 def test_a_hanging_thread_keeps_nobody_from_closing_or_ending():

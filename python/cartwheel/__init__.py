@@ -1,9 +1,11 @@
 """cartwheel steps many reinforcement-learning environments at once.
 
 :class:`VectorEnv` replaces ``gymnasium.vector.AsyncVectorEnv``: the same arguments, values and
-errors, several times faster, in all three autoreset modes.
+errors, several times faster, in all three autoreset modes. :mod:`cartwheel.returns` computes
+advantages and returns of its rollouts.
 """
 
+from cartwheel import returns
 from cartwheel.errors import (
     EnvPanicError,
     EpisodeOverError,
@@ -13,8 +15,10 @@ from cartwheel.errors import (
     WorkerDiedError,
 )
 from cartwheel.native import NativeVectorEnv
+from cartwheel.native_env import NativeEnv
 from cartwheel.presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.registration import make_vec, patch_gymnasium, register_native
+from cartwheel.rollout import RolloutSlab
 from cartwheel.vector_env import VectorEnv
 
 __all__ = [
@@ -22,14 +26,17 @@ __all__ = [
     "EnvPanicError",
     "EpisodeOverError",
     "ForkedProcessError",
+    "NativeEnv",
     "NativeVectorEnv",
     "RemoteEnvError",
     "RemoteTraceback",
+    "RolloutSlab",
     "SyncVectorEnv",
     "VectorEnv",
     "WorkerDiedError",
     "make_vec",
     "patch_gymnasium",
+    "returns",
 ]
 
 register_native()

@@ -1,10 +1,14 @@
 """The native side of cartwheel. Private: users import :mod:`cartwheel`."""
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, TypeAlias, final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cartwheel.link import Link
-from cartwheel.native import NativeLink
+from cartwheel.native_link import NativeLink
+from cartwheel.returns.transitions import Transitions
 from cartwheel.spaces import Description
 from cartwheel.worker import Worker
 
@@ -12,15 +16,27 @@ __all__ = [
     "Memory",
     "NativeEnvs",
     "Pool",
+    "RolloutSlab",
     "Shard",
     "SlabLease",
     "block_rows",
+    "discounted",
     "fine_shards",
+    "gae",
+    "is_first",
+    "lambda_returns",
+    "masked_mean",
+    "masked_normalize",
+    "n_step",
     "native_envs",
+    "next_values",
     "plain_loop",
+    "retrace",
     "serve",
     "shards",
     "usable_cpus",
+    "valid_mask",
+    "vtrace",
     "watch_parent",
 ]
 
@@ -61,6 +77,9 @@ class Memory:
             ValueError: The plan is impossible, or the descriptors belong to another one.
             OSError: There is not enough memory.
         """
+
+    def attach_rollout(self, index: int, steps: int, descriptor: int) -> None:
+        """Maps, in a worker process, a rollout that the pool made; takes ``descriptor`` over."""
 
     def descriptors(self) -> list[int]:
         """The descriptors to send to worker processes; empty unless shared."""
@@ -141,8 +160,14 @@ class NativeEnvs:
     def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
         """Leaves a request to read a parameter, or to set it to one value a row."""
 
+    def post_streams(self, shard: int, streams: Sequence[tuple[int, Any]] | None) -> None:
+        """Leaves a request to read the random streams, or to set them, one a row.
+
+        A stream is its seed, ``-1`` when nobody knows it, and the ``state`` of a ``PCG64``.
+        """
+
     def take_answer(self, shard: int) -> list[Any] | None:
-        """Takes the answer to a request: one value a row, or ``None`` when something was set."""
+        """Takes the answer to a request: one value or stream a row, ``None`` after setting."""
 
     def take_faults(self, shard: int) -> list[tuple[int, BaseException]]:
         """Takes the faults of the last task: rows and exceptions."""
@@ -152,6 +177,21 @@ class NativeEnvs:
 
     def take_rest(self, shard: int, row: int) -> bytes:
         """Takes infos that did not fit into their room and begin with row ``row``."""
+
+@final
+class RolloutSlab:
+    """The memory of a rollout, for as long as it or one of its arrays is referenced."""
+
+    @property
+    def index(self) -> int:
+        """Its number, by which workers know it."""
+
+    @property
+    def steps(self) -> int:
+        """Steps that it has room for."""
+
+    def take_descriptor(self) -> int | None:
+        """The descriptor that worker processes have to attach, to be closed by the caller; once."""
 
 @final
 class Pool:
@@ -246,6 +286,21 @@ class Pool:
     def in_flight(self) -> list[int]:
         """The rows that were sent and not received."""
 
+    def new_rollout(self, steps: int) -> RolloutSlab:
+        """Takes a rollout of ``steps`` steps, a used one that nobody holds if there is one.
+
+        Raises:
+            ValueError: Observations have no fixed shape, batches have not all rows, or there are
+                too many steps.
+            OSError: There is not enough memory.
+        """
+
+    def record(self, rollout: RolloutSlab) -> tuple[Any, Any, Any, Any]:
+        """Records the next batches in a rollout that every worker knows; its arrays."""
+
+    def stop_recording(self) -> None:
+        """Ends a recording; further batches go to slabs."""
+
     def num_slabs(self) -> int:
         """Batches of observations that have memory behind them, those in reserve included."""
 
@@ -309,3 +364,81 @@ def plain_loop(
     Raises:
         ValueError: There is no such environment or option, or a value makes no sense.
     """
+
+# Return estimators. Arrays are C-contiguous, of the dtype of the transitions' rewards, and outputs
+# share no memory with them; `cartwheel.returns` sees to that. All raise ValueError for shapes that
+# do not agree and numbers out of range.
+
+_Floats: TypeAlias = NDArray[Any]
+_Flags: TypeAlias = NDArray[np.bool_]
+
+def gae(
+    transitions: Transitions,
+    values: _Floats,
+    next_values: _Floats,
+    lam: float | _Floats,
+    normalized: bool,
+    out: tuple[_Floats, ...],
+) -> None:
+    """Advantages and returns; with ``normalized`` those of a finite horizon."""
+
+def lambda_returns(
+    transitions: Transitions, next_values: _Floats, lam: float | _Floats, out: _Floats
+) -> None:
+    """Lambda-returns."""
+
+def discounted(transitions: Transitions, next_values: _Floats | None, out: _Floats) -> None:
+    """Discounted sums of rewards."""
+
+def n_step(
+    transitions: Transitions, next_values: _Floats | None, n: int, out: tuple[NDArray[Any], ...]
+) -> None:
+    """Returns, discounts and lengths (``int64``) of windows of up to ``n`` steps."""
+
+def vtrace(
+    transitions: Transitions,
+    arrays: tuple[_Floats, ...],
+    lam: float | _Floats,
+    caps: tuple[float, float, float],
+    out: tuple[_Floats, ...],
+) -> None:
+    """Targets and policy advantages from values, next values and ratios."""
+
+def retrace(
+    transitions: Transitions,
+    arrays: tuple[_Floats, ...],
+    lam: float | _Floats,
+    c_bar: float,
+    out: _Floats,
+) -> None:
+    """Targets from action values, next values and ratios."""
+
+def valid_mask(
+    mode: tuple[str, bool], flags: tuple[_Flags, _Flags], prev_done: _Flags, out: _Flags
+) -> None:
+    """Which rows are transitions; ``mode`` says also whether over rows are frozen."""
+
+def is_first(
+    mode: tuple[str, bool],
+    flags: tuple[_Flags, _Flags],
+    prev_done: _Flags,
+    initial: _Flags,
+    out: _Flags,
+) -> None:
+    """Which observations begin an episode."""
+
+def next_values(
+    mode: tuple[str, bool],
+    values: _Floats,
+    flags: tuple[_Flags, _Flags],
+    bootstrap: str,
+    finals: tuple[_Floats, NDArray[np.int64]] | None,
+    out: _Floats,
+) -> None:
+    """Values of the true next observations."""
+
+def masked_mean(numbers: _Floats, valid: _Flags) -> float:
+    """The mean of the numbers, of one dimension, that are valid."""
+
+def masked_normalize(numbers: _Floats, valid: _Flags, epsilon: float, out: _Floats) -> None:
+    """The numbers, of one dimension, that are valid, brought to mean 0 and deviation 1."""

@@ -6,9 +6,11 @@ the same methods; what a message is depends on where the worker runs.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import queue
+import threading
 from multiprocessing import connection, reduction
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,6 +31,9 @@ class Channel(Protocol):
 
     def send_descriptor(self, descriptor: int, pid: int) -> None:
         """Sends a descriptor to process ``pid``; only between processes."""
+
+    def receive_descriptor(self) -> int:
+        """Receives a descriptor, which is the caller's then; only between processes."""
 
     def receive(self) -> Any:
         """Waits for a message and returns its content.
@@ -94,6 +99,30 @@ class ProcessChannel:
         self.end.close()
 
 
+class WorkerChannel(ProcessChannel):
+    """The worker's end, which never waits for the caller to read.
+
+    The caller reads what a row announced when the batch of the row is whole. A worker that waited
+    for that, with another row of the batch still to step, would wait for ever; so a thread sends.
+    """
+
+    def __init__(self, end: Connection[Any, Any]) -> None:
+        """Wraps one end."""
+        super().__init__(end)
+        self._unsent: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        # A daemon: what nobody reads any more must not keep the process from ending.
+        threading.Thread(target=self._send, name="channel", daemon=True).start()
+
+    def post(self, message: bytes) -> None:
+        """Leaves pickled bytes to be sent after those of before."""
+        self._unsent.put(message)
+
+    def _send(self) -> None:
+        with contextlib.suppress(OSError):  # the caller is gone
+            while True:
+                self.end.send_bytes(self._unsent.get())
+
+
 class LocalChannel:
     """An end of a pair of queues within one process; messages are the objects themselves."""
 
@@ -124,6 +153,14 @@ class LocalChannel:
             TypeError: Always.
         """
         raise TypeError(f"descriptor {descriptor} is in process {pid} already")
+
+    def receive_descriptor(self) -> int:
+        """Raises: within one process there is nothing to receive.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError("descriptors are in this process already")
 
     def receive(self) -> Any:
         """Takes the next message."""

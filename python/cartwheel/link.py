@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
+    from cartwheel import _cartwheel
     from cartwheel.errors import WorkerDiedError
     from cartwheel.launch import Crew
 
@@ -105,6 +107,21 @@ class Link:
         for worker, message in messages:
             with contextlib.suppress(ConnectionError):
                 self._crew.channels[worker].post(message)
+
+    def attach_rollout(self, pool: _cartwheel.Pool, slab: _cartwheel.RolloutSlab) -> None:
+        """Makes a rollout known to worker processes that have not used it before."""
+        descriptor = slab.take_descriptor()
+        if descriptor is None:
+            return
+        try:
+            request = ("attach_rollout", slab.index, slab.steps)
+            pool.call_async(self.pack([request] * len(self._crew.shards)), "rollout")
+            for channel, process in zip(self._crew.channels, self._crew.processes, strict=True):
+                with contextlib.suppress(ConnectionError):
+                    channel.send_descriptor(descriptor, process.pid)
+            pool.call_wait(self.timeout)
+        finally:
+            os.close(descriptor)
 
     def receive(self, worker: int) -> Any:
         """Receives what worker ``worker`` announced.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -21,15 +19,16 @@ from cartwheel.arguments import (
     check_choice,
     check_max_slabs,
 )
-from cartwheel.faults import Fault, raise_first
-from cartwheel.infos import add_info
+from cartwheel.native_link import NativeLink, as_json
 from cartwheel.pool_env import PoolVectorEnv
+from cartwheel.renderer import Renderer, Shown
 from cartwheel.room import plan_room, spins
 from cartwheel.spaces import describe
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
-    from numpy.typing import NDArray
+
+    from cartwheel.native_link import Stream
 
 #: The namespace of native environments in Gymnasium's registry.
 NAMESPACE = "cartwheel/"
@@ -54,6 +53,9 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         autoreset_mode: When a finished environment restarts, as for :class:`~cartwheel.VectorEnv`.
         max_episode_steps: Steps after which an episode is truncated; by default that of Gymnasium's
             registry, ``None`` for no limit.
+        render_mode: What :meth:`render` gives: ``"rgb_array"``, ``"ansi"`` where Gymnasium's
+            environment has it, or nothing and ``"human"`` windows instead, drawn after every step
+            and reset.
         executor: ``"thread"`` or ``"auto"``: threads and the calling thread share the rows; a batch
             that is too small to repay waking a thread is stepped by the caller alone.
             ``"inline"``: every batch is.
@@ -61,7 +63,8 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
             fewer for few rows of an environment that steps many of them at once.
         batch_size: As for :class:`~cartwheel.VectorEnv`.
         on_done: As for :class:`~cartwheel.VectorEnv`.
-        timeout: As for :class:`~cartwheel.VectorEnv`.
+        timeout: As for :class:`~cartwheel.VectorEnv`. The calling thread steps whole shards and
+            looks at the time after each: there are eight a thread, or one for a single thread.
         max_slabs: As for :class:`~cartwheel.VectorEnv`.
         thread_affinity_offset: Pin the threads (not the calling one) to consecutive processors from
             this one on; by default they run wherever the system puts them.
@@ -86,6 +89,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         *,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         max_episode_steps: int | str | None = "default",
+        render_mode: str | None = None,
         executor: str = "auto",
         num_workers: int | None = None,
         batch_size: int | None = None,
@@ -101,7 +105,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         check_choice("executor", executor, _EXECUTORS)
         check_max_slabs(max_slabs)
         timeout = as_timeout(timeout)
-        if not isinstance(num_envs, int | np.integer) or num_envs < 1:
+        if not _is_integer(num_envs) or num_envs < 1:
             raise ValueError(f"`num_envs` must be a positive integer, got {num_envs!r}.")
         self.num_envs = int(num_envs)
         self.batch_size = as_batch_size(batch_size, self.num_envs)
@@ -113,21 +117,26 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         threads = as_num_workers(num_workers, None, most)
         self.num_workers = 1 if executor == "inline" else threads
         limits = {name: limit for name, limit, _, _ in _cartwheel.native_envs()}
-        limit = limits.get(self.env_id) if max_episode_steps == "default" else max_episode_steps
+        limit: Any = max_episode_steps
+        if limit == "default":
+            limit = limits.get(self.env_id)
         if limit is not None:
-            if not isinstance(limit, int | np.integer) or not 0 < limit < 2**32:
+            if not _is_integer(limit) or not 0 < limit < 2**32:
                 raise ValueError(
                     f"`max_episode_steps` must be a positive integer below 2**32, got {limit!r}."
                 )
             limit = int(limit)
         offset = thread_affinity_offset
-        if offset is not None and (not isinstance(offset, int) or offset < 0):
+        if offset is not None and (not _is_integer(offset) or offset < 0):
             raise ValueError(f"`thread_affinity_offset` must not be negative, got {offset!r}.")
+        self.render_mode = render_mode
+        native_id = NAMESPACE + self.env_id
+        self._renderer = Renderer(self.env_id, options, render_mode, native_id=native_id)
 
         shards = _cartwheel.fine_shards(self.num_envs, self.num_workers, block)
         envs = _cartwheel.NativeEnvs(
             self.env_id,
-            _as_json(options),
+            as_json(options),
             shards,
             autoreset_mode=self.autoreset_mode.value,
             freeze=on_done == "freeze",
@@ -138,8 +147,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         self.single_action_space = _space(action)
         self.observation_space = batch_space(self.single_observation_space, self.batch_size)
         self.action_space = batch_space(self.single_action_space, self.batch_size)
-        self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset_mode}
-        self.render_mode = None
+        self.metadata = {**self._renderer.metadata, "autoreset_mode": self.autoreset_mode}
 
         observations = describe(self.single_observation_space)
         actions = describe(self.single_action_space)
@@ -167,14 +175,70 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
             affinity_offset=thread_affinity_offset,
         )
         self._opened(_shut_down)
+        if render_mode == "human":
+            self._pool = cast("_cartwheel.Pool", Shown(self._pool, self._draw))
+
+    def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001
+        """As :meth:`cartwheel.VectorEnv.close_extras`; also closes windows."""
+        super().close_extras(timeout, terminate)
+        self._renderer.close()
+
+    # Rendering
+
+    def render(self) -> tuple[Any, ...]:
+        """Renders every environment, as Gymnasium's environment of the same id renders itself.
+
+        Returns:
+            One frame a row: arrays of ``uint8`` and shape ``(height, width, 3)`` for
+            ``"rgb_array"``, text for ``"ansi"``, ``None`` for ``"human"`` and, with a warning, for
+            no render mode at all.
+
+        Raises:
+            gymnasium.error.ResetNeeded: There are rows that were never reset.
+            gymnasium.error.DependencyNotInstalled: pygame is missing.
+            NotImplementedError: Gymnasium has no environment of this id.
+        """
+        self._pool.check("call_async", idle=True)
+        fresh = np.flatnonzero(~self._link.begun).tolist()
+        if fresh:
+            raise gym.error.ResetNeeded(
+                f"Cannot call `render()` before `reset()`: rows {fresh} have not been reset."
+            )
+        return self._draw()
+
+    def _draw(self) -> tuple[Any, ...]:
+        """Draws every row that was ever reset."""
+        parameters = {
+            name: self._ask("call_async", name, None) for name in self._link.envs.parameters()
+        }
+        rows = np.flatnonzero(self._link.begun).tolist()
+        frames, changed = self._renderer.draw(rows, parameters)
+        for name, values in changed.items():
+            self._ask("call_async", name, values)
+        return frames
+
+    # Attributes
+
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """Every row's random number generator: a copy that draws the numbers that are next."""
+        return tuple(as_generator(stream) for stream in self._streams())
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The seed of every row's random numbers, also where nobody chose it."""
+        return tuple(seed for seed, _ in self._streams())
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Reads a parameter of every environment, such as ``gravity``.
+        """Reads a parameter of every environment, such as ``gravity``, or what :meth:`call` does.
+
+        Values equal those of Gymnasium's attributes. Arrays have its dtypes; integers are Python's,
+        also where Gymnasium's are NumPy's after some calls and Python's after others.
 
         Raises:
             AttributeError: The environment has no such parameter.
         """
-        return self._ask("get_attr", name, None)
+        return self._read("get_attr", name)
 
     def set_attr(self, name: str, values: Any) -> None:
         """Sets a parameter of every environment, or of none when a value is refused.
@@ -184,7 +248,8 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
 
         Args:
             name: The parameter.
-            values: A list or tuple with one value a row; anything else is set everywhere.
+            values: A list or tuple with one value a row; anything else is set everywhere. A list in
+                the place of an array counts as an array of its numbers.
 
         Raises:
             AttributeError: The environment has no such parameter.
@@ -205,154 +270,81 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
             raise
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Reads a parameter: native environments have no methods to call.
+        """Reads a parameter, :attr:`np_random` or its seed, or calls the method ``render``.
 
         Raises:
             AttributeError: The environment has no such parameter.
             TypeError: There are arguments.
         """
+        self._pool.check("call_async", idle=True)
+        if not args and not kwargs and name in ("render", "np_random", "np_random_seed"):
+            return self._read("call_async", name)
+        self.call_async(name, *args, **kwargs)
+        return self.call_wait(timeout=self._link.timeout)
+
+    def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
+        """Begins to read a parameter; :meth:`call_wait` gives its values. Errors: see :meth:`call`.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: Another call has not been waited for.
+        """
+        self._pool.check("call_async", idle=True)
         if args or kwargs:
             raise TypeError(
                 f"`{name}` is a parameter of a native environment and takes no arguments"
             )
-        return self._ask("call_async", name, None)
+        self._begin("call_async", name, None)
+
+    def _read(self, calling: str, name: str) -> tuple[Any, ...]:
+        if name == "render":
+            return self.render()
+        if name in ("np_random", "np_random_seed"):
+            values: tuple[Any, ...] = getattr(self, name)
+            return values
+        return self._ask(calling, name, None)
+
+    def _streams(self) -> tuple[Stream, ...]:
+        """Every row's random stream: its seed, and the ``state`` of its ``PCG64``."""
+        return self._control("get_attr", self._link.pack_streams(None))
+
+    def _set_streams(self, streams: list[Stream]) -> None:
+        """Gives every row another random stream, which the seed is only a name of."""
+        self._control("set_attr", self._link.pack_streams(streams))
 
     def _ask(self, calling: str, name: str, values: list[Any] | None) -> tuple[Any, ...]:
         self._pool.check(calling, idle=True)
+        self._begin(calling, name, values)
+        return self.call_wait(timeout=self._link.timeout)
+
+    def _begin(self, calling: str, name: str, values: list[Any] | None) -> None:
         names = self._link.envs.parameters()
         if name not in names:
             raise AttributeError(
                 f"{self.env_id} has no parameter {name!r}; it has {', '.join(names) or 'none'}"
             )
         self._pool.call_async(self._link.pack_request(name, values), calling)
+
+    def _control(self, calling: str, messages: list[Any]) -> tuple[Any, ...]:
+        """Makes a control call with one message a shard; one answer a row."""
+        self._pool.check(calling, idle=True)
+        self._pool.call_async(messages, calling)
         return self._pool.call_wait(self._link.timeout)
 
 
-class NativeLink:
-    """What the pool asks of Python when its environments are native."""
+def as_generator(stream: Stream) -> np.random.Generator:
+    """A generator that draws what a stream draws next."""
+    seed, state = stream
+    bits = np.random.PCG64(None if seed < 0 else seed)
+    bits.state = state
+    return np.random.Generator(bits)
 
-    def __init__(
-        self,
-        owner: NativeVectorEnv,
-        envs: _cartwheel.NativeEnvs,
-        shards: list[tuple[int, int]],
-        timeout: float | None,
-    ) -> None:
-        """Links ``owner``, which is not kept alive by it, to its environments."""
-        self._owner = weakref.ref(owner)
-        self._shards = shards
-        self._faults: list[Fault] = []
-        self.envs = envs
-        self.timeout = timeout
 
-    def pack_reset(
-        self,
-        seeds: list[int | None],
-        mask: NDArray[np.bool_] | None,
-        options: dict[str, Any] | None,
-    ) -> list[Any]:
-        """Makes the messages for a reset."""
-        chosen = _as_json(options) if options else None
-        if chosen is not None:
-            self.envs.check_reset_options(chosen)
-        rows = [True] * len(seeds) if mask is None else mask.tolist()
-        return [
-            ("reset", rows[first:last], seeds[first:last], chosen) for first, last in self._shards
-        ]
-
-    def pack_request(self, name: str, values: list[Any] | None) -> list[Any]:
-        """Makes the messages to read a parameter, or to set it."""
-        return [
-            ("request", name, None if values is None else values[first:last])
-            for first, last in self._shards
-        ]
-
-    def post(self, messages: list[Any]) -> None:
-        """Leaves one message with each shard."""
-        for shard, (kind, *parts) in enumerate(messages):
-            (self.envs.post_reset if kind == "reset" else self.envs.post_request)(shard, *parts)
-
-    def pack_row_resets(
-        self, rows: list[int], seeds: list[int | None], options: dict[str, Any] | None
-    ) -> list[tuple[int, Any]]:
-        """Makes the messages for resets of rows that are sent: shards, rows, seeds, options."""
-        chosen = _as_json(options) if options else None
-        if chosen is not None:
-            self.envs.check_reset_options(chosen)
-        return [
-            (shard, (row, seed, chosen))
-            for shard, (first, last) in enumerate(self._shards)
-            for row, seed in zip(rows, seeds, strict=True)
-            if first <= row < last
-        ]
-
-    def post_some(self, messages: list[tuple[int, Any]]) -> None:
-        """Leaves resets of rows that are sent with their shards."""
-        for shard, (row, seed, options) in messages:
-            self.envs.post_row_reset(shard, row, seed, options)
-
-    def receive_faults(self, shard: int) -> None:
-        """Takes the faults of one shard and keeps them for :meth:`raise_faults`."""
-        faults = self.envs.take_faults(shard)
-        self._faults.extend(Fault.of(row, error, travels=False) for row, error in faults)
-
-    def raise_faults(self) -> None:
-        """Raises the fault of the lowest row."""
-        faults, self._faults = self._faults, []
-        raise_first(faults)
-
-    def receive_fault(self, shard: int, row: int) -> None:
-        """Takes the fault of one row that was sent and keeps it for :meth:`raise_faults`."""
-        fault = self.envs.take_fault(shard, row)
-        if fault is not None:
-            self._faults.append(Fault.of(*fault, travels=False))
-
-    def receive_rest(self, shard: int, row: int) -> bytes:
-        """Takes infos that did not fit into their region and begin with row ``row``."""
-        return self.envs.take_rest(shard, row)
-
-    def receive_answers(self) -> tuple[Any, ...]:
-        """Takes the answers of every shard, one a row."""
-        answers = [self.envs.take_answer(shard) for shard in range(len(self._shards))]
-        return tuple(value for answer in answers if answer is not None for value in answer)
-
-    def discard(self, shard: int, failed: bool, spilled: bool, row: int) -> None:  # noqa: FBT001
-        """Drops what a shard announced."""
-        if failed:
-            self.envs.take_faults(shard)
-        if spilled:
-            self.envs.take_rest(shard, row)
-
-    def add_info(
-        self, infos: dict[str, Any], info: dict[str, Any], place: int, rows: int
-    ) -> dict[str, Any]:
-        """Adds one info to a batch of ``rows`` by ``VectorEnv._add_info``, or a subclass's own."""
-        return add_info(self._owner(), infos, info, place, rows)
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _shut_down(pool: _cartwheel.Pool, grace: float) -> None:
     pool.close(grace)
-
-
-def _as_json(options: dict[str, Any]) -> str:
-    """Options as a JSON object.
-
-    Raises:
-        ValueError: A value has no form there.
-    """
-    parts = [
-        f"{json.dumps(name)}: {_value_as_json(name, value)}" for name, value in options.items()
-    ]
-    return f"{{{', '.join(parts)}}}"
-
-
-def _value_as_json(name: str, value: Any) -> str:
-    try:
-        return json.dumps(value, default=lambda array: array.tolist(), allow_nan=False)
-    except (TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise ValueError(
-            f"option {name} cannot be handed to a native environment: {value!r}"
-        ) from error
 
 
 def _space(description: Any) -> Space[Any]:

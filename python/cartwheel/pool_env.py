@@ -11,14 +11,15 @@ import weakref
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import gymnasium as gym
+import numpy as np
 from gymnasium import logger
 
 from cartwheel.arguments import as_reset_mask, as_rows, as_seeds, as_timeout
+from cartwheel.rollout import RolloutSlab
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
@@ -178,7 +179,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             ValueError: Not one action per environment, or actions of the wrong shape.
             TypeError: Actions that are no batch, or of another kind of dtype than their space.
             EpisodeOverError: Rows are over and the autoreset mode is ``DISABLED``.
-            gymnasium.error.ResetNeeded: Rows raised in an earlier call and have not been reset.
+            gymnasium.error.ResetNeeded: Rows raised in an earlier call and have not been reset
+                since, or are native and were never reset.
             Exception: What the environment of the lowest failing row raised. The other rows have
                 been stepped; those that raised must be reset.
         """
@@ -220,6 +222,19 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         result: tuple[Any, Any, Any, Any, dict[str, Any]] = wait(seconds)
         return result
 
+    def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
+        """Waits for a call.
+
+        Args:
+            timeout: Seconds to wait, or ``None`` for as long as it takes.
+
+        Raises:
+            gymnasium.error.NoAsyncCallError: There was no ``call_async``.
+            multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
+        """
+        results: tuple[Any, ...] = self._pool.call_wait(as_timeout(timeout))
+        return results
+
     # Sending and receiving
 
     def send(self, actions: ActType, env_index: Any = None) -> None:
@@ -247,8 +262,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     ) -> tuple[ObsType, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Receives the next batch: the first ``batch_size`` rows to be done of those in flight.
 
-        If fewer are in flight, it is all of them. With ``batch_size`` equal to ``num_envs`` rows
-        stand in the order in which they were sent, otherwise in the order in which they were done.
+        If fewer are in flight, it is all of them. With ``batch_size`` equal to ``num_envs`` the
+        rows stand in the order in which they were sent, otherwise in that in which they were done.
 
         Args:
             timeout: Seconds to wait; by default the ``timeout`` of this object.
@@ -276,28 +291,79 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     ) -> None:
         """Begins the reset of every row and returns at once; :meth:`recv` brings the results.
 
+        If a wait timed out or was interrupted and some of the rows are still in flight, everything
+        in flight is waited for and dropped first.
+
         Args:
             seed: As for :meth:`reset`; a list holds one seed or ``None`` a row that is reset.
-            options: As for :meth:`reset`. ``"reset_mask"`` and ``"env_index"`` choose the rows.
+            options: As for :meth:`reset`. ``"reset_mask"`` or ``"env_index"`` chooses the rows.
 
         Raises:
+            ValueError: Rows that do not exist, are named twice or in both ways, or not one seed a
+                row.
             gymnasium.error.AlreadyPendingCallError: Some of the rows are in flight, or another call
                 is pending.
         """
         self._pool.check("async_reset", idle=False)
-        options = dict(options) if options else {}
         mask, rows = as_reset_mask(options, self.num_envs), list(range(self.num_envs))
-        if "env_index" in options:
-            rows = as_rows(options.pop("env_index"), self.num_envs)
+        if options is not None and "env_index" in options:
+            if mask is not None:
+                raise ValueError(
+                    "`options` has both `reset_mask` and `env_index`: give one of them"
+                )
+            rows = as_rows(options["env_index"], self.num_envs)
         elif mask is not None:
             rows = mask.nonzero()[0].tolist()
-        options.pop("reset_mask", None)
+        if options is not None:
+            ours = ("reset_mask", "env_index")
+            options = {key: value for key, value in options.items() if key not in ours}
         if isinstance(seed, int):
             seeds = [as_seeds(seed + row, 1)[0] for row in rows]
         else:
             seeds = as_seeds(seed, len(rows))
-        self._pool.discard_late(self._link.timeout)
-        self._pool.send_reset(rows, self._link.pack_row_resets(rows, seeds, options or None))
+        flying = self._pool.in_flight()
+        if not flying or not set(rows).isdisjoint(flying):
+            self._pool.discard_late(self._link.timeout)
+        self._pool.send_reset(rows, self._link.pack_row_resets(rows, seeds, options))
+
+    @property
+    def in_flight(self) -> list[int]:
+        """The rows that were sent and have not been received, in the order of their numbers."""
+        return self._pool.in_flight()
+
+    # Rollouts
+
+    def rollout(self, num_steps: int) -> RolloutSlab[ObsType]:
+        """Makes the batches of the next ``num_steps`` steps land in contiguous arrays.
+
+        The first observation of the rollout is the batch of now, so the last batch of one rollout
+        is the first of the next. A reset before the first step replaces it; one between later steps
+        is no part of the rollout (in the mode ``DISABLED`` copy the rows that it reset yourself).
+        An exception of an environment ends the rollout. :meth:`step` returns what it always does;
+        large observations are views of the rollout then.
+
+        Args:
+            num_steps: Steps, from 1 to 65534.
+
+        Returns:
+            The arrays. When no reference to them is left, their memory serves the next rollout.
+
+        Raises:
+            ValueError: ``num_steps`` is no such number, observations have no fixed shape, or
+                ``batch_size`` is less than ``num_envs``.
+            OSError: There is not enough memory.
+            gymnasium.error.AlreadyPendingCallError: A call is pending or rows are in flight.
+        """
+        if not isinstance(num_steps, int | np.integer) or num_steps < 1:
+            raise ValueError(f"`num_steps` must be a positive integer, got {num_steps!r}.")
+        slab = self._pool.new_rollout(int(num_steps))
+        self._link.attach_rollout(self._pool, slab)
+        arrays = self._pool.record(slab)
+        # Every row shows its observation again: the batch of now.
+        nobody = np.zeros(self.num_envs, dtype=np.bool_)
+        self._pool.reset_async(self._link.pack_reset([None] * self.num_envs, nobody, None))
+        self._pool.reset_wait(self._link.timeout)
+        return RolloutSlab(*arrays)
 
     # The end
 

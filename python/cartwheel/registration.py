@@ -44,13 +44,16 @@ def make_vec(
     *,
     autoreset_mode: str | AutoresetMode | None = None,
     wrappers: Sequence[Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]] | None = None,
+    vectorization_mode: VectorizeMode | str | None = None,
     vector_kwargs: dict[str, Any] | None = None,
     **kwargs: Any,
 ) -> VectorEnv[Any, Any] | NativeVectorEnv:
     """Makes a vector environment of ``num_envs`` environments of a registered id.
 
     Ids in the namespace ``cartwheel/`` give a :class:`NativeVectorEnv`, all others a
-    :class:`VectorEnv`.
+    :class:`VectorEnv`. So does a native id with the ``vectorization_mode`` ``"sync"`` or
+    ``"async"``: its environments are each a :class:`NativeEnv` then, which can be wrapped but has
+    to be called from Python.
 
     Args:
         id: An id of Gymnasium's registry, also with a module to import first (``"module:Env-v0"``),
@@ -58,6 +61,8 @@ def make_vec(
         num_envs: Number of environments.
         autoreset_mode: When a finished environment restarts, as for :class:`VectorEnv`.
         wrappers: Functions applied to each environment, in order, in its worker.
+        vectorization_mode: ``"sync"`` for a :class:`VectorEnv` with the executor ``"inline"``,
+            ``"async"`` for one with ``"process"``, where ``executor`` is not given.
         vector_kwargs: Keywords of :class:`VectorEnv`, for those that an environment has too.
         **kwargs: Keywords of :class:`VectorEnv` (``executor``, ``num_workers``, …); the rest goes
             to ``gymnasium.make``, and so to the environment, among it ``max_episode_steps`` and
@@ -68,6 +73,7 @@ def make_vec(
 
     Raises:
         gymnasium.error.Error: There is no such id, or it has no entry point.
+        ValueError: There is no such vectorization mode.
         Exception: As for :class:`VectorEnv`.
 
     Example:
@@ -77,22 +83,33 @@ def make_vec(
         4
     """
     spec = copy.deepcopy(_find(id))
-    if spec.vector_entry_point == _NATIVE_ENTRY_POINT:
+    stored_mode = _as_mode(spec.kwargs.pop("vectorization_mode", None))
+    chosen_mode = _as_mode(vectorization_mode)
+    one_by_one = (chosen_mode or stored_mode) in _EXECUTORS
+    if spec.vector_entry_point == _NATIVE_ENTRY_POINT and not one_by_one:
         if autoreset_mode is not None:
             kwargs["autoreset_mode"] = autoreset_mode
         if wrappers:
-            raise gym.error.Error(f"{spec.id} is native: its environments cannot be wrapped.")
+            raise gym.error.Error(
+                f"{spec.id} is native: its environments cannot be wrapped, except one by one with "
+                'vectorization_mode="sync" or "async".'
+            )
         envs = gym.make_vec(spec, num_envs, **(vector_kwargs or {}), **kwargs)
         assert isinstance(envs, NativeVectorEnv)
         return envs
     env_kwargs: dict[str, Any] = dict(spec.kwargs)
     spec.kwargs = {}
     num_envs = env_kwargs.pop("num_envs", num_envs)
-    env_kwargs.pop("vectorization_mode", None)
+    if chosen_mode is VectorizeMode.VECTOR_ENTRY_POINT:
+        raise gym.error.Error(
+            f"The vector entry point of {spec.id} is not cartwheel's: use gymnasium.make_vec."
+        )
     vector = dict(env_kwargs.pop("vector_kwargs", {}))
     stored_wrappers = env_kwargs.pop("wrappers", ())
     wrappers = tuple(stored_wrappers if wrappers is None else wrappers)
 
+    if chosen_mode is not None:
+        vector["executor"] = _EXECUTORS[chosen_mode]
     vector.update(vector_kwargs or {})
     vector.update({name: kwargs.pop(name) for name in _VECTOR_KEYWORDS if name in kwargs})
     if autoreset_mode is not None:
@@ -124,6 +141,18 @@ def make_vec(
     return vector_env
 
 
+#: What Gymnasium's modes of stepping single environments are here.
+_EXECUTORS = {VectorizeMode.SYNC: "inline", VectorizeMode.ASYNC: "process"}
+
+
+def _as_mode(mode: VectorizeMode | str | None) -> VectorizeMode | None:
+    try:
+        return None if mode is None else VectorizeMode(mode)
+    except ValueError:
+        modes = [valid.value for valid in VectorizeMode]
+        raise ValueError(f"Invalid vectorization mode: {mode!r}, valid modes: {modes}") from None
+
+
 def _find(id_or_spec: Any) -> EnvSpec:
     """The spec of an id, whose module is imported first if it names one."""
     if isinstance(id_or_spec, EnvSpec):
@@ -136,12 +165,24 @@ def _find(id_or_spec: Any) -> EnvSpec:
     return gym.spec(name)
 
 
-#: A string, so that the specs survive JSON.
+#: Strings, so that the specs survive JSON.
 _NATIVE_ENTRY_POINT = "cartwheel.registration:make_native"
+_SINGLE_ENTRY_POINT = "cartwheel.native_env:NativeEnv"
 
 
-def make_native(num_envs: int, *, env_id: str, **keywords: Any) -> NativeVectorEnv:
-    """The vector entry point of every id in the namespace ``cartwheel/``."""
+def make_native(
+    num_envs: int,
+    *,
+    env_id: str,
+    autoreset_mode: str | AutoresetMode | None = None,
+    **keywords: Any,
+) -> NativeVectorEnv:
+    """The vector entry point of every id in the namespace ``cartwheel/``.
+
+    As :class:`NativeVectorEnv`, but for :func:`make_vec`'s ``None``: its default mode.
+    """
+    if autoreset_mode is not None:
+        keywords["autoreset_mode"] = autoreset_mode
     return NativeVectorEnv(env_id, num_envs, **keywords)
 
 
@@ -151,6 +192,7 @@ def register_native() -> None:
         if NAMESPACE + env_id not in gym.registry:
             gym.register(
                 NAMESPACE + env_id,
+                entry_point=_SINGLE_ENTRY_POINT,
                 vector_entry_point=_NATIVE_ENTRY_POINT,
                 max_episode_steps=limit,
                 reward_threshold=threshold,

@@ -47,11 +47,12 @@ def plan_room(
         max_slabs = min(max(fitting, _FEWEST_SLABS), _MOST_SLABS)
     rows = max(last - first for first, last in shards)
     info_bytes = rows * (bytes_a_row + _INFO_BYTES_A_ROW)
-    # Beside those that can be kept, one for each further batch that is filled at one time.
+    # Beside those that can be kept: one for each further batch that is filled at one time, and for
+    # each of them one in reserve that is copied out.
     filled = -(-num_envs // batch_size)
     return {
         "batch_size": batch_size,
-        "max_slabs": max_slabs + filled - 1,
+        "max_slabs": max_slabs + 2 * filled - 1,
         "info_bytes": min(max(info_bytes, _LEAST_INFO_BYTES), _MOST_INFO_BYTES),
     }
 

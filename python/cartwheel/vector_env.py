@@ -263,19 +263,6 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         """Begins a call; :meth:`call_wait` gives its results. Arguments as for :meth:`call`."""
         self._begin_call("call", name, [(args, kwargs)] * self.num_envs, "call_async")
 
-    def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
-        """Waits for a call.
-
-        Args:
-            timeout: Seconds to wait, or ``None`` for as long as it takes.
-
-        Raises:
-            gymnasium.error.NoAsyncCallError: There was no :meth:`call_async`.
-            multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
-        """
-        results: tuple[Any, ...] = self._pool.call_wait(as_timeout(timeout))
-        return results
-
     def _begin_call(self, task: str, name: str, parts: list[Any], calling: str) -> None:
         self._pool.check(calling, idle=True)
         contents = [(task, name, part) for part in self._link.split(parts)]

@@ -14,7 +14,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 from cartwheel import _cartwheel
-from cartwheel.channel import ProcessChannel, pickled
+from cartwheel.channel import WorkerChannel, pickled
 from cartwheel.faults import Fault
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ class Worker:
         self.travels = travels
         self.reserve = reserve
         self.envs: list[Any] = []
+        #: The shared memory, in a worker process.
+        self.memory: _cartwheel.Memory | None = None
         self._answer: list[Any] = []
         #: What was received for rows that were sent and not yet begun.
         self._sent: dict[str, dict[int, Any]] = {"resets": {}, "actions": {}}
@@ -120,9 +122,20 @@ class Worker:
     def answer(self) -> None:
         """Carries out a control call on every environment and keeps the answers."""
         task, name, parts = self.channel.receive()
+        if task == "attach_rollout":
+            self._answer = [self._attach_rollout(name, parts)]
+            return
         self._answer = []
         for row, (env, part) in enumerate(zip(self.envs, parts, strict=True), self.first_row):
             self._answer.append(self._carry_out(row, task, env, name, part))
+
+    def _attach_rollout(self, index: int, steps: int) -> Fault | None:
+        try:
+            assert self.memory is not None, "a worker process has memory"
+            self.memory.attach_rollout(index, steps, self.channel.receive_descriptor())
+        except Exception as error:
+            return Fault.of(None, error, travels=self.travels)
+        return None
 
     def _carry_out(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
         try:
@@ -224,7 +237,7 @@ def serve_process(
     # does nothing, unlike SIG_IGN, is not inherited by programs that environments start.
     signal.signal(signal.SIGINT, lambda *_: None)
     faulthandler.enable()
-    channel = ProcessChannel(end)
+    channel = WorkerChannel(end)
     worker = Worker(channel, first_row, travels=True)
     try:
         _cartwheel.watch_parent(channel.receive_descriptor())
@@ -239,7 +252,7 @@ def serve_process(
             return
         plan, shard = setup
         descriptors = [channel.receive_descriptor() for _ in range(4)]
-        memory = _cartwheel.Memory(**plan, descriptors=descriptors)
+        memory = worker.memory = _cartwheel.Memory(**plan, descriptors=descriptors)
     except EOFError:  # the caller gave up
         worker.close()
         return

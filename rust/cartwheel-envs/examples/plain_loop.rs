@@ -49,7 +49,7 @@ impl Stepped {
             info_bytes: 1 << 16,
         };
         let memory = Memory::new(plan, Scope::Private).expect("memory");
-        let policy = Policy { refuse_over: false, spin: false };
+        let policy = Policy { refuse_over: false, refuse_unstarted: true, spin: false };
         let pool = Pool::new(memory, Workers::Inline(shard), policy).expect("a pool");
         let mut rng = Rng::from_seed(7);
         let leaves = space.leaves().into_iter().enumerate();

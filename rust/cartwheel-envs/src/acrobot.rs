@@ -138,13 +138,36 @@ impl Physics {
     }
 }
 
+/// Both angles, from hanging down, and both velocities.
+#[derive(Debug, Clone, Copy)]
+struct State {
+    values: [f64; 4],
+    /// They are those of a reset, which Gymnasium keeps as `float32`.
+    fresh: bool,
+}
+
+/// An array of the width that Gymnasium's has.
+impl Parameter for State {
+    fn get(&self) -> Value {
+        if self.fresh {
+            Value::Float32s(self.values.map(round).to_vec())
+        } else {
+            self.values.get()
+        }
+    }
+
+    fn set(&mut self, value: Value) -> Result<(), Error> {
+        let fresh = matches!(value, Value::Float32s(_));
+        self.values.set(value)?;
+        self.fresh = fresh;
+        Ok(())
+    }
+}
+
 /// Two links and a motor.
 #[derive(Debug, Clone)]
 pub struct Acrobot {
-    /// Both angles, from hanging down, and both velocities.
-    state: [f64; 4],
-    /// The state is that of a reset, which Gymnasium keeps as `float32`.
-    fresh: bool,
+    state: State,
     physics: Tuned<Physics>,
 }
 
@@ -162,14 +185,15 @@ impl Env for Acrobot {
     }
 
     fn new(_: &NoOptions) -> Result<Self, Error> {
-        Ok(Self { state: [0.0; 4], fresh: true, physics: Tuned::default() })
+        let state = State { values: [0.0; 4], fresh: true };
+        Ok(Self { state, physics: Tuned::default() })
     }
 
     #[inline]
     fn reset(&mut self, rng: &mut Rng, start: &Start) {
-        let state: [f64; 4] = rng.uniform_array(start.low, start.high);
-        self.state = state.map(|value| f64::from(round(value)));
-        self.fresh = true;
+        let values: [f64; 4] = rng.uniform_array(start.low, start.high);
+        let values = values.map(|value| f64::from(round(value)));
+        self.state = State { values, fresh: true };
     }
 
     #[inline]
@@ -181,12 +205,11 @@ impl Env for Acrobot {
         if noise > 0.0 {
             torque += rng.uniform(-noise, noise);
         }
-        let [theta1, theta2, w1, w2] = physics.integrate(self.state, torque);
+        let [theta1, theta2, w1, w2] = physics.integrate(self.state.values, torque);
         let (theta1, theta2) = (wrap(theta1), wrap(theta2));
         let w1 = clip(w1, -physics.max_vel_1, physics.max_vel_1);
         let w2 = clip(w2, -physics.max_vel_2, physics.max_vel_2);
-        self.state = [theta1, theta2, w1, w2];
-        self.fresh = false;
+        self.state = State { values: [theta1, theta2, w1, w2], fresh: false };
         let terminated = -theta1.cos() - (theta2 + theta1).cos() > 1.0;
         let reward = if terminated { 0.0 } else { -1.0 };
         Transition { reward, terminated, truncated: false }
@@ -194,8 +217,8 @@ impl Env for Acrobot {
 
     #[inline]
     fn observe(&self, observation: &mut [f32; 6]) {
-        let [theta1, theta2, w1, w2] = self.state;
-        let angles = if self.fresh {
+        let [theta1, theta2, w1, w2] = self.state.values;
+        let angles = if self.state.fresh {
             let (theta1, theta2) = (round(theta1), round(theta2));
             [cos_f32(theta1), sin_f32(theta1), cos_f32(theta2), sin_f32(theta2)]
         } else {
@@ -230,7 +253,6 @@ impl Env for Acrobot {
     }
 
     fn parameters_changed(&mut self) {
-        self.fresh = false; // the state may be a new one, which is `float64`
         let Physics { link_length_1, link_com_pos_1, link_com_pos_2, .. } = *self.physics;
         self.physics.squares = [link_length_1, link_com_pos_1, link_com_pos_2].map(square);
     }

@@ -12,10 +12,12 @@
 
 use cartwheel::Error;
 use cartwheel::autoreset::Transition;
-use cartwheel::env::{Env, NoOptions};
+use cartwheel::env::Env;
 use cartwheel::native::{Parameter, Space, Spaces, Value, wrong};
 use cartwheel::rng::Rng;
 use serde::Deserialize;
+
+use crate::Ignored;
 
 /// Jack, queen and king count ten.
 const DECK: [u8; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10, 10];
@@ -136,7 +138,7 @@ pub struct Blackjack {
 
 impl Env for Blackjack {
     type Options = Options;
-    type ResetOptions = NoOptions;
+    type ResetOptions = Ignored;
     type Action = i64;
     type Observation = (i64, i64, i64);
     type Info = ();
@@ -153,7 +155,7 @@ impl Env for Blackjack {
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) {
+    fn reset(&mut self, rng: &mut Rng, _: &Ignored) {
         self.dealer = Hand::pair(rng);
         self.player = Hand::pair(rng);
         // Rendering alone shows these, but they are drawn from the same stream.

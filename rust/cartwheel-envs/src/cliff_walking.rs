@@ -13,17 +13,19 @@
 
 use cartwheel::Error;
 use cartwheel::autoreset::Transition;
-use cartwheel::env::{Env, NoOptions};
+use cartwheel::env::Env;
 use cartwheel::native::{Space, Spaces};
 use cartwheel::rng::Rng;
 use serde::Deserialize;
 
-use crate::toy_text::{Outcome, Probability, sample};
+use crate::Ignored;
+use crate::toy_text::{Cell, Outcome, Probability, sample};
 
-const ROWS: i64 = 4;
-const COLUMNS: i64 = 12;
-const START: i64 = (ROWS - 1) * COLUMNS;
-const GOAL: i64 = ROWS * COLUMNS - 1;
+const ROWS: usize = 4;
+const COLUMNS: usize = 12;
+const CELLS: usize = ROWS * COLUMNS;
+const START: usize = (ROWS - 1) * COLUMNS;
+const GOAL: usize = CELLS - 1;
 
 /// Keywords.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -36,7 +38,7 @@ pub struct Options {
 /// Somebody near a cliff.
 #[derive(Debug, Clone)]
 pub struct CliffWalking {
-    cell: i64,
+    cell: Cell,
     last_action: Option<i64>,
     probability: Probability,
     is_slippery: bool,
@@ -44,24 +46,26 @@ pub struct CliffWalking {
 
 impl Env for CliffWalking {
     type Options = Options;
-    type ResetOptions = NoOptions;
+    type ResetOptions = Ignored;
     type Action = i64;
     type Observation = i64;
     type Info = Outcome;
 
     fn spaces(_: &Options) -> Spaces {
-        Spaces { observation: Space::discrete(ROWS * COLUMNS), action: Space::discrete(4) }
+        let cells = i64::try_from(CELLS).expect("four rows of twelve");
+        Spaces { observation: Space::discrete(cells), action: Space::discrete(4) }
     }
 
     fn new(options: &Options) -> Result<Self, Error> {
         let Options { is_slippery } = *options;
-        Ok(Self { cell: START, last_action: None, probability: Probability::One, is_slippery })
+        let cell = Cell::new(START, CELLS);
+        Ok(Self { cell, last_action: None, probability: Probability::One, is_slippery })
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) {
+    fn reset(&mut self, rng: &mut Rng, _: &Ignored) {
         sample([1.0], rng); // there is one start only
-        self.cell = START;
+        self.cell.at = START;
         self.last_action = None;
         self.probability = Probability::One;
     }
@@ -77,25 +81,25 @@ impl Env for CliffWalking {
             (1.0, action)
         };
         self.probability = Probability::Of(probability);
-        let (row, column) = (self.cell / COLUMNS, self.cell % COLUMNS);
+        let (row, column) = (self.cell.at / COLUMNS, self.cell.at % COLUMNS);
         let (row, column) = match direction {
-            0 => ((row - 1).max(0), column),
+            0 => (row.saturating_sub(1), column),
             1 => (row, (column + 1).min(COLUMNS - 1)),
             2 => ((row + 1).min(ROWS - 1), column),
-            3 => (row, (column - 1).max(0)),
+            3 => (row, column.saturating_sub(1)),
             _ => unreachable!("actions were checked"),
         };
-        self.cell = row * COLUMNS + column;
-        if self.cell > START && self.cell < GOAL {
-            self.cell = START;
+        self.cell.at = row * COLUMNS + column;
+        if self.cell.at > START && self.cell.at < GOAL {
+            self.cell.at = START;
             return Transition { reward: -100.0, terminated: false, truncated: false };
         }
-        Transition { reward: -1.0, terminated: self.cell == GOAL, truncated: false }
+        Transition { reward: -1.0, terminated: self.cell.at == GOAL, truncated: false }
     }
 
     #[inline]
     fn observe(&self, observation: &mut i64) {
-        *observation = self.cell;
+        *observation = self.cell.observation();
     }
 
     #[inline]

@@ -16,7 +16,7 @@
 use cartwheel::Error;
 use cartwheel::autoreset::Transition;
 use cartwheel::env::Env;
-use cartwheel::native::{Space, Spaces, Standard, Tuned};
+use cartwheel::native::{Parameter, Space, Spaces, Standard, Tuned, Value};
 use cartwheel::rng::Rng;
 
 use crate::libm::square;
@@ -206,18 +206,20 @@ impl Env for ContinuousMountainCar {
     }
 }
 
-impl cartwheel::native::Parameter for State {
-    fn get(&self) -> cartwheel::native::Value {
+/// An array of the width of the state.
+impl Parameter for State {
+    fn get(&self) -> Value {
         match self {
             Self::Wide(state) => state.get(),
-            Self::Narrow(state) => state.map(f64::from).get(),
+            Self::Narrow(state) => Value::Float32s(state.to_vec()),
         }
     }
 
-    fn set(&mut self, value: cartwheel::native::Value) -> Result<(), Error> {
+    fn set(&mut self, value: Value) -> Result<(), Error> {
+        let narrow = matches!(value, Value::Float32s(_));
         let mut state = [0.0; 2];
         state.set(value)?;
-        *self = Self::Wide(state); // as a new array of Python floats would be
+        *self = if narrow { Self::Narrow(state.map(round)) } else { Self::Wide(state) };
         Ok(())
     }
 }

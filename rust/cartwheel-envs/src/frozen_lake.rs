@@ -14,19 +14,20 @@ use std::sync::{Arc, OnceLock};
 
 use cartwheel::Error;
 use cartwheel::autoreset::Transition;
-use cartwheel::env::{Env, NoOptions};
+use cartwheel::env::Env;
 use cartwheel::native::{Parameter, Space, Spaces, Value, wrong};
 use cartwheel::rng::Rng;
 use serde::Deserialize;
 
-use crate::toy_text::{Outcome, Probability, sample};
+use crate::Ignored;
+use crate::toy_text::{Cell, Outcome, Probability, sample};
 
 /// Keywords.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
-    /// The map, one text a row: `S` start, `F` frozen, `H` hole, `G` goal. Before `map_name`.
-    pub desc: Option<Vec<String>>,
+    /// The map: `S` start, `F` frozen, `H` hole, `G` goal. Before `map_name`.
+    pub desc: Option<Vec<Row>>,
     /// `"4x4"` or `"8x8"`. Without a map and a name, each row has a random map of its own.
     pub map_name: Option<String>,
     /// Whether a move may go to either side.
@@ -37,6 +38,33 @@ pub struct Options {
     pub reward_schedule: (f64, f64, f64),
     #[serde(skip)]
     lake: OnceLock<Arc<Lake>>,
+}
+
+/// A row of a map, passed as a text or as a list of its letters.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "Letters")]
+pub struct Row(pub String);
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a row of a map is a text or a list of letters")]
+enum Letters {
+    Text(String),
+    List(Vec<char>),
+}
+
+impl From<Letters> for Row {
+    fn from(letters: Letters) -> Self {
+        Self(match letters {
+            Letters::Text(text) => text,
+            Letters::List(letters) => letters.into_iter().collect(),
+        })
+    }
+}
+
+impl AsRef<str> for Row {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
 }
 
 impl Default for Options {
@@ -169,7 +197,7 @@ fn goal_is_reachable(lake: &Lake) -> bool {
 /// Somebody on a frozen lake.
 #[derive(Debug, Clone)]
 pub struct FrozenLake {
-    cell: usize,
+    cell: Cell,
     last_action: Option<i64>,
     probability: Probability,
     lake: Shared,
@@ -203,7 +231,7 @@ impl Options {
 
 impl Env for FrozenLake {
     type Options = Options;
-    type ResetOptions = NoOptions;
+    type ResetOptions = Ignored;
     type Action = i64;
     type Observation = i64;
     type Info = Outcome;
@@ -220,21 +248,22 @@ impl Env for FrozenLake {
             let message = format!("success_rate must be in [0, 1], got {success_rate}");
             return Err(Error::bad_options(message));
         }
+        let lake = options.lake()?;
         Ok(Self {
-            cell: 0,
+            cell: Cell::new(0, lake.cells.len()),
             last_action: None,
             probability: Probability::One,
-            lake: Shared(options.lake()?),
+            lake: Shared(lake),
             rewards: reward_schedule,
             slip: is_slippery.then_some((success_rate, (1.0 - success_rate) / 2.0)),
         })
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) {
+    fn reset(&mut self, rng: &mut Rng, _: &Ignored) {
         let Lake { cells, start, .. } = &*self.lake.0;
         let distribution = cells.iter().map(|&cell| if cell == b'S' { *start } else { 0.0 });
-        self.cell = sample(distribution, rng);
+        self.cell.at = sample(distribution, rng);
         self.last_action = None;
         self.probability = Probability::One;
     }
@@ -243,7 +272,7 @@ impl Env for FrozenLake {
     fn step(&mut self, action: i64, rng: &mut Rng) -> Transition {
         self.last_action = Some(action);
         let action = usize::try_from(action).expect("actions were checked");
-        if matches!(self.lake.0.cells[self.cell], b'G' | b'H') {
+        if matches!(self.lake.0.cells[self.cell.at], b'G' | b'H') {
             sample([1.0], rng);
             self.probability = Probability::Of(1.0);
             return Transition { reward: 0.0, terminated: true, truncated: false };
@@ -259,10 +288,10 @@ impl Env for FrozenLake {
                 (outcomes[outcome], (action + 3 + outcome) % 4)
             }
         };
-        self.cell = self.lake.0.next(self.cell, direction);
+        self.cell.at = self.lake.0.next(self.cell.at, direction);
         self.probability = Probability::Of(probability);
         let (goal, hole, ice) = self.rewards;
-        let (reward, terminated) = match self.lake.0.cells[self.cell] {
+        let (reward, terminated) = match self.lake.0.cells[self.cell.at] {
             b'G' => (goal, true),
             b'H' => (hole, true),
             _ => (ice, false),
@@ -272,7 +301,7 @@ impl Env for FrozenLake {
 
     #[inline]
     fn observe(&self, observation: &mut i64) {
-        *observation = self.cell.cast_signed() as i64;
+        *observation = self.cell.observation();
     }
 
     #[inline]

@@ -1,13 +1,23 @@
 //! Intervals that initial states are drawn from: the `low` and `high` of reset options.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+
+use crate::Ignored;
 
 /// The ends as they were passed; absent ones have defaults.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(crate) struct Ends {
+    #[serde(default, deserialize_with = "number")]
     low: Option<f64>,
+    #[serde(default, deserialize_with = "number")]
     high: Option<f64>,
+    #[serde(flatten)]
+    _others: Ignored,
+}
+
+/// A number that was passed: `None` is refused, which for an `Option` would mean an absent one.
+fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    f64::deserialize(deserializer).map(Some)
 }
 
 impl Ends {
@@ -18,8 +28,17 @@ impl Ends {
             // Gymnasium's own words.
             return Err(format!("Lower bound ({low}) must be lower than higher bound ({high})."));
         }
+        check_range(low, high)?;
         Ok((low, high))
     }
+}
+
+/// Why there are no uniform numbers between `low` and `high`, if there are none.
+pub(crate) fn check_range(low: f64, high: f64) -> Result<(), String> {
+    if (high - low).is_finite() {
+        return Ok(());
+    }
+    Err(format!("the range from {low} to {high} is too large"))
 }
 
 /// Makes reset options with the fields `low` and `high` and these defaults.

@@ -15,11 +15,13 @@ use std::hint::black_box;
 
 use cartwheel::Error;
 use cartwheel::autoreset::Transition;
-use cartwheel::env::{Env, NoOptions};
+use cartwheel::env::Env;
 use cartwheel::native::{Bounds, Flat, Space, Spaces};
 use cartwheel::rng::Rng;
 use cartwheel::space::DType;
 use serde::Deserialize;
+
+use crate::Ignored;
 
 /// Keywords.
 #[derive(Debug, Clone, Deserialize)]
@@ -68,7 +70,7 @@ impl Null {
 
 impl Env for Null {
     type Options = Options;
-    type ResetOptions = NoOptions;
+    type ResetOptions = Ignored;
     type Action = i64;
     type Observation = Flat<u8>;
     type Info = ();
@@ -92,7 +94,7 @@ impl Env for Null {
     }
 
     #[inline]
-    fn reset(&mut self, _: &mut Rng, _: &NoOptions) {
+    fn reset(&mut self, _: &mut Rng, _: &Ignored) {
         self.steps = 0;
     }
 

@@ -18,6 +18,8 @@ use cartwheel::native::{Space, Spaces, Standard, Tuned};
 use cartwheel::rng::Rng;
 use serde::Deserialize;
 
+use crate::Ignored;
+use crate::interval::check_range;
 use crate::libm::{square, square_f32};
 use crate::numeric::{clip, floor_mod, round};
 
@@ -37,7 +39,7 @@ impl Default for Options {
 
 /// Reset options: the largest initial angle and velocity, either side of zero.
 #[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(try_from = "Most")]
 pub struct Start {
     /// Angle in radians.
     pub x_init: f64,
@@ -48,6 +50,37 @@ pub struct Start {
 impl Default for Start {
     fn default() -> Self {
         Self { x_init: PI, y_init: 1.0 }
+    }
+}
+
+/// The options of a reset as they were passed.
+#[derive(Debug, Deserialize)]
+#[serde(default)]
+struct Most {
+    x_init: f64,
+    y_init: f64,
+    #[serde(flatten)]
+    _others: Ignored,
+}
+
+impl Default for Most {
+    fn default() -> Self {
+        let Start { x_init, y_init } = Start::default();
+        Self { x_init, y_init, _others: Ignored }
+    }
+}
+
+impl TryFrom<Most> for Start {
+    type Error = String;
+
+    fn try_from(Most { x_init, y_init, .. }: Most) -> Result<Self, String> {
+        for (name, most) in [("x_init", x_init), ("y_init", y_init)] {
+            if most < 0.0 {
+                return Err(format!("{name} must not be negative, got {most}"));
+            }
+            check_range(-most, most)?;
+        }
+        Ok(Self { x_init, y_init })
     }
 }
 
@@ -92,7 +125,7 @@ pub struct Pendulum {
     /// Angle and angular velocity.
     state: [f64; 2],
     /// The torque of the last step, for rendering.
-    last_u: Option<f64>,
+    last_u: Option<f32>,
     physics: Tuned<Physics>,
 }
 
@@ -130,7 +163,7 @@ impl Env for Pendulum {
         let Physics { max_speed, max_torque, dt, gravity_gain, torque_gain, .. } = *self.physics;
         let [theta, speed] = self.state;
         let torque = action.max(round(-max_torque)).min(round(max_torque));
-        self.last_u = Some(f64::from(torque));
+        self.last_u = Some(torque);
         let angle = floor_mod(theta + PI, 2.0 * PI) - PI;
         let effort = f64::from(0.001_f32 * square_f32(torque));
         let cost = square(angle) + 0.1 * square(speed) + effort;

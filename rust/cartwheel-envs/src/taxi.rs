@@ -15,11 +15,12 @@ use std::sync::LazyLock;
 
 use cartwheel::Error;
 use cartwheel::autoreset::Transition;
-use cartwheel::env::{Env, NoOptions};
+use cartwheel::env::Env;
 use cartwheel::native::{Parameter, Space, Spaces, Value, wrong};
 use cartwheel::rng::Rng;
 use serde::Deserialize;
 
+use crate::Ignored;
 use crate::toy_text::sample;
 
 /// Walls are the bars; a colon lets the taxi pass.
@@ -146,6 +147,24 @@ static FIRST: LazyLock<[f64; STATES]> = LazyLock::new(|| {
     })
 });
 
+/// The move that the taxi was last drawn in: rendering reads it and keeps it, steps leave it alone.
+#[derive(Debug, Clone, Copy)]
+struct Orientation(i64);
+
+impl Parameter for Orientation {
+    fn get(&self) -> Value {
+        Value::Int(self.0)
+    }
+
+    fn set(&mut self, value: Value) -> Result<(), Error> {
+        match value {
+            Value::Int(direction @ 0..=3) => self.0 = direction,
+            got => return Err(wrong("one of the four moves, 0 to 3", &got)),
+        }
+        Ok(())
+    }
+}
+
 cartwheel::info! {
     /// The info of a taxi.
     pub struct TaxiInfo {
@@ -161,6 +180,7 @@ cartwheel::info! {
 pub struct Taxi {
     state: State,
     last_action: Option<i64>,
+    orientation: Orientation,
     probability: f64,
     /// The passenger is going to change the destination.
     fickle_step: bool,
@@ -172,7 +192,7 @@ pub struct Taxi {
 
 impl Env for Taxi {
     type Options = Options;
-    type ResetOptions = NoOptions;
+    type ResetOptions = Ignored;
     type Action = i64;
     type Observation = i64;
     type Info = TaxiInfo;
@@ -194,6 +214,7 @@ impl Env for Taxi {
         Ok(Self {
             state: State::decode(0),
             last_action: None,
+            orientation: Orientation(0),
             probability: 1.0,
             fickle_step: false,
             fickle_passenger,
@@ -203,12 +224,13 @@ impl Env for Taxi {
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) {
+    fn reset(&mut self, rng: &mut Rng, _: &Ignored) {
         let draw = rng.random();
         let code = FIRST.partition_point(|&sum| sum <= draw);
         let code = if code < STATES { code } else { 0 }; // as in `sample`
         self.state = State::decode(i64::try_from(code).expect("below 500"));
         self.last_action = None;
+        self.orientation = Orientation(0);
         self.probability = 1.0;
         self.fickle_step = self.fickle_passenger && rng.random() < self.fickle_probability;
     }
@@ -274,6 +296,7 @@ impl Env for Taxi {
     cartwheel::parameters! {
         s: state,
         lastaction: last_action,
+        taxi_orientation: orientation,
         fickle_step: fickle_step,
         fickle_passenger: fickle_passenger,
         fickle_probability: fickle_probability,

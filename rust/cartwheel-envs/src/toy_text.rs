@@ -1,7 +1,8 @@
 //! What the toy text environments have in common.
 
+use cartwheel::Error;
 use cartwheel::info::InfoWriter;
-use cartwheel::native::InfoValue;
+use cartwheel::native::{InfoValue, Parameter, Value, wrong};
 use cartwheel::rng::Rng;
 
 /// `categorical_sample`: the first index at which the running sum of the probabilities is above a
@@ -17,6 +18,43 @@ pub(crate) fn sample(probabilities: impl IntoIterator<Item = f64>, rng: &mut Rng
         }
     }
     0
+}
+
+/// A cell of a grid, counted row by row: what Gymnasium calls `s`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cell {
+    pub(crate) at: usize,
+    /// How many the grid has, to refuse others when it is set.
+    cells: usize,
+}
+
+impl Cell {
+    /// Cell `at` of a grid that has so many.
+    pub(crate) fn new(at: usize, cells: usize) -> Self {
+        Self { at, cells }
+    }
+
+    /// It as an observation.
+    #[inline]
+    pub(crate) fn observation(self) -> i64 {
+        self.at.cast_signed() as i64
+    }
+}
+
+impl Parameter for Cell {
+    fn get(&self) -> Value {
+        Value::Int(self.observation())
+    }
+
+    fn set(&mut self, value: Value) -> Result<(), Error> {
+        let Value::Int(at) = value else {
+            return Err(wrong("an integer", &value));
+        };
+        let at = usize::try_from(at).ok().filter(|&at| at < self.cells);
+        self.at =
+            at.ok_or_else(|| wrong(&format!("a cell from 0 to {}", self.cells - 1), &value))?;
+        Ok(())
+    }
 }
 
 /// The probability of the outcome that came about.

@@ -55,7 +55,7 @@ fn pool(id: &str, autoreset: AutoresetMode) -> (Pool, Arc<Mailbox>, Space) {
         info_bytes: 1 << 16,
     };
     let memory = Memory::new(plan, Scope::Private).unwrap();
-    let policy = Policy { refuse_over: false, spin: false };
+    let policy = Policy { refuse_over: false, refuse_unstarted: true, spin: false };
     let workers = Workers::Inline(shard);
     (Pool::new(memory, workers, policy).unwrap(), mailbox, recipe.spaces().action.clone())
 }

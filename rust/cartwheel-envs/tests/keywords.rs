@@ -38,6 +38,8 @@ fn malformed_maps_are_refused() {
     assert!(lake(r#"["SF", "FFG"]"#).ends_with("row 1 has 3 cells, row 0 has 2"));
     assert!(lake(r#"["SX", "FG"]"#).ends_with("row 0 has 'X', which is none of S, F, H and G"));
     assert!(lake(r#"["FF", "FG"]"#).ends_with("it has no start S"));
+    assert!(lake(r#"[["S", "FG"]]"#).ends_with("a row of a map is a text or a list of letters"));
+    assert!(lake(r#"[["S", "X"]]"#).ends_with("row 0 has 'X', which is none of S, F, H and G"));
     let name = error("FrozenLake-v1", r#"{"map_name": "16x16"}"#);
     assert!(name.ends_with("there is no map \"16x16\", only 4x4 and 8x8"));
 }
@@ -65,7 +67,29 @@ fn reset_options_are_checked() {
         order.starts_with("Lower bound (1) must be lower than higher bound (0.05)."),
         "{order}"
     );
-    assert!(error(r#"{"lo": 1}"#).starts_with("unknown field `lo`"));
+    assert!(error(r#"{"low": null}"#).starts_with("invalid type: null, expected f64"));
+    let range = error(r#"{"low": -1e308, "high": 1e308}"#);
+    assert!(range.contains("is too large"), "{range}");
+    let pendulum = find("Pendulum-v1").unwrap().recipe("").unwrap();
+    assert!(pendulum.reset_options(r#"{"x_init": 0, "y_init": 0.5}"#).is_ok());
+    let error = |json| pendulum.reset_options(json).map(|_| ()).unwrap_err().to_string();
+    assert!(error(r#"{"y_init": -0.5}"#).starts_with("y_init must not be negative, got -0.5"));
+    assert!(error(r#"{"x_init": 1e308}"#).contains("is too large"));
+    assert!(error(r#"{"x_init": null}"#).starts_with("invalid type: null, expected f64"));
+}
+
+#[test]
+fn options_that_an_environment_does_not_have_are_ignored_unless_they_look_like_a_mask() {
+    for entry in ENTRIES {
+        let recipe = entry.recipe("").unwrap();
+        assert!(recipe.reset_options(r#"{"lo": 1, "x": [null, {"y": "z"}]}"#).is_ok());
+        for name in ["mask", "reset_masks", "Reset-Mask"] {
+            let json = format!("{{\"x\": 1, {name:?}: [true]}}");
+            let refused = recipe.reset_options(&json).map(|_| ()).unwrap_err().to_string();
+            let expected = format!("there is no option {name:?}: the rows to reset are");
+            assert!(refused.starts_with(&expected), "{}: {refused}", entry.id);
+        }
+    }
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn pool(autoreset: AutoresetMode) -> (Pool, Arc<Mailbox>) {
         info_bytes: 1 << 12,
     };
     let memory = Memory::new(plan, Scope::Private).unwrap();
-    let policy = Policy { refuse_over: false, spin: false };
+    let policy = Policy { refuse_over: false, refuse_unstarted: true, spin: false };
     (Pool::new(memory, Workers::Inline(shard), policy).unwrap(), mailbox)
 }
 
@@ -63,6 +63,7 @@ fn bits(lease: &Lease) -> Vec<u8> {
 struct Singles {
     envs: Vec<(CartPole, Rng)>,
     over: [bool; ROWS],
+    observations: [[f32; 4]; ROWS],
     mode: AutoresetMode,
 }
 
@@ -74,16 +75,20 @@ impl Singles {
             env.reset(&mut rng, &<CartPole as Env>::ResetOptions::default());
             (env, rng)
         };
-        Self { envs: (0..ROWS).map(row).collect(), over: [false; ROWS], mode }
+        let (over, observations) = ([false; ROWS], [[0.0; 4]; ROWS]);
+        Self { envs: (0..ROWS).map(row).collect(), over, observations, mode }
     }
 
     fn step(&mut self, actions: &[i64]) -> Vec<u8> {
         let start = <CartPole as Env>::ResetOptions::default();
-        let (mut observations, mut rewards) = ([[0.0; 4]; ROWS], [0.0; ROWS]);
+        let mut rewards = [0.0; ROWS];
         for (row, (env, rng)) in self.envs.iter_mut().enumerate() {
             let mut transition = Transition::RESET;
             match (self.mode, std::mem::take(&mut self.over[row])) {
-                (AutoresetMode::Disabled, true) => self.over[row] = true,
+                (AutoresetMode::Disabled, true) => {
+                    self.over[row] = true;
+                    continue; // it repeats its last observation
+                }
                 (_, true) => env.reset(rng, &start),
                 (mode, false) => {
                     transition = env.step(actions[row], rng);
@@ -93,10 +98,10 @@ impl Singles {
                     }
                 }
             }
-            env.observe(&mut observations[row]);
+            env.observe(&mut self.observations[row]);
             rewards[row] = transition.reward;
         }
-        [bytes_of(&observations), bytes_of(&rewards)].concat()
+        [bytes_of(&self.observations), bytes_of(&rewards)].concat()
     }
 }
 

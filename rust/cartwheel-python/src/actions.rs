@@ -32,18 +32,50 @@ enum Part<'py> {
 
 impl<'py> Part<'py> {
     /// Makes it an array of `dtype`.
-    fn cast(&mut self, dtype: DType, casting: &str, py: Python<'py>) -> PyResult<()> {
+    fn cast(&mut self, dtype: DType, casting: Casting, py: Python<'py>) -> PyResult<()> {
         let array = match self {
             Self::Array(found, _) if *found == dtype => return Ok(()),
             Self::Array(_, array) => array.clone().into_any(),
             Self::Integers(integers) => PyArray1::from_slice(py, integers).into_any(),
         };
+        let array = array.cast_into::<PyUntypedArray>()?;
         let keywords = PyDict::new(py);
-        keywords.set_item("casting", casting)?;
-        let cast = array.call_method("astype", (descr(py, dtype)?,), Some(&keywords))?;
+        keywords.set_item("casting", casting.name())?;
+        let cast = array.call_method("astype", (descr(py, dtype)?,), Some(&keywords));
+        let cast = cast.map_err(|error| {
+            let unsafe_cast = error.is_instance_of::<PyTypeError>(py);
+            if unsafe_cast { cannot_cast(&array, dtype, casting) } else { error }
+        })?;
         *self = Self::Array(dtype, cast.cast_into::<PyUntypedArray>()?);
         Ok(())
     }
+}
+
+/// The rule by which actions become those of their space; the names are NumPy's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Casting {
+    /// Nothing is lost.
+    Safe,
+    /// Within a kind, and to higher kinds.
+    SameKind,
+}
+
+impl Casting {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Safe => "safe",
+            Self::SameKind => "same_kind",
+        }
+    }
+}
+
+fn cannot_cast(array: &Bound<'_, PyUntypedArray>, to: DType, casting: Casting) -> PyErr {
+    let rule = casting.name();
+    PyTypeError::new_err(format!(
+        "cannot cast actions of dtype {} to the action space's {} according to the rule '{rule}'",
+        array.dtype(),
+        to.name()
+    ))
 }
 
 impl<'py> Checked<'py> {
@@ -54,10 +86,11 @@ impl<'py> Checked<'py> {
         tree: &Tree,
         actions: &Bound<'py, PyAny>,
         rows: usize,
-        casting: Option<&str>,
+        casting: Option<Casting>,
     ) -> PyResult<Self> {
         let mut checked = Self::default();
-        checked.add(tree, &tree.root, actions, rows)?;
+        let rule = casting.unwrap_or(Casting::SameKind);
+        checked.add(tree, &tree.root, actions, rows, rule)?;
         if let Some(casting) = casting {
             let parts = checked.first.iter_mut().chain(&mut checked.rest);
             for (part, leaf) in parts.zip(&tree.leaves) {
@@ -73,10 +106,11 @@ impl<'py> Checked<'py> {
         node: &Node,
         actions: &Bound<'py, PyAny>,
         rows: usize,
+        casting: Casting,
     ) -> PyResult<()> {
         match node {
             Node::Leaf(leaf) => {
-                let part = check(&tree.leaves[*leaf], actions, rows)?;
+                let part = check(&tree.leaves[*leaf], actions, rows, casting)?;
                 match self.first {
                     None => self.first = Some(part),
                     Some(_) => self.rest.push(part),
@@ -84,12 +118,12 @@ impl<'py> Checked<'py> {
             }
             Node::Dict(items) => {
                 for (key, node) in items {
-                    self.add(tree, node, &actions.get_item(key)?, rows)?;
+                    self.add(tree, node, &actions.get_item(key)?, rows, casting)?;
                 }
             }
             Node::Tuple(nodes) => {
                 for (at, node) in nodes.iter().enumerate() {
-                    self.add(tree, node, &actions.get_item(at)?, rows)?;
+                    self.add(tree, node, &actions.get_item(at)?, rows, casting)?;
                 }
             }
             Node::Opaque(..) => unreachable!("opaque actions go over the socket"),
@@ -117,7 +151,12 @@ impl<'py> Checked<'py> {
     }
 }
 
-fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: usize) -> PyResult<Part<'py>> {
+fn check<'py>(
+    leaf: &Leaf,
+    actions: &Bound<'py, PyAny>,
+    rows: usize,
+    casting: Casting,
+) -> PyResult<Part<'py>> {
     let array = if let Ok(array) = actions.cast_exact::<PyUntypedArray>() {
         array.clone()
     } else {
@@ -143,12 +182,7 @@ fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: usize) -> PyResult
     let array = native(array)?;
     let found = dtype::from_descr(&array.dtype());
     let Some(dtype) = found.filter(|&dtype| is_same_kind(dtype, leaf.dtype)) else {
-        return Err(PyTypeError::new_err(format!(
-            "cannot cast actions of dtype {} to the action space's {} according to the rule \
-             'same_kind'",
-            array.dtype(),
-            leaf.dtype.name()
-        )));
+        return Err(cannot_cast(&array, leaf.dtype, casting));
     };
     if array.is_c_contiguous() {
         return Ok(Part::Array(dtype, array));

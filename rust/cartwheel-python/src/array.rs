@@ -5,7 +5,9 @@
 //! 1. A slice of an array's memory lives only inside one call of [`with_bytes`], while attached, and
 //!    no Python code runs meanwhile; so nobody else of this interpreter touches the array.
 //! 2. An array made here over borrowed memory has the memory's owner as its base, so the memory
-//!    outlives it; and the owner's memory is nobody else's, so Python may write it.
+//!    outlives it; and the owner's memory is nobody else's, so Python may write it. Of a rollout
+//!    that is being recorded, the batch of a pending step is the workers' until the step has ended;
+//!    no Rust code makes a reference to it meanwhile.
 //! 3. NumPy's functions are called attached, with objects of the types that they ask for.
 #![expect(unsafe_code, reason = "reads and makes NumPy arrays of any dtype, see the invariants")]
 
@@ -22,6 +24,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::dtype::descr;
+use crate::rollout::PyRolloutSlab;
 
 /// Keeps a slab leased for as long as some array shows it: the `base` of every array made here.
 #[pyclass(frozen, module = "cartwheel._cartwheel")]
@@ -95,6 +98,23 @@ pub(crate) fn view<'py>(
     let base = owner.clone().into_any().into_ptr();
     // SAFETY: `array` was made just now over the owner's memory and has no base; the reference to
     // `base` is given away (invariants 2 and 3).
+    let set = unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base) };
+    if set < 0 { Err(PyErr::fetch(py)) } else { Ok(array) }
+}
+
+/// A writable view of a rollout's array of shape `[steps, *shape]` that begins at `start`.
+pub(crate) fn rollout_view<'py>(
+    owner: &Bound<'py, PyRolloutSlab>,
+    dtype: DType,
+    steps: usize,
+    shape: &[usize],
+    start: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (py, lease) = (owner.py(), &owner.get().lease);
+    let bytes = steps * shape.iter().product::<usize>() * dtype.size();
+    let (array, _) = make(py, dtype, Some(steps), shape, Some(lease.at(start..start + bytes)))?;
+    let base = owner.clone().into_any().into_ptr();
+    // SAFETY: as in `view`.
     let set = unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base) };
     if set < 0 { Err(PyErr::fetch(py)) } else { Ok(array) }
 }

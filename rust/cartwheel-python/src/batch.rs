@@ -32,7 +32,7 @@ pub(crate) struct Outputs<'py> {
 /// Makes batches for Python.
 #[derive(Debug)]
 pub(crate) struct Batches {
-    observations: Tree,
+    pub(crate) observations: Tree,
     /// The warning about copies was given.
     warned: AtomicBool,
 }

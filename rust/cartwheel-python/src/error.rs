@@ -6,6 +6,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
+/// Most rows that a note names: before the first reset it is all of them.
+const NAMED: usize = 16;
+
 /// An exception of a class that is defined in Python.
 macro_rules! python_error {
     ($py:expr, $module:literal, $class:literal, $args:expr) => {{
@@ -32,6 +35,13 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
         Error::NeedsReset { .. } => Python::attach(|py| {
             python_error!(py, "gymnasium.error", "ResetNeeded", (text + "; call reset() first",))
         }),
+        Error::NeverReset { rows } => Python::attach(|py| {
+            let error = python_error!(py, "gymnasium.error", "ResetNeeded", (text,));
+            let (first, rest) = rows.split_at(rows.len().min(NAMED));
+            let more =
+                if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+            noted(py, error, &format!("rows {first:?}{more} were never reset"))
+        }),
         Error::BadPlan(_)
         | Error::Mismatch { .. }
         | Error::BadOptions(_)
@@ -46,6 +56,21 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
         // The rest is given more context by the pool; as it is, it is our own mistake.
         _ => PyRuntimeError::new_err(text),
     }
+}
+
+/// The exception for what is wrong with the arguments of a return estimator: dtypes are checked before
+/// the core sees them, so only values and shapes are left.
+pub(crate) fn returns_error(error: cartwheel::returns::Error) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// The exception with a note, for what has no place in Gymnasium's own words.
+fn noted(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
+    static ADD_NOTE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let added = ADD_NOTE
+        .import(py, "cartwheel.faults", "add_note")
+        .and_then(|add_note| add_note.call1((error.value(py), note)));
+    added.map_or_else(|missing| missing, |_| error)
 }
 
 /// `calling` was called although `pending` has not been waited for, or is being run by another

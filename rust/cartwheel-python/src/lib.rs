@@ -12,11 +12,14 @@ mod native;
 mod observation;
 mod plain_loop;
 mod pool;
+mod returns;
+mod rollout;
 mod rows;
 mod sent;
 mod serve;
 mod shard;
 mod space;
+mod stream;
 mod value;
 mod workers;
 
@@ -32,6 +35,13 @@ mod _cartwheel {
     use crate::plain_loop::plain_loop;
     #[pymodule_export]
     use crate::pool::PyPool;
+    #[pymodule_export]
+    use crate::returns::{
+        discounted, gae, is_first, lambda_returns, masked_mean, masked_normalize, n_step,
+        next_values, retrace, valid_mask, vtrace,
+    };
+    #[pymodule_export]
+    use crate::rollout::PyRolloutSlab;
     #[pymodule_export]
     use crate::serve::{PyShardParts, fine_shards, serve, shards, usable_cpus, watch_parent};
 }

@@ -60,6 +60,11 @@ impl PyMemory {
         Ok(Self { memory: Memory::new(plan, scope).map_err(to_py_err)?, scope })
     }
 
+    /// Maps, in a worker process, a rollout that the pool made; takes the descriptor over.
+    fn attach_rollout(&self, index: usize, steps: usize, descriptor: RawFd) -> PyResult<()> {
+        self.memory.attach_rollout(index, steps, owned(descriptor)).map_err(to_py_err)
+    }
+
     /// The descriptors to hand to workers; empty for private memory.
     fn descriptors(&self) -> Vec<RawFd> {
         let descriptors = self.memory.descriptors();

@@ -6,16 +6,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cartwheel::Error;
 use cartwheel::autoreset::OnDone;
 use cartwheel::native::{
-    Answer, AnyRecipe, Bounds, Mailbox, Request, RowReset, Settings, Space, Value,
+    Answer, AnyRecipe, Bounds, Mailbox, Request, RowReset, Seed, Settings, Space, Value,
 };
 use cartwheel::pool::OwnShard;
+use cartwheel::space::DType;
+use numpy::{PyArray1, PyArrayMethods};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
+use crate::dtype;
 use crate::error::to_py_err;
 use crate::serve::mode;
+use crate::stream::{from_stream, to_seed, to_stream};
 
 /// Documented in the stub.
 #[pyclass(frozen, name = "NativeEnvs", module = "cartwheel._cartwheel")]
@@ -123,7 +127,19 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// Takes one shard's answer: one value a row, or `None` when something was set.
+    /// Leaves a request to read the random streams, or to set them one a row, with one shard.
+    fn post_streams(&self, shard: usize, streams: Option<Vec<Bound<'_, PyAny>>>) -> PyResult<()> {
+        let request = match streams {
+            None => Request::Streams,
+            Some(streams) => {
+                Request::SetStreams(streams.iter().map(to_stream).collect::<PyResult<_>>()?)
+            }
+        };
+        self.mailbox(shard)?.post_request(request);
+        Ok(())
+    }
+
+    /// Takes one shard's answer: one value or stream a row, or `None` when something was set.
     fn take_answer<'py>(
         &self,
         py: Python<'py>,
@@ -135,6 +151,11 @@ impl PyNativeEnvs {
             Answer::Values(values) => values
                 .into_iter()
                 .map(|value| from_value(py, value))
+                .collect::<PyResult<_>>()
+                .map(Some),
+            Answer::Streams(streams) => streams
+                .into_iter()
+                .map(|stream| from_stream(py, stream))
                 .collect::<PyResult<_>>()
                 .map(Some),
             Answer::Done | Answer::Snapshots(_) => Ok(None),
@@ -198,13 +219,11 @@ impl PyNativeEnvs {
 
 /// A reset with a seed, a Python integer of any length that is not negative.
 fn seeded(seed: &Bound<'_, PyAny>) -> PyResult<RowReset> {
-    if let Ok(seed) = seed.extract::<u128>() {
-        return Ok(RowReset::Seed(seed));
+    match to_seed(seed)? {
+        Seed::Number(seed) => Ok(RowReset::Seed(seed)),
+        Seed::Words(words) => Ok(RowReset::WideSeed(words)),
+        Seed::Unknown => Err(PyValueError::new_err(format!("seed {seed} is negative"))),
     }
-    let words = seed.call_method0("bit_length")?.extract::<usize>()?.div_ceil(32);
-    let bytes: Vec<u8> = seed.call_method1("to_bytes", (4 * words, "little"))?.extract()?;
-    let (words, _) = bytes.as_chunks::<4>();
-    Ok(RowReset::WideSeed(words.iter().map(|word| u32::from_le_bytes(*word)).collect()))
 }
 
 /// Every native environment: id, step limit, reward threshold, default keywords (JSON).
@@ -256,9 +275,11 @@ fn from_value(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
         Value::Bool(flag) => flag.into_bound_py_any(py),
         Value::Int(int) => int.into_bound_py_any(py),
         Value::Float(float) => float.into_bound_py_any(py),
+        Value::Float32(float) => PyArray1::from_slice(py, &[float]).get_item(0),
         Value::Text(text) => text.into_bound_py_any(py),
-        Value::Ints(ints) => Ok(numpy::PyArray1::from_vec(py, ints).into_any()),
-        Value::Floats(floats) => Ok(numpy::PyArray1::from_vec(py, floats).into_any()),
+        Value::Ints(ints) => ints.into_bound_py_any(py),
+        Value::Floats(floats) => Ok(PyArray1::from_vec(py, floats).into_any()),
+        Value::Float32s(floats) => Ok(PyArray1::from_vec(py, floats).into_any()),
         Value::Texts(texts) => texts.into_bound_py_any(py),
     }
 }
@@ -280,6 +301,12 @@ fn to_value(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     }
     if value.is_instance_of::<PyString>() {
         return Ok(Value::Text(value.extract()?));
+    }
+    if dtype::from_scalar(value)? == Some(DType::F32) {
+        return Ok(Value::Float32(value.extract()?));
+    }
+    if let Ok(floats) = value.cast::<PyArray1<f32>>() {
+        return Ok(Value::Float32s(floats.readonly().as_array().to_vec()));
     }
     if let Ok(texts) = value.extract::<Vec<String>>() {
         return Ok(Value::Texts(texts));

@@ -3,7 +3,7 @@
 //! Above 400 lines: a class's methods have to stand in one block.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
 
 use cartwheel::pool::{Finished, Policy, Pool};
@@ -14,7 +14,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::actions::Checked;
+use crate::actions::{Casting, Checked};
 use crate::batch::{Batches, Outputs};
 use crate::error::{
     already_pending, closed, forked, in_flight, not_pending, nothing_in_flight, timed_out,
@@ -23,6 +23,7 @@ use crate::error::{
 use crate::infos::Infos;
 use crate::memory::PyMemory;
 use crate::native::PyNativeEnvs;
+use crate::rollout::PyRolloutSlab;
 use crate::shard::ACTIONS_BY_CHANNEL;
 use crate::space::Tree;
 use crate::workers::Made;
@@ -92,7 +93,7 @@ impl PyPool {
         let crew = CrewSettings { threads: num_threads, spin, affinity_offset };
         let Made { workers, native, refuse_over } = Made::new(&memory, shard, &pids, inline, crew)?;
         let post_first = pids.is_empty();
-        let policy = Policy { refuse_over, spin };
+        let policy = Policy { refuse_over, refuse_unstarted: native.is_some(), spin };
         let pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;
         Ok(Self {
             state: Mutex::new(Some(State {
@@ -258,6 +259,32 @@ impl PyPool {
         self.enter(py, Call::Call, "in_flight", |state| Ok(state.pool.in_flight()))
     }
 
+    /// Takes a rollout of `steps` steps; it is recorded by `record`.
+    fn new_rollout(&self, py: Python<'_>, steps: usize) -> PyResult<PyRolloutSlab> {
+        self.enter(py, Call::Call, "rollout", |state| self.take_rollout(py, state, steps))
+    }
+
+    /// Records the next batches in a rollout, and gives its arrays.
+    fn record<'py>(
+        &self,
+        py: Python<'py>,
+        rollout: &Bound<'py, PyRolloutSlab>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.enter(py, Call::Call, "rollout", |state| {
+            let arrays = self.rollout_arrays(rollout)?;
+            state.pool.record(Arc::clone(&rollout.get().lease));
+            Ok(arrays)
+        })
+    }
+
+    /// Ends a recording.
+    fn stop_recording(&self, py: Python<'_>) -> PyResult<()> {
+        self.enter(py, Call::Call, "rollout", |state| {
+            state.pool.stop_recording();
+            Ok(())
+        })
+    }
+
     /// Slabs that have memory behind them.
     fn num_slabs(&self, py: Python<'_>) -> PyResult<usize> {
         self.enter(py, Call::Call, "num_slabs", |state| Ok(state.pool.slabs().reserved()))
@@ -403,7 +430,7 @@ impl PyPool {
             state.pool.begin(Call::Step, ACTIONS_BY_CHANNEL).map_err(explain)?;
             return self.post(py, state, Call::Step, &messages);
         }
-        let casting = self.native.as_ref().map(|_| "safe"); // they read the space's own dtype
+        let casting = self.native.as_ref().map(|_| Casting::Safe); // they read the space's own dtype
         let checked = Checked::new(&self.actions, actions, self.rows, casting)?;
         if let Some(native) = &self.native {
             let native = native.get();

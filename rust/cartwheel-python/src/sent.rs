@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 
-use crate::actions::Checked;
+use crate::actions::{Casting, Checked};
 use crate::batch::{Outputs, env_index};
 use crate::error::to_py_err;
 use crate::pool::{PyPool, State};
@@ -46,7 +46,7 @@ impl PyPool {
             return self.post_some(py, &messages);
         }
         // In the space's own dtype: actions of several sends lie side by side.
-        let casting = if self.native.is_some() { "safe" } else { "same_kind" };
+        let casting = if self.native.is_some() { Casting::Safe } else { Casting::SameKind };
         let checked = Checked::new(&self.actions, actions, rows.len(), Some(casting))?;
         if let Some(native) = &self.native {
             let native = native.get();

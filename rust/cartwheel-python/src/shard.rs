@@ -185,6 +185,7 @@ fn refused(refusal: Refusal<PyErr>) -> PyErr {
         Refusal::Environment(error) => error,
         Refusal::Over => PyRuntimeError::new_err("the row's episode is over"),
         Refusal::Failed => PyRuntimeError::new_err("the row failed and has not been reset"),
+        Refusal::Unstarted => PyRuntimeError::new_err("the row was never reset"),
     }
 }
 

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! An explicit reset always leads to running. A row whose environment failed stays `failed` until
-//! an explicit reset succeeds. The machine knows nothing of how environments are called: it drives
-//! a [`Rows`], which a shard of Python environments and a shard of native ones both are.
+//! an explicit reset succeeds, and so does one that is `unstarted`. The machine knows nothing of how
+//! environments are called: it drives a [`Rows`], which a shard of Python environments and a shard of
+//! native ones both are.
 //!
 //! Source: Gymnasium 1.4.0, `gymnasium/vector/{sync,async}_vector_env.py`; the differences are
 //! listed in `ARCHITECTURE.md`.
@@ -108,9 +109,12 @@ pub enum Refusal<E> {
     Over,
     /// Its environment failed earlier and has not been reset since.
     Failed,
+    /// It was never reset.
+    Unstarted,
 }
 
-/// The phase of a row, as workers report it to the pool.
+/// The phase of a row, as workers report it to the pool. From [`PhaseTag::Failed`] on it cannot be
+/// stepped in any mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PhaseTag {
@@ -120,6 +124,8 @@ pub enum PhaseTag {
     Over = 1,
     /// Its environment failed and has not been reset since.
     Failed = 2,
+    /// It must be reset before its first step.
+    Unstarted = 3,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +137,7 @@ enum Phase {
         truncated: bool,
     },
     Failed,
+    Unstarted,
 }
 
 /// The phase of one row with all that belongs to it, for [`Autoreset::restore`].
@@ -152,6 +159,11 @@ impl Autoreset {
         Self { mode, on_done, phases: vec![Phase::Running; rows] }
     }
 
+    /// A machine for `rows` rows that are not stepped before their first explicit reset.
+    pub fn unstarted(mode: AutoresetMode, on_done: OnDone, rows: usize) -> Self {
+        Self { mode, on_done, phases: vec![Phase::Unstarted; rows] }
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.phases.len()
@@ -168,7 +180,15 @@ impl Autoreset {
             Phase::Running => PhaseTag::Running,
             Phase::Over { .. } => PhaseTag::Over,
             Phase::Failed => PhaseTag::Failed,
+            Phase::Unstarted => PhaseTag::Unstarted,
         }
+    }
+
+    /// Whether a step shows the last frame of the row again and leaves its environment alone.
+    pub fn is_frozen(&self, row: usize) -> bool {
+        self.mode == AutoresetMode::Disabled
+            && self.on_done == OnDone::Freeze
+            && matches!(self.phases[row], Phase::Over { .. })
     }
 
     /// The transition of a row that is left alone: reward 0, the flags of its last step if it is
@@ -178,7 +198,7 @@ impl Autoreset {
             Phase::Over { terminated, truncated } => {
                 Transition { reward: 0.0, terminated, truncated }
             }
-            Phase::Running | Phase::Failed => Transition::RESET,
+            Phase::Running | Phase::Failed | Phase::Unstarted => Transition::RESET,
         }
     }
 
@@ -201,8 +221,8 @@ impl Autoreset {
     ///
     /// # Errors
     ///
-    /// The environment's error, after which the row must be reset; or the reason why an over or
-    /// failed row cannot be stepped, in which case nothing has happened to it.
+    /// The environment's error, after which the row must be reset; or the reason why an over, failed
+    /// or unstarted row cannot be stepped, in which case nothing has happened to it.
     #[inline]
     pub fn step<R: Rows>(
         &mut self,
@@ -211,6 +231,7 @@ impl Autoreset {
     ) -> Result<Transition, Refusal<R::Error>> {
         let (outcome, next) = match (self.mode, self.phases[row]) {
             (_, Phase::Failed) => return Err(Refusal::Failed),
+            (_, Phase::Unstarted) => return Err(Refusal::Unstarted),
             (AutoresetMode::NextStep, Phase::Over { .. }) => (autoreset(rows, row), Phase::Running),
             (AutoresetMode::Disabled, over @ Phase::Over { .. }) => {
                 if self.on_done == OnDone::Raise {
@@ -241,7 +262,7 @@ impl Autoreset {
         match (self.mode, self.phases[row]) {
             (_, Phase::Running) => Some(Prepared::Stepped(rows.step(row))),
             (AutoresetMode::NextStep, Phase::Over { .. }) => Some(Prepared::Reset(rows.reset(row))),
-            (_, Phase::Over { .. } | Phase::Failed) => None,
+            (_, Phase::Over { .. } | Phase::Failed | Phase::Unstarted) => None,
         }
     }
 

@@ -133,6 +133,9 @@ pub trait Env: Sized + Send + 'static {
     fn info(&self) -> Self::Info;
 
     /// A copy that goes on as this one does, if there can be one: `Some(self.clone())`.
+    ///
+    /// Without snapshots a row whose parameters were set shows its new state, and not the old one, when
+    /// it is left alone by a reset.
     fn snapshot(&self) -> Option<Self> {
         None
     }

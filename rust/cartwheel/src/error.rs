@@ -114,6 +114,12 @@ pub enum Error {
         /// Every such row.
         rows: Vec<usize>,
     },
+    /// Rows were stepped before their first reset. The words are those of Gymnasium's `OrderEnforcing`.
+    #[error("Cannot call env.step() before calling env.reset()")]
+    NeverReset {
+        /// Every such row.
+        rows: Vec<usize>,
+    },
     /// A native environment was given actions of a dtype that is not its space's.
     #[error("actions of leaf {leaf} must be {}, got {}", .expected.name(), tag_name(*.got))]
     WrongActionDType {

@@ -5,7 +5,7 @@
 //! [`autoreset`] machine, writes them straight into a slab of shared [`memory`] and acknowledges;
 //! the caller gets a [`memory::Lease`] on the slab, which nobody writes again before it is
 //! dropped. Workers are the calling thread, threads or processes, and differ in nothing but where
-//! they run.
+//! they run. What a rollout of such steps was worth is computed by [`returns`].
 //!
 //! This crate knows nothing of Python; the bindings are `cartwheel-python`.
 
@@ -16,6 +16,7 @@ pub mod info;
 pub mod memory;
 pub mod native;
 pub mod pool;
+pub mod returns;
 pub mod rng;
 pub mod schedule;
 pub mod space;

@@ -172,6 +172,48 @@ impl Layout {
         })
     }
 
+    /// Lays out a rollout: the batches that follow a first one for `steps` steps, so that each leaf is one
+    /// array `[steps + 1, rows, *shape]`, and rewards and flags `[steps, rows]` each. Gives the layout of
+    /// every batch, the first one's first; all have the bytes of the whole.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`] when it does not fit the address space.
+    pub fn rollout(leaves: &[Leaf], rows: usize, steps: usize) -> Result<Vec<Self>, Error> {
+        // As one batch of all rows of all steps, and one of a single step for what the first batch has
+        // no room for, and what nobody looks at later.
+        let too_large =
+            || Error::BadPlan(format!("a rollout of {steps} steps of {rows} rows is too large"));
+        let all = steps.checked_add(1).and_then(|frames| frames.checked_mul(rows));
+        let whole = Self::new(leaves, all.ok_or_else(too_large)?)?;
+        let rest = Self::new(&[], rows)?;
+        let (rest_start, bytes) = (whole.bytes, whole.bytes + rest.bytes);
+        let frame = |number: usize| {
+            let row = number * rows;
+            let leaves = whole.leaves.iter();
+            // Rewards and flags of a step stand one further to the front than its observation; those of
+            // the first batch, which no step led to, stand with the rest.
+            let outcome = |whole: usize, rest: usize, size: usize| match number {
+                0 => rest_start + rest,
+                _ => whole + (row - rows) * size,
+            };
+            Self {
+                leaves: leaves
+                    .map(|(leaf, start)| (leaf.clone(), start + row * leaf.row_bytes()))
+                    .collect(),
+                rows,
+                rewards: outcome(whole.rewards, rest.rewards, size_of::<f64>()),
+                terminations: outcome(whole.terminations, rest.terminations, 1),
+                truncations: outcome(whole.truncations, rest.truncations, 1),
+                phases: rest_start + rest.phases,
+                row_numbers: rest_start + rest.row_numbers,
+                info_lengths: rest_start + rest.info_lengths,
+                bytes,
+            }
+        };
+        Ok((0..=steps).map(frame).collect())
+    }
+
     /// Rows of a batch.
     pub fn rows(&self) -> usize {
         self.rows

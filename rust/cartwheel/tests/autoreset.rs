@@ -152,3 +152,15 @@ fn a_failed_row_is_refused_until_a_reset_succeeds() {
         assert!(machine.step(&mut env, 0).is_ok());
     }
 }
+
+#[test]
+fn an_unstarted_row_is_refused_until_a_reset_succeeds() {
+    for mode in [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled] {
+        let mut machine = Autoreset::unstarted(mode, OnDone::Freeze, 1);
+        let mut env = Counter::new(9);
+        assert_eq!(machine.step(&mut env, 0), Err(Refusal::Unstarted));
+        assert_eq!((machine.phase(0), env.taken()), (PhaseTag::Unstarted, said(&[])));
+        machine.reset(&mut env, 0, |env| env.reset(0)).expect("a reset succeeds");
+        assert!(machine.step(&mut env, 0).is_ok());
+    }
+}

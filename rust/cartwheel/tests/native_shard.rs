@@ -12,7 +12,9 @@ use cartwheel::autoreset::{AutoresetMode, Transition};
 use cartwheel::env::{Env, NoOptions};
 use cartwheel::error::Error;
 use cartwheel::info::{InfoReader, Value as InfoValue};
-use cartwheel::native::{Answer, AnyRecipe, Recipe, Request, RowReset, Space, Spaces, Value};
+use cartwheel::native::{
+    Answer, AnyRecipe, Recipe, Request, RowReset, Seed, Space, Spaces, Stream, Value,
+};
 use cartwheel::rng::Rng;
 use serde::Deserialize;
 use support::{Envs, limited, settings};
@@ -67,7 +69,7 @@ impl Env for Countdown {
         if penalty < 0.0 {
             return Err(Error::bad_options(format!("penalty must not be negative, got {penalty}")));
         }
-        Ok(Self { left: 0, penalty, resets: 0, was_reset: false })
+        Ok(Self { left: 77, penalty, resets: 0, was_reset: false })
     }
 
     fn reset(&mut self, rng: &mut Rng, start: &Start) {
@@ -189,6 +191,78 @@ fn a_row_that_ends_at_the_limit_is_terminated_and_truncated() {
 }
 
 #[test]
+fn a_row_that_was_never_reset_shows_zeros_and_is_not_stepped() {
+    for workers in [0, 2] {
+        let mut envs = Envs::new(&recipe(), 3, workers, settings(AutoresetMode::NextStep));
+        let refused = envs.step(&[0; 3]).map(|_| ()).unwrap_err();
+        assert_eq!(refused.to_string(), "Cannot call env.step() before calling env.reset()");
+        assert!(matches!(refused, Error::NeverReset { rows } if rows == [0, 1, 2]));
+        for _ in 0..2 {
+            let first = envs.reset(vec![RowReset::Leave, RowReset::Seed(3), RowReset::Leave], None);
+            assert_eq!(first.integers(0), [0, Rng::from_seed(3).integers(2..6), 0]);
+            let refused = envs.step(&[0; 3]).map(|_| ()).unwrap_err();
+            assert!(matches!(refused, Error::NeverReset { rows } if rows == [0, 2]));
+        }
+        envs.reset(vec![RowReset::Continue, RowReset::Leave, RowReset::Continue], None);
+        assert!(envs.step(&[0; 3]).unwrap().faults.is_empty());
+    }
+}
+
+#[test]
+fn a_row_that_is_restored_to_before_its_first_reset_shows_zeros_again() {
+    let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
+    let Ok(Answer::Snapshots(saved)) = envs.ask(Request::Save) else { panic!("snapshots") };
+    let start = envs.seed(4).integers(0);
+    let how = vec![RowReset::Restore(saved[0].clone()), RowReset::Leave];
+    assert_eq!(envs.reset(how, None).integers(0), [0, start[1]]);
+    let refused = envs.step(&[0; 2]).map(|_| ()).unwrap_err();
+    assert!(matches!(refused, Error::NeverReset { rows } if rows == [0]));
+}
+
+/// Sets `left` of every row.
+fn set_left(envs: &mut Envs, values: [i64; 3]) {
+    let values = values.map(Value::Int).to_vec();
+    assert!(matches!(envs.ask(Request::Set("left".into(), values)), Ok(Answer::Done)));
+}
+
+#[test]
+fn a_row_that_is_left_alone_shows_its_last_observation_whatever_was_set() {
+    let mut envs = Envs::new(&recipe(), 3, 0, settings(AutoresetMode::NextStep));
+    let mut start = envs.seed(5).integers(0);
+    for lefts in [[500, 600, 700], [510, 610, 710]] {
+        set_left(&mut envs, lefts);
+        let how = vec![RowReset::Leave, RowReset::Seed(5), RowReset::Leave];
+        let fresh = Rng::from_seed(5).integers(2..6);
+        assert_eq!(envs.reset(how, None).integers(0), [start[0], fresh, start[2]]);
+        let how = vec![RowReset::Seed(0), RowReset::Leave, RowReset::Leave];
+        start[0] = Rng::from_seed(0).integers(2..6);
+        assert_eq!(envs.reset(how, None).integers(0), [start[0], fresh, start[2]]);
+        set_left(&mut envs, lefts);
+    }
+    assert_eq!(envs.step(&[0; 3]).unwrap().integers(0), [509, 609, 709]);
+    let how = vec![RowReset::Leave, RowReset::Leave, RowReset::Continue];
+    let shown = envs.reset(how, None).integers(0);
+    assert_eq!(shown[..2], [509, 609], "what was shown before the step is forgotten");
+}
+
+#[test]
+fn a_frozen_row_shows_its_last_frame_whatever_was_set() {
+    let mut envs = Envs::new(&recipe(), 3, 0, settings(AutoresetMode::Disabled));
+    envs.seed(5);
+    envs.step(&[0, 8, 0]).unwrap();
+    set_left(&mut envs, [50, 60, 70]);
+    for step in 1..4 {
+        let frozen = envs.step(&[0; 3]).unwrap();
+        assert_eq!(frozen.integers(0), [50 - step, 0, 70 - step]);
+        set_left(&mut envs, [50 - step, 80, 70 - step]);
+    }
+    let how = vec![RowReset::Leave, RowReset::Seed(5), RowReset::Leave];
+    let fresh = Rng::from_seed(5).integers(2..6);
+    assert_eq!(envs.reset(how, None).integers(0), [47, fresh, 67]);
+    assert_eq!(envs.step(&[0; 3]).unwrap().integers(0), [46, fresh - 1, 66]);
+}
+
+#[test]
 fn a_panic_fails_its_row_and_the_others_go_on() {
     let mut envs = Envs::new(&recipe(), 4, 0, settings(AutoresetMode::NextStep));
     let start = envs.seed(1).integers(0);
@@ -257,6 +331,52 @@ fn a_snapshot_restores_state_stream_and_phase_into_any_row() {
     let straight: Vec<_> = (0..20).map(|_| envs.step(&[0, 0]).unwrap().rewards()).collect();
     let mirrored: Vec<_> = straight.iter().map(|rewards| vec![rewards[1], rewards[0]]).collect();
     assert_eq!(swapped, mirrored);
+}
+
+fn streams(envs: &mut Envs) -> Vec<Stream> {
+    let Ok(Answer::Streams(streams)) = envs.ask(Request::Streams) else { panic!("streams") };
+    streams
+}
+
+#[test]
+fn streams_tell_their_seeds_and_where_they_are() {
+    let mut envs = Envs::new(&recipe(), 3, 0, settings(AutoresetMode::SameStep));
+    let unforeseen = streams(&mut envs);
+    let Seed::Number(seed) = unforeseen[1].seed else { panic!("128 bits") };
+    assert_eq!(unforeseen[1].at, Rng::from_wide_seed(seed).state());
+    assert_ne!(unforeseen[1], unforeseen[2]);
+    let words = vec![1, 2, 3, 4, 5];
+    let how = vec![RowReset::Seed(7), RowReset::Continue, RowReset::WideSeed(words.clone())];
+    envs.reset(how, None);
+    let now = streams(&mut envs);
+    let mut expected = [Rng::from_seed(7), Rng::from_wide_seed(seed), Rng::from_seed_words(&words)];
+    for rng in &mut expected {
+        rng.integers(2_i64..6); // what a reset draws
+    }
+    assert_eq!(
+        now.iter().map(|stream| stream.at).collect::<Vec<_>>(),
+        expected.map(|rng| rng.state())
+    );
+    let seeds: Vec<_> = now.into_iter().map(|stream| stream.seed).collect();
+    assert_eq!(seeds, [Seed::Number(7), Seed::Number(seed), Seed::Words(words)]);
+}
+
+#[test]
+fn rows_go_on_with_streams_that_are_set_and_snapshots_keep_their_seeds() {
+    let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::SameStep));
+    envs.seed(1);
+    let Ok(Answer::Snapshots(saved)) = envs.ask(Request::Save) else { panic!("snapshots") };
+    let before = streams(&mut envs);
+    let set = Stream { seed: Seed::Unknown, at: Rng::from_seed(30).state() };
+    let all = vec![set.clone(), set.clone()];
+    assert!(matches!(envs.ask(Request::SetStreams(all.clone())), Ok(Answer::Done)));
+    assert_eq!(streams(&mut envs), all);
+    let mut rng = Rng::from_seed(30);
+    for _ in 0..3 {
+        assert_eq!(envs.step(&[8, 8]).unwrap().integers(0), [rng.integers(2..6); 2]);
+    }
+    envs.reset(saved.into_iter().map(RowReset::Restore).collect(), None);
+    assert_eq!(streams(&mut envs), before);
 }
 
 #[test]

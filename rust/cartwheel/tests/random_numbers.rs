@@ -122,7 +122,7 @@ fn the_published_values_of_seed_zero() {
     let rng = Rng::from_sequence(&sequence);
     assert_eq!(rng.state().state, 0x1aa1_b534_5996_452d_0958_5eb7_a695_61e3);
     assert_eq!(rng.state().increment, 0x418d_dadb_3af7_1a82_5881_33bc_4478_73a9);
-    assert_eq!(rng.state().half, None);
+    assert!(!rng.state().has_half);
 }
 
 #[test]

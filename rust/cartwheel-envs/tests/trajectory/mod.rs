@@ -92,7 +92,7 @@ fn pool(header: &Header, observations: Vec<Leaf>, actions: Vec<Leaf>) -> (Pool, 
     let batch_size = header.rows;
     let plan = Plan { observations, actions, shards, batch_size, max_slabs, info_bytes };
     let memory = Memory::new(plan, Scope::Private).expect("memory");
-    let policy = Policy { refuse_over: false, spin: false };
+    let policy = Policy { refuse_over: false, refuse_unstarted: true, spin: false };
     let mut pool = Pool::new(memory, Workers::Inline(shard), policy).expect("a pool");
     for (name, value) in &header.parameters {
         let value = match value {

@@ -9,7 +9,8 @@
 //! 2. **Apart.** Leaves are handed out in order, each once; leaves, rewards, flags and phases are
 //!    disjoint ranges of the slab, and rows of other shards are in none of these slices.
 //! 3. **Type.** A slice of cells is made only of a leaf of their dtype and length. Leaves start on
-//!    [`LEAF_ALIGN`] and rows are whole cells, so every cell is aligned; every bit pattern is a value
+//!    [`LEAF_ALIGN`](crate::space::LEAF_ALIGN), in a rollout whole batches further, and rows are whole
+//!    cells, so every cell is aligned; every bit pattern is a value
 //!    (invariant 2 of [`super::cell`], memory 7).
 #![expect(unsafe_code, reason = "slices of mapped memory, see the invariants")]
 
@@ -17,15 +18,16 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use super::{ActionArea, ActionTag, Cell, SlabMemory, SlabRows};
+use super::{ActionArea, ActionTag, Cell, Mapping, SlabRows};
 use crate::autoreset::{PhaseTag, Transition};
 use crate::error::Error;
-use crate::space::{DType, LEAF_ALIGN};
+use crate::space::{DType, Layout};
 
 /// The leaves of one shard's rows, to be taken in order, and at last their [`Outcomes`].
 #[derive(Debug)]
 pub struct Columns<'a> {
-    memory: &'a SlabMemory,
+    mapping: &'a Mapping,
+    layout: &'a Layout,
     start: usize,
     rows: Range<usize>,
     next: usize,
@@ -35,8 +37,15 @@ pub struct Columns<'a> {
 impl SlabRows<'_> {
     /// The rows as typed slices.
     pub fn columns(&mut self) -> Columns<'_> {
-        let (memory, start, rows) = (self.memory, self.start, self.rows());
-        Columns { memory, start, rows, next: 0, hold: PhantomData }
+        let (mapping, layout) = (self.mapping(), self.layout());
+        Columns {
+            mapping,
+            layout,
+            start: self.start,
+            rows: self.rows(),
+            next: 0,
+            hold: PhantomData,
+        }
     }
 }
 
@@ -73,7 +82,7 @@ impl<'a> Columns<'a> {
 
     /// Address of the next leaf's rows, and elements of a row.
     fn take(&mut self, dtype: DType) -> (NonNull<u8>, usize) {
-        let layout = self.memory.layout();
+        let layout = self.layout;
         let leaf = layout.leaf(self.next);
         assert_eq!(leaf.dtype, dtype, "dtype of leaf {}", self.next);
         let place = self.range(layout.leaf_offset(self.next), leaf.row_bytes());
@@ -83,15 +92,14 @@ impl<'a> Columns<'a> {
 
     /// Address of these rows in the array that starts at `offset` of the slab.
     fn range(&self, offset: usize, row_bytes: usize) -> NonNull<u8> {
-        debug_assert!(offset.is_multiple_of(LEAF_ALIGN), "arrays of a slab are aligned");
         let start = self.start + offset;
         let range = start + self.rows.start * row_bytes..start + self.rows.end * row_bytes;
-        self.memory.mapping().at(range)
+        self.mapping.at(range)
     }
 
     /// Rewards, flags and phases of the rows.
     pub fn outcomes(self) -> Outcomes<'a> {
-        let (layout, rows) = (self.memory.layout(), self.rows.len());
+        let (layout, rows) = (self.layout, self.rows.len());
         let bytes = |offset| {
             let place = self.range(offset, 1);
             // SAFETY: as in `leaf`; the three arrays of bytes are disjoint (invariant 2).

@@ -48,6 +48,11 @@ impl Backing {
         self.0.as_ref()
     }
 
+    /// The descriptor of shared memory, to give away.
+    pub fn into_descriptor(self) -> Option<OwnedFd> {
+        self.0
+    }
+
     /// Makes sure that `range` has memory behind it.
     ///
     /// Private memory needs nothing: the system gives it page by page and kills nobody who did

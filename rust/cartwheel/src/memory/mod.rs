@@ -46,6 +46,7 @@ mod free_list;
 mod infos;
 mod mapping;
 mod queue;
+mod rollout;
 mod slab;
 
 use std::ops::Range;
@@ -62,6 +63,7 @@ pub use free_list::FreeList;
 pub use infos::InfoArea;
 pub use mapping::{Access, Backing, Mapping, Scope};
 pub use queue::{Work, WorkQueue};
+pub use rollout::{MOST_STEPS, RolloutLease, RolloutMemory};
 pub use slab::{Lease, SlabMemory, SlabPool, SlabRows, Told};
 
 use crate::error::Error;
@@ -201,6 +203,54 @@ impl Memory {
             infos.descriptor()?.as_fd(),
             slabs.descriptor()?.as_fd(),
         ])
+    }
+
+    /// Makes the memory of a further rollout of `steps` steps, all of it reserved, and a lease on it; with
+    /// the descriptor that workers in other processes attach it by.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`] or [`Error::Os`].
+    pub(crate) fn new_rollout(
+        &self,
+        pool: &SlabPool,
+        steps: usize,
+        scope: Scope,
+    ) -> Result<(RolloutLease, Backing), Error> {
+        let batches = self.rollout_batches(steps)?;
+        let bytes = batches[0].bytes();
+        let (mapping, backing) = Mapping::new("cartwheel-rollout", bytes, scope)?;
+        backing.reserve(0..bytes)?;
+        let (index, memory) =
+            (self.slabs.next_rollout(), Arc::new(RolloutMemory::new(mapping, batches)));
+        let lease = pool.new_rollout(index, memory);
+        self.slabs.add_rollout(index, Arc::clone(lease.memory()));
+        Ok((lease, backing))
+    }
+
+    /// Maps, in a worker process, rollout `index` of `steps` steps, before a task refers to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] or [`Error::Os`].
+    pub fn attach_rollout(
+        &self,
+        index: usize,
+        steps: usize,
+        descriptor: OwnedFd,
+    ) -> Result<(), Error> {
+        let batches = self.rollout_batches(steps)?;
+        let mapping = Mapping::attach(descriptor, batches[0].bytes(), Access::Write)?;
+        self.slabs.add_rollout(index, Arc::new(RolloutMemory::new(mapping, batches)));
+        Ok(())
+    }
+
+    fn rollout_batches(&self, steps: usize) -> Result<Vec<Layout>, Error> {
+        if !(1..=MOST_STEPS).contains(&steps) {
+            let most = MOST_STEPS;
+            return Err(Error::BadPlan(format!("a rollout has 1 to {most} steps, not {steps}")));
+        }
+        Layout::rollout(&self.plan.observations, self.plan.rows(), steps)
     }
 
     /// What stands behind the slabs; `None` in workers, which make none.

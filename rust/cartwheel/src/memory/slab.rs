@@ -18,12 +18,13 @@
 
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
+use super::rollout::{self, FreeRollouts, RolloutLease, RolloutMemory};
 use super::{Backing, FreeList, Mapping};
 use crate::autoreset::{PhaseTag, Transition};
-use crate::space::{LEAF_ALIGN, Layout};
+use crate::space::Layout;
 
 /// The mapping of all slabs and the layout of each.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub struct SlabMemory {
     mapping: Arc<Mapping>,
     layout: Layout,
     limit: u32,
+    /// Rollouts by their number.
+    rollouts: RwLock<Vec<Option<Arc<RolloutMemory>>>>,
 }
 
 /// What a row that was sent says of its infos.
@@ -60,7 +63,7 @@ impl Told {
 impl SlabMemory {
     pub(super) fn new(mapping: Arc<Mapping>, layout: Layout, limit: usize) -> Self {
         let limit = u32::try_from(limit).expect("a plan has fewer than 2^32 slabs");
-        Self { mapping, layout, limit }
+        Self { mapping, layout, limit, rollouts: RwLock::default() }
     }
 
     /// Where everything lies within a slab.
@@ -68,8 +71,24 @@ impl SlabMemory {
         &self.layout
     }
 
-    pub(super) fn mapping(&self) -> &Mapping {
-        &self.mapping
+    /// Makes rollout `index` known, before any task refers to it.
+    pub(super) fn add_rollout(&self, index: usize, memory: Arc<RolloutMemory>) {
+        let mut rollouts = self.rollouts.write().unwrap_or_else(PoisonError::into_inner);
+        if rollouts.len() <= index {
+            rollouts.resize(index + 1, None);
+        }
+        rollouts[index] = Some(memory);
+    }
+
+    /// Number of the next rollout to make.
+    pub(super) fn next_rollout(&self) -> usize {
+        self.rollouts.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn rollout(&self, index: usize) -> Arc<RolloutMemory> {
+        let rollouts = self.rollouts.read().unwrap_or_else(PoisonError::into_inner);
+        let rollout = rollouts.get(index).and_then(Option::as_ref);
+        Arc::clone(rollout.unwrap_or_else(|| panic!("there is no rollout {index}")))
     }
 
     /// The places `rows` of slab `slab`, for the worker that fills them.
@@ -79,7 +98,13 @@ impl SlabMemory {
     /// plain loop does, for memory of its own that no pool has.
     pub(crate) fn claim(&self, slab: u32, rows: Range<usize>) -> SlabRows<'_> {
         assert!(rows.end <= self.layout.rows(), "{rows:?} are rows of the batch");
-        SlabRows { memory: self, start: self.start(slab), rows }
+        match rollout::parts(slab) {
+            None => SlabRows { memory: self, rollout: None, start: self.start(slab), rows },
+            Some((index, batch)) => {
+                let rollout = Some((self.rollout(index), batch));
+                SlabRows { memory: self, rollout, start: 0, rows }
+            }
+        }
     }
 
     fn start(&self, slab: u32) -> usize {
@@ -91,7 +116,9 @@ impl SlabMemory {
 /// One shard's rows of the slab that is being filled.
 #[derive(Debug)]
 pub struct SlabRows<'a> {
-    pub(super) memory: &'a SlabMemory,
+    memory: &'a SlabMemory,
+    /// Where they are in a batch of a rollout: it, and the number of the batch.
+    rollout: Option<(Arc<RolloutMemory>, usize)>,
     pub(super) start: usize,
     rows: Range<usize>,
 }
@@ -102,10 +129,22 @@ impl SlabRows<'_> {
         self.rows.clone()
     }
 
+    pub(super) fn mapping(&self) -> &Mapping {
+        self.rollout.as_ref().map_or(&self.memory.mapping, |(rollout, _)| &rollout.mapping)
+    }
+
+    pub(super) fn layout(&self) -> &Layout {
+        match &self.rollout {
+            None => &self.memory.layout,
+            Some((rollout, batch)) => &rollout.batches[*batch],
+        }
+    }
+
     fn place(&self, leaf: usize, row: usize) -> Range<usize> {
         assert!(self.rows.contains(&row), "row {row} is not in this shard");
-        let bytes = self.memory.layout.leaf(leaf).row_bytes();
-        let start = self.start + self.memory.layout.leaf_offset(leaf) + row * bytes;
+        let layout = self.layout();
+        let bytes = layout.leaf(leaf).row_bytes();
+        let start = self.start + layout.leaf_offset(leaf) + row * bytes;
         start..start + bytes
     }
 
@@ -118,7 +157,7 @@ impl SlabRows<'_> {
         let place = self.place(leaf, row);
         assert_eq!(value.len(), place.len(), "a row of leaf {leaf}");
         // SAFETY: the row is this shard's alone while the slab is filling (invariant 4).
-        unsafe { self.memory.mapping.write(place.start, value) }
+        unsafe { self.mapping().write(place.start, value) }
     }
 
     /// Writes zeros to row `row` of leaf `leaf`.
@@ -129,7 +168,7 @@ impl SlabRows<'_> {
     pub fn write_zeros(&mut self, leaf: usize, row: usize) {
         let place = self.place(leaf, row);
         // SAFETY: as in `write`.
-        unsafe { self.memory.mapping.zero(place) }
+        unsafe { self.mapping().zero(place) }
     }
 
     /// Writes reward, flags and phase of row `row`.
@@ -139,7 +178,7 @@ impl SlabRows<'_> {
     /// When the row is not in this shard.
     pub fn write_transition(&mut self, row: usize, transition: &Transition, phase: PhaseTag) {
         assert!(self.rows.contains(&row), "row {row} is not in this shard");
-        let (start, layout) = (self.start, &self.memory.layout);
+        let (start, layout) = (self.start, self.layout());
         for (offset, bytes) in [
             (layout.rewards_offset() + 8 * row, &transition.reward.to_ne_bytes()[..]),
             (layout.terminations_offset() + row, &[u8::from(transition.terminated)]),
@@ -147,7 +186,7 @@ impl SlabRows<'_> {
             (layout.phases_offset() + row, &[phase as u8]),
         ] {
             // SAFETY: as in `write`.
-            unsafe { self.memory.mapping.write(start + offset, bytes) }
+            unsafe { self.mapping().write(start + offset, bytes) }
         }
     }
 }
@@ -158,15 +197,15 @@ impl SlabRows<'_> {
     pub(crate) fn write_receipts(&mut self, row: usize, told: Told) {
         let first = u32::try_from(row).expect("a pool has fewer than 2^32 rows");
         let (mut told, mut number) = (told.to_word(), first);
-        let layout = &self.memory.layout;
+        let layout = self.layout();
         let numbers = self.start + layout.row_numbers_offset();
         let lengths = self.start + layout.info_lengths_offset();
         for place in self.rows.clone() {
             let at = size_of::<u32>() * place;
             // SAFETY: as in `write`.
-            unsafe { self.memory.mapping.write(numbers + at, &number.to_ne_bytes()) }
+            unsafe { self.mapping().write(numbers + at, &number.to_ne_bytes()) }
             // SAFETY: as in `write`.
-            unsafe { self.memory.mapping.write(lengths + at, &told.to_ne_bytes()) }
+            unsafe { self.mapping().write(lengths + at, &told.to_ne_bytes()) }
             (number, told) = (number + 1, Told::Bytes(0).to_word());
         }
     }
@@ -181,6 +220,7 @@ pub struct SlabPool {
     reserved: AtomicU32,
     /// The scratch slabs that are being filled or copied.
     scratch_busy: Box<[AtomicBool]>,
+    free_rollouts: Arc<FreeRollouts>,
 }
 
 impl SlabPool {
@@ -195,7 +235,8 @@ impl SlabPool {
         let first = u32::try_from(scratch).expect("a plan has fewer than 2^32 slabs");
         let free = FreeList::new(memory.limit);
         free.push(first);
-        Self { memory, free, reserved: AtomicU32::new(first + 1), scratch_busy }
+        let reserved = AtomicU32::new(first + 1);
+        Self { memory, free, reserved, scratch_busy, free_rollouts: Arc::default() }
     }
 
     /// Where everything lies within a slab.
@@ -223,7 +264,24 @@ impl SlabPool {
             let free = free.expect("a scratch slab is copied out before the next batch");
             u32::try_from(free).expect("counted in `new`")
         });
-        Lease { pool: Arc::clone(self), slab }
+        Lease { pool: Arc::clone(self), slab, rollout: None }
+    }
+
+    /// A rollout of so many steps that nobody holds, if there is one.
+    pub fn free_rollout(&self, steps: usize) -> Option<RolloutLease> {
+        let free = self.free_rollouts.take(steps)?;
+        Some(RolloutLease::new(free, Arc::clone(&self.free_rollouts)))
+    }
+
+    /// A lease on a rollout that was made just now.
+    pub(super) fn new_rollout(&self, index: usize, memory: Arc<RolloutMemory>) -> RolloutLease {
+        RolloutLease::new((index, memory), Arc::clone(&self.free_rollouts))
+    }
+
+    /// A lease on batch `batch` of a rollout, to be filled by the next task.
+    pub fn batch_of(self: &Arc<Self>, rollout: &Arc<RolloutLease>, batch: usize) -> Lease {
+        let slab = rollout::number(rollout.index(), batch);
+        Lease { pool: Arc::clone(self), slab, rollout: Some((Arc::clone(rollout), batch)) }
     }
 
     /// Reserves one slab more, unless the limit is reached or there is no memory left, which means
@@ -245,6 +303,8 @@ impl SlabPool {
 pub struct Lease {
     pool: Arc<SlabPool>,
     slab: u32,
+    /// The rollout and the number of the batch, if it is one of a rollout.
+    rollout: Option<(Arc<RolloutLease>, usize)>,
 }
 
 impl Lease {
@@ -255,7 +315,18 @@ impl Lease {
 
     /// Where everything lies within the slab.
     pub fn layout(&self) -> &Layout {
-        self.pool.layout()
+        match &self.rollout {
+            None => self.pool.layout(),
+            Some((rollout, batch)) => rollout.layout(*batch),
+        }
+    }
+
+    /// The mapping, and where in it the slab starts.
+    fn place(&self) -> (&Mapping, usize) {
+        match &self.rollout {
+            None => (&self.pool.memory.mapping, self.pool.memory.start(self.slab)),
+            Some((rollout, _)) => (rollout.mapping(), 0),
+        }
     }
 
     /// Whether this is a scratch slab: copy what is needed and drop the lease before the next batch.
@@ -292,17 +363,16 @@ impl Lease {
     /// When the range is not in the slab.
     pub fn at(&self, range: Range<usize>) -> NonNull<u8> {
         assert!(range.end <= self.layout().bytes(), "{range:?} is inside a slab");
-        let start = self.pool.memory.start(self.slab);
-        self.pool.memory.mapping.at(start + range.start..start + range.end)
+        let (mapping, start) = self.place();
+        mapping.at(start + range.start..start + range.end)
     }
 
-    /// Address of leaf `leaf`, an array `[rows, *shape]` aligned to [`LEAF_ALIGN`].
+    /// Address of leaf `leaf`, an array `[rows, *shape]`; aligned to
+    /// [`LEAF_ALIGN`](crate::space::LEAF_ALIGN), except in a rollout.
     pub fn leaf(&self, leaf: usize) -> NonNull<u8> {
         let start = self.layout().leaf_offset(leaf);
         let bytes = self.layout().leaf(leaf).row_bytes() * self.layout().rows();
-        let place = self.at(start..start + bytes);
-        debug_assert!(place.addr().get().is_multiple_of(LEAF_ALIGN), "leaves are aligned");
-        place
+        self.at(start..start + bytes)
     }
 
     /// Copies `into.len()` bytes from `offset` of the slab.
@@ -314,14 +384,17 @@ impl Lease {
     /// When those bytes are not in the slab.
     pub fn read(&self, offset: usize, into: &mut [u8]) {
         assert!(offset + into.len() <= self.layout().bytes(), "inside a slab");
-        let start = self.pool.memory.start(self.slab) + offset;
+        let (mapping, start) = self.place();
         // SAFETY: the slab is leased, so no worker writes it (invariant 3).
-        unsafe { self.pool.memory.mapping.read(start, into) }
+        unsafe { mapping.read(start + offset, into) }
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        if self.rollout.is_some() {
+            return; // the rollout has a lease of its own
+        }
         match self.pool.scratch_busy.get(self.slab as usize) {
             // Pairs with the `Acquire` in `SlabPool::acquire`.
             Some(busy) => busy.store(false, Ordering::Release),

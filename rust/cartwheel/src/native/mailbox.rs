@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Value;
+use super::{Stream, Value};
 use crate::error::Error;
 
 /// What happens to one row in a reset.
@@ -58,6 +58,10 @@ pub enum Request {
     Set(String, Vec<Value>),
     /// Snapshots of every row.
     Save,
+    /// The random stream of every row.
+    Streams,
+    /// Gives every row another random stream, one a row of the shard.
+    SetStreams(Vec<Stream>),
 }
 
 /// What a control call gave.
@@ -65,10 +69,12 @@ pub enum Request {
 pub enum Answer {
     /// The parameters, one a row of the shard.
     Values(Vec<Value>),
-    /// All were set.
+    /// All were set, values or streams.
     Done,
     /// The snapshots, one a row of the shard.
     Snapshots(Vec<Snapshot>),
+    /// The random streams, one a row of the shard.
+    Streams(Vec<Stream>),
 }
 
 /// A row that failed in the task that was finished last.

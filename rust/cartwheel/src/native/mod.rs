@@ -12,6 +12,7 @@
 //! | [`View`], [`Flat`] | actions and observations as Rust types, in place |
 //! | [`Info`], [`InfoValue`] | infos as Rust types |
 //! | [`Parameter`], [`Value`], [`Tuned`] | attributes by name, and constants that rows share |
+//! | [`Stream`], [`Seed`] | the random stream of a row |
 //! | [`Recipe`], [`AnyRecipe`] | a kind of environment with its options |
 //! | [`NativeShard`] | the environments of one worker |
 //! | [`Block`] | neighbouring rows of it, stepped at once |
@@ -29,6 +30,7 @@ mod rows;
 mod sample;
 mod shard;
 mod space;
+mod stream;
 mod view;
 
 pub use block::Block;
@@ -39,4 +41,5 @@ pub use plain_loop::PlainLoops;
 pub use recipe::{AnyRecipe, Recipe, Settings};
 pub use shard::NativeShard;
 pub use space::{Bounds, Space, Spaces};
+pub use stream::{Seed, Stream};
 pub use view::{Flat, View, Wanted};

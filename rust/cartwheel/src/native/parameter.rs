@@ -15,12 +15,16 @@ pub enum Value {
     Int(i64),
     /// A float.
     Float(f64),
+    /// A `float32`.
+    Float32(f32),
     /// Text.
     Text(String),
-    /// A vector of `int64`.
+    /// A list of integers.
     Ints(Vec<i64>),
     /// A vector of `float64`.
     Floats(Vec<f64>),
+    /// A vector of `float32`.
+    Float32s(Vec<f32>),
     /// Lines of text.
     Texts(Vec<String>),
 }
@@ -52,7 +56,25 @@ impl Parameter for f64 {
     fn set(&mut self, value: Value) -> Result<(), Error> {
         *self = match value {
             Value::Float(float) => float,
+            Value::Float32(float) => float.into(),
             Value::Int(int) => int as f64,
+            got => return Err(wrong("a number", &got)),
+        };
+        Ok(())
+    }
+}
+
+impl Parameter for f32 {
+    fn get(&self) -> Value {
+        Value::Float32(*self)
+    }
+
+    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "as in NumPy")]
+    fn set(&mut self, value: Value) -> Result<(), Error> {
+        *self = match value {
+            Value::Float32(float) => float,
+            Value::Float(float) => float as f32,
+            Value::Int(int) => int as f32,
             got => return Err(wrong("a number", &got)),
         };
         Ok(())
@@ -120,6 +142,7 @@ impl<const N: usize> Parameter for [f64; N] {
         #[expect(clippy::cast_precision_loss, reason = "as in Python's own arithmetic")]
         let floats = match &value {
             Value::Floats(floats) => floats.clone(),
+            Value::Float32s(floats) => floats.iter().map(|&float| float.into()).collect(),
             Value::Ints(ints) => ints.iter().map(|&int| int as f64).collect(),
             _ => return Err(wrong(&format!("{N} numbers"), &value)),
         };

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::{Block, Info, Space, View};
+use super::{Block, Info, Seed, Space, View};
 use crate::autoreset::{Autoreset, PhaseTag, Rows, Transition};
 use crate::env::{ActionOf, Env};
 use crate::info::{InfoWriter, Kind, RecordAt};
@@ -14,10 +14,15 @@ use crate::rng::Rng;
 pub(super) struct Crew<E> {
     pub(super) envs: Vec<E>,
     pub(super) rngs: Vec<Rng>,
+    /// What the random streams started from.
+    pub(super) seeds: Vec<Seed>,
     /// Steps since the last reset.
     pub(super) elapsed: Vec<u32>,
     /// Steps after which an episode is truncated; 0 for no limit.
     pub(super) limit: u32,
+    /// What a row looked like before a parameter was set, until it is stepped or reset; empty when
+    /// there is no such row. See [`NativeRows::repeat`].
+    pub(super) shown: Vec<Option<E>>,
     ahead: Ahead,
 }
 
@@ -32,13 +37,13 @@ struct Ahead {
 
 impl<E: Env> Crew<E> {
     /// A crew of these environments and streams.
-    pub(super) fn new(envs: Vec<E>, rngs: Vec<Rng>, limit: u32) -> Self {
+    pub(super) fn new(envs: Vec<E>, rngs: Vec<Rng>, seeds: Vec<Seed>, limit: u32) -> Self {
         let (elapsed, mut ahead) = (vec![0; envs.len()], Ahead::default());
         if E::BLOCK > 1 {
             ahead.running = vec![false; E::BLOCK];
             ahead.transitions = vec![None; E::BLOCK];
         }
-        Self { envs, rngs, elapsed, limit, ahead }
+        Self { envs, rngs, seeds, elapsed, limit, shown: Vec::new(), ahead }
     }
 
     /// Counts a step, and truncates at the limit.
@@ -58,6 +63,21 @@ impl<E: Env> Crew<E> {
     /// A new task: what was stepped ahead belongs to the last one.
     pub(super) fn forget_block(&mut self) {
         self.ahead.rows = 0..0;
+    }
+
+    /// Keeps every row as it was shown last, because its parameters are about to be set.
+    pub(super) fn keep_shown(&mut self) {
+        self.shown.resize_with(self.envs.len(), || None);
+        for (shown, env) in self.shown.iter_mut().zip(&self.envs) {
+            *shown = shown.take().or_else(|| env.snapshot());
+        }
+    }
+
+    /// The row is about to be shown as it is then.
+    pub(super) fn forget_shown(&mut self, row: usize) {
+        if let Some(shown) = self.shown.get_mut(row) {
+            *shown = None;
+        }
     }
 }
 
@@ -200,8 +220,18 @@ impl<E: Env> Rows for NativeRows<'_, E> {
         Ok(())
     }
 
+    /// An observation is a function of the state, so a row that nobody touched since shows itself
+    /// again, and nothing has to be kept for that: neither a copy a step nor the slab of the batch
+    /// before, which is the caller's by now and may have been written to. Only who sets a parameter
+    /// keeps a copy of the environment first.
     fn repeat(&mut self, row: usize) -> Result<(), Infallible> {
-        self.observe(row);
+        match self.crew.shown.get(row) {
+            Some(Some(shown)) => {
+                let place = row - self.span.start;
+                shown.observe(E::Observation::row_mut(&mut self.observations, place));
+            }
+            _ => self.observe(row),
+        }
         Ok(())
     }
 }

@@ -11,6 +11,7 @@ use super::mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Sn
 use super::pace::Pace;
 use super::recipe::Settings;
 use super::rows::{Crew, NativeRows};
+use super::stream::{Seed, Stream, unforeseen};
 use super::{Parameter, Spaces, Value, View};
 use crate::autoreset::{
     Autoreset, PhaseTag, Prepared, PreparedRows, Refusal, Rows, SavedPhase, Transition,
@@ -51,6 +52,7 @@ impl<E: Env> fmt::Debug for NativeShard<E> {
 struct Saved<E> {
     env: E,
     rng: Rng,
+    seed: Seed,
     elapsed: u32,
     phase: SavedPhase,
 }
@@ -64,11 +66,11 @@ impl<E: Env> NativeShard<E> {
         mailbox: Arc<Mailbox>,
     ) -> Result<Self, Error> {
         let rows = envs.len();
-        let rngs = (0..rows).map(|_| Rng::from_entropy()).collect::<Result<_, _>>()?;
+        let (rngs, seeds) = unforeseen(rows)?;
         let limit = settings.max_episode_steps.map_or(0, std::num::NonZero::get);
         Ok(Self {
-            crew: Crew::new(envs, rngs, limit),
-            autoreset: Autoreset::new(settings.autoreset, settings.on_done, rows),
+            crew: Crew::new(envs, rngs, seeds, limit),
+            autoreset: Autoreset::unstarted(settings.autoreset, settings.on_done, rows),
             spaces,
             options: E::ResetOptions::default(),
             infos: InfoWriter::new(),
@@ -173,6 +175,9 @@ impl<E: Env> NativeShard<E> {
 
     fn step_rows(&mut self, task: &mut Task<'_>) {
         self.crew.forget_block();
+        if !self.crew.shown.is_empty() {
+            self.forget_shown(&task.own_rows());
+        }
         match self.prepared.take() {
             None => self.each_row(task, |autoreset, rows, row| {
                 autoreset.step(rows, row).map_err(|refusal| refused(&refusal))
@@ -198,6 +203,7 @@ impl<E: Env> NativeShard<E> {
         self.each_row(task, |autoreset, rows, row| {
             reset_row(autoreset, rows, row, how(row), options.as_ref())
         });
+        self.show_unstarted(task);
     }
 
     fn reset_sent(&mut self, task: &mut Task<'_>) {
@@ -207,6 +213,32 @@ impl<E: Env> NativeShard<E> {
             let (how, options) = posted.unwrap_or((RowReset::Continue, None));
             reset_row(autoreset, rows, row, &how, options.as_ref())
         });
+        self.show_unstarted(task);
+    }
+
+    /// Shows zeros for rows that were never reset, as Gymnasium's first buffer does.
+    fn show_unstarted(&self, task: &mut Task<'_>) {
+        let span = task.own_rows();
+        let mut rows =
+            span.clone().filter(|&row| self.autoreset.phase(row) == PhaseTag::Unstarted).peekable();
+        if rows.peek().is_none() {
+            return; // counting leaves allocates
+        }
+        let (first, leaves) = (task.slab.rows().start, self.spaces.observation.leaves().len());
+        for row in rows {
+            let place = first + row - span.start;
+            (0..leaves).for_each(|leaf| task.slab.write_zeros(leaf, place));
+        }
+    }
+
+    /// Forgets how these rows were shown, except where the coming step shows them once more.
+    fn forget_shown(&mut self, rows: &Range<usize>) {
+        for row in rows.clone().filter(|&row| !self.autoreset.is_frozen(row)) {
+            self.crew.forget_shown(row);
+        }
+        if self.crew.shown.iter().all(Option::is_none) {
+            self.crew.shown.clear();
+        }
     }
 
     fn answer(&mut self, request: Request) -> Result<Answer, Error> {
@@ -222,10 +254,25 @@ impl<E: Env> NativeShard<E> {
                 let rows = 0..self.crew.envs.len();
                 rows.map(|row| self.save(row)).collect::<Result<_, _>>().map(Answer::Snapshots)
             }
+            Request::Streams => {
+                let Crew { rngs, seeds, .. } = &self.crew;
+                let streams = seeds.iter().zip(rngs);
+                let streams =
+                    streams.map(|(seed, rng)| Stream { seed: seed.clone(), at: rng.state() });
+                Ok(Answer::Streams(streams.collect()))
+            }
+            Request::SetStreams(streams) => {
+                let Crew { rngs, seeds, .. } = &mut self.crew;
+                for ((seed, rng), stream) in seeds.iter_mut().zip(rngs).zip(streams) {
+                    (*seed, *rng) = (stream.seed, Rng::from_state(stream.at));
+                }
+                Ok(Answer::Done)
+            }
         }
     }
 
     fn set(&mut self, name: &str, values: Vec<Value>) -> Result<(), Error> {
+        self.crew.keep_shown();
         for (env, value) in self.crew.envs.iter_mut().zip(values) {
             env.parameter_mut(name).ok_or_else(|| no_such::<E>(name))?.set(value)?;
             env.parameters_changed();
@@ -236,8 +283,9 @@ impl<E: Env> NativeShard<E> {
     fn save(&self, row: usize) -> Result<Snapshot, Error> {
         let env = self.crew.envs[row].snapshot();
         let env = env.ok_or_else(|| Error::bad_options("this environment has no snapshots"))?;
-        let (rng, elapsed) = (self.crew.rngs[row].clone(), self.crew.elapsed[row]);
-        let saved = Saved { env, rng, elapsed, phase: self.autoreset.save(row) };
+        let (rng, seed) = (self.crew.rngs[row].clone(), self.crew.seeds[row].clone());
+        let (elapsed, phase) = (self.crew.elapsed[row], self.autoreset.save(row));
+        let saved = Saved { env, rng, seed, elapsed, phase };
         Ok(Snapshot(Arc::new(Mutex::new(saved))))
     }
 }
@@ -252,17 +300,27 @@ fn reset_row<E: Env>(
 ) -> Result<Transition, Error> {
     match how {
         RowReset::Leave => {
-            let Ok(()) = rows.repeat(row);
+            if autoreset.phase(row) != PhaseTag::Unstarted {
+                let Ok(()) = rows.repeat(row);
+            }
             return Ok(autoreset.last_transition(row));
         }
         RowReset::Restore(snapshot) => {
+            rows.crew.forget_shown(row);
             restore(autoreset, rows, row, snapshot)?;
             return Ok(autoreset.last_transition(row));
         }
-        RowReset::Seed(seed) => rows.crew.rngs[row] = Rng::from_wide_seed(*seed),
-        RowReset::WideSeed(words) => rows.crew.rngs[row] = Rng::from_seed_words(words),
+        RowReset::Seed(seed) => {
+            rows.crew.rngs[row] = Rng::from_wide_seed(*seed);
+            rows.crew.seeds[row] = Seed::Number(*seed);
+        }
+        RowReset::WideSeed(words) => {
+            rows.crew.rngs[row] = Rng::from_seed_words(words);
+            rows.crew.seeds[row] = Seed::Words(words.clone());
+        }
         RowReset::Continue => {}
     }
+    rows.crew.forget_shown(row);
     let chosen = options.and_then(|options| options.0.downcast_ref());
     let Ok(()) = autoreset.reset(rows, row, |rows| {
         rows.reset_with(row, chosen.unwrap_or(rows.options));
@@ -284,6 +342,7 @@ fn restore<E: Env>(
     let saved = saved.lock().unwrap_or_else(PoisonError::into_inner);
     rows.crew.envs[row] = saved.env.snapshot().ok_or_else(other)?;
     rows.crew.rngs[row] = saved.rng.clone();
+    rows.crew.seeds[row] = saved.seed.clone();
     rows.crew.elapsed[row] = saved.elapsed;
     autoreset.restore(row, saved.phase);
     let Ok(()) = rows.repeat(row);
@@ -301,6 +360,7 @@ fn refused(refusal: &Refusal<std::convert::Infallible>) -> Error {
         Refusal::Environment(never) => match *never {},
         Refusal::Over => "the row's episode is over".to_owned(),
         Refusal::Failed => "the row failed and has not been reset".to_owned(),
+        Refusal::Unstarted => "the row was never reset".to_owned(),
     })
 }
 

@@ -11,8 +11,11 @@
 //! `done` of each worker is the truth about a task. `remaining` and the doorbell only decide who
 //! wakes the pool, and every sleep is a slice: a lost wake-up would cost milliseconds, never a hang.
 
+mod recording;
 mod sent;
 mod waiting;
+
+pub(crate) use waiting::Limit;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,6 +28,8 @@ use crate::memory::{ActionTag, Lease, Memory, Scope, SlabPool};
 use crate::schedule::usable_cpus;
 use crate::wake::{Command, Futex, Op, Patience, doorbell_disarm, publish};
 use crate::worker::{Crew, ProcessHandle, Report, Shard, perform};
+pub use recording::Recorded;
+use recording::Recording;
 use sent::InFlight;
 pub use sent::{Event, Received, Sending};
 use waiting::Awaited;
@@ -52,6 +57,8 @@ impl<S: Shard + Send + std::fmt::Debug> OwnShard for S {}
 pub struct Policy {
     /// Refuse to step when a row is over: autoreset is disabled and over rows do not freeze.
     pub refuse_over: bool,
+    /// Refuse to step rows that were never reset. Without it that is the environments' affair.
+    pub refuse_unstarted: bool,
     /// Allow looking for a result before sleeping.
     pub spin: bool,
 }
@@ -86,6 +93,7 @@ pub struct Pool {
     task: u32,
     pending: Option<Pending>,
     phases: Vec<u8>,
+    recording: Option<Recording>,
     sent: InFlight,
     /// A worker died; holds what it was filling, so that nobody else ever fills it.
     broken: Option<(usize, Option<Lease>)>,
@@ -116,6 +124,7 @@ impl Pool {
         if expected != shards {
             return Err(Error::BadPlan(format!("{expected} workers for {shards} shards")));
         }
+        let phase = if policy.refuse_unstarted { PhaseTag::Unstarted } else { PhaseTag::Running };
         let scope = match &workers {
             Workers::Processes(_) => Scope::Shared,
             Workers::Inline(_) | Workers::Threads | Workers::Crew(_) => Scope::Private,
@@ -123,7 +132,7 @@ impl Pool {
         Ok(Self {
             slabs: Arc::new(SlabPool::new(Arc::clone(&memory.slabs), memory.plan().open_batches())),
             patience: Patience::new(shards + 1, usable_cpus(), policy.spin),
-            phases: vec![PhaseTag::Running as u8; memory.plan().rows()],
+            phases: vec![phase as u8; memory.plan().rows()],
             sent: InFlight::new(memory.plan()),
             memory,
             scope,
@@ -131,6 +140,7 @@ impl Pool {
             policy,
             task: 0,
             pending: None,
+            recording: None,
             broken: None,
             closed: false,
             owner: std::process::id(),
@@ -162,7 +172,7 @@ impl Pool {
     /// # Errors
     ///
     /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::AlreadyPending`]; for a step also
-    /// [`Error::EpisodeOver`] and [`Error::NeedsReset`].
+    /// [`Error::EpisodeOver`], [`Error::NeedsReset`] and [`Error::NeverReset`].
     pub fn check(&self, call: Call) -> Result<(), Error> {
         if self.closed {
             return Err(Error::Closed);
@@ -181,16 +191,22 @@ impl Pool {
 
     /// Whether these rows can be stepped.
     fn check_phases(&self, rows: impl Iterator<Item = usize> + Clone) -> Result<(), Error> {
+        let refused = if self.policy.refuse_over { PhaseTag::Over } else { PhaseTag::Failed };
+        // Every step comes here, several times: a look at all rows without a branch. Only a batch that
+        // is refused is searched.
+        if rows.clone().fold(0, |highest, row| self.phases[row].max(highest)) < refused as u8 {
+            return Ok(());
+        }
         let those_in = |phase: PhaseTag| -> Vec<usize> {
-            // Nearly always there are none, which is soon seen: many bytes are looked at together.
-            if !self.phases.contains(&(phase as u8)) {
-                return Vec::new();
-            }
             rows.clone().filter(|&row| self.phases[row] == phase as u8).collect()
         };
         let failed = those_in(PhaseTag::Failed);
         if !failed.is_empty() {
             return Err(Error::NeedsReset { rows: failed });
+        }
+        let unstarted = those_in(PhaseTag::Unstarted);
+        if !unstarted.is_empty() {
+            return Err(Error::NeverReset { rows: unstarted });
         }
         let over = if self.policy.refuse_over { those_in(PhaseTag::Over) } else { Vec::new() };
         if over.is_empty() { Ok(()) } else { Err(Error::EpisodeOver { rows: over }) }
@@ -224,8 +240,11 @@ impl Pool {
     pub fn begin(&mut self, call: Call, flags: u32) -> Result<(), Error> {
         self.check(call)?;
         self.task = Command::next(self.task);
+        let recorded = self.recorded(call);
         let lease = match (call, self.memory.slab_backing()) {
-            (Call::Step | Call::Reset, Some(backing)) => Some(self.slabs.acquire(backing)),
+            (Call::Step | Call::Reset, Some(backing)) => {
+                Some(recorded.unwrap_or_else(|| self.slabs.acquire(backing)))
+            }
             _ => None,
         };
         let op = match call {
@@ -262,7 +281,9 @@ impl Pool {
 
     /// Waits for the pending call and hands its result out.
     ///
-    /// `interrupted` is asked about once a slice, 1 to 50 ms apart, and ends the wait by `true`.
+    /// `interrupted` is asked about once a slice, 1 to 50 ms apart, and ends the wait by `true`. The
+    /// caller's own part is whole shards, of a crew at least one: who asks again and again, with no
+    /// time at all, comes to the end.
     ///
     /// # Errors
     ///
@@ -284,23 +305,27 @@ impl Pool {
         let Some(pending) = self.pending.as_mut().filter(|pending| pending.call == call) else {
             return Err(Error::NotPending { expected: call });
         };
-        let task = pending.command.task;
-        if !std::mem::replace(&mut pending.own_done, true) {
+        let (task, limit) = (pending.command.task, timeout.map(Limit::new));
+        if !pending.own_done {
             let command = pending.command;
-            match &mut self.workers {
+            pending.own_done = match &mut self.workers {
                 Workers::Inline(own) => {
                     perform(&self.memory, 0, command, own.as_mut());
                     let status = self.memory.control.slot(0).status.load(Ordering::Relaxed);
                     own.flush(Report::from_word(status));
+                    true
                 }
-                Workers::Crew(crew) => crew.help(command),
-                Workers::Threads | Workers::Processes(_) => {}
-            }
+                Workers::Crew(crew) => crew.help(command, limit),
+                Workers::Threads | Workers::Processes(_) => true,
+            };
         }
-        self.wait(Awaited::Task(task), timeout, interrupted)?;
+        self.wait(Awaited::Task(task), limit, interrupted)?;
         let lease = self.pending.take().and_then(|pending| pending.lease);
         if let Some(lease) = &lease {
             lease.read(lease.layout().phases_offset(), &mut self.phases);
+        }
+        if self.recording.is_some() && self.reports().any(|report| report.failed) {
+            self.recording = None; // what follows is no continuation of it
         }
         Ok(Finished { lease, task })
     }

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::{Awaited, Pool, Workers};
+use super::{Awaited, Limit, Pool, Workers};
 use crate::autoreset::PhaseTag;
 use crate::error::{Call, Error};
 use crate::memory::{ActionTag, Lease, Plan, Told, Work};
@@ -176,7 +176,8 @@ impl Pool {
     /// # Errors
     ///
     /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::AlreadyPending`], [`Error::BadRows`],
-    /// [`Error::InFlight`]; for a step also [`Error::EpisodeOver`] and [`Error::NeedsReset`].
+    /// [`Error::InFlight`]; for a step also [`Error::EpisodeOver`], [`Error::NeedsReset`] and
+    /// [`Error::NeverReset`].
     pub fn sending<'a>(&'a mut self, call: Call, rows: &'a [usize]) -> Result<Sending<'a>, Error> {
         if self.closed {
             return Err(Error::Closed);
@@ -276,7 +277,10 @@ impl Pool {
         let doorbell = &control.header().doorbell;
         doorbell_disarm(&Futex::new(doorbell, self.scope));
         control.want(batch, wanted);
-        let ready = || control.arrived(batch) >= wanted;
+        let limit = timeout.map(Limit::new);
+        // The calling thread gives up between two rows that it steps itself.
+        let ready =
+            || control.arrived(batch) >= wanted || limit.as_ref().is_some_and(Limit::is_over);
         match &mut self.workers {
             Workers::Inline(own) => {
                 while !ready() && perform_sent(&self.memory, 0, own.as_mut(), self.scope) > 0 {}
@@ -284,7 +288,7 @@ impl Pool {
             Workers::Crew(crew) if !ready() => crew.help_sent(ready),
             Workers::Crew(_) | Workers::Threads | Workers::Processes(_) => {}
         }
-        self.wait(Awaited::Rows(batch, wanted), timeout, interrupted)?;
+        self.wait(Awaited::Rows(batch, wanted), limit, interrupted)?;
         Ok(self.hand_out(rows))
     }
 

@@ -34,6 +34,30 @@ impl Awaited {
     }
 }
 
+/// How long a call may wait, and since when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limit {
+    start: Instant,
+    timeout: Duration,
+}
+
+impl Limit {
+    /// So long from now on.
+    pub(super) fn new(timeout: Duration) -> Self {
+        Self { start: Instant::now(), timeout }
+    }
+
+    /// What is left of it.
+    fn left(&self) -> Duration {
+        self.timeout.saturating_sub(self.start.elapsed())
+    }
+
+    /// Whether nothing is left.
+    pub(crate) fn is_over(&self) -> bool {
+        self.left().is_zero()
+    }
+}
+
 /// Workers that have not acknowledged `task`.
 fn waiting(control: &Control, task: u32) -> impl Iterator<Item = usize> + '_ {
     // `Acquire` pairs with the `Release` of `done` in the worker: its rows are visible.
@@ -46,19 +70,22 @@ impl Pool {
     pub(super) fn wait(
         &mut self,
         awaited: Awaited,
-        timeout: Option<Duration>,
+        limit: Option<Limit>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(), Error> {
         let control = self.memory.control.clone();
         let ready = || awaited.is_there(&control);
-        if self.patience.wait(ready) {
+        let answered = match limit {
+            Some(limit) if limit.is_over() => ready(),
+            _ => self.patience.wait(ready),
+        };
+        if answered {
             return Ok(());
         }
-        let start = Instant::now();
         let mut slice = FIRST_SLICE;
         loop {
             let doorbell = Futex::new(&control.header().doorbell, self.scope);
-            let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+            let left = limit.map(|limit| limit.left());
             let slept = Instant::now();
             if park(&doorbell, left.map_or(slice, |left| left.min(slice))) == Parked::Ready {
                 doorbell_disarm(&doorbell);
@@ -80,7 +107,7 @@ impl Pool {
             if interrupted() {
                 return Err(Error::Interrupted);
             }
-            if let Some(timeout) = timeout.filter(|&timeout| start.elapsed() >= timeout) {
+            if let Some(Limit { timeout, .. }) = limit.filter(Limit::is_over) {
                 return Err(Error::Timeout { timeout, rows: self.owed(awaited) });
             }
             slice = (slice * 2).min(LAST_SLICE);

@@ -11,46 +11,47 @@ pub struct Pcg64State {
     pub state: u128,
     /// `state["state"]["inc"]`, which is odd.
     pub increment: u128,
-    /// The high half of a 64-bit draw whose low half was drawn: `uinteger` where `has_uint32`.
-    pub half: Option<u32>,
+    /// The next 32-bit draw is [`Self::half`]: `has_uint32`.
+    pub has_half: bool,
+    /// The high half of a 64-bit draw whose low half was drawn: `uinteger`. As in NumPy, it stays
+    /// here after it was drawn itself.
+    pub half: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pcg64 {
-    state: u128,
-    increment: u128,
-    half: Option<u32>,
-}
+pub(super) struct Pcg64(Pcg64State);
 
 impl Pcg64 {
     pub(super) fn from_sequence(sequence: &SeedSequence) -> Self {
         let [a, b, c, d] = sequence.generate::<4>().map(u128::from);
         let (start, stream) = (a << 64 | b, c << 64 | d);
-        let mut generator = Self { state: 0, increment: stream << 1 | 1, half: None };
+        let (state, increment) = (0, stream << 1 | 1);
+        let mut generator = Self(Pcg64State { state, increment, has_half: false, half: 0 });
         generator.advance();
-        generator.state = generator.state.wrapping_add(start);
+        generator.0.state = generator.0.state.wrapping_add(start);
         generator.advance();
         generator
     }
 
     pub(super) fn state(&self) -> Pcg64State {
-        Pcg64State { state: self.state, increment: self.increment, half: self.half }
+        self.0
     }
 
     pub(super) fn from_state(state: Pcg64State) -> Self {
-        Self { state: state.state, increment: state.increment | 1, half: state.half }
+        Self(Pcg64State { increment: state.increment | 1, ..state })
     }
 
     #[inline]
     fn advance(&mut self) {
-        self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(self.increment);
+        let Pcg64State { state, increment, .. } = self.0;
+        self.0.state = state.wrapping_mul(MULTIPLIER).wrapping_add(increment);
     }
 
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the output folds the two halves")]
     pub(super) fn next_u64(&mut self) -> u64 {
         self.advance();
-        let (high, low) = ((self.state >> 64) as u64, self.state as u64);
+        let (high, low) = ((self.0.state >> 64) as u64, self.0.state as u64);
         (high ^ low).rotate_right((high >> 58) as u32)
     }
 
@@ -58,11 +59,12 @@ impl Pcg64 {
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the low half, then the high half")]
     pub(super) fn next_u32(&mut self) -> u32 {
-        if let Some(half) = self.half.take() {
-            return half;
+        if self.0.has_half {
+            self.0.has_half = false;
+            return self.0.half;
         }
         let both = self.next_u64();
-        self.half = Some((both >> 32) as u32);
+        (self.0.has_half, self.0.half) = (true, (both >> 32) as u32);
         both as u32
     }
 }

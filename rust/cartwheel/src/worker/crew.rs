@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 use super::{Report, next_command, perform, perform_sent};
 use crate::error::Error;
 use crate::memory::{Memory, Scope};
-use crate::pool::OwnShard;
+use crate::pool::{Limit, OwnShard};
 use crate::schedule::{pin_to_cpu, shards as deal, usable_cpus};
 use crate::wake::{Command, Futex, Op, PARKED, Patience, Word, is_closing, publish, ring};
 
@@ -80,16 +80,20 @@ impl Shared {
         }
     }
 
-    /// Steps shards, those of thread `thread` first, until none is left; how many it were.
-    fn work(&self, thread: usize, command: Command) -> u32 {
+    /// Steps shards, those of thread `thread` first, until none is left or the limit is over; how many
+    /// it were, and whether none was left.
+    fn work(&self, thread: usize, command: Command, limit: Option<Limit>) -> (u32, bool) {
         let mut taken = 0;
         for share in (thread..self.shares.len()).chain(0..thread) {
             while let Some(shard) = self.take(share, command.task) {
                 self.step(shard, command);
                 taken += 1;
+                if limit.is_some_and(|limit| limit.is_over()) {
+                    return (taken, false);
+                }
             }
         }
-        taken
+        (taken, true)
     }
 
     fn step(&self, shard: usize, command: Command) {
@@ -154,7 +158,7 @@ impl Shared {
             if command.op == Op::Take {
                 self.work_sent(thread, || is_closing(&word));
             } else {
-                self.work(thread, command);
+                self.work(thread, command, None);
             }
             self.served[thread - 1].0.store(command.task, Ordering::Release);
         }
@@ -342,19 +346,20 @@ impl Crew {
         }
     }
 
-    /// Steps shards on the calling thread until none is left.
-    pub(crate) fn help(&mut self, command: Command) {
+    /// Steps shards on the calling thread until none is left, or the limit is over after one; whether
+    /// none was left.
+    pub(crate) fn help(&mut self, command: Command, limit: Option<Limit>) -> bool {
         if self.threads.is_empty() {
-            self.shared.work(0, command); // there is nobody to wake, whatever it costs
-            return;
+            return self.shared.work(0, command, limit).1; // nobody to wake, whatever it costs
         }
         let start = Instant::now();
-        let taken = self.shared.work(0, command);
+        let (taken, done) = self.shared.work(0, command, limit);
         if command.op == Op::Step && taken > 0 {
             let cost = start.elapsed().as_secs_f64() / f64::from(taken);
             let before = self.shard_cost.unwrap_or(cost);
             self.shard_cost = Some(before + NEWEST * (cost - before));
         }
+        done
     }
 
     /// Ends the threads and closes the shards; the threads that did not end within `grace`. They

@@ -117,13 +117,15 @@ pub(crate) fn perform(memory: &Memory, worker: usize, command: Command, shard: &
     let slot = memory.control.slot(worker);
     let rows: Range<usize> = memory.plan().shards[worker].clone();
     let slab = slot.slab.load(Ordering::Relaxed); // ordered by the command word
+    // A control call has no slab, and a batch may have fewer places than there are rows.
+    let places = if command.op == Op::Call { 0..0 } else { rows.clone() };
     // Claimed here alone: the command says that the slab is filling, the plan that the rows are
     // ours, and the claim ends with `task`, before the acknowledgement.
-    let slab = memory.slabs.claim(slab, rows);
+    let slab = memory.slabs.claim(slab, places);
     let mut task = Task {
         op: command.op,
-        rows: slab.rows(),
-        first: slab.rows().start,
+        first: rows.start,
+        rows,
         sent: false,
         flags: slot.flags.load(Ordering::Relaxed),
         slab,

@@ -81,7 +81,7 @@ impl Envs {
             }
         }
         let workers = own.map_or(Workers::Threads, Workers::Inline);
-        let policy = Policy { refuse_over: false, spin: false };
+        let policy = Policy { refuse_over: false, refuse_unstarted: true, spin: false };
         Self { pool: Pool::new(memory, workers, policy).unwrap(), mailboxes, threads }
     }
 

@@ -1,0 +1,139 @@
+"""Steps of 1 to 10 ms: rows a second in batches of those that are done, and in lockstep.
+
+Each step draws its own duration, 1 to 10 ms, evenly on a logarithmic scale: half of the steps take
+less than 3.2 ms. In lockstep a batch takes as long as its slowest row; a batch of the first eight
+rows does not wait for that one.
+
+Two kinds of environments: one sleeps, as one does that waits for a simulator or for another
+machine, and has a worker of its own; the other computes, in as many workers as there are cores. The
+second gains little where cores are few: in lockstep too each worker steps one row after the other,
+and only waits at the end of the batch.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+
+import cartwheel
+from cartwheel.bench.claim import Claim, check
+from cartwheel.bench.contenders import Contender
+from cartwheel.bench.runner import ACTION_BATCHES, VectorRunner, sample_actions
+from cartwheel.bench.work import compute, rounds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cartwheel.bench.contenders import EnvFn
+
+NUM_ENVS, BATCH_SIZE = 16, 8
+
+
+class Uneven(gym.Env[Any, Any]):
+    """Every step takes another time."""
+
+    observation_space = gym.spaces.Box(-1, 1, (4,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, rounds_a_ms: int) -> None:
+        """Computes so many rounds for each millisecond; sleeps instead if it is 0."""
+        self.rounds_a_ms = rounds_a_ms
+        self.frame = np.zeros(4, np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Returns the one observation there is."""
+        super().reset(seed=seed, options=options)
+        return self.frame, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002
+        """Takes 1 to 10 ms."""
+        milliseconds = 10 ** self.np_random.random()
+        if self.rounds_a_ms:
+            compute(round(self.rounds_a_ms * milliseconds))
+        else:
+            time.sleep(milliseconds / 1000)
+        return self.frame, 1.0, False, False, {}
+
+
+class SendRunner:
+    """Times a loop of ``recv`` and ``send``: rows that are done are sent again at once."""
+
+    def __init__(self, envs: cartwheel.VectorEnv[Any, Any]) -> None:
+        """Takes over ``envs``, resets them and samples actions."""
+        self.envs = envs
+        envs.single_action_space.seed(0)
+        sample = envs.single_action_space.sample
+        self._actions = np.array([[sample()] * envs.num_envs for _ in range(ACTION_BATCHES)])
+        self.note = ""
+        self._row_s = float("inf")  # what a row took in the last run
+        envs.async_reset(seed=0)
+        self._receive(envs.num_envs)
+
+    def _receive(self, rows: int) -> None:
+        while rows:
+            rows -= len(self.envs.recv()[1])
+
+    def run(self, seconds: float) -> float:
+        """Steps for about ``seconds``; returns rows per second.
+
+        Begins and ends with nothing in flight, so that no row is stepped off the clock.
+        """
+        envs, size = self.envs, self.envs.batch_size
+        turns = max(1, round(seconds / self._row_s / size))
+        start = time.perf_counter()
+        envs.send(self._actions[0], range(envs.num_envs))
+        for turn in range(turns):
+            rows = envs.recv()[4]["env_index"]
+            envs.send(self._actions[turn % ACTION_BATCHES, : len(rows)], rows)
+        self._receive(envs.num_envs)
+        elapsed = time.perf_counter() - start
+        stepped = turns * size + envs.num_envs
+        self._row_s = elapsed / stepped
+        return stepped / elapsed
+
+    def close(self) -> None:
+        """Closes the environments."""
+        self.envs.close()
+
+
+def in_lockstep(num_workers: int | None) -> Contender:
+    """``step`` of all rows."""
+
+    def build(env_fns: Sequence[EnvFn]) -> VectorRunner:
+        envs: cartwheel.VectorEnv[Any, Any] = cartwheel.VectorEnv(
+            env_fns, executor="process", num_workers=num_workers
+        )
+        envs.reset(seed=0)
+        return VectorRunner(envs, sample_actions(envs.action_space))
+
+    return Contender("step", build)
+
+
+def in_batches(num_workers: int | None) -> Contender:
+    """``recv`` and ``send`` of the first rows to be done."""
+
+    def build(env_fns: Sequence[EnvFn]) -> SendRunner:
+        return SendRunner(
+            cartwheel.VectorEnv(
+                env_fns, executor="process", num_workers=num_workers, batch_size=BATCH_SIZE
+            )
+        )
+
+    return Contender(f"recv, send of {BATCH_SIZE}", build)
+
+
+if __name__ == "__main__":
+    kinds: list[tuple[str, int, int | None, float]] = [
+        ("sleeping, a worker each", 0, NUM_ENVS, 1.5),
+        ("computing, a worker a core", rounds_of(1e-3), None, 0.95),
+    ]
+    for name, rounds_a_ms, num_workers, bound in kinds:
+        check(
+            f"steps of 1 to 10 ms, {name}",
+            functools.partial(Uneven, rounds_a_ms),
+            {NUM_ENVS: [Claim(in_batches(num_workers), in_lockstep(num_workers), bound)]},
+        )

@@ -1,0 +1,130 @@
+"""GAE over a rollout of 128 steps, beside the loop over time that trainers write.
+
+The loops are vectorised over environments, as in CleanRL: in NumPy, and in torch if it is
+installed, on one thread each, since operations on one step are too small for more. All get the same
+``float32`` arrays and make new ones for their results. A step of the table is one row of the
+rollout.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import time
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from cartwheel import returns
+from cartwheel.bench.claim import Claim, check
+from cartwheel.bench.contenders import Contender
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+STEPS, NUM_ENVS = 128, 4096
+EPISODE_STEPS = 200  # in the mean
+GAMMA, LAM = 0.99, 0.95
+
+#: Rewards, values and next values, terminated and truncated flags; ``[T, N]``.
+Rollout = tuple[Any, Any, Any, Any, Any]
+
+
+def rollout(num_envs: int) -> tuple[NDArray[Any], ...]:
+    """Unit-normal rewards and values; half of the episodes are terminated, half truncated."""
+    rng = np.random.default_rng(0)
+    shape = (STEPS, num_envs)
+    floats = (rng.standard_normal(shape, np.float32) for _ in range(3))
+    ends = (rng.random(shape) < 1 / (2 * EPISODE_STEPS) for _ in range(2))
+    return (*floats, *ends)
+
+
+def cartwheel_gae(rows: Rollout, num_threads: int | None = None) -> tuple[Any, Any]:
+    """Ours."""
+    return returns.gae(*rows, gamma=GAMMA, lam=LAM, num_threads=num_threads)
+
+
+def numpy_gae(rows: Rollout) -> tuple[Any, Any]:
+    """A loop over time in NumPy."""
+    rewards, values, next_values, terminated, truncated = rows
+    advantages = np.empty_like(rewards)
+    advantage = np.zeros_like(rewards[0])
+    for t in reversed(range(STEPS)):
+        delta = rewards[t] + GAMMA * next_values[t] * ~terminated[t] - values[t]
+        over = terminated[t] | truncated[t]
+        advantages[t] = advantage = delta + GAMMA * LAM * advantage * ~over
+    return advantages, advantages + values
+
+
+def torch_gae(rows: Rollout) -> tuple[Any, Any]:
+    """The same in torch."""
+    import torch
+
+    rewards, values, next_values, terminated, truncated = rows
+    advantages = torch.empty_like(rewards)
+    advantage = torch.zeros_like(rewards[0])
+    for t in reversed(range(STEPS)):
+        delta = rewards[t] + GAMMA * next_values[t] * ~terminated[t] - values[t]
+        over = terminated[t] | truncated[t]
+        advantages[t] = advantage = delta + GAMMA * LAM * advantage * ~over
+    return advantages, advantages + values
+
+
+class Estimation:
+    """One way to compute the advantages of one rollout, again and again."""
+
+    def __init__(self, estimator: Callable[[Rollout], Any], rows: Any) -> None:
+        """Computes them once, to know how long that takes."""
+        self.estimator, self.rows, self.note = estimator, rows, ""
+        self._run_s = float("inf")
+
+    def run(self, seconds: float) -> float:
+        """Computes for about ``seconds``, at least once; returns rows per second."""
+        turns = max(1, round(seconds / self._run_s))
+        start = time.perf_counter()
+        for _ in range(turns):
+            self.estimator(self.rows)
+        self._run_s = (time.perf_counter() - start) / turns
+        return STEPS * len(self.rows[0][0]) / self._run_s
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+
+def with_numpy(name: str, estimator: Callable[[Rollout], Any]) -> Contender:
+    """A contender that takes NumPy arrays."""
+    return Contender(name, lambda env_fns: Estimation(estimator, rollout(len(env_fns))))
+
+
+def with_torch(name: str, estimator: Callable[[Rollout], Any]) -> Contender:
+    """A contender that takes tensors."""
+
+    def build(env_fns: Any) -> Estimation:
+        import torch
+
+        torch.set_num_threads(1)
+        return Estimation(estimator, [torch.from_numpy(array) for array in rollout(len(env_fns))])
+
+    return Contender(name, build)
+
+
+def no_environment() -> NoReturn:
+    """Nobody makes one: a rollout is all that contenders need."""
+    raise NotImplementedError
+
+
+def main() -> None:
+    """Prints the claims."""
+    ours = with_numpy("cartwheel", cartwheel_gae)
+    single = with_numpy("cartwheel, 1 thread", functools.partial(cartwheel_gae, num_threads=1))
+    loop = with_numpy("NumPy loop", numpy_gae)
+    claims = [Claim(ours, loop, 5), Claim(single, loop, 5)]
+    if importlib.util.find_spec("torch"):
+        claims.append(Claim(ours, with_torch("torch loop", torch_gae), 5))
+    check(f"GAE of {STEPS} steps", no_environment, {NUM_ENVS: claims})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,269 @@
+"""Single environments written in Rust, behind Gymnasium's ``Env``."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Dict, Discrete, Tuple
+from gymnasium.vector import AutoresetMode
+
+from cartwheel.errors import EpisodeOverError
+from cartwheel.native import NativeVectorEnv, as_generator
+from cartwheel.renderer import as_attribute
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gymnasium.spaces import Space
+
+    from cartwheel.native_link import Stream
+
+
+class NativeEnv(gym.Env[Any, Any]):
+    """One environment written in Rust, as Gymnasium's environment of the same id.
+
+    What ``gymnasium.make("cartwheel/CartPole-v1")`` makes, in Gymnasium's usual wrappers.
+    Observations, rewards, flags and infos have Gymnasium's bits and types; the parameters of the
+    environment, such as ``gravity`` and ``state``, are attributes, to be read and set.
+
+    Stepping many at once is what :class:`NativeVectorEnv` is for. Actions are checked as there: a
+    discrete one for its range, floats for NaN and for a dtype that can be cast safely.
+
+    Args:
+        env_id: A native environment, with or without the namespace ``cartwheel/``.
+        render_mode: What :meth:`render` gives, as for Gymnasium's environment.
+        **options: Keywords of the environment, those of Gymnasium's.
+
+    Raises:
+        ValueError: There is no such environment, option or render mode, or a value makes no sense.
+
+    Example:
+        >>> import gymnasium as gym, cartwheel
+        >>> env = gym.make("cartwheel/FrozenLake-v1")
+        >>> env.reset(seed=7)
+        (0, {'prob': 1})
+        >>> env.unwrapped.s
+        0
+        >>> env.close()
+    """
+
+    #: What any of them has; an object's own are those of Gymnasium's environment of its id.
+    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"]}  # noqa: RUF012
+
+    def __init__(self, env_id: str, *, render_mode: str | None = None, **options: Any) -> None:
+        """Makes the environment."""
+        for name in _VECTOR_KEYWORDS & options.keys():
+            raise TypeError(f"`{name}` is a keyword of vector environments, not of a single one.")
+        self._envs = _OneRow(
+            env_id,
+            1,
+            autoreset_mode=AutoresetMode.DISABLED,
+            max_episode_steps=None,
+            render_mode=render_mode,
+            executor="inline",
+            **options,
+        )
+        self.observation_space = self._envs.single_observation_space
+        self.action_space = self._envs.single_action_space
+        self.metadata = {
+            key: value for key, value in self._envs.metadata.items() if key != "autoreset_mode"
+        }
+        self.render_mode = render_mode
+        self._as_reward = _reward_type(self._envs.env_id, options)
+        #: The generator that was handed out, whose numbers are the environment's.
+        self._generator: np.random.Generator | None = None
+        # The last attribute: from here on, setting a parameter sets it in Rust.
+        self._parameters = self._envs.parameters
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode.
+
+        Args:
+            seed: Seeds the random numbers with a Python integer; ``None`` goes on with them.
+            options: As for Gymnasium's environment, such as ``low`` and ``high``.
+
+        Raises:
+            ValueError: The environment has no such option, or cannot use its value.
+            gymnasium.error.Error: The seed is no Python integer, or negative.
+        """
+        goes_on = seed is None and self._generator is not None
+        if goes_on:
+            self._follow_generator()
+        observations, info = self._envs.reset(seed=[seed], options=options)
+        if goes_on:
+            self._lead_generator()
+        else:
+            self._generator = None  # who holds it keeps its numbers; the environment has new ones
+        return _row(self.observation_space, observations), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Steps the environment.
+
+        Raises:
+            gymnasium.error.ResetNeeded: The episode is over.
+            ValueError: The action is not in the action space.
+            TypeError: The action is of another kind of dtype than its space.
+        """
+        if self._generator is not None:
+            self._follow_generator()
+        try:
+            result = self._envs.step(_batch(self.action_space, action))
+        except EpisodeOverError:
+            raise gym.error.ResetNeeded(
+                "The episode is over: call `reset()` before the next `step()`."
+            ) from None
+        if self._generator is not None:
+            self._lead_generator()
+        observations, rewards, terminations, truncations, info = result
+        return (
+            _row(self.observation_space, observations),
+            self._as_reward(rewards.item()),
+            terminations.item(),
+            truncations.item(),
+            info,
+        )
+
+    def render(self) -> Any:
+        """Renders the environment, as :meth:`NativeVectorEnv.render` does each."""
+        return self._envs.render()[0]
+
+    def close(self) -> None:
+        """Closes the environment and its window."""
+        self._envs.close()
+
+    # Random numbers
+
+    @property
+    def np_random(self) -> np.random.Generator:
+        """The random number generator of the environment itself: who draws from it advances both.
+
+        From when it is asked for until the next seed, every step carries its state over and back.
+
+        Raises:
+            TypeError: It is set to a generator that does not draw from a ``PCG64``.
+        """
+        if self._generator is None:
+            self._generator = as_generator(self._envs.stream)
+        return self._generator
+
+    @np_random.setter
+    def np_random(self, value: np.random.Generator) -> None:
+        if not isinstance(value.bit_generator, np.random.PCG64):
+            raise TypeError(
+                "native environments draw from a PCG64 generator, "
+                f"got {type(value.bit_generator).__name__}"
+            )
+        self._generator = value
+        self._envs.stream = (-1, value.bit_generator.state)
+
+    @property
+    def np_random_seed(self) -> int:
+        """The seed of the random numbers; ``-1`` when the generator was set."""
+        return self._envs.np_random_seed[0]
+
+    @property
+    def _np_random(self) -> np.random.Generator:  # type: ignore[override]
+        """Where Gymnasium's environments keep their generator, and its checks look for it."""
+        return self.np_random
+
+    def _follow_generator(self) -> None:
+        """Goes on where the generator that was handed out is."""
+        assert self._generator is not None
+        self._envs.stream = (self.np_random_seed, self._generator.bit_generator.state)
+
+    def _lead_generator(self) -> None:
+        """Puts the generator that was handed out to where the environment is."""
+        assert self._generator is not None
+        _, self._generator.bit_generator.state = self._envs.stream
+
+    # Parameters
+
+    def __getattr__(self, name: str) -> Any:
+        """A parameter, for what is no other attribute.
+
+        Raises:
+            AttributeError: The environment has no such parameter either.
+        """
+        parameters = self.__dict__.get("_parameters", ())
+        if name not in parameters:
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}; the parameters of the "
+                f"environment are {', '.join(parameters) or 'none'}"
+            )
+        return as_attribute(self._envs.get_attr(name)[0])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Sets a parameter, or any other attribute of this object.
+
+        Raises:
+            ValueError: A parameter cannot have this value.
+        """
+        if name in self.__dict__.get("_parameters", ()):
+            self._envs.set_attr(name, [value])
+        else:
+            super().__setattr__(name, value)
+
+
+class _OneRow(NativeVectorEnv):
+    """The pool of a single environment, whose infos are those of its one row as they are."""
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the parameters."""
+        names: list[str] = self._link.envs.parameters()
+        return names
+
+    @property
+    def stream(self) -> Stream:
+        """The random stream of the row."""
+        return self._streams()[0]
+
+    @stream.setter
+    def stream(self, value: Stream) -> None:
+        self._set_streams([value])
+
+    def _add_info(
+        self, vector_infos: dict[str, Any], env_info: dict[str, Any], env_num: int
+    ) -> dict[str, Any]:
+        del env_num
+        return {**vector_infos, **env_info}
+
+
+_OneRow.__name__ = NativeEnv.__name__  # named in errors
+_VECTOR_KEYWORDS = inspect.signature(NativeVectorEnv).parameters.keys() - {"options"}
+
+
+def _row(space: Space[Any], batch: Any) -> Any:
+    """The only row of a batch, in the types that Gymnasium's environments use."""
+    if isinstance(space, Discrete):
+        return batch.item()
+    if isinstance(space, Tuple):
+        return tuple(map(_row, space.spaces, batch))
+    if isinstance(space, Dict):
+        return {key: _row(part, batch[key]) for key, part in space.spaces.items()}
+    return batch[0]
+
+
+def _batch(space: Space[Any], row: Any) -> Any:
+    """A batch of one row."""
+    if isinstance(space, Tuple):
+        return tuple(map(_batch, space.spaces, row))
+    if isinstance(space, Dict):
+        return {key: _batch(part, row[key]) for key, part in space.spaces.items()}
+    return [row]
+
+
+def _reward_type(env_id: str, options: dict[str, Any]) -> Callable[[float], Any]:
+    """Makes a reward what it is in Gymnasium's environment, where that is no Python float."""
+    name = env_id.split("-")[0]
+    if name in ("CliffWalking", "CliffWalkingSlippery", "Taxi"):
+        return int
+    if name in ("FrozenLake", "FrozenLake8x8"):
+        schedule = options.get("reward_schedule", (1, 0, 0))
+        return {float(reward): reward for reward in schedule}.__getitem__
+    return np.float64 if name == "Pendulum" else float

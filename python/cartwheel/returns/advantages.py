@@ -1,0 +1,155 @@
+"""Generalised advantage estimation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cartwheel import _cartwheel
+from cartwheel.returns.arrays import as_floats, as_numbers, as_outputs
+from cartwheel.returns.transitions import as_transitions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cartwheel.returns.arrays import Array
+
+
+def gae(
+    rewards: Array,
+    values: Array,
+    next_values: Array,
+    terminated: Array,
+    truncated: Array,
+    *,
+    valid: Array | None = None,
+    gamma: Array,
+    lam: Array,
+    bootstrap: str = "truncated",
+    num_threads: int | None = None,
+    out: tuple[Array, Array] | None = None,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Advantages, and the returns that values are fitted to.
+
+    .. code-block:: text
+
+        delta_t = r_t + gamma * (bootstraps_t ? v_next_t : 0) - v_t
+        A_t     = delta_t + gamma * lam * (over_t ? 0 : A_{t+1}),      A_T = 0
+        returns = A + v
+
+    Source: J. Schulman et al., "High-Dimensional Continuous Control Using Generalized Advantage
+    Estimation" (2016), equation 16.
+
+    Args:
+        rewards: Rewards ``[T, N]``.
+        values: Values of the observations that were acted on, ``[T, N]``.
+        next_values: Values of the true next observations, ``[T, N]``, see :func:`next_values`.
+        terminated: Flags ``[T, N]``.
+        truncated: Flags ``[T, N]``.
+        valid: Which rows are transitions, ``[T, N]``, see :func:`valid_mask`; ``None``: all.
+        gamma: Discount in [0, 1], or one for each row, ``[T, N]``.
+        lam: Decay of the traces in [0, 1], or one for each row, ``[T, N]``.
+        bootstrap: ``"truncated"``, ``"always"`` or ``"never"``.
+        num_threads: Threads to compute on; ``None``: as many as pay.
+        out: Arrays ``[T, N]`` for advantages and returns.
+
+    Returns:
+        Advantages and returns, ``[T, N]``. Rows that are not valid have the advantage 0, and so
+        their value as their return.
+
+    Raises:
+        TypeError: A wrong dtype, or two that differ.
+        ValueError: Shapes that do not agree, an empty rollout, a number outside of [0, 1], an
+            unknown ``bootstrap``, or an ``out`` that cannot be filled.
+    """
+    return _gae(
+        (rewards, terminated, truncated),
+        (values, next_values),
+        lam,
+        {"valid": valid, "gamma": gamma, "bootstrap": bootstrap, "num_threads": num_threads},
+        out,
+        normalized=False,
+    )
+
+
+def gae_normalized(
+    rewards: Array,
+    values: Array,
+    next_values: Array,
+    terminated: Array,
+    truncated: Array,
+    *,
+    valid: Array | None = None,
+    gamma: Array,
+    lam: Array,
+    bootstrap: str = "truncated",
+    num_threads: int | None = None,
+    out: tuple[Array, Array] | None = None,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Advantages whose weights of n-step returns sum to one over the steps that were seen.
+
+    With ``G^(n)_t`` the n-step returns that end before the episode or the rollout does,
+
+    .. code-block:: text
+
+        A_t = (sum_n lam^(n-1) G^(n)_t) / (sum_n lam^(n-1)) - v_t,      returns = A + v
+
+    :func:`gae` gives the longest of them the weight of all that could not be seen, so that near an
+    end its mixture is another one than far from it.
+
+    Source: the option ``finite_horizon_gae`` of the PPO baseline of S. Tao et al., "ManiSkill3"
+    (2024).
+
+    Args:
+        rewards: Rewards ``[T, N]``.
+        values: Values of the observations that were acted on, ``[T, N]``.
+        next_values: Values of the true next observations, ``[T, N]``, see :func:`next_values`.
+        terminated: Flags ``[T, N]``.
+        truncated: Flags ``[T, N]``.
+        valid: Which rows are transitions, ``[T, N]``, see :func:`valid_mask`; ``None``: all.
+        gamma: Discount in [0, 1], or one for each row, ``[T, N]``.
+        lam: Decay of the weights in [0, 1], or one for each row, ``[T, N]``.
+        bootstrap: ``"truncated"``, ``"always"`` or ``"never"``.
+        num_threads: Threads to compute on; ``None``: as many as pay.
+        out: Arrays ``[T, N]`` for advantages and returns.
+
+    Returns:
+        Advantages and returns, ``[T, N]``. Rows that are not valid have the advantage 0, and so
+        their value as their return.
+
+    Raises:
+        TypeError: A wrong dtype, or two that differ.
+        ValueError: Shapes that do not agree, an empty rollout, a number outside of [0, 1], an
+            unknown ``bootstrap``, or an ``out`` that cannot be filled.
+    """
+    return _gae(
+        (rewards, terminated, truncated),
+        (values, next_values),
+        lam,
+        {"valid": valid, "gamma": gamma, "bootstrap": bootstrap, "num_threads": num_threads},
+        out,
+        normalized=True,
+    )
+
+
+def _gae(
+    rows: tuple[Array, Array, Array],
+    values: tuple[Array, Array],
+    lam: Array,
+    keywords: dict[str, Any],
+    out: tuple[Array, Array] | None,
+    *,
+    normalized: bool,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Either of the two."""
+    dtype, (now, then) = as_floats(values=values[0], next_values=values[1])
+    transitions = as_transitions(*rows, **keywords, dtype=dtype)
+    lam = as_numbers("lam", lam, dtype)
+    outputs = as_outputs(
+        out,
+        transitions.shape,
+        {"advantages": dtype, "returns": dtype},
+        {**vars(transitions), "values": now, "next_values": then, "lam": lam},
+    )
+    _cartwheel.gae(transitions, now, then, lam, normalized, outputs)
+    advantages, returns = outputs
+    return advantages, returns

@@ -1,0 +1,175 @@
+"""Targets from transitions of another policy than the one that is learned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cartwheel import _cartwheel
+from cartwheel.returns.arrays import as_floats, as_numbers, as_output, as_outputs
+from cartwheel.returns.transitions import as_transitions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cartwheel.returns.arrays import Array
+
+
+def vtrace(
+    rewards: Array,
+    values: Array,
+    next_values: Array,
+    ratios: Array,
+    terminated: Array,
+    truncated: Array,
+    *,
+    valid: Array | None = None,
+    gamma: Array,
+    lam: Array = 1.0,
+    rho_bar: float = 1.0,
+    c_bar: float = 1.0,
+    pg_rho_bar: float = 1.0,
+    bootstrap: str = "truncated",
+    num_threads: int | None = None,
+    out: tuple[Array, Array] | None = None,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """V-trace value targets, and the advantages of the policy gradient.
+
+    .. code-block:: text
+
+        rho_t = min(rho_bar, w_t),   c_t = lam * min(c_bar, w_t)
+        e_t   = rho_t * (r_t + gamma * (bootstraps_t ? v_next_t : 0) - v_t)
+                + gamma * c_t * (over_t ? 0 : e_{t+1}),   e_T = 0,      targets = v + e
+        y_t   = goes_on_t ? lam * targets_{t+1} + (1 - lam) * v_next_t
+                          : bootstraps_t ? v_next_t : 0
+        pg_advantage_t = min(pg_rho_bar, w_t) * (r_t + gamma * y_t - v_t)
+
+    where an episode goes on at ``t`` if it is not over and row ``t + 1`` is in the rollout and
+    valid.
+
+    Source: L. Espeholt et al., "IMPALA: Scalable Distributed Deep-RL with Importance Weighted
+    Actor-Learner Architectures" (2018), equation 1 and section 4.2.
+
+    Args:
+        rewards: Rewards ``[T, N]``.
+        values: Values of the observations that were acted on, ``[T, N]``.
+        next_values: Values of the true next observations, ``[T, N]``, see :func:`next_values`.
+        ratios: Importance ratios ``w``, ``[T, N]``: the probability of the action under the policy
+            that is learned, divided by that under the one that acted. (Not their logarithms.)
+        terminated: Flags ``[T, N]``.
+        truncated: Flags ``[T, N]``.
+        valid: Which rows are transitions, ``[T, N]``, see :func:`valid_mask`; ``None``: all.
+        gamma: Discount in [0, 1], or one for each row, ``[T, N]``.
+        lam: Decay of the traces in [0, 1], or one for each row, ``[T, N]``.
+        rho_bar: Cap of the ratios in the temporal differences, positive, may be infinite.
+        c_bar: Cap of the ratios in the traces, positive, may be infinite.
+        pg_rho_bar: Cap of the ratios in the advantages, positive, may be infinite.
+        bootstrap: ``"truncated"``, ``"always"`` or ``"never"``.
+        num_threads: Threads to compute on; ``None``: as many as pay.
+        out: Arrays ``[T, N]`` for targets and advantages.
+
+    Returns:
+        Targets and advantages, ``[T, N]``. Rows that are not valid have their value as their
+        target, and the advantage 0.
+
+    Raises:
+        TypeError: A wrong dtype, or two that differ.
+        ValueError: Shapes that do not agree, an empty rollout, a number outside of [0, 1], a cap
+            that is not positive, an unknown ``bootstrap``, or an ``out`` that cannot be filled.
+    """
+    dtype, arrays = as_floats(values=values, next_values=next_values, ratios=ratios)
+    transitions = as_transitions(
+        rewards,
+        terminated,
+        truncated,
+        valid=valid,
+        gamma=gamma,
+        bootstrap=bootstrap,
+        num_threads=num_threads,
+        dtype=dtype,
+    )
+    lam = as_numbers("lam", lam, dtype)
+    names = ("values", "next_values", "ratios")
+    outputs = as_outputs(
+        out,
+        transitions.shape,
+        {"targets": dtype, "pg_advantages": dtype},
+        {**vars(transitions), **dict(zip(names, arrays, strict=True)), "lam": lam},
+    )
+    _cartwheel.vtrace(transitions, arrays, lam, (rho_bar, c_bar, pg_rho_bar), outputs)
+    targets, pg_advantages = outputs
+    return targets, pg_advantages
+
+
+def retrace(
+    rewards: Array,
+    q_values: Array,
+    next_values: Array,
+    ratios: Array,
+    terminated: Array,
+    truncated: Array,
+    *,
+    valid: Array | None = None,
+    gamma: Array,
+    lam: Array,
+    c_bar: float = 1.0,
+    bootstrap: str = "truncated",
+    num_threads: int | None = None,
+    out: Array | None = None,
+) -> NDArray[Any]:
+    """Retrace(lambda) targets of action values.
+
+    .. code-block:: text
+
+        c_t = lam * min(c_bar, w_t)
+        Y_t = r_t + gamma * (bootstraps_t ? q_next_t : 0)
+              + gamma * (over_t ? 0 : c_{t+1} * (Y_{t+1} - q_{t+1})),   last term 0 in the last step
+
+    Relatives differ only in ``c``: importance sampling has ``c_bar=float("inf")``, tree backup has
+    the policy's probabilities of the actions as ``ratios``, off-policy Q(lambda) has ones.
+
+    Source: R. Munos et al., "Safe and Efficient Off-Policy Reinforcement Learning" (2016), equation
+    4.
+
+    Args:
+        rewards: Rewards ``[T, N]``.
+        q_values: Values ``q`` of the actions that were taken, ``[T, N]``.
+        next_values: Values of the true next observations, in expectation over the actions of the
+            policy that is learned, ``q_next``, ``[T, N]``.
+        ratios: Importance ratios ``w``, ``[T, N]``: the probability of the action under the policy
+            that is learned, divided by that under the one that acted. (Not their logarithms.)
+        terminated: Flags ``[T, N]``.
+        truncated: Flags ``[T, N]``.
+        valid: Which rows are transitions, ``[T, N]``, see :func:`valid_mask`; ``None``: all.
+        gamma: Discount in [0, 1], or one for each row, ``[T, N]``.
+        lam: Decay of the traces in [0, 1], or one for each row, ``[T, N]``.
+        c_bar: Cap of the ratios, positive, may be infinite.
+        bootstrap: ``"truncated"``, ``"always"`` or ``"never"``.
+        num_threads: Threads to compute on; ``None``: as many as pay.
+        out: An array ``[T, N]`` for the targets.
+
+    Returns:
+        Targets, ``[T, N]``; 0 where rows are not valid, whose ratios and action values are not
+        used.
+
+    Raises:
+        TypeError: A wrong dtype, or two that differ.
+        ValueError: Shapes that do not agree, an empty rollout, a number outside of [0, 1], a cap
+            that is not positive, an unknown ``bootstrap``, or an ``out`` that cannot be filled.
+    """
+    dtype, arrays = as_floats(q_values=q_values, next_values=next_values, ratios=ratios)
+    transitions = as_transitions(
+        rewards,
+        terminated,
+        truncated,
+        valid=valid,
+        gamma=gamma,
+        bootstrap=bootstrap,
+        num_threads=num_threads,
+        dtype=dtype,
+    )
+    lam = as_numbers("lam", lam, dtype)
+    names = ("q_values", "next_values", "ratios")
+    inputs = {**vars(transitions), **dict(zip(names, arrays, strict=True)), "lam": lam}
+    output = as_output("targets", out, transitions.shape, dtype, inputs)
+    _cartwheel.retrace(transitions, arrays, lam, c_bar, output)
+    return output

@@ -1,0 +1,197 @@
+"""Which rows of a rollout are transitions, which begin an episode, and what follows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel import _cartwheel
+from cartwheel.arguments import as_autoreset_mode, check_choice
+from cartwheel.returns.arrays import as_array, as_flags, as_floats, as_output, as_rows
+from cartwheel.returns.transitions import BOOTSTRAPS
+
+if TYPE_CHECKING:
+    from gymnasium.vector import AutoresetMode
+    from numpy.typing import NDArray
+
+    from cartwheel.returns.arrays import Array
+
+
+def valid_mask(
+    mode: str | AutoresetMode,
+    terminated: Array,
+    truncated: Array,
+    prev_done: Array,
+    *,
+    on_done: str = "raise",
+    out: Array | None = None,
+) -> NDArray[np.bool_]:
+    """Which rows are transitions of an environment.
+
+    In ``NEXT_STEP`` the row after the end of an episode is none: its action is ignored, its reward
+    0. In ``DISABLED`` with ``on_done="freeze"``, rows after the end are none until the end of the
+    rollout; it is taken for granted that nobody resets them before. Otherwise all rows are
+    transitions.
+
+    Args:
+        mode: An ``AutoresetMode``, its value (``"NextStep"``) or its name (``"next_step"``).
+        terminated: Flags ``[T, N]``.
+        truncated: Flags ``[T, N]``.
+        prev_done: Whose row was over, by either flag, in the last step of the rollout before this
+            one, ``[N]``: ``(terminated | truncated)[-1]`` of that rollout. After a ``reset``
+            nobody's.
+        on_done: What stepping a finished environment does in ``DISABLED``, as for
+            :class:`~cartwheel.VectorEnv`.
+        out: A ``bool`` array ``[T, N]``.
+
+    Returns:
+        The mask, ``[T, N]``, ``bool``.
+
+    Raises:
+        TypeError: A wrong dtype.
+        ValueError: Shapes that do not agree, an empty rollout, an unknown ``mode`` or ``on_done``,
+            or flags that no ``NEXT_STEP`` rollout can have: two ends in a row.
+    """
+    native_mode = _native_mode(mode, on_done)
+    flags = (as_flags("terminated", terminated), as_flags("truncated", truncated))
+    before = as_flags("prev_done", prev_done, 1)
+    inputs = {"terminated": flags[0], "truncated": flags[1], "prev_done": before}
+    output = as_output("the mask", out, flags[0].shape, np.bool_, inputs)
+    _cartwheel.valid_mask(native_mode, flags, before, output)
+    return output
+
+
+def is_first(
+    mode: str | AutoresetMode,
+    terminated: Array,
+    truncated: Array,
+    prev_done: Array,
+    initial: Array,
+    *,
+    on_done: str = "raise",
+    out: Array | None = None,
+) -> NDArray[np.bool_]:
+    """Which observations are the first of an episode, for the state of a recurrent policy.
+
+    Set the state to zero before it takes in an observation that is marked. In ``NEXT_STEP`` that is
+    not the row after the end of an episode, which still shows the final observation and whose value
+    needs the state of that episode, but the row after it.
+
+    Args:
+        mode: An ``AutoresetMode``, its value (``"NextStep"``) or its name (``"next_step"``).
+        terminated: Flags ``[T, N]``.
+        truncated: Flags ``[T, N]``.
+        prev_done: As for :func:`valid_mask`, ``[N]``.
+        initial: Whose first observation of this rollout begins an episode, ``[N]``: the last row of
+            what this function gave for the rollout before. After a ``reset`` everybody's.
+        on_done: What stepping a finished environment does in ``DISABLED``, as for
+            :class:`~cartwheel.VectorEnv`.
+        out: A ``bool`` array ``[T + 1, N]``.
+
+    Returns:
+        The marks, ``[T + 1, N]``, ``bool``: one for each observation, that after the rollout
+        included.
+
+    Raises:
+        TypeError: A wrong dtype.
+        ValueError: Shapes that do not agree, an empty rollout, an unknown ``mode`` or ``on_done``,
+            or flags that no ``NEXT_STEP`` rollout can have: two ends in a row.
+    """
+    native_mode = _native_mode(mode, on_done)
+    flags = (as_flags("terminated", terminated), as_flags("truncated", truncated))
+    before, first = as_flags("prev_done", prev_done, 1), as_flags("initial", initial, 1)
+    names = ("terminated", "truncated", "prev_done", "initial")
+    inputs = dict(zip(names, (*flags, before, first), strict=True))
+    steps, num_envs = flags[0].shape
+    output = as_output("the marks", out, (steps + 1, num_envs), np.bool_, inputs)
+    _cartwheel.is_first(native_mode, flags, before, first, output)
+    return output
+
+
+def next_values(
+    mode: str | AutoresetMode,
+    values: Array,
+    terminated: Array,
+    truncated: Array,
+    *,
+    final_values: Array | None = None,
+    final_index: Array | None = None,
+    bootstrap: str = "truncated",
+    on_done: str = "raise",
+    out: Array | None = None,
+) -> NDArray[Any]:
+    """The value of the true next observation of each row.
+
+    As long as an episode goes on, that is the next row's value. Where one ends, it still is in
+    ``NEXT_STEP`` and with ``on_done="freeze"``, since there the next row shows the final
+    observation. In ``SAME_STEP`` and otherwise in ``DISABLED`` the next row begins another episode,
+    so the values of final observations are given beside: those of ``infos["final_obs"]``, or of
+    what ``step`` returned before the masked reset. One call of the value function on all ``(T + 1)
+    * N + K`` observations does::
+
+        final_index = np.argwhere(truncated & ~terminated)  # [K, 2]
+        final_values = value(final_observations)            # [K], in the same order
+
+    Args:
+        mode: An ``AutoresetMode``, its value (``"SameStep"``) or its name (``"same_step"``).
+        values: Values of the observations, ``[T + 1, N]``: the last row is of those after the
+            rollout.
+        terminated: Flags ``[T, N]``.
+        truncated: Flags ``[T, N]``.
+        final_values: Values of final observations, ``[K]``, in the dtype of ``values``. One for
+            each row that is bootstrapped; other rows that are over may have one.
+        final_index: Step and environment of each, ``[K, 2]``, integers.
+        bootstrap: ``"truncated"``, ``"always"`` or ``"never"``, as for the estimator: it decides
+            which final values there must be.
+        on_done: What stepping a finished environment does in ``DISABLED``, as for
+            :class:`~cartwheel.VectorEnv`.
+        out: An array ``[T, N]``.
+
+    Returns:
+        Next values, ``[T, N]``. Where an episode ends and nothing is bootstrapped, any value may
+        stand.
+
+    Raises:
+        TypeError: A wrong dtype, or two that differ.
+        ValueError: Shapes that do not agree, an empty rollout, an unknown name; a final value that
+            is missing, given twice, or given for a row that is not over or not there; final values
+            where the mode has no use for them.
+    """
+    native_mode = _native_mode(mode, on_done)
+    check_choice("bootstrap", bootstrap, BOOTSTRAPS)
+    if (final_values is None) != (final_index is None):
+        raise ValueError("`final_values` and `final_index` go together: give both or none.")
+    dtype, (observed,) = as_floats(values=values)
+    flags = (as_flags("terminated", terminated), as_flags("truncated", truncated))
+    inputs: dict[str, Any] = {"values": observed}
+    finals = None
+    if final_values is not None and final_index is not None:
+        finals = _finals(final_values, final_index, dtype)
+        inputs["final_values"] = finals[0]
+    output = as_output("next values", out, flags[0].shape, dtype, inputs)
+    _cartwheel.next_values(native_mode, observed, flags, bootstrap, finals, output)
+    return output
+
+
+def _finals(
+    values: Array, index: Array, dtype: np.dtype[Any]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Final values and their rows."""
+    numbers, rows = as_array("final_values", values), as_array("final_index", index)
+    if numbers.dtype != dtype:
+        raise TypeError(f"`final_values` must be {dtype} like `values`, got {numbers.dtype}.")
+    if rows.dtype.kind not in "iu":
+        raise TypeError(f"`final_index` must be integers, got {rows.dtype}.")
+    if numbers.ndim != 1:
+        raise ValueError(f"`final_values` must have shape (K,), got {numbers.shape}.")
+    if rows.shape != (len(numbers), 2):
+        expected = (len(numbers), 2)
+        raise ValueError(f"`final_index` must have shape {expected}, got {rows.shape}.")
+    return as_rows("final_values", numbers, 1), rows.astype(np.int64, copy=False)
+
+
+def _native_mode(mode: str | AutoresetMode, on_done: str) -> tuple[str, bool]:
+    """The value of the mode, and whether over rows are frozen."""
+    check_choice("on_done", on_done, ("raise", "freeze"))
+    return as_autoreset_mode(mode).value, on_done == "freeze"

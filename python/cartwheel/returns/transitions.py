@@ -1,0 +1,87 @@
+"""The transitions of a rollout: what every estimator starts from."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from cartwheel.arguments import check_choice
+from cartwheel.returns.arrays import as_flags, as_numbers, as_rewards
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cartwheel.returns.arrays import Array
+
+BOOTSTRAPS = ("truncated", "always", "never")
+
+
+@dataclasses.dataclass(frozen=True)
+class Transitions:
+    """Checked arrays, read by the native side attribute by attribute.
+
+    Attributes:
+        rewards: Rewards ``[T, N]``, in the dtype of the computation.
+        terminated: Flags ``[T, N]``.
+        truncated: Flags ``[T, N]``.
+        valid: Flags ``[T, N]``, or ``None`` if every row is a transition.
+        gamma: A float, or an array ``[T, N]`` in the dtype of the computation.
+        bootstrap: One of :data:`BOOTSTRAPS`.
+        num_threads: At least 1, or ``None`` for as many as pay.
+    """
+
+    rewards: NDArray[Any]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    valid: NDArray[np.bool_] | None
+    gamma: float | NDArray[Any]
+    bootstrap: str
+    num_threads: int | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Steps and environments."""
+        return self.rewards.shape
+
+
+def as_transitions(
+    rewards: Array,
+    terminated: Array,
+    truncated: Array,
+    *,
+    valid: Array | None,
+    gamma: Array,
+    bootstrap: str,
+    num_threads: int | None,
+    dtype: np.dtype[Any] | None,
+) -> Transitions:
+    """Checks all but the shapes, which the native side compares.
+
+    Args:
+        rewards: Real numbers ``[T, N]``.
+        terminated: Flags ``[T, N]``.
+        truncated: Flags ``[T, N]``.
+        valid: Flags ``[T, N]`` or ``None``.
+        gamma: A number or an array ``[T, N]``.
+        bootstrap: One of :data:`BOOTSTRAPS`.
+        num_threads: Threads, or ``None``.
+        dtype: The dtype of the other arrays; ``None`` if there is none, which leaves the rewards'.
+
+    Raises:
+        TypeError: A wrong dtype.
+        ValueError: Another number of dimensions, an unknown name, a number of threads below 1.
+    """
+    check_choice("bootstrap", bootstrap, BOOTSTRAPS)
+    if num_threads is not None and (not isinstance(num_threads, int) or num_threads < 1):
+        raise ValueError(f"`num_threads` must be a positive integer or None, got {num_threads!r}.")
+    rewards = as_rewards(rewards, dtype)
+    return Transitions(
+        rewards,
+        as_flags("terminated", terminated),
+        as_flags("truncated", truncated),
+        None if valid is None else as_flags("valid", valid),
+        as_numbers("gamma", gamma, rewards.dtype),
+        bootstrap,
+        num_threads,
+    )

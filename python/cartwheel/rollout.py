@@ -1,0 +1,40 @@
+"""Rollout slabs: the batches of some steps in a row, as arrays with a time axis."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ObsType = TypeVar("ObsType")
+
+
+@dataclasses.dataclass(frozen=True)
+class RolloutSlab(Generic[ObsType]):
+    """What the steps after :meth:`PoolVectorEnv.rollout` come to, as they are taken.
+
+    The arrays are filled in place, step by step; entries of steps that have not been taken yet have
+    no meaning. They are contiguous, writable and the caller's alone, and keep their values for as
+    long as any of them is referenced.
+
+    Attributes:
+        observations: As the space has them, every array of shape ``(num_steps + 1, num_envs,
+            *shape)``: entry ``t`` is what the policy sees before step ``t``, entry ``num_steps``
+            what the last step returned.
+        rewards: ``float64``, shape ``(num_steps, num_envs)``.
+        terminations: ``bool``, shape ``(num_steps, num_envs)``.
+        truncations: ``bool``, shape ``(num_steps, num_envs)``.
+    """
+
+    observations: ObsType
+    rewards: NDArray[np.float64]
+    terminations: NDArray[np.bool_]
+    truncations: NDArray[np.bool_]
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of the rollout."""
+        return len(self.rewards)

@@ -1,0 +1,156 @@
+//! The estimators, documented in the stub.
+
+use std::num::NonZero;
+
+use cartwheel::returns::{self, Clipping, Traces};
+use pyo3::prelude::*;
+
+use super::array::{Input, Numbers, Output, with_type_of};
+use super::transitions::PyTransitions;
+use crate::error::returns_error;
+
+#[pyfunction]
+pub(crate) fn gae(
+    py: Python<'_>,
+    transitions: PyTransitions<'_>,
+    values: &Bound<'_, PyAny>,
+    next_values: &Bound<'_, PyAny>,
+    lam: &Bound<'_, PyAny>,
+    normalized: bool,
+    out: (Bound<'_, PyAny>, Bound<'_, PyAny>),
+) -> PyResult<()> {
+    with_type_of!(&transitions.rewards, F => {
+        let borrowed = transitions.borrow::<F>()?;
+        let values = Input::<F>::new("values", values)?;
+        let next_values = Input::<F>::new("next_values", next_values)?;
+        let lam = Numbers::<F>::new("lam", lam)?;
+        let mut advantages = Output::<F>::new("advantages", &out.0)?;
+        let mut returns = Output::<F>::new("returns", &out.1)?;
+        let (transitions, values) = (borrowed.transitions()?, values.time_major()?);
+        let (next_values, lam) = (next_values.time_major()?, lam.per_step()?);
+        let (advantages, returns) = (advantages.cells()?, returns.cells()?);
+        let estimator = if normalized { returns::gae_normalized } else { returns::gae };
+        py.detach(|| estimator(&transitions, values, next_values, lam, advantages, returns))
+            .map_err(returns_error)
+    })
+}
+
+#[pyfunction]
+pub(crate) fn lambda_returns(
+    py: Python<'_>,
+    transitions: PyTransitions<'_>,
+    next_values: &Bound<'_, PyAny>,
+    lam: &Bound<'_, PyAny>,
+    out: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    with_type_of!(&transitions.rewards, F => {
+        let borrowed = transitions.borrow::<F>()?;
+        let next_values = Input::<F>::new("next_values", next_values)?;
+        let lam = Numbers::<F>::new("lam", lam)?;
+        let mut returns = Output::<F>::new("returns", out)?;
+        let (transitions, returns) = (borrowed.transitions()?, returns.cells()?);
+        let (next_values, lam) = (next_values.time_major()?, lam.per_step()?);
+        py.detach(|| returns::lambda_returns(&transitions, next_values, lam, returns))
+            .map_err(returns_error)
+    })
+}
+
+#[pyfunction]
+pub(crate) fn discounted(
+    py: Python<'_>,
+    transitions: PyTransitions<'_>,
+    next_values: Option<&Bound<'_, PyAny>>,
+    out: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    with_type_of!(&transitions.rewards, F => {
+        let borrowed = transitions.borrow::<F>()?;
+        let next_values = next_values.map(|values| Input::<F>::new("next_values", values));
+        let next_values = next_values.transpose()?;
+        let mut returns = Output::<F>::new("returns", out)?;
+        let (transitions, returns) = (borrowed.transitions()?, returns.cells()?);
+        let next_values = next_values.as_ref().map(Input::time_major).transpose()?;
+        py.detach(|| returns::discounted(&transitions, next_values, returns))
+            .map_err(returns_error)
+    })
+}
+
+#[pyfunction]
+pub(crate) fn n_step(
+    py: Python<'_>,
+    transitions: PyTransitions<'_>,
+    next_values: Option<&Bound<'_, PyAny>>,
+    n: NonZero<usize>,
+    out: (Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>),
+) -> PyResult<()> {
+    with_type_of!(&transitions.rewards, F => {
+        let borrowed = transitions.borrow::<F>()?;
+        let next_values = next_values.map(|values| Input::<F>::new("next_values", values));
+        let next_values = next_values.transpose()?;
+        let mut returns = Output::<F>::new("returns", &out.0)?;
+        let mut discounts = Output::<F>::new("discounts", &out.1)?;
+        let mut lengths = Output::<i64>::new("lengths", &out.2)?;
+        let next_values = next_values.as_ref().map(Input::time_major).transpose()?;
+        let (transitions, returns) = (borrowed.transitions()?, returns.cells()?);
+        let (discounts, lengths) = (discounts.cells()?, lengths.cells()?);
+        py.detach(|| returns::n_step(&transitions, next_values, n, returns, discounts, lengths))
+            .map_err(returns_error)
+    })
+}
+
+/// The arrays of an off-policy estimator: values, next values, ratios.
+type OffPolicy<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+#[pyfunction]
+pub(crate) fn vtrace(
+    py: Python<'_>,
+    transitions: PyTransitions<'_>,
+    arrays: OffPolicy<'_>,
+    lam: &Bound<'_, PyAny>,
+    caps: (f64, f64, f64),
+    out: (Bound<'_, PyAny>, Bound<'_, PyAny>),
+) -> PyResult<()> {
+    with_type_of!(&transitions.rewards, F => {
+        let borrowed = transitions.borrow::<F>()?;
+        let values = Input::<F>::new("values", &arrays.0)?;
+        let next_values = Input::<F>::new("next_values", &arrays.1)?;
+        let ratios = Input::<F>::new("ratios", &arrays.2)?;
+        let lam = Numbers::<F>::new("lam", lam)?;
+        let mut targets = Output::<F>::new("targets", &out.0)?;
+        let mut pg_advantages = Output::<F>::new("pg_advantages", &out.1)?;
+        let (rho_bar, c_bar, pg_rho_bar) = caps;
+        let clipping = Clipping { lam: lam.per_step()?, rho_bar, c_bar, pg_rho_bar };
+        let (transitions, ratios) = (borrowed.transitions()?, ratios.time_major()?);
+        let (values, next_values) = (values.time_major()?, next_values.time_major()?);
+        let (targets, advantages) = (targets.cells()?, pg_advantages.cells()?);
+        py.detach(|| {
+            returns::vtrace(
+                &transitions, values, next_values, ratios, &clipping, targets, advantages,
+            )
+        })
+        .map_err(returns_error)
+    })
+}
+
+#[pyfunction]
+pub(crate) fn retrace(
+    py: Python<'_>,
+    transitions: PyTransitions<'_>,
+    arrays: OffPolicy<'_>,
+    lam: &Bound<'_, PyAny>,
+    c_bar: f64,
+    out: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    with_type_of!(&transitions.rewards, F => {
+        let borrowed = transitions.borrow::<F>()?;
+        let q_values = Input::<F>::new("q_values", &arrays.0)?;
+        let next_values = Input::<F>::new("next_values", &arrays.1)?;
+        let ratios = Input::<F>::new("ratios", &arrays.2)?;
+        let lam = Numbers::<F>::new("lam", lam)?;
+        let mut targets = Output::<F>::new("targets", out)?;
+        let traces = Traces { lam: lam.per_step()?, ratios: ratios.time_major()?, c_bar };
+        let (transitions, targets) = (borrowed.transitions()?, targets.cells()?);
+        let (q_values, next_values) = (q_values.time_major()?, next_values.time_major()?);
+        py.detach(|| returns::retrace(&transitions, q_values, next_values, &traces, targets))
+            .map_err(returns_error)
+    })
+}

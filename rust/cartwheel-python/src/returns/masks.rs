@@ -1,0 +1,103 @@
+//! Which rows are transitions, which begin an episode, what follows them; documented in the stub.
+
+use cartwheel::autoreset::OnDone;
+use cartwheel::returns::{self, FinalValues, Restart};
+use numpy::{PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::array::{Input, Output, list, with_type_of};
+use super::transitions::{BorrowedFlags, to_bootstrap};
+use crate::error::returns_error;
+use crate::serve::mode;
+
+/// The value of an `AutoresetMode`, and whether over rows are frozen.
+type Mode = (String, bool);
+
+/// Terminated and truncated flags.
+type TwoFlags<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+fn restart((value, freeze): &Mode) -> PyResult<Restart> {
+    Ok(Restart::new(mode(value)?, if *freeze { OnDone::Freeze } else { OnDone::Raise }))
+}
+
+#[pyfunction]
+pub(crate) fn valid_mask(
+    py: Python<'_>,
+    mode: Mode,
+    flags: TwoFlags<'_>,
+    prev_done: &Bound<'_, PyAny>,
+    out: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let restart = restart(&mode)?;
+    let borrowed = BorrowedFlags::new(&flags.0, &flags.1)?;
+    let prev_done = list::<bool>("prev_done", prev_done)?;
+    let mut valid = Output::<bool>::new("valid", out)?;
+    let (flags, prev_done, valid) = (borrowed.flags()?, prev_done.as_slice()?, valid.cells()?);
+    py.detach(|| returns::valid_mask(flags, restart, prev_done, valid)).map_err(returns_error)
+}
+
+#[pyfunction]
+pub(crate) fn is_first(
+    py: Python<'_>,
+    mode: Mode,
+    flags: TwoFlags<'_>,
+    prev_done: &Bound<'_, PyAny>,
+    initial: &Bound<'_, PyAny>,
+    out: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let restart = restart(&mode)?;
+    let borrowed = BorrowedFlags::new(&flags.0, &flags.1)?;
+    let (prev_done, initial) =
+        (list::<bool>("prev_done", prev_done)?, list::<bool>("initial", initial)?);
+    let mut is_first = Output::<bool>::new("is_first", out)?;
+    let (flags, is_first) = (borrowed.flags()?, is_first.cells()?);
+    let (prev_done, initial) = (prev_done.as_slice()?, initial.as_slice()?);
+    py.detach(|| returns::is_first(flags, restart, prev_done, initial, is_first))
+        .map_err(returns_error)
+}
+
+#[pyfunction]
+pub(crate) fn next_values(
+    py: Python<'_>,
+    mode: Mode,
+    values: &Bound<'_, PyUntypedArray>,
+    flags: TwoFlags<'_>,
+    bootstrap: &str,
+    finals: Option<(Bound<'_, PyAny>, PyReadonlyArray2<'_, i64>)>,
+    out: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let (restart, bootstrap) = (restart(&mode)?, to_bootstrap(bootstrap)?);
+    let borrowed = BorrowedFlags::new(&flags.0, &flags.1)?;
+    with_type_of!(values, F => {
+        let values = Input::<F>::new("values", values)?;
+        let mut next_values = Output::<F>::new("next_values", out)?;
+        let finals = finals.as_ref().map(|(values, index)| {
+            PyResult::Ok((list::<F>("final_values", values)?, rows(index)?))
+        });
+        let finals = finals.transpose()?;
+        let finals = finals.as_ref().map(|(values, index)| {
+            PyResult::Ok(FinalValues { values: values.as_slice()?, index })
+        });
+        let (values, flags) = (values.time_major()?, borrowed.flags()?);
+        let (finals, next_values) = (finals.transpose()?, next_values.cells()?);
+        py.detach(|| returns::next_values(values, flags, restart, bootstrap, finals, next_values))
+            .map_err(returns_error)
+    })
+}
+
+/// Steps and environments, none of them negative.
+fn rows(index: &PyReadonlyArray2<'_, i64>) -> PyResult<Vec<[usize; 2]>> {
+    if index.shape()[1] != 2 {
+        let text = format!("`final_index` must have shape (K, 2), got {:?}", index.shape());
+        return Err(PyValueError::new_err(text));
+    }
+    let row = |(at, row): (usize, numpy::ndarray::ArrayView1<'_, i64>)| {
+        let (Ok(step), Ok(env)) = (usize::try_from(row[0]), usize::try_from(row[1])) else {
+            let text = format!("`final_index[{at}]` is [{}, {}]: negative", row[0], row[1]);
+            return Err(PyValueError::new_err(text));
+        };
+        Ok([step, env])
+    };
+    index.as_array().rows().into_iter().enumerate().map(row).collect()
+}

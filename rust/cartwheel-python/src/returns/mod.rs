@@ -1,0 +1,14 @@
+//! Return estimators on NumPy arrays; what they compute is said in `cartwheel.returns`.
+//!
+//! Python hands over C-contiguous arrays of one floating-point type and outputs that share no memory
+//! with them. Every estimator runs detached.
+
+mod array;
+mod estimators;
+mod masks;
+mod statistics;
+mod transitions;
+
+pub(crate) use estimators::{discounted, gae, lambda_returns, n_step, retrace, vtrace};
+pub(crate) use masks::{is_first, next_values, valid_mask};
+pub(crate) use statistics::{masked_mean, masked_normalize};

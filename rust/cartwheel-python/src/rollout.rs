@@ -1,0 +1,113 @@
+//! Rollouts: the batches of some steps in a row as arrays with a time axis.
+
+use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cartwheel::Call;
+use cartwheel::memory::RolloutLease;
+use cartwheel::pool::Recorded;
+use cartwheel::space::DType;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::array::rollout_view;
+use crate::pool::{PyPool, State};
+use crate::space::Node;
+
+/// Documented in the stub.
+#[pyclass(frozen, name = "RolloutSlab", module = "cartwheel._cartwheel")]
+#[derive(Debug)]
+pub(crate) struct PyRolloutSlab {
+    pub(crate) lease: Arc<RolloutLease>,
+    descriptor: Mutex<Option<OwnedFd>>,
+}
+
+#[pymethods]
+impl PyRolloutSlab {
+    /// Its number, by which workers know it.
+    #[getter]
+    fn index(&self) -> usize {
+        self.lease.index()
+    }
+
+    /// Steps that it has room for.
+    #[getter]
+    fn steps(&self) -> usize {
+        self.lease.steps()
+    }
+
+    /// The descriptor that worker processes have to attach, to be closed by the caller; once.
+    fn take_descriptor(&self) -> Option<RawFd> {
+        let mut descriptor = self.descriptor.lock().unwrap_or_else(PoisonError::into_inner);
+        descriptor.take().map(IntoRawFd::into_raw_fd)
+    }
+}
+
+impl PyPool {
+    /// Takes a rollout of `steps` steps, which nothing records yet.
+    pub(crate) fn take_rollout(
+        &self,
+        py: Python<'_>,
+        state: &mut State,
+        steps: usize,
+    ) -> PyResult<PyRolloutSlab> {
+        let explain = |error| self.explain(py, error, Call::Call, "rollout");
+        if self.batches.observations.opaque > 0 {
+            return Err(PyValueError::new_err(
+                "a rollout needs observations of fixed shape; this space has parts without one",
+            ));
+        }
+        let Recorded { rollout, descriptor } = state.pool.new_rollout(steps).map_err(explain)?;
+        Ok(PyRolloutSlab { lease: rollout, descriptor: Mutex::new(descriptor) })
+    }
+
+    /// The arrays of a rollout: observations, rewards, terminations, truncations.
+    pub(crate) fn rollout_arrays<'py>(
+        &self,
+        rollout: &Bound<'py, PyRolloutSlab>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let lease = &rollout.get().lease;
+        // The observations begin with the batch before the first step, the outcomes with the first.
+        let (before, first) = (lease.layout(0), lease.layout(1));
+        let outcome =
+            |dtype, start| rollout_view(rollout, dtype, lease.steps(), &[self.rows], start);
+        let observations = &self.batches.observations;
+        let leaf = |leaf: usize| {
+            let mut shape = vec![self.rows];
+            shape.extend(&observations.leaves[leaf].shape);
+            let (dtype, steps) = (observations.leaves[leaf].dtype, lease.steps() + 1);
+            rollout_view(rollout, dtype, steps, &shape, before.leaf_offset(leaf))
+        };
+        let parts = [
+            assemble(rollout.py(), &observations.root, &leaf)?,
+            outcome(DType::F64, first.rewards_offset())?,
+            outcome(DType::Bool, first.terminations_offset())?,
+            outcome(DType::Bool, first.truncations_offset())?,
+        ];
+        PyTuple::new(rollout.py(), parts)
+    }
+}
+
+/// Puts leaves, which `array` makes by their number, together as the space has them.
+fn assemble<'py>(
+    py: Python<'py>,
+    node: &Node,
+    array: &dyn Fn(usize) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match node {
+        Node::Leaf(leaf) => array(*leaf)?,
+        Node::Dict(items) => {
+            let dict = PyDict::new(py);
+            for (key, node) in items {
+                dict.set_item(key, assemble(py, node, array)?)?;
+            }
+            dict.into_any()
+        }
+        Node::Tuple(nodes) => {
+            let nodes = nodes.iter().map(|node| assemble(py, node, array));
+            PyTuple::new(py, nodes.collect::<PyResult<Vec<_>>>()?)?.into_any()
+        }
+        Node::Opaque(..) => unreachable!("refused before a rollout is taken"),
+    })
+}

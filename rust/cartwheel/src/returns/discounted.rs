@@ -1,0 +1,59 @@
+//! Discounted sums of rewards.
+
+use super::columns::{compute_each, split};
+use super::error::Error;
+use super::real::{Real, only_if};
+use super::row::Row;
+use super::sweep::{Step, Sweep};
+use super::time_major::TimeMajor;
+use super::transitions::Transitions;
+
+/// Writes the discounted sum of the rewards of each row's episode from that row on.
+///
+/// ```text
+/// G_t = r_t + gamma * (goes_on_t ? G_{t+1} : bootstraps_t ? v_next_t : 0)
+/// ```
+///
+/// where an episode *goes on* at `t` if it is not over and row `t + 1` is in the rollout and valid.
+/// Without `next_values` nothing is bootstrapped, at the end of the rollout neither: the sums are of
+/// the rewards that were seen. Rows that are not valid get 0.
+///
+/// Source: R. S. Sutton, A. G. Barto, "Reinforcement Learning: An Introduction" (2018), equation 3.9.
+///
+/// # Errors
+///
+/// [`Error::WrongShape`], [`Error::WrongCount`] and [`Error::NotInUnitRange`].
+pub fn discounted<F: Real>(
+    transitions: &Transitions<'_, F>,
+    next_values: Option<TimeMajor<'_, F>>,
+    returns: &mut [F],
+) -> Result<(), Error> {
+    let sweep = Sweep::new(transitions)?;
+    let next_values = sweep.array_or_zeros("next_values", next_values)?;
+    sweep.check_output("returns", returns)?;
+    let outputs = split(returns, sweep.shares());
+    compute_each(sweep.shares().to_vec(), outputs, |envs, mut returns| {
+        let mut rows = vec![Row::default(); envs.len()];
+        let mut later = vec![F::ZERO; envs.len()];
+        for t in (0..sweep.steps()).rev() {
+            let next_values = &next_values.step(t)[envs.clone()];
+            step(&sweep.step(t, &envs, &mut rows), next_values, &mut later, returns.step(t));
+        }
+    });
+    Ok(())
+}
+
+/// One step of all environments; `later` is the sum of the step that follows.
+fn step<F: Real>(step: &Step<'_, F>, next_values: &[F], later: &mut [F], returns: &mut [F]) {
+    let n = later.len();
+    let Step { rewards, gamma, rows } = step.of_len(n);
+    let (next_values, returns) = (&next_values[..n], &mut returns[..n]);
+    for i in 0..n {
+        // One of the two, or neither.
+        let tail =
+            only_if(rows[i].goes_on(), later[i]) + only_if(rows[i].ends_in_value(), next_values[i]);
+        let returned = only_if(rows[i].valid(), rewards[i] + gamma[i] * tail);
+        later[i] = returned;
+        returns[i] = returned;
+    }
+}

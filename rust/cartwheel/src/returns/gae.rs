@@ -1,0 +1,81 @@
+//! Generalised advantage estimation.
+
+use super::columns::{compute_each, split};
+use super::error::Error;
+use super::per_step::PerStep;
+use super::real::{Real, only_if};
+use super::row::Row;
+use super::sweep::{Step, Sweep};
+use super::time_major::TimeMajor;
+use super::transitions::Transitions;
+
+/// Writes advantages and returns.
+///
+/// ```text
+/// delta_t = r_t + gamma * (bootstraps_t ? v_next_t : 0) - v_t
+/// A_t     = delta_t + gamma * lam * (over_t ? 0 : A_{t+1}),      A_T = 0
+/// returns = A + v
+/// ```
+///
+/// Rows that are not valid get the advantage 0, so their return is their value.
+///
+/// Source: J. Schulman et al., "High-Dimensional Continuous Control Using Generalized Advantage
+/// Estimation" (2016), equation 16.
+///
+/// # Errors
+///
+/// [`Error::WrongShape`], [`Error::WrongCount`] and [`Error::NotInUnitRange`].
+pub fn gae<F: Real>(
+    transitions: &Transitions<'_, F>,
+    values: TimeMajor<'_, F>,
+    next_values: TimeMajor<'_, F>,
+    lam: PerStep<'_, F>,
+    advantages: &mut [F],
+    returns: &mut [F],
+) -> Result<(), Error> {
+    let sweep = Sweep::new(transitions)?;
+    let values = sweep.array("values", values)?;
+    let next_values = sweep.array("next_values", next_values)?;
+    let lam = sweep.per_step("lam", lam)?;
+    sweep.check_output("advantages", advantages)?;
+    sweep.check_output("returns", returns)?;
+    let outputs = split(advantages, sweep.shares()).into_iter().zip(split(returns, sweep.shares()));
+    compute_each(sweep.shares().to_vec(), outputs, |envs, (mut advantages, mut returns)| {
+        let mut rows = vec![Row::default(); envs.len()];
+        let mut trace = vec![F::ZERO; envs.len()];
+        for t in (0..sweep.steps()).rev() {
+            step(
+                &sweep.step(t, &envs, &mut rows),
+                [values.step(t), next_values.step(t), lam.step(t)]
+                    .map(|cells| &cells[envs.clone()]),
+                &mut trace,
+                advantages.step(t),
+                returns.step(t),
+            );
+        }
+    });
+    Ok(())
+}
+
+/// One step of all environments; `trace` is the advantage of the step that follows.
+fn step<F: Real>(
+    step: &Step<'_, F>,
+    [values, next_values, lam]: [&[F]; 3],
+    trace: &mut [F],
+    advantages: &mut [F],
+    returns: &mut [F],
+) {
+    let n = trace.len();
+    let Step { rewards, gamma, rows } = step.of_len(n);
+    let (values, next_values, lam) = (&values[..n], &next_values[..n], &lam[..n]);
+    let (advantages, returns) = (&mut advantages[..n], &mut returns[..n]);
+    for i in 0..n {
+        let next_value = only_if(rows[i].bootstraps(), next_values[i]);
+        let delta = rewards[i] + gamma[i] * next_value - values[i];
+        let later = only_if(rows[i].goes_on(), trace[i]);
+        let advantage = only_if(rows[i].valid(), delta + gamma[i] * lam[i] * later);
+        trace[i] = advantage;
+        advantages[i] = advantage;
+        returns[i] = advantage + values[i];
+    }
+}

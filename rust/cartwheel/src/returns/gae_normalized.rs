@@ -1,0 +1,94 @@
+//! Generalised advantage estimation with weights that sum to one over a finite horizon.
+
+use super::columns::{compute_each, split};
+use super::error::Error;
+use super::per_step::PerStep;
+use super::real::{Real, only_if};
+use super::row::Row;
+use super::sweep::{Step, Sweep};
+use super::time_major::TimeMajor;
+use super::transitions::Transitions;
+
+/// Writes advantages and returns.
+///
+/// With `G^(n)_t` the n-step returns that end before the episode or the rollout does,
+///
+/// ```text
+/// A_t = (sum_n lam^(n-1) G^(n)_t) / (sum_n lam^(n-1)) - v_t,      returns = A + v
+/// ```
+///
+/// where [`gae`](super::gae) gives the last of them the weight of all that could not be seen. It is
+/// computed backward, the sums being
+///
+/// ```text
+/// W_t = 1 + lam * (over_t ? 0 : W_{t+1})
+/// S_t = W_t * r_t + gamma * (bootstraps_t ? v_next_t : 0) + gamma * lam * (over_t ? 0 : S_{t+1})
+/// ```
+///
+/// Rows that are not valid get the advantage 0, so their return is their value.
+///
+/// Source: the option `finite_horizon_gae` of the PPO baseline of S. Tao et al., `ManiSkill3` (2024).
+///
+/// # Errors
+///
+/// [`Error::WrongShape`], [`Error::WrongCount`] and [`Error::NotInUnitRange`].
+pub fn gae_normalized<F: Real>(
+    transitions: &Transitions<'_, F>,
+    values: TimeMajor<'_, F>,
+    next_values: TimeMajor<'_, F>,
+    lam: PerStep<'_, F>,
+    advantages: &mut [F],
+    returns: &mut [F],
+) -> Result<(), Error> {
+    let sweep = Sweep::new(transitions)?;
+    let values = sweep.array("values", values)?;
+    let next_values = sweep.array("next_values", next_values)?;
+    let lam = sweep.per_step("lam", lam)?;
+    sweep.check_output("advantages", advantages)?;
+    sweep.check_output("returns", returns)?;
+    let outputs = split(advantages, sweep.shares()).into_iter().zip(split(returns, sweep.shares()));
+    compute_each(sweep.shares().to_vec(), outputs, |envs, (mut advantages, mut returns)| {
+        let mut rows = vec![Row::default(); envs.len()];
+        let (mut weight, mut sum) = (vec![F::ZERO; envs.len()], vec![F::ZERO; envs.len()]);
+        for t in (0..sweep.steps()).rev() {
+            step(
+                &sweep.step(t, &envs, &mut rows),
+                [values.step(t), next_values.step(t), lam.step(t)]
+                    .map(|cells| &cells[envs.clone()]),
+                &mut weight,
+                &mut sum,
+                advantages.step(t),
+                returns.step(t),
+            );
+        }
+    });
+    Ok(())
+}
+
+/// One step of all environments; `weight` and `sum` are those of the step that follows.
+fn step<F: Real>(
+    step: &Step<'_, F>,
+    [values, next_values, lam]: [&[F]; 3],
+    weight: &mut [F],
+    sum: &mut [F],
+    advantages: &mut [F],
+    returns: &mut [F],
+) {
+    let n = weight.len();
+    let Step { rewards, gamma, rows } = step.of_len(n);
+    let (values, next_values, lam, sum) =
+        (&values[..n], &next_values[..n], &lam[..n], &mut sum[..n]);
+    let (advantages, returns) = (&mut advantages[..n], &mut returns[..n]);
+    for i in 0..n {
+        let next_value = only_if(rows[i].bootstraps(), next_values[i]);
+        let weights = F::ONE + lam[i] * only_if(rows[i].goes_on(), weight[i]);
+        let returned = weights * rewards[i]
+            + gamma[i] * next_value
+            + gamma[i] * lam[i] * only_if(rows[i].goes_on(), sum[i]);
+        let advantage = only_if(rows[i].valid(), returned / weights - values[i]);
+        weight[i] = only_if(rows[i].valid(), weights);
+        sum[i] = only_if(rows[i].valid(), returned);
+        advantages[i] = advantage;
+        returns[i] = advantage + values[i];
+    }
+}

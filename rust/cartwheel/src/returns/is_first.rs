@@ -1,0 +1,55 @@
+//! Where episodes begin.
+
+use super::error::Error;
+use super::flags::Flags;
+use super::restart::Restart;
+use super::time_major::check_count;
+use super::valid_mask::check_stale_rows;
+
+/// Writes which observations, `[steps + 1, num_envs]`, are the first of an episode: a recurrent state
+/// is set to zero before it takes one in.
+///
+/// In `NEXT_STEP` that is the observation after a stale row, not the stale row's own: the value of the
+/// final observation, which that row shows, needs the state of its episode.
+///
+/// `prev_done`, `[num_envs]`, says whose row was over in the last step of the rollout before this one,
+/// and `initial`, `[num_envs]`, whose first observation of this rollout begins an episode: the last row
+/// of what this function wrote for the rollout before. After an explicit reset `prev_done` is false and
+/// `initial` true for every environment.
+///
+/// # Errors
+///
+/// [`Error::WrongShape`], [`Error::WrongCount`] and [`Error::OverTwice`].
+pub fn is_first(
+    flags: Flags<'_>,
+    restart: Restart,
+    prev_done: &[bool],
+    initial: &[bool],
+    is_first: &mut [bool],
+) -> Result<(), Error> {
+    let [steps, num_envs] = flags.shape()?;
+    check_count("prev_done", prev_done, num_envs)?;
+    check_count("initial", initial, num_envs)?;
+    check_count("is_first", is_first, (steps + 1) * num_envs)?;
+    if restart == Restart::NextStep {
+        check_stale_rows(flags, prev_done)?;
+    }
+    let (first, later) = is_first.split_at_mut(num_envs);
+    first.copy_from_slice(initial);
+    for (t, rows) in later.chunks_exact_mut(num_envs).enumerate() {
+        // `rows` are those of step t + 1.
+        match restart {
+            Restart::SameStep | Restart::Masked => fill(rows, flags.over(t)),
+            Restart::NextStep if t == 0 => rows.copy_from_slice(prev_done),
+            Restart::NextStep => fill(rows, flags.over(t - 1)),
+            Restart::Frozen => rows.fill(false),
+        }
+    }
+    Ok(())
+}
+
+fn fill(rows: &mut [bool], flags: impl Iterator<Item = bool>) {
+    for (row, flag) in rows.iter_mut().zip(flags) {
+        *row = flag;
+    }
+}

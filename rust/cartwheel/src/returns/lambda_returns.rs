@@ -1,0 +1,70 @@
+//! Lambda-returns: the geometric mixture of all n-step returns.
+
+use super::columns::{compute_each, split};
+use super::error::Error;
+use super::per_step::PerStep;
+use super::real::{Real, only_if};
+use super::row::Row;
+use super::sweep::{Step, Sweep};
+use super::time_major::TimeMajor;
+use super::transitions::Transitions;
+
+/// Writes lambda-returns.
+///
+/// ```text
+/// G_t = r_t + gamma * (goes_on_t ? (1 - lam) * v_next_t + lam * G_{t+1}
+///                                : bootstraps_t ? v_next_t : 0)
+/// ```
+///
+/// where an episode *goes on* at `t` if it is not over and row `t + 1` is in the rollout and valid.
+/// They are `A + v` of [`gae`](super::gae). With the greatest action value as `v_next` they are the
+/// targets of Q(lambda) in PQN. Rows that are not valid get 0.
+///
+/// Source: R. S. Sutton, A. G. Barto, "Reinforcement Learning: An Introduction" (2018), section 12.8.
+///
+/// # Errors
+///
+/// [`Error::WrongShape`], [`Error::WrongCount`] and [`Error::NotInUnitRange`].
+pub fn lambda_returns<F: Real>(
+    transitions: &Transitions<'_, F>,
+    next_values: TimeMajor<'_, F>,
+    lam: PerStep<'_, F>,
+    returns: &mut [F],
+) -> Result<(), Error> {
+    let sweep = Sweep::new(transitions)?;
+    let next_values = sweep.array("next_values", next_values)?;
+    let lam = sweep.per_step("lam", lam)?;
+    sweep.check_output("returns", returns)?;
+    let outputs = split(returns, sweep.shares());
+    compute_each(sweep.shares().to_vec(), outputs, |envs, mut returns| {
+        let mut rows = vec![Row::default(); envs.len()];
+        let mut later = vec![F::ZERO; envs.len()];
+        for t in (0..sweep.steps()).rev() {
+            let (next_values, lam) = (next_values.step(t), lam.step(t));
+            let (next_values, lam) = (&next_values[envs.clone()], &lam[envs.clone()]);
+            step(&sweep.step(t, &envs, &mut rows), next_values, lam, &mut later, returns.step(t));
+        }
+    });
+    Ok(())
+}
+
+/// One step of all environments; `later` is the return of the step that follows.
+fn step<F: Real>(
+    step: &Step<'_, F>,
+    next_values: &[F],
+    lam: &[F],
+    later: &mut [F],
+    returns: &mut [F],
+) {
+    let n = later.len();
+    let Step { rewards, gamma, rows } = step.of_len(n);
+    let (next_values, lam, returns) = (&next_values[..n], &lam[..n], &mut returns[..n]);
+    for i in 0..n {
+        let mixture = (F::ONE - lam[i]) * next_values[i] + lam[i] * later[i];
+        let tail =
+            only_if(rows[i].goes_on(), mixture) + only_if(rows[i].ends_in_value(), next_values[i]);
+        let returned = only_if(rows[i].valid(), rewards[i] + gamma[i] * tail);
+        later[i] = returned;
+        returns[i] = returned;
+    }
+}

@@ -1,0 +1,81 @@
+//! Statistics over the rows that are valid.
+
+use super::error::Error;
+use super::real::{Real, only_if};
+use super::time_major::check_count;
+
+/// Sums that are kept side by side, so that additions do not wait for each other.
+const LANES: usize = 8;
+
+/// Cells that are summed before their sum is added to the total. Sums of sums are more exact.
+const BLOCK: usize = 4096;
+
+/// The mean over the rows that are valid, summed in `f64`.
+///
+/// # Errors
+///
+/// [`Error::WrongCount`], and [`Error::NoValidRow`] if there is none.
+pub fn masked_mean<F: Real>(numbers: &[F], valid: &[bool]) -> Result<f64, Error> {
+    check_count("valid", valid, numbers.len())?;
+    let count = count(valid)?;
+    Ok(sum(numbers, valid, F::to_f64) / count)
+}
+
+/// Writes `(x - mean) / (deviation + epsilon)` where rows are valid, and 0 elsewhere.
+///
+/// Mean and standard deviation are those of the valid rows, computed in `f64` in two passes; the
+/// deviation is that of the whole population, `sqrt(sum((x - mean)^2) / count)`.
+///
+/// # Errors
+///
+/// [`Error::WrongCount`]; [`Error::NotPositive`] for `epsilon`, which keeps equal numbers from being
+/// divided by 0; [`Error::NoValidRow`].
+pub fn masked_normalize<F: Real>(
+    numbers: &[F],
+    valid: &[bool],
+    epsilon: f64,
+    normalized: &mut [F],
+) -> Result<(), Error> {
+    let mean = masked_mean(numbers, valid)?;
+    check_count("normalized", normalized, numbers.len())?;
+    if epsilon.is_nan() || epsilon <= 0.0 {
+        return Err(Error::NotPositive { what: "epsilon", value: epsilon });
+    }
+    let squares = sum(numbers, valid, |number| {
+        let distance = number.to_f64() - mean;
+        distance * distance
+    });
+    let scale = ((squares / count(valid)?).sqrt() + epsilon).recip();
+    for ((normalized, &number), &valid) in normalized.iter_mut().zip(numbers).zip(valid) {
+        *normalized = only_if(valid, F::from_f64((number.to_f64() - mean) * scale));
+    }
+    Ok(())
+}
+
+/// How many rows are valid, at least one.
+#[expect(clippy::cast_precision_loss, reason = "no rollout has 2^53 rows")]
+fn count(valid: &[bool]) -> Result<f64, Error> {
+    match valid.iter().filter(|&&valid| valid).count() {
+        0 => Err(Error::NoValidRow { count: valid.len() }),
+        count => Ok(count as f64),
+    }
+}
+
+/// The sum of `of(number)` over the rows that are valid.
+fn sum<F: Real>(numbers: &[F], valid: &[bool], of: impl Fn(F) -> f64) -> f64 {
+    let block = |(numbers, valid): (&[F], &[bool])| {
+        let mut lanes = [0.0; LANES];
+        let (wide, rest) = numbers.as_chunks::<LANES>();
+        let (wide_valid, rest_valid) = valid.as_chunks::<LANES>();
+        for (numbers, valid) in wide.iter().zip(wide_valid) {
+            for lane in 0..LANES {
+                lanes[lane] += only_if(valid[lane], of(numbers[lane]));
+            }
+        }
+        for ((number, valid), lane) in rest.iter().zip(rest_valid).zip(&mut lanes) {
+            *lane += only_if(*valid, of(*number));
+        }
+        lanes.iter().sum::<f64>()
+    };
+    numbers.chunks(BLOCK).zip(valid.chunks(BLOCK)).map(block).sum()
+}

@@ -1,0 +1,91 @@
+//! The two floating-point types that returns are computed in.
+
+use std::fmt::Debug;
+use std::ops::{Add, Div, Mul, Sub};
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+/// `f32` or `f64`.
+pub trait Real:
+    Copy
+    + Debug
+    + Send
+    + Sync
+    + PartialOrd
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + sealed::Sealed
+    + 'static
+{
+    /// 0.
+    const ZERO: Self;
+    /// 1.
+    const ONE: Self;
+
+    /// The nearest number of this type.
+    fn from_f64(number: f64) -> Self;
+
+    /// The same number.
+    fn to_f64(self) -> f64;
+
+    /// The number itself to `keep` it, else 0, chosen by its bits.
+    #[must_use]
+    fn masked(self, keep: bool) -> Self;
+}
+
+impl Real for f32 {
+    const ZERO: Self = 0.0;
+    const ONE: Self = 1.0;
+
+    #[expect(clippy::cast_possible_truncation, reason = "rounding is what is asked for")]
+    fn from_f64(number: f64) -> Self {
+        number as Self
+    }
+
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+
+    #[inline]
+    fn masked(self, keep: bool) -> Self {
+        Self::from_bits(self.to_bits() & u32::from(keep).wrapping_neg())
+    }
+}
+
+impl Real for f64 {
+    const ZERO: Self = 0.0;
+    const ONE: Self = 1.0;
+
+    fn from_f64(number: f64) -> Self {
+        number
+    }
+
+    fn to_f64(self) -> f64 {
+        self
+    }
+
+    #[inline]
+    fn masked(self, keep: bool) -> Self {
+        Self::from_bits(self.to_bits() & u64::from(keep).wrapping_neg())
+    }
+}
+
+/// `chosen` where the condition holds, else 0: what is not chosen is not looked at, so it may be NaN.
+///
+/// Written with `if`, some loops become branches and are not vectorised.
+#[inline]
+pub(super) fn only_if<F: Real>(condition: bool, chosen: F) -> F {
+    chosen.masked(condition)
+}
+
+/// The smaller of `number` and `cap`; NaN stays NaN, so that a broken ratio is seen.
+#[inline]
+pub(super) fn capped<F: Real>(number: F, cap: F) -> F {
+    if number > cap { cap } else { number }
+}

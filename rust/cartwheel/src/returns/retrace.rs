@@ -1,0 +1,95 @@
+//! Retrace(lambda) and its relatives: off-policy targets of action values.
+
+use super::columns::{compute_each, split};
+use super::error::Error;
+use super::per_step::PerStep;
+use super::real::{Real, capped, only_if};
+use super::row::Row;
+use super::sweep::{Step, Sweep};
+use super::time_major::TimeMajor;
+use super::transitions::Transitions;
+use super::vtrace::positive;
+
+/// The coefficients by which later corrections count, `c_t = lam * min(c_bar, ratio_t)`.
+#[derive(Debug, Clone, Copy)]
+pub struct Traces<'a, F> {
+    /// Decay of the traces.
+    pub lam: PerStep<'a, F>,
+    /// Ratios of the target policy's to the behaviour policy's probability of each action.
+    pub ratios: TimeMajor<'a, F>,
+    /// Cap of the ratios; 1 for Retrace, infinite for importance sampling.
+    pub c_bar: f64,
+}
+
+/// Writes targets of action values.
+///
+/// With `q` the values of the actions that were taken and `q_next` the value of the true next
+/// observation, in expectation over the target policy,
+///
+/// ```text
+/// Y_t = r_t + gamma * (bootstraps_t ? q_next_t : 0)
+///       + gamma * (over_t ? 0 : c_{t+1} * (Y_{t+1} - q_{t+1})),      c_t = lam * min(c_bar, w_t)
+/// ```
+///
+/// The last term is 0 in the last step. Off-policy Q(lambda) has ratios of 1; tree backup has the
+/// target policy's probabilities in their place. Rows that are not valid get 0, and neither their
+/// action value nor their ratio is used.
+///
+/// Source: R. Munos et al., "Safe and Efficient Off-Policy Reinforcement Learning" (2016), equation 4.
+///
+/// # Errors
+///
+/// [`Error::WrongShape`], [`Error::WrongCount`], [`Error::NotInUnitRange`] and [`Error::NotPositive`].
+pub fn retrace<F: Real>(
+    transitions: &Transitions<'_, F>,
+    q_values: TimeMajor<'_, F>,
+    next_values: TimeMajor<'_, F>,
+    traces: &Traces<'_, F>,
+    targets: &mut [F],
+) -> Result<(), Error> {
+    let sweep = Sweep::new(transitions)?;
+    let q_values = sweep.array("q_values", q_values)?;
+    let next_values = sweep.array("next_values", next_values)?;
+    let ratios = sweep.array("ratios", traces.ratios)?;
+    let lam = sweep.per_step("lam", traces.lam)?;
+    let cap = positive("c_bar", traces.c_bar)?;
+    sweep.check_output("targets", targets)?;
+    let outputs = split(targets, sweep.shares());
+    compute_each(sweep.shares().to_vec(), outputs, |envs, mut targets| {
+        let mut rows = vec![Row::default(); envs.len()];
+        let mut correction = vec![F::ZERO; envs.len()];
+        for t in (0..sweep.steps()).rev() {
+            step(
+                &sweep.step(t, &envs, &mut rows),
+                [q_values.step(t), next_values.step(t), ratios.step(t), lam.step(t)]
+                    .map(|cells| &cells[envs.clone()]),
+                cap,
+                &mut correction,
+                targets.step(t),
+            );
+        }
+    });
+    Ok(())
+}
+
+/// One step of all environments; `correction` is `c * (Y - q)` of the step that follows.
+fn step<F: Real>(
+    step: &Step<'_, F>,
+    [q_values, next_values, ratios, lam]: [&[F]; 4],
+    cap: F,
+    correction: &mut [F],
+    targets: &mut [F],
+) {
+    let n = correction.len();
+    let Step { rewards, gamma, rows } = step.of_len(n);
+    let (q_values, next_values, ratios) = (&q_values[..n], &next_values[..n], &ratios[..n]);
+    let (lam, targets) = (&lam[..n], &mut targets[..n]);
+    for i in 0..n {
+        let next_value = only_if(rows[i].bootstraps(), next_values[i]);
+        let later = only_if(rows[i].goes_on(), correction[i]);
+        let target = only_if(rows[i].valid(), rewards[i] + gamma[i] * (next_value + later));
+        let trace = lam[i] * capped(ratios[i], cap);
+        correction[i] = only_if(rows[i].valid(), trace * (target - q_values[i]));
+        targets[i] = target;
+    }
+}

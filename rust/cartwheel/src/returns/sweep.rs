@@ -1,0 +1,152 @@
+//! Checked transitions, gone through step by step: what the loops of all estimators share.
+
+use std::ops::Range;
+
+use super::columns;
+use super::error::Error;
+use super::flags::{Flags, Stops};
+use super::per_step::{PerStep, Steps};
+use super::real::Real;
+use super::row::Row;
+use super::time_major::{TimeMajor, check_count};
+use super::transitions::Transitions;
+
+/// Transitions whose arrays agree in shape and whose discounts are in range.
+#[derive(Debug)]
+pub(super) struct Sweep<'a, F> {
+    shape: [usize; 2],
+    rewards: TimeMajor<'a, F>,
+    flags: Flags<'a>,
+    valid: Steps<'a, bool>,
+    gamma: Steps<'a, F>,
+    /// What follows the last step: no row, so none that is valid.
+    beyond: Vec<bool>,
+    stops: Stops,
+    shares: Vec<Range<usize>>,
+}
+
+/// One step of some environments. All slices have one length.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step<'s, F> {
+    pub(super) rewards: &'s [F],
+    pub(super) gamma: &'s [F],
+    pub(super) rows: &'s [Row],
+}
+
+impl<F> Step<'_, F> {
+    /// The same, seen by the compiler to have `len` environments: it drops the checks of every index.
+    #[inline]
+    pub(super) fn of_len(&self, len: usize) -> Self {
+        Self { rewards: &self.rewards[..len], gamma: &self.gamma[..len], rows: &self.rows[..len] }
+    }
+}
+
+impl<'a, F: Real> Sweep<'a, F> {
+    /// Checks the transitions.
+    pub(super) fn new(transitions: &Transitions<'a, F>) -> Result<Self, Error> {
+        let Transitions { rewards, flags, valid, gamma, bootstrap, num_threads } = *transitions;
+        let shape = rewards.shape();
+        flags.terminated.of_shape("terminated", shape)?;
+        flags.truncated.of_shape("truncated", shape)?;
+        let valid = match valid {
+            Some(valid) => Steps::Each(valid.of_shape("valid", shape)?),
+            None => Steps::Same(vec![true; shape[1]]),
+        };
+        Ok(Self {
+            shape,
+            rewards,
+            flags,
+            gamma: gamma.checked("gamma", shape, &valid)?,
+            valid,
+            beyond: vec![false; shape[1]],
+            stops: bootstrap.stops(),
+            shares: columns::shares(shape, num_threads),
+        })
+    }
+
+    /// Number of steps.
+    pub(super) fn steps(&self) -> usize {
+        self.shape[0]
+    }
+
+    /// A further array of the rollout.
+    pub(super) fn array<'b, T>(
+        &self,
+        what: &'static str,
+        array: TimeMajor<'b, T>,
+    ) -> Result<TimeMajor<'b, T>, Error> {
+        array.of_shape(what, self.shape)
+    }
+
+    /// A further array of the rollout, or zeros.
+    pub(super) fn array_or_zeros<'b>(
+        &self,
+        what: &'static str,
+        array: Option<TimeMajor<'b, F>>,
+    ) -> Result<Steps<'b, F>, Error> {
+        match array {
+            Some(array) => self.array(what, array).map(Steps::Each),
+            None => Ok(Steps::Same(vec![F::ZERO; self.shape[1]])),
+        }
+    }
+
+    /// A number in `[0, 1]` for each row.
+    pub(super) fn per_step<'b>(
+        &self,
+        what: &'static str,
+        numbers: PerStep<'b, F>,
+    ) -> Result<Steps<'b, F>, Error> {
+        numbers.checked(what, self.shape, &self.valid)
+    }
+
+    /// Refuses an output that has not a cell for each row.
+    pub(super) fn check_output<T>(&self, what: &'static str, cells: &[T]) -> Result<(), Error> {
+        check_count(what, cells, self.shape[0] * self.shape[1])
+    }
+
+    /// Which environments each thread computes.
+    pub(super) fn shares(&self) -> &[Range<usize>] {
+        &self.shares
+    }
+
+    /// Step `t` of the environments `envs`; what their flags mean is written to `rows`.
+    pub(super) fn step<'s>(
+        &'s self,
+        t: usize,
+        envs: &Range<usize>,
+        rows: &'s mut [Row],
+    ) -> Step<'s, F> {
+        let following = if t + 1 < self.shape[0] { self.valid.step(t + 1) } else { &self.beyond };
+        read_rows(
+            [self.flags.terminated.step(t), self.flags.truncated.step(t)]
+                .map(|flags| &flags[envs.clone()]),
+            [self.valid.step(t), following].map(|valid| &valid[envs.clone()]),
+            self.stops,
+            rows,
+        );
+        Step {
+            rewards: &self.rewards.step(t)[envs.clone()],
+            gamma: &self.gamma.step(t)[envs.clone()],
+            rows,
+        }
+    }
+}
+
+/// What the flags of one step mean; `following` are the valid rows of the next one.
+fn read_rows(
+    [terminated, truncated]: [&[bool]; 2],
+    [valid, following]: [&[bool]; 2],
+    stops: Stops,
+    rows: &mut [Row],
+) {
+    let n = rows.len();
+    let (terminated, truncated) = (&terminated[..n], &truncated[..n]);
+    let (valid, following) = (&valid[..n], &following[..n]);
+    for i in 0..n {
+        rows[i] = Row::new(
+            valid[i],
+            stops.bootstraps(terminated[i], truncated[i]),
+            !(terminated[i] | truncated[i]) & following[i],
+        );
+    }
+}

@@ -1,0 +1,60 @@
+//! Which rows of a rollout are transitions.
+
+use super::error::Error;
+use super::flags::Flags;
+use super::restart::Restart;
+use super::time_major::check_count;
+
+/// Writes which rows, `[steps, num_envs]`, are transitions of an environment.
+///
+/// Those that follow the end of an episode are not, in `NEXT_STEP` because their step only resets, and
+/// with frozen rows because nothing is stepped. Otherwise all are.
+///
+/// `prev_done`, `[num_envs]`, says whose row was over in the last step of the rollout before this one;
+/// after an explicit reset nobody's.
+///
+/// # Errors
+///
+/// [`Error::WrongShape`], [`Error::WrongCount`], and [`Error::OverTwice`] where a `NEXT_STEP` row is
+/// over right after another: such flags were recorded in another mode.
+pub fn valid_mask(
+    flags: Flags<'_>,
+    restart: Restart,
+    prev_done: &[bool],
+    valid: &mut [bool],
+) -> Result<(), Error> {
+    let [steps, num_envs] = flags.shape()?;
+    check_count("prev_done", prev_done, num_envs)?;
+    check_count("valid", valid, steps * num_envs)?;
+    if restart == Restart::NextStep {
+        check_stale_rows(flags, prev_done)?;
+    }
+    if !restart.shows_final() {
+        valid.fill(true);
+        return Ok(());
+    }
+    for (t, valid) in valid.chunks_exact_mut(num_envs).enumerate() {
+        if t == 0 {
+            for (valid, &over) in valid.iter_mut().zip(prev_done) {
+                *valid = !over;
+            }
+        } else {
+            for (valid, over) in valid.iter_mut().zip(flags.over(t - 1)) {
+                *valid = !over;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses flags that no `NEXT_STEP` rollout can have: a row that only resets is not over.
+pub(super) fn check_stale_rows(flags: Flags<'_>, prev_done: &[bool]) -> Result<(), Error> {
+    let mut before = prev_done.to_vec();
+    for t in 0..flags.shape()?[0] {
+        let mut rows = before.iter_mut().zip(flags.over(t));
+        if let Some(env) = rows.position(|(before, over)| std::mem::replace(before, over) & over) {
+            return Err(Error::OverTwice { row: [t, env] });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! V-trace: off-policy value targets and policy advantages.
+
+use super::columns::{compute_each, split};
+use super::error::Error;
+use super::per_step::PerStep;
+use super::real::{Real, capped, only_if};
+use super::row::Row;
+use super::sweep::{Step, Sweep};
+use super::time_major::TimeMajor;
+use super::transitions::Transitions;
+
+/// How V-trace limits importance ratios and how far its traces reach.
+#[derive(Debug, Clone, Copy)]
+pub struct Clipping<'a, F> {
+    /// Decay of the traces.
+    pub lam: PerStep<'a, F>,
+    /// Cap of the ratio in the temporal differences: it decides which policy's values are learned.
+    pub rho_bar: f64,
+    /// Cap of the ratio in the traces: it decides how fast they are learned.
+    pub c_bar: f64,
+    /// Cap of the ratio in the policy advantages.
+    pub pg_rho_bar: f64,
+}
+
+impl<F> Default for Clipping<'_, F> {
+    /// Every cap 1, traces that do not decay: as in IMPALA.
+    fn default() -> Self {
+        Self { lam: PerStep::Same(1.0), rho_bar: 1.0, c_bar: 1.0, pg_rho_bar: 1.0 }
+    }
+}
+
+/// The caps, in the type of the rollout.
+#[derive(Debug, Clone, Copy)]
+struct Caps<F> {
+    rho: F,
+    c: F,
+    pg_rho: F,
+}
+
+/// Writes value targets and policy advantages.
+///
+/// With `w` the importance ratios, of the target policy's to the behaviour policy's probability,
+///
+/// ```text
+/// rho_t = min(rho_bar, w_t),   c_t = lam * min(c_bar, w_t)
+/// e_t   = rho_t * (r_t + gamma * (bootstraps_t ? v_next_t : 0) - v_t)
+///         + gamma * c_t * (over_t ? 0 : e_{t+1}),                            targets = v + e
+/// y_t   = goes_on_t ? lam * targets_{t+1} + (1 - lam) * v_next_t
+///                   : bootstraps_t ? v_next_t : 0
+/// pg_advantage_t = min(pg_rho_bar, w_t) * (r_t + gamma * y_t - v_t)
+/// ```
+///
+/// where an episode *goes on* at `t` if it is not over and row `t + 1` is in the rollout and valid.
+/// Rows that are not valid get their value and the advantage 0.
+///
+/// Source: L. Espeholt et al., "IMPALA: Scalable Distributed Deep-RL with Importance Weighted
+/// Actor-Learner Architectures" (2018), equation 1 and section 4.2.
+///
+/// # Errors
+///
+/// [`Error::WrongShape`], [`Error::WrongCount`], [`Error::NotInUnitRange`] and [`Error::NotPositive`].
+pub fn vtrace<F: Real>(
+    transitions: &Transitions<'_, F>,
+    values: TimeMajor<'_, F>,
+    next_values: TimeMajor<'_, F>,
+    ratios: TimeMajor<'_, F>,
+    clipping: &Clipping<'_, F>,
+    targets: &mut [F],
+    pg_advantages: &mut [F],
+) -> Result<(), Error> {
+    let sweep = Sweep::new(transitions)?;
+    let values = sweep.array("values", values)?;
+    let next_values = sweep.array("next_values", next_values)?;
+    let ratios = sweep.array("ratios", ratios)?;
+    let lam = sweep.per_step("lam", clipping.lam)?;
+    let caps = Caps {
+        rho: positive("rho_bar", clipping.rho_bar)?,
+        c: positive("c_bar", clipping.c_bar)?,
+        pg_rho: positive("pg_rho_bar", clipping.pg_rho_bar)?,
+    };
+    sweep.check_output("targets", targets)?;
+    sweep.check_output("pg_advantages", pg_advantages)?;
+    let outputs =
+        split(targets, sweep.shares()).into_iter().zip(split(pg_advantages, sweep.shares()));
+    compute_each(sweep.shares().to_vec(), outputs, |envs, (mut targets, mut pg_advantages)| {
+        let mut rows = vec![Row::default(); envs.len()];
+        let (mut error, mut later) = (vec![F::ZERO; envs.len()], vec![F::ZERO; envs.len()]);
+        for t in (0..sweep.steps()).rev() {
+            step(
+                &sweep.step(t, &envs, &mut rows),
+                [values.step(t), next_values.step(t), ratios.step(t), lam.step(t)]
+                    .map(|cells| &cells[envs.clone()]),
+                caps,
+                &mut error,
+                &mut later,
+                targets.step(t),
+                pg_advantages.step(t),
+            );
+        }
+    });
+    Ok(())
+}
+
+/// A cap, which may be infinite.
+pub(super) fn positive<F: Real>(what: &'static str, value: f64) -> Result<F, Error> {
+    if value > 0.0 { Ok(F::from_f64(value)) } else { Err(Error::NotPositive { what, value }) }
+}
+
+/// One step of all environments; `error` and `later` are `e` and the target of the step that follows.
+fn step<F: Real>(
+    step: &Step<'_, F>,
+    [values, next_values, ratios, lam]: [&[F]; 4],
+    caps: Caps<F>,
+    error: &mut [F],
+    later: &mut [F],
+    targets: &mut [F],
+    pg_advantages: &mut [F],
+) {
+    let n = error.len();
+    let Step { rewards, gamma, rows } = step.of_len(n);
+    let (values, next_values, ratios) = (&values[..n], &next_values[..n], &ratios[..n]);
+    let (lam, later) = (&lam[..n], &mut later[..n]);
+    let (targets, pg_advantages) = (&mut targets[..n], &mut pg_advantages[..n]);
+    for i in 0..n {
+        let next_value = only_if(rows[i].bootstraps(), next_values[i]);
+        let trace = lam[i] * capped(ratios[i], caps.c);
+        let delta = rewards[i] + gamma[i] * next_value - values[i];
+        let correction = capped(ratios[i], caps.rho) * delta
+            + gamma[i] * trace * only_if(rows[i].goes_on(), error[i]);
+        // The next target is of this episode only where the episode goes on.
+        let mixture = lam[i] * later[i] + (F::ONE - lam[i]) * next_values[i];
+        let tail =
+            only_if(rows[i].goes_on(), mixture) + only_if(rows[i].ends_in_value(), next_values[i]);
+        let advantage = capped(ratios[i], caps.pg_rho) * (rewards[i] + gamma[i] * tail - values[i]);
+        error[i] = only_if(rows[i].valid(), correction);
+        later[i] = values[i] + error[i];
+        targets[i] = later[i];
+        pg_advantages[i] = only_if(rows[i].valid(), advantage);
+    }
+}

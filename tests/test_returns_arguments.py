@@ -1,0 +1,462 @@
+"""What the functions of ``cartwheel.returns`` take, fill and refuse."""
+
+import importlib
+import re
+import threading
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+import cartwheel
+from cartwheel import returns
+
+STEPS, ENVS = 6, 4
+
+
+def rollout(steps=STEPS, num_envs=ENVS, dtype=np.float64, seed=0):
+    """Arrays of a rollout by the names of arguments."""
+    rng = np.random.default_rng(seed)
+    floats = ("rewards", "values", "next_values")
+    arrays = {name: rng.normal(size=(steps, num_envs)).astype(dtype) for name in floats}
+    arrays["ratios"] = rng.lognormal(size=(steps, num_envs)).astype(dtype)
+    arrays["terminated"] = rng.random((steps, num_envs)) < 0.2
+    arrays["truncated"] = rng.random((steps, num_envs)) < 0.2
+    arrays["valid"] = rng.random((steps, num_envs)) < 0.8
+    return arrays
+
+
+TAKES = {
+    "gae": ("values", "next_values", "lam"),
+    "gae_normalized": ("values", "next_values", "lam"),
+    "lambda_returns": ("next_values", "lam"),
+    "discounted": ("next_values",),
+    "n_step": ("next_values", "n"),
+    "vtrace": ("values", "next_values", "ratios", "lam"),
+    "retrace": ("q_values", "next_values", "ratios", "lam"),
+}
+ESTIMATORS = list(TAKES)
+
+
+def call(name, arrays, **changes):
+    """An estimator with arrays by the name of its arguments; returns a tuple."""
+    every = {"gamma": 0.9, "lam": 0.8, "n": 3, "q_values": arrays["values"], **arrays, **changes}
+    common = ("rewards", "terminated", "truncated", "valid", "gamma")
+    keywords = {key: every[key] for key in (*common, *TAKES[name])}
+    keywords |= {key: value for key, value in changes.items() if key not in keywords}
+    result = getattr(returns, name)(**keywords)
+    return result if isinstance(result, tuple) else (result,)
+
+
+def assert_same(results, others):
+    for one, other in zip(results, others, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+def as_out(arrays):
+    """What ``out`` takes."""
+    return tuple(arrays) if len(arrays) > 1 else arrays[0]
+
+
+class OnlyDLPack:
+    """An array of a library that NumPy knows nothing of."""
+
+    def __init__(self, array, device=None):
+        self.array, self.device = array, device
+
+    def __dlpack__(self, **keywords):
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.device or self.array.__dlpack_device__()
+
+
+def test_the_module_is_an_attribute_of_the_package():
+    assert cartwheel.returns is importlib.import_module("cartwheel.returns")
+    for name in returns.__all__:
+        assert getattr(returns, name).__doc__
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_change_no_bit(name, dtype):
+    for shape in [(7, 100), (40, 3000)]:  # the second is split over threads of its own accord
+        arrays = rollout(*shape, dtype=dtype)
+        single = call(name, arrays, num_threads=1)
+        for num_threads in (None, 2, 3, 7, 100):
+            assert_same(call(name, arrays, num_threads=num_threads), single)
+
+
+def test_calls_of_several_threads_do_not_disturb_each_other():
+    arrays = rollout(40, 500)
+    wanted, found = call("gae", arrays), [None] * 8
+
+    def run(place):
+        found[place] = call("gae", arrays)
+
+    threads = [threading.Thread(target=run, args=(place,)) for place in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for results in found:
+        assert_same(results, wanted)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_out_is_filled_and_returned(name):
+    arrays = rollout()
+    fresh = call(name, arrays)
+    out = [np.full_like(array, 77) for array in fresh]
+    results = call(name, arrays, out=as_out(out))
+    assert all(one is other for one, other in zip(results, out, strict=True))
+    assert_same(out, fresh)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_out_that_cannot_be_filled_is_refused(name):
+    arrays = rollout()
+    good = [np.full_like(array, 77) for array in call(name, arrays)]
+    read_only = good[-1].copy()
+    read_only.flags.writeable = False
+    bad = {
+        r"must be (float|int)64, got float16": good[-1].astype(np.float16),
+        r"must have shape \(6, 4\), got \(5, 4\)": good[-1][:-1],
+        r"must be C-contiguous, aligned and writable": np.asfortranarray(good[-1]),
+        r"must be C-contiguous, aligned and writable\.": read_only,
+    }
+    for text, array in bad.items():
+        before = array.copy()
+        with pytest.raises((TypeError, ValueError), match=text):
+            call(name, arrays, out=as_out([*good[:-1], array]))
+        np.testing.assert_array_equal(array, before)
+    for array in good[:-1]:
+        assert (array == 77).all()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_out_that_shares_memory_is_refused(name):
+    arrays = rollout()
+    fresh = call(name, arrays)
+    with pytest.raises(ValueError, match=r"`out` for .* shares memory with `rewards`"):
+        call(name, arrays, out=as_out([arrays["rewards"], *fresh[1:]]))
+    if len(fresh) > 1:
+        with pytest.raises(ValueError, match="shares memory with `"):
+            call(name, arrays, out=as_out([fresh[0], fresh[0], *fresh[2:]]))
+
+
+def test_several_outs_are_a_tuple_of_their_number():
+    arrays = rollout()
+    with pytest.raises(TypeError, match="`out` must be a tuple of advantages, returns, got"):
+        call("gae", arrays, out=np.zeros((STEPS, ENVS)))
+    with pytest.raises(ValueError, match="a tuple of advantages, returns, got 1 arrays"):
+        call("gae", arrays, out=(np.zeros((STEPS, ENVS)),))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_arrays_of_any_layout_give_the_same(name):
+    arrays = rollout()
+    plain = call(name, arrays)
+
+    def spread(array):
+        wide = np.zeros((2 * STEPS, 3 * ENVS), array.dtype)
+        wide[::2, 1::3] = array
+        return wide[::2, 1::3]
+
+    def unaligned(array):
+        room = np.zeros(array.nbytes + 1, np.uint8)[1:]
+        view = room.view(array.dtype).reshape(array.shape)
+        view[:] = array
+        return view
+
+    for layout in (np.asfortranarray, spread, unaligned, lambda array: array[::-1][::-1]):
+        assert_same(call(name, {key: layout(array) for key, array in arrays.items()}), plain)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_arrays_of_other_libraries_are_taken_through_dlpack(name):
+    arrays = rollout()
+    fresh = call(name, arrays)
+    wrapped = {key: OnlyDLPack(array) for key, array in arrays.items()}
+    assert_same(call(name, wrapped), fresh)
+    gamma = OnlyDLPack(np.full((STEPS, ENVS), 0.9))
+    assert_same(call(name, wrapped, gamma=gamma), fresh)
+
+
+def test_an_array_on_another_device_is_refused():
+    arrays = rollout()
+    arrays["values"] = OnlyDLPack(arrays["values"], device=(2, 0))
+    with pytest.raises(TypeError, match="`values` must be on the CPU, got DLPack device type 2"):
+        call("gae", arrays)
+
+
+def test_torch_tensors_are_taken_and_filled():
+    torch = pytest.importorskip("torch")
+    arrays = rollout(dtype=np.float32)
+    fresh = call("gae", arrays)
+    tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
+    assert_same(call("gae", tensors), fresh)
+    out = (torch.zeros(STEPS, ENVS), torch.zeros(STEPS, ENVS))
+    call("gae", tensors, out=out)
+    assert_same([tensor.numpy() for tensor in out], fresh)
+    with pytest.raises(ValueError, match="shares memory with `rewards`"):
+        call("gae", tensors, out=(tensors["rewards"], out[1]))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_rewards_are_converted_to_the_dtype_of_values(name):
+    arrays = rollout(dtype=np.float32)
+    arrays["rewards"] = np.round(arrays["rewards"] * 4)
+    plain = call(name, arrays)
+    for dtype in (np.float64, np.int64, np.int8, np.float16):
+        assert_same(call(name, {**arrays, "rewards": arrays["rewards"].astype(dtype)}), plain)
+
+
+def test_rewards_alone_keep_their_dtype():
+    arrays = rollout(dtype=np.float32)
+    assert call("discounted", arrays, next_values=None)[0].dtype == np.float32
+    for name in ("discounted", "n_step"):
+        with pytest.raises(TypeError, match="`rewards` must be float32 or float64, got int64"):
+            call(name, arrays, next_values=None, rewards=np.ones((STEPS, ENVS), np.int64))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_flags_may_be_bytes(name):
+    arrays = rollout()
+    octets = {
+        key: array * np.uint8(200) if array.dtype == np.bool_ else array
+        for key, array in arrays.items()
+    }
+    assert_same(call(name, octets), call(name, arrays))
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"values": np.int64}, "`values` must be float32 or float64, got int64"),
+        ({"values": np.float16}, "`values` must be float32 or float64, got float16"),
+        ({"values": ">f8"}, "`values` must be float32 or float64, got >f8"),
+        ({"next_values": np.float32}, "`next_values` must be float64 like `values`, got float32"),
+        ({"rewards": complex}, "`rewards` must be real numbers, got complex128"),
+        ({"rewards": object}, "`rewards` must be real numbers, got object"),
+        ({"terminated": np.float64}, "`terminated` must be bool or uint8, got float64"),
+        ({"truncated": np.int64}, "`truncated` must be bool or uint8, got int64"),
+        ({"valid": np.int8}, "`valid` must be bool or uint8, got int8"),
+    ],
+)
+def test_a_wrong_dtype_is_a_type_error(change, text):
+    arrays = rollout()
+    for key, dtype in change.items():
+        arrays[key] = arrays[key].astype(dtype)
+    with pytest.raises(TypeError, match=f"^{re.escape(text)}"):
+        call("gae", arrays)
+
+
+@pytest.mark.parametrize("argument", ["gamma", "lam"])
+def test_a_discount_is_a_number_or_one_for_each_row(argument):
+    arrays = rollout()
+    wanted = call("gae", arrays, **{argument: 1.0})
+    for same in (1, np.float32(1), np.array(1.0), np.ones((STEPS, ENVS))):
+        assert_same(call("gae", arrays, **{argument: same}), wanted)
+    one = rollout(1, 1)
+    assert_same(call("gae", one, **{argument: np.ones((1, 1))}), call("gae", one, **{argument: 1}))
+    for wrong in ("0.9", None, np.ones((STEPS, ENVS), np.float32)):
+        with pytest.raises(TypeError, match=f"`{argument}` must be a number or a float64 array"):
+            call("gae", arrays, **{argument: wrong})
+    for wrong in (-0.1, 1.1, float("nan"), float("inf")):
+        text = f"`{argument}` must be in [0, 1], got "
+        with pytest.raises(ValueError, match=re.escape(text)):
+            call("gae", arrays, **{argument: wrong})
+    array = np.ones((STEPS, ENVS))
+    array[2, 1] = 1.5
+    valid = np.ones((STEPS, ENVS), bool)
+    text = f"`{argument}` must be in [0, 1], got 1.5 at [2, 1]"
+    with pytest.raises(ValueError, match=re.escape(text)):
+        call("gae", arrays, valid=valid, **{argument: array})
+    valid[2, 1] = False  # where a row is no transition, anything may stand
+    call("gae", arrays, valid=valid, **{argument: array})
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_shapes_have_to_agree(name):
+    arrays = rollout()
+    text = {
+        "short": "has shape [5, 4], expected [6, 4] (steps, environments)",
+        "wide": "has shape [6, 5], expected [6, 4] (steps, environments)",
+        "flat": "must have two dimensions (steps, environments), got shape (24,)",
+    }
+    changes = {
+        "short": lambda array: array[:-1],
+        "wide": lambda array: np.concatenate([array, array[:, :1]], axis=1),
+        "flat": lambda array: array.reshape(-1),
+    }
+    used = {"terminated", "truncated", "valid", *TAKES[name]} & set(arrays)
+    for key in sorted(used):
+        for kind, change in changes.items():
+            with pytest.raises(ValueError, match=re.escape(f"`{key}` {text[kind]}")):
+                call(name, {"q_values": arrays["values"], **arrays, key: change(arrays[key])})
+    with pytest.raises(ValueError, match=re.escape(f"`rewards` {text['flat']}")):
+        call(name, {**arrays, "rewards": arrays["rewards"].reshape(-1)})
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_empty_rollout_is_refused(name, shape):
+    with pytest.raises(ValueError, match="at least one step and one environment, got shape"):
+        call(name, rollout(*shape))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_unknown_names_and_numbers_are_refused(name):
+    arrays = rollout()
+    with pytest.raises(ValueError, match="`bootstrap` must be one of 'truncated', 'always', 'neve"):
+        call(name, arrays, bootstrap="sometimes")
+    for number in (0, -1, 1.5, "two"):
+        with pytest.raises(ValueError, match="`num_threads` must be a positive integer or None"):
+            call(name, arrays, num_threads=number)
+
+
+def test_windows_have_at_least_one_step():
+    for n in (0, -3):
+        with pytest.raises(ValueError, match=f"`n` must be at least 1, got {n}"):
+            call("n_step", rollout(), n=n)
+    with pytest.raises(TypeError):
+        call("n_step", rollout(), n=2.5)
+    assert_same(call("n_step", rollout(), n=10**30), call("n_step", rollout(), n=STEPS))
+
+
+@pytest.mark.parametrize("cap", ["rho_bar", "c_bar", "pg_rho_bar"])
+def test_caps_are_positive(cap):
+    for name in ("vtrace", "retrace") if cap == "c_bar" else ("vtrace",):
+        for number in (0.0, -1.0, float("nan")):
+            with pytest.raises(ValueError, match=f"`{cap}` must be positive, got"):
+                call(name, rollout(), **{cap: number})
+        call(name, rollout(), **{cap: float("inf")})
+
+
+FLAGS = {key: rollout()[key] for key in ("terminated", "truncated")}
+NO_FLAGS = {key: np.zeros((STEPS, ENVS), bool) for key in ("terminated", "truncated")}
+NOBODY = np.zeros(ENVS, bool)
+VALUES = np.arange((STEPS + 1) * ENVS, dtype=float).reshape(STEPS + 1, ENVS)
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, "SameStep", "same_step", "SAME_STEP"])
+def test_modes_go_by_all_of_their_names(mode):
+    assert returns.valid_mask(mode, **FLAGS, prev_done=NOBODY).all()
+    assert returns.is_first(mode, **FLAGS, prev_done=NOBODY, initial=~NOBODY)[0].all()
+    then = returns.next_values(mode, VALUES, **FLAGS, bootstrap="never")
+    np.testing.assert_array_equal(then, VALUES[1:])
+
+
+@pytest.mark.parametrize("mode", ["nope", "", None, 3])
+def test_an_unknown_mode_is_refused(mode):
+    for call_it in (
+        lambda: returns.valid_mask(mode, **FLAGS, prev_done=NOBODY),
+        lambda: returns.is_first(mode, **FLAGS, prev_done=NOBODY, initial=NOBODY),
+        lambda: returns.next_values(mode, VALUES, **FLAGS),
+    ):
+        with pytest.raises(ValueError, match="is not a valid AutoresetMode"):
+            call_it()
+
+
+def test_an_unknown_reaction_to_finished_episodes_is_refused():
+    for call_it in (
+        lambda: returns.valid_mask("disabled", **FLAGS, prev_done=NOBODY, on_done="stop"),
+        lambda: returns.next_values("disabled", VALUES, **FLAGS, on_done="stop"),
+    ):
+        with pytest.raises(ValueError, match="`on_done` must be one of 'raise', 'freeze'"):
+            call_it()
+
+
+def test_flags_of_another_mode_are_refused_in_next_step():
+    over = np.zeros((3, 2), bool)
+    over[0:2, 1] = True
+    nobody = np.zeros(2, bool)
+    text = re.escape("row [1, 1] (step, environment) is over right after an over one")
+    with pytest.raises(ValueError, match=text):
+        returns.valid_mask("next_step", over, ~over & False, nobody)
+    with pytest.raises(ValueError, match=re.escape("row [0, 1]")):
+        returns.is_first("next_step", over[1:], ~over[1:] & False, ~nobody, ~nobody)
+    returns.valid_mask("same_step", over, ~over & False, nobody)
+
+
+def one_end():
+    """A truncation at step 2 of environment 1."""
+    flags = {key: array.copy() for key, array in NO_FLAGS.items()}
+    flags["truncated"][2, 1] = True
+    return flags
+
+
+def test_a_final_value_takes_the_place_of_the_next_row():
+    for mode in ("same_step", "disabled"):
+        then = returns.next_values(
+            mode, VALUES, **one_end(), final_values=np.array([-1.0]), final_index=[[2, 1]]
+        )
+        wanted = VALUES[1:].copy()
+        wanted[2, 1] = -1
+        np.testing.assert_array_equal(then, wanted)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "text"),
+    [
+        ({"final_values": None, "final_index": None}, ValueError, "no value for row [2, 1]"),
+        ({"final_values": None}, ValueError, "go together: give both or none"),
+        ({"final_index": None}, ValueError, "go together: give both or none"),
+        ({"final_index": [[2, 0]]}, ValueError, "[2, 0] (step, environment), but no episode ends"),
+        ({"final_index": [[2, 4]]}, ValueError, "outside of a rollout of [6, 4]"),
+        ({"final_index": [[6, 1]]}, ValueError, "outside of a rollout of [6, 4]"),
+        ({"final_index": [[-4, 1]]}, ValueError, "`final_index[0]` is [-4, 1]: negative"),
+        ({"final_index": [[2, 1, 0]]}, ValueError, "must have shape (1, 2), got (1, 3)"),
+        ({"final_index": [[2.0, 1.0]]}, TypeError, "must be integers, got float64"),
+        ({"final_values": np.ones(1, np.float32)}, TypeError, "must be float64 like `values`"),
+        ({"final_values": np.ones((1, 1))}, ValueError, "must have shape (K,), got (1, 1)"),
+        (
+            {"final_values": np.ones(2), "final_index": [[2, 1], [2, 1]]},
+            ValueError,
+            "`final_index[1]` is [2, 1] (step, environment), for the second time",
+        ),
+        ({"mode": "next_step"}, ValueError, "1 final values were given, but in NEXT_STEP"),
+        (
+            {"mode": "disabled", "on_done": "freeze"},
+            ValueError,
+            "1 final values were given, but frozen rows repeat",
+        ),
+        ({"values": VALUES[1:]}, ValueError, "`values` has shape [6, 4], expected [7, 4]"),
+        ({"bootstrap": "maybe"}, ValueError, "`bootstrap` must be one of"),
+    ],
+)
+def test_final_values_that_do_not_fit_are_refused(changes, error, text):
+    good = {"final_values": np.ones(1), "final_index": [[2, 1]]}
+    arguments = {"mode": "same_step", "values": VALUES, **one_end(), **good}
+    returns.next_values(**arguments)
+    out = np.full((STEPS, ENVS), 77.0)
+    with pytest.raises(error, match=re.escape(text)):
+        returns.next_values(**{**arguments, **changes, "out": out})
+    assert (out == 77).all()
+
+
+def test_what_is_carried_over_has_a_flag_for_each_environment():
+    with pytest.raises(ValueError, match="`prev_done` must have 4 elements, got 3"):
+        returns.valid_mask("next_step", **NO_FLAGS, prev_done=NOBODY[1:])
+    with pytest.raises(ValueError, match="`initial` must have 4 elements, got 3"):
+        returns.is_first("next_step", **NO_FLAGS, prev_done=NOBODY, initial=NOBODY[1:])
+    with pytest.raises(ValueError, match=r"`prev_done` must have one dimension \(environments\)"):
+        returns.valid_mask("next_step", **NO_FLAGS, prev_done=NOBODY[None])
+    with pytest.raises(TypeError, match="`prev_done` must be bool or uint8, got float64"):
+        returns.valid_mask("next_step", **NO_FLAGS, prev_done=np.zeros(ENVS))
+
+
+def test_masks_and_next_values_are_written_to_out():
+    mask, marks = np.zeros((STEPS, ENVS), bool), np.zeros((STEPS + 1, ENVS), bool)
+    then = np.zeros((STEPS, ENVS))
+    assert returns.valid_mask("next_step", **NO_FLAGS, prev_done=NOBODY, out=mask) is mask
+    assert mask.all()
+    arguments = {**NO_FLAGS, "prev_done": NOBODY, "initial": ~NOBODY}
+    assert returns.is_first("next_step", **arguments, out=marks) is marks
+    assert marks.tolist() == [[True] * ENVS] + [[False] * ENVS] * STEPS
+    assert returns.next_values("next_step", VALUES, **NO_FLAGS, out=then) is then
+    np.testing.assert_array_equal(then, VALUES[1:])
+    with pytest.raises(ValueError, match="shares memory with `values`"):
+        returns.next_values("next_step", VALUES, **NO_FLAGS, out=VALUES[:-1])

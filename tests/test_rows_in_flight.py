@@ -1,0 +1,356 @@
+"""Rows are sent, overtake each other, arrive and wait as the documentation says."""
+
+import time
+from functools import partial
+from multiprocessing import TimeoutError
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box
+from gymnasium.vector import SyncVectorEnv
+
+import cartwheel
+from tests.comparison import assert_identical
+from tests.environments import NestedEnv, RecordingEnv, TranscriptEnv, transcripts
+from tests.in_parts import PATIENCE_S, index
+
+
+class GatedEnv(TranscriptEnv):
+    """A step with an action other than 0 is not done before the file of that number is there."""
+
+    def __init__(self, gates):
+        super().__init__(1000)
+        self.gates = gates
+
+    def step(self, action):
+        while action and not (self.gates / str(action)).exists():
+            time.sleep(0.001)
+        return super().step(action)
+
+
+class Gates:
+    """Decides when rows of :class:`GatedEnv` are done."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+
+    def env_fns(self, num_envs):
+        return [partial(GatedEnv, self.path)] * num_envs
+
+    def open(self, *numbers):
+        for number in numbers:
+            (self.path / str(number)).touch()
+
+
+@pytest.fixture
+def gates(tmp_path):
+    gates = Gates(tmp_path)
+    yield gates
+    gates.open(*range(10))  # whatever is still waiting may end
+
+
+# The order of arrival
+
+
+def test_rows_arrive_in_the_order_in_which_they_are_done(build_workers, gates):
+    envs = build_workers(gates.env_fns(3), batch_size=1, num_workers=3)
+    envs.async_reset()
+    assert sorted(index(envs.recv(PATIENCE_S))[0] for _ in range(3)) == [0, 1, 2]
+    for first, order in ((1, [2, 0, 1]), (4, [1, 2, 0])):
+        envs.send([first + order.index(row) for row in range(3)], [0, 1, 2])
+        for place, row in enumerate(order):
+            gates.open(first + place)
+            result = envs.recv(PATIENCE_S)
+            assert index(result) == [row]
+            assert result[1].tolist() == [first + place]
+
+
+def test_a_row_that_takes_long_keeps_nobody_else(build_workers, gates):
+    envs = build_workers(gates.env_fns(4), batch_size=2, num_workers=4)
+    envs.async_reset()
+    rows = index(envs.recv(PATIENCE_S)) + index(envs.recv(PATIENCE_S))
+    assert sorted(rows) == [0, 1, 2, 3]
+    envs.send([1, 0, 0, 0], [3, 0, 1, 2])
+    for _ in range(30):
+        rows = index(envs.recv(PATIENCE_S))
+        assert 3 not in rows
+        envs.send([0, 0], rows)
+    gates.open(1)
+    while 3 not in rows:
+        rows = index(envs.recv(PATIENCE_S))
+        envs.send([0] * 2, rows)
+
+
+def test_a_full_batch_has_its_rows_in_the_order_of_sending(build_everywhere, gates):
+    """With the size of all rows, whoever is done first."""
+    envs = build_everywhere(gates.env_fns(5))
+    envs.async_reset()
+    assert index(envs.recv(PATIENCE_S)) == [0, 1, 2, 3, 4]
+    gates.open(*range(1, 10))
+    envs.send([1, 2], [4, 1])
+    envs.send([3], np.array([0], np.uint8))
+    envs.send([5, 6], (3, 2))
+    result = envs.recv(PATIENCE_S)
+    assert index(result) == [4, 1, 0, 3, 2]
+    assert result[1].tolist() == [1, 2, 3, 5, 6]
+    envs.send([1, 2, 3, 4, 5])
+    result = envs.recv(PATIENCE_S)
+    assert index(result) == [0, 1, 2, 3, 4]
+    assert result[1].tolist() == [1, 2, 3, 4, 5]
+    assert result[0].tolist() == [[2]] * 5
+
+
+def test_env_index_is_an_int64_array_of_its_own(build):
+    for keywords in ({}, {"batch_size": 2}):
+        envs = build(transcripts(9, 9, 9), **keywords)
+        envs.async_reset()
+        kept = envs.recv(PATIENCE_S)[4]["env_index"]
+        assert kept.dtype == np.int64
+        copy = kept.copy()
+        while envs._pool.in_flight():
+            envs.recv(PATIENCE_S)
+        envs.send([1], [2])
+        envs.recv(PATIENCE_S)
+        assert_identical(kept, copy)
+
+
+def test_what_arrives_last_is_received_short(build_everywhere):
+    envs = build_everywhere(transcripts(*[9] * 7), batch_size=3)
+    envs.async_reset()
+    assert [len(index(envs.recv(PATIENCE_S))) for _ in range(3)] == [3, 3, 1]
+    for rows in ([5], [2, 6, 0, 1], [3, 4]):
+        envs.send([1] * len(rows), rows)
+        sizes, got = [], []
+        while len(got) < len(rows):
+            got += (batch := index(envs.recv(PATIENCE_S)))
+            sizes.append(len(batch))
+        assert sorted(got) == sorted(rows)
+        assert sizes == ([3, 1] if len(rows) == 4 else [len(rows)])
+
+
+# Some of the rows at once
+
+
+def test_a_step_of_some_rows_leaves_the_others_alone(build_everywhere):
+    envs, oracle = build_everywhere([NestedEnv] * 4), SyncVectorEnv([NestedEnv] * 2)
+    envs.reset(seed=[9, 1, 2, 9])
+    oracle.reset(seed=[2, 1])
+    for _ in range(8):
+        result, expected = envs.step([0, 2], env_index=[2, 1]), oracle.step([0, 2])
+        assert index(result) == [2, 1]
+        del result[4]["env_index"]
+        assert_identical(result, expected)
+    assert envs.get_attr("t") == (0, 8, 8, 0)
+    oracle.close()
+
+
+def test_a_reset_of_some_rows_leaves_the_others_alone(build_everywhere):
+    envs, oracle = build_everywhere([NestedEnv] * 4), SyncVectorEnv([NestedEnv] * 2)
+    envs.reset(seed=1)
+    envs.step([0] * 4)
+    options = {"env_index": np.array([3, 0]), "size": 3}
+    observations, infos = envs.reset(seed=[8, None], options=options)
+    assert index((infos,)) == [3, 0]
+    assert set(options) == {"env_index", "size"}
+    expected = oracle.reset(seed=[8, 7], options={"size": 3})
+    assert_identical(observations["walk"][0], expected[0]["walk"][0])
+    assert infos["options"].tolist() == ["{'size': 3}"] * 2
+    assert envs.get_attr("t") == (0, 1, 1, 0)
+    oracle.close()
+
+
+SEEDS = {
+    "none": (None, None, [None] * 4),
+    "an integer": (7, None, [7, 8, 9, 10]),
+    "a list": ([5, None, 6, 0], None, [5, None, 6, 0]),
+    "an integer for some": (7, {"env_index": [2, 0]}, [7, "kept", 9, "kept"]),
+    "a list for some": ([3, None], {"env_index": [2, 0]}, [None, "kept", 3, "kept"]),
+    "an integer and a mask": (
+        7,
+        {"reset_mask": np.array([False, True, False, True])},
+        ["kept", 8, "kept", 10],
+    ),
+    "a list and a mask": (
+        [1, 2],
+        {"reset_mask": np.array([False, True, False, True])},
+        ["kept", 1, "kept", 2],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SEEDS)
+@pytest.mark.parametrize("batch_size", [4, 3, 1])
+def test_each_row_is_reset_with_its_own_seed(build_everywhere, case, batch_size):
+    """Row ``i`` gets ``seed + i`` from an integer; a list has one entry a row that is reset."""
+    seed, options, expected = SEEDS[case]
+    envs = build_everywhere([RecordingEnv] * 4, batch_size=batch_size)
+    envs.async_reset(seed=seed, options=options)
+    rows = []
+    while envs._pool.in_flight():
+        rows += index(envs.recv(PATIENCE_S))
+    assert sorted(rows) == [row for row, got in enumerate(expected) if got != "kept"]
+    left = None if options is None else {}
+    for resets, got in zip(envs.get_attr("resets"), expected, strict=True):
+        assert resets == ([] if got == "kept" else [(got, left)])
+
+
+def test_options_reach_each_row_as_a_copy_of_its_own(build_everywhere):
+    envs = build_everywhere([partial(RecordingEnv, scribbles=True)] * 3, batch_size=2)
+    options = {"size": 3, "env_index": np.array([2, 1])}
+    envs.async_reset(options=options)
+    envs.recv(PATIENCE_S)
+    assert set(options) == {"size", "env_index"}
+    assert envs.get_attr("resets") == ([], [(None, {"size": 3})], [(None, {"size": 3})])
+
+
+def test_actions_reach_their_rows_in_the_dtype_of_their_space(build_everywhere):
+    space = Box(-1, 1, (2,), np.float32)
+    envs = build_everywhere([partial(RecordingEnv, space)] * 3, batch_size=2)
+    envs.async_reset()
+    rows = index(envs.recv(PATIENCE_S)) + index(envs.recv(PATIENCE_S))
+    assert sorted(rows) == [0, 1, 2]
+    actions = np.array([[0.1, 0.2], [0.3, 0.4]])  # float64
+    envs.send(actions, [2, 0])
+    actions[:] = 9  # they were copied
+    envs.recv(PATIENCE_S)
+    assert_identical(
+        envs.get_attr("actions"),
+        ([np.float32([0.3, 0.4])], [], [np.float32([0.1, 0.2])]),
+    )
+
+
+def test_a_batch_may_be_smaller_than_all_rows_in_every_call(build_everywhere):
+    envs = build_everywhere(transcripts(*[99] * 5), batch_size=2)
+    assert envs.observation_space.shape == (2, 1)
+    assert envs.action_space.shape == (2,)
+    observations, infos = envs.reset(seed=1)
+    rows = infos["env_index"].tolist()
+    assert observations.shape == (2, 1)
+    for _ in range(5):
+        result = envs.step(envs.action_space.sample(), rows)
+        assert result[0].shape == (2, 1)
+        rows = index(result)
+
+
+# Rows that are over
+
+
+def play_until_over(envs, lengths):
+    """Resets all rows and steps each to the end of its episode, in parts."""
+    envs.async_reset()
+    rows = []
+    while envs._pool.in_flight():
+        rows += index(envs.recv(PATIENCE_S))
+    for row in rows:
+        for _ in range(lengths[row]):
+            envs.send([1], [row])
+            result = envs.recv(PATIENCE_S)
+        assert result[2].tolist() == [True]
+
+
+@pytest.mark.parametrize("batch_size", [3, 2])
+def test_a_row_that_is_over_is_refused_and_nothing_is_stepped(build_everywhere, batch_size):
+    envs = build_everywhere(transcripts(1, 2, 9), autoreset_mode="Disabled", batch_size=batch_size)
+    play_until_over(envs, [1, 2, 9])
+    envs.async_reset(options={"env_index": [1]})
+    envs.recv(PATIENCE_S)
+    with pytest.raises(cartwheel.EpisodeOverError) as refusal:
+        envs.send([1, 1, 1], [1, 2, 0])
+    assert list(refusal.value.rows) == [2, 0]
+    assert envs._pool.in_flight() == []
+    assert envs.get_attr("t") == (1, 0, 9)
+    result = envs.step([4], env_index=[1])
+    assert (index(result), result[1].tolist()) == ([1], [4])
+    envs.async_reset(options={"env_index": [0, 2]})
+    envs.recv(PATIENCE_S)
+    assert envs.step([1], env_index=[2])[0].tolist() == [[1]]
+
+
+@pytest.mark.parametrize("batch_size", [3, 2])
+def test_a_row_that_is_over_may_be_frozen_instead(build_everywhere, batch_size):
+    envs = build_everywhere(
+        transcripts(1, 2, 9), autoreset_mode="Disabled", on_done="freeze", batch_size=batch_size
+    )
+    play_until_over(envs, [1, 2, 9])
+    for _ in range(3):
+        observations, rewards, terminations, truncations, infos = envs.step([5, 5], [2, 0])
+        order = infos["env_index"].tolist()
+        assert sorted(order) == [0, 2]
+        assert observations.tolist() == [[{0: 1, 2: 9}[row]] for row in order]
+        assert rewards.tolist() == [0, 0]
+        assert terminations.tolist() == [True, True]
+        assert truncations.tolist() == [False, False]
+    assert envs.get_attr("t") == (1, 2, 9)
+    observations, infos = envs.reset(options={"env_index": [2]})
+    assert observations.tolist() == [[0]]
+    assert envs.step([5], [2])[1].tolist() == [5]
+
+
+# Waiting
+
+
+def test_a_wait_that_is_given_up_loses_nothing(build_workers, gates):
+    envs = build_workers(gates.env_fns(3), batch_size=2, num_workers=3)
+    envs.async_reset()
+    rows = index(envs.recv(PATIENCE_S)) + index(envs.recv(PATIENCE_S))
+    envs.send([1, 2, 3], [0, 1, 2])
+    gates.open(2)
+    for timeout in (0, 0.001, 0.05):
+        with pytest.raises(TimeoutError, match="recv"):
+            envs.recv(timeout=timeout)
+    assert sorted(envs._pool.in_flight()) == sorted(rows)
+    gates.open(1)
+    result = envs.recv(PATIENCE_S)
+    assert index(result) == [1, 0]
+    assert result[1].tolist() == [2, 1]
+    with pytest.raises(TimeoutError):
+        envs.recv(timeout=0)
+    gates.open(3)
+    result = envs.recv(PATIENCE_S)
+    assert (index(result), result[1].tolist()) == ([2], [3])
+
+
+def test_the_timeout_of_the_object_holds_for_receiving(build_workers, gates):
+    envs = build_workers(gates.env_fns(2), batch_size=1, timeout=20)
+    envs.async_reset()
+    rows = index(envs.recv()) + index(envs.recv())
+    assert sorted(rows) == [0, 1]
+    envs._link.timeout = 0.05
+    envs.send([1], [0])
+    with pytest.raises(TimeoutError):
+        envs.recv()
+    gates.open(1)
+    assert index(envs.recv(PATIENCE_S)) == [0]
+
+
+def test_a_reset_of_some_rows_after_a_timeout_drops_nobody_else(build_workers, gates):
+    envs = build_workers(gates.env_fns(3), batch_size=1, num_workers=3)
+    envs.async_reset()
+    for _ in range(3):
+        envs.recv(PATIENCE_S)
+    envs.send([1], [0])
+    with pytest.raises(TimeoutError):
+        envs.recv(timeout=0)
+    envs.async_reset(options={"env_index": [2]})
+    result = envs.recv(PATIENCE_S)
+    assert (index(result), result[1].tolist()) == ([2], [0])
+    gates.open(1)
+    result = envs.recv(PATIENCE_S)
+    assert (index(result), result[1].tolist()) == ([0], [1])
+
+
+def test_a_reset_of_all_rows_after_a_timeout_drops_what_was_late(build_workers, gates):
+    envs = build_workers(gates.env_fns(3), batch_size=2, num_workers=3)
+    envs.async_reset()
+    envs.recv(PATIENCE_S)
+    envs.recv(PATIENCE_S)
+    envs.send([1, 0], [0, 1])
+    with pytest.raises(TimeoutError):
+        envs.recv(timeout=0)
+    gates.open(1)
+    observations, infos = envs.reset()
+    rows = infos["env_index"].tolist() + index(envs.recv(PATIENCE_S))
+    assert observations.tolist() == [[0], [0]]
+    assert sorted(rows) == [0, 1, 2]
+    assert envs._pool.in_flight() == []

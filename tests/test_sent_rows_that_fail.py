@@ -1,0 +1,76 @@
+"""An exception of a row that was sent is received with its batch, and the other rows go on."""
+
+from functools import partial
+
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import SyncVectorEnv
+
+from tests.comparison import assert_identical, assert_names_row
+from tests.faulty import FaultyEnv, fault
+from tests.in_parts import PATIENCE_S, index
+
+
+@pytest.mark.parametrize("batch_size", [4, 2])
+def test_an_exception_names_its_row_and_the_others_go_on(build_everywhere, batch_size):
+    envs = build_everywhere([partial(FaultyEnv, row) for row in range(4)], batch_size=batch_size)
+    envs.async_reset(seed=1)
+    while envs._pool.in_flight():
+        envs.recv(PATIENCE_S)
+    envs.send([fault("value error"), 0], [2, 1])
+    with pytest.raises(ValueError, match="boom") as failure:
+        envs.recv(PATIENCE_S)
+    assert_names_row(failure.value, 2)
+    assert envs._pool.in_flight() == []
+    assert envs.get_attr("steps") == (0, 1, 0, 0)
+    with pytest.raises(ResetNeeded, match="2"):
+        envs.send([0, 0], [0, 2])
+    assert index(envs.step([0, 0], [3, 1])) in ([3, 1], [1, 3])
+    envs.async_reset(seed=[9], options={"env_index": [2]})
+    observations, *_ = envs.recv(PATIENCE_S)
+    oracle = SyncVectorEnv([FaultyEnv])
+    assert_identical(observations, oracle.reset(seed=9)[0])
+    assert_identical(envs.step([0], [2])[0], oracle.step([0])[0])
+    oracle.close()
+
+
+def test_of_several_exceptions_the_lowest_row_is_raised(build_everywhere):
+    envs = build_everywhere([partial(FaultyEnv, row) for row in range(4)])
+    envs.async_reset()
+    envs.recv(PATIENCE_S)
+    envs.send([fault("chained"), fault("value error"), 0], [3, 1, 2])
+    with pytest.raises(ValueError, match="boom") as failure:
+        envs.recv(PATIENCE_S)
+    assert_names_row(failure.value, 1)
+    assert "[3]" in "".join(failure.value.__notes__)
+
+
+@pytest.mark.parametrize("name", ["two arguments", "unpicklable", "base exception", "long message"])
+def test_whatever_is_raised_is_received_by_its_own_batch(build, name):
+    envs = build([partial(FaultyEnv, row) for row in range(3)], batch_size=1)
+    envs.async_reset()
+    for _ in range(3):
+        envs.recv(PATIENCE_S)
+    envs.send([fault(name)], [1])
+    envs.send([0], [0])
+    outcomes = []
+    for _ in range(2):
+        try:
+            outcomes.append(index(envs.recv(PATIENCE_S)))
+        except BaseException as error:  # noqa: PERF203
+            assert_names_row(error, 1)
+            outcomes.append("raised")
+    assert sorted(map(str, outcomes)) == ["[0]", "raised"]
+    envs.async_reset(options={"env_index": [1]})
+    assert index(envs.recv(PATIENCE_S)) == [1]
+
+
+def test_an_exception_in_a_reset_is_received(build_everywhere):
+    envs = build_everywhere([partial(FaultyEnv, row) for row in range(3)])
+    envs.async_reset(options={"faults": {1: "value error"}})
+    with pytest.raises(ValueError, match="boom") as failure:
+        envs.recv(PATIENCE_S)
+    assert_names_row(failure.value, 1)
+    envs.async_reset(options={"env_index": [1]})
+    assert index(envs.recv(PATIENCE_S)) == [1]
+    assert index(envs.step([0] * 3, [0, 1, 2])) == [0, 1, 2]
