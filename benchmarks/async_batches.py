@@ -22,7 +22,7 @@ import numpy as np
 import cartwheel
 from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import Contender
-from cartwheel.bench.runner import ACTION_BATCHES, VectorRunner
+from cartwheel.bench.runner import ACTION_BATCHES, VectorRunner, sample_actions
 from cartwheel.bench.work import compute, rounds_of
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class SendRunner:
         envs.single_action_space.seed(0)
         sample = envs.single_action_space.sample
         self._actions = np.array([[sample()] * envs.num_envs for _ in range(ACTION_BATCHES)])
+        self.note = ""
         self._row_s = float("inf")  # what a row took in the last run
         envs.async_reset(seed=0)
         self._receive(envs.num_envs)
@@ -103,9 +104,11 @@ def in_lockstep(num_workers: int | None) -> Contender:
     """``step`` of all rows."""
 
     def build(env_fns: Sequence[EnvFn]) -> VectorRunner:
-        return VectorRunner(
-            cartwheel.VectorEnv(env_fns, executor="process", num_workers=num_workers)
+        envs: cartwheel.VectorEnv[Any, Any] = cartwheel.VectorEnv(
+            env_fns, executor="process", num_workers=num_workers
         )
+        envs.reset(seed=0)
+        return VectorRunner(envs, sample_actions(envs.action_space))
 
     return Contender("step", build)
 

@@ -21,6 +21,7 @@ with warnings.catch_warnings():
         importlib.import_module("Box2D")
 
 import cartwheel
+from cartwheel import envpool
 from tests.environments import transcripts
 from tests.executors import EVERY_EXECUTOR, EXECUTORS, PROCESS, THREAD
 from tests.processes import left_behind, residue
@@ -73,6 +74,20 @@ def build_workers(request):
 def build_processes():
     """As ``build``, only in processes."""
     yield from _builder(PROCESS)
+
+
+@pytest.fixture
+def make():
+    """``envpool.make``; what it makes is closed after the test."""
+    made = []
+
+    def make(*args, **keywords):
+        made.append(envpool.make(*args, **keywords))
+        return made[-1]
+
+    yield make
+    for envs in made:
+        envs.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -326,6 +326,11 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             self._pool.discard_late(self._link.timeout)
         self._pool.send_reset(rows, self._link.pack_row_resets(rows, seeds, options))
 
+    @property
+    def in_flight(self) -> list[int]:
+        """The rows that were sent and have not been received, in the order of their numbers."""
+        return self._pool.in_flight()
+
     # Rollouts
 
     def rollout(self, num_steps: int) -> RolloutSlab[ObsType]:

@@ -1,0 +1,166 @@
+"""Actions as EnvPool's users write them: arrays, or dictionaries with ``env_id`` among the keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+
+if TYPE_CHECKING:
+    from gymnasium.spaces import Space
+    from numpy.typing import NDArray
+
+#: The key of an action space that is one array.
+ACTION_KEY = "action"
+_LEAVES = (Box, Discrete, MultiDiscrete, MultiBinary)
+
+
+class Addressed(NamedTuple):
+    """An action batch, and to whom it goes."""
+
+    #: An array, or nested dictionaries and tuples of arrays, as the action space has them.
+    actions: Any
+    #: The value of the key ``env_id``, if there was one.
+    env_id: Any = None
+    #: The value of the key ``players.env_id``, if there was one.
+    players_env_id: Any = None
+
+
+def read_actions(space: Space[Any], action: dict[str, Any]) -> Addressed:
+    """Takes EnvPool's other form of an action apart, a dictionary.
+
+    Args:
+        space: The single action space.
+        action: A dictionary with the key ``"action"`` (for a space that is one array) or the
+            space's own keys, and perhaps ``"env_id"`` and ``"players.env_id"``. Nested keys may be
+            joined by dots.
+
+    Raises:
+        ValueError: Keys are missing or unknown.
+    """
+    entries = _nested(action)
+    env_id = entries.pop("env_id", None)
+    players = entries.pop("players", {})
+    players_env_id = players.get("env_id") if isinstance(players, dict) else players
+    expected = space.spaces.keys() if isinstance(space, Dict) else {ACTION_KEY}
+    if entries.keys() != set(expected):
+        raise ValueError(
+            f"the action has the keys {sorted(map(str, entries))} where {sorted(expected)} are "
+            "expected, beside env_id and players.env_id"
+        )
+    batch = entries if isinstance(space, Dict) else entries[ACTION_KEY]
+    return Addressed(batch, env_id, players_env_id)
+
+
+def _nested(flat: dict[str, Any]) -> dict[str, Any]:
+    """The dictionary with keys such as ``"a.b"`` taken apart."""
+    nested: dict[str, Any] = {}
+    for key, value in flat.items():
+        *path, last = key.split(".")
+        place = nested
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = _nested(value) if isinstance(value, dict) else value
+    return nested
+
+
+def checked(space: Space[Any], actions: Any, ids: NDArray[Any], key: str = ACTION_KEY) -> Any:
+    """Checks a batch of actions and casts it to its space's dtype.
+
+    Args:
+        space: The single action space. Parts of unusual spaces are returned as they are.
+        actions: One action per entry of ``ids``, as the space has them.
+        ids: Named in errors.
+        key: Named in errors.
+
+    Raises:
+        ValueError: Not one action each, another shape, a discrete action out of range, or NaN.
+        TypeError: Another kind of dtype than the space's: only integers are discrete actions.
+    """
+    if isinstance(space, Dict):
+        if not isinstance(actions, dict) or actions.keys() != space.spaces.keys():
+            raise ValueError(f"{key} must be a dictionary with the keys {sorted(space.spaces)}")
+        parts = space.spaces.items()
+        return {name: checked(part, actions[name], ids, name) for name, part in parts}
+    if isinstance(space, Tuple):
+        if not isinstance(actions, tuple | list) or len(actions) != len(space.spaces):
+            raise ValueError(f"{key} must be a tuple of {len(space.spaces)} batches")
+        pairs = enumerate(zip(space.spaces, actions, strict=True))
+        return tuple(checked(part, batch, ids, f"{key}.{at}") for at, (part, batch) in pairs)
+    if not isinstance(space, _LEAVES):
+        return actions
+    array = np.asarray(actions)
+    check_length(array, len(ids), key)
+    shape = (len(ids), *(space.shape or ()))
+    if array.shape != shape:
+        raise ValueError(f"{key} must have shape {shape}, got {array.shape}")
+    return _cast(space, array, ids, key)
+
+
+def safe_dtypes(space: Space[Any]) -> frozenset[Any]:
+    """The dtypes that the core casts to that of a space without loss, and without our help."""
+    dtype = np.dtype(space.dtype)
+    codes = np.typecodes["AllInteger"] if dtype.kind in "iu" else np.typecodes["Float"]
+    return frozenset(np.dtype(code) for code in codes if np.can_cast(code, dtype, "safe"))
+
+
+def check_length(array: NDArray[Any], rows: int, key: str = ACTION_KEY) -> None:
+    """Raises ``ValueError`` unless the array has ``rows`` rows."""
+    if array.ndim == 0:
+        raise ValueError(f"{key} must have {rows} rows, got a single value of shape ()")
+    if len(array) != rows:
+        raise ValueError(f"{key} has {len(array)} rows for {rows} environments")
+
+
+def _cast(space: Space[Any], array: NDArray[Any], ids: NDArray[Any], key: str) -> NDArray[Any]:
+    dtype = np.dtype(space.dtype)
+    if dtype.kind in "iu":
+        # Values are looked at, so that any width of integer will do.
+        if array.dtype.kind not in ("iub" if isinstance(space, MultiBinary) else "iu"):
+            raise TypeError(f"{key} must be integers ({dtype}), got {array.dtype}")
+        low, high = _bounds(space, dtype)
+        wrong = (array < low) | (array > high)
+        _refuse(wrong, array, ids, key, f"is not from {_text(low)} to {_text(high)}")
+    elif (array.dtype.kind == "b") != (dtype.kind == "b") or not np.can_cast(
+        array.dtype, dtype, "same_kind"
+    ):
+        raise TypeError(f"{key} must be {dtype} or cast to it, got {array.dtype}")
+    elif array.dtype.kind == "f":
+        _refuse(np.isnan(array), array, ids, key, "is not a number")
+    return array.astype(dtype, copy=False)
+
+
+def _bounds(space: Space[Any], dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """The least and the greatest action of an integer space."""
+    if isinstance(space, Discrete):
+        return int(space.start), int(space.start) + int(space.n) - 1
+    if isinstance(space, MultiDiscrete):
+        return space.start, space.start + space.nvec - 1
+    if isinstance(space, MultiBinary):
+        return 0, 1
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+
+def _text(bound: Any) -> str:
+    return str(bound.tolist() if isinstance(bound, np.ndarray) else bound)
+
+
+def _refuse(
+    wrong: NDArray[Any], array: NDArray[Any], ids: NDArray[Any], key: str, why: str
+) -> None:
+    if wrong.any():
+        row = int(np.argwhere(wrong)[0][0])
+        value = array[row].tolist()
+        raise ValueError(f"{key} of row {row} (environment {ids[row]}) is {value}, which {why}")
+
+
+def take(actions: Any, places: NDArray[Any]) -> Any:
+    """Some rows of a batch that :func:`checked` returned."""
+    if isinstance(actions, dict):
+        return {name: take(part, places) for name, part in actions.items()}
+    if isinstance(actions, tuple):
+        return tuple(take(part, places) for part in actions)
+    if isinstance(actions, np.ndarray):
+        return actions[places]
+    return [actions[place] for place in places]

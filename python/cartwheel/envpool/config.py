@@ -1,0 +1,135 @@
+"""The configuration of a pool."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from cartwheel.arguments import as_autoreset_mode, check_choice
+
+if TYPE_CHECKING:
+    from cartwheel.envpool.registry import Task
+
+#: EnvPool seeds by 32-bit numbers; a drawn seed stays among them.
+_SEEDS = 2**31
+
+ENV_TYPES = ("gymnasium", "gym", "dm")
+
+
+@dataclass
+class Config:
+    """Keywords of :func:`~cartwheel.envpool.make`, checked; its documentation explains them.
+
+    Attributes:
+        seeds: The first seed of each environment.
+        options: Keywords of the environment.
+    """
+
+    env_type: str
+    num_envs: int = 1
+    batch_size: int = 0
+    num_threads: int = 0
+    seed: Any = None
+    max_episode_steps: Any = None
+    max_num_players: int | None = None
+    thread_affinity_offset: int = -1
+    reward_threshold: float | None = None
+    gym_reset_return_info: bool = True
+    autoreset_mode: Any = AutoresetMode.NEXT_STEP
+    executor: str | None = None
+    timeout: float | None = None
+    seeds: list[int] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, task: Task, env_type: str, keywords: dict[str, Any]) -> Config:
+        """The configuration for a task, whose defaults are the registry's.
+
+        Raises:
+            ValueError: A keyword's value makes no sense.
+        """
+        names = {one.name for one in fields(cls)} - {"env_type", "seeds", "options"}
+        keywords = {
+            "max_episode_steps": task.max_episode_steps,
+            "reward_threshold": task.reward_threshold,
+            **task.defaults,
+            **keywords,
+        }
+        own = {name: value for name, value in keywords.items() if name in names}
+        config = cls(env_type, **own)
+        config.options = {name: value for name, value in keywords.items() if name not in names}
+        config._check(task)
+        return config
+
+    def _check(self, task: Task) -> None:
+        check_choice("env_type", self.env_type, ENV_TYPES)
+        self.num_envs = _integer("num_envs", self.num_envs, 1)
+        self.batch_size = _integer("batch_size", self.batch_size, 0, self.num_envs) or self.num_envs
+        most = max(self.num_envs, os.cpu_count() or 1)
+        self.num_threads = _integer("num_threads", self.num_threads, 0, most)
+        self.thread_affinity_offset = _integer(
+            "thread_affinity_offset", self.thread_affinity_offset, -1
+        )
+        if self.max_episode_steps is not None:
+            self.max_episode_steps = _integer("max_episode_steps", self.max_episode_steps, 1)
+        try:
+            self.autoreset_mode = as_autoreset_mode(self.autoreset_mode)
+        except ValueError as error:
+            raise ValueError(f"`autoreset_mode`: {error}") from error
+        self._check_players(task)
+        if not self.gym_reset_return_info and self.env_type != "gym":
+            raise ValueError(
+                "`gym_reset_return_info=False` asks for the old interface of gym, which only "
+                f"env_type='gym' has; this is {self.env_type!r}"
+            )
+        same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
+        if same_step and (self.env_type == "dm" or task.parallel):
+            whom = "env_type='dm'" if self.env_type == "dm" else "an environment of several players"
+            raise ValueError(
+                f"autoreset_mode={self.autoreset_mode.value!r} is not for {whom}: there would be "
+                "no place for the last observation of an episode"
+            )
+        self._spread_seeds()
+
+    def _check_players(self, task: Task) -> None:
+        if self.max_num_players is None:
+            return
+        self.max_num_players = _integer("max_num_players", self.max_num_players, 1)
+        if self.max_num_players > 1 and not task.parallel:
+            raise ValueError(
+                f"max_num_players={self.max_num_players}, but {task.task_id} has one player"
+            )
+
+    def _spread_seeds(self) -> None:
+        """Gives each environment its seed; draws them where none is given."""
+        if self.seed is None:
+            self.seed = secrets.randbelow(_SEEDS - min(self.num_envs, _SEEDS - 1))
+        if isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool):
+            self.seed = _integer("seed", self.seed, 0)
+            self.seeds = [self.seed + row for row in range(self.num_envs)]
+            return
+        if not isinstance(self.seed, list | tuple | np.ndarray):
+            raise TypeError(f"`seed` must be an integer or one for each environment: {self.seed!r}")
+        if len(self.seed) != self.num_envs:
+            raise ValueError(f"`seed` has {len(self.seed)} entries for num_envs={self.num_envs}")
+        self.seeds = [_integer(f"seed[{at}]", one, 0) for at, one in enumerate(self.seed)]
+        self.seed = list(self.seeds)
+
+    def as_dict(self) -> dict[str, Any]:
+        """A new dictionary of the keywords and the environment's, as a user may print them."""
+        hidden = ("options", "seeds")
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in hidden}
+        return {**own, "env_seed": list(self.seeds), **self.options}
+
+
+def _integer(name: str, value: Any, low: int, high: int | None = None) -> int:
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_integer or value < low or (high is not None and value > high):
+        bounds = f"an integer from {low} on" if high is None else f"an integer from {low} to {high}"
+        raise ValueError(f"`{name}` must be {bounds}, got {value!r}")
+    return int(value)

@@ -1,0 +1,68 @@
+"""The vector environment that steps a task's environments."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from gymnasium.wrappers import TimeLimit
+
+from cartwheel.envpool.players import PlayersEnv
+from cartwheel.native import NativeVectorEnv
+from cartwheel.vector_env import VectorEnv
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+
+    from cartwheel.envpool.config import Config
+    from cartwheel.envpool.registry import Task
+
+
+def start(task: Task, config: Config) -> NativeVectorEnv | VectorEnv[Any, Any]:
+    """Starts the environments of a pool: native ones on threads, others in worker processes."""
+    shared: dict[str, Any] = {
+        "autoreset_mode": config.autoreset_mode,
+        "num_workers": config.num_threads or None,
+        "batch_size": config.batch_size,
+        "timeout": config.timeout,
+    }
+    offset = config.thread_affinity_offset
+    if task.make_env is None:
+        return NativeVectorEnv(
+            task.task_id,
+            config.num_envs,
+            max_episode_steps=config.max_episode_steps,
+            executor=config.executor or "auto",
+            thread_affinity_offset=None if offset < 0 else offset,
+            **shared,
+            **config.options,
+        )
+
+    def make_env() -> gym.Env[Any, Any]:
+        return make_one(task, config)
+
+    executor = config.executor or "process"
+    envs: VectorEnv[Any, Any] = VectorEnv([make_env] * config.num_envs, executor=executor, **shared)
+    if offset >= 0:
+        pin([process.pid for process in envs.processes], offset)
+    return envs
+
+
+def make_one(task: Task, config: Config) -> gym.Env[Any, Any]:
+    """Makes one environment of a task that is written in Python."""
+    assert task.make_env is not None, "native environments are made by the core"
+    limit = config.max_episode_steps
+    if task.limits_itself:  # -1 is Gymnasium's word for no limit
+        keywords = {**config.options, "max_episode_steps": -1 if limit is None else limit}
+        made: gym.Env[Any, Any] = task.make_env(**keywords)
+        return made
+    env = task.make_env(**config.options)
+    env = PlayersEnv(env, config.max_num_players) if task.parallel else env
+    return env if limit is None else TimeLimit(env, limit)
+
+
+def pin(pids: list[int], offset: int) -> None:
+    """Pins processes to this program's processors, one after the other from ``offset`` on."""
+    processors = sorted(os.sched_getaffinity(0))
+    for worker, pid in enumerate(pids):
+        os.sched_setaffinity(pid, {processors[(offset + worker) % len(processors)]})

@@ -1,0 +1,41 @@
+"""Environments of a pool by number, which EnvPool calls ``env_id``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def as_env_ids(env_id: Any, num_envs: int) -> NDArray[Any]:
+    """An array of environment numbers, from an array or a list of integers.
+
+    Whether one is named twice is left to whoever sends them.
+
+    Raises:
+        TypeError: It is no one-dimensional collection of integers.
+        ValueError: It is empty.
+        IndexError: It names an environment that does not exist.
+    """
+    ids = np.asarray(env_id)
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+        raise TypeError(
+            "`env_id` must be a one-dimensional array of integers, got shape "
+            f"{ids.shape} of {ids.dtype}"
+        )
+    if not ids.size:
+        raise ValueError("`env_id` is empty: it must name at least one environment")
+    if ids.max() >= num_envs or ids.min() < 0:
+        wrong = ids[(ids < 0) | (ids >= num_envs)][0]
+        raise IndexError(f"`env_id` names environment {wrong}; there are 0 to {num_envs - 1}")
+    return ids
+
+
+def check_distinct(ids: NDArray[Any]) -> None:
+    """Raises ``ValueError`` if an environment is named twice."""
+    numbers, counts = np.unique(ids, return_counts=True)
+    if len(numbers) < len(ids):
+        raise ValueError(f"`env_id` names environment {numbers[counts > 1][0]} twice")

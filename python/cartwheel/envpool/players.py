@@ -1,0 +1,237 @@
+"""Environments of several players: PettingZoo's parallel environments and player-major rows.
+
+An environment of up to ``P`` players travels as one row whose arrays have a player dimension of
+``P`` places; :class:`Players` turns batches of such rows into one row a player, and back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box, Dict, MultiBinary
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
+
+from cartwheel.envpool.actions import check_length, checked, take
+
+if TYPE_CHECKING:
+    from gymnasium.spaces import Space
+    from numpy.typing import NDArray
+
+
+class PlayersEnv(gym.Env[dict[str, Any], Any]):
+    """A PettingZoo parallel environment as one environment whose arrays have a player dimension.
+
+    Player ``i`` is ``possible_agents[i]``. The episode is over when no agent is left: truncated if
+    an agent was truncated by the last step, terminated if one was terminated or none says why.
+
+    Its ``metadata`` has the entry ``players``: observation space and action space of one player,
+    and how many there may be.
+    """
+
+    def __init__(self, env: Any, max_num_players: int | None = None) -> None:
+        """Wraps an environment.
+
+        Args:
+            env: A ``pettingzoo.ParallelEnv``, or anything with its methods.
+            max_num_players: The most agents that it may have.
+
+        Raises:
+            ValueError: It may have more agents.
+            TypeError: Its agents have different spaces.
+        """
+        self.env = env
+        self.metadata = dict(getattr(env, "metadata", None) or {})
+        self.render_mode = getattr(env, "render_mode", None)
+        self._names = list(env.possible_agents)
+        if max_num_players is not None and len(self._names) > max_num_players:
+            raise ValueError(
+                f"max_num_players={max_num_players}, but the environment has up to "
+                f"{len(self._names)} agents: {self._names}"
+            )
+        self._space = self._common("observation_space")
+        player_action_space = self._common("action_space")
+        places = len(self._names)
+        self.metadata["players"] = (self._space, player_action_space, places)
+        empty: Any = create_empty_array(self._space, n=1)
+        self._blank = next(iter(iterate(batch_space(self._space, 1), empty)))
+        self.observation_space = Dict(
+            {
+                "obs": batch_space(self._space, places),
+                "reward": Box(-np.inf, np.inf, (places,), np.float64),
+                "present": MultiBinary(places),
+                "terminated": MultiBinary(places),
+                "truncated": MultiBinary(places),
+            }
+        )
+        self.action_space = batch_space(player_action_space, places)
+
+    def _common(self, name: str) -> Space[Any]:
+        spaces = [getattr(self.env, name)(agent) for agent in self._names]
+        for agent, space in zip(self._names, spaces, strict=True):
+            if space != spaces[0]:
+                raise TypeError(
+                    f"agents must have one {name}: {self._names[0]!r} has {spaces[0]}, "
+                    f"{agent!r} has {space}"
+                )
+        first: Space[Any] = spaces[0]
+        return first
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Resets all agents."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        return self._gathered(observations, {}, {}, {}), _told(infos)
+
+    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Steps the agents that are left; places of others in ``action`` are not looked at."""
+        by_place = list(iterate(self.action_space, action))
+        acting = {name: by_place[self._names.index(name)] for name in self.env.agents}
+        observations, rewards, terminations, truncations, infos = self.env.step(acting)
+        over = not self.env.agents
+        truncated = over and any(truncations.values())
+        terminated = over and (any(terminations.values()) or not truncated)
+        gathered = self._gathered(observations, rewards, terminations, truncations)
+        return gathered, float(sum(rewards.values())), terminated, truncated, _told(infos)
+
+    def _gathered(
+        self,
+        observations: dict[str, Any],
+        rewards: dict[str, Any],
+        terminations: dict[str, Any],
+        truncations: dict[str, Any],
+    ) -> dict[str, Any]:
+        """Each agent's part in its place; zeros where there is none."""
+        space, names = self._space, self._names
+        rows: Any = create_empty_array(space, n=len(names))
+        placed = [observations.get(name, self._blank) for name in names]
+        return {
+            "obs": concatenate(space, placed, rows),
+            "reward": np.array([rewards.get(name, 0.0) for name in names], np.float64),
+            "present": np.array([name in observations for name in names], np.int8),
+            "terminated": np.array([bool(terminations.get(n)) for n in names], np.int8),
+            "truncated": np.array([bool(truncations.get(n)) for n in names], np.int8),
+        }
+
+    def render(self) -> Any:
+        """Renders the environment."""
+        return self.env.render()
+
+    def close(self) -> None:
+        """Closes the environment."""
+        self.env.close()
+
+
+def _told(infos: dict[str, Any]) -> dict[str, Any]:
+    """The agents' infos, without those that say nothing."""
+    return {agent: info for agent, info in infos.items() if info}
+
+
+class Players:
+    """Player-major rows: all players of the first environment of a batch, then of the second.
+
+    Attributes:
+        observation_space: Of one player.
+        action_space: Of one player.
+        places: The most players of an environment.
+    """
+
+    def __init__(
+        self, observation_space: Space[Any], action_space: Space[Any], places: int, num_envs: int
+    ) -> None:
+        """Knows of no players until something is received."""
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self.places = places
+        self._actions = batch_space(action_space, places)
+        self._present = np.zeros((num_envs, places), np.bool_)
+
+    def rows(
+        self, ids: NDArray[Any], batch: dict[str, Any], truncations: NDArray[np.bool_]
+    ) -> tuple[Any, NDArray[np.float64], dict[str, Any]]:
+        """One row a player of what was received.
+
+        Args:
+            ids: The environments.
+            batch: Observations of :class:`PlayersEnv`.
+            truncations: Of the environments; they truncate all of their players.
+
+        Returns:
+            Observations, rewards (``float64``) and the entry ``players`` of infos: ``env_id`` and
+            ``id`` (``int32``; ``id`` counts the environment's possible agents), ``terminated`` and
+            ``truncated`` (``bool``) of each player.
+        """
+        present = batch["present"].astype(np.bool_)
+        self._present[ids] = present
+        env, player = present.nonzero()
+        players = {
+            "env_id": ids[env].astype(np.int32),
+            "id": player.astype(np.int32),
+            "terminated": batch["terminated"][present].astype(np.bool_),
+            "truncated": batch["truncated"][present].astype(np.bool_) | truncations[env],
+        }
+        return _chosen(batch["obs"], present), batch["reward"][present], players
+
+    def places_of(self, ids: NDArray[Any], actions: Any, players_env_id: Any) -> Any:
+        """The players' actions in the places of their environments.
+
+        Args:
+            ids: The environments.
+            actions: One action for each player received last, players of one environment in the
+                order in which they were received.
+            players_env_id: The environment of each action; by default player-major, as ``ids``.
+
+        Raises:
+            ValueError: Not one action for each player.
+        """
+        present = self._present[ids]
+        counts = present.sum(axis=1)
+        owners = np.repeat(ids, counts)
+        if players_env_id is not None:
+            given = np.asarray(players_env_id)
+            order = _order_by(ids, given)
+            if len(given) != len(owners) or not np.array_equal(given[order], owners):
+                raise ValueError(
+                    "`players.env_id` must name each environment once for each of its players: "
+                    f"environments {ids.tolist()} have {counts.tolist()}, got {given.tolist()}"
+                )
+        check_length(np.empty(_length(actions)), len(owners))
+        actions = checked(self.action_space, actions, owners)
+        if players_env_id is not None:
+            actions = take(actions, order)
+        blank: Any = create_empty_array(self._actions, n=len(ids))
+        return _placed(blank, actions, present)
+
+
+def _order_by(ids: NDArray[Any], given: NDArray[Any]) -> NDArray[np.intp]:
+    """The order that brings ``given`` into the order of ``ids``, keeping it within each of them."""
+    sorter = np.argsort(ids)
+    at = np.searchsorted(ids, given, sorter=sorter).clip(max=len(ids) - 1)
+    return np.argsort(sorter[at], kind="stable")
+
+
+def _length(actions: Any) -> tuple[int, ...]:
+    """The shape of a batch's rows: empty for what is no batch."""
+    while isinstance(actions, dict | tuple):
+        actions = next(iter(actions.values() if isinstance(actions, dict) else actions))
+    return np.asarray(actions).shape[:1]
+
+
+def _chosen(batch: Any, present: NDArray[np.bool_]) -> Any:
+    if isinstance(batch, dict):
+        return {name: _chosen(part, present) for name, part in batch.items()}
+    if isinstance(batch, tuple):
+        return tuple(_chosen(part, present) for part in batch)
+    return batch[present]
+
+
+def _placed(blank: Any, actions: Any, present: NDArray[np.bool_]) -> Any:
+    if isinstance(blank, dict):
+        return {name: _placed(part, actions[name], present) for name, part in blank.items()}
+    if isinstance(blank, tuple):
+        pairs = zip(blank, actions, strict=True)
+        return tuple(_placed(part, action, present) for part, action in pairs)
+    blank[present] = actions
+    return blank

@@ -1,0 +1,141 @@
+"""What can be made: task ids and what stands behind them."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+
+from cartwheel import _cartwheel
+from cartwheel.native import NAMESPACE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task id and what stands behind it.
+
+    Attributes:
+        task_id: The id.
+        make_env: Makes one environment in Python; ``None`` for a native one.
+        parallel: Whether that is a PettingZoo parallel environment.
+        limits_itself: Whether ``make_env`` takes ``max_episode_steps``, as ``gymnasium.make`` does.
+        max_episode_steps: Its step limit, ``None`` for none.
+        reward_threshold: The reward at which it counts as solved, if there is one.
+        defaults: Configuration that differs from the usual defaults.
+    """
+
+    task_id: str
+    make_env: Callable[..., Any] | None
+    parallel: bool = False
+    limits_itself: bool = False
+    max_episode_steps: int | None = None
+    reward_threshold: float | None = None
+    defaults: dict[str, Any] = field(default_factory=dict)
+
+
+_REGISTERED: dict[str, Task] = {}
+
+
+def register(
+    task_id: str,
+    entry_point: Callable[..., Any] | str,
+    *,
+    aliases: Iterable[str] = (),
+    parallel: bool = False,
+    max_episode_steps: int | None = None,
+    reward_threshold: float | None = None,
+    **defaults: Any,
+) -> None:
+    """Registers a task written in Python. EnvPool's function takes modules compiled for it.
+
+    Args:
+        task_id: The new id.
+        entry_point: Makes one environment: a function or class, or its name as
+            ``"module:attribute"``, which is imported when the first environment is made.
+        aliases: Further ids of the same task.
+        parallel: The environment is a PettingZoo parallel environment: batches get a player
+            dimension. All its agents must have the same spaces.
+        max_episode_steps: Steps after which an episode is truncated.
+        reward_threshold: The reward at which it counts as solved.
+        **defaults: Defaults of :func:`~cartwheel.envpool.make`'s keywords, and keywords of the
+            environment.
+
+    Raises:
+        ValueError: An id is taken.
+    """
+    ids = (task_id, *aliases)
+    native = {name for name, *_ in _cartwheel.native_envs()}
+    for name in ids:
+        if name in _REGISTERED or name.removeprefix(NAMESPACE) in native or name in gym.registry:
+            raise ValueError(f"the task id {name!r} is taken")
+    task = Task(
+        task_id,
+        _resolving(entry_point),
+        parallel=parallel,
+        max_episode_steps=max_episode_steps,
+        reward_threshold=reward_threshold,
+        defaults=defaults,
+    )
+    _REGISTERED.update(dict.fromkeys(ids, task))
+
+
+def _resolving(entry_point: Callable[..., Any] | str) -> Callable[..., Any]:
+    if callable(entry_point):
+        return entry_point
+    module, colon, name = entry_point.partition(":")
+    if not colon:
+        raise ValueError(f'`entry_point` must be "module:attribute", got {entry_point!r}')
+
+    def make_env(**keywords: Any) -> Any:
+        return getattr(importlib.import_module(module), name)(**keywords)
+
+    return make_env
+
+
+def list_all_envs() -> list[str]:
+    """Every task id, sorted: native environments, registered tasks, and Gymnasium's registry."""
+    native = {name for name, *_ in _cartwheel.native_envs()}
+    gymnasium = {name for name, spec in gym.registry.items() if spec.entry_point is not None}
+    return sorted(native | {NAMESPACE + name for name in native} | gymnasium | set(_REGISTERED))
+
+
+def find_task(task_id: str) -> Task:
+    """What stands behind an id: a registered task, a native environment, or Gymnasium's.
+
+    Raises:
+        gymnasium.error.UnregisteredEnv: Nothing does.
+    """
+    if not isinstance(task_id, str):
+        raise TypeError(f"`task_id` must be a string, got {type(task_id)}")
+    if task_id in _REGISTERED:
+        return _REGISTERED[task_id]
+    for name, limit, threshold, _ in _cartwheel.native_envs():
+        if task_id.removeprefix(NAMESPACE) == name:
+            return Task(name, None, max_episode_steps=limit, reward_threshold=threshold)
+    try:
+        module, colon, name = task_id.rpartition(":")
+        if colon:
+            importlib.import_module(module)
+        spec = gym.spec(name)
+    except (gym.error.Error, ImportError) as error:
+        raise gym.error.UnregisteredEnv(
+            f"there is no task {task_id!r} ({error}); cartwheel.envpool.list_all_envs() lists all"
+        ) from error
+    if spec.entry_point is None:
+        raise gym.error.UnregisteredEnv(f"{task_id!r} can only be made by gymnasium.make_vec")
+
+    def make_env(**keywords: Any) -> gym.Env[Any, Any]:
+        return gym.make(spec, **keywords)
+
+    return Task(
+        task_id,
+        make_env,
+        limits_itself=True,
+        max_episode_steps=spec.max_episode_steps,
+        reward_threshold=spec.reward_threshold,
+    )

@@ -1,0 +1,128 @@
+"""What is known of a task before its environments are made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+
+from cartwheel.envpool import engine
+from cartwheel.native import NativeVectorEnv
+
+if TYPE_CHECKING:
+    from gymnasium.spaces import Space
+
+    from cartwheel.envpool.config import Config
+    from cartwheel.envpool.registry import Task
+
+
+class EnvSpec:
+    """A task's spaces and configuration.
+
+    Attributes:
+        task_id: The task.
+        observation_space: Of one environment, or of one player.
+        action_space: Of one environment, or of one player.
+        reward_threshold: The reward at which the task counts as solved, or ``None``.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        config: Config,
+        observation_space: Space[Any],
+        action_space: Space[Any],
+    ) -> None:
+        """Keeps what is known."""
+        self.task_id = task.task_id
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self.reward_threshold = config.reward_threshold
+        self._config = config
+
+    @classmethod
+    def of(cls, task: Task, config: Config) -> EnvSpec:
+        """Makes one environment to see its spaces, and closes it."""
+        if task.make_env is None:
+            envs = NativeVectorEnv(task.task_id, 1, executor="inline", **config.options)
+            spaces = envs.single_observation_space, envs.single_action_space
+            envs.close()
+            return cls(task, config, *spaces)
+        env = engine.make_one(task, config)
+        spaces = env.observation_space, env.action_space
+        if task.parallel:
+            spaces = env.metadata["players"][:2]
+        env.close()
+        return cls(task, config, *spaces)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration, a dictionary of the caller's own."""
+        return self._config.as_dict()
+
+    def observation_spec(self) -> Any:
+        """The observation space in the types of ``dm_env.specs``.
+
+        Raises:
+            ImportError: ``dm_env`` is not installed.
+            TypeError: The space has no such type.
+        """
+        return as_dm_spec(self.observation_space, "obs")
+
+    def action_spec(self) -> Any:
+        """The action space in the types of ``dm_env.specs``. Raises as :meth:`observation_spec`."""
+        return as_dm_spec(self.action_space, "action")
+
+    def reward_spec(self) -> Any:
+        """One reward, ``float64``, in the types of ``dm_env.specs``.
+
+        Raises:
+            ImportError: ``dm_env`` is not installed.
+        """
+        return _specs().Array((), np.float64, "reward")
+
+    def discount_spec(self) -> Any:
+        """One discount, ``float64`` from 0 to 1. Raises as :meth:`reward_spec`."""
+        return _specs().BoundedArray((), np.float64, 0.0, 1.0, "discount")
+
+    def __repr__(self) -> str:
+        """The task and its configuration."""
+        keywords = ", ".join(f"{name}={value!r}" for name, value in self.config.items())
+        return f"EnvSpec({self.task_id!r}, {keywords})"
+
+
+def _specs() -> Any:
+    """The module ``dm_env.specs``."""
+    try:
+        from dm_env import specs
+    except ImportError as error:
+        raise ImportError(
+            "specs have the types of dm_env, which is not installed: pip install dm-env"
+        ) from error
+    return specs
+
+
+def as_dm_spec(space: Space[Any], name: str) -> Any:
+    """A space as one of ``dm_env.specs``, or dictionaries and tuples of those.
+
+    Raises:
+        ImportError: ``dm_env`` is not installed.
+        TypeError: The space has no such type.
+    """
+    specs = _specs()
+    if isinstance(space, Dict):
+        return {key: as_dm_spec(part, key) for key, part in space.spaces.items()}
+    if isinstance(space, Tuple):
+        return tuple(as_dm_spec(part, f"{name}.{at}") for at, part in enumerate(space.spaces))
+    if isinstance(space, Discrete) and space.start == 0:
+        return specs.DiscreteArray(int(space.n), dtype=space.dtype, name=name)
+    if isinstance(space, Box):
+        return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, name)
+    if isinstance(space, Discrete | MultiDiscrete):
+        low = np.asarray(space.start)
+        high = low + (space.n if isinstance(space, Discrete) else space.nvec) - 1
+        return specs.BoundedArray(space.shape, space.dtype, low, high, name)
+    if isinstance(space, MultiBinary):
+        return specs.BoundedArray(space.shape, space.dtype, 0, 1, name)
+    raise TypeError(f"{space} has no type among those of dm_env")

@@ -1,0 +1,48 @@
+"""Tasks that the tests of ``cartwheel.envpool`` make."""
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
+
+from cartwheel import envpool
+from tests.environments import NestedEnv, RecordingEnv, SleepingEnv, TranscriptEnv
+from tests.parallel_env import CountdownEnv
+
+TRANSCRIPT, NESTED, RECORDING = "tests/Transcript-v0", "tests/Nested-v0", "tests/Recording-v0"
+SLEEPING, FAILING, COUNTDOWN = "tests/Sleeping-v0", "tests/Failing-v0", "tests/Countdown-v0"
+KEYED = "tests/Keyed-v0"
+
+
+class FailingEnv(TranscriptEnv):
+    """Raises when its action is 9."""
+
+    def step(self, action):
+        if action == 9:
+            raise RuntimeError("nine")
+        return super().step(action)
+
+
+def make_keyed():
+    """An environment with two action keys, one of them nested."""
+    space = Dict(a=Discrete(5), b=Dict(c=Box(-1, 1, (2,), np.float32), d=MultiDiscrete([3, 4])))
+    return RecordingEnv(space)
+
+
+def _register(task_id, entry_point, **keywords):
+    if task_id not in envpool.list_all_envs():
+        envpool.register(task_id, entry_point, **keywords)
+
+
+_register(TRANSCRIPT, TranscriptEnv)
+_register(NESTED, NestedEnv)
+_register(RECORDING, RecordingEnv)
+_register(SLEEPING, SleepingEnv)
+_register(FAILING, FailingEnv)
+_register(KEYED, make_keyed)
+_register(COUNTDOWN, CountdownEnv, parallel=True)
+
+
+def single(env_id, seed, **keywords):
+    """Gymnasium's own environment, reset."""
+    env = gym.make(env_id, **keywords)
+    return env, env.reset(seed=seed)[0]

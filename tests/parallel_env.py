@@ -1,0 +1,59 @@
+"""A parallel environment with PettingZoo's methods, of players that leave one after the other."""
+# ruff: noqa: ARG002 (signatures are PettingZoo's, whether an environment needs them or not)
+
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+
+class CountdownEnv:
+    """Agent ``i`` of three is terminated by step ``2 + i + late``; ``late`` is the seed, modulo 3.
+
+    Observation: agent's number and steps since the reset. Reward: the action, plus ten times the
+    agent's number. Info: ``{"doubled": 2 * action}``.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"name": "countdown"}
+    render_mode = None
+
+    def __init__(self, number=3, *, mixed=False):
+        self.possible_agents = [f"agent_{number}" for number in range(number)]
+        self.mixed = mixed
+        self.agents = []
+        self.late = 0
+
+    def observation_space(self, agent):
+        return Box(0, np.inf, (2,), np.float32)
+
+    def action_space(self, agent):
+        return Discrete(5 if not self.mixed or agent == "agent_0" else 6, start=1)
+
+    def reset(self, seed=None, options=None):
+        if seed is not None:
+            self.late = seed % 3
+        self.t, self.agents = 0, list(self.possible_agents)
+        return {agent: self.observe(agent) for agent in self.agents}, {}
+
+    def step(self, actions):
+        assert list(actions) == self.agents
+        self.t += 1
+        acting = self.agents
+        over = {agent: self.t >= 2 + self.number(agent) + self.late for agent in acting}
+        self.agents = [agent for agent in acting if not over[agent]]
+        return (
+            {agent: self.observe(agent) for agent in acting},
+            {agent: float(actions[agent] + 10 * self.number(agent)) for agent in acting},
+            over,
+            dict.fromkeys(acting, False),
+            {agent: {"doubled": 2 * int(actions[agent])} for agent in acting},
+        )
+
+    def number(self, agent):
+        return self.possible_agents.index(agent)
+
+    def observe(self, agent):
+        return np.array([self.number(agent), self.t], np.float32)
+
+    def close(self):
+        pass
