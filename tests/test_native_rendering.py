@@ -270,6 +270,26 @@ def test_rendering_waits_for_no_pending_call_and_ends_with_close(build):
         envs.render()
 
 
+def test_rows_are_rendered_when_all_have_been_received():
+    envs = cartwheel.NativeVectorEnv("FrozenLake-v1", 4, batch_size=2, render_mode="ansi")
+    oracle = cartwheel.NativeVectorEnv("FrozenLake-v1", 4, render_mode="ansi")
+    envs.async_reset(seed=1)
+    envs.recv()
+    with pytest.raises(AlreadyPendingCallError, match=r"^Calling `call_async` while"):
+        envs.render()
+    envs.recv()
+    oracle.reset(seed=1)
+    assert_identical(envs.render(), oracle.render())
+    for _ in range(5):
+        envs.send(np.array([1, 2, 1, 2]))
+        envs.recv()
+        envs.recv()
+        oracle.step(np.array([1, 2, 1, 2]))
+        assert_identical(envs.render(), oracle.render())
+    envs.close()
+    oracle.close()
+
+
 @pytest.mark.parametrize("env_id", ["CartPole-v1", "Taxi-v4"])
 def test_a_missing_pygame_is_gymnasiums_error(build, env_id, monkeypatch):
     envs, oracle = build(env_id, 2, render_mode="rgb_array")
@@ -331,6 +351,27 @@ def test_rows_in_a_window_do_not_wait_for_one_another(build, monkeypatch):
         envs.step([0, 1, 0])
     assert [clock.tick.call_count for clock in clocks] == [5, 5, 5]
     assert all(clock.tick.call_args.args == (50,) for clock in clocks)
+
+
+@pytest.mark.usefixtures("_window")
+def test_a_window_shows_what_was_received_once_nothing_is_in_flight(build):
+    envs = cartwheel.NativeVectorEnv("Acrobot-v1", 4, batch_size=2, render_mode="human")
+    _, oracle = build("Acrobot-v1", 4, render_mode="rgb_array")
+    oracle.reset(seed=1)
+    envs.reset(seed=1)
+    assert pygame.display.get_surface() is None
+    envs.recv()
+    assert_identical(window(), oracle.render()[-1])
+    actions = np.array([0, 2, 0, 2])
+    envs.step(actions)
+    assert_identical(window(), oracle.render()[-1])
+    envs.recv()
+    oracle.step(actions)
+    assert_identical(window(), oracle.render()[-1])
+    envs.step(actions[3:], env_index=[3])
+    oracle.step(actions)
+    assert_identical(window(), oracle.render()[-1])
+    envs.close()
 
 
 @pytest.mark.usefixtures("_window")

@@ -88,12 +88,14 @@ class NativeEnv(gym.Env[Any, Any]):
             options: As for Gymnasium's environment, such as ``low`` and ``high``.
 
         Raises:
-            ValueError: The environment has no such option, or cannot use its value.
+            ValueError: The environment cannot use the value of an option.
             gymnasium.error.Error: The seed is no Python integer, or negative.
         """
         goes_on = seed is None and self._generator is not None
         if goes_on:
             self._follow_generator()
+        if options is not None:  # those of vector environments are none of a single one's
+            options = {key: options[key] for key in options.keys() - {"reset_mask", "env_index"}}
         observations, info = self._envs.reset(seed=[seed], options=options)
         if goes_on:
             self._lead_generator()

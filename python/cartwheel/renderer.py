@@ -113,7 +113,8 @@ class Renderer:
 
 def as_attribute(value: Any) -> Any:
     """A parameter as Gymnasium's attribute: lines of text are an array of characters there."""
-    return np.asarray(value, "c") if isinstance(value, list) else value
+    is_text = isinstance(value, list) and any(isinstance(line, str) for line in value)
+    return np.asarray(value, "c") if is_text else value
 
 
 class Shown:

@@ -60,6 +60,8 @@ struct Shared {
     words: Vec<Line<AtomicU32>>,
     /// Task that each of them served last, for measuring.
     served: Vec<Line<AtomicU32>>,
+    /// The bits of the mean cost of a row that was sent, in seconds; 0 until one was measured.
+    row_cost: AtomicU64,
 }
 
 impl Shared {
@@ -113,15 +115,26 @@ impl Shared {
     }
 
     /// Steps rows that were sent, those of thread `thread` first, until none is left to take or `stop`.
-    /// How many rows it were.
-    fn work_sent(&self, thread: usize, mut stop: impl FnMut() -> bool) -> usize {
-        let mut taken = 0;
+    fn work_sent(&self, thread: usize, mut stop: impl FnMut() -> bool) {
+        let (start, mut taken) = (Instant::now(), 0);
         for share in (thread..self.shares.len()).chain(0..thread) {
             for shard in self.dealt[share].clone() {
                 taken += self.empty_queue(shard as usize, &mut stop);
             }
         }
-        taken
+        if taken > 0 {
+            #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+            let cost = start.elapsed().as_secs_f64() / taken as f64;
+            let before = self.row_cost().unwrap_or(cost);
+            let cost = before + NEWEST * (cost - before);
+            // Threads may overwrite each other's mean: any of them will do.
+            self.row_cost.store(cost.to_bits(), Ordering::Relaxed);
+        }
+    }
+
+    /// Mean cost of a row that was sent, in seconds; `None` until one was measured.
+    fn row_cost(&self) -> Option<f64> {
+        Some(f64::from_bits(self.row_cost.load(Ordering::Relaxed))).filter(|&cost| cost > 0.0)
     }
 
     /// Empties the queue of one shard, unless another thread is at it.
@@ -181,8 +194,6 @@ pub struct Crew {
     handoff: Handoff,
     /// Mean cost of a shard, in seconds; `None` until one was measured.
     shard_cost: Option<f64>,
-    /// Mean cost of a row that was sent, in seconds; `None` until one was measured.
-    row_cost: Option<f64>,
 }
 
 impl fmt::Debug for Crew {
@@ -233,10 +244,10 @@ impl Crew {
             dealt: dealt.collect(),
             words: (1..threads).map(|_| Line::default()).collect(),
             served: (1..threads).map(|_| Line::default()).collect(),
+            row_cost: AtomicU64::new(0),
         });
         let handoff = Handoff { asleep: Duration::ZERO, awake: Duration::ZERO };
-        let mut crew =
-            Self { shared, threads: Vec::new(), handoff, shard_cost: None, row_cost: None };
+        let mut crew = Self { shared, threads: Vec::new(), handoff, shard_cost: None };
         for thread in 1..threads {
             let shared = Arc::clone(&crew.shared);
             let cpu = settings.affinity_offset.map(|offset| offset + thread - 1);
@@ -320,9 +331,9 @@ impl Crew {
     }
 
     /// Wakes threads for rows that were pushed: every one that repays it, if what a row costs is known.
-    pub(crate) fn begin_sent(&mut self, command: Command, rows: usize) {
+    pub(crate) fn begin_sent(&self, command: Command, rows: usize) {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-        let seconds = self.row_cost.map(|cost| cost * rows as f64);
+        let seconds = self.shared.row_cost().map(|cost| cost * rows as f64);
         for (at, word) in self.shared.words.iter().enumerate() {
             let word = Futex::new(&word.0, Scope::Private);
             let asleep = is_parked(&word);
@@ -335,15 +346,8 @@ impl Crew {
     }
 
     /// Steps rows that were sent on the calling thread, until `ready` or there are none to take.
-    pub(crate) fn help_sent(&mut self, mut ready: impl FnMut() -> bool) {
-        let start = Instant::now();
-        let taken = self.shared.work_sent(0, &mut ready);
-        if taken > 0 {
-            #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-            let cost = start.elapsed().as_secs_f64() / taken as f64;
-            let before = self.row_cost.unwrap_or(cost);
-            self.row_cost = Some(before + NEWEST * (cost - before));
-        }
+    pub(crate) fn help_sent(&self, mut ready: impl FnMut() -> bool) {
+        self.shared.work_sent(0, &mut ready);
     }
 
     /// Steps shards on the calling thread until none is left, or the limit is over after one; whether

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cartwheel::autoreset::AutoresetMode;
 use cartwheel::error::{Call, Error};
 use cartwheel::memory::{ActionTag, bytes_of};
-use cartwheel::native::RowReset;
+use cartwheel::native::{Request, RowReset, Value};
 use cartwheel::pool::Received;
 use cartwheel::rng::Rng;
 use cartwheel::space::DType;
@@ -197,5 +197,49 @@ fn a_batch_keeps_its_slab_while_further_ones_are_received() {
     assert!(
         envs.pool.slabs().reserved() <= 3 + 3 + 3,
         "three kept, three open, three to copy from"
+    );
+}
+
+#[test]
+fn a_row_that_was_never_reset_is_not_sent() {
+    let mut envs = Envs::new(&recipe(), 3, 0, limited(AutoresetMode::NextStep, 5));
+    let how = vec![RowReset::Leave, RowReset::Seed(3), RowReset::Leave];
+    envs.reset(how, None);
+    let refused = send_steps(&mut envs, &[1, 2], &[0; 2]).unwrap_err();
+    assert!(matches!(refused, Error::NeverReset { rows } if rows == [2]));
+    send_steps(&mut envs, &[1], &[0]).unwrap();
+    assert_eq!(receive(&mut envs).rows, [1]);
+    send_resets(&mut envs, &[2]);
+    receive(&mut envs);
+    send_steps(&mut envs, &[2, 1], &[0; 2]).unwrap();
+    assert_eq!(receive(&mut envs).rows, [2, 1]);
+}
+
+#[test]
+fn rows_that_were_not_sent_show_their_last_observation_whatever_was_set() {
+    let mut envs = Envs::new(&recipe(), 4, 0, limited(AutoresetMode::NextStep, 9));
+    let start = envs.seed(5).integers(0);
+    let values = [500, 600, 700, 800].map(Value::Int).to_vec();
+    envs.ask(Request::Set("left".into(), values)).unwrap();
+    send_steps(&mut envs, &[2], &[0]).unwrap();
+    assert_eq!(frames(&receive(&mut envs))[0].1.0, 699);
+    send_resets(&mut envs, &[1]);
+    let fresh = frames(&receive(&mut envs))[0].1.0;
+    let how = vec![RowReset::Leave, RowReset::Leave, RowReset::Leave, RowReset::Seed(1)];
+    assert_eq!(envs.reset(how, None).integers(0)[..3], [start[0], fresh, 699]);
+}
+
+#[test]
+fn a_frozen_row_that_is_sent_shows_its_last_frame_whatever_was_set() {
+    let mut envs = Envs::new(&recipe(), 4, 0, limited(AutoresetMode::Disabled, 99));
+    envs.seed(5);
+    envs.step(&[0, 0, 8, 0]).unwrap();
+    let values = [500, 600, 700, 800].map(Value::Int).to_vec();
+    envs.ask(Request::Set("left".into(), values)).unwrap();
+    send_steps(&mut envs, &[3, 2], &[0; 2]).unwrap();
+    let received = frames(&receive(&mut envs));
+    assert_eq!(
+        received.iter().map(|(row, frame)| (*row, frame.0)).collect::<Vec<_>>(),
+        [(3, 799), (2, 0)]
     );
 }
