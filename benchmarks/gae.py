@@ -2,8 +2,8 @@
 
 The loops are vectorised over environments, as in CleanRL: in NumPy, and in torch if it is
 installed, on one thread each, since operations on one step are too small for more. All get the same
-``float32`` arrays and make new ones for their results. A step of the table is one row of the
-rollout.
+``float32`` arrays and write their results into two others, again and again. A step of the table is
+one row of the rollout.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -20,8 +21,6 @@ from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import Contender
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
 STEPS, NUM_ENVS = 128, 4096
@@ -30,6 +29,8 @@ GAMMA, LAM = 0.99, 0.95
 
 #: Rewards, values and next values, terminated and truncated flags; ``[T, N]``.
 Rollout = tuple[Any, Any, Any, Any, Any]
+#: Where advantages and returns are written, ``[T, N]``.
+Pair = tuple[Any, Any]
 
 
 def rollout(num_envs: int) -> tuple[NDArray[Any], ...]:
@@ -41,51 +42,55 @@ def rollout(num_envs: int) -> tuple[NDArray[Any], ...]:
     return (*floats, *ends)
 
 
-def cartwheel_gae(rows: Rollout, num_threads: int | None = None) -> tuple[Any, Any]:
+def cartwheel_gae(rows: Rollout, out: Pair, num_threads: int | None = None) -> None:
     """Ours."""
-    return returns.gae(*rows, gamma=GAMMA, lam=LAM, num_threads=num_threads)
+    returns.gae(*rows, gamma=GAMMA, lam=LAM, num_threads=num_threads, out=out)
 
 
-def numpy_gae(rows: Rollout) -> tuple[Any, Any]:
+def numpy_gae(rows: Rollout, out: Pair) -> None:
     """A loop over time in NumPy."""
     rewards, values, next_values, terminated, truncated = rows
-    advantages = np.empty_like(rewards)
+    advantages, results = out
     advantage = np.zeros_like(rewards[0])
     for t in reversed(range(STEPS)):
         delta = rewards[t] + GAMMA * next_values[t] * ~terminated[t] - values[t]
         over = terminated[t] | truncated[t]
         advantages[t] = advantage = delta + GAMMA * LAM * advantage * ~over
-    return advantages, advantages + values
+    np.add(advantages, values, out=results)
 
 
-def torch_gae(rows: Rollout) -> tuple[Any, Any]:
+def torch_gae(rows: Rollout, out: Pair) -> None:
     """The same in torch."""
     import torch
 
     rewards, values, next_values, terminated, truncated = rows
-    advantages = torch.empty_like(rewards)
+    advantages, results = out
     advantage = torch.zeros_like(rewards[0])
     for t in reversed(range(STEPS)):
         delta = rewards[t] + GAMMA * next_values[t] * ~terminated[t] - values[t]
         over = terminated[t] | truncated[t]
         advantages[t] = advantage = delta + GAMMA * LAM * advantage * ~over
-    return advantages, advantages + values
+    torch.add(advantages, values, out=results)
+
+
+#: Reads a rollout and writes advantages and returns.
+Estimator = Callable[[Rollout, Pair], None]
 
 
 class Estimation:
     """One way to compute the advantages of one rollout, again and again."""
 
-    def __init__(self, estimator: Callable[[Rollout], Any], rows: Any) -> None:
-        """Computes them once, to know how long that takes."""
-        self.estimator, self.rows, self.note = estimator, rows, ""
-        self._run_s = float("inf")
+    def __init__(self, estimator: Estimator, rows: Any, out: Any) -> None:
+        """Computes nothing yet."""
+        self.estimator, self.rows, self.out, self.note = estimator, rows, out, ""
+        self._run_s = float("inf")  # what a computation took in the last run
 
     def run(self, seconds: float) -> float:
         """Computes for about ``seconds``, at least once; returns rows per second."""
         turns = max(1, round(seconds / self._run_s))
         start = time.perf_counter()
         for _ in range(turns):
-            self.estimator(self.rows)
+            self.estimator(self.rows, self.out)
         self._run_s = (time.perf_counter() - start) / turns
         return STEPS * len(self.rows[0][0]) / self._run_s
 
@@ -93,19 +98,25 @@ class Estimation:
         """Holds nothing."""
 
 
-def with_numpy(name: str, estimator: Callable[[Rollout], Any]) -> Contender:
+def with_numpy(name: str, estimator: Estimator) -> Contender:
     """A contender that takes NumPy arrays."""
-    return Contender(name, lambda env_fns: Estimation(estimator, rollout(len(env_fns))))
+
+    def build(env_fns: Any) -> Estimation:
+        rows = rollout(len(env_fns))
+        return Estimation(estimator, rows, (np.zeros_like(rows[0]), np.zeros_like(rows[0])))
+
+    return Contender(name, build)
 
 
-def with_torch(name: str, estimator: Callable[[Rollout], Any]) -> Contender:
+def with_torch(name: str, estimator: Estimator) -> Contender:
     """A contender that takes tensors."""
 
     def build(env_fns: Any) -> Estimation:
         import torch
 
         torch.set_num_threads(1)
-        return Estimation(estimator, [torch.from_numpy(array) for array in rollout(len(env_fns))])
+        rows = [torch.from_numpy(array) for array in rollout(len(env_fns))]
+        return Estimation(estimator, rows, (torch.zeros_like(rows[0]), torch.zeros_like(rows[0])))
 
     return Contender(name, build)
 

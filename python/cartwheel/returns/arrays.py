@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,6 @@ FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 DLPACK_CPU = 1
 
 
-@runtime_checkable
 class SupportsDLPack(Protocol):
     """An array of any library that follows the Python array API standard's data interchange."""
 
@@ -37,13 +36,14 @@ def as_array(name: str, array: Array) -> NDArray[Any]:
     """
     if isinstance(array, np.ndarray):
         return array
-    if isinstance(array, SupportsDLPack):
-        device = int(array.__dlpack_device__()[0])
+    if hasattr(array, "__dlpack_device__"):
+        speaker = cast("SupportsDLPack", array)
+        device = int(speaker.__dlpack_device__()[0])
         if device != DLPACK_CPU:
             raise TypeError(
                 f"`{name}` must be on the CPU, got DLPack device type {device}: move it first."
             )
-        return np.from_dlpack(array)
+        return np.from_dlpack(speaker)
     return np.asarray(array)
 
 
@@ -90,6 +90,8 @@ def as_numbers(name: str, numbers: Array, dtype: np.dtype[Any]) -> float | NDArr
         TypeError: It is an array of another dtype, or no number.
         ValueError: It is an array that has not two dimensions.
     """
+    if isinstance(numbers, float):
+        return float(numbers)
     array = as_array(name, numbers)
     if array.dtype.kind not in "iuf" or (array.ndim and array.dtype != dtype):
         kind = f"a number or a {dtype} array"
@@ -121,6 +123,8 @@ def as_rows(name: str, array: NDArray[Any], ndim: int | None = 2) -> NDArray[Any
     if ndim is not None and array.ndim != ndim:
         expected = {1: "one dimension (environments)", 2: "two dimensions (steps, environments)"}
         raise ValueError(f"`{name}` must have {expected[ndim]}, got shape {array.shape}.")
+    if array.flags.c_contiguous and array.flags.aligned:
+        return array
     return np.require(array, requirements=("C", "A"))
 
 
