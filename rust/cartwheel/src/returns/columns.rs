@@ -5,15 +5,14 @@ use std::ops::Range;
 
 use crate::schedule::{shards, usable_cpus};
 
-/// Cells of a rollout from which on a further thread saves more than starting it costs.
-///
-/// Starting one takes some 30 µs; 100 000 cells take one thread about 100 µs.
-const WORTH_THREADS: usize = 100_000;
+/// Fewest cells of a thread. Computing them takes some 50 µs, starting the thread about half of that, so
+/// that a second one begins to pay at twice as many.
+const FEWEST_CELLS: usize = 50_000;
 
 /// Fewest environments of a thread: a cache line of `f32`, which two threads should not share.
 const FEWEST_ENVS: usize = 16;
 
-/// Which environments each thread computes; one thread unless the rollout is worth more, or
+/// Which environments each thread computes; one thread unless the rollout is long enough for more, or
 /// `num_threads` says otherwise.
 pub(super) fn shares(
     [steps, num_envs]: [usize; 2],
@@ -21,8 +20,7 @@ pub(super) fn shares(
 ) -> Vec<Range<usize>> {
     let threads = match num_threads {
         Some(threads) => threads.get(),
-        None if steps * num_envs < WORTH_THREADS => 1,
-        None => usable_cpus().min(num_envs / FEWEST_ENVS),
+        None => usable_cpus().min(steps * num_envs / FEWEST_CELLS).min(num_envs / FEWEST_ENVS),
     };
     shards(num_envs, threads)
 }
