@@ -11,16 +11,12 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Read from pyproject.toml, which is the one place that names the version.
 MATURIN := $(shell sed -n 's/^requires = \["\(maturin[^"]*\)"\]$$/\1/p' pyproject.toml)
-# The triple is given so that build scripts and macros stay as they are.
-HOST = $(shell rustc -vV | sed -n 's/^host: //p')
-MEMORY_TESTS := tests/test_memory_stays_constant.py tests/test_observations_are_never_overwritten.py \
-	tests/test_rollout_slabs.py tests/test_rows_in_flight.py
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: asan help setup build demo test test-rust parity lint fmt bench wheel
+.PHONY: help setup build demo test test-rust parity lint fmt bench wheel
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -76,19 +72,6 @@ bench: build ## measure every claim of benchmarks/, then draw the chart of this 
 	@for claim in benchmarks/*.py; do echo "==> $$claim"; $(BIN)/python "$$claim" || exit 1; done
 	@echo '==> python -m cartwheel bench'
 	@$(BIN)/python -m cartwheel bench --json target/bench.json --plot target/bench.png
-
-asan: build ## run the core's tests, and those of what becomes of memory, under the address sanitizer
-	@echo '==> cargo test under AddressSanitizer'
-	@RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo test -p cartwheel --tests \
-		--target $(HOST) --target-dir target/asan
-	@echo '==> pytest under AddressSanitizer'
-	@RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo build -p cartwheel-python \
-		--target $(HOST) --target-dir target/asan
-	@rm -rf target/asan/python && cp -r python target/asan/python
-	@rm -f target/asan/python/cartwheel/_cartwheel*.so
-	@cp target/asan/$(HOST)/debug/lib_cartwheel.so target/asan/python/cartwheel/_cartwheel.so
-	@LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
-		PYTHONPATH=target/asan/python $(BIN)/python -m pytest --timeout=300 $(MEMORY_TESTS)
 
 wheel: setup ## build a release wheel into dist/ and try it in an empty environment
 	@echo '==> maturin build'
