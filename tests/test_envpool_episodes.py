@@ -194,12 +194,14 @@ def test_a_time_out_loses_nothing(make):
     assert envs.recv()[4]["elapsed_step"].tolist() == [2]
 
 
-def test_a_reset_after_a_time_out_drops_what_is_late(make):
+def test_a_reset_after_a_time_out_loses_nothing_of_the_other_environments(make):
     envs = make(SLEEPING, num_envs=3, num_threads=3)
     envs.reset()
     envs.send(np.array([0.3, 0.0]), [0, 1])
     with pytest.raises(TimeoutError):
         envs.recv(timeout=0.01)
-    assert envs.reset([2])[1]["env_id"].tolist() == [2]
+    info = envs.reset([2])[1]
+    assert info["env_id"].tolist() == [0, 1, 2]
+    assert info["elapsed_step"].tolist() == [1, 1, 0]
     info = envs.step(np.zeros(3))[4]
-    assert info["elapsed_step"].tolist() == [0, 0, 1]
+    assert info["elapsed_step"].tolist() == [2, 2, 1]
