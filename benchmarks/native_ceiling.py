@@ -17,5 +17,5 @@ if __name__ == "__main__":
     check(
         "native CartPole-v1",
         no_env,
-        {4096: [Claim(NATIVE, BY_ROWS, 0.7), Claim(NATIVE, IN_BLOCKS, 0.6)]},
+        {4096: [Claim(NATIVE, BY_ROWS, 0.7), Claim(NATIVE, IN_BLOCKS, 0.7)]},
     )
