@@ -97,6 +97,7 @@ class Shard:
         autoreset_mode: str,
         freeze: bool,
         objects: Sequence[list[Any]] | None = None,
+        over: Sequence[bool] | None = None,
     ) -> Shard:
         """Describes a shard.
 
@@ -107,6 +108,8 @@ class Shard:
             autoreset_mode: The value of an ``AutoresetMode``.
             freeze: Whether over rows repeat their last frame when the mode is ``"Disabled"``.
             objects: A list for each row, to hold what its infos refer to; ``None`` to pickle it.
+            over: In the place of a worker that died, which of its rows were over: each row tells
+                of its loss once. ``None`` in a worker from the beginning.
 
         Raises:
             ValueError: There is no such mode.
@@ -125,6 +128,7 @@ class NativeEnvs:
         autoreset_mode: str,
         freeze: bool,
         max_episode_steps: int | None,
+        replacements: int = 0,
     ) -> NativeEnvs:
         """Makes environments.
 
@@ -135,6 +139,8 @@ class NativeEnvs:
             autoreset_mode: The value of an ``AutoresetMode``.
             freeze: Whether over rows repeat their last frame when the mode is ``"Disabled"``.
             max_episode_steps: Steps after which an episode is truncated.
+            replacements: How often an environment is made anew after a panic; beyond it the panic
+                is an exception.
 
         Raises:
             ValueError: There is no such environment or option, or a value makes no sense.
@@ -217,6 +223,7 @@ class Pool:
         columnar: bool,
         spin: bool,
         inline: bool,
+        restart: bool = False,
         num_threads: int = 1,
         affinity_offset: int | None = None,
     ) -> Pool:
@@ -237,6 +244,7 @@ class Pool:
             columnar: Whether infos may be gathered without ``VectorEnv._add_info``.
             spin: Whether it may look for results before sleeping.
             inline: Whether the calling thread steps ``shard`` itself.
+            restart: Whether ``link`` may put a process in the place of one that died.
             num_threads: Threads that step native environments, the calling one included.
             affinity_offset: Processor of the first further thread, to pin them.
         """

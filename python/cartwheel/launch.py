@@ -21,6 +21,7 @@ from cartwheel import _cartwheel
 from cartwheel.channel import LocalChannel, ProcessChannel
 from cartwheel.errors import WorkerDiedError
 from cartwheel.faults import add_note
+from cartwheel.recovery import Recovery
 from cartwheel.worker import THREAD_VARIABLES, Worker, serve_process, serve_thread
 
 if TYPE_CHECKING:
@@ -43,7 +44,12 @@ class Crew:
         objects: Per worker, a list for each row of the objects that its infos refer to; ``None``
             for processes.
         descriptions: What the workers have said of their environments so far.
+        recovery: What is done about environments and workers that fail.
         owner: The process that started the workers.
+        start_process: Starts worker processes; ``None`` for other executors.
+        setup: Memory, and what a worker process is told to map it and to serve.
+        restarts: How often each worker was started anew.
+        rollouts: Steps and descriptor of the rollouts that a new worker has to know, by number.
     """
 
     shards: list[tuple[int, int]]
@@ -53,7 +59,16 @@ class Crew:
     local: Worker | None = None
     objects: list[list[list[Any]] | None] = dataclasses.field(default_factory=list)
     descriptions: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    recovery: Recovery = dataclasses.field(default_factory=Recovery)
     owner: int = dataclasses.field(default_factory=os.getpid)
+    start_process: StartProcess | None = None
+    setup: tuple[_cartwheel.Memory, dict[str, Any], dict[str, Any]] | None = None
+    restarts: list[int] = dataclasses.field(default_factory=list)
+    rollouts: dict[int, tuple[int, int]] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Counts from zero."""
+        self.restarts = [0] * len(self.shards)
 
     def describe(self) -> list[dict[str, Any]]:
         """Waits for every worker's description.
@@ -100,6 +115,62 @@ class Crew:
             phase=phase,
         )
 
+    def keep_rollout(self, index: int, steps: int, descriptor: int) -> None:
+        """Takes over the descriptor of a rollout, for workers that are started anew."""
+        if self.recovery.on_worker_death == "restart":
+            self.rollouts[index] = (steps, descriptor)
+        else:
+            os.close(descriptor)
+
+    def restart(self, worker: int, over: list[bool], resets: dict[int, dict[str, Any]]) -> int:
+        """Starts a worker process in the place of one that died, and makes its environments anew.
+
+        Args:
+            worker: Its index.
+            over: Which of its rows were over.
+            resets: The keywords of resets that rows, counted from its first, were sent for.
+
+        Returns:
+            The process id.
+
+        Raises:
+            WorkerDiedError: It died too.
+            RuntimeError: The spaces of its environments differ from those before.
+            Exception: What an environment function raised.
+        """
+        assert self.start_process is not None, "worker processes die"
+        assert self.setup is not None, "workers that never served are not started anew"
+        self.processes[worker].join()
+        self.processes[worker].close()
+        self.channels[worker].close()
+        self.restarts[worker] += 1
+        process, channel = self.start_process(worker, self.channels)
+        self.processes[worker], self.channels[worker] = process, channel
+        try:
+            self._check_same(worker, self.receive(worker, "construct"))
+            memory, plan, shard = self.setup
+            rollouts = [(index, steps) for index, (steps, _) in self.rollouts.items()]
+            resumed = {"rollouts": rollouts, "resets": resets}
+            hand_over(process, channel, memory, plan, {**shard, "over": over}, resumed)
+            for _, descriptor in self.rollouts.values():
+                channel.send_descriptor(descriptor, process.pid)
+        except BaseException:
+            process.kill()
+            raise
+        pid: int = process.pid
+        return pid
+
+    def _check_same(self, worker: int, description: dict[str, Any]) -> None:
+        """Checks that a worker has made the environments that the one before it had made."""
+        if "fault" in description:
+            raise description["fault"].to_exception()
+        if description["spaces"] != self.descriptions[worker]["spaces"]:
+            first, last = self.shards[worker]
+            raise RuntimeError(
+                f"the spaces of worker {worker} (rows {first} to {last - 1}) changed when it was "
+                "started anew"
+            )
+
     def give_up(self) -> None:
         """Ends workers that were started but never served."""
         for channel in self.channels:
@@ -123,6 +194,9 @@ class Crew:
         for channel in self.channels:
             channel.close()
         self.channels.clear()
+        self.setup = None  # it holds on to descriptors
+        while self.rollouts:
+            os.close(self.rollouts.popitem()[1][1])
 
 
 def _how(exitcode: int | None) -> str:
@@ -149,23 +223,37 @@ class Start(Protocol):
         """Starts one worker a shard."""
 
 
-def start_inline(env_fns: Sequence[EnvFn], shards: list[tuple[int, int]], *, reserve: bool) -> Crew:
+def start_inline(
+    env_fns: Sequence[EnvFn], shards: list[tuple[int, int]], *, reserve: bool, recovery: Recovery
+) -> Crew:
     """Makes the environments here, for the calling thread to step."""
     mine, its = LocalChannel.pair()
-    worker = Worker(its, 0, travels=False, reserve=reserve)
+    worker = Worker(its, 0, travels=False, reserve=reserve, recovery=recovery)
     objects: list[list[list[Any]] | None] = [[[] for _ in env_fns]]
     descriptions = [worker.build(env_fns)]
-    return Crew(shards, [mine], local=worker, objects=objects, descriptions=descriptions)
+    return Crew(
+        shards,
+        [mine],
+        local=worker,
+        objects=objects,
+        descriptions=descriptions,
+        recovery=recovery,
+    )
 
 
 def start_threads(
-    env_fns: Sequence[EnvFn], shards: list[tuple[int, int]], *, name: str, spin: bool
+    env_fns: Sequence[EnvFn],
+    shards: list[tuple[int, int]],
+    *,
+    name: str,
+    spin: bool,
+    recovery: Recovery,
 ) -> Crew:
     """Starts one thread a shard; it makes its environments itself and keeps them."""
-    crew = Crew(shards)
+    crew = Crew(shards, recovery=recovery)
     for index, (first, last) in enumerate(shards):
         mine, its = LocalChannel.pair()
-        worker = Worker(its, first, travels=False)
+        worker = Worker(its, first, travels=False, recovery=recovery)
         thread = threading.Thread(
             target=serve_thread,
             args=(worker, index, env_fns[first:last]),
@@ -180,6 +268,58 @@ def start_threads(
     return crew
 
 
+@dataclasses.dataclass(frozen=True)
+class StartProcess:
+    """Starts worker processes: the first ones, and those in the place of dead ones.
+
+    Attributes:
+        shards: First and last row, exclusive, of each worker.
+        parts: The functions of each worker's environments, pickled unless processes are forked.
+        name: The class of the vector environment.
+        context: The ``multiprocessing`` context.
+        daemon: Whether the processes are daemonic.
+        spin: Whether they may look for tasks before sleeping.
+        recovery: What is done about environments that fail.
+    """
+
+    shards: list[tuple[int, int]]
+    parts: list[bytes | Sequence[EnvFn]]
+    name: str
+    context: Any
+    daemon: bool
+    spin: bool
+    recovery: Recovery
+
+    def __call__(self, index: int, channels: Sequence[Channel]) -> tuple[Any, ProcessChannel]:
+        """Starts worker ``index``; ``channels`` are those that a fork would copy into it.
+
+        Returns:
+            The process and the caller's end of its channel.
+        """
+        mine, its = self.context.Pipe()
+        inherited = []
+        if self.context.get_start_method() == "fork":
+            ends = [channel.end for channel in channels]  # type: ignore[attr-defined]
+            inherited = [end for end in [*ends, mine] if not end.closed]
+        process = self.context.Process(
+            target=serve_process,
+            args=(its, inherited, index, self.shards[index][0], self.parts[index]),
+            kwargs={"spin": self.spin, "recovery": self.recovery},
+            name=f"Worker<{self.name}>-{index}",
+            daemon=self.daemon,
+        )
+        parent = os.pidfd_open(os.getpid())
+        try:
+            with _worker_environment():
+                process.start()
+            its.close()
+            channel = ProcessChannel(mine, process.sentinel)
+            channel.send_descriptor(parent, process.pid)
+        finally:
+            os.close(parent)
+        return process, channel
+
+
 def start_processes(
     env_fns: Sequence[EnvFn],
     shards: list[tuple[int, int]],
@@ -188,6 +328,7 @@ def start_processes(
     context: Any,
     daemon: bool,
     spin: bool,
+    recovery: Recovery,
 ) -> Crew:
     """Starts one process a shard.
 
@@ -198,32 +339,17 @@ def start_processes(
     parts: list[bytes | Sequence[EnvFn]] = [
         env_fns[first:last] if forks else _pickled(env_fns, first, last) for first, last in shards
     ]
-    crew = Crew(shards)
-    parent = os.pidfd_open(os.getpid())
+    start = StartProcess(shards, parts, name, context, daemon, spin, recovery)
+    crew = Crew(shards, recovery=recovery, start_process=start)
     try:
-        with _worker_environment():
-            for index, ((first, _), part) in enumerate(zip(shards, parts, strict=True)):
-                mine, its = context.Pipe()
-                inherited = [channel.end for channel in crew.channels] if forks else []  # type: ignore[attr-defined]
-                process = context.Process(
-                    target=serve_process,
-                    args=(its, [*inherited, mine] if forks else [], index, first, part),
-                    kwargs={"spin": spin},
-                    name=f"Worker<{name}>-{index}",
-                    daemon=daemon,
-                )
-                process.start()
-                its.close()
-                crew.processes.append(process)
-                channel = ProcessChannel(mine, process.sentinel)
-                crew.channels.append(channel)
-                crew.objects.append(None)
-                channel.send_descriptor(parent, process.pid)
+        for index in range(len(shards)):
+            process, channel = start(index, crew.channels)
+            crew.processes.append(process)
+            crew.channels.append(channel)
+            crew.objects.append(None)
     except BaseException:
         crew.give_up()
         raise
-    finally:
-        os.close(parent)
     return crew
 
 
@@ -273,10 +399,9 @@ def set_up(
         The memory, and the caller's own shard (a description of all of them, for other executors).
     """
     memory = _cartwheel.Memory(**plan, shared=bool(crew.processes))
+    crew.setup = (memory, plan, shard)
     for process, channel in zip(crew.processes, crew.channels, strict=False):
-        channel.post(channel.pack((plan, shard)))
-        for descriptor in memory.descriptors():
-            channel.send_descriptor(descriptor, process.pid)
+        hand_over(process, channel, memory, plan, shard)
     for index, _ in enumerate(crew.threads):
         objects = crew.objects[index]
         crew.channels[index].post(
@@ -287,3 +412,26 @@ def set_up(
         )
     own = crew.local or Worker(LocalChannel.pair()[0], 0, travels=False)
     return memory, _cartwheel.Shard(own, **shard, objects=crew.objects[0])
+
+
+def hand_over(
+    process: Any,
+    channel: Channel,
+    memory: _cartwheel.Memory,
+    plan: dict[str, Any],
+    shard: dict[str, Any],
+    resumed: dict[str, Any] | None = None,
+) -> None:
+    """Hands the memory to a worker process, which begins to serve.
+
+    Args:
+        process: The process.
+        channel: The channel to it.
+        memory: The memory.
+        plan: Keywords of ``Memory``.
+        shard: Keywords of ``Shard``, besides the worker.
+        resumed: What a worker in the place of a dead one has to take over.
+    """
+    channel.post(channel.pack((plan, shard, resumed)))
+    for descriptor in memory.descriptors():
+        channel.send_descriptor(descriptor, process.pid)

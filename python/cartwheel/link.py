@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.faults import Fault, raise_first
+from cartwheel.errors import WorkerDiedError
+from cartwheel.faults import Fault, add_note, raise_first
 from cartwheel.infos import add_info
 from cartwheel.spaces import batch_opaque, rows_of
 
@@ -18,8 +20,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel import _cartwheel
-    from cartwheel.errors import WorkerDiedError
     from cartwheel.launch import Crew
+
+#: Processes that may die in a row while they make the environments of one worker anew.
+_ATTEMPTS = 3
+
+_LOG = logging.getLogger("cartwheel")
 
 
 class Link:
@@ -42,6 +48,12 @@ class Link:
         self._crew = crew
         self._action_space = action_space
         self._faults: list[Fault] = []
+        #: What was posted for the pending call, one message a worker.
+        self._posted: list[Any] = []
+        #: Keywords of the resets of rows that were sent last.
+        self._row_resets: dict[int, dict[str, Any]] = {}
+        #: The descriptor that follows what was posted, while a rollout is attached.
+        self._attaching: int | None = None
         self.timeout = timeout
 
     def split(self, parts: list[Any]) -> list[list[Any]]:
@@ -79,6 +91,7 @@ class Link:
         resets = [
             {"seed": seed, "options": None if options is None else dict(options)} for seed in seeds
         ]
+        self._row_resets.update(zip(rows, resets, strict=True))
         return self._pack_rows("resets", rows, resets)
 
     def pack_sent_actions(self, actions: Any, rows: list[int]) -> list[tuple[int, Any]]:
@@ -98,9 +111,19 @@ class Link:
         return messages
 
     def post(self, messages: list[Any]) -> None:
-        """Sends one message a worker."""
+        """Sends one message a worker. One that is gone is found when the call is waited for."""
+        self._posted = messages
         for channel, message in zip(self._crew.channels, messages, strict=True):
-            channel.post(message)
+            with contextlib.suppress(ConnectionError):
+                channel.post(message)
+
+    def post_again(self, worker: int) -> None:
+        """Sends what was posted for the pending call to a worker that was started anew."""
+        channel = self._crew.channels[worker]
+        with contextlib.suppress(ConnectionError):
+            channel.post(self._posted[worker])
+            if self._attaching is not None:
+                channel.send_descriptor(self._attaching, self._crew.processes[worker].pid)
 
     def post_some(self, messages: list[tuple[int, Any]]) -> None:
         """Sends messages to some workers. One that is gone is found when rows are received."""
@@ -113,6 +136,7 @@ class Link:
         descriptor = slab.take_descriptor()
         if descriptor is None:
             return
+        self._attaching = descriptor
         try:
             request = ("attach_rollout", slab.index, slab.steps)
             pool.call_async(self.pack([request] * len(self._crew.shards)), "rollout")
@@ -120,8 +144,12 @@ class Link:
                 with contextlib.suppress(ConnectionError):
                     channel.send_descriptor(descriptor, process.pid)
             pool.call_wait(self.timeout)
-        finally:
+        except BaseException:
             os.close(descriptor)
+            raise
+        finally:
+            self._attaching = None
+        self._crew.keep_rollout(slab.index, slab.steps, descriptor)
 
     def receive(self, worker: int) -> Any:
         """Receives what worker ``worker`` announced.
@@ -177,3 +205,34 @@ class Link:
     def worker_died(self, worker: int, pid: int, rows: list[int], phase: str) -> WorkerDiedError:  # noqa: ARG002
         """The exception for a worker that the native pool found dead."""
         return self._crew.died(worker, phase)
+
+    def restart(self, worker: int, phase: str, over: list[bool], resetting: list[int]) -> int:
+        """Starts a worker in the place of one that the native pool found dead.
+
+        Args:
+            worker: Its index.
+            phase: What it was doing.
+            over: Which of its rows were over.
+            resetting: Those of its rows that were sent to be reset, counted from its first.
+
+        Returns:
+            The new process id.
+
+        Raises:
+            WorkerDiedError: It was started anew often enough, or dies while it makes environments.
+            Exception: Its environments could not be made.
+        """
+        crew, first = self._crew, self._crew.shards[worker][0]
+        resets = {row: self._row_resets.get(first + row, {}) for row in resetting}
+        died = crew.died(worker, phase)
+        for _ in range(_ATTEMPTS):
+            if not crew.recovery.allows(crew.restarts[worker]):
+                restarts = crew.restarts[worker]
+                add_note(died, f"it was started anew {restarts} times before (max_restarts)")
+                break
+            _LOG.warning("%s; it is started anew", died)
+            try:
+                return crew.restart(worker, over, resets)
+            except WorkerDiedError as error:
+                died = error
+        raise died

@@ -21,6 +21,7 @@ from cartwheel.arguments import (
 )
 from cartwheel.native_link import NativeLink, as_json
 from cartwheel.pool_env import PoolVectorEnv
+from cartwheel.recovery import Recovery
 from cartwheel.renderer import Renderer, Shown
 from cartwheel.room import plan_room, spins
 from cartwheel.spaces import describe
@@ -63,6 +64,9 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
             fewer for few rows of an environment that steps many of them at once.
         batch_size: As for :class:`~cartwheel.VectorEnv`.
         on_done: As for :class:`~cartwheel.VectorEnv`.
+        on_error: As for :class:`~cartwheel.VectorEnv`, for panics of native environments. The row
+            shows the first observation of the environment that took the place of the old one.
+        max_restarts: As for :class:`~cartwheel.VectorEnv`.
         timeout: As for :class:`~cartwheel.VectorEnv`. The calling thread steps whole shards and
             looks at the time after each: there are eight a thread, or one for a single thread.
         max_slabs: As for :class:`~cartwheel.VectorEnv`.
@@ -94,6 +98,8 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         num_workers: int | None = None,
         batch_size: int | None = None,
         on_done: str = "raise",
+        on_error: str = "raise",
+        max_restarts: int | None = 10,
         timeout: float | None = None,
         max_slabs: int | None = None,
         thread_affinity_offset: int | None = None,
@@ -102,6 +108,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         """Makes the environments and starts the threads."""
         self.autoreset_mode = as_autoreset_mode(autoreset_mode)
         check_choice("on_done", on_done, ("raise", "freeze"))
+        self.recovery = Recovery(on_error, max_restarts=max_restarts)
         check_choice("executor", executor, _EXECUTORS)
         check_max_slabs(max_slabs)
         timeout = as_timeout(timeout)
@@ -141,6 +148,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
             autoreset_mode=self.autoreset_mode.value,
             freeze=on_done == "freeze",
             max_episode_steps=limit,
+            replacements=self.recovery.replacements,
         )
         observation, action = envs.spaces()
         self.single_observation_space = _space(observation)

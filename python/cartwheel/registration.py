@@ -33,6 +33,9 @@ _VECTOR_KEYWORDS = (
     "num_workers",
     "batch_size",
     "on_done",
+    "on_error",
+    "on_worker_death",
+    "max_restarts",
     "timeout",
     "max_slabs",
 )

@@ -24,6 +24,7 @@ from cartwheel.arguments import (
 from cartwheel.batching import Batching
 from cartwheel.link import Link
 from cartwheel.pool_env import ActType, ObsType, PoolVectorEnv
+from cartwheel.recovery import Recovery
 from cartwheel.room import plan_room, spins
 from cartwheel.spaces import describe, describe_actions
 
@@ -82,12 +83,35 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         on_done: What stepping a finished environment does when the mode is ``DISABLED``:
             ``"raise"`` an :class:`~cartwheel.EpisodeOverError`, or ``"freeze"``: the row repeats
             its last observation with reward 0 and its flags, and is not stepped, until it is reset.
+        on_error: What an environment that raises an ``Exception`` means. ``"raise"``: it is raised
+            here, and the row must be reset. ``"truncate"``: the environment is closed and made
+            anew by its function, and its episode is truncated: ``infos["env_error"]`` of the row
+            holds type and text of the exception. See *Failures* below.
+        on_worker_death: What it means that a worker process dies. ``"raise"``: a
+            :class:`~cartwheel.WorkerDiedError`, after which only :meth:`close` works.
+            ``"restart"``: another process makes its environments anew, and their episodes are
+            truncated: ``infos["worker_restarted"]`` of the rows is true.
+        max_restarts: Most times that one environment, or one worker, is made anew before the next
+            failure is raised as if the policy were ``"raise"``; ``None`` for no limit.
         timeout: Seconds that one ``reset``, ``step`` or control call may take before
             ``multiprocessing.TimeoutError``; ``None`` for no limit. The result is not lost: wait
             for it again, or call :meth:`reset`.
         max_slabs: Most batches of observations that may be kept as views at one time; beyond it
             observations are copied, after one warning. By default as many as fit in 1 GiB, at least
             8 and at most 1024.
+
+    Failures. With the policies ``"truncate"`` and ``"restart"`` the step that failed returns, for
+    the rows concerned, reward 0 and a true truncation; the other rows are not affected. The row
+    then goes on as its autoreset mode has it: ``NEXT_STEP`` resets it in the next step,
+    ``SAME_STEP`` at once (what would be the terminal observation is in ``infos["final_obs"]``),
+    ``DISABLED`` when the caller does. The terminal observation is the last one that the row showed
+    after an exception, and the first one of the new environment after the death of a worker, which
+    took the last one with it. So the step that failed is no transition: leave it out where
+    ``infos["_env_error"]`` or ``infos["_worker_restarted"]`` is true, and bootstrap from the value
+    of the observation that was acted on, as where a time limit truncates. A reset that fails is
+    tried once more with the new environment, and no flag is set. Attributes that :meth:`set_attr`
+    set are not set again. A row that was seeded is seeded again after an exception, so runs can be
+    repeated. Every replacement is a warning of the logger ``"cartwheel"``.
 
     Raises:
         IndexError: ``env_fns`` is empty.
@@ -128,10 +152,14 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         num_workers: int | None = None,
         batch_size: int | None = None,
         on_done: str = "raise",
+        on_error: str = "raise",
+        on_worker_death: str = "raise",
+        max_restarts: int | None = 10,
         timeout: float | None = None,
         max_slabs: int | None = None,
     ) -> None:
         """Starts the workers and makes the environments."""
+        self.recovery = Recovery(on_error, on_worker_death, max_restarts)
         self.autoreset_mode = as_autoreset_mode(autoreset_mode)
         check_choice("on_done", on_done, ("raise", "freeze"))
         if worker is not None:
@@ -175,9 +203,13 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         name = type(self).__name__
         start: launch.Start
         if self.executor == "inline":
-            start = functools.partial(launch.start_inline, reserve=self._reserves_calls)
+            start = functools.partial(
+                launch.start_inline, reserve=self._reserves_calls, recovery=self.recovery
+            )
         elif self.executor == "thread":
-            start = functools.partial(launch.start_threads, name=name, spin=spin)
+            start = functools.partial(
+                launch.start_threads, name=name, spin=spin, recovery=self.recovery
+            )
         else:
             start = functools.partial(
                 launch.start_processes,
@@ -185,6 +217,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
                 context=as_context(self.context),
                 daemon=self.daemon,
                 spin=spin,
+                recovery=self.recovery,
             )
         return start(self.env_fns, shards)
 
@@ -237,6 +270,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             columnar=type(self)._add_info is gym.vector.VectorEnv._add_info,
             spin=spin,
             inline=self.executor == "inline",
+            restart=self.recovery.on_worker_death == "restart",
         )
 
     # Attributes

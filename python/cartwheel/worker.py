@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cartwheel import _cartwheel
 from cartwheel.channel import WorkerChannel, pickled
 from cartwheel.faults import Fault
+from cartwheel.recovery import Recovery, Replacements
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,13 @@ class Worker:
     pickle = staticmethod(pickled)
 
     def __init__(
-        self, channel: Channel, first_row: int, *, travels: bool, reserve: bool = True
+        self,
+        channel: Channel,
+        first_row: int,
+        *,
+        travels: bool,
+        reserve: bool = True,
+        recovery: Recovery | None = None,
     ) -> None:
         """A worker without environments yet.
 
@@ -58,12 +65,15 @@ class Worker:
             first_row: The row of its first environment.
             travels: Whether faults and answers leave this process.
             reserve: Whether ``call`` refuses ``reset``, ``step`` and ``close``.
+            recovery: What is done about environments that fail.
         """
         self.channel = channel
         self.first_row = first_row
         self.travels = travels
         self.reserve = reserve
         self.envs: list[Any] = []
+        self._env_fns: list[EnvFn] = []
+        self._replacements = Replacements(recovery or Recovery(), first_row)
         #: The shared memory, in a worker process.
         self.memory: _cartwheel.Memory | None = None
         self._answer: list[Any] = []
@@ -79,6 +89,7 @@ class Worker:
             pair of observation and action space, or ``None`` when it equals the first's.
         """
         row = self.first_row
+        self._env_fns = list(env_fns)
         try:
             for row, env_fn in enumerate(env_fns, self.first_row):
                 self.envs.append(_checked(env_fn(), row))
@@ -94,6 +105,18 @@ class Worker:
             "spaces": [pair, *(None if other == pair else other for other in pairs[1:])],
         }
 
+    def resume(self, rollouts: list[tuple[int, int]], resets: dict[int, dict[str, Any]]) -> None:
+        """Takes over from a worker process that died.
+
+        Args:
+            rollouts: Number and steps of the rollouts to attach; their descriptors follow.
+            resets: The keywords of resets that were sent to the dead worker, by row of the worker.
+        """
+        assert self.memory is not None, "a worker process has memory"
+        for index, steps in rollouts:
+            self.memory.attach_rollout(index, steps, self.channel.receive_descriptor())
+        self._sent["resets"].update(resets)
+
     def receive_actions(self) -> list[Any]:
         """The actions of a step whose action space has no fixed shape."""
         actions: list[Any] = self.channel.receive()
@@ -102,11 +125,13 @@ class Worker:
     def receive_reset(self) -> list[dict[str, Any] | None]:
         """One entry a row: the keywords for ``reset``, or ``None`` to leave it as it is."""
         resets: list[dict[str, Any] | None] = self.channel.receive()
+        self._replacements.note_seeds(dict(enumerate(resets)))
         return resets
 
     def take_reset(self, row: int) -> dict[str, Any]:
         """The keywords for the reset of a row that was sent, counted from the worker's first."""
         keywords: dict[str, Any] = self._take("resets", row)
+        self._replacements.note_seeds({row: keywords})
         return keywords
 
     def take_action(self, row: int) -> Any:
@@ -118,6 +143,14 @@ class Worker:
             kind_of_message, parts = self.channel.receive()
             self._sent[kind_of_message].update(parts)
         return self._sent[kind].pop(row)
+
+    def replace(self, row: int, failure: BaseException) -> str | None:
+        """Makes the environment of a row, counted from the worker's first, anew.
+
+        Returns:
+            What failed, in words; ``None`` when it is to be raised.
+        """
+        return self._replacements.replace(self.envs, self._env_fns[row], row, failure)
 
     def answer(self) -> None:
         """Carries out a control call on every environment and keeps the answers."""
@@ -218,6 +251,7 @@ def serve_process(
     env_fns: bytes | Sequence[EnvFn],
     *,
     spin: bool,
+    recovery: Recovery,
 ) -> None:
     """Runs a worker in this process, which was started for it, until it is told to close.
 
@@ -228,6 +262,7 @@ def serve_process(
         first_row: The row of its first environment.
         env_fns: What makes its environments, pickled unless the process was forked.
         spin: Whether it may look for tasks before sleeping.
+        recovery: What is done about environments that fail.
     """
     for other in inherited:
         other.close()
@@ -238,7 +273,7 @@ def serve_process(
     signal.signal(signal.SIGINT, lambda *_: None)
     faulthandler.enable()
     channel = WorkerChannel(end)
-    worker = Worker(channel, first_row, travels=True)
+    worker = Worker(channel, first_row, travels=True, recovery=recovery)
     try:
         _cartwheel.watch_parent(channel.receive_descriptor())
         if isinstance(env_fns, bytes):
@@ -250,9 +285,11 @@ def serve_process(
         if setup is None:
             worker.close()
             return
-        plan, shard = setup
+        plan, shard, resumed = setup
         descriptors = [channel.receive_descriptor() for _ in range(4)]
         memory = worker.memory = _cartwheel.Memory(**plan, descriptors=descriptors)
+        if resumed is not None:
+            worker.resume(**resumed)
     except EOFError:  # the caller gave up
         worker.close()
         return

@@ -18,7 +18,7 @@ use cartwheel::autoreset::{AutoresetMode, OnDone};
 use cartwheel::error::Call;
 use cartwheel::memory::{ActionTag, Memory, Plan, Scope};
 use cartwheel::native::{AnyRecipe, PlainLoops, Settings};
-use cartwheel::pool::{Policy, Pool, Workers};
+use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel::rng::Rng;
 use cartwheel::space::Leaf;
 use cartwheel_envs::find;
@@ -37,7 +37,7 @@ struct Stepped {
 impl Stepped {
     fn new(recipe: &dyn AnyRecipe, rows: usize, max_episode_steps: Option<NonZero<u32>>) -> Self {
         let (autoreset, on_done) = (AutoresetMode::NextStep, OnDone::Raise);
-        let settings = Settings { autoreset, on_done, max_episode_steps };
+        let settings = Settings { autoreset, on_done, max_episode_steps, replacements: 0 };
         let (shard, _) = recipe.shard(rows, settings).expect("a shard");
         let space = &recipe.spaces().action;
         let plan = Plan {
@@ -49,7 +49,12 @@ impl Stepped {
             info_bytes: 1 << 16,
         };
         let memory = Memory::new(plan, Scope::Private).expect("memory");
-        let policy = Policy { refuse_over: false, refuse_unstarted: true, spin: false };
+        let policy = Policy {
+            refuse_over: false,
+            refuse_unstarted: true,
+            on_death: OnDeath::Break,
+            spin: false,
+        };
         let pool = Pool::new(memory, Workers::Inline(shard), policy).expect("a pool");
         let mut rng = Rng::from_seed(7);
         let leaves = space.leaves().into_iter().enumerate();

@@ -10,7 +10,7 @@ use cartwheel::autoreset::{AutoresetMode, OnDone};
 use cartwheel::error::Call;
 use cartwheel::memory::{ActionTag, Memory, Plan, Scope, bytes_of};
 use cartwheel::native::{Mailbox, RowReset, Settings, Space};
-use cartwheel::pool::{Policy, Pool, Workers};
+use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel::rng::Rng;
 use cartwheel::space::DType;
 use std::sync::Arc;
@@ -44,7 +44,8 @@ fn pool(id: &str, autoreset: AutoresetMode) -> (Pool, Arc<Mailbox>, Space) {
     let entry = cartwheel_envs::find(id).unwrap();
     let recipe = entry.recipe("").unwrap();
     let max_episode_steps = entry.max_episode_steps;
-    let settings = Settings { autoreset, on_done: OnDone::Freeze, max_episode_steps };
+    let settings =
+        Settings { autoreset, on_done: OnDone::Freeze, max_episode_steps, replacements: 0 };
     let (shard, mailbox) = recipe.shard(ROWS, settings).unwrap();
     let plan = Plan {
         observations: recipe.spaces().observation.leaves(),
@@ -55,7 +56,12 @@ fn pool(id: &str, autoreset: AutoresetMode) -> (Pool, Arc<Mailbox>, Space) {
         info_bytes: 1 << 16,
     };
     let memory = Memory::new(plan, Scope::Private).unwrap();
-    let policy = Policy { refuse_over: false, refuse_unstarted: true, spin: false };
+    let policy = Policy {
+        refuse_over: false,
+        refuse_unstarted: true,
+        on_death: OnDeath::Break,
+        spin: false,
+    };
     let workers = Workers::Inline(shard);
     (Pool::new(memory, workers, policy).unwrap(), mailbox, recipe.spaces().action.clone())
 }

@@ -11,7 +11,7 @@ use cartwheel::memory::{ActionTag, Lease, Memory, Plan, Scope, bytes_of};
 use cartwheel::native::{
     AnyRecipe, Mailbox, Parameter, Recipe, Request, RowReset, Settings, Value,
 };
-use cartwheel::pool::{Policy, Pool, Workers};
+use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel::rng::Rng;
 use cartwheel::space::DType;
 use cartwheel_envs::CartPole;
@@ -23,7 +23,8 @@ const MODES: [AutoresetMode; 3] =
 
 fn pool(autoreset: AutoresetMode) -> (Pool, Arc<Mailbox>) {
     let recipe = Recipe::<CartPole>::new("").unwrap();
-    let settings = Settings { autoreset, on_done: OnDone::Freeze, max_episode_steps: None };
+    let settings =
+        Settings { autoreset, on_done: OnDone::Freeze, max_episode_steps: None, replacements: 0 };
     let (shard, mailbox) = recipe.shard(ROWS, settings).unwrap();
     let plan = Plan {
         observations: recipe.spaces().observation.leaves(),
@@ -34,7 +35,12 @@ fn pool(autoreset: AutoresetMode) -> (Pool, Arc<Mailbox>) {
         info_bytes: 1 << 12,
     };
     let memory = Memory::new(plan, Scope::Private).unwrap();
-    let policy = Policy { refuse_over: false, refuse_unstarted: true, spin: false };
+    let policy = Policy {
+        refuse_over: false,
+        refuse_unstarted: true,
+        on_death: OnDeath::Break,
+        spin: false,
+    };
     (Pool::new(memory, Workers::Inline(shard), policy).unwrap(), mailbox)
 }
 

@@ -35,7 +35,9 @@ pub(crate) struct PyNativeEnvs {
 #[pymethods]
 impl PyNativeEnvs {
     #[new]
-    #[pyo3(signature = (env_id, options, shards, *, autoreset_mode, freeze, max_episode_steps))]
+    #[pyo3(signature = (
+        env_id, options, shards, *, autoreset_mode, freeze, max_episode_steps, replacements = 0
+    ))]
     fn new(
         env_id: &str,
         options: &str,
@@ -43,6 +45,7 @@ impl PyNativeEnvs {
         autoreset_mode: &str,
         freeze: bool,
         max_episode_steps: Option<NonZero<u32>>,
+        replacements: u32,
     ) -> PyResult<Self> {
         let recipe = cartwheel_envs::find(env_id).and_then(|entry| entry.recipe(options));
         let recipe = recipe.map_err(to_py_err)?;
@@ -50,6 +53,7 @@ impl PyNativeEnvs {
             autoreset: mode(autoreset_mode)?,
             on_done: if freeze { OnDone::Freeze } else { OnDone::Raise },
             max_episode_steps,
+            replacements,
         };
         let (mut made, mut mailboxes) = (Vec::new(), Vec::new());
         for (first, last) in shards {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
 
-use cartwheel::pool::{Finished, Policy, Pool};
-use cartwheel::worker::CrewSettings;
+use cartwheel::pool::{Finished, OnDeath, Policy, Pool};
+use cartwheel::worker::{CrewSettings, ProcessHandle};
 use cartwheel::{Call, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -67,9 +67,13 @@ impl PyPool {
     #[new]
     #[pyo3(signature = (
         memory, observations, actions, *, shard, pids, objects, link, class_name, timeout,
-        columnar, spin, inline, num_threads = 1, affinity_offset = None
+        columnar, spin, inline, restart = false, num_threads = 1, affinity_offset = None
     ))]
-    #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
+    #[expect(
+        clippy::too_many_arguments,
+        clippy::fn_params_excessive_bools,
+        reason = "keywords, each documented in the stub"
+    )]
     fn new(
         py: Python<'_>,
         memory: &Bound<'_, PyMemory>,
@@ -84,6 +88,7 @@ impl PyPool {
         columnar: bool,
         spin: bool,
         inline: bool,
+        restart: bool,
         num_threads: usize,
         affinity_offset: Option<usize>,
     ) -> PyResult<Self> {
@@ -93,7 +98,8 @@ impl PyPool {
         let crew = CrewSettings { threads: num_threads, spin, affinity_offset };
         let Made { workers, native, refuse_over } = Made::new(&memory, shard, &pids, inline, crew)?;
         let post_first = pids.is_empty();
-        let policy = Policy { refuse_over, refuse_unstarted: native.is_some(), spin };
+        let on_death = if restart { OnDeath::Resume } else { OnDeath::Break };
+        let policy = Policy { refuse_over, refuse_unstarted: native.is_some(), on_death, spin };
         let pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;
         Ok(Self {
             state: Mutex::new(Some(State {
@@ -390,30 +396,18 @@ impl PyPool {
             let explain = |error| self.explain(py, error, call, calling);
             state.pool.check(call).map_err(explain)?;
             if self.post_first {
-                self.link.bind(py).call_method1(intern!(py, "post"), (messages,))?;
+                self.post(py, messages)?;
                 return state.pool.begin(call, 0).map_err(explain);
             }
             state.pool.begin(call, 0).map_err(explain)?;
-            self.post(py, state, call, messages)
+            self.post(py, messages)
         })
     }
 
-    /// Sends one message a shard. A worker that cannot be reached is dead.
-    pub(crate) fn post(
-        &self,
-        py: Python<'_>,
-        state: &mut State,
-        call: Call,
-        messages: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        let Err(error) = self.link.bind(py).call_method1(intern!(py, "post"), (messages,)) else {
-            return Ok(());
-        };
-        // One look at the workers' health tells a death, which ends the call, from anything else.
-        match self.finish(py, state, call, Some(0.0)) {
-            Err(died) if state.pool.pending().is_none() => Err(died),
-            _ => Err(error),
-        }
+    /// Sends one message a shard.
+    fn post(&self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.link.bind(py).call_method1(intern!(py, "post"), (messages,))?;
+        Ok(())
     }
 
     pub(crate) fn begin_step<'py>(
@@ -428,7 +422,7 @@ impl PyPool {
             let link = self.link.bind(py);
             let messages = link.call_method1(intern!(py, "pack_actions"), (actions,))?;
             state.pool.begin(Call::Step, ACTIONS_BY_CHANNEL).map_err(explain)?;
-            return self.post(py, state, Call::Step, &messages);
+            return self.post(py, &messages);
         }
         let casting = self.native.as_ref().map(|_| Casting::Safe); // they read the space's own dtype
         let checked = Checked::new(&self.actions, actions, self.rows, casting)?;
@@ -480,7 +474,8 @@ impl PyPool {
         })
     }
 
-    /// Waits by `wait`: detached, bounded, interruptible.
+    /// Waits by `wait`: detached, bounded, interruptible. A worker that died meanwhile is followed by
+    /// another one, if that is the policy.
     pub(crate) fn wait<T: Send>(
         &self,
         py: Python<'_>,
@@ -488,8 +483,7 @@ impl PyPool {
         call: Call,
         calling: &str,
         timeout: Option<f64>,
-        wait: impl FnOnce(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error>
-        + Send,
+        wait: impl Fn(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error> + Sync,
     ) -> PyResult<T> {
         let seconds = timeout.map(|timeout| Duration::try_from_secs_f64(timeout.max(0.0)));
         let timeout =
@@ -502,11 +496,19 @@ impl PyPool {
             raised = Python::attach(|py| py.check_signals().err());
             raised.is_some()
         };
-        let pool = &mut state.pool;
-        let outcome = if self.inline {
-            wait(pool, timeout, &mut interrupted)
-        } else {
-            py.detach(|| wait(pool, timeout, &mut interrupted))
+        let outcome = loop {
+            let pool = &mut state.pool;
+            let outcome = if self.inline {
+                wait(pool, timeout, &mut interrupted)
+            } else {
+                py.detach(|| wait(pool, timeout, &mut interrupted))
+            };
+            match outcome {
+                Err(Error::WorkerDied { worker, .. }) if state.pool.can_resume() => {
+                    self.restart(py, state, worker, call)?;
+                }
+                outcome => break outcome,
+            }
         };
         state.late = matches!(outcome, Err(Error::Timeout { .. } | Error::Interrupted));
         outcome.map_err(|error| match (error, raised) {
@@ -514,6 +516,30 @@ impl PyPool {
             (Error::Interrupted, None) => closed(py, &self.class_name),
             (error, _) => self.explain(py, error, call, calling),
         })
+    }
+}
+
+impl PyPool {
+    /// Puts a new worker process in the place of one that died.
+    fn restart(
+        &self,
+        py: Python<'_>,
+        state: &mut State,
+        worker: usize,
+        call: Call,
+    ) -> PyResult<()> {
+        let (link, pool) = (self.link.bind(py), &mut state.pool);
+        let lost = pool.lost(worker);
+        let told = (worker, call.to_string(), lost.over, lost.resetting);
+        let started = link
+            .call_method1(intern!(py, "restart"), told)
+            .and_then(|pid| ProcessHandle::new(pid.extract()?).map_err(to_py_err));
+        let handle = started.inspect_err(|_| pool.give_up(worker))?;
+        pool.resume(worker, handle);
+        if matches!(pool.pending(), Some(Call::Reset | Call::Call)) {
+            link.call_method1(intern!(py, "post_again"), (worker,))?;
+        }
+        Ok(())
     }
 }
 

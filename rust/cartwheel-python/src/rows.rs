@@ -34,6 +34,8 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     /// The rows of the task, counted from the start of the shard, as all rows here are; the actions are
     /// theirs.
     pub(crate) span: Range<usize>,
+    /// `cartwheel.worker.Worker`, which makes environments anew.
+    pub(crate) worker: &'a Bound<'py, PyAny>,
     pub(crate) envs: &'a Bound<'py, PyList>,
     pub(crate) tree: &'a Tree,
     pub(crate) held: &'a mut [Held],
@@ -43,6 +45,8 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     pub(crate) slab: Option<&'a mut SlabRows<'s>>,
     /// The actions of a step.
     pub(crate) actions: Option<Actions<'py>>,
+    /// Whether the task is a step.
+    pub(crate) stepping: bool,
 }
 
 impl<'py> PyRows<'_, '_, 'py> {
@@ -112,6 +116,14 @@ impl<'py> PyRows<'_, '_, 'py> {
         let place = self.place(row);
         let slab = self.slab.as_mut().expect("rows are written when they have places");
         slab.write_transition(place, transition, phase);
+    }
+
+    /// Tells something of `row` beside what its environment tells.
+    pub(crate) fn tell(&mut self, row: usize, key: &str, write: impl FnOnce(&mut InfoWriter)) {
+        let record = self.infos.begin(Kind::Info, self.first + row, 0);
+        self.infos.key(key);
+        write(self.infos);
+        self.infos.end(record);
     }
 
     /// Writes one info dictionary as a record of `row`.
@@ -206,6 +218,24 @@ impl Rows for PyRows<'_, '_, '_> {
         for leaf in 0..self.tree.leaves.len() {
             slab.write_zeros(leaf, place);
         }
+        Ok(())
+    }
+
+    fn replace(&mut self, row: usize, failure: PyErr) -> PyResult<()> {
+        let py = self.py;
+        let held = &mut self.held[row];
+        if self.stepping && held.shown.is_none() {
+            return Err(failure); // stepped before its first reset: it has no episode to end
+        }
+        // The last observation becomes what the failed step returned.
+        held.fresh = held.shown.as_ref().map(|shown| shown.clone_ref(py));
+        held.info = Some(PyDict::new(py).into_any().unbind());
+        let told = self.worker.call_method1(intern!(py, "replace"), (row, failure.value(py)))?;
+        if told.is_none() {
+            return Err(failure);
+        }
+        let told: String = told.extract()?;
+        self.tell(row, "env_error", |infos| infos.text(&told));
         Ok(())
     }
 }

@@ -23,12 +23,16 @@ pub(crate) struct PyShardParts {
     on_done: OnDone,
     /// Objects by reference, a list for each row; `None` to pickle them.
     objects: Option<Vec<Py<PyList>>>,
+    /// In the place of a worker that died: which rows were over.
+    over: Option<Vec<bool>>,
 }
 
 #[pymethods]
 impl PyShardParts {
     #[new]
-    #[pyo3(signature = (worker, observations, actions, *, autoreset_mode, freeze, objects = None))]
+    #[pyo3(signature = (
+        worker, observations, actions, *, autoreset_mode, freeze, objects = None, over = None
+    ))]
     fn new(
         worker: Py<PyAny>,
         observations: Py<PyAny>,
@@ -36,10 +40,11 @@ impl PyShardParts {
         autoreset_mode: &str,
         freeze: bool,
         objects: Option<Vec<Py<PyList>>>,
+        over: Option<Vec<bool>>,
     ) -> PyResult<Self> {
         let mode = mode(autoreset_mode)?;
         let on_done = if freeze { OnDone::Freeze } else { OnDone::Raise };
-        Ok(Self { worker, observations, actions, mode, on_done, objects })
+        Ok(Self { worker, observations, actions, mode, on_done, objects, over })
     }
 }
 
@@ -54,13 +59,18 @@ impl PyShardParts {
             }
             None => Foreign::Pickled(worker.getattr("pickle")?.unbind()),
         };
-        PyShard::new(
-            worker,
-            Tree::new(self.observations.bind(py))?,
-            Tree::new(self.actions.bind(py))?,
-            Autoreset::new(self.mode, self.on_done, rows),
-            foreign,
-        )
+        let autoreset = match &self.over {
+            None => Autoreset::new(self.mode, self.on_done, rows),
+            Some(over) if over.len() == rows => Autoreset::resumed(self.mode, self.on_done, over),
+            Some(over) => {
+                let got = over.len();
+                return Err(PyValueError::new_err(format!("over has {got} of {rows} rows")));
+            }
+        };
+        let (observations, actions) = (self.observations.bind(py), self.actions.bind(py));
+        let (observations, actions) = (Tree::new(observations)?, Tree::new(actions)?);
+        let lost = self.over.is_some();
+        PyShard::new(worker, observations, actions, autoreset, foreign, lost)
     }
 
     /// Whether over rows are refused.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use cartwheel::autoreset::{Autoreset, Prepared, PreparedRows, Refusal, Transition};
+use cartwheel::autoreset::{Autoreset, PhaseTag, Prepared, PreparedRows, Refusal, Transition};
 use cartwheel::info::InfoWriter;
 use cartwheel::memory::{ActionArea, Work};
 use cartwheel::wake::Op;
@@ -24,7 +24,8 @@ pub(crate) const ACTIONS_BY_CHANNEL: u32 = 1;
 #[derive(Debug)]
 enum Called {
     Step(Option<Prepared<PyErr>>),
-    Reset(PyResult<()>),
+    /// With the keywords, for a replacement.
+    Reset(PyResult<()>, Option<Py<PyDict>>),
 }
 
 /// Python environments in a list, driven row by row.
@@ -40,6 +41,8 @@ pub(crate) struct PyShard {
     held: Vec<Held>,
     writer: InfoWriter,
     foreign: Foreign,
+    /// Which rows have lost the environments that the caller knows, and nobody has told the caller.
+    lost: Vec<bool>,
     faults: Vec<(usize, PyErr)>,
     /// What the environment of a single row that was sent did.
     prepared: Option<Called>,
@@ -54,6 +57,7 @@ impl PyShard {
         actions: Tree,
         autoreset: Autoreset,
         foreign: Foreign,
+        lost: bool,
     ) -> PyResult<Self> {
         Ok(Self {
             envs: worker.getattr("envs")?.cast_into::<PyList>()?.unbind(),
@@ -61,6 +65,7 @@ impl PyShard {
             observations,
             actions,
             held: (0..autoreset.len()).map(|_| Held::default()).collect(),
+            lost: vec![lost; autoreset.len()],
             autoreset,
             writer: InfoWriter::new(),
             foreign,
@@ -89,11 +94,12 @@ impl PyShard {
             }
         };
         let (span, mut prepared) = (task.own_rows(), self.prepared.take());
-        let Self { autoreset, faults, .. } = self;
+        let Self { autoreset, faults, lost, .. } = self;
         let mut batch = PyRows {
             py,
             first: task.first,
             span: span.clone(),
+            worker: self.worker.bind(py),
             envs: self.envs.bind(py),
             tree: &self.observations,
             held: &mut self.held,
@@ -101,13 +107,24 @@ impl PyShard {
             foreign: &self.foreign,
             slab: Some(&mut task.slab),
             actions,
+            stepping: task.op == Op::Step,
         };
         for row in span {
-            let outcome = match (&resets, prepared.take()) {
-                (_, Some(Called::Reset(outcome))) => autoreset
-                    .reset(&mut batch, row, |_| outcome)
-                    .map(|()| Transition::RESET)
-                    .map_err(Refusal::Environment),
+            let mut called = prepared.take();
+            if std::mem::take(&mut lost[row]) {
+                batch.tell(row, "worker_restarted", |infos| infos.bool(true));
+                if called.is_none() && resets.as_ref().is_none_or(|resets| leaves(resets, row)) {
+                    called = Some(begin_anew(autoreset, &mut batch, row));
+                }
+            }
+            let outcome = match (&resets, called) {
+                (_, Some(Called::Reset(outcome, how))) => {
+                    let (mut outcome, how) = (Some(outcome), how.as_ref().map(|how| how.bind(py)));
+                    let reset = autoreset.reset(&mut batch, row, |rows| {
+                        outcome.take().unwrap_or_else(|| rows.call_reset(row, how))
+                    });
+                    reset.map(|()| Transition::RESET).map_err(Refusal::Environment)
+                }
                 (_, Some(Called::Step(prepared))) => {
                     autoreset.step(&mut PreparedRows { rows: &mut batch, prepared }, row)
                 }
@@ -121,6 +138,17 @@ impl PyShard {
             batch.write_transition(row, &transition, autoreset.phase(row));
         }
         Ok(())
+    }
+
+    /// Resets the environments of rows that lost their old ones, which a control call may need. The
+    /// caller is told by the next step or reset.
+    fn reset_lost(&self, py: Python<'_>, task: &Task<'_>) {
+        for row in task.own_rows().filter(|&row| self.lost[row]) {
+            let env = self.envs.bind(py).get_item(row);
+            if let Err(error) = env.and_then(|env| env.call_method0(intern!(py, "reset"))) {
+                error.write_unraisable(py, None); // it will fail again, and be reported then
+            }
+        }
     }
 
     /// The actions of rows whose space has no fixed shape.
@@ -163,6 +191,7 @@ impl PyShard {
             py,
             first,
             span: own,
+            worker: self.worker.bind(py),
             envs: self.envs.bind(py),
             tree: &self.observations,
             held: &mut self.held,
@@ -170,13 +199,35 @@ impl PyShard {
             foreign: &self.foreign,
             slab: None,
             actions,
+            stepping: work.op == Op::Step,
         };
         if work.op == Op::Step {
-            return Ok(Called::Step(self.autoreset.prepare(&mut batch, row)));
+            return Ok(if self.lost[row] {
+                begin_anew(&self.autoreset, &mut batch, row)
+            } else {
+                Called::Step(self.autoreset.prepare(&mut batch, row))
+            });
         }
         let how = self.worker.bind(py).call_method1(intern!(py, "take_reset"), (row,))?;
-        Ok(Called::Reset(batch.call_reset(row, Some(how.cast::<PyDict>()?))))
+        let how = how.cast_into::<PyDict>()?;
+        let outcome = batch.call_reset(row, Some(&how));
+        Ok(Called::Reset(outcome, Some(how.unbind())))
     }
+}
+
+/// Whether a reset leaves a row as it is.
+fn leaves(resets: &Bound<'_, PyList>, row: usize) -> bool {
+    resets.get_item(row).is_ok_and(|how| how.is_none())
+}
+
+/// Resets the new environment of a row that lost its old one. The caller's step comes to a cut, except
+/// where the machine was to reset anyway.
+fn begin_anew(autoreset: &Autoreset, batch: &mut PyRows<'_, '_, '_>, row: usize) -> Called {
+    let outcome = batch.call_reset(row, None);
+    Called::Step(Some(match autoreset.phase(row) {
+        PhaseTag::Over => Prepared::Reset(outcome),
+        _ => Prepared::Stepped(outcome.map(|()| Transition::CUT)),
+    }))
 }
 
 /// The pool refuses such steps before they are published, so only an error of ours shows these.
@@ -198,6 +249,7 @@ impl Shard for PyShard {
             }
             self.answering = task.op == Op::Call;
             if self.answering {
+                self.reset_lost(py, task);
                 let answered = self.worker.bind(py).call_method0(intern!(py, "answer"));
                 if let Err(error) = answered {
                     error.write_unraisable(py, None); // the channel is gone
@@ -217,7 +269,7 @@ impl Shard for PyShard {
             let called = self.call(py, work, first, actions);
             self.prepared = Some(called.unwrap_or_else(|error| match work.op {
                 Op::Step => Called::Step(Some(Prepared::Stepped(Err(error)))),
-                _ => Called::Reset(Err(error)),
+                _ => Called::Reset(Err(error), None),
             }));
         });
     }

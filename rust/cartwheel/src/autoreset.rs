@@ -12,6 +12,10 @@
 //! environments are called: it drives a [`Rows`], which a shard of Python environments and a shard of
 //! native ones both are.
 //!
+//! A failure is first offered to [`Rows::replace`]. Where that puts a new environment in the place of
+//! the failed one, the step is one that truncated ([`Transition::CUT`]), and everything after it goes
+//! its usual way; a reset is tried once more.
+//!
 //! Source: Gymnasium 1.4.0, `gymnasium/vector/{sync,async}_vector_env.py`; the differences are
 //! listed in `ARCHITECTURE.md`.
 
@@ -49,6 +53,9 @@ pub struct Transition {
 impl Transition {
     /// The transition of a reset: nothing was earned, nothing is over.
     pub const RESET: Self = Self { reward: 0.0, terminated: false, truncated: false };
+
+    /// The transition of a row that lost its environment: the episode ends here.
+    pub const CUT: Self = Self { reward: 0.0, terminated: false, truncated: true };
 
     /// Whether the episode is over.
     pub fn is_over(&self) -> bool {
@@ -98,6 +105,17 @@ pub trait Rows {
     ///
     /// When the observation does not fit its space.
     fn repeat(&mut self, row: usize) -> Result<(), Self::Error>;
+
+    /// Puts a new environment, not yet reset, in the place of one that failed, and holds the last
+    /// observation that the row showed. By default nothing is replaced.
+    ///
+    /// # Errors
+    ///
+    /// `failure` itself, when that is not to be done; or why it could not be done.
+    fn replace(&mut self, row: usize, failure: Self::Error) -> Result<(), Self::Error> {
+        let _ = row;
+        Err(failure)
+    }
 }
 
 /// Why a row was not stepped.
@@ -162,6 +180,17 @@ impl Autoreset {
     /// A machine for `rows` rows that are not stepped before their first explicit reset.
     pub fn unstarted(mode: AutoresetMode, on_done: OnDone, rows: usize) -> Self {
         Self { mode, on_done, phases: vec![Phase::Unstarted; rows] }
+    }
+
+    /// A machine for rows that lost their environments: `over` says which of them had come to the end
+    /// of an episode, which `NEXT_STEP` resets as if nothing had happened. The others are running, and
+    /// who steps them says that the episode [was cut](Transition::CUT).
+    pub fn resumed(mode: AutoresetMode, on_done: OnDone, over: &[bool]) -> Self {
+        let phase = |&over: &bool| match mode {
+            AutoresetMode::NextStep if over => Phase::Over { terminated: false, truncated: true },
+            _ => Phase::Running,
+        };
+        Self { mode, on_done, phases: over.iter().map(phase).collect() }
     }
 
     /// Number of rows.
@@ -232,7 +261,9 @@ impl Autoreset {
         let (outcome, next) = match (self.mode, self.phases[row]) {
             (_, Phase::Failed) => return Err(Refusal::Failed),
             (_, Phase::Unstarted) => return Err(Refusal::Unstarted),
-            (AutoresetMode::NextStep, Phase::Over { .. }) => (autoreset(rows, row), Phase::Running),
+            (AutoresetMode::NextStep, Phase::Over { .. }) => {
+                (start(rows, row).map(|()| Transition::RESET), Phase::Running)
+            }
             (AutoresetMode::Disabled, over @ Phase::Over { .. }) => {
                 if self.on_done == OnDone::Raise {
                     return Err(Refusal::Over);
@@ -267,7 +298,8 @@ impl Autoreset {
     }
 
     /// An explicit reset of one row by `reset`, which may pass a seed and options. It clears a
-    /// pending autoreset, a frozen frame and a failure.
+    /// pending autoreset, a frozen frame and a failure. A failed environment that was replaced is reset
+    /// by `reset` too.
     ///
     /// # Errors
     ///
@@ -276,9 +308,9 @@ impl Autoreset {
         &mut self,
         rows: &mut R,
         row: usize,
-        reset: impl FnOnce(&mut R) -> Result<(), R::Error>,
+        reset: impl FnMut(&mut R) -> Result<(), R::Error>,
     ) -> Result<(), R::Error> {
-        let outcome = reset(rows).and_then(|()| rows.publish(row));
+        let outcome = start_by(rows, row, reset);
         self.phases[row] = if outcome.is_ok() { Phase::Running } else { Phase::Failed };
         outcome
     }
@@ -330,23 +362,46 @@ impl<R: Rows> Rows for PreparedRows<'_, R> {
     fn repeat(&mut self, row: usize) -> Result<(), R::Error> {
         self.rows.repeat(row)
     }
+
+    fn replace(&mut self, row: usize, failure: R::Error) -> Result<(), R::Error> {
+        self.rows.replace(row, failure)
+    }
 }
 
 /// An ordinary step, followed by the reset that `SAME_STEP` asks for.
 #[inline]
 fn advance<R: Rows>(mode: AutoresetMode, rows: &mut R, row: usize) -> Result<Transition, R::Error> {
-    let transition = rows.step(row)?;
-    if mode == AutoresetMode::SameStep && transition.is_over() {
-        rows.keep_final(row)?;
-        rows.reset(row)?;
+    let same_step = mode == AutoresetMode::SameStep;
+    let show = |rows: &mut R, transition: Transition| {
+        if same_step && transition.is_over() { rows.keep_final(row) } else { rows.publish(row) }?;
+        Ok(transition)
+    };
+    let shown = rows.step(row).and_then(|transition| show(rows, transition));
+    let transition = shown.or_else(|failure| {
+        rows.replace(row, failure)?;
+        show(rows, Transition::CUT)
+    })?;
+    if same_step && transition.is_over() {
+        start(rows, row)?;
     }
-    rows.publish(row)?;
     Ok(transition)
 }
 
-/// The reset that takes the place of a step in `NEXT_STEP`.
-fn autoreset<R: Rows>(rows: &mut R, row: usize) -> Result<Transition, R::Error> {
-    rows.reset(row)?;
-    rows.publish(row)?;
-    Ok(Transition::RESET)
+/// Begins an episode by the reset of the machine's own.
+fn start<R: Rows>(rows: &mut R, row: usize) -> Result<(), R::Error> {
+    start_by(rows, row, |rows| rows.reset(row))
+}
+
+/// Begins an episode by `reset`, once more if a failed environment was replaced.
+fn start_by<R: Rows>(
+    rows: &mut R,
+    row: usize,
+    mut reset: impl FnMut(&mut R) -> Result<(), R::Error>,
+) -> Result<(), R::Error> {
+    let shown = reset(rows).and_then(|()| rows.publish(row));
+    shown.or_else(|failure| {
+        rows.replace(row, failure)?;
+        reset(rows)?;
+        rows.publish(row)
+    })
 }

@@ -7,12 +7,23 @@ struct Counter {
     length: u32,
     now: u32,
     fails_at: Option<u32>,
+    /// Resets that fail from now on.
+    failing_resets: u32,
+    /// Whether a new environment takes the place of a failed one.
+    replaceable: bool,
     log: Vec<String>,
 }
 
 impl Counter {
     fn new(length: u32) -> Self {
-        Self { length, now: 0, fails_at: None, log: Vec::new() }
+        Self {
+            length,
+            now: 0,
+            fails_at: None,
+            failing_resets: 0,
+            replaceable: false,
+            log: Vec::new(),
+        }
     }
 
     fn taken(&mut self) -> Vec<String> {
@@ -33,6 +44,10 @@ impl Rows for Counter {
     }
 
     fn reset(&mut self, _row: usize) -> Result<(), Self::Error> {
+        if self.failing_resets > 0 {
+            self.failing_resets -= 1;
+            return Err("no reset");
+        }
         self.now = 0;
         self.log.push("reset".to_owned());
         Ok(())
@@ -50,6 +65,15 @@ impl Rows for Counter {
 
     fn repeat(&mut self, _row: usize) -> Result<(), Self::Error> {
         self.log.push(format!("again {}", self.now));
+        Ok(())
+    }
+
+    fn replace(&mut self, _row: usize, failure: Self::Error) -> Result<(), Self::Error> {
+        if !self.replaceable {
+            return Err(failure);
+        }
+        self.fails_at = None;
+        self.log.push(format!("replace: {failure}"));
         Ok(())
     }
 }
@@ -162,5 +186,67 @@ fn an_unstarted_row_is_refused_until_a_reset_succeeds() {
         assert_eq!((machine.phase(0), env.taken()), (PhaseTag::Unstarted, said(&[])));
         machine.reset(&mut env, 0, |env| env.reset(0)).expect("a reset succeeds");
         assert!(machine.step(&mut env, 0).is_ok());
+    }
+}
+
+/// An environment that fails at its second step, unless it is replaced.
+fn replaceable(length: u32) -> Counter {
+    Counter { fails_at: Some(2), replaceable: true, ..Counter::new(length) }
+}
+
+#[test]
+fn a_row_that_is_given_a_new_environment_is_cut_in_every_mode() {
+    let cases = [
+        (AutoresetMode::NextStep, PhaseTag::Over, vec!["obs 2"]),
+        (AutoresetMode::SameStep, PhaseTag::Running, vec!["final 2", "reset", "obs 0"]),
+        (AutoresetMode::Disabled, PhaseTag::Over, vec!["obs 2"]),
+    ];
+    for (mode, phase, shown) in cases {
+        let mut machine = Autoreset::new(mode, OnDone::Raise, 1);
+        let mut env = replaceable(9);
+        step(&mut machine, &mut env);
+        assert_eq!(machine.step(&mut env, 0), Ok(Transition::CUT));
+        assert_eq!(machine.phase(0), phase);
+        let expected: Vec<_> = std::iter::once("replace: boom").chain(shown).collect();
+        assert_eq!(env.taken(), said(&expected));
+    }
+}
+
+#[test]
+fn an_autoreset_that_fails_is_tried_once_more_and_the_end_of_the_episode_stands() {
+    let mut same = Autoreset::new(AutoresetMode::SameStep, OnDone::Raise, 1);
+    let mut env = Counter { replaceable: true, failing_resets: 1, ..Counter::new(1) };
+    let told = said(&["final 1", "replace: no reset", "reset", "obs 0"]);
+    assert_eq!(step(&mut same, &mut env), (1.0, true, told));
+    env.failing_resets = 2;
+    assert_eq!(same.step(&mut env, 0), Err(Refusal::Environment("no reset")));
+    assert_eq!(same.phase(0), PhaseTag::Failed);
+
+    let mut next = Autoreset::new(AutoresetMode::NextStep, OnDone::Raise, 1);
+    let mut env = Counter { replaceable: true, ..Counter::new(1) };
+    step(&mut next, &mut env);
+    env.failing_resets = 1;
+    let told = said(&["replace: no reset", "reset", "obs 0"]);
+    assert_eq!(step(&mut next, &mut env), (0.0, false, told));
+}
+
+#[test]
+fn an_explicit_reset_that_fails_is_tried_once_more() {
+    let mut machine = Autoreset::new(AutoresetMode::Disabled, OnDone::Raise, 1);
+    let mut env = Counter { replaceable: true, failing_resets: 1, ..Counter::new(1) };
+    machine.reset(&mut env, 0, |env| env.reset(0)).expect("the second reset succeeds");
+    assert_eq!(env.taken(), said(&["replace: no reset", "reset", "obs 0"]));
+    env.failing_resets = 2;
+    assert_eq!(machine.reset(&mut env, 0, |env| env.reset(0)), Err("no reset"));
+}
+
+#[test]
+fn rows_that_lost_their_environments_go_on_where_they_were() {
+    let over = [true, false];
+    let next = Autoreset::resumed(AutoresetMode::NextStep, OnDone::Raise, &over);
+    assert_eq!([next.phase(0), next.phase(1)], [PhaseTag::Over, PhaseTag::Running]);
+    for mode in [AutoresetMode::SameStep, AutoresetMode::Disabled] {
+        let machine = Autoreset::resumed(mode, OnDone::Raise, &over);
+        assert_eq!([machine.phase(0), machine.phase(1)], [PhaseTag::Running; 2]);
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use cartwheel::Call;
 use cartwheel::autoreset::{PhaseTag, Transition};
 use cartwheel::memory::{Memory, Plan, Scope};
-use cartwheel::pool::{OwnShard, Policy, Pool, Workers};
+use cartwheel::pool::{OnDeath, OwnShard, Policy, Pool, Workers};
 use cartwheel::schedule::fine_shards;
 use cartwheel::wake::Op;
 use cartwheel::worker::{Crew, CrewSettings, Report, Shard, Task};
@@ -72,7 +72,12 @@ fn while_one_thread_is_busy_with_a_row_the_other_steps_all_the_rest() {
     let shards = (0..ROWS).map(|_| Box::new(Row(Arc::clone(&shared))) as Box<dyn OwnShard>);
     let settings = CrewSettings { threads: 2, spin: true, affinity_offset: None };
     let crew = Crew::new(memory.clone(), shards.collect(), settings).unwrap();
-    let policy = Policy { refuse_over: false, refuse_unstarted: false, spin: true };
+    let policy = Policy {
+        refuse_over: false,
+        refuse_unstarted: false,
+        on_death: OnDeath::Break,
+        spin: true,
+    };
     let mut pool = Pool::new(memory, Workers::Crew(crew), policy).unwrap();
     for longest in std::iter::once(None).chain((0..ROWS).map(Some)) {
         *shared.0.lock().unwrap() = Batch { longest, stepped: 0 };

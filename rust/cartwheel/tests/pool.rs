@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cartwheel::autoreset::{PhaseTag, Transition};
 use cartwheel::memory::{ActionTag, Memory, Plan, Scope};
-use cartwheel::pool::{Finished, OwnShard, Policy, Pool, Workers};
+use cartwheel::pool::{Finished, OnDeath, OwnShard, Policy, Pool, Workers};
 use cartwheel::schedule::{fine_shards, shards};
 use cartwheel::space::{DType, Leaf};
 use cartwheel::wake::Op;
@@ -61,7 +61,8 @@ struct Fixture {
     entered: Vec<Receiver<()>>,
 }
 
-const POLICY: Policy = Policy { refuse_over: false, refuse_unstarted: false, spin: true };
+const POLICY: Policy =
+    Policy { refuse_over: false, refuse_unstarted: false, on_death: OnDeath::Break, spin: true };
 
 impl Fixture {
     /// `workers = 0` steps inline.
@@ -282,7 +283,12 @@ fn over_rows_are_refused_before_anything_is_published() {
         info_bytes: 64,
     };
     let memory = Memory::new(plan, Scope::Private).unwrap();
-    let policy = Policy { refuse_over: true, refuse_unstarted: false, spin: false };
+    let policy = Policy {
+        refuse_over: true,
+        refuse_unstarted: false,
+        on_death: OnDeath::Break,
+        spin: false,
+    };
     let mut pool = Pool::new(memory, Workers::Inline(Box::new(Over)), policy).unwrap();
     pool.begin(Call::Step, 0).unwrap();
     drop(pool.finish(Call::Step, None, &mut || false).unwrap());

@@ -7,7 +7,7 @@ use cartwheel::error::Call;
 use cartwheel::info::InfoReader;
 use cartwheel::memory::{ActionTag, Lease, Memory, Plan, Scope};
 use cartwheel::native::{Mailbox, Request, RowReset, Settings, Value};
-use cartwheel::pool::{Policy, Pool, Workers};
+use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel::space::Leaf;
 use serde::Deserialize;
 use std::fmt;
@@ -85,6 +85,7 @@ fn pool(header: &Header, observations: Vec<Leaf>, actions: Vec<Leaf>) -> (Pool, 
         autoreset: AutoresetMode::NextStep,
         on_done: OnDone::Raise,
         max_episode_steps: entry.max_episode_steps,
+        replacements: 0,
     };
     let (shard, mailbox) = recipe.shard(header.rows, settings).expect("a shard");
     let (max_slabs, info_bytes) = (3, 1 << 16);
@@ -92,7 +93,12 @@ fn pool(header: &Header, observations: Vec<Leaf>, actions: Vec<Leaf>) -> (Pool, 
     let batch_size = header.rows;
     let plan = Plan { observations, actions, shards, batch_size, max_slabs, info_bytes };
     let memory = Memory::new(plan, Scope::Private).expect("memory");
-    let policy = Policy { refuse_over: false, refuse_unstarted: true, spin: false };
+    let policy = Policy {
+        refuse_over: false,
+        refuse_unstarted: true,
+        on_death: OnDeath::Break,
+        spin: false,
+    };
     let mut pool = Pool::new(memory, Workers::Inline(shard), policy).expect("a pool");
     for (name, value) in &header.parameters {
         let value = match value {

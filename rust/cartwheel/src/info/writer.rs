@@ -1,6 +1,6 @@
 //! Writes an info stream.
 
-use super::{Kind, Tag};
+use super::{InfoReader, Kind, Tag};
 use crate::space::DType;
 
 /// Where a record began, for [`InfoWriter::end`].
@@ -61,6 +61,17 @@ impl InfoWriter {
     /// Takes a record back, with all that was written since it began.
     pub fn cancel(&mut self, record: RecordAt) {
         self.stream.truncate(record.0);
+    }
+
+    /// Takes back every record from the first one of row `row` on.
+    pub fn forget(&mut self, row: usize) {
+        let mut at = 0;
+        while let Ok(Some(record)) = InfoReader::new(&self.stream, at).record() {
+            if record.row == row {
+                return self.stream.truncate(at);
+            }
+            at = record.end;
+        }
     }
 
     /// The key of the next value. `false`, and nothing written, when it is longer than 65,535 bytes.

@@ -48,6 +48,13 @@ pub(crate) struct Places {
     pub(crate) count: usize,
 }
 
+impl Places {
+    /// The first place, counted through the ring of batches of `batch_size` rows.
+    pub(crate) fn ring_place(&self, batch_size: usize) -> u32 {
+        u32::try_from(self.batch * batch_size + self.first).expect("places are fewer than 2^32")
+    }
+}
+
 impl Control {
     /// Claims the next places, at most `most` of them, for rows that are done.
     pub(crate) fn claim_next(&self, most: usize) -> Places {
@@ -72,9 +79,10 @@ impl Control {
         }
     }
 
-    /// Claims places that the pool has given out itself, in the only batch.
+    /// Claims places that are given out already, counted through the ring of batches: those of the only
+    /// batch, by the pool, or that of a worker which died.
     pub(crate) fn claim_given(&self, first: usize, count: usize) -> Places {
-        self.places(0, first, count)
+        self.places((first / self.batch_size()) as u64, first % self.batch_size(), count)
     }
 
     fn places(&self, batch: u64, first: usize, count: usize) -> Places {

@@ -50,6 +50,9 @@ pub struct Slot {
     /// Number of the next work to take from its queue, and of the next to push.
     pub(super) head: AtomicU32,
     pub(super) tail: AtomicU32,
+    /// The row that was sent and is in the worker's hands, see [`super::progress`].
+    pub(super) row: AtomicU32,
+    pub(super) progress: AtomicU64,
 }
 
 /// All control words of a pool; cheap to clone.

@@ -45,6 +45,7 @@ mod control;
 mod free_list;
 mod infos;
 mod mapping;
+mod progress;
 mod queue;
 mod rollout;
 mod slab;

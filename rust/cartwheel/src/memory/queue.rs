@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::control::Slot;
+use super::progress::InHand;
 use crate::wake::Op;
 
 /// Neighbouring rows that were sent.
@@ -22,7 +23,8 @@ pub struct Work {
     pub flags: u32,
     /// The rows, counted from the start of the environments.
     pub rows: Range<usize>,
-    /// Their places in the batch, from this one on; `None` for the next free ones when they are done.
+    /// Their places, from this one on, counted through the ring of open batches; `None` for the next free
+    /// ones when they are done.
     pub place: Option<u32>,
 }
 
@@ -75,6 +77,37 @@ impl WorkQueue<'_> {
         self.slot.head.load(Ordering::Relaxed) == self.slot.tail.load(Ordering::Acquire)
     }
 
+    /// What a worker that died had not counted as filled, one row each: the row in its hands, with its
+    /// place, and those in the queue. `None` when the place of the former is not known.
+    pub(crate) fn left_behind(&self) -> Option<Vec<Work>> {
+        let work = |row: u32, place| {
+            let rows = row as usize..row as usize + 1;
+            Work { op: Op::Step, flags: 0, rows, place }
+        };
+        let (in_hand, mut left) = match self.slot.in_hand() {
+            InHand::Nothing => (None, Vec::new()),
+            InHand::Row(row, place) => (Some(row), vec![work(row, place)]),
+            InHand::Unknown => return None,
+        };
+        let head = self.slot.head.load(Ordering::Relaxed);
+        let entries = self.slot.tail.load(Ordering::Relaxed).wrapping_sub(head);
+        for nth in 0..entries.min(number(self.entries.len())) {
+            let entry = self.entry(head.wrapping_add(nth));
+            let first = entry.first.load(Ordering::Relaxed);
+            let place = Some(entry.place.load(Ordering::Relaxed)).filter(|&at| at != ON_ARRIVAL);
+            // No more than there can be, whatever the dead one wrote; the pool checks the rows.
+            let count = entry.count.load(Ordering::Relaxed).min(number(self.entries.len()));
+            for nth in 0..count {
+                // It may have died before the row in its hands left the queue.
+                let row = first.wrapping_add(nth);
+                if in_hand != Some(row) {
+                    left.push(work(row, place.map(|place| place.wrapping_add(nth))));
+                }
+            }
+        }
+        Some(left)
+    }
+
     /// Takes at most `most` rows of the work that was pushed first.
     pub(crate) fn take(&self, most: usize) -> Option<Work> {
         if self.is_empty() {
@@ -87,15 +120,16 @@ impl WorkQueue<'_> {
         let what = entry.what.load(Ordering::Relaxed);
         let place = Some(entry.place.load(Ordering::Relaxed)).filter(|&place| place != ON_ARRIVAL);
         let taken = count.min(u32::try_from(most).unwrap_or(u32::MAX)).max(1);
+        self.slot.note_taken(first, place);
         if taken < count {
-            entry.first.store(first + taken, Ordering::Relaxed);
+            entry.first.store(first + taken, Ordering::Release);
             entry.count.store(count - taken, Ordering::Relaxed);
             if let Some(place) = place {
                 entry.place.store(place + taken, Ordering::Relaxed);
             }
         } else {
             // The next lap's `push` into this place follows the receipt of a row that was taken here.
-            self.slot.head.store(head.wrapping_add(1), Ordering::Relaxed);
+            self.slot.head.store(head.wrapping_add(1), Ordering::Release);
         }
         let op = if what & RESET == 0 { Op::Step } else { Op::Reset };
         let rows = first as usize..(first + taken) as usize;

@@ -26,6 +26,7 @@ mod pace;
 mod parameter;
 mod plain_loop;
 mod recipe;
+mod replacements;
 mod rows;
 mod sample;
 mod shard;

@@ -20,6 +20,9 @@ pub struct Settings {
     pub on_done: OnDone,
     /// Steps after which an episode is truncated.
     pub max_episode_steps: Option<NonZero<u32>>,
+    /// How often the environment of a row is made anew after a panic, which truncates its episode; a
+    /// panic beyond that fails the row.
+    pub replacements: u32,
 }
 
 /// A recipe whose kind of environment is not known while compiling.
@@ -70,7 +73,7 @@ pub trait AnyRecipe: fmt::Debug + Send + Sync {
 
 /// The recipe of an `E`.
 pub struct Recipe<E: Env> {
-    pub(super) options: E::Options,
+    pub(super) options: Arc<E::Options>,
     pub(super) spaces: Arc<Spaces>,
 }
 
@@ -100,7 +103,7 @@ impl<E: Env> Recipe<E> {
         let spaces = Arc::new(E::spaces(&options));
         view::check::<E::Observation>("observation", &spaces.observation.leaves())?;
         view::check::<E::Action>("action", &spaces.action.leaves())?;
-        Ok(Self { options, spaces })
+        Ok(Self { options: Arc::new(options), spaces })
     }
 
     /// The options.
@@ -138,7 +141,8 @@ impl<E: Env> AnyRecipe for Recipe<E> {
         let envs = (0..rows).map(|_| E::new(&self.options)).collect::<Result<Vec<_>, _>>()?;
         let mailbox = Arc::new(Mailbox::default());
         let spaces = Arc::clone(&self.spaces);
-        let shard = NativeShard::new(envs, spaces, settings, Arc::clone(&mailbox))?;
+        let options = Arc::clone(&self.options);
+        let shard = NativeShard::new(envs, options, spaces, settings, Arc::clone(&mailbox))?;
         Ok((Box::new(shard), mailbox))
     }
 

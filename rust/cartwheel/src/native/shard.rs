@@ -10,6 +10,7 @@ use std::time::Instant;
 use super::mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Snapshot};
 use super::pace::Pace;
 use super::recipe::Settings;
+use super::replacements::Replacements;
 use super::rows::{Crew, NativeRows};
 use super::stream::{Seed, Stream, unforeseen};
 use super::{Parameter, Spaces, Value, View};
@@ -18,7 +19,7 @@ use crate::autoreset::{
 };
 use crate::env::Env;
 use crate::error::Error;
-use crate::info::{InfoWriter, RecordAt};
+use crate::info::{InfoWriter, Kind, RecordAt};
 use crate::memory::{ActionArea, ActionColumns, Columns, Outcomes, Work};
 use crate::rng::Rng;
 use crate::wake::Op;
@@ -31,7 +32,9 @@ pub struct NativeShard<E: Env> {
     crew: Crew<E>,
     autoreset: Autoreset,
     spaces: Arc<Spaces>,
+    /// Options of autoresets.
     options: E::ResetOptions,
+    replacements: Replacements<E>,
     infos: InfoWriter,
     /// The info record that is being written.
     open: Option<RecordAt>,
@@ -61,6 +64,7 @@ impl<E: Env> NativeShard<E> {
     /// A shard of these environments, each with a stream that nobody can foretell.
     pub(super) fn new(
         envs: Vec<E>,
+        options: Arc<E::Options>,
         spaces: Arc<Spaces>,
         settings: Settings,
         mailbox: Arc<Mailbox>,
@@ -73,6 +77,7 @@ impl<E: Env> NativeShard<E> {
             autoreset: Autoreset::unstarted(settings.autoreset, settings.on_done, rows),
             spaces,
             options: E::ResetOptions::default(),
+            replacements: Replacements::new(options, settings.replacements),
             infos: InfoWriter::new(),
             open: None,
             faults: Vec::new(),
@@ -97,14 +102,20 @@ impl<E: Env> NativeShard<E> {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error,
                 Err(panic) => {
-                    if let Some(record) = self.open.take() {
-                        self.infos.cancel(record);
-                    }
-                    self.autoreset.fail(next.get());
                     let (row, message) = (first + next.get(), message_of(panic.as_ref()));
                     Error::Panicked { row, message }
                 }
             };
+            if let Some(record) = self.open.take() {
+                self.infos.cancel(record);
+            }
+            if let Error::Panicked { message, .. } = &error {
+                if self.replace(task, next.get(), message, &mut one) {
+                    next.set(next.get() + 1);
+                    continue;
+                }
+                self.autoreset.fail(next.get());
+            }
             self.faults.push(Fault { row: first + next.get(), error });
             // Whatever it can still show; the place holds another batch's row otherwise.
             let shown = catch_unwind(AssertUnwindSafe(|| self.show(task, next.get())));
@@ -164,6 +175,42 @@ impl<E: Env> NativeShard<E> {
         (&mut self.autoreset, batch, columns.outcomes())
     }
 
+    /// Puts a new environment in the place of one that panicked, and goes on: with `one` again if that is
+    /// a reset, otherwise as after a step that truncated. Whether all that succeeded.
+    fn replace<F>(&mut self, task: &mut Task<'_>, row: usize, panic: &str, one: &mut F) -> bool
+    where
+        F: FnMut(&mut Autoreset, &mut NativeRows<'_, E>, usize) -> Result<Transition, Error>,
+    {
+        let Some(env) = self.replacements.make(row, self.crew.envs.len()) else { return false };
+        self.crew.envs[row] = env;
+        self.crew.forget_shown(row);
+        self.infos.forget(task.first + row);
+        let record = self.infos.begin(Kind::Info, task.first + row, 0);
+        self.infos.key("env_error");
+        self.infos.text(panic);
+        self.infos.end(record);
+        let gone_on = catch_unwind(AssertUnwindSafe(|| {
+            let (step, first, span) = (task.op == Op::Step, task.first, task.own_rows());
+            let (_, columns) = task.columns();
+            let (autoreset, mut rows, mut outcomes) = self.rows(first, span.clone(), None, columns);
+            let transition = if step {
+                rows.reset_with(row, rows.options);
+                let prepared = Some(match autoreset.phase(row) {
+                    PhaseTag::Over => Prepared::Reset(Ok(())),
+                    _ => Prepared::Stepped(Ok(Transition::CUT)),
+                });
+                let rows = &mut PreparedRows { rows: &mut rows, prepared };
+                autoreset.step(rows, row).map_err(|refusal| refused(&refusal))
+            } else {
+                one(autoreset, &mut rows, row)
+            };
+            let transition = transition?;
+            outcomes.write(row - span.start, &transition, autoreset.phase(row));
+            Ok::<_, Error>(())
+        }));
+        matches!(gone_on, Ok(Ok(())))
+    }
+
     /// Shows a row as it is.
     fn show(&mut self, task: &mut Task<'_>, row: usize) {
         let (first, span) = (task.first, task.own_rows());
@@ -187,8 +234,7 @@ impl<E: Env> NativeShard<E> {
                 let stepped = autoreset.step(&mut PreparedRows { rows, prepared }, row);
                 stepped.map_err(|refusal| refused(&refusal))
             }),
-            Some(Err(message)) => self.each_row(task, |autoreset, rows, row| {
-                autoreset.fail(row);
+            Some(Err(message)) => self.each_row(task, |_, rows, row| {
                 Err(Error::Panicked { row: rows.first + row, message: message.clone() })
             }),
         }

@@ -12,6 +12,7 @@
 //! wakes the pool, and every sleep is a slice: a lost wake-up would cost milliseconds, never a hang.
 
 mod recording;
+mod restart;
 mod sent;
 mod waiting;
 
@@ -30,6 +31,8 @@ use crate::wake::{Command, Futex, Op, Patience, doorbell_disarm, publish};
 use crate::worker::{Crew, ProcessHandle, Report, Shard, perform};
 pub use recording::Recorded;
 use recording::Recording;
+use restart::Interrupted;
+pub use restart::Lost;
 use sent::InFlight;
 pub use sent::{Event, Received, Sending};
 use waiting::Awaited;
@@ -52,6 +55,15 @@ pub trait OwnShard: Shard + Send + std::fmt::Debug {}
 
 impl<S: Shard + Send + std::fmt::Debug> OwnShard for S {}
 
+/// What the death of a worker process means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnDeath {
+    /// The pool can only be closed.
+    Break,
+    /// Another process can take over, see [`Pool::resume`].
+    Resume,
+}
+
 /// How a pool treats rows and waits.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy {
@@ -59,6 +71,8 @@ pub struct Policy {
     pub refuse_over: bool,
     /// Refuse to step rows that were never reset. Without it that is the environments' affair.
     pub refuse_unstarted: bool,
+    /// What the death of a worker process means.
+    pub on_death: OnDeath,
     /// Allow looking for a result before sleeping.
     pub spin: bool,
 }
@@ -97,6 +111,8 @@ pub struct Pool {
     sent: InFlight,
     /// A worker died; holds what it was filling, so that nobody else ever fills it.
     broken: Option<(usize, Option<Lease>)>,
+    /// A worker died and another one is to follow.
+    interrupted: Option<Interrupted>,
     closed: bool,
     /// The process that made the pool; a forked child must leave the workers alone.
     owner: u32,
@@ -142,6 +158,7 @@ impl Pool {
             pending: None,
             recording: None,
             broken: None,
+            interrupted: None,
             closed: false,
             owner: std::process::id(),
         })
@@ -289,7 +306,7 @@ impl Pool {
     ///
     /// [`Error::NotPending`] when `call` is not what is pending. [`Error::Timeout`] and
     /// [`Error::Interrupted`] leave the call pending: it can be waited for again. After
-    /// [`Error::WorkerDied`] the pool can only be closed.
+    /// [`Error::WorkerDied`] the pool can only be closed, unless it [can be resumed](Pool::can_resume).
     pub fn finish(
         &mut self,
         call: Call,

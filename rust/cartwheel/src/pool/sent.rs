@@ -125,6 +125,11 @@ impl InFlight {
         self.rows[rows].iter().any(Option::is_some)
     }
 
+    /// What a row was sent for.
+    pub(super) fn call_of(&self, row: usize) -> Option<Call> {
+        self.rows.get(row).copied().flatten()
+    }
+
     /// The rows that are.
     pub(super) fn rows(&self) -> Vec<usize> {
         (0..self.rows.len()).filter(|&row| self.rows[row].is_some()).collect()
@@ -252,7 +257,8 @@ impl Pool {
     /// # Errors
     ///
     /// [`Error::NothingInFlight`]. [`Error::Timeout`] and [`Error::Interrupted`] lose nothing: the batch
-    /// can be received later. After [`Error::WorkerDied`] the pool can only be closed.
+    /// can be received later. After [`Error::WorkerDied`] the pool can only be closed, unless it
+    /// [can be resumed](Pool::can_resume).
     ///
     /// # Panics
     ///

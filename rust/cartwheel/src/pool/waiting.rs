@@ -100,9 +100,7 @@ impl Pool {
             // It may have acknowledged and then ended between the two looks.
             let dead = dead.filter(|dead| !ready() && self.owing(awaited).contains(dead));
             if let Some(worker) = dead {
-                let pending = self.pending.take();
-                self.broken = Some((worker, pending.and_then(|pending| pending.lease)));
-                return Err(self.died(worker));
+                return Err(self.note_death(worker));
             }
             if interrupted() {
                 return Err(Error::Interrupted);

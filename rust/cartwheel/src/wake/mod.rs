@@ -5,6 +5,7 @@ mod parker;
 mod patience;
 
 pub use futex::{Futex, Word};
+pub(crate) use parker::IDLE;
 pub use parker::{
     Command, Op, PARKED, Parked, doorbell_disarm, is_closing, park, publish, ring, take,
 };

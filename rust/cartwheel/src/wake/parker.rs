@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::futex::Word;
 
 /// Nothing to do, nobody asleep.
-const IDLE: u32 = 0;
+pub(crate) const IDLE: u32 = 0;
 /// The owner of the word sleeps, or is about to.
 pub const PARKED: u32 = 1;
 /// The doorbell was rung.

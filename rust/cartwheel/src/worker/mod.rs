@@ -158,14 +158,22 @@ pub(crate) fn perform_sent(
     let mut done = 0;
     while done < work.rows.len() {
         let most = work.rows.len() - done;
+        let slot = control.slot(worker);
         let places = match work.place {
-            None => control.claim_next(most),
+            None => {
+                slot.note_claiming();
+                control.claim_next(most)
+            }
             Some(first) => control.claim_given(first as usize + done, most),
         };
+        slot.note_claimed(places.ring_place(control.batch_size()));
         let first = work.rows.start + done;
         let rows = first..first + places.count;
         let report = fill(memory, worker, &work, rows, places, shard);
-        if control.filled(places) {
+        slot.note_counting();
+        let enough = control.filled(places);
+        slot.note_counted();
+        if enough {
             ring(&Futex::new(&control.header().doorbell, scope));
         }
         if report != Report::default() {

@@ -9,7 +9,7 @@ use cartwheel::memory::{ActionTag, Lease, Memory, Plan, Scope, bytes_of};
 use cartwheel::native::{
     Answer, AnyRecipe, Fault, Mailbox, Request, ResetOptions, RowReset, Settings,
 };
-use cartwheel::pool::{Policy, Pool, Workers};
+use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel::schedule::shards;
 use cartwheel::space::DType;
 use cartwheel::worker::serve;
@@ -30,7 +30,7 @@ pub(crate) struct Batch {
 }
 
 pub(crate) fn settings(autoreset: AutoresetMode) -> Settings {
-    Settings { autoreset, on_done: OnDone::Freeze, max_episode_steps: None }
+    Settings { autoreset, on_done: OnDone::Freeze, max_episode_steps: None, replacements: 0 }
 }
 
 pub(crate) fn limited(autoreset: AutoresetMode, steps: u32) -> Settings {
@@ -81,7 +81,12 @@ impl Envs {
             }
         }
         let workers = own.map_or(Workers::Threads, Workers::Inline);
-        let policy = Policy { refuse_over: false, refuse_unstarted: true, spin: false };
+        let policy = Policy {
+            refuse_over: false,
+            refuse_unstarted: true,
+            on_death: OnDeath::Break,
+            spin: false,
+        };
         Self { pool: Pool::new(memory, workers, policy).unwrap(), mailboxes, threads }
     }
 

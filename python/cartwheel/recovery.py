@@ -1,0 +1,123 @@
+"""What is done about environments and workers that fail, beside raising an exception."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import operator
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel.arguments import check_choice
+from cartwheel.faults import add_note
+
+if TYPE_CHECKING:
+    from cartwheel.spaces import EnvFn
+
+#: Longest text of an exception in ``infos["env_error"]``, in characters.
+_LONGEST_TEXT = 4096
+
+
+@dataclasses.dataclass(frozen=True)
+class Recovery:
+    """The policies of a vector environment.
+
+    Attributes:
+        on_error: ``"raise"``, or ``"truncate"``: an environment that raised is made anew.
+        on_worker_death: ``"raise"``, or ``"restart"``: a worker process that died is started anew.
+        max_restarts: Most times that one environment, or one worker, is made anew; ``None`` for as
+            often as it takes.
+    """
+
+    on_error: str = "raise"
+    on_worker_death: str = "raise"
+    max_restarts: int | None = 10
+
+    def __post_init__(self) -> None:
+        """Checks the choices."""
+        check_choice("on_error", self.on_error, ("raise", "truncate"))
+        check_choice("on_worker_death", self.on_worker_death, ("raise", "restart"))
+        if self.max_restarts is not None and operator.index(self.max_restarts) < 0:
+            raise ValueError(f"`max_restarts` must not be negative, got {self.max_restarts}.")
+
+    @property
+    def replacements(self) -> int:
+        """How often a native environment is made anew after a panic."""
+        if self.on_error == "raise":
+            return 0
+        most = 2**32 - 1
+        return most if self.max_restarts is None else min(int(self.max_restarts), most)
+
+    def allows(self, restarts: int) -> bool:
+        """Whether something that was made anew so many times may be made anew once more."""
+        return self.max_restarts is None or restarts < self.max_restarts
+
+
+class Replacements:
+    """Makes environments of one worker anew.
+
+    A replacement of a row that was ever seeded is seeded too, from that seed and the number of the
+    replacement, so that a run with failures can be repeated.
+    """
+
+    def __init__(self, recovery: Recovery, first_row: int) -> None:
+        """Nothing was replaced yet."""
+        self.recovery = recovery
+        self.first_row = first_row
+        self._counts: dict[int, int] = {}
+        self._seeds: dict[int, int] = {}
+
+    def note_seeds(self, resets: dict[int, dict[str, Any] | None]) -> None:
+        """Remembers the seeds among the keywords of resets, by row of the worker."""
+        if self.recovery.on_error == "truncate":
+            seeded = ((row, how["seed"]) for row, how in resets.items() if how)
+            self._seeds.update((row, seed) for row, seed in seeded if seed is not None)
+
+    def replace(
+        self, envs: list[Any], env_fn: EnvFn, row: int, failure: BaseException
+    ) -> str | None:
+        """Closes the environment of a row of the worker and makes it anew.
+
+        Returns:
+            What failed, in words; ``None`` when the policy is not to replace it.
+
+        Raises:
+            Exception: It could not be made or reset, or has other spaces than before.
+        """
+        made = self._counts.get(row, 0)
+        wanted = self.recovery.on_error == "truncate" and isinstance(failure, Exception)
+        if not wanted:
+            return None
+        if not self.recovery.allows(made):
+            add_note(failure, f"the environment was made anew {made} times before (max_restarts)")
+            return None
+        self._counts[row] = made + 1
+        log = logging.getLogger("cartwheel")
+        log.warning(
+            "the environment of row %d failed and is made anew (%d)",
+            self.first_row + row,
+            made + 1,
+            exc_info=failure,
+        )
+        old = envs[row]
+        try:
+            old.close()
+        except Exception:
+            log.exception("closing the environment of row %d", self.first_row + row)
+        env = env_fn()
+        for kind in ("observation_space", "action_space"):
+            before, now = getattr(old, kind), getattr(env, kind)
+            if before != now:
+                raise RuntimeError(f"the {kind} of a replacement is {now}, it was {before}")
+        seed = None
+        if row in self._seeds:
+            words = np.random.SeedSequence([self._seeds[row], made + 1]).generate_state(1)
+            seed = int(words[0])
+        env.reset(
+            seed=seed
+        )  # it can be called at once; the episode begins with one more
+        envs[row] = env
+        text = "".join(traceback.format_exception_only(type(failure), failure)).strip()
+        return text[:_LONGEST_TEXT]

@@ -1,0 +1,120 @@
+//! A worker process in the place of one that died.
+//!
+//! Where the policy allows it, [`Error::WorkerDied`] leaves what is pending and what is in flight as they
+//! are. The caller asks what was [`Pool::lost`], starts a process whose rows know that they lost their
+//! environments, and lets the pool [`Pool::resume`]: the pending task, or the rows that the dead worker had
+//! not counted as filled, are then the new worker's to finish.
+//!
+//! A dead process writes nothing any more, so its line of the control words is the pool's until the new one
+//! serves. What the dead one had acknowledged or counted stays; the rest is done once more, from the
+//! beginning, into the same places. Only a worker that died between the two halves of claiming or counting
+//! a place, some nanoseconds each, leaves the pool unable to tell; then it is broken as without the policy.
+
+use std::sync::atomic::Ordering;
+
+use super::{OnDeath, Pending, Pool, Workers};
+use crate::autoreset::PhaseTag;
+use crate::error::{Call, Error};
+use crate::memory::Work;
+use crate::wake::{Command, Futex, Op, publish};
+use crate::worker::ProcessHandle;
+
+/// What the rows of a dead worker were doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// Of each row, whether its episode was over.
+    pub over: Vec<bool>,
+    /// Rows that were sent to be reset and are not yet, counted from the worker's first.
+    pub resetting: Vec<usize>,
+}
+
+/// The work of a dead worker that waits for the next.
+#[derive(Debug)]
+pub(super) struct Interrupted {
+    worker: usize,
+    work: Vec<Work>,
+}
+
+impl Pool {
+    /// Takes note of a death: the pool can be resumed if that is its policy, and is broken otherwise.
+    pub(super) fn note_death(&mut self, worker: usize) -> Error {
+        let left = match self.policy.on_death {
+            OnDeath::Resume => self.left_behind(worker),
+            OnDeath::Break => None,
+        };
+        match left {
+            Some(work) => self.interrupted = Some(Interrupted { worker, work }),
+            None => self.give_up(worker),
+        }
+        self.died(worker)
+    }
+
+    /// Whether a worker died whom another one can follow.
+    pub fn can_resume(&self) -> bool {
+        self.interrupted.is_some()
+    }
+
+    /// What the dead worker's rows lost. Its queue and its command word are empty then.
+    pub fn lost(&mut self, worker: usize) -> Lost {
+        let rows = self.shards()[worker].clone();
+        let over = self.phases[rows.clone()].iter().map(|&phase| phase == PhaseTag::Over as u8);
+        let over = over.collect();
+        let work = self.interrupted.as_ref().map(|interrupted| interrupted.work.iter());
+        let resets = work.into_iter().flatten().filter(|work| work.op == Op::Reset);
+        let resetting = resets.flat_map(|work| work.rows.clone()).map(|row| row - rows.start);
+        let resetting = resetting.collect();
+        self.memory.control.slot(worker).clear();
+        Lost { over, resetting }
+    }
+
+    /// Lets a new process finish what the dead worker owes.
+    pub fn resume(&mut self, worker: usize, handle: ProcessHandle) {
+        let Some(Interrupted { work, .. }) =
+            self.interrupted.take_if(|interrupted| interrupted.worker == worker)
+        else {
+            return;
+        };
+        if let Workers::Processes(handles) = &mut self.workers {
+            handles[worker] = handle;
+        }
+        let slot = self.memory.control.slot(worker);
+        let command = if let Some(Pending { command, .. }) = &self.pending {
+            // What was told beside the operation concerned messages to the dead one.
+            slot.flags.store(0, Ordering::Relaxed);
+            *command
+        } else {
+            let queue = self.memory.control.queue(worker);
+            for work in &work {
+                queue.push(work);
+            }
+            self.task = Command::next(self.task);
+            Command { op: Op::Take, task: self.task }
+        };
+        publish(&Futex::new(&slot.word, self.scope), command);
+    }
+
+    /// Breaks the pool: nobody follows the dead worker, and what it was filling is nobody's any more.
+    pub fn give_up(&mut self, worker: usize) {
+        self.interrupted = None;
+        let pending = self.pending.take();
+        self.broken = Some((worker, pending.and_then(|pending| pending.lease)));
+    }
+
+    /// What the dead worker had not counted of the rows in flight; `None` when that cannot be told.
+    fn left_behind(&self, worker: usize) -> Option<Vec<Work>> {
+        if self.pending.is_some() {
+            return Some(Vec::new());
+        }
+        let shard = &self.shards()[worker];
+        let mut work = self.memory.control.queue(worker).left_behind()?;
+        // The pool's own records are believed before those of somebody who died.
+        work.retain(|work| shard.contains(&work.rows.start));
+        for work in &mut work {
+            work.op = match self.sent.call_of(work.rows.start)? {
+                Call::Reset => Op::Reset,
+                Call::Step | Call::Call => Op::Step,
+            };
+        }
+        Some(work)
+    }
+}
