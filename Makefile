@@ -16,7 +16,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust parity lint fmt bench wheel
+.PHONY: help setup build demo test test-rust parity soak lint fmt bench wheel
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -47,6 +47,11 @@ test-rust: setup ## run the tests of the core, then every interleaving of its wa
 
 parity: build ## play every native environment beside Gymnasium's and count what differs
 	@$(BIN)/python -m tests.parity
+
+MINUTES ?= 10
+
+soak: build ## random operations with random kills against a model, for MINUTES (10)
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 lint: build ## check formatting, lints and types; changes nothing
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 \

@@ -140,13 +140,15 @@ class Crew:
         """
         assert self.start_process is not None, "worker processes die"
         assert self.setup is not None, "workers that never served are not started anew"
-        self.processes[worker].join()
-        self.processes[worker].close()
-        self.channels[worker].close()
         self.restarts[worker] += 1
         process, channel = self.start_process(worker, self.channels)
-        self.processes[worker], self.channels[worker] = process, channel
+        (old, self.processes[worker]) = (self.processes[worker], process)
+        (old_channel, self.channels[worker]) = (self.channels[worker], channel)
         try:
+            old.kill()  # it may be one whose start was interrupted
+            old.join()
+            old.close()
+            old_channel.close()
             self._check_same(worker, self.receive(worker, "construct"))
             memory, plan, shard = self.setup
             rollouts = [(index, steps) for index, (steps, _) in self.rollouts.items()]
@@ -315,6 +317,12 @@ class StartProcess:
             its.close()
             channel = ProcessChannel(mine, process.sentinel)
             channel.send_descriptor(parent, process.pid)
+        except BaseException:
+            if process.pid is not None:
+                process.kill()
+                process.join()
+            mine.close()
+            raise
         finally:
             os.close(parent)
         return process, channel

@@ -52,6 +52,8 @@ class Link:
         self._posted: list[Any] = []
         #: Keywords of the resets of rows that were sent last.
         self._row_resets: dict[int, dict[str, Any]] = {}
+        #: Answers to the pending control call, by worker.
+        self._answers: dict[int, list[Any]] = {}
         #: The descriptor that follows what was posted, while a rollout is attached.
         self._attaching: int | None = None
         self.timeout = timeout
@@ -159,9 +161,26 @@ class Link:
         """
         return self._crew.receive(worker, "send")
 
+    def _receive_unless_dead(self, worker: int) -> Any:
+        """Receives what a worker announced, or ``None`` when it died first and may be started anew.
+
+        Raises:
+            WorkerDiedError: It died, and that is to be raised.
+        """
+        try:
+            return self.receive(worker)
+        except WorkerDiedError:
+            if self._crew.recovery.on_worker_death == "raise":
+                raise
+            return None
+
     def receive_faults(self, worker: int) -> None:
         """Receives the faults of one worker and keeps them for :meth:`raise_faults`."""
-        self._faults.extend(self.receive(worker))
+        faults = self._receive_unless_dead(worker)
+        if faults is None:  # its rows must be reset, as announced, but nobody knows why
+            died = self._crew.died(worker, "send")
+            faults = [Fault.of(self._crew.shards[worker][0], died, travels=False)]
+        self._faults.extend(faults)
 
     def raise_faults(self) -> None:
         """Raises the fault of the lowest row."""
@@ -173,24 +192,43 @@ class Link:
         self.receive_faults(worker)
 
     def receive_rest(self, worker: int, row: int) -> bytes:  # noqa: ARG002 - they come in order
-        """Receives infos that did not fit into shared memory and begin with row ``row``."""
-        rest: bytes = self.receive(worker)
-        return rest
+        """Receives infos that did not fit into shared memory and begin with row ``row``.
 
-    def receive_answers(self) -> tuple[Any, ...]:
-        """Receives the answers to a control call, one a row, or raises the lowest row's fault."""
-        answers = [
-            answer for worker in range(len(self._crew.shards)) for answer in self.receive(worker)
-        ]
+        They are lost when a worker that may be started anew died before it had sent them.
+        """
+        rest: bytes | None = self._receive_unless_dead(worker)
+        return rest or b""
+
+    def receive_answers(self) -> tuple[Any, ...] | None:
+        """Receives the answers to a control call, one a row, or raises the lowest row's fault.
+
+        Returns:
+            The answers; ``None`` when some workers died first and must be :meth:`asked_again`.
+        """
+        workers = range(len(self._crew.shards))
+        received = {worker: self._receive_unless_dead(worker) for worker in workers}
+        # A worker that was not asked again answers nothing.
+        self._answers.update({worker: answer for worker, answer in received.items() if answer})
+        if len(self._answers) < len(workers):
+            return None
+        answers = [answer for worker in workers for answer in self._answers[worker]]
+        self._answers = {}
         faults = [answer for answer in answers if isinstance(answer, Fault)]
         if faults:
             raise_first(faults)
         return tuple(answers)
 
+    def asked_again(self) -> list[Any]:
+        """The messages that ask those who died before they answered, one a worker."""
+        return [
+            channel.pack(("skip", "", [])) if worker in self._answers else self._posted[worker]
+            for worker, channel in enumerate(self._crew.channels)
+        ]
+
     def discard(self, worker: int, failed: bool, spilled: bool, row: int) -> None:  # noqa: ARG002, FBT001
         """Receives and drops what a worker announced."""
         for _ in range(failed + spilled):
-            self.receive(worker)
+            self._receive_unless_dead(worker)
 
     def add_info(
         self, infos: dict[str, Any], info: dict[str, Any], place: int, rows: int

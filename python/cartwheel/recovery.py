@@ -58,8 +58,8 @@ class Recovery:
 class Replacements:
     """Makes environments of one worker anew.
 
-    A replacement of a row that was ever seeded is seeded too, from that seed and the number of the
-    replacement, so that a run with failures can be repeated.
+    A replacement of a row that was ever seeded is seeded too, from the last such seed and the
+    number of replacements since, so that a run with failures can be repeated.
     """
 
     def __init__(self, recovery: Recovery, first_row: int) -> None:
@@ -67,13 +67,14 @@ class Replacements:
         self.recovery = recovery
         self.first_row = first_row
         self._counts: dict[int, int] = {}
-        self._seeds: dict[int, int] = {}
+        #: Of rows that were seeded, the seed and the number of replacements since.
+        self._seeds: dict[int, tuple[int, int]] = {}
 
     def note_seeds(self, resets: dict[int, dict[str, Any] | None]) -> None:
         """Remembers the seeds among the keywords of resets, by row of the worker."""
         if self.recovery.on_error == "truncate":
             seeded = ((row, how["seed"]) for row, how in resets.items() if how)
-            self._seeds.update((row, seed) for row, seed in seeded if seed is not None)
+            self._seeds.update((row, (seed, 0)) for row, seed in seeded if seed is not None)
 
     def replace(
         self, envs: list[Any], env_fn: EnvFn, row: int, failure: BaseException
@@ -111,13 +112,15 @@ class Replacements:
             before, now = getattr(old, kind), getattr(env, kind)
             if before != now:
                 raise RuntimeError(f"the {kind} of a replacement is {now}, it was {before}")
-        seed = None
-        if row in self._seeds:
-            words = np.random.SeedSequence([self._seeds[row], made + 1]).generate_state(1)
-            seed = int(words[0])
-        env.reset(
-            seed=seed
-        )  # it can be called at once; the episode begins with one more
+        # An episode begins with one reset more; this one lets the environment be called at once.
+        env.reset(seed=self._next_seed(row))
         envs[row] = env
         text = "".join(traceback.format_exception_only(type(failure), failure)).strip()
         return text[:_LONGEST_TEXT]
+
+    def _next_seed(self, row: int) -> int | None:
+        if row not in self._seeds:
+            return None
+        seed, replaced = self._seeds[row]
+        self._seeds[row] = (seed, replaced + 1)
+        return int(np.random.SeedSequence([seed, replaced + 1]).generate_state(1)[0])

@@ -155,6 +155,9 @@ class Worker:
     def answer(self) -> None:
         """Carries out a control call on every environment and keeps the answers."""
         task, name, parts = self.channel.receive()
+        if task == "skip":  # it has answered already; others are asked again
+            self._answer = []
+            return
         if task == "attach_rollout":
             self._answer = [self._attach_rollout(name, parts)]
             return

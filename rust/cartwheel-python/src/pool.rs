@@ -9,7 +9,7 @@ use std::time::Duration;
 use cartwheel::pool::{Finished, OnDeath, Policy, Pool};
 use cartwheel::worker::{CrewSettings, ProcessHandle};
 use cartwheel::{Call, Error};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -175,8 +175,18 @@ impl PyPool {
     #[pyo3(signature = (timeout = None))]
     fn call_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.enter(py, Call::Call, "call_wait", |state| {
-            self.finish(py, state, Call::Call, timeout)?;
-            self.link.bind(py).call_method0(intern!(py, "receive_answers"))
+            let link = self.link.bind(py);
+            loop {
+                self.finish(py, state, Call::Call, timeout)?;
+                let answers = link.call_method0(intern!(py, "receive_answers"))?;
+                if !answers.is_none() {
+                    return Ok(answers);
+                }
+                let messages = link.call_method0(intern!(py, "asked_again"))?;
+                let begun = state.pool.begin(Call::Call, 0);
+                begun.map_err(|error| self.explain(py, error, Call::Call, "call_wait"))?;
+                self.post(py, &messages)?;
+            }
         })
     }
 
@@ -534,7 +544,18 @@ impl PyPool {
         let started = link
             .call_method1(intern!(py, "restart"), told)
             .and_then(|pid| ProcessHandle::new(pid.extract()?).map_err(to_py_err));
-        let handle = started.inspect_err(|_| pool.give_up(worker))?;
+        let handle = match started {
+            Ok(handle) => handle,
+            // Ctrl-C ends the wait, as elsewhere, and not the pool: the next call tries again.
+            Err(error) if !error.is_instance_of::<PyException>(py) => {
+                state.late = true;
+                return Err(error);
+            }
+            Err(error) => {
+                pool.give_up(worker);
+                return Err(error);
+            }
+        };
         pool.resume(worker, handle);
         if matches!(pool.pending(), Some(Call::Reset | Call::Call)) {
             link.call_method1(intern!(py, "post_again"), (worker,))?;

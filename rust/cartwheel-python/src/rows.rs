@@ -85,6 +85,13 @@ impl<'py> PyRows<'_, '_, 'py> {
         held.info = Some(info.unbind());
     }
 
+    /// Shows the first observation of a new environment, without an info.
+    pub(crate) fn show_anew(&mut self, row: usize) -> PyResult<()> {
+        self.call_reset(row, None)?;
+        self.held[row].info = None;
+        self.publish(row)
+    }
+
     /// Writes an observation to its row of the batch.
     fn write(&mut self, row: usize, observation: &Bound<'py, PyAny>) -> PyResult<()> {
         let place = self.place(row);

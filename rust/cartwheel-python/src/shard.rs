@@ -111,13 +111,20 @@ impl PyShard {
         };
         for row in span {
             let mut called = prepared.take();
-            if std::mem::take(&mut lost[row]) {
+            let is_left = resets.as_ref().is_some_and(|resets| leaves(resets, row));
+            if lost[row] && !is_left {
+                lost[row] = false;
                 batch.tell(row, "worker_restarted", |infos| infos.bool(true));
-                if called.is_none() && resets.as_ref().is_none_or(|resets| leaves(resets, row)) {
+                if called.is_none() && resets.is_none() {
                     called = Some(begin_anew(autoreset, &mut batch, row));
                 }
             }
             let outcome = match (&resets, called) {
+                // It has nothing to show again; its next step tells what happened.
+                (Some(_), _) if lost[row] => batch
+                    .show_anew(row)
+                    .map(|()| autoreset.last_transition(row))
+                    .map_err(Refusal::Environment),
                 (_, Some(Called::Reset(outcome, how))) => {
                     let (mut outcome, how) = (Some(outcome), how.as_ref().map(|how| how.bind(py)));
                     let reset = autoreset.reset(&mut batch, row, |rows| {

@@ -38,6 +38,9 @@ pub(super) struct Interrupted {
 impl Pool {
     /// Takes note of a death: the pool can be resumed if that is its policy, and is broken otherwise.
     pub(super) fn note_death(&mut self, worker: usize) -> Error {
+        if self.interrupted.as_ref().is_some_and(|interrupted| interrupted.worker == worker) {
+            return self.died(worker); // nobody has followed it yet
+        }
         let left = match self.policy.on_death {
             OnDeath::Resume => self.left_behind(worker),
             OnDeath::Break => None,

@@ -1,0 +1,367 @@
+"""Random operations with random faults against a model, for as long as is asked for.
+
+    python -m tests.soak [--minutes 10] [--workers 8] [--rows 32] [--seed 1] [--session 20]
+
+Worker processes are killed at random moments, stopped and continued; environments raise; steps and
+receipts time out; Ctrl-C arrives in the middle of a wait; and pools are closed and opened again, in
+every autoreset mode, with all rows at once and in parts. Every value that comes back is compared
+with the model in ``tests/ledger.py``. At the end stand the counts, and how memory and descriptors
+of this process went. The exit status is 1 when any value differs.
+"""
+
+import argparse
+import contextlib
+import gc
+import logging
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import cartwheel
+from tests.ledger import LedgerEnv, Row
+
+MODES = ("NextStep", "SameStep", "Disabled")
+#: Seconds between two faults that come from outside, on average.
+FAULT_EVERY = 0.4
+
+
+class Faults:
+    """Kills, stops and interrupts from a thread, while ``envs`` is open."""
+
+    def __init__(self, envs, draw, counts, *, interrupts):
+        self.envs, self.draw, self.counts = envs, draw, counts
+        self.choices = ["kill", "kill", "stop", *(["interrupt"] if interrupts else [])]
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._run)
+        #: Whether the main thread is in a call that Ctrl-C may end.
+        self.waiting = False
+
+    def __enter__(self):
+        self.handler = signal.signal(signal.SIGINT, self._interrupt)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+        signal.signal(signal.SIGINT, self.handler)
+
+    def _interrupt(self, *_):
+        if self.waiting:
+            self.waiting = False
+            raise KeyboardInterrupt
+
+    def _run(self):
+        while not self.over.wait(self.draw.expovariate(1 / FAULT_EVERY)):
+            fault = self.draw.choice(self.choices)
+            if fault == "interrupt":
+                os.kill(os.getpid(), signal.SIGINT)
+                continue
+            with contextlib.suppress(ValueError, ProcessLookupError):  # it is being replaced
+                process = self.draw.choice(self.envs.processes)
+                if fault == "kill":
+                    process.kill()
+                else:
+                    os.kill(process.pid, signal.SIGSTOP)
+                    time.sleep(self.draw.uniform(0, 0.05))
+                    os.kill(process.pid, signal.SIGCONT)
+                self.counts[fault] += 1
+
+
+class Session:
+    """One pool from its opening to its end."""
+
+    def __init__(self, draw, counts, *, rows, workers, mode, parts):
+        self.draw, self.counts, self.mode = draw, counts, mode
+        self.rows = [Row(number, mode) for number in range(rows)]
+        self.batch = draw.randint(1, rows - 1) if parts and rows > 1 else rows
+        #: Rows that showed another observation than their last: the next step must tell why.
+        self.unseen = set()
+        self.envs = cartwheel.VectorEnv(
+            [partial(LedgerEnv, row, draw.choice([0, 0, 0.0005])) for row in range(rows)],
+            executor="process",
+            num_workers=workers,
+            autoreset_mode=mode,
+            batch_size=self.batch,
+            on_error="truncate",
+            on_worker_death="restart",
+            max_restarts=None,
+        )
+
+    def run(self, seconds):
+        """Operations until the time is over; what could be compared was equal if this returns."""
+        end = time.monotonic() + seconds
+        whole = self.batch == len(self.rows)
+        with (
+            contextlib.closing(self.envs),
+            Faults(self.envs, self.draw, self.counts, interrupts=whole) as faults,
+        ):
+            self.faults = faults
+            if whole:
+                self.reset()
+                while time.monotonic() < end:
+                    operation = self.draw.choices(
+                        [self.step, self.reset, self.slow_step, self.call, self.rollout],
+                        [200, 2, 10, 2, 2],
+                    )[0]
+                    operation()
+            else:
+                self.send_and_receive(end)
+
+    def actions(self, number):
+        weights = [100, 100, 100, 1]
+        return np.array(self.draw.choices(range(4), weights, k=number))
+
+    # All rows at once
+
+    def step(self):
+        actions = self.actions(len(self.rows))
+        if self.restart_over_rows():
+            with self.interruptible():
+                self.faults.waiting = True
+                result = self.envs.step(actions)
+                self.faults.waiting = False
+                self.check_step(actions, result)
+
+    def slow_step(self):
+        """A step that is waited for several times."""
+        actions = self.actions(len(self.rows))
+        if not self.restart_over_rows():
+            return
+        self.envs.step_async(actions)
+        while True:
+            try:
+                result = self.envs.step_wait(timeout=self.draw.choice([0, 1e-4, 1e-3]))
+                break
+            except multiprocessing.TimeoutError:
+                self.counts["time-out"] += 1
+        self.check_step(actions, result)
+
+    def rollout(self):
+        if self.mode == "Disabled":
+            return
+        steps = self.draw.randint(1, 6)
+        slab, shown = self.envs.rollout(steps), []
+        before = np.array([row.shown for row in self.rows])
+        same = (slab.observations[0] == before).all(axis=1)
+        self.unseen.update(np.flatnonzero(~same).tolist())
+        for _ in range(steps):
+            actions = self.actions(len(self.rows))
+            result = self.envs.step(actions)
+            self.check_step(actions, result)
+            shown.append(result[0])
+        self.compare(np.array(shown), slab.observations[1:], "rollout")
+
+    def restart_over_rows(self):
+        """In the mode ``Disabled``, resets what is over."""
+        over = np.array([row.over for row in self.rows])
+        if self.mode == "Disabled" and over.any():
+            observations, infos = self.envs.reset(options={"reset_mask": over})
+            self.check_reset(observations, infos, [None] * len(self.rows), over)
+            return False
+        return True
+
+    def reset(self):
+        seed = self.draw.randint(0, 10**6)
+        seeds = [seed + row for row in range(len(self.rows))]
+        observations, infos = self.envs.reset(seed=seed)
+        self.check_reset(observations, infos, seeds, np.ones(len(self.rows), bool))
+
+    def call(self):
+        self.counts["call"] += 1
+        numbers = self.envs.get_attr("row")
+        self.compare(np.array(numbers), np.arange(len(self.rows)), "call")
+
+    @contextlib.contextmanager
+    def interruptible(self):
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.counts["Ctrl-C"] += 1
+            self.reset()
+
+    # Rows in parts
+
+    def send_and_receive(self, end):
+        seed = self.draw.randint(0, 10**6)
+        sent = {row: ("reset", seed + row) for row in range(len(self.rows))}
+        self.envs.async_reset(seed=seed)
+        while sent:
+            try:
+                result = self.envs.recv(timeout=self.draw.choice([None, None, 1e-3]))
+            except multiprocessing.TimeoutError:
+                self.counts["time-out"] += 1
+                continue
+            observations, rewards, terminations, truncations, infos = result
+            rows = infos["env_index"].tolist()
+            self.counts["batch"] += 1
+            for at, row in enumerate(rows):
+                kind, argument = sent.pop(row)
+                failed = failure(infos, at)
+                self.count(failed)
+                if kind == "reset":
+                    frame = self.rows[row].reset(argument, failed, episode(infos, at))
+                else:
+                    frame = self.rows[row].step(argument, failed, episode(infos, at))
+                got = (observations[at], rewards[at], terminations[at], truncations[at])
+                self.check_frame(row, frame, got, infos, at)
+            if time.monotonic() < end:
+                self.send(rows, sent)
+
+    def send(self, rows, sent):
+        over = [row for row in rows if self.mode == "Disabled" and self.rows[row].over]
+        going = [row for row in rows if row not in over]
+        if over:
+            self.envs.async_reset(options={"env_index": over})
+            sent.update(dict.fromkeys(over, ("reset", None)))
+        if going:
+            actions = self.actions(len(going))
+            self.envs.send(actions, going)
+            steps = [("step", int(action)) for action in actions]
+            sent.update(zip(going, steps, strict=True))
+
+    # Comparing
+
+    def check_reset(self, observations, infos, seeds, mask):
+        self.counts["reset"] += 1
+        for at, row in enumerate(self.rows):
+            failed = failure(infos, at)
+            self.count(failed)
+            if mask[at]:
+                self.unseen.discard(at)
+                frame = row.reset(seeds[at], failed, episode(infos, at))
+                self.compare(observations[at], frame.observation, f"reset of row {at}")
+            elif not np.array_equal(observations[at], row.shown):
+                self.unseen.add(at)  # its worker died; the next step must tell
+
+    def check_step(self, actions, result):
+        self.counts["step"] += 1
+        *arrays, infos = result
+        for at, row in enumerate(self.rows):
+            failed = failure(infos, at)
+            self.count(failed)
+            if failed == "worker_restarted":
+                self.unseen.discard(at)
+            self.compare(at in self.unseen, False, f"whether the loss of row {at} is told")
+            frame = row.step(actions[at], failed, episode(infos, at))
+            self.check_frame(at, frame, [array[at] for array in arrays], infos, at)
+
+    def check_frame(self, row, frame, got, infos, at):
+        where = f"{self.mode}, row {row}"
+        names = ("observation", "reward", "terminated", "truncated")
+        for name, value in zip(names, got, strict=True):
+            self.compare(value, getattr(frame, name), f"{name} of {where}")
+        has_final = "final_obs" in infos and infos["_final_obs"][at]
+        self.compare(has_final, frame.final is not None, f"whether there is a final_obs of {where}")
+        if has_final:
+            self.compare(infos["final_obs"][at], frame.final, f"final_obs of {where}")
+
+    def compare(self, got, expected, what):
+        self.counts["values"] += np.size(expected)
+        if not np.array_equal(got, expected):
+            raise AssertionError(f"{what}: got {got}, expected {expected}")
+
+    def count(self, failed):
+        if failed:
+            self.counts[failed] += 1
+
+
+def failure(infos, at):
+    """What failed in a row, if anything did."""
+    for name in ("worker_restarted", "env_error"):
+        if name in infos and infos[f"_{name}"][at]:
+            return name
+    return None
+
+
+def episode(infos, at):
+    """The number of its episode that a row's info tells; 0 if it tells none."""
+    return int(infos["episode"][at]) if "episode" in infos else 0
+
+
+def resident_kib():
+    """Resident memory of this process."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0])
+
+
+def descriptors():
+    """Open descriptors of this process."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def soak(seconds, *, rows=32, workers=8, seed=1, session=20.0, show=None):
+    """Runs sessions one after the other.
+
+    Returns:
+        The counts, and a list of seconds, resident KiB and descriptors after each session.
+    """
+    draw, counts, trend = random.Random(seed), Counter(), []
+    start, number = time.monotonic(), 0
+    logging.getLogger("cartwheel").setLevel(logging.ERROR)
+    while (gone := time.monotonic() - start) < seconds:
+        mode, parts = MODES[number % 3], number // 3 % 2 == 1
+        one = Session(draw, counts, rows=rows, workers=workers, mode=mode, parts=parts)
+        one.run(min(session, seconds - gone))
+        counts["session"] += 1
+        number += 1
+        gc.collect()
+        trend.append((time.monotonic() - start, resident_kib(), descriptors()))
+        if show:
+            show(counts, trend)
+    return counts, trend
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--rows", type=int, default=32)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--session", type=float, default=20, help="seconds that one pool is open")
+    args = parser.parse_args()
+
+    def show(counts, trend):
+        seconds, resident, fds = trend[-1]
+        print(
+            f"{seconds:6.0f} s  {counts['step']:>8} steps  {counts['batch']:>8} batches  "
+            f"{counts['kill']:>5} kills  {counts['env_error']:>6} errors  "
+            f"{resident / 1024:7.1f} MiB  {fds} descriptors",
+            flush=True,
+        )
+
+    try:
+        counts, trend = soak(
+            60 * args.minutes,
+            rows=args.rows,
+            workers=args.workers,
+            seed=args.seed,
+            session=args.session,
+            show=show,
+        )
+    except AssertionError as error:
+        print(f"a value differs: {error}")
+        return 1
+    print(f"\n{args.workers} workers, {args.rows} rows, seed {args.seed}: no value differs")
+    for name, count in sorted(counts.items()):
+        print(f"  {name:<36} {count:>12,}")
+    # The first sessions import, cache and warm up.
+    seconds, resident, fds = np.array(trend[len(trend) // 4 :]).T
+    if len(seconds) > 1:
+        slope = np.polyfit(seconds / 60, resident, 1)[0]
+        print(f"  resident memory: {slope:+.1f} KiB a minute")
+        print(f"  descriptors: {fds[0]:.0f} at first, {fds[-1]:.0f} at last")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

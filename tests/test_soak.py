@@ -1,0 +1,21 @@
+"""Some seconds of the soak: random operations and faults, and no value that differs."""
+
+import pytest
+
+from tests.ledger import Row
+from tests.soak import soak
+
+
+def test_nothing_differs_from_the_model_whatever_fails():
+    counts, _ = soak(18, rows=7, workers=3, seed=8, session=3)
+    assert counts["session"] >= 6, "each mode with all rows at once and in parts"
+    assert counts["kill"] > 0
+    assert counts["env_error"] > 0
+    assert counts["values"] > 1000
+
+
+def test_a_value_that_differs_ends_the_soak(monkeypatch):
+    """The soak can fail: against a model that is wrong it does."""
+    monkeypatch.setattr(Row, "_end", lambda _, frame: frame)
+    with pytest.raises(AssertionError, match="expected"):
+        soak(18, rows=7, workers=3, seed=8, session=3)
