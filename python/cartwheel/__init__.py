@@ -2,7 +2,7 @@
 
 :class:`VectorEnv` replaces ``gymnasium.vector.AsyncVectorEnv``: the same arguments, values and
 errors, several times faster, in all three autoreset modes. :mod:`cartwheel.returns` computes
-advantages and returns of its rollouts.
+advantages and returns of its rollouts; :func:`evaluate` plays a quota of episodes.
 """
 
 from cartwheel import returns
@@ -14,6 +14,7 @@ from cartwheel.errors import (
     RemoteTraceback,
     WorkerDiedError,
 )
+from cartwheel.evaluation import Evaluation, evaluate
 from cartwheel.native import NativeVectorEnv
 from cartwheel.native_env import NativeEnv
 from cartwheel.presets import AsyncVectorEnv, SyncVectorEnv
@@ -25,6 +26,7 @@ __all__ = [
     "AsyncVectorEnv",
     "EnvPanicError",
     "EpisodeOverError",
+    "Evaluation",
     "ForkedProcessError",
     "NativeEnv",
     "NativeVectorEnv",
@@ -34,6 +36,7 @@ __all__ = [
     "SyncVectorEnv",
     "VectorEnv",
     "WorkerDiedError",
+    "evaluate",
     "make_vec",
     "patch_gymnasium",
     "returns",

@@ -25,10 +25,10 @@ from cartwheel.bench.contenders import (
 from cartwheel.bench.envpool import why_not
 from cartwheel.bench.machine import machine, machine_line
 from cartwheel.bench.plot import can_plot, formats, plot
-from cartwheel.bench.progress import Progress
 from cartwheel.bench.race import Measurement, parts, race
 from cartwheel.bench.table import records, table
 from cartwheel.native import NAMESPACE
+from cartwheel.progress import Progress
 
 if TYPE_CHECKING:
     import argparse

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import sys
+import time
 
 
 class Progress:
     """Counts ``advance`` calls up to ``total`` and draws them on stderr if that is a terminal."""
 
     WIDTH = 30
+    #: Seconds between two drawings of one label: more often nobody sees.
+    INTERVAL = 0.05
 
     def __init__(self, total: int) -> None:
         """Starts at nothing of ``total``."""
         self._total = total
         self._count = 0
         self._visible = sys.stderr.isatty()
+        self._drawn: tuple[str, float] = ("", 0.0)
 
-    def advance(self, label: str) -> None:
-        """One part is about to begin; ``label`` says which."""
-        self._count += 1
-        if self._visible:
+    def advance(self, label: str, count: int = 1) -> None:
+        """``count`` parts begin, or are done; ``label`` says which."""
+        self._count += count
+        now = time.monotonic()
+        drawn, at = self._drawn
+        if self._visible and (label != drawn or now - at >= self.INTERVAL):
+            self._drawn = label, now
             filled = self.WIDTH * self._count // self._total
             bar = "█" * filled + "░" * (self.WIDTH - filled)
             sys.stderr.write(f"\r\x1b[K{bar} {self._count}/{self._total} {label}")

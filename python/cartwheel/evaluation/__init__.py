@@ -1,0 +1,10 @@
+"""Evaluation by a quota of episodes: ``evaluate → stepping → policy → Evaluation``.
+
+Averaging the episodes that happen to end within a number of steps favours short ones. Here every
+environment plays the same number of complete episodes, and a row that has played them rests.
+"""
+
+from cartwheel.evaluation.evaluate import evaluate
+from cartwheel.evaluation.evaluation import Evaluation
+
+__all__ = ["Evaluation", "evaluate"]

@@ -1,0 +1,145 @@
+"""What an evaluation found out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel.evaluation.interval import mean_interval, rate_interval
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """Complete episodes, the same number of every environment; ``print(evaluation.summary())``.
+
+    Every array has shape ``(num_envs, episodes_per_env)``: ``returns[i, e]`` is that of episode
+    ``e`` of environment ``i``. Arrays are read-only.
+
+    Means are over all episodes, which is the mean over the environments of each one's mean.
+    Intervals are for that mean, at the level ``confidence``; each property names the formula.
+
+    Attributes:
+        returns: Sums of rewards, ``float64``, not discounted.
+        lengths: Steps, ``int64``.
+        terminated: ``bool``: whether the last step was a termination.
+        truncated: ``bool``: whether it was a truncation; both may be true.
+        successes: ``bool``: what ``is_success``, or else ``success``, said in the info of the last
+            step. Where an episode did not say, false. ``None`` if no episode did.
+        seed: The seed of the first episodes, as it was given.
+        confidence: The level of the intervals.
+    """
+
+    returns: NDArray[np.float64]
+    lengths: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    successes: NDArray[np.bool_] | None
+    seed: Any
+    confidence: float
+
+    def __post_init__(self) -> None:
+        """Makes the arrays read-only, so that all properties speak of the same episodes."""
+        for array in (self.returns, self.lengths, self.terminated, self.truncated, self.successes):
+            if array is not None:
+                array.flags.writeable = False
+
+    @property
+    def num_envs(self) -> int:
+        """Number of environments."""
+        return len(self.returns)
+
+    @property
+    def episodes_per_env(self) -> int:
+        """Episodes of each environment."""
+        return int(self.returns.shape[1])
+
+    @property
+    def mean_return(self) -> float:
+        """Mean of the returns."""
+        return float(self.returns.mean())
+
+    @property
+    def std_return(self) -> float:
+        """Sample standard deviation of all returns (divided by their number less 1); or NaN."""
+        return _std(self.returns)
+
+    @property
+    def return_interval(self) -> tuple[float, float]:
+        """Confidence interval of the mean return, from Student's t, stratified by environment.
+
+        ``mean ± t · sqrt(Σ s_i² / E) / N``, with the variance ``s_i²`` of environment ``i`` and
+        ``(E - 1) · (Σ s_i²)² / Σ s_i⁴`` degrees of freedom (Cochran, Sampling Techniques, 1977,
+        5.4). With one episode an environment, the environments count as copies of one; NaN for one
+        episode in all.
+        """
+        return mean_interval(self.returns, self.confidence)
+
+    @property
+    def mean_length(self) -> float:
+        """Mean of the lengths, steps."""
+        return float(self.lengths.mean())
+
+    @property
+    def std_length(self) -> float:
+        """Sample standard deviation of all lengths; NaN for one episode."""
+        return _std(self.lengths)
+
+    @property
+    def length_interval(self) -> tuple[float, float]:
+        """Confidence interval of the mean length, as that of the return."""
+        return mean_interval(self.lengths.astype(np.float64), self.confidence)
+
+    @property
+    def success_rate(self) -> float | None:
+        """Part of the episodes that succeeded; ``None`` if success was not reported."""
+        return None if self.successes is None else float(self.successes.mean())
+
+    @property
+    def success_interval(self) -> tuple[float, float] | None:
+        """Wilson's score interval (1927) of the success rate, all episodes pooled."""
+        if self.successes is None:
+            return None
+        return rate_interval(int(self.successes.sum()), self.successes.size, self.confidence)
+
+    def summary(self) -> str:
+        """A few lines for people: how many episodes, mean, spread and interval of each figure."""
+        size, level = self.returns.size, f"{self.confidence:.4g}"
+        lines = [
+            f"{size} episodes, {self.episodes_per_env} of each of {self.num_envs} environments, "
+            f"seed {self.seed}"
+        ]
+        figures = [
+            ("return", self.mean_return, self.std_return, self.return_interval),
+            ("length", self.mean_length, self.std_length, self.length_interval),
+        ]
+        for name, mean, std, (low, high) in figures:
+            lines.append(
+                f"{name:8} {mean:.6g} ± {std:.4g}, {level} interval {low:.6g} to {high:.6g}"
+            )
+        if self.success_rate is not None and self.success_interval is not None:
+            low, high = self.success_interval
+            lines.append(
+                f"success  {self.success_rate:.4g}, {level} interval {low:.4g} to {high:.4g}"
+            )
+        ended = f"{int(self.terminated.sum())} terminated, {int(self.truncated.sum())} truncated"
+        return "\n".join([*lines, f"{'ends':8} {ended}"])
+
+    def __repr__(self) -> str:
+        """The figures in one line."""
+        low, high = self.return_interval
+        success = "" if self.success_rate is None else f", success_rate={self.success_rate:.4g}"
+        return (
+            f"Evaluation({self.num_envs} envs × {self.episodes_per_env} episodes, "
+            f"mean_return={self.mean_return:.6g} [{low:.6g}, {high:.6g}], "
+            f"mean_length={self.mean_length:.6g}{success})"
+        )
+
+
+def _std(values: NDArray[Any]) -> float:
+    return float(values.std(ddof=1)) if values.size > 1 else math.nan

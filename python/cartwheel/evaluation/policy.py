@@ -1,0 +1,102 @@
+"""What a policy is asked, and what it may answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Dict, Tuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gymnasium.spaces import Space
+    from numpy.typing import NDArray
+
+
+class Policy:
+    """Asks a policy for actions and counts them before anything is stepped.
+
+    Args:
+        function: The caller's.
+        action_space: Of one environment.
+        recurrent: Whether it is told which rows it sees, and which begin an episode.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], action_space: Space[Any], *, recurrent: bool
+    ) -> None:
+        """Keeps what is asked."""
+        if not callable(function):
+            raise TypeError(
+                f"`policy` must be a function of the observations, got {type(function)}"
+            )
+        self._function = function
+        self._space = action_space
+        self._recurrent = recurrent
+
+    def __call__(self, observations: Any, rows: NDArray[np.intp], first: NDArray[np.bool_]) -> Any:
+        """One action for each of ``rows``.
+
+        Raises:
+            ValueError: The policy returned another number of actions.
+            TypeError: It returned something that has no length.
+            Exception: Whatever it raises.
+        """
+        further = (rows.copy(), first.copy()) if self._recurrent else ()
+        answer = self._function(observations, *further)
+        if isinstance(answer, tuple) and not isinstance(self._space, Tuple):
+            if not answer:
+                raise ValueError(f"the policy returned () for {len(rows)} observations")
+            answer = answer[0]  # the others are extras
+        for name, batch in batches(self._space, answer):
+            try:
+                count = len(batch)
+            except TypeError as error:
+                raise TypeError(
+                    f"the policy returned {type(batch)}{name} where a batch of {len(rows)} actions "
+                    "is expected"
+                ) from error
+            if count != len(rows):
+                raise ValueError(
+                    f"the policy returned {count} actions{name} for {len(rows)} observations"
+                )
+        return answer
+
+
+def batches(space: Space[Any], actions: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The parts of a batch of actions that have one entry an environment, and their names."""
+    if isinstance(space, Dict) and isinstance(actions, dict):
+        for key, part in space.spaces.items():
+            if key in actions:  # one that is missing is the environments' to refuse
+                yield from batches(part, actions[key], f"{name} under {key!r}")
+    elif isinstance(space, Tuple) and isinstance(actions, tuple):
+        for place, (part, batch) in enumerate(zip(space.spaces, actions, strict=False)):
+            yield from batches(part, batch, f"{name} at {place}")
+    else:
+        yield name, actions
+
+
+def take(space: Space[Any], batch: Any, places: NDArray[np.intp]) -> Any:
+    """Some rows of a batch of a space, as a new batch."""
+    if isinstance(space, Dict):
+        return {key: take(part, batch[key], places) for key, part in space.spaces.items()}
+    if isinstance(space, Tuple):
+        pairs = zip(space.spaces, batch, strict=True)
+        return tuple(take(part, values, places) for part, values in pairs)
+    if isinstance(batch, np.ndarray):
+        return batch[places]
+    return tuple(batch[place] for place in places)  # objects, which no array holds
+
+
+def put(space: Space[Any], batch: Any, places: NDArray[np.intp], rows: Any) -> Any:
+    """A new batch: ``batch`` with ``rows`` in some places."""
+    if isinstance(space, Dict) and isinstance(rows, dict):
+        parts = space.spaces.items()
+        return {key: put(part, batch[key], places, rows[key]) for key, part in parts}
+    if isinstance(space, Tuple) and isinstance(rows, tuple):
+        triples = zip(space.spaces, batch, rows, strict=True)
+        return tuple(put(part, old, places, new) for part, old, new in triples)
+    merged = np.array(batch)
+    merged[places] = rows
+    return merged

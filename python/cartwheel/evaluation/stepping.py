@@ -1,0 +1,178 @@
+"""How the rows that still play are stepped, and begin their next episode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from cartwheel.arguments import as_autoreset_mode
+from cartwheel.evaluation.policy import put, take
+from cartwheel.pool_env import PoolVectorEnv
+
+if TYPE_CHECKING:
+    import gymnasium as gym
+    from numpy.typing import NDArray
+
+
+class Step(NamedTuple):
+    """The results of the rows that were stepped, in their order."""
+
+    rewards: NDArray[np.float64]
+    terminations: NDArray[np.bool_]
+    truncations: NDArray[np.bool_]
+    infos: dict[str, Any]
+    #: Where each row is in the arrays of ``infos``.
+    places: NDArray[np.intp]
+
+
+class Stepping(Protocol):
+    """A vector environment of which some rows play and the others are left alone.
+
+    Attributes:
+        rows: Who plays, ascending: the next actions are theirs.
+        observations: One for each of ``rows``.
+        first: Whether it is the first of an episode.
+    """
+
+    rows: NDArray[np.intp]
+    observations: Any
+    first: NDArray[np.bool_]
+
+    def step(self, actions: Any) -> Step:
+        """Steps ``rows``."""
+
+    def go_on(self, over: NDArray[np.bool_], finished: NDArray[np.bool_]) -> None:
+        """Lets rows whose episode is over begin another, and those that have finished rest."""
+
+
+def stepping(envs: gym.vector.VectorEnv[Any, Any, Any], seed: Any, options: Any) -> Stepping:
+    """Resets all environments; all rows play.
+
+    Raises:
+        ValueError: The autoreset mode is not known, or batches are smaller than ``num_envs``.
+    """
+    if getattr(envs, "batch_size", envs.num_envs) < envs.num_envs:
+        raise ValueError(
+            f"`envs` has batch_size={envs.batch_size} below num_envs={envs.num_envs}: "  # type: ignore[attr-defined]
+            "evaluation steps whole batches"
+        )
+    if isinstance(envs, PoolVectorEnv):
+        return RowStepping(envs, seed, options)
+    mode = (envs.metadata or {}).get("autoreset_mode")
+    if mode is None:
+        raise ValueError("`envs.metadata` has no 'autoreset_mode': it is not known who is reset")
+    return BatchStepping(envs, as_autoreset_mode(mode), seed, options)
+
+
+class RowStepping:
+    """For cartwheel's own: rows that rest are not stepped.
+
+    A row begins its next episode right after the last, in every mode: in the modes that leave it to
+    a later step, or to the caller, by a reset of these rows. So a policy is asked the very same
+    questions in every mode.
+    """
+
+    def __init__(self, envs: PoolVectorEnv[Any, Any], seed: Any, options: Any) -> None:
+        """Resets all."""
+        self._envs = envs
+        self.observations, _ = envs.reset(seed=seed, options=options)
+        self.rows = np.arange(envs.num_envs)
+        self.first = np.ones(envs.num_envs, np.bool_)
+        self._places = self.rows
+
+    def step(self, actions: Any) -> Step:
+        """Steps ``rows`` and no others."""
+        every = len(self.rows) == self._envs.num_envs
+        result = self._envs.step(actions) if every else self._envs.step(actions, self.rows)
+        self.observations, rewards, terminations, truncations, infos = result
+        return Step(rewards, terminations, truncations, infos, self._places)
+
+    def go_on(self, over: NDArray[np.bool_], finished: NDArray[np.bool_]) -> None:
+        """Resets rows that are over and have not finished, where the step did not."""
+        if not over.any():
+            self.first = over
+            return
+        playing = ~finished
+        again = over & playing
+        mask = np.zeros(self._envs.num_envs, np.bool_)
+        mask[self.rows[again]] = True
+        everybody = bool(playing.all())
+        if not everybody:
+            self.rows = self.rows[playing]
+            self._places = np.arange(len(self.rows))
+        self.first = again[playing]
+        space = self._envs.single_observation_space
+        if again.any() and self._envs.autoreset_mode != AutoresetMode.SAME_STEP:
+            self.observations, _ = self._envs.reset(options={"reset_mask": mask})
+            if len(self.rows) < self._envs.num_envs:
+                self.observations = take(space, self.observations, self.rows)
+        elif not everybody:
+            self.observations = take(space, self.observations, playing.nonzero()[0])
+
+
+class BatchStepping:
+    """For other vector environments, which only step all rows at once.
+
+    Rows that have finished go on with their last action; their results are not looked at.
+    """
+
+    def __init__(
+        self,
+        envs: gym.vector.VectorEnv[Any, Any, Any],
+        mode: AutoresetMode,
+        seed: Any,
+        options: Any,
+    ) -> None:
+        """Resets all."""
+        self._envs = envs
+        self._mode = mode
+        self.observations, _ = envs.reset(seed=seed, options=options)
+        self.rows = np.arange(envs.num_envs)
+        self.first = np.ones(envs.num_envs, np.bool_)
+        self._finished = np.zeros(envs.num_envs, np.bool_)
+        #: The actions of all rows.
+        self._actions: Any = None
+        #: Of the last step: all observations, and whose episode it ended.
+        self._batch: Any = None
+        self._over = np.zeros(envs.num_envs, np.bool_)
+
+    def step(self, actions: Any) -> Step:
+        """Steps all rows and returns what happened to those that play."""
+        if len(self.rows) < self._envs.num_envs:
+            space = self._envs.single_action_space
+            actions = put(space, self._actions, self.rows, actions)
+        rewards, terminations, truncations, infos = self._step(actions)
+        rows = self.rows
+        return Step(rewards[rows], terminations[rows], truncations[rows], infos, rows)
+
+    def _step(self, actions: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
+        self._actions = actions
+        self._batch, rewards, terminations, truncations, infos = self._envs.step(actions)
+        self._over = np.logical_or(terminations, truncations)
+        return rewards, terminations, truncations, infos
+
+    def go_on(self, over: NDArray[np.bool_], finished: NDArray[np.bool_]) -> None:
+        """Waits for resets of the next step, or makes them; what the mode asks for."""
+        self._finished[self.rows[finished]] = True
+        done = bool(self._finished.all())
+        began = np.zeros(self._envs.num_envs, np.bool_)
+        began[self.rows[over]] = True
+        if self._mode == AutoresetMode.NEXT_STEP:
+            # Rows that were over before this step were reset by it; those of now wait for the next.
+            began = ~self._over
+            began[self.rows] = False
+            while not done and not (~self._finished & ~self._over).any():
+                began = self._over
+                self._step(self._actions)
+            playing = ~self._finished & ~self._over
+        else:
+            if self._mode == AutoresetMode.DISABLED and self._over.any() and not done:
+                self._batch, _ = self._envs.reset(options={"reset_mask": self._over.copy()})
+            playing = ~self._finished
+        self.rows = playing.nonzero()[0]
+        self.first = began[self.rows]
+        whole = len(self.rows) == self._envs.num_envs
+        space = self._envs.single_observation_space
+        self.observations = self._batch if whole else take(space, self._batch, self.rows)
