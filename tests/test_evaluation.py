@@ -14,6 +14,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import cartwheel
 from cartwheel import envpool
+from cartwheel.evaluation.evaluate import reported_successes
 from tests.environments import TranscriptEnv, transcripts
 from tests.executors import EVERY_EXECUTOR, INLINE, PROCESS
 
@@ -453,3 +454,26 @@ def test_an_evaluation_says_what_it_found(build_with):
         evaluation.returns[0, 0] = 1
     with pytest.raises(AttributeError):
         evaluation.returns = None
+
+
+class LastActionEnv(TranscriptEnv):
+    def step(self, action):
+        self.last_action = int(action)
+        return super().step(action)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_where_all_rows_are_stepped_those_that_finished_repeat_their_action(build_with, mode):
+    envs = build_with(
+        gym.vector.SyncVectorEnv,
+        [partial(LastActionEnv, length) for length in (1, 4)],
+        autoreset_mode=AutoresetMode[mode.upper()],
+    )
+    cartwheel.evaluate(envs, lambda observations, rows, first: rows + 7, recurrent=True)
+    assert envs.get_attr("last_action") == (7, 8)
+
+
+def test_what_stands_in_rows_that_report_no_success_does_not_matter():
+    infos = {"success": np.array([7.0, 7.0, 0.0]), "_success": np.array([True, False, True])}
+    assert reported_successes(infos, np.array([0, 1, 2])).tolist() == [True, False, False]
+    assert reported_successes(infos, np.array([1])) is None
