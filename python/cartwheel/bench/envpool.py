@@ -10,7 +10,7 @@ from typing import Any
 from gymnasium.vector.utils import batch_space
 
 from cartwheel import _cartwheel
-from cartwheel.bench.runner import VectorRunner, sample_actions
+from cartwheel.bench.runner import SendRecvRunner, VectorRunner, sample_actions
 
 TRIALS = 3
 TRIAL_S = 0.1
@@ -27,16 +27,28 @@ def why_not(env_id: str) -> str | None:
     return None if env_id in envpool.list_all_envs() else f"envpool has no {env_id}"
 
 
-def fastest(env_id: str, num_envs: int) -> VectorRunner:
+def fastest(
+    env_id: str, num_envs: int, batch_size: int | None = None
+) -> VectorRunner | SendRecvRunner:
     """EnvPool with as many threads as make it fastest here and now.
 
     Its own default is one thread for each environment, up to the number of cores, which for cheap
     environments can be slower than a single one. So 1, 2, 4 … threads up to the cores are tried in
     alternating rounds, and the note of the runner says who won.
+
+    Args:
+        env_id: One of its tasks.
+        num_envs: Number of environments.
+        batch_size: Rows of a batch, to be received in the order in which they are done; by default
+            all of them are stepped at once.
     """
     cores = _cartwheel.usable_cpus()
     choices = sorted({2**power for power in range(cores.bit_length())} | {cores})
-    runners = {threads: _runner(env_id, num_envs, threads) for threads in choices}
+    package = _envpool()
+    runners = {
+        threads: pool_runner(package, env_id, num_envs, batch_size, num_threads=threads)
+        for threads in choices
+    }
     for runner in runners.values():
         runner.run(0)  # one step, to know what a step costs
     rates: dict[int, list[float]] = {threads: [] for threads in choices}
@@ -48,14 +60,25 @@ def fastest(env_id: str, num_envs: int) -> VectorRunner:
     return runners[best]
 
 
-def _runner(env_id: str, num_envs: int, threads: int) -> VectorRunner:
+def pool_runner(
+    package: Any, env_id: str, num_envs: int, batch_size: int | None = None, **keywords: Any
+) -> VectorRunner | SendRecvRunner:
+    """A pool of ``package``, EnvPool or :mod:`cartwheel.envpool`, with actions of its own dtype."""
+    if batch_size is not None:
+        keywords["batch_size"] = batch_size
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its spaces have bounds of another precision
-        envs = _envpool().make_gymnasium(env_id, num_envs=num_envs, num_threads=threads, seed=0)
-        envs.reset()
-    dtype = envs.spec.action_array_spec["action"].dtype  # any other is cast in every step
-    actions = sample_actions(batch_space(envs.single_action_space, num_envs))
-    return VectorRunner(envs, [batch.astype(dtype) for batch in actions])
+        pool = package.make_gymnasium(env_id, num_envs=num_envs, seed=0, **keywords)
+    dtype = pool.single_action_space.dtype
+    if hasattr(pool.spec, "action_array_spec"):  # EnvPool casts any other dtype in every step
+        dtype = pool.spec.action_array_spec["action"].dtype
+    batches = sample_actions(batch_space(pool.single_action_space, batch_size or num_envs))
+    actions = [batch.astype(dtype) for batch in batches]
+    if batch_size is None:
+        pool.reset()
+        return VectorRunner(pool, actions)
+    pool.async_reset()
+    return SendRecvRunner(pool, actions)
 
 
 def _envpool() -> Any:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def as_env_ids(env_id: Any, num_envs: int) -> NDArray[Any]:
+def as_env_ids(env_id: Any, num_envs: int) -> NDArray[np.intp]:
     """An array of environment numbers, from an array or a list of integers.
 
     Whether one is named twice is left to whoever sends them.
@@ -20,17 +20,21 @@ def as_env_ids(env_id: Any, num_envs: int) -> NDArray[Any]:
         ValueError: It is empty.
         IndexError: It names an environment that does not exist.
     """
-    ids = np.asarray(env_id)
-    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+    given = np.asarray(env_id)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         raise TypeError(
             "`env_id` must be a one-dimensional array of integers, got shape "
-            f"{ids.shape} of {ids.dtype}"
+            f"{given.shape} of {given.dtype}"
         )
-    if not ids.size:
+    if not given.size:
         raise ValueError("`env_id` is empty: it must name at least one environment")
-    if ids.max() >= num_envs or ids.min() < 0:
-        wrong = ids[(ids < 0) | (ids >= num_envs)][0]
-        raise IndexError(f"`env_id` names environment {wrong}; there are 0 to {num_envs - 1}")
+    ids: NDArray[np.intp] = given.astype(np.intp, copy=False)
+    # As an unsigned number a negative one is too great, so that one comparison finds both.
+    wrong = ids.view(np.uintp) >= np.asarray(num_envs, np.uintp)
+    if b"\1" in wrong.tobytes():
+        raise IndexError(
+            f"`env_id` names environment {given[wrong][0]}; there are 0 to {num_envs - 1}"
+        )
     return ids
 
 

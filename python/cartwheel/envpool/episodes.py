@@ -13,47 +13,62 @@ if TYPE_CHECKING:
 
 #: All environments, as an index.
 EVERY = slice(None)
+#: An array, because NumPy adds it in less time than a number.
+_ONE = np.ones((), np.int32)
 
 
 class Episodes:
-    """Counts steps and knows which step begins an episode.
+    """Counts steps and knows which step begins an episode. All ``ids`` are of dtype ``intp``.
 
-    The vector environment below tells neither; both follow from what is sent and received.
+    The vector environment below tells neither; both follow from what is sent and received. What no
+    row of a batch needs is not done: that all were sent to is one flag, and only where an episode
+    ends is anything made of the ends. (Arrays of another dtype take NumPy five times as long to
+    index by.)
 
     Attributes:
         elapsed: ``int32`` of shape ``(num_envs,)``: steps of the running episode.
         fresh: ``bool`` of shape ``(num_envs,)``: environments whose episode only a reset can begin.
             They were never reset, or what they returned last was lost to an exception.
-        outstanding: ``bool`` of shape ``(num_envs,)``: sent and not received.
+        any_fresh: Whether there are any; false for all of a usual program's steps.
+        every: Whether all were sent actions at once: they come back at once, in order.
     """
 
     def __init__(self, num_envs: int, autoreset_mode: AutoresetMode) -> None:
         """Begins with environments that were never reset."""
         self.elapsed = np.zeros(num_envs, np.int32)
         self.fresh = np.ones(num_envs, np.bool_)
-        self.outstanding = np.zeros(num_envs, np.bool_)
-        #: The next result is that of a reset.
-        self._begins = np.zeros(num_envs, np.bool_)
-        self._mode = autoreset_mode
-        #: Whether any is fresh; false for all of a usual program's steps.
         self.any_fresh = True
-        #: Whether all were sent to at once: they come back at once, in order.
-        self._every = False
+        self.every = False
+        #: Who was sent to and has not been received, unless that is everyone.
+        self._sent = np.zeros(num_envs, np.bool_)
+        #: Whose next result is that of a reset, if there is any.
+        self._begins = np.zeros(num_envs, np.bool_)
+        self._any_begins = False
+        self._mode = autoreset_mode
+
+    @property
+    def outstanding(self) -> NDArray[np.bool_]:
+        """Who was sent to and has not been received: ``bool`` of shape ``(num_envs,)``."""
+        if self.every:
+            self._sent[:] = True
+            self.every = False
+        return self._sent
 
     def step_sent(self, ids: NDArray[Any] | slice) -> None:
         """Environments were sent actions."""
-        self.outstanding[ids] = True
-        self._every = isinstance(ids, slice)
+        if isinstance(ids, slice):
+            self.every = True
+        else:
+            self._sent[ids] = True
 
     def reset_sent(self, ids: NDArray[Any]) -> None:
         """Environments were sent resets."""
         self.outstanding[ids] = True
-        self._every = False
         self.reset_done(ids)
 
     def reset_done(self, ids: NDArray[Any]) -> None:
         """Environments begin an episode, whatever they were doing."""
-        self._begins[ids] = True
+        self._begins[ids] = self._any_begins = True
         self.fresh[ids] = False
         self.any_fresh = bool(self.fresh.any())
 
@@ -67,16 +82,28 @@ class Episodes:
 
         Returns:
             Steps of the episode to which reward and flags of each row belong; 0 where the row is
-            the result of a reset.
+            the result of a reset. A new array.
         """
         # A slice makes views where an array of all of them would make copies.
-        rows: NDArray[Any] | slice = EVERY if self._every else ids
-        self._every = False
-        elapsed: NDArray[np.int32] = (self.elapsed[rows] + np.int32(1)) * ~self._begins[rows]
-        over = terminations | truncations
-        self._begins[rows] = over if self._mode is AutoresetMode.NEXT_STEP else False
-        self.elapsed[rows] = elapsed * ~over if self._mode is AutoresetMode.SAME_STEP else elapsed
-        self.outstanding[rows] = False
+        rows: NDArray[Any] | slice = EVERY if self.every else ids
+        if self.every:
+            self.every = False
+        else:
+            self._sent[ids] = False
+        elapsed: NDArray[np.int32] = self.elapsed[rows] + _ONE
+        if self._any_begins:
+            np.putmask(elapsed, self._begins[rows], 0)
+        self.elapsed[rows] = elapsed
+        over: Any = False
+        if _any(terminations) or _any(truncations):
+            over = terminations | truncations
+            if self._mode is AutoresetMode.SAME_STEP:
+                self.elapsed[rows] *= ~over
+            if self._mode is not AutoresetMode.NEXT_STEP:
+                over = False
+        if over is not False or self._any_begins:
+            self._begins[rows] = over
+            self._any_begins = over is not False or _any(self._begins)
         return elapsed
 
     def only_outstanding(self, in_flight: list[int]) -> None:
@@ -87,7 +114,11 @@ class Episodes:
 
     def lost(self, ids: NDArray[Any]) -> None:
         """Notes that the results of environments will not come."""
-        self._every = False
         self.outstanding[ids] = False
         self.fresh[ids] = True
         self.any_fresh = bool(self.fresh.any())
+
+
+def _any(flags: NDArray[np.bool_]) -> bool:
+    """Whether one is true; for the few flags of a batch ten times as fast as ``flags.any()``."""
+    return b"\1" in flags.tobytes()

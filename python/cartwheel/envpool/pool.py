@@ -74,6 +74,7 @@ class EnvPool:
             task, config, self.single_observation_space, self.single_action_space
         )
         self._all_env_ids = np.arange(self.num_envs, dtype=np.int32)
+        self._rows = self._all_env_ids.astype(np.intp)
         self._episodes = Episodes(self.num_envs, self.autoreset_mode)
         self._taken_as_they_are = (
             safe_dtypes(self.single_action_space) if self._native else frozenset()
@@ -135,7 +136,7 @@ class EnvPool:
                 f"`env_id` is required in asynchronous mode (batch_size={self.batch_size} of "
                 f"num_envs={self.num_envs}): send to info['env_id']"
             )
-        ids = self._all_env_ids if env_id is None else as_env_ids(env_id, self.num_envs)
+        ids = self._rows if env_id is None else as_env_ids(env_id, self.num_envs)
         begins = self._episodes.any_fresh and bool(self._episodes.fresh[ids].any())
         if self._players is not None:
             self._refuse_unseen(ids)
@@ -203,7 +204,7 @@ class EnvPool:
             EnvBusyError: Some of them have not been received since they were sent to. A call of
                 :meth:`recv` that timed out is given up instead, and its results are dropped.
         """
-        ids = self._all_env_ids if env_id is None else as_env_ids(env_id, self.num_envs)
+        ids = self._rows if env_id is None else as_env_ids(env_id, self.num_envs)
         if options and not {"reset_mask", "env_index"}.isdisjoint(options):
             raise ValueError("name the environments by `env_id`; only `reset` takes a `reset_mask`")
         self._send_reset(ids, seed, options or {})
@@ -247,8 +248,9 @@ class EnvPool:
             self._note_lost()
             raise
         observations, rewards, terminations, truncations, infos = received
-        ids = infos.pop("env_index").astype(np.int32)
-        elapsed = self._episodes.received(ids, terminations, truncations)
+        rows = infos.pop("env_index")
+        ids = self.all_env_ids if self._episodes.every else rows.astype(np.int32)
+        elapsed = self._episodes.received(rows, terminations, truncations)
         return self._batch(ids, observations, rewards, terminations, truncations, infos, elapsed)
 
     def _batch(
@@ -293,7 +295,7 @@ class EnvPool:
         try:
             self._envs.reset_async(seed=seeds, options=options)
         except gym.error.AlreadyPendingCallError:
-            self._refuse_busy("reset", self._all_env_ids)
+            self._refuse_busy("reset", self._rows)
             raise
         ids = mask.nonzero()[0]
         self._forget_seeds(ids)

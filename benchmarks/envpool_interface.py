@@ -1,0 +1,61 @@
+"""Native CartPole-v1 through ``cartwheel.envpool``, beside EnvPool: steps, and batches of half.
+
+The bounds are those of ``native_envpool.py`` for whole steps. With ``batch_size = num_envs / 2``
+both receive the rows that are done first and send them their actions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cartwheel import envpool
+from cartwheel.bench.claim import Claim, check
+from cartwheel.bench.contenders import Contender, no_env
+from cartwheel.bench.envpool import fastest, pool_runner, why_not
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cartwheel.bench.contenders import EnvFn
+    from cartwheel.bench.runner import Runner
+
+ENV_ID = "CartPole-v1"
+BOUNDS = {1: 15, 64: 15, 1024: 20}
+
+
+def ours(env_fns: Sequence[EnvFn]) -> Runner:
+    """Steps of all."""
+    return pool_runner(envpool, ENV_ID, len(env_fns))
+
+
+def ours_by_halves(env_fns: Sequence[EnvFn]) -> Runner:
+    """Batches of half of the environments."""
+    return pool_runner(envpool, ENV_ID, len(env_fns), len(env_fns) // 2)
+
+
+def theirs(env_fns: Sequence[EnvFn]) -> Runner:
+    """Steps of all."""
+    return fastest(ENV_ID, len(env_fns))
+
+
+def theirs_by_halves(env_fns: Sequence[EnvFn]) -> Runner:
+    """Batches of half of the environments."""
+    return fastest(ENV_ID, len(env_fns), len(env_fns) // 2)
+
+
+WHOLE = Contender("cartwheel.envpool", ours), Contender("envpool", theirs)
+HALVES = (
+    Contender("cartwheel halves", ours_by_halves),
+    Contender("envpool halves", theirs_by_halves),
+)
+
+if __name__ == "__main__":
+    reason = why_not(ENV_ID)
+    if reason is not None:
+        print(f"skipped: {reason}")
+    else:
+        claims = {
+            num_envs: [Claim(*pair, bound) for pair in (WHOLE, HALVES)[: min(num_envs, 2)]]
+            for num_envs, bound in BOUNDS.items()
+        }
+        check("native CartPole-v1 through EnvPool's interface", no_env, claims)
