@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Discrete
 
+import cartwheel.envpool
 from cartwheel import _cartwheel
 from cartwheel.bench import contenders, envpool
 from cartwheel.bench.claim import Claim, OverheadClaim
@@ -203,6 +204,14 @@ def test_the_command_measures_native_environments_beside_their_ceiling(tmp_path)
     assert native["share_of_ceiling"] == pytest.approx(expected)
     assert outcome["machine"]["load"] >= 0
     assert "native ceiling: plain loops in Rust" in chart.read_text()
+
+
+@pytest.mark.parametrize("batch_size", [None, 2])
+def test_a_pool_runs_whole_or_by_batches(batch_size):
+    runner = envpool.pool_runner(cartwheel.envpool, "CartPole-v1", 4, batch_size)
+    assert runner.run(0.01) > 0
+    assert runner.run(0.01) > 0
+    runner.close()
 
 
 def test_envpool_resets_in_the_next_step_as_everybody_else():

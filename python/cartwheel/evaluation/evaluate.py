@@ -103,8 +103,9 @@ def evaluate(
             actions = asked(playing.observations, playing.rows, playing.first)
             step = playing.step(actions)
             over = tally.add(playing.rows, step)
-            finished = tally.episodes[playing.rows] == episodes_per_env
             ended = int(np.count_nonzero(over))
+            # Nobody has finished where no episode ended.
+            finished = tally.episodes[playing.rows] == episodes_per_env if ended else over
             playing.go_on(over, finished)
             if ended and progress is True:
                 bar.advance("episodes", ended)
@@ -128,15 +129,17 @@ class _Tally:
     """Counts rewards and steps of running episodes, and keeps those of complete ones."""
 
     def __init__(self, num_envs: int, episodes_per_env: int) -> None:
-        shape = num_envs, episodes_per_env
+        size = num_envs * episodes_per_env
         #: Complete episodes of each environment.
         self.episodes = np.zeros(num_envs, np.int64)
         self._rewards = np.zeros(num_envs)
         self._steps = np.zeros(num_envs, np.int64)
-        self._returns = np.zeros(shape)
-        self._lengths = np.zeros(shape, np.int64)
-        self._terminated = np.zeros(shape, np.bool_)
-        self._truncated = np.zeros(shape, np.bool_)
+        # Of one dimension, by which NumPy indexes several times as fast as by two.
+        self._shape = num_envs, episodes_per_env
+        self._returns = np.zeros(size)
+        self._lengths = np.zeros(size, np.int64)
+        self._terminated = np.zeros(size, np.bool_)
+        self._truncated = np.zeros(size, np.bool_)
         self._successes: NDArray[np.bool_] | None = None
 
     def add(self, rows: NDArray[np.intp], step: Step) -> NDArray[np.bool_]:
@@ -144,15 +147,15 @@ class _Tally:
         self._rewards[rows] += step.rewards
         self._steps[rows] += 1
         over = np.logical_or(step.terminations, step.truncations)
-        if not over.any():
+        if not np.count_nonzero(over):
             return over
         ended = rows[over]
-        at = ended, self.episodes[ended]
+        at = ended * self._shape[1] + self.episodes[ended]
         self._returns[at] = self._rewards[ended]
         self._lengths[at] = self._steps[ended]
         self._terminated[at] = step.terminations[over]
         self._truncated[at] = step.truncations[over]
-        successes = reported_successes(step.infos, step.places[over])
+        successes = reported_successes(step.infos, step.places[over]) if step.infos else None
         if successes is not None:
             if self._successes is None:
                 self._successes = np.zeros(self._returns.shape, np.bool_)
@@ -164,12 +167,13 @@ class _Tally:
 
     def evaluation(self, seed: Any, confidence: float) -> Evaluation:
         """All episodes, which must be complete."""
+        successes = self._successes
         return Evaluation(
-            self._returns,
-            self._lengths,
-            self._terminated,
-            self._truncated,
-            self._successes,
+            self._returns.reshape(self._shape),
+            self._lengths.reshape(self._shape),
+            self._terminated.reshape(self._shape),
+            self._truncated.reshape(self._shape),
+            None if successes is None else successes.reshape(self._shape),
             seed,
             confidence,
         )

@@ -91,20 +91,23 @@ class RowStepping:
 
     def go_on(self, over: NDArray[np.bool_], finished: NDArray[np.bool_]) -> None:
         """Resets rows that are over and have not finished, where the step did not."""
-        if not over.any():
-            self.first = over
+        self.first = over
+        if not np.count_nonzero(over):
+            return
+        everybody = not np.count_nonzero(finished)
+        same_step = self._envs.autoreset_mode is AutoresetMode.SAME_STEP
+        if everybody and same_step:
             return
         playing = ~finished
         again = over & playing
         mask = np.zeros(self._envs.num_envs, np.bool_)
         mask[self.rows[again]] = True
-        everybody = bool(playing.all())
         if not everybody:
             self.rows = self.rows[playing]
             self._places = np.arange(len(self.rows))
         self.first = again[playing]
         space = self._envs.single_observation_space
-        if again.any() and self._envs.autoreset_mode != AutoresetMode.SAME_STEP:
+        if np.count_nonzero(again) and not same_step:
             self.observations, _ = self._envs.reset(options={"reset_mask": mask})
             if len(self.rows) < self._envs.num_envs:
                 self.observations = take(space, self.observations, self.rows)
