@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 #: All environments, as an index.
 EVERY = slice(None)
-#: An array, because NumPy adds it in less time than a number.
-_ONE = np.ones((), np.int32)
+#: Arrays, because NumPy takes less time over them than over numbers.
+_ZERO, _ONE = np.zeros((), np.int32), np.ones((), np.int32)
 
 
 class Episodes:
@@ -92,7 +92,7 @@ class Episodes:
             self._sent[ids] = False
         elapsed: NDArray[np.int32] = self.elapsed[rows] + _ONE
         if self._any_begins:
-            np.putmask(elapsed, self._begins[rows], 0)
+            np.putmask(elapsed, self._begins[rows], _ZERO)
         self.elapsed[rows] = elapsed
         over: Any = False
         if _any(terminations) or _any(truncations):
