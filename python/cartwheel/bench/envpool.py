@@ -69,16 +69,13 @@ def pool_runner(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its spaces have bounds of another precision
         pool = package.make_gymnasium(env_id, num_envs=num_envs, seed=0, **keywords)
+        pool.async_reset() if batch_size else pool.reset()
     dtype = pool.single_action_space.dtype
     if hasattr(pool.spec, "action_array_spec"):  # EnvPool casts any other dtype in every step
         dtype = pool.spec.action_array_spec["action"].dtype
     batches = sample_actions(batch_space(pool.single_action_space, batch_size or num_envs))
     actions = [batch.astype(dtype) for batch in batches]
-    if batch_size is None:
-        pool.reset()
-        return VectorRunner(pool, actions)
-    pool.async_reset()
-    return SendRecvRunner(pool, actions)
+    return SendRecvRunner(pool, actions) if batch_size else VectorRunner(pool, actions)
 
 
 def _envpool() -> Any:
