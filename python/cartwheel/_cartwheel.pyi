@@ -75,7 +75,8 @@ class Memory:
 
         Raises:
             ValueError: The plan is impossible, or the descriptors belong to another one.
-            OSError: There is not enough memory.
+            MemoryError: There is not enough memory.
+            OSError: The system refuses memory or descriptors for another reason.
         """
 
     def attach_rollout(self, index: int, steps: int, descriptor: int) -> None:
@@ -300,7 +301,7 @@ class Pool:
         Raises:
             ValueError: Observations have no fixed shape, batches have not all rows, or there are
                 too many steps.
-            OSError: There is not enough memory.
+            MemoryError: There is not enough memory; nothing was taken.
         """
 
     def record(self, rollout: RolloutSlab) -> tuple[Any, Any, Any, Any]:

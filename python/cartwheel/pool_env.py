@@ -351,7 +351,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         Raises:
             ValueError: ``num_steps`` is no such number, observations have no fixed shape, or
                 ``batch_size`` is less than ``num_envs``.
-            OSError: There is not enough memory.
+            MemoryError: There is not enough memory; nothing was taken.
             gymnasium.error.AlreadyPendingCallError: A call is pending or rows are in flight.
         """
         if not isinstance(num_steps, int | np.integer) or num_steps < 1:

@@ -1,7 +1,9 @@
 //! The core's errors as Python's exceptions: one match, one place.
 
 use cartwheel::{Call, Error};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -28,6 +30,7 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
             Some(number) => PyOSError::new_err((number, text)),
             None => PyOSError::new_err(text),
         },
+        Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::EpisodeOver { rows } => {
             Python::attach(|py| python_error!(py, "cartwheel.errors", "EpisodeOverError", (rows,)))

@@ -1,8 +1,11 @@
 //! Everything that can go wrong in a pool.
 
-use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::time::Duration;
+use std::{fmt, io};
+
+use rustix::io::Errno;
 
 use crate::memory::ActionTag;
 use crate::space::DType;
@@ -28,6 +31,31 @@ impl fmt::Display for Call {
     }
 }
 
+/// Why there is not enough memory.
+#[derive(Debug)]
+pub enum Shortage {
+    /// A limit that would be exceeded.
+    Limit {
+        /// Bytes that are left below it.
+        left: u64,
+        /// The file that states it.
+        file: PathBuf,
+    },
+    /// The operating system refused.
+    Refused(io::Error),
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limit { left, file } => {
+                write!(f, "{left} are left below the limit of {}", file.display())
+            }
+            Self::Refused(error) => write!(f, "which the system refuses: {error}"),
+        }
+    }
+}
+
 /// Everything that can go wrong while building or stepping a pool; one variant per cause that a
 /// caller may want to tell apart, with the values that a reader needs to mend the call.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +67,20 @@ pub enum Error {
         /// What was being done, in words.
         doing: String,
         /// The operating system's answer.
-        source: std::io::Error,
+        source: io::Error,
+    },
+    /// There is not enough memory; nothing was taken.
+    #[error(
+        "{what} needs {bytes} bytes of memory, {why}; use fewer environments, smaller \
+         observations or shorter rollouts, or allow more memory"
+    )]
+    OutOfMemory {
+        /// What the memory is for.
+        what: &'static str,
+        /// How much was asked for.
+        bytes: usize,
+        /// Who says that there is not enough.
+        why: Shortage,
     },
     /// A plan that no memory can be laid out for.
     #[error("{0}")]
@@ -181,8 +222,21 @@ impl Error {
     }
 
     /// An [`Error::Os`] for `doing`.
-    pub(crate) fn os(doing: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> Self {
+    pub(crate) fn os(doing: impl Into<String>) -> impl FnOnce(Errno) -> Self {
         let doing = doing.into();
         move |errno| Self::Os { doing, source: errno.into() }
+    }
+
+    /// The error for `bytes` bytes of memory for `what`: [`Error::OutOfMemory`] if that is the reason.
+    pub(crate) fn memory(
+        what: &'static str,
+        bytes: usize,
+    ) -> impl Fn(Errno) -> Self + Copy {
+        move |errno| match errno {
+            Errno::NOMEM | Errno::NOSPC => {
+                Self::OutOfMemory { what, bytes, why: Shortage::Refused(errno.into()) }
+            }
+            _ => Self::os(format!("making {bytes} bytes of memory for {what}"))(errno),
+        }
     }
 }

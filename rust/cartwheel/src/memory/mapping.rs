@@ -40,29 +40,32 @@ pub enum Access {
 /// It is apart from the [`Mapping`] so that a pool can give up its descriptors when it closes, while
 /// arrays still show the memory.
 #[derive(Debug)]
-pub struct Backing(Option<OwnedFd>);
+pub struct Backing {
+    name: &'static str,
+    descriptor: Option<OwnedFd>,
+}
 
 impl Backing {
     /// The descriptor of shared memory.
     pub fn descriptor(&self) -> Option<&OwnedFd> {
-        self.0.as_ref()
+        self.descriptor.as_ref()
     }
 
     /// The descriptor of shared memory, to give away.
     pub fn into_descriptor(self) -> Option<OwnedFd> {
-        self.0
+        self.descriptor
     }
 
     /// Makes sure that `range` has memory behind it.
     ///
-    /// Private memory needs nothing: the system gives it page by page and kills nobody who did
-    /// not already ask for more than there is.
+    /// Private memory needs nothing: the system gives it page by page. Whoever reserves asks for
+    /// [`Headroom`](super::Headroom) first: the system kills before it refuses.
     ///
     /// # Errors
     ///
-    /// [`Error::Os`] when there is not enough.
+    /// [`Error::OutOfMemory`] when there is not enough, otherwise [`Error::Os`].
     pub fn reserve(&self, range: Range<usize>) -> Result<(), Error> {
-        let Some(descriptor) = &self.0 else { return Ok(()) };
+        let Some(descriptor) = &self.descriptor else { return Ok(()) };
         let (start, bytes) = (range.start as u64, range.len() as u64);
         if bytes == 0 {
             return Ok(());
@@ -70,7 +73,7 @@ impl Backing {
         rustix::io::retry_on_intr(|| {
             rustix::fs::fallocate(descriptor, FallocateFlags::empty(), start, bytes)
         })
-        .map_err(Error::os(format!("reserving {bytes} bytes of shared memory")))
+        .map_err(Error::memory(self.name, range.len()))
     }
 }
 
@@ -92,10 +95,10 @@ impl Mapping {
     ///
     /// # Errors
     ///
-    /// [`Error::Os`] when the system refuses.
-    pub fn new(name: &str, bytes: usize, scope: Scope) -> Result<(Self, Backing), Error> {
+    /// [`Error::OutOfMemory`] or [`Error::Os`] when the system refuses.
+    pub fn new(name: &'static str, bytes: usize, scope: Scope) -> Result<(Self, Backing), Error> {
         let bytes = bytes.max(1);
-        let failed = || Error::os(format!("making {bytes} bytes of memory ({name})"));
+        let failed = Error::memory(name, bytes);
         if scope == Scope::Private {
             let protection = ProtFlags::READ | ProtFlags::WRITE;
             let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -103,25 +106,26 @@ impl Mapping {
             let start = unsafe {
                 rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags)
             };
-            return Ok((Self::from_raw(start.map_err(failed())?, bytes), Backing(None)));
+            return Ok((Self::from_raw(start.map_err(failed)?, bytes), Backing { name, descriptor: None }));
         }
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let descriptor = rustix::fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL)
             .or_else(|_| rustix::fs::memfd_create(name, flags)) // before Linux 6.3
-            .map_err(failed())?;
-        rustix::fs::fchmod(&descriptor, Mode::RUSR | Mode::WUSR).map_err(failed())?;
-        rustix::fs::ftruncate(&descriptor, bytes as u64).map_err(failed())?;
+            .map_err(failed)?;
+        rustix::fs::fchmod(&descriptor, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+        rustix::fs::ftruncate(&descriptor, bytes as u64).map_err(failed)?;
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-        rustix::fs::fcntl_add_seals(&descriptor, seals).map_err(failed())?;
+        rustix::fs::fcntl_add_seals(&descriptor, seals).map_err(failed)?;
         let start = Self::map(&descriptor, bytes, Access::Write)?;
-        Ok((Self::from_raw(start, bytes), Backing(Some(descriptor))))
+        Ok((Self::from_raw(start, bytes), Backing { name, descriptor: Some(descriptor) }))
     }
 
     /// Maps memory that another process made with [`Mapping::new`].
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when its size is not `bytes`, [`Error::Os`] when the system refuses.
+    /// [`Error::Mismatch`] when its size is not `bytes`, [`Error::OutOfMemory`] or [`Error::Os`] when the
+    /// system refuses.
     pub fn attach(descriptor: OwnedFd, bytes: usize, access: Access) -> Result<Self, Error> {
         let bytes = bytes.max(1);
         let status =
@@ -150,7 +154,7 @@ impl Mapping {
                 0,
             )
         };
-        start.map_err(Error::os(format!("mapping {bytes} bytes of shared memory")))
+        start.map_err(Error::memory("a mapping", bytes))
     }
 
     fn from_raw(start: *mut c_void, bytes: usize) -> Self {

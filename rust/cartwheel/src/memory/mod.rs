@@ -43,6 +43,7 @@ mod cell;
 mod columns;
 mod control;
 mod free_list;
+mod headroom;
 mod infos;
 mod mapping;
 mod progress;
@@ -61,6 +62,7 @@ pub use cell::{Cell, Shape, bytes_of};
 pub use columns::{ActionColumns, Columns, Outcomes};
 pub use control::{Control, Header, Slot};
 pub use free_list::FreeList;
+pub use headroom::Headroom;
 pub use infos::InfoArea;
 pub use mapping::{Access, Backing, Mapping, Scope};
 pub use queue::{Work, WorkQueue};
@@ -123,19 +125,21 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`Error::BadPlan`] or [`Error::Os`].
+    /// [`Error::BadPlan`], [`Error::OutOfMemory`] or [`Error::Os`].
     pub fn new(plan: Plan, scope: Scope) -> Result<Self, Error> {
         let layout = check(&plan)?;
-        let make = |name: &str, bytes: usize, reserved: usize| {
+        let make = |name: &'static str, bytes: usize, reserved: usize| {
             let (mapping, backing) = Mapping::new(name, bytes, scope)?;
             backing.reserve(0..reserved)?;
             Ok::<_, Error>((Arc::new(mapping), backing))
         };
         let bytes = Self::sizes(&plan, &layout);
+        let reserved = layout.bytes() * (plan.open_batches() + 1);
+        let all = bytes[..3].iter().fold(reserved, |all, &bytes| all.saturating_add(bytes));
+        Headroom::require("a vector environment", all)?;
         let (control, behind_control) = make("cartwheel-control", bytes[0], bytes[0])?;
         let (actions, behind_actions) = make("cartwheel-actions", bytes[1], bytes[1])?;
         let (infos, behind_infos) = make("cartwheel-infos", bytes[2], bytes[2])?;
-        let reserved = layout.bytes() * (plan.open_batches() + 1);
         let (slabs, behind_slabs) = make("cartwheel-slabs", bytes[3], reserved)?;
         let mut memory = Self::assemble(plan, layout, [control, actions, infos, slabs]);
         memory.backings =
@@ -211,7 +215,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`Error::BadPlan`] or [`Error::Os`].
+    /// [`Error::BadPlan`], [`Error::OutOfMemory`] or [`Error::Os`].
     pub(crate) fn new_rollout(
         &self,
         pool: &SlabPool,
@@ -220,6 +224,7 @@ impl Memory {
     ) -> Result<(RolloutLease, Backing), Error> {
         let batches = self.rollout_batches(steps)?;
         let bytes = batches[0].bytes();
+        Headroom::require("a rollout", bytes)?;
         let (mapping, backing) = Mapping::new("cartwheel-rollout", bytes, scope)?;
         backing.reserve(0..bytes)?;
         let (index, memory) =

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::rollout::{self, FreeRollouts, RolloutLease, RolloutMemory};
-use super::{Backing, FreeList, Mapping};
+use super::{Backing, FreeList, Headroom, Mapping};
 use crate::autoreset::{PhaseTag, Transition};
 use crate::space::Layout;
 
@@ -292,7 +292,9 @@ impl SlabPool {
             return None;
         }
         let start = self.memory.start(slab);
-        backing.reserve(start..start + self.memory.layout.bytes()).ok()?;
+        let end = start + self.memory.layout.bytes();
+        Headroom::require_growth("a batch", start, end).ok()?;
+        backing.reserve(start..end).ok()?;
         self.reserved.store(slab + 1, Ordering::Relaxed); // only `acquire`, under `&mut Pool`
         Some(slab)
     }
