@@ -72,7 +72,7 @@ pub enum Error {
     /// There is not enough memory; nothing was taken.
     #[error(
         "{what} needs {bytes} bytes of memory, {why}; use fewer environments, smaller \
-         observations or shorter rollouts, or allow more memory"
+         observations, a smaller `max_slabs` or shorter rollouts, or allow more memory"
     )]
     OutOfMemory {
         /// What the memory is for.
@@ -228,10 +228,7 @@ impl Error {
     }
 
     /// The error for `bytes` bytes of memory for `what`: [`Error::OutOfMemory`] if that is the reason.
-    pub(crate) fn memory(
-        what: &'static str,
-        bytes: usize,
-    ) -> impl Fn(Errno) -> Self + Copy {
+    pub(crate) fn memory(what: &'static str, bytes: usize) -> impl Fn(Errno) -> Self + Copy {
         move |errno| match errno {
             Errno::NOMEM | Errno::NOSPC => {
                 Self::OutOfMemory { what, bytes, why: Shortage::Refused(errno.into()) }

@@ -12,6 +12,7 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 
 use rustix::fs::{FallocateFlags, MemfdFlags, Mode, SealFlags};
+use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::error::Error;
@@ -106,7 +107,10 @@ impl Mapping {
             let start = unsafe {
                 rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags)
             };
-            return Ok((Self::from_raw(start.map_err(failed)?, bytes), Backing { name, descriptor: None }));
+            return Ok((
+                Self::from_raw(start.map_err(failed)?, bytes),
+                Backing { name, descriptor: None },
+            ));
         }
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let descriptor = rustix::fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL)
@@ -116,7 +120,7 @@ impl Mapping {
         rustix::fs::ftruncate(&descriptor, bytes as u64).map_err(failed)?;
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         rustix::fs::fcntl_add_seals(&descriptor, seals).map_err(failed)?;
-        let start = Self::map(&descriptor, bytes, Access::Write)?;
+        let start = Self::map(&descriptor, bytes, Access::Write).map_err(failed)?;
         Ok((Self::from_raw(start, bytes), Backing { name, descriptor: Some(descriptor) }))
     }
 
@@ -134,17 +138,18 @@ impl Mapping {
         if got != bytes {
             return Err(Error::Mismatch { what: "size of a mapping", expected: bytes, got });
         }
-        let start = Self::map(&descriptor, bytes, access)?;
+        let failed = Error::memory("a worker", bytes);
+        let start = Self::map(&descriptor, bytes, access).map_err(failed)?;
         Ok(Self::from_raw(start, bytes)) // the mapping outlives its descriptor
     }
 
-    fn map(descriptor: &OwnedFd, bytes: usize, access: Access) -> Result<*mut c_void, Error> {
+    fn map(descriptor: &OwnedFd, bytes: usize, access: Access) -> Result<*mut c_void, Errno> {
         let protection = match access {
             Access::Read => ProtFlags::READ,
             Access::Write => ProtFlags::READ | ProtFlags::WRITE,
         };
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing.
-        let start = unsafe {
+        unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
                 bytes,
@@ -153,8 +158,7 @@ impl Mapping {
                 descriptor,
                 0,
             )
-        };
-        start.map_err(Error::memory("a mapping", bytes))
+        }
     }
 
     fn from_raw(start: *mut c_void, bytes: usize) -> Self {

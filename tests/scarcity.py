@@ -1,0 +1,143 @@
+"""Programs that have too little of something, run by the tests as ``python -m tests.scarcity``.
+
+Each prints one line of JSON for its test to judge.
+"""
+
+import gc
+import os
+import resource
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+import cartwheel
+from tests.processes import left_behind, residue
+from tests.scenarios import tell
+
+SCENARIOS: dict[str, Callable[..., None]] = {}
+NUM_ENVS = 4
+
+
+def scenario(function):
+    SCENARIOS[function.__name__] = function
+    return function
+
+
+class LargeEnv(gym.Env):
+    """Shows the number of its steps, a million times."""
+
+    observation_space = Box(0, 255, (1000, 1000), np.uint8)
+    action_space = Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return self.observe(), {}
+
+    def step(self, action):
+        self.steps += 1
+        return self.observe(), 0.0, False, False, {}
+
+    def observe(self):
+        return np.full((1000, 1000), self.steps, np.uint8)
+
+
+def build(executor, env=LargeEnv, **keywords):
+    return cartwheel.VectorEnv([env] * NUM_ENVS, executor=executor, num_workers=2, **keywords)
+
+
+def assert_works(envs):
+    envs.reset()
+    for step in range(1, 4):
+        assert (envs.step([0] * NUM_ENVS)[0] == step).all()
+
+
+def attempt(function):
+    """The type and text of what ``function`` raises, and what it leaves behind."""
+    before, error = residue(), None
+    try:
+        function()
+    except Exception as raised:
+        error = [type(raised).__name__, str(raised)]
+    gc.collect()
+    return {"error": error, "left": sorted(left_behind(before))}
+
+
+@scenario
+def construct(executor):
+    build(executor).close()  # what a program starts once, it has started
+    tell(**attempt(lambda: build(executor)))
+
+
+@scenario
+def construct_in_a_full_group(executor, group):
+    """The control group fills up while the program runs."""
+    build(executor).close()
+    fill(group)
+    tell(**attempt(lambda: build(executor)))
+
+
+def fill(group):
+    for name in ("memory.current", "memory/memory.usage_in_bytes"):
+        Path(group, name).write_text(str(1 << 40))
+
+
+@scenario
+def keep_batches_in_a_full_group(executor, group):
+    """What was kept before and after there was no room for more."""
+    envs = build(executor)
+    envs.reset()
+    fill(group)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kept = [envs.step([0] * NUM_ENVS)[0] for _ in range(12)]
+    assert [array.flat[0] for array in kept] == list(range(1, 13))
+    assert all((array == array.flat[0]).all() for array in kept)
+    tell(warnings=[str(warning.message) for warning in caught], slabs=envs._pool.num_slabs())
+    envs.close()
+
+
+@scenario
+def take_a_rollout_larger_than_the_machine(executor):
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    amounts = {line.split(":")[0]: 1024 * int(line.split()[1]) for line in lines}
+    bytes_a_row = (amounts["MemTotal"] + amounts["SwapTotal"]) // 65534 // NUM_ENVS + 1
+
+    class SizedEnv(LargeEnv):
+        observation_space = Box(0, 255, (bytes_a_row,), np.uint8)
+
+        def observe(self):
+            return np.full(bytes_a_row, self.steps, np.uint8)
+
+    envs = build(executor, SizedEnv, context="fork")
+    envs.reset()
+    facts = attempt(lambda: envs.rollout(65534))
+    assert_works(envs)
+    envs.close()
+    tell(bytes=65535 * NUM_ENVS * bytes_a_row, **facts)
+
+
+@scenario
+def construct_with_little_address_space(executor):
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * os.sysconf("SC_PAGESIZE") + (256 << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    tell(**attempt(lambda: build(executor, context="fork")))
+
+
+@scenario
+def step_without_room_in_dev_shm(context):
+    """Tells how much room there is, and that nobody needs it."""
+    envs = build("process", context=context)
+    assert_works(envs)
+    envs.close()
+    room = os.statvfs("/dev/shm") if Path("/dev/shm").exists() else None
+    tell(bytes=room and room.f_bavail * room.f_frsize)
+
+
+if __name__ == "__main__":
+    SCENARIOS[sys.argv[1]](*sys.argv[2:])
