@@ -1,8 +1,11 @@
-"""What this program has running and open, as the kernel sees it."""
+"""What this program has running and open, as the kernel sees it; and programs that tests run."""
 
 import contextlib
 import gc
+import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -62,3 +65,20 @@ def wait_until_gone(pids, timeout_s):
     while (alive := {pid for pid in pids if is_alive(pid)}) and time.monotonic() < deadline:
         time.sleep(0.005)
     return alive
+
+
+def run_scenario(module, *arguments, inside=(), timeout_s=60):
+    """Runs a scenario of ``module`` in a program of its own, and returns what it told.
+
+    ``inside`` is the beginning of a command line that runs it.
+    """
+    result = subprocess.run(
+        [*inside, sys.executable, "-m", module, *map(str, arguments)],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout.splitlines()[-1])

@@ -16,6 +16,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 import cartwheel
+from tests.faulty import FaultyEnv
 from tests.processes import left_behind, residue
 from tests.scenarios import tell
 
@@ -34,11 +35,11 @@ class LargeEnv(gym.Env):
     observation_space = Box(0, 255, (1000, 1000), np.uint8)
     action_space = Discrete(2)
 
-    def reset(self, *, seed=None, options=None):
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002
         self.steps = 0
         return self.observe(), {}
 
-    def step(self, action):
+    def step(self, action):  # noqa: ARG002
         self.steps += 1
         return self.observe(), 0.0, False, False, {}
 
@@ -47,7 +48,8 @@ class LargeEnv(gym.Env):
 
 
 def build(executor, env=LargeEnv, **keywords):
-    return cartwheel.VectorEnv([env] * NUM_ENVS, executor=executor, num_workers=2, **keywords)
+    keywords = {"num_workers": 2, **keywords}
+    return cartwheel.VectorEnv([env] * NUM_ENVS, executor=executor, **keywords)
 
 
 def assert_works(envs):
@@ -127,6 +129,46 @@ def construct_with_little_address_space(executor):
     limit = pages * os.sysconf("SC_PAGESIZE") + (256 << 20)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     tell(**attempt(lambda: build(executor, context="fork")))
+
+
+@scenario
+def construct_with_few_descriptors(context, *limits):
+    """Tells, for each limit, what it brings: nothing more than a result or one exception."""
+    build("process", context=context).close()  # a fork server keeps a few, for every pool
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    outcomes, left = [], set()
+    for limit in map(int, limits):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        before = residue()
+        try:
+            envs = build("process", context=context, num_workers=4)
+            assert_works(envs)
+            envs.close()
+            outcomes.append("works")
+        except OSError as error:
+            outcomes.append([error.errno, str(error)])
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        gc.collect()
+        left |= left_behind(before)
+    tell(outcomes=outcomes, left=sorted(left))
+
+
+@scenario
+def count_descriptors(context):
+    """Descriptors of one worker, with one environment and with many."""
+    build("process", context=context).close()
+    counts = []
+    for num_envs in (1, 256):
+        before = residue()
+        envs = cartwheel.VectorEnv(
+            [FaultyEnv] * num_envs, executor="process", context=context, num_workers=1
+        )
+        envs.reset()
+        new = residue() - before
+        counts.append(sum(entry.startswith("descriptor") for entry in new))
+        envs.close()
+    tell(counts=counts)
 
 
 @scenario

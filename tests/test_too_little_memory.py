@@ -1,26 +1,13 @@
-"""Too little memory is an exception that says how much, not a signal; what worked goes on working."""
+"""Too little memory is an exception that says how much, not a signal; what worked goes on."""
 
-import json
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.processes import run_scenario as run
+
 EXECUTORS = ["inline", "thread", "process"]
-MOST_S = 60
-
-
-def run(*arguments, inside=()):
-    """What a scenario told; ``inside`` is the beginning of a command line that runs it."""
-    command = [*inside, sys.executable, "-m", "tests.scarcity", *map(str, arguments)]
-    result = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=MOST_S, check=False
-    )
-    assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout.splitlines()[-1])
 
 
 @pytest.fixture
@@ -51,7 +38,7 @@ def group(tmp_path):
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_a_control_group_without_room_is_an_exception_that_says_how_much(mounted, group, executor):
     inside = mounted(f"mount --bind {group} /sys/fs/cgroup")
-    facts = run("construct_in_a_full_group", executor, group, inside=inside)
+    facts = run("tests.scarcity", "construct_in_a_full_group", executor, group, inside=inside)
     name, text = facts["error"]
     assert name == "MemoryError"
     needed = int(text.split(" needs ")[1].split()[0])
@@ -64,7 +51,7 @@ def test_a_control_group_without_room_is_an_exception_that_says_how_much(mounted
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_batches_are_copied_when_the_control_group_has_no_room_for_more(mounted, group, executor):
     inside = mounted(f"mount --bind {group} /sys/fs/cgroup")
-    facts = run("keep_batches_in_a_full_group", executor, group, inside=inside)
+    facts = run("tests.scarcity", "keep_batches_in_a_full_group", executor, group, inside=inside)
     assert facts["slabs"] < 8  # the limits are read once for 16 MiB
     assert len(facts["warnings"]) == 1
     assert "copied" in facts["warnings"][0]
@@ -72,7 +59,7 @@ def test_batches_are_copied_when_the_control_group_has_no_room_for_more(mounted,
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_a_rollout_larger_than_the_machine_is_refused_and_nothing_else_is(executor):
-    facts = run("take_a_rollout_larger_than_the_machine", executor)
+    facts = run("tests.scarcity", "take_a_rollout_larger_than_the_machine", executor)
     name, text = facts["error"]
     assert name == "MemoryError"
     assert int(text.split(" needs ")[1].split()[0]) >= facts["bytes"]
@@ -82,7 +69,7 @@ def test_a_rollout_larger_than_the_machine_is_refused_and_nothing_else_is(execut
 
 @pytest.mark.parametrize("executor", ["inline", "process"])
 def test_memory_that_the_system_refuses_is_an_exception_that_says_how_much(executor):
-    facts = run("construct_with_little_address_space", executor)
+    facts = run("tests.scarcity", "construct_with_little_address_space", executor)
     name, text = facts["error"]
     assert name == "MemoryError"
     assert "cartwheel-slabs needs" in text
@@ -103,5 +90,10 @@ SHM = {
     [("fork", "read-only"), ("fork", "missing"), ("forkserver", "1 MiB"), ("spawn", "1 MiB")],
 )
 def test_nobody_needs_dev_shm(mounted, tmp_path, context, shm):
-    facts = run("step_without_room_in_dev_shm", context, inside=mounted(SHM[shm].format(tmp_path)))
+    facts = run(
+        "tests.scarcity",
+        "step_without_room_in_dev_shm",
+        context,
+        inside=mounted(SHM[shm].format(tmp_path)),
+    )
     assert facts["bytes"] == {"1 MiB": 1 << 20, "read-only": 4096, "missing": None}[shm]

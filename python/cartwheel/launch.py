@@ -19,6 +19,7 @@ from gymnasium.vector.utils import clear_mpi_env_vars
 
 from cartwheel import _cartwheel
 from cartwheel.channel import LocalChannel, ProcessChannel
+from cartwheel.descriptors import require_descriptors
 from cartwheel.errors import WorkerDiedError
 from cartwheel.faults import add_note
 from cartwheel.recovery import Recovery
@@ -342,7 +343,9 @@ def start_processes(
 
     Raises:
         TypeError: Some of ``env_fns`` cannot be pickled; no process was started.
+        OSError: There are too few file descriptors left; no process was started.
     """
+    require_descriptors(len(shards))
     forks = context.get_start_method() == "fork"
     parts: list[bytes | Sequence[EnvFn]] = [
         env_fns[first:last] if forks else _pickled(env_fns, first, last) for first, last in shards

@@ -119,6 +119,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             to a worker; or ``observation_mode`` holds something else than spaces.
         ValueError: An argument is none of its choices.
         RuntimeError: Spaces differ where they must not.
+        OSError: This process may not open as many files as the worker processes need.
         MemoryError: A control group or the machine has less memory than the batches need.
         WorkerDiedError: A worker process ended while it made its environments.
         Exception: Whatever an environment function raises, with its row in a note.

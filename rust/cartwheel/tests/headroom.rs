@@ -15,8 +15,8 @@ impl System {
         let root = std::env::temp_dir().join(format!("cartwheel-{name}-{}", std::process::id()));
         for (file, text) in files {
             let file = root.join(file);
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(file, text).unwrap();
+            fs::create_dir_all(file.parent().expect("a file is in a directory")).expect("made");
+            fs::write(file, text).expect("written");
         }
         Self(root)
     }
@@ -24,7 +24,8 @@ impl System {
     /// The bytes that are left, and the file that says so.
     fn headroom(&self) -> Option<(u64, String)> {
         let Headroom { bytes, file } = Headroom::below(&self.0)?;
-        Some((bytes, file.strip_prefix(&self.0).unwrap().to_str().unwrap().to_owned()))
+        let file = file.strip_prefix(&self.0).expect("it is below the root");
+        Some((bytes, file.display().to_string()))
     }
 }
 
