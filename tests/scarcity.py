@@ -44,7 +44,7 @@ class LargeEnv(gym.Env):
         return self.observe(), 0.0, False, False, {}
 
     def observe(self):
-        return np.full((1000, 1000), self.steps, np.uint8)
+        return np.full(self.observation_space.shape, self.steps, np.uint8)
 
 
 def build(executor, env=LargeEnv, **keywords):
@@ -111,9 +111,6 @@ def take_a_rollout_larger_than_the_machine(executor):
 
     class SizedEnv(LargeEnv):
         observation_space = Box(0, 255, (bytes_a_row,), np.uint8)
-
-        def observe(self):
-            return np.full(bytes_a_row, self.steps, np.uint8)
 
     envs = build(executor, SizedEnv, context="fork")
     envs.reset()

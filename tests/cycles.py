@@ -1,0 +1,66 @@
+"""Makes, uses and closes vector environments again and again, as ``python -m tests.cycles``."""
+
+import gc
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from gymnasium.spaces import Box
+
+import cartwheel
+from tests.faulty import FaultyEnv
+from tests.processes import residue
+from tests.scarcity import LargeEnv
+from tests.scenarios import tell
+
+#: Cycles before anything is compared: caches, a fork server and the allocator get their size.
+WARM_UP = 20
+
+
+class ImageEnv(LargeEnv):
+    """Two of them make a batch of 80 kB, which is not copied."""
+
+    observation_space = Box(0, 255, (200, 200), np.uint8)
+
+
+def cycle(executor, context, number):
+    if executor == "native":
+        envs = cartwheel.NativeVectorEnv("CartPole-v1", 600, num_workers=2)
+    else:
+        env_fns = [partial(FaultyEnv, 0)] * 2 if number % 2 else [ImageEnv] * 2
+        envs = cartwheel.VectorEnv(env_fns, executor=executor, context=context, num_workers=2)
+    envs.reset(seed=number)
+    kept = [envs.step([0] * envs.num_envs)[0] for _ in range(3)]
+    envs.close()
+    assert kept[0].shape == kept[2].shape
+
+
+def resident_kib():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+
+def state():
+    """What must be after many cycles as it was before."""
+    gc.collect()
+    return {
+        "residue": sorted(entry.split()[0] for entry in residue()),
+        "threads": threading.active_count(),
+        "mappings": len(Path("/proc/self/maps").read_text().splitlines()),
+        "KiB": resident_kib(),
+    }
+
+
+def main(executor, context, cycles):
+    for number in range(min(WARM_UP, int(cycles) // 2)):
+        cycle(executor, context or None, number)
+    before = state()
+    for number in range(int(cycles)):
+        cycle(executor, context or None, number)
+    tell(before=before, after=state())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
