@@ -313,6 +313,13 @@ class Pool:
     def num_slabs(self) -> int:
         """Batches of observations that have memory behind them, those in reserve included."""
 
+    def part(self) -> None:
+        """Makes the batches that a forked child sees its own; only there, and not after a close.
+
+        Raises:
+            MemoryError: There is no address space left; they stay shared.
+        """
+
     def close(self, grace: float) -> list[int]:
         """Ends the workers; returns those that did not end within ``grace`` seconds."""
 
@@ -321,6 +328,15 @@ def serve(memory: Memory, index: int, shard: Shard, *, spin: bool) -> None:
 
 def watch_parent(pidfd: int) -> None:
     """Ends this process as soon as the one behind ``pidfd``, which is taken over, is gone."""
+
+def fork_begins() -> None:
+    """Tells that the process is about to fork: batches that are held are not reused then."""
+
+def fork_ended() -> None:
+    """Tells that the process has forked, or has failed to; for the parent."""
+
+def fork_ended_in_child() -> None:
+    """Tells that this process was forked."""
 
 def shards(num_envs: int, num_workers: int) -> list[tuple[int, int]]:
     """Deals rows to workers: first and last row, exclusive, of each; none is empty."""

@@ -22,6 +22,7 @@ from cartwheel.arguments import (
     check_max_slabs,
 )
 from cartwheel.batching import Batching
+from cartwheel.forks import part_on_fork
 from cartwheel.link import Link
 from cartwheel.pool_env import ActType, ObsType, PoolVectorEnv
 from cartwheel.recovery import Recovery
@@ -274,6 +275,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             inline=self.executor == "inline",
             restart=self.recovery.on_worker_death == "restart",
         )
+        if self.executor == "process":
+            part_on_fork(self._pool)
 
     # Attributes
 

@@ -28,7 +28,7 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::array::SlabLease;
     #[pymodule_export]
-    use crate::memory::PyMemory;
+    use crate::memory::{PyMemory, fork_begins, fork_ended, fork_ended_in_child};
     #[pymodule_export]
     use crate::native::{PyNativeEnvs, block_rows, native_envs};
     #[pymodule_export]

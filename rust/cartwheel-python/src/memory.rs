@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use cartwheel::memory::{Memory, Plan, Scope};
+use cartwheel::memory::{Memory, Plan, Scope, forks};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -79,4 +79,22 @@ pub(crate) fn owned(descriptor: RawFd) -> OwnedFd {
     unsafe {
         OwnedFd::from_raw_fd(descriptor)
     }
+}
+
+/// Tells the core that the process is about to fork; documented in the stub.
+#[pyfunction]
+pub(crate) fn fork_begins() {
+    forks::begins();
+}
+
+/// Tells the core that the process has forked; documented in the stub.
+#[pyfunction]
+pub(crate) fn fork_ended() {
+    forks::ended();
+}
+
+/// Tells the core that this process was forked; documented in the stub.
+#[pyfunction]
+pub(crate) fn fork_ended_in_child() {
+    forks::ended_in_child();
 }

@@ -3,9 +3,10 @@
 //! Above 400 lines: a class's methods have to stand in one block.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError, Weak};
 use std::time::Duration;
 
+use cartwheel::memory::Sharing;
 use cartwheel::pool::{Finished, OnDeath, Policy, Pool};
 use cartwheel::worker::{CrewSettings, ProcessHandle};
 use cartwheel::{Call, Error};
@@ -37,7 +38,7 @@ pub(crate) struct State {
 }
 
 /// Documented in the stub.
-#[pyclass(frozen, name = "Pool", module = "cartwheel._cartwheel")]
+#[pyclass(frozen, weakref, name = "Pool", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyPool {
     /// `None` once closed.
@@ -59,6 +60,8 @@ pub(crate) struct PyPool {
     closing: AtomicBool,
     /// The call that holds the lock, for the error of a second thread.
     running: AtomicU8,
+    /// What the pool shares with its workers, until it is closed.
+    sharing: Option<Weak<Sharing>>,
     owner: u32,
 }
 
@@ -93,6 +96,7 @@ impl PyPool {
         affinity_offset: Option<usize>,
     ) -> PyResult<Self> {
         let memory = memory.get().memory.clone();
+        let sharing = memory.sharing().map(Arc::downgrade);
         let rows = memory.plan().rows();
         let objects = objects_by_row(py, objects, rows)?;
         let crew = CrewSettings { threads: num_threads, spin, affinity_offset };
@@ -118,6 +122,7 @@ impl PyPool {
             inline,
             closing: AtomicBool::new(false),
             running: AtomicU8::new(0),
+            sharing,
             owner: std::process::id(),
         })
     }
@@ -304,6 +309,13 @@ impl PyPool {
     /// Slabs that have memory behind them.
     fn num_slabs(&self, py: Python<'_>) -> PyResult<usize> {
         self.enter(py, Call::Call, "num_slabs", |state| Ok(state.pool.slabs().reserved()))
+    }
+
+    /// Makes the arrays that a forked child sees its own.
+    fn part(&self) -> PyResult<()> {
+        // Not through the door: whoever was in a call when the process forked is in it for ever.
+        let sharing = self.sharing.as_ref().and_then(Weak::upgrade);
+        sharing.map_or(Ok(()), |sharing| sharing.part()).map_err(to_py_err)
     }
 
     /// Ends the workers; returns those that did not end by themselves within `grace` seconds.

@@ -10,10 +10,11 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{FallocateFlags, MemfdFlags, Mode, SealFlags};
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
 
 use crate::error::Error;
 
@@ -57,6 +58,20 @@ impl Backing {
         self.descriptor
     }
 
+    /// Another hold on the same.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Os`] when there is no descriptor left.
+    pub fn try_clone(&self) -> Result<Self, Error> {
+        let descriptor = self.descriptor.as_ref().map(OwnedFd::try_clone).transpose();
+        let descriptor = descriptor.map_err(|source| Error::Os {
+            doing: format!("sharing memory ({})", self.name),
+            source,
+        })?;
+        Ok(Self { name: self.name, descriptor })
+    }
+
     /// Makes sure that `range` has memory behind it.
     ///
     /// Private memory needs nothing: the system gives it page by page. Whoever reserves asks for
@@ -83,6 +98,8 @@ impl Backing {
 pub struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
+    /// What it shared it shares no longer.
+    parted: AtomicBool,
 }
 
 // SAFETY: a mapping is plain memory without thread affinity; what may be done through it, and
@@ -168,7 +185,47 @@ impl Mapping {
         let advised =
             unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, Advice::LinuxDontDump) };
         let _ = advised; // a core dump that is too large is no reason to fail
-        Self { start, bytes }
+        Self { start, bytes, parted: AtomicBool::new(false) }
+    }
+
+    /// Makes shared memory private to this process, at the same address and with the same contents:
+    /// what is written here stays here. `backing` is what stands behind it. Once is enough: it must
+    /// not lose what was written since.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`] or [`Error::Os`]; then it is shared as before.
+    pub(crate) fn part(&self, backing: &Backing) -> Result<(), Error> {
+        let Some(descriptor) = backing.descriptor() else { return Ok(()) };
+        if self.parted.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let parted = self.replace_by_copy(descriptor);
+        self.parted.store(parted.is_ok(), Ordering::Relaxed);
+        parted.map_err(Error::memory(backing.name, self.bytes))
+    }
+
+    fn replace_by_copy(&self, descriptor: &OwnedFd) -> Result<(), Errno> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // Elsewhere first: mapping over what is there could fail when that is gone already.
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing.
+        let copy = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), self.bytes, protection, flags, descriptor, 0)
+        }?;
+        let (start, flags) = (self.start.as_ptr().cast(), MremapFlags::MAYMOVE);
+        // SAFETY: both ranges are whole mappings of our own, of the same length and contents; the
+        // kernel puts one into the place of the other in one go, so every pointer stays good
+        // (invariants 1 and 8).
+        let moved = unsafe { rustix::mm::mremap_fixed(copy, self.bytes, self.bytes, flags, start) };
+        if let Err(error) = moved {
+            // SAFETY: mapped above, and known to nobody.
+            let _ = unsafe { rustix::mm::munmap(copy, self.bytes) };
+            return Err(error);
+        }
+        // SAFETY: as in `from_raw`; a new mapping has to be told again.
+        let _ = unsafe { rustix::mm::madvise(start, self.bytes, Advice::LinuxDontDump) };
+        Ok(())
     }
 
     /// Length in bytes.

@@ -32,6 +32,8 @@
 //! 7. **Payload.** Every bit pattern of the payload is valid where it is read: numbers are copied as
 //!    bytes, flags are read as `u8` and compared with zero, and nothing read from shared memory
 //!    is used as an index without a bounds check.
+//! 8. **Parting.** Slabs and rollouts are made private in place, by [`Sharing::part`], only where nobody
+//!    waits any more for what a worker writes: in a forked child, and when a pool has ended its workers.
 //!
 //! Between processes Rust has no settled memory model; the practical rule followed here is that
 //! control words are atomics, and that plain data between trusting processes is ordered by them. A
@@ -42,6 +44,7 @@ mod arrivals;
 mod cell;
 mod columns;
 mod control;
+pub mod forks;
 mod free_list;
 mod headroom;
 mod infos;
@@ -113,8 +116,29 @@ pub struct Memory {
     pub infos: InfoArea,
     /// The slabs.
     pub slabs: Arc<SlabMemory>,
-    /// Where the memory was made: what stands behind the four.
-    backings: Option<Arc<[Backing; 4]>>,
+    /// Where the memory was made: what stands behind it.
+    sharing: Option<Arc<Sharing>>,
+}
+
+/// What stands behind a pool's memory in the process that made it.
+#[derive(Debug)]
+pub struct Sharing {
+    /// Behind control words, actions, infos and slabs.
+    backings: [Backing; 4],
+    slabs: Arc<SlabMemory>,
+}
+
+impl Sharing {
+    /// Makes the slabs and rollouts that this process shows private to it, with their contents. Workers
+    /// write no more batches for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`] or [`Error::Os`] for the first that stays shared.
+    pub fn part(&self) -> Result<(), Error> {
+        let [.., slabs] = &self.backings;
+        self.slabs.part(slabs)
+    }
 }
 
 impl Memory {
@@ -142,8 +166,8 @@ impl Memory {
         let (infos, behind_infos) = make("cartwheel-infos", bytes[2], bytes[2])?;
         let (slabs, behind_slabs) = make("cartwheel-slabs", bytes[3], reserved)?;
         let mut memory = Self::assemble(plan, layout, [control, actions, infos, slabs]);
-        memory.backings =
-            Some(Arc::new([behind_control, behind_actions, behind_infos, behind_slabs]));
+        let backings = [behind_control, behind_actions, behind_infos, behind_slabs];
+        memory.sharing = Some(Arc::new(Sharing { backings, slabs: Arc::clone(&memory.slabs) }));
         memory.control.initialise();
         Ok(memory)
     }
@@ -189,7 +213,7 @@ impl Memory {
             infos: InfoArea::new(infos, Arc::clone(&plan)),
             slabs: Arc::new(SlabMemory::new(slabs, layout, plan.max_slabs)),
             plan,
-            backings: None,
+            sharing: None,
         }
     }
 
@@ -201,7 +225,7 @@ impl Memory {
     /// The descriptors of shared memory, for a worker's [`Memory::attach`]; `None` for private memory
     /// and in workers.
     pub fn descriptors(&self) -> Option<[BorrowedFd<'_>; 4]> {
-        let [control, actions, infos, slabs] = self.backings.as_deref()?;
+        let [control, actions, infos, slabs] = &self.sharing.as_ref()?.backings;
         Some([
             control.descriptor()?.as_fd(),
             actions.descriptor()?.as_fd(),
@@ -227,11 +251,12 @@ impl Memory {
         Headroom::require("a rollout", bytes)?;
         let (mapping, backing) = Mapping::new("cartwheel-rollout", bytes, scope)?;
         backing.reserve(0..bytes)?;
-        let (index, memory) =
-            (self.slabs.next_rollout(), Arc::new(RolloutMemory::new(mapping, batches)));
+        let sent = backing.try_clone()?;
+        let index = pool.unused_rollout().unwrap_or_else(|| self.slabs.next_rollout());
+        let memory = Arc::new(RolloutMemory::new(mapping, batches, Some(backing)));
         let lease = pool.new_rollout(index, memory);
         self.slabs.add_rollout(index, Arc::clone(lease.memory()));
-        Ok((lease, backing))
+        Ok((lease, sent))
     }
 
     /// Maps, in a worker process, rollout `index` of `steps` steps, before a task refers to it.
@@ -247,7 +272,7 @@ impl Memory {
     ) -> Result<(), Error> {
         let batches = self.rollout_batches(steps)?;
         let mapping = Mapping::attach(descriptor, batches[0].bytes(), Access::Write)?;
-        self.slabs.add_rollout(index, Arc::new(RolloutMemory::new(mapping, batches)));
+        self.slabs.add_rollout(index, Arc::new(RolloutMemory::new(mapping, batches, None)));
         Ok(())
     }
 
@@ -261,7 +286,13 @@ impl Memory {
 
     /// What stands behind the slabs; `None` in workers, which make none.
     pub(crate) fn slab_backing(&self) -> Option<&Backing> {
-        self.backings.as_deref().map(|[.., slabs]| slabs)
+        let [.., slabs] = &self.sharing.as_ref()?.backings;
+        Some(slabs)
+    }
+
+    /// What stands behind the memory, for as long as the pool has it; `None` in workers.
+    pub fn sharing(&self) -> Option<&Arc<Sharing>> {
+        self.sharing.as_ref()
     }
 }
 

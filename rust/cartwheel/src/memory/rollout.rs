@@ -3,19 +3,21 @@
 //! # The life of a rollout
 //!
 //! ```text
-//! free ──take──▶ recording, one batch after the other ──last view dropped──▶ free
+//! free ──take──▶ recording, one batch after the other ──last view dropped──▶ free, or retired
 //! ```
 //!
 //! Each has a mapping of its own, made when it is first asked for and handed to the workers before a task
 //! refers to it; afterwards it is used again for rollouts of as many steps. Every batch of it is filled by
-//! one task, as a slab is, and is not filled again before the whole is free; the first one excepted,
+//! one task, as a slab is (and retired like one, see [`forks`](super::forks)), and is not filled again before the whole is free; the first one excepted,
 //! which a reset before the first step replaces. So invariant 3 of [`super`] holds for it, batch by batch.
 
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Mapping;
+use super::forks::Moment;
+use super::{Backing, Mapping};
+use crate::error::Error;
 use crate::space::Layout;
 
 /// Marks a number as that of a batch of a rollout: rollout in the upper half, batch in the lower.
@@ -30,11 +32,20 @@ const MOST_ROLLOUTS: usize = 1 << 15;
 pub struct RolloutMemory {
     pub(super) mapping: Mapping,
     pub(super) batches: Vec<Layout>,
+    /// What stands behind it, where it was made and until it is private.
+    backing: Mutex<Option<Backing>>,
 }
 
 impl RolloutMemory {
-    pub(super) fn new(mapping: Mapping, batches: Vec<Layout>) -> Self {
-        Self { mapping, batches }
+    pub(super) fn new(mapping: Mapping, batches: Vec<Layout>, backing: Option<Backing>) -> Self {
+        Self { mapping, batches, backing: Mutex::new(backing) }
+    }
+
+    /// Makes it private to this process, with its contents, and gives its descriptor up.
+    pub(super) fn part(&self) -> Result<(), Error> {
+        // In a forked child a lock may be held by a thread that there is not.
+        let Ok(mut backing) = self.backing.try_lock() else { return Ok(()) };
+        backing.take().map_or(Ok(()), |backing| self.mapping.part(&backing))
     }
 
     /// Steps that it has room for.
@@ -59,18 +70,31 @@ pub(super) fn parts(number: u32) -> Option<(usize, usize)> {
 
 /// Rollouts that nobody holds, to be used again.
 #[derive(Debug, Default)]
-pub(super) struct FreeRollouts(Mutex<Vec<(usize, Arc<RolloutMemory>)>>);
+pub(super) struct FreeRollouts {
+    free: Mutex<Vec<(usize, Arc<RolloutMemory>)>>,
+    /// Numbers of rollouts that a forked child may know: the memory is not filled again.
+    retired: Mutex<Vec<usize>>,
+}
 
 impl FreeRollouts {
     /// Takes one with room for just so many steps.
     pub(super) fn take(&self, steps: usize) -> Option<(usize, Arc<RolloutMemory>)> {
-        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let at = free.iter().rposition(|(_, memory)| memory.steps() == steps)?;
         Some(free.remove(at))
     }
 
     fn put(&self, rollout: (usize, Arc<RolloutMemory>)) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(rollout);
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(rollout);
+    }
+
+    /// The number of one that was retired, for new memory; what was there is freed where it is replaced.
+    pub(super) fn take_retired(&self) -> Option<usize> {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    fn retire(&self, index: usize) {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(index);
     }
 }
 
@@ -80,6 +104,7 @@ pub struct RolloutLease {
     index: usize,
     memory: Arc<RolloutMemory>,
     free: Arc<FreeRollouts>,
+    taken: Moment,
 }
 
 impl RolloutLease {
@@ -87,7 +112,7 @@ impl RolloutLease {
         (index, memory): (usize, Arc<RolloutMemory>),
         free: Arc<FreeRollouts>,
     ) -> Self {
-        Self { index, memory, free }
+        Self { index, memory, free, taken: Moment::now() }
     }
 
     /// Its number, by which workers know it.
@@ -126,6 +151,13 @@ impl RolloutLease {
 
 impl Drop for RolloutLease {
     fn drop(&mut self) {
-        self.free.put((self.index, Arc::clone(&self.memory)));
+        let shared = self.memory.backing.lock().is_ok_and(|backing| {
+            backing.as_ref().is_some_and(|backing| backing.descriptor().is_some())
+        });
+        if shared && self.taken.forked_since() {
+            self.free.retire(self.index);
+        } else {
+            self.free.put((self.index, Arc::clone(&self.memory)));
+        }
     }
 }

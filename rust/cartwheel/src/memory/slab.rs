@@ -6,6 +6,8 @@
 //! free ──acquire──▶ filling ──all workers acknowledged──▶ leased ──last view dropped──▶ free
 //! ```
 //!
+//! Shared memory that was leased when the process forked is retired instead, see [`forks`](super::forks).
+//!
 //! `acquire` pops the free list; when it is empty a further slab is reserved, up to `max_slabs`.
 //! The first slabs, one for each batch that can be open at once, are never leased out: when nothing
 //! else is left one of them is filled, copied out and free again at once, so a caller who keeps
@@ -21,9 +23,11 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use super::forks::Moment;
 use super::rollout::{self, FreeRollouts, RolloutLease, RolloutMemory};
 use super::{Backing, FreeList, Headroom, Mapping};
 use crate::autoreset::{PhaseTag, Transition};
+use crate::error::Error;
 use crate::space::Layout;
 
 /// The mapping of all slabs and the layout of each.
@@ -83,6 +87,14 @@ impl SlabMemory {
     /// Number of the next rollout to make.
     pub(super) fn next_rollout(&self) -> usize {
         self.rollouts.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Makes slabs and rollouts private to this process, see [`super::Sharing::part`].
+    pub(super) fn part(&self, backing: &Backing) -> Result<(), Error> {
+        let slabs = self.mapping.part(backing);
+        // In a forked child a lock may be held by a thread that there is not.
+        let Ok(rollouts) = self.rollouts.try_read() else { return slabs };
+        rollouts.iter().flatten().map(|rollout| rollout.part()).fold(slabs, Result::and)
     }
 
     fn rollout(&self, index: usize) -> Arc<RolloutMemory> {
@@ -264,13 +276,19 @@ impl SlabPool {
             let free = free.expect("a scratch slab is copied out before the next batch");
             u32::try_from(free).expect("counted in `new`")
         });
-        Lease { pool: Arc::clone(self), slab, rollout: None }
+        let taken = backing.descriptor().map(|_| Moment::now());
+        Lease { pool: Arc::clone(self), slab, rollout: None, taken }
     }
 
     /// A rollout of so many steps that nobody holds, if there is one.
     pub fn free_rollout(&self, steps: usize) -> Option<RolloutLease> {
         let free = self.free_rollouts.take(steps)?;
         Some(RolloutLease::new(free, Arc::clone(&self.free_rollouts)))
+    }
+
+    /// The number of a rollout that was retired, to be given to a new one.
+    pub(super) fn unused_rollout(&self) -> Option<usize> {
+        self.free_rollouts.take_retired()
     }
 
     /// A lease on a rollout that was made just now.
@@ -281,7 +299,8 @@ impl SlabPool {
     /// A lease on batch `batch` of a rollout, to be filled by the next task.
     pub fn batch_of(self: &Arc<Self>, rollout: &Arc<RolloutLease>, batch: usize) -> Lease {
         let slab = rollout::number(rollout.index(), batch);
-        Lease { pool: Arc::clone(self), slab, rollout: Some((Arc::clone(rollout), batch)) }
+        let rollout = Some((Arc::clone(rollout), batch));
+        Lease { pool: Arc::clone(self), slab, rollout, taken: None }
     }
 
     /// Reserves one slab more, unless the limit is reached or there is no memory left, which means
@@ -307,6 +326,8 @@ pub struct Lease {
     slab: u32,
     /// The rollout and the number of the batch, if it is one of a rollout.
     rollout: Option<(Arc<RolloutLease>, usize)>,
+    /// When a slab of shared memory was taken.
+    taken: Option<Moment>,
 }
 
 impl Lease {
@@ -400,6 +421,7 @@ impl Drop for Lease {
         match self.pool.scratch_busy.get(self.slab as usize) {
             // Pairs with the `Acquire` in `SlabPool::acquire`.
             Some(busy) => busy.store(false, Ordering::Release),
+            None if self.taken.is_some_and(Moment::forked_since) => {} // a child may look at it
             None => self.pool.free.push(self.slab),
         }
     }

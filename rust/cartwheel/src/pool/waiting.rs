@@ -182,6 +182,9 @@ impl Pool {
             for &worker in &late {
                 handles[worker].kill();
             }
+            // Arrays that outlive the pool must not be shared with children that are forked later. If
+            // there is no room for that, they are as they were.
+            let _ = self.memory.sharing().map(|sharing| sharing.part());
             return late;
         }
         let doorbell = Futex::new(&self.memory.control.header().doorbell, self.scope);
