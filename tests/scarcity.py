@@ -178,5 +178,25 @@ def step_without_room_in_dev_shm(context):
     tell(bytes=room and room.f_bavail * room.f_frsize)
 
 
+class WritingEnv(LargeEnv):
+    def step(self, action):
+        print("python", file=sys.stderr, flush=True)
+        os.write(2, b"descriptor\n")
+        return super().step(action)
+
+
+@scenario
+def write_to_stderr():
+    """Tells what is there while the worker still lives."""
+    read, write = os.pipe()
+    os.dup2(write, 2)
+    envs = cartwheel.VectorEnv([WritingEnv], executor="process", context="fork")
+    envs.reset()
+    envs.step([0])
+    with open(read, closefd=False) as pipe:
+        tell(before_the_end=[pipe.readline(), pipe.readline()])
+    envs.close()
+
+
 if __name__ == "__main__":
     SCENARIOS[sys.argv[1]](*sys.argv[2:])

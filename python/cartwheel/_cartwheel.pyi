@@ -225,6 +225,7 @@ class Pool:
         spin: bool,
         inline: bool,
         restart: bool = False,
+        reminder: float | None = None,
         num_threads: int = 1,
         affinity_offset: int | None = None,
     ) -> Pool:
@@ -246,6 +247,7 @@ class Pool:
             spin: Whether it may look for results before sleeping.
             inline: Whether the calling thread steps ``shard`` itself.
             restart: Whether ``link`` may put a process in the place of one that died.
+            reminder: Seconds after which a call that waits has ``link`` say so, again and again.
             num_threads: Threads that step native environments, the calling one included.
             affinity_offset: Processor of the first further thread, to pin them.
         """

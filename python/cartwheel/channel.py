@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import cloudpickle
 
+from cartwheel.stderr import Stderr
+
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
@@ -67,6 +69,13 @@ class ProcessChannel:
         """
         self.end = end
         self.sentinel = sentinel
+        #: What the other process keeps of its stderr, if it was asked to.
+        self.stderr: Stderr | None = None
+
+    def keep_stderr(self, pid: int) -> None:
+        """Asks process ``pid``, a worker that has begun, to keep the end of what goes to stderr."""
+        self.stderr = Stderr()
+        self.send_descriptor(self.stderr.descriptor, pid)
 
     def pack(self, content: Any) -> bytes:
         """Pickles ``content``."""
@@ -95,8 +104,11 @@ class ProcessChannel:
         return pickle.loads(self.end.recv_bytes())
 
     def close(self) -> None:
-        """Closes the socket."""
+        """Closes the socket, and what else there is."""
         self.end.close()
+        if self.stderr is not None:
+            self.stderr.close()
+            self.stderr = None
 
 
 class WorkerChannel(ProcessChannel):

@@ -6,8 +6,8 @@ import errno
 import os
 import resource
 
-#: A worker's socket and pidfd, and the two ends of pipes that ``multiprocessing`` keeps.
-_EACH = 4
+#: The socket, pidfd and last lines of a worker, and the two pipes that ``multiprocessing`` keeps.
+_EACH = 5
 #: The memory's four, and what is open for a moment: to start a process, to read the limits.
 _TOGETHER = 16
 

@@ -34,6 +34,8 @@ class WorkerDiedError(RuntimeError):
         pid: Its process id.
         exitcode: Its exit code; ``-n`` when signal ``n`` ended it; ``None`` when unknown.
         phase: What it was doing: ``"construct"``, ``"reset"``, ``"step"`` or ``"call"``.
+        stderr: The last lines that it wrote to ``sys.stderr``, and where it crashed if it did; what
+            C libraries print themselves is not among them.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class WorkerDiedError(RuntimeError):
         pid: int,
         exitcode: int | None,
         phase: str,
+        stderr: str = "",
     ) -> None:
         """Keeps what is known of the worker beside the message."""
         super().__init__(message)
@@ -53,6 +56,7 @@ class WorkerDiedError(RuntimeError):
         self.pid = pid
         self.exitcode = exitcode
         self.phase = phase
+        self.stderr = stderr
 
 
 class RemoteEnvError(RuntimeError):

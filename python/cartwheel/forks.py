@@ -18,11 +18,11 @@ executors ``thread`` and ``inline`` is private, as any other.
 
 from __future__ import annotations
 
-import logging
 import os
 import weakref
 
 from cartwheel import _cartwheel
+from cartwheel.log import LOGGER
 
 #: Pools whose memory is shared with worker processes.
 _sharing: weakref.WeakSet[_cartwheel.Pool] = weakref.WeakSet()
@@ -39,7 +39,7 @@ def _part() -> None:
         try:
             pool.part()
         except (MemoryError, OSError):  # noqa: PERF203 - the others are parted
-            logging.getLogger("cartwheel").exception("batches stay shared with the parent process")
+            LOGGER.exception("batches stay shared with the parent process")
 
 
 os.register_at_fork(

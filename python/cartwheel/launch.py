@@ -11,6 +11,7 @@ import dataclasses
 import os
 import pickle
 import signal
+import textwrap
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +23,7 @@ from cartwheel.channel import LocalChannel, ProcessChannel
 from cartwheel.descriptors import require_descriptors
 from cartwheel.errors import WorkerDiedError
 from cartwheel.faults import add_note
+from cartwheel.log import LOGGER
 from cartwheel.recovery import Recovery
 from cartwheel.worker import THREAD_VARIABLES, Worker, serve_process, serve_thread
 
@@ -46,6 +48,7 @@ class Crew:
             for processes.
         descriptions: What the workers have said of their environments so far.
         recovery: What is done about environments and workers that fail.
+        reported: The workers whose death was logged.
         owner: The process that started the workers.
         start_process: Starts worker processes; ``None`` for other executors.
         setup: Memory, and what a worker process is told to map it and to serve.
@@ -61,6 +64,7 @@ class Crew:
     objects: list[list[list[Any]] | None] = dataclasses.field(default_factory=list)
     descriptions: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     recovery: Recovery = dataclasses.field(default_factory=Recovery)
+    reported: set[int] = dataclasses.field(default_factory=set)
     owner: int = dataclasses.field(default_factory=os.getpid)
     start_process: StartProcess | None = None
     setup: tuple[_cartwheel.Memory, dict[str, Any], dict[str, Any]] | None = None
@@ -96,29 +100,39 @@ class Crew:
         try:
             return self.channels[worker].receive()
         except (EOFError, ConnectionError):
-            raise self.died(worker, phase) from None
+            raise self.logged(self.died(worker, phase)) from None
 
     def died(self, worker: int, phase: str) -> WorkerDiedError:
         """The exception for a worker process that ended while it owed an answer."""
         process = self.processes[worker]
         process.join(1.0)
         rows = list(range(*self.shards[worker]))
-        message = (
-            f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid}) died during "
-            f"{phase}: {_how(process.exitcode)}"
-        )
+        who = f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid})"
+        message = f"{who} died during {phase}: {_how(process.exitcode)}"
+        stderr = self._last_lines(worker)
         return WorkerDiedError(
-            message,
+            message + _quoted(stderr),
             worker=worker,
             rows=rows,
             pid=process.pid,
             exitcode=process.exitcode,
             phase=phase,
+            stderr=stderr,
         )
+
+    def logged(self, died: WorkerDiedError) -> WorkerDiedError:
+        """The exception itself; the death is logged, once."""
+        if died.worker not in self.reported:
+            self.reported.add(died.worker)
+            LOGGER.warning("%s", died)
+        return died
 
     def keep_rollout(self, index: int, steps: int, descriptor: int) -> None:
         """Takes over the descriptor of a rollout, for workers that are started anew."""
         if self.recovery.on_worker_death == "restart":
+            _, before = self.rollouts.pop(index, (0, None))  # its number may be used again
+            if before is not None:
+                os.close(before)
             self.rollouts[index] = (steps, descriptor)
         else:
             os.close(descriptor)
@@ -142,6 +156,7 @@ class Crew:
         assert self.start_process is not None, "worker processes die"
         assert self.setup is not None, "workers that never served are not started anew"
         self.restarts[worker] += 1
+        self.reported.discard(worker)
         process, channel = self.start_process(worker, self.channels)
         (old, self.processes[worker]) = (self.processes[worker], process)
         (old_channel, self.channels[worker]) = (self.channels[worker], channel)
@@ -174,6 +189,11 @@ class Crew:
                 "started anew"
             )
 
+    def _last_lines(self, worker: int) -> str:
+        channel = self.channels[worker]
+        assert isinstance(channel, ProcessChannel), "only processes die"
+        return channel.stderr.last_lines() if channel.stderr is not None else ""
+
     def give_up(self) -> None:
         """Ends workers that were started but never served."""
         for channel in self.channels:
@@ -185,11 +205,16 @@ class Crew:
 
     def join(self, *, grace: float) -> None:
         """Waits for the workers, and ends processes that outlast ``grace`` seconds."""
-        for process in self.processes:
+        for worker, process in enumerate(self.processes):
             process.join(grace)
             if process.is_alive():
                 process.kill()
                 process.join()
+            # Whoever was too slow was killed, which is no news.
+            if worker not in self.reported and process.exitcode not in (0, -signal.SIGKILL):
+                self.reported.add(worker)
+                how, stderr = _how(process.exitcode), self._last_lines(worker)
+                LOGGER.warning("worker %d: when closed, %s%s", worker, how, _quoted(stderr))
             with contextlib.suppress(ValueError):
                 process.close()
         for thread in self.threads:
@@ -200,6 +225,10 @@ class Crew:
         self.setup = None  # it holds on to descriptors
         while self.rollouts:
             os.close(self.rollouts.popitem()[1][1])
+
+
+def _quoted(stderr: str) -> str:
+    return f". Its last lines on stderr:\n{textwrap.indent(stderr, '  ')}" if stderr else ""
 
 
 def _how(exitcode: int | None) -> str:
@@ -318,6 +347,7 @@ class StartProcess:
             its.close()
             channel = ProcessChannel(mine, process.sentinel)
             channel.send_descriptor(parent, process.pid)
+            channel.keep_stderr(process.pid)
         except BaseException:
             if process.pid is not None:
                 process.kill()

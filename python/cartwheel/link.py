@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cartwheel.errors import WorkerDiedError
 from cartwheel.faults import Fault, add_note, raise_first
 from cartwheel.infos import add_info
+from cartwheel.log import LOGGER, log_waiting
 from cartwheel.spaces import batch_opaque, rows_of
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 #: Processes that may die in a row while they make the environments of one worker anew.
 _ATTEMPTS = 3
-
-_LOG = logging.getLogger("cartwheel")
 
 
 class Link:
@@ -240,9 +238,13 @@ class Link:
         """Batches ``rows`` values of a space without a fixed shape."""
         return batch_opaque(space, found, rows)
 
+    def still_waiting(self, call: str, seconds: float, owed: list[tuple[int, int]]) -> None:
+        """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
+        log_waiting(call, seconds, owed, self._crew.shards, self._crew.processes)
+
     def worker_died(self, worker: int, pid: int, rows: list[int], phase: str) -> WorkerDiedError:  # noqa: ARG002
         """The exception for a worker that the native pool found dead."""
-        return self._crew.died(worker, phase)
+        return self._crew.logged(self._crew.died(worker, phase))
 
     def restart(self, worker: int, phase: str, over: list[bool], resetting: list[int]) -> int:
         """Starts a worker in the place of one that the native pool found dead.
@@ -268,7 +270,7 @@ class Link:
                 restarts = crew.restarts[worker]
                 add_note(died, f"it was started anew {restarts} times before (max_restarts)")
                 break
-            _LOG.warning("%s; it is started anew", died)
+            LOGGER.warning("started anew: %s", died)
             try:
                 return crew.restart(worker, over, resets)
             except WorkerDiedError as error:

@@ -19,6 +19,7 @@ from cartwheel.arguments import (
     check_choice,
     check_max_slabs,
 )
+from cartwheel.log import LOGGER, reminder_s
 from cartwheel.native_link import NativeLink, as_json
 from cartwheel.pool_env import PoolVectorEnv
 from cartwheel.recovery import Recovery
@@ -179,10 +180,14 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
             columnar=type(self)._add_info is gym.vector.VectorEnv._add_info,
             spin=spins(),
             inline=False,
+            reminder=reminder_s(),
             num_threads=self.num_workers,
             affinity_offset=thread_affinity_offset,
         )
         self._opened(_shut_down)
+        LOGGER.debug(
+            "%s of %d environments: %d threads", native_id, self.num_envs, self.num_workers
+        )
         if render_mode == "human":
             self._pool = cast("_cartwheel.Pool", Shown(self._pool, self._draw))
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from cartwheel.faults import Fault, raise_first
 from cartwheel.infos import add_info
+from cartwheel.log import log_waiting
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
@@ -74,6 +75,10 @@ class NativeLink:
             ("streams", None if streams is None else streams[first:last])
             for first, last in self._shards
         ]
+
+    def still_waiting(self, call: str, seconds: float, owed: list[tuple[int, int]]) -> None:
+        """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
+        log_waiting(call, seconds, owed, self._shards)
 
     def post(self, messages: list[Any]) -> None:
         """Leaves one message with each shard."""

@@ -24,6 +24,7 @@ from cartwheel.arguments import (
 from cartwheel.batching import Batching
 from cartwheel.forks import part_on_fork
 from cartwheel.link import Link
+from cartwheel.log import LOGGER, reminder_s
 from cartwheel.pool_env import ActType, ObsType, PoolVectorEnv
 from cartwheel.recovery import Recovery
 from cartwheel.room import plan_room, spins
@@ -191,15 +192,23 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         self.max_concurrency = max_concurrency
         self.on_done = on_done
 
-        spin = spins()
+        spin, reminder = spins(), reminder_s()
         self._crew = self._start(1 if self.executor == "inline" else num_workers, spin=spin)
         try:
-            self._open(timeout, max_slabs, spin=spin)
+            self._open(timeout, max_slabs, spin=spin, reminder=reminder)
         except BaseException:
             self._crew.give_up()
             raise
         self.num_workers = len(self._crew.shards)
         self._opened(_shut_down, self._crew)
+        LOGGER.debug(
+            "%s of %d environments, executor=%r: %d workers %s",
+            type(self).__name__,
+            self.num_envs,
+            self.executor,
+            self.num_workers,
+            [process.pid for process in self._crew.processes],
+        )
 
     def _start(self, num_workers: int, *, spin: bool) -> Crew:
         shards = _cartwheel.shards(self.num_envs, num_workers)
@@ -224,7 +233,14 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             )
         return start(self.env_fns, shards)
 
-    def _open(self, timeout: float | None, max_slabs: int | None, *, spin: bool) -> None:
+    def _open(
+        self,
+        timeout: float | None,
+        max_slabs: int | None,
+        *,
+        spin: bool,
+        reminder: float | None,
+    ) -> None:
         """Learns the spaces from the workers, lays out the memory, opens the pool."""
         descriptions = self._crew.describe()
         self.metadata = {**descriptions[0]["metadata"], "autoreset_mode": self.autoreset_mode}
@@ -274,6 +290,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             spin=spin,
             inline=self.executor == "inline",
             restart=self.recovery.on_worker_death == "restart",
+            reminder=reminder,
         )
         if self.executor == "process":
             part_on_fork(self._pool)

@@ -6,8 +6,6 @@ receives resets and control calls, and sends faults and answers.
 
 from __future__ import annotations
 
-import faulthandler
-import logging
 import os
 import pickle
 import signal
@@ -16,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from cartwheel import _cartwheel
 from cartwheel.channel import WorkerChannel, pickled
 from cartwheel.faults import Fault
+from cartwheel.log import LOGGER
 from cartwheel.recovery import Recovery, Replacements
+from cartwheel.stderr import keep_stderr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -220,7 +220,7 @@ class Worker:
             try:
                 env.close()
             except BaseException:  # noqa: PERF203 - closing goes on, whatever it is
-                logging.getLogger("cartwheel").exception("closing the environment of row %d", row)
+                LOGGER.exception("closing the environment of row %d", row)
 
 
 def _checked(env: Any, row: int) -> Any:
@@ -274,11 +274,11 @@ def serve_process(
     # Ctrl-C goes to every process of the terminal; it is the caller's to act on. A handler that
     # does nothing, unlike SIG_IGN, is not inherited by programs that environments start.
     signal.signal(signal.SIGINT, lambda *_: None)
-    faulthandler.enable()
     channel = WorkerChannel(end)
     worker = Worker(channel, first_row, travels=True, recovery=recovery)
     try:
         _cartwheel.watch_parent(channel.receive_descriptor())
+        keep_stderr(channel.receive_descriptor())
         if isinstance(env_fns, bytes):
             description = _unpickle_and_build(worker, env_fns)
         else:

@@ -2,6 +2,7 @@
 //!
 //! Above 400 lines: a class's methods have to stand in one block.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, TryLockError, Weak};
 use std::time::Duration;
@@ -70,7 +71,8 @@ impl PyPool {
     #[new]
     #[pyo3(signature = (
         memory, observations, actions, *, shard, pids, objects, link, class_name, timeout,
-        columnar, spin, inline, restart = false, num_threads = 1, affinity_offset = None
+        columnar, spin, inline, restart = false, reminder = None, num_threads = 1,
+        affinity_offset = None
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -92,6 +94,7 @@ impl PyPool {
         spin: bool,
         inline: bool,
         restart: bool,
+        reminder: Option<f64>,
         num_threads: usize,
         affinity_offset: Option<usize>,
     ) -> PyResult<Self> {
@@ -104,7 +107,8 @@ impl PyPool {
         let post_first = pids.is_empty();
         let on_death = if restart { OnDeath::Resume } else { OnDeath::Break };
         let policy = Policy { refuse_over, refuse_unstarted: native.is_some(), on_death, spin };
-        let pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;
+        let mut pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;
+        pool.remind_after(as_duration(reminder)?);
         Ok(Self {
             state: Mutex::new(Some(State {
                 pool,
@@ -507,9 +511,7 @@ impl PyPool {
         timeout: Option<f64>,
         wait: impl Fn(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error> + Sync,
     ) -> PyResult<T> {
-        let seconds = timeout.map(|timeout| Duration::try_from_secs_f64(timeout.max(0.0)));
-        let timeout =
-            seconds.transpose().map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let timeout = as_duration(timeout)?;
         let mut raised = None;
         let mut interrupted = || {
             if self.closing.load(Ordering::Acquire) {
@@ -518,18 +520,27 @@ impl PyPool {
             raised = Python::attach(|py| py.check_signals().err());
             raised.is_some()
         };
+        let mut before = Duration::ZERO; // what earlier waits took
         let outcome = loop {
-            let pool = &mut state.pool;
+            let (pool, left) = (&mut state.pool, timeout.map(|all| all.saturating_sub(before)));
             let outcome = if self.inline {
-                wait(pool, timeout, &mut interrupted)
+                wait(pool, left, &mut interrupted)
             } else {
-                py.detach(|| wait(pool, timeout, &mut interrupted))
+                py.detach(|| wait(pool, left, &mut interrupted))
             };
-            match outcome {
-                Err(Error::WorkerDied { worker, .. }) if state.pool.can_resume() => {
+            match (outcome, timeout) {
+                (Err(Error::WorkerDied { worker, .. }), _) if state.pool.can_resume() => {
                     self.restart(py, state, worker, call)?;
                 }
-                outcome => break outcome,
+                (Err(Error::StillWaiting { waited, rows }), _) => {
+                    before += waited;
+                    let call = call.to_string();
+                    self.remind(py, if calling.is_empty() { &call } else { calling }, before, rows);
+                }
+                (Err(Error::Timeout { rows, .. }), Some(timeout)) => {
+                    break Err(Error::Timeout { timeout, rows });
+                }
+                (outcome, _) => break outcome,
             }
         };
         state.late = matches!(outcome, Err(Error::Timeout { .. } | Error::Interrupted));
@@ -574,6 +585,20 @@ impl PyPool {
         }
         Ok(())
     }
+
+    /// Has the link say for whom `waiting` has waited so long; whatever comes of that, the wait goes on.
+    fn remind(&self, py: Python<'_>, waiting: &str, waited: Duration, rows: Vec<Range<usize>>) {
+        let rows: Vec<_> = rows.into_iter().map(|rows| (rows.start, rows.end)).collect();
+        let (link, told) = (self.link.bind(py), (waiting, waited.as_secs_f64(), rows));
+        if let Err(error) = link.call_method1(intern!(py, "still_waiting"), told) {
+            error.write_unraisable(py, Some(link));
+        }
+    }
+}
+
+fn as_duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
+    let seconds = seconds.map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)));
+    seconds.transpose().map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// What rows keep in this process, from what their shards do.

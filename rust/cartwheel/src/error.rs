@@ -130,6 +130,14 @@ pub enum Error {
         /// The rows that have not answered, one range a worker.
         rows: Vec<Range<usize>>,
     },
+    /// The workers still owe an answer, and the caller wanted to know: nothing is lost, wait again.
+    #[error("still waiting for rows {rows:?} after {waited:?}")]
+    StillWaiting {
+        /// How long was waited by now.
+        waited: Duration,
+        /// The rows that have not answered, one range a worker.
+        rows: Vec<Range<usize>>,
+    },
     /// The caller's interrupt check asked to stop waiting; nothing is lost.
     #[error("interrupted while waiting")]
     Interrupted,

@@ -104,6 +104,8 @@ pub struct Pool {
     workers: Workers,
     policy: Policy,
     patience: Patience,
+    /// How long a wait may last before it is interrupted by [`Error::StillWaiting`].
+    reminder: Option<Duration>,
     task: u32,
     pending: Option<Pending>,
     phases: Vec<u8>,
@@ -148,6 +150,7 @@ impl Pool {
         Ok(Self {
             slabs: Arc::new(SlabPool::new(Arc::clone(&memory.slabs), memory.plan().open_batches())),
             patience: Patience::new(shards + 1, usable_cpus(), policy.spin),
+            reminder: None,
             phases: vec![phase as u8; memory.plan().rows()],
             sent: InFlight::new(memory.plan()),
             memory,
@@ -162,6 +165,11 @@ impl Pool {
             closed: false,
             owner: std::process::id(),
         })
+    }
+
+    /// From now on, waits end with [`Error::StillWaiting`] after so long; they can be taken up again.
+    pub fn remind_after(&mut self, reminder: Option<Duration>) {
+        self.reminder = reminder;
     }
 
     /// The slabs, for their layout and number.
@@ -304,9 +312,10 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// [`Error::NotPending`] when `call` is not what is pending. [`Error::Timeout`] and
-    /// [`Error::Interrupted`] leave the call pending: it can be waited for again. After
-    /// [`Error::WorkerDied`] the pool can only be closed, unless it [can be resumed](Pool::can_resume).
+    /// [`Error::NotPending`] when `call` is not what is pending. [`Error::Timeout`],
+    /// [`Error::StillWaiting`] and [`Error::Interrupted`] leave the call pending: it can be waited for
+    /// again. After [`Error::WorkerDied`] the pool can only be closed, unless it [can be
+    /// resumed](Pool::can_resume).
     pub fn finish(
         &mut self,
         call: Call,

@@ -82,7 +82,7 @@ impl Pool {
         if answered {
             return Ok(());
         }
-        let mut slice = FIRST_SLICE;
+        let (mut slice, began) = (FIRST_SLICE, Instant::now());
         loop {
             let doorbell = Futex::new(&control.header().doorbell, self.scope);
             let left = limit.map(|limit| limit.left());
@@ -107,6 +107,10 @@ impl Pool {
             }
             if let Some(Limit { timeout, .. }) = limit.filter(Limit::is_over) {
                 return Err(Error::Timeout { timeout, rows: self.owed(awaited) });
+            }
+            let waited = began.elapsed();
+            if self.reminder.is_some_and(|reminder| waited >= reminder) {
+                return Err(Error::StillWaiting { waited, rows: self.owed(awaited) });
             }
             slice = (slice * 2).min(LAST_SLICE);
         }

@@ -1,0 +1,69 @@
+"""What cartwheel tells through ``logging``, as the logger ``cartwheel``.
+
+============  ==================================================================================
+level         what
+============  ==================================================================================
+``DEBUG``     a vector environment was made: its executor, workers and process ids
+``WARNING``   a worker process died; a call is still waiting, and for whom
+``ERROR``     an environment raised when it was closed, in its worker
+============  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LOGGER = logging.getLogger("cartwheel")
+
+#: Seconds after which a call that waits says for whom, again and again; the environment variable
+#: ``CARTWHEEL_REMINDER_S`` sets another number for vector environments made later, 0 for never.
+REMINDER_S = 60.0
+
+
+def reminder_s() -> float | None:
+    """Seconds between two reminders, or ``None`` for none.
+
+    Raises:
+        ValueError: ``CARTWHEEL_REMINDER_S`` is no such number.
+    """
+    text = os.environ.get("CARTWHEEL_REMINDER_S")
+    try:
+        seconds = REMINDER_S if text is None else float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"CARTWHEEL_REMINDER_S must be a number of seconds or 0, got {text!r}")
+    return seconds or None
+
+
+def log_waiting(
+    call: str,
+    seconds: float,
+    owed: Sequence[tuple[int, int]],
+    shards: Sequence[tuple[int, int]],
+    processes: Sequence[Any] = (),
+) -> None:
+    """Warns that ``call`` is still waiting.
+
+    Args:
+        call: What waits: ``"step"``, ``"recv"`` …
+        seconds: For how long.
+        owed: First and last row, exclusive, of those that have not answered; a worker's rows answer
+            together.
+        shards: First and last row, exclusive, of each worker.
+        processes: The worker processes, if there are any.
+    """
+    rows = {row for first, last in owed for row in range(first, last)}
+    waited_for = []
+    for worker, (first, last) in enumerate(shards):
+        own = [row for row in range(first, last) if row in rows]
+        pid = f", pid {processes[worker].pid}" if processes else ""
+        if own:
+            waited_for.append(f"rows {own} (worker {worker}{pid})")
+    LOGGER.warning("%s: still waiting for %s after %.1f s", call, ", ".join(waited_for), seconds)
