@@ -190,10 +190,16 @@ def descriptors():
 
 
 def test_rollouts_leave_no_descriptor_behind():
+    """Their memory has one each, by which a forked child makes it its own, and takes no second."""
+    without = descriptors()
     envs = PROCESS(short_poles(3))
     envs.reset(seed=0)
     before = descriptors()
-    kept = [envs.rollout(steps) for steps in (2, 3, 4, 5)]
-    assert descriptors() == before
-    del kept
+    for _ in range(3):
+        kept = [envs.rollout(steps) for steps in (2, 3, 4, 5)]
+        assert descriptors() == before + len(kept)
+        kept.clear()
+    kept = envs.rollout(2)
     envs.close()
+    assert descriptors() == without
+    del kept
