@@ -43,7 +43,7 @@ test-rust: setup ## run the tests of the core, then every interleaving of its wa
 	@echo '==> cargo test'
 	@cargo test
 	@echo '==> cargo test under loom'
-	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel --release --test loom
+	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel --release --lib --test loom
 
 parity: build ## play every native environment beside Gymnasium's and count what differs
 	@$(BIN)/python -m tests.parity

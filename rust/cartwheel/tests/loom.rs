@@ -1,64 +1,19 @@
 //! Every interleaving of the wake-ups and of the free list, by loom.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p cartwheel --release --test loom`
+//! `RUSTFLAGS="--cfg loom" cargo test -p cartwheel --release --lib --test loom`
 #![cfg(loom)]
 
 use std::time::Duration;
 
 use cartwheel::memory::FreeList;
-use cartwheel::wake::{Command, Op, Word, doorbell_disarm, park, publish, ring, take};
+use cartwheel::wake::{
+    Command, ModelWord, Op, Word, doorbell_disarm, every_interleaving, park, publish, ring, take,
+};
+use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
-use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-/// A word whose sleepers are modelled by a condition variable, as the kernel keeps them: the check of
-/// the value and falling asleep are one, and there is no time-out, so a lost wake-up is a deadlock,
-/// which loom reports.
-struct Model {
-    word: AtomicU32,
-    sleepers: Mutex<()>,
-    woken: Condvar,
-}
-
-impl Model {
-    fn new() -> Self {
-        Self { word: AtomicU32::new(0), sleepers: Mutex::new(()), woken: Condvar::new() }
-    }
-}
-
-impl Word for Model {
-    fn load(&self) -> u32 {
-        self.word.load(Ordering::Acquire)
-    }
-
-    fn swap(&self, value: u32) -> u32 {
-        self.word.swap(value, Ordering::AcqRel)
-    }
-
-    fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32> {
-        self.word.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
-    }
-
-    fn wait(&self, expected: u32, _slice: Duration) {
-        let guard = self.sleepers.lock().unwrap();
-        if self.word.load(Ordering::Relaxed) == expected {
-            drop(self.woken.wait(guard).unwrap());
-        }
-    }
-
-    fn wake(&self) {
-        let _guard = self.sleepers.lock().unwrap();
-        self.woken.notify_one();
-    }
-}
-
-fn model(run: impl Fn() + Send + Sync + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(run);
-}
-
-fn next_command(word: &Model) -> Command {
+fn next_command(word: &ModelWord) -> Command {
     loop {
         match take(word) {
             Some(command) => return command,
@@ -71,8 +26,8 @@ fn next_command(word: &Model) -> Command {
 
 #[test]
 fn a_published_command_always_reaches_its_worker() {
-    model(|| {
-        let word = Arc::new(Model::new());
+    every_interleaving(|| {
+        let word = Arc::new(ModelWord::default());
         let worker = thread::spawn({
             let word = Arc::clone(&word);
             move || [next_command(&word).op, next_command(&word).op]
@@ -89,8 +44,8 @@ fn a_published_command_always_reaches_its_worker() {
 
 #[test]
 fn a_close_on_top_of_another_command_is_never_lost() {
-    model(|| {
-        let word = Arc::new(Model::new());
+    every_interleaving(|| {
+        let word = Arc::new(ModelWord::default());
         let worker = thread::spawn({
             let word = Arc::clone(&word);
             move || while next_command(&word).op != Op::Close {}
@@ -103,16 +58,16 @@ fn a_close_on_top_of_another_command_is_never_lost() {
 
 #[test]
 fn the_last_acknowledgement_wakes_the_pool_and_shows_every_row() {
-    model(|| {
+    every_interleaving(|| {
         struct Shared {
-            doorbell: Model,
+            doorbell: ModelWord,
             remaining: AtomicU32,
             done: [AtomicU32; 2],
             rows: [AtomicU32; 2],
         }
         let zeros = || [AtomicU32::new(0), AtomicU32::new(0)];
         let shared = Arc::new(Shared {
-            doorbell: Model::new(),
+            doorbell: ModelWord::default(),
             remaining: AtomicU32::new(2),
             done: zeros(),
             rows: zeros(),
@@ -142,7 +97,7 @@ fn the_last_acknowledgement_wakes_the_pool_and_shows_every_row() {
 
 #[test]
 fn no_slab_is_handed_out_twice_and_none_is_lost() {
-    model(|| {
+    every_interleaving(|| {
         let free = Arc::new(FreeList::new(3));
         let holders: Arc<[AtomicU32; 3]> = Arc::new(std::array::from_fn(|_| AtomicU32::new(0)));
         (0..3).for_each(|slab| free.push(slab));

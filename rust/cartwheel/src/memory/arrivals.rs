@@ -19,20 +19,34 @@
 //! form a chain, in which that other worker, who acquired the later send, comes before.
 //! `filled` is counted with `AcqRel`, so the pool's `Acquire` of the whole count sees all rows.
 //!
-//! A worker rings the doorbell when `filled` reaches `wanted`. Both sides first store their own word and
-//! then load the other's, with `SeqCst`: either the pool sees the row or the worker sees the wish.
+//! A worker rings the doorbell when `filled` reaches `wanted`. Both sides exchange `filled`, whose exchanges
+//! have one order: the pool stores its wish and then adds nothing to `filled`, a worker adds its rows and
+//! then loads the wish. If the worker comes first the pool sees the rows; if the pool does, the worker's
+//! `Acquire` pairs with the pool's `Release` and the worker sees the wish.
+//!
+//! `interleavings.rs` runs all this through loom.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-use super::Control;
+/// The number of the next ticket.
+pub(super) type Tickets = AtomicU64;
 
 /// A batch that is being filled.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Arrivals {
-    pub(super) slab: AtomicU32,
-    pub(super) filled: AtomicU32,
-    pub(super) wanted: AtomicU32,
+    slab: AtomicU32,
+    filled: AtomicU32,
+    wanted: AtomicU32,
+}
+
+/// The batches that are being filled, as a ring, and the tickets for their places.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OpenBatches<'a> {
+    pub(super) tickets: &'a Tickets,
+    pub(super) ring: &'a [Arrivals],
+    /// Rows of a batch.
+    pub(super) batch_size: usize,
 }
 
 /// Neighbouring places of one open batch that a worker has claimed.
@@ -55,10 +69,10 @@ impl Places {
     }
 }
 
-impl Control {
+impl OpenBatches<'_> {
     /// Claims the next places, at most `most` of them, for rows that are done.
     pub(crate) fn claim_next(&self, most: usize) -> Places {
-        let (size, tickets) = (self.batch_size() as u64, &self.header().tickets);
+        let (size, tickets) = (self.batch_size as u64, self.tickets);
         // A claim does not reach beyond its batch: the loop ends by the draw of whoever was faster.
         let mut ticket = tickets.load(Ordering::Relaxed);
         loop {
@@ -82,51 +96,57 @@ impl Control {
     /// Claims places that are given out already, counted through the ring of batches: those of the only
     /// batch, by the pool, or that of a worker which died.
     pub(crate) fn claim_given(&self, first: usize, count: usize) -> Places {
-        self.places((first / self.batch_size()) as u64, first % self.batch_size(), count)
+        self.places((first / self.batch_size) as u64, first % self.batch_size, count)
     }
 
     fn places(&self, batch: u64, first: usize, count: usize) -> Places {
         let batch = self.ring_place(batch);
-        let slab = self.arrivals(batch).slab.load(Ordering::Relaxed); // see above
+        let slab = self.ring[batch].slab.load(Ordering::Relaxed); // see above
         Places { batch, slab, first, count }
     }
 
     /// Counts claimed places as filled; whether the pool has to be told.
     pub(crate) fn filled(&self, places: Places) -> bool {
         let count = u32::try_from(places.count).expect("a batch has fewer than 2^32 rows");
-        let arrivals = self.arrivals(places.batch);
-        let before = arrivals.filled.fetch_add(count, Ordering::SeqCst);
-        let wanted = arrivals.wanted.load(Ordering::SeqCst);
+        let arrivals = &self.ring[places.batch];
+        let before = arrivals.filled.fetch_add(count, Ordering::AcqRel);
+        let wanted = arrivals.wanted.load(Ordering::Relaxed); // see above
         before < wanted && before + count >= wanted
     }
 
     /// Opens batch number `batch` with this slab. Only the pool calls this.
     pub(crate) fn open(&self, batch: u64, slab: u32) {
-        let arrivals = self.arrivals(self.ring_place(batch));
+        let arrivals = self.arrivals(batch);
         arrivals.slab.store(slab, Ordering::Relaxed); // published by the queues
         arrivals.filled.store(0, Ordering::Relaxed);
-        let size = u32::try_from(self.batch_size()).expect("a batch has fewer than 2^32 rows");
+        let size = u32::try_from(self.batch_size).expect("a batch has fewer than 2^32 rows");
         arrivals.wanted.store(size, Ordering::Relaxed);
     }
 
     /// Asks to be told when `rows` rows of batch number `batch` are there.
     pub(crate) fn want(&self, batch: u64, rows: u32) {
-        self.arrivals(self.ring_place(batch)).wanted.store(rows, Ordering::SeqCst);
+        let arrivals = self.arrivals(batch);
+        arrivals.wanted.store(rows, Ordering::Relaxed); // published by the exchange
+        arrivals.filled.fetch_add(0, Ordering::AcqRel);
     }
 
     /// Rows that are there of batch number `batch`.
     pub(crate) fn arrived(&self, batch: u64) -> u32 {
-        self.arrivals(self.ring_place(batch)).filled.load(Ordering::SeqCst)
+        self.arrivals(batch).filled.load(Ordering::Acquire)
     }
 
     /// Leaves the rest of the batches before number `batch` empty. Nothing may be in flight.
     pub(crate) fn skip_to(&self, batch: u64) {
-        let ticket = batch * self.batch_size() as u64;
-        self.header().tickets.store(ticket, Ordering::Relaxed); // published by the queues
+        let ticket = batch * self.batch_size as u64;
+        self.tickets.store(ticket, Ordering::Relaxed); // published by the queues
+    }
+
+    fn arrivals(&self, batch: u64) -> &Arrivals {
+        &self.ring[self.ring_place(batch)]
     }
 
     fn ring_place(&self, batch: u64) -> usize {
-        to_usize(batch % self.open_batches() as u64)
+        to_usize(batch % self.ring.len() as u64)
     }
 }
 

@@ -6,10 +6,12 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::queue::Entry;
-use super::{Arrivals, Mapping, Plan, WorkQueue};
+use super::arrivals::Tickets;
+use super::progress::Notes;
+use super::queue::{Ends, Entry};
+use super::{Arrivals, Mapping, OpenBatches, Plan, WorkQueue};
 use crate::error::Error;
 
 /// "cwhl" and the version of everything that lies in shared memory.
@@ -28,7 +30,7 @@ pub struct Header {
     /// Workers that have not acknowledged the pending task; the one that takes it to zero rings.
     pub remaining: AtomicU32,
     /// The next ticket, see [`super::arrivals`].
-    pub(super) tickets: AtomicU64,
+    tickets: Tickets,
 }
 
 /// One worker's line.
@@ -47,12 +49,10 @@ pub struct Slot {
     pub status: AtomicU32,
     /// Bytes of info that it wrote to its region.
     pub info_bytes: AtomicU32,
-    /// Number of the next work to take from its queue, and of the next to push.
-    pub(super) head: AtomicU32,
-    pub(super) tail: AtomicU32,
-    /// The row that was sent and is in the worker's hands, see [`super::progress`].
-    pub(super) row: AtomicU32,
-    pub(super) progress: AtomicU64,
+    /// The ends of its queue.
+    pub(super) queue: Ends,
+    /// What it has in its hands of the rows that were sent.
+    pub(crate) notes: Notes,
 }
 
 /// All control words of a pool; cheap to clone.
@@ -115,16 +115,6 @@ impl Control {
         self.plan.shards.len()
     }
 
-    /// Rows of a batch.
-    pub fn batch_size(&self) -> usize {
-        self.plan.batch_size
-    }
-
-    /// Batches that can be open at once.
-    pub fn open_batches(&self) -> usize {
-        self.plan.open_batches()
-    }
-
     /// The pool's line.
     pub fn header(&self) -> &Header {
         let place = self.mapping.at(0..size_of::<Header>()).cast::<Header>();
@@ -148,14 +138,16 @@ impl Control {
         unsafe { place.as_ref() }
     }
 
-    /// The open batch at `place` of their ring.
-    pub(super) fn arrivals(&self, place: usize) -> &Arrivals {
-        assert!(place < self.open_batches(), "there is no batch {place}");
-        let start = Self::batches_offset(&self.plan) + place * size_of::<Arrivals>();
-        let place = self.mapping.at(start..start + size_of::<Arrivals>()).cast::<Arrivals>();
+    /// The open batches, with the tickets for their places.
+    pub(crate) fn batches(&self) -> OpenBatches<'_> {
+        let count = self.plan.open_batches();
+        let start = Self::batches_offset(&self.plan);
+        let place = self.mapping.at(start..start + count * size_of::<Arrivals>());
+        let place = place.cast::<Arrivals>();
         debug_assert!(place.is_aligned(), "batches lie on multiples of their alignment");
-        // SAFETY: as in `header`, for `Arrivals`.
-        unsafe { place.as_ref() }
+        // SAFETY: as in `header`, for as many `Arrivals`.
+        let ring = unsafe { std::slice::from_raw_parts(place.as_ptr(), count) };
+        OpenBatches { tickets: &self.header().tickets, ring, batch_size: self.plan.batch_size }
     }
 
     /// The queue of worker `worker`.
@@ -171,6 +163,7 @@ impl Control {
         debug_assert!(place.is_aligned(), "queues lie on multiples of their alignment");
         // SAFETY: as in `header`, for as many entries as the shard has rows.
         let entries = unsafe { std::slice::from_raw_parts(place.as_ptr(), end - start) };
-        WorkQueue { slot: self.slot(worker), entries }
+        let Slot { queue: ends, notes, .. } = self.slot(worker);
+        WorkQueue { ends, notes, entries }
     }
 }

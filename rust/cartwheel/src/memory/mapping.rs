@@ -4,6 +4,9 @@
 //! is not bounded by the size of `/dev/shm`. It is sealed against shrinking and growing, so that no
 //! process can turn another one's access into a SIGBUS, and reserved with `fallocate` before use,
 //! so that a shortage is an error and not a signal.
+//!
+//! A page without any access stands before and behind every mapping: a stray write that runs off one
+//! end is a segmentation fault where it happens, and never reaches the next mapping.
 #![expect(unsafe_code, reason = "maps memory and copies through raw pointers, see the invariants")]
 
 use std::ffi::c_void;
@@ -93,6 +96,14 @@ impl Backing {
     }
 }
 
+const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
+
+/// Addresses that `bytes` bytes take up together with their guards; `None` when there are no so many.
+fn reserved(bytes: usize) -> Option<usize> {
+    let page = rustix::param::page_size();
+    bytes.checked_next_multiple_of(page)?.checked_add(2 * page)
+}
+
 /// Mapped memory. It starts as zeros and stays at one address until it is dropped.
 #[derive(Debug)]
 pub struct Mapping {
@@ -118,16 +129,12 @@ impl Mapping {
         let bytes = bytes.max(1);
         let failed = Error::memory(name, bytes);
         if scope == Scope::Private {
-            let protection = ProtFlags::READ | ProtFlags::WRITE;
-            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-            // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing.
-            let start = unsafe {
-                rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, protection, flags)
-            };
-            return Ok((
-                Self::from_raw(start.map_err(failed)?, bytes),
-                Backing { name, descriptor: None },
-            ));
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+            let mapping = Self::between_guards(bytes, |start| {
+                // SAFETY: replaces a part of a reservation that nobody else knows of (invariant 1).
+                unsafe { rustix::mm::mmap_anonymous(start, bytes, READ_WRITE, flags) }
+            });
+            return Ok((mapping.map_err(failed)?, Backing { name, descriptor: None }));
         }
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let descriptor = rustix::fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL)
@@ -137,8 +144,8 @@ impl Mapping {
         rustix::fs::ftruncate(&descriptor, bytes as u64).map_err(failed)?;
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         rustix::fs::fcntl_add_seals(&descriptor, seals).map_err(failed)?;
-        let start = Self::map(&descriptor, bytes, Access::Write).map_err(failed)?;
-        Ok((Self::from_raw(start, bytes), Backing { name, descriptor: Some(descriptor) }))
+        let mapping = Self::map(&descriptor, bytes, Access::Write).map_err(failed)?;
+        Ok((mapping, Backing { name, descriptor: Some(descriptor) }))
     }
 
     /// Maps memory that another process made with [`Mapping::new`].
@@ -155,37 +162,43 @@ impl Mapping {
         if got != bytes {
             return Err(Error::Mismatch { what: "size of a mapping", expected: bytes, got });
         }
-        let failed = Error::memory("a worker", bytes);
-        let start = Self::map(&descriptor, bytes, access).map_err(failed)?;
-        Ok(Self::from_raw(start, bytes)) // the mapping outlives its descriptor
+        // The mapping outlives its descriptor.
+        Self::map(&descriptor, bytes, access).map_err(Error::memory("a worker", bytes))
     }
 
-    fn map(descriptor: &OwnedFd, bytes: usize, access: Access) -> Result<*mut c_void, Errno> {
+    fn map(descriptor: &OwnedFd, bytes: usize, access: Access) -> Result<Self, Errno> {
         let protection = match access {
             Access::Read => ProtFlags::READ,
-            Access::Write => ProtFlags::READ | ProtFlags::WRITE,
+            Access::Write => READ_WRITE,
         };
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing.
-        unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                protection,
-                MapFlags::SHARED,
-                descriptor,
-                0,
-            )
-        }
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        Self::between_guards(bytes, |start| {
+            // SAFETY: replaces a part of a reservation that nobody else knows of (invariant 1).
+            unsafe { rustix::mm::mmap(start, bytes, protection, flags, descriptor, 0) }
+        })
     }
 
-    fn from_raw(start: *mut c_void, bytes: usize) -> Self {
-        let start: NonNull<u8> =
-            NonNull::new(start.cast()).expect("mmap never maps at address zero");
+    /// Reserves addresses for `bytes` bytes and the two guards, and has `map` fill the middle.
+    fn between_guards(
+        bytes: usize,
+        map: impl FnOnce(*mut c_void) -> Result<*mut c_void, Errno>,
+    ) -> Result<Self, Errno> {
+        let guard = rustix::param::page_size();
+        let all = reserved(bytes).ok_or(Errno::NOMEM)?;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing.
+        let first = unsafe {
+            rustix::mm::mmap_anonymous(std::ptr::null_mut(), all, ProtFlags::empty(), flags)
+        }?;
+        let start = first.wrapping_byte_add(guard);
+        let start_of_bytes = NonNull::new(start.cast()).expect("mmap never maps at address zero");
+        let parted = AtomicBool::new(false);
+        let mapping = Self { start: start_of_bytes, bytes, parted }; // unmapped, should `map` fail
+        map(start)?;
         // SAFETY: the range was mapped just now; keeping it out of core dumps changes no contents.
-        let advised =
-            unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, Advice::LinuxDontDump) };
+        let advised = unsafe { rustix::mm::madvise(start, bytes, Advice::LinuxDontDump) };
         let _ = advised; // a core dump that is too large is no reason to fail
-        Self { start, bytes, parted: AtomicBool::new(false) }
+        Ok(mapping)
     }
 
     /// Makes shared memory private to this process, at the same address and with the same contents:
@@ -206,7 +219,7 @@ impl Mapping {
     }
 
     fn replace_by_copy(&self, descriptor: &OwnedFd) -> Result<(), Errno> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let protection = READ_WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // Elsewhere first: mapping over what is there could fail when that is gone already.
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing.
@@ -223,7 +236,7 @@ impl Mapping {
             let _ = unsafe { rustix::mm::munmap(copy, self.bytes) };
             return Err(error);
         }
-        // SAFETY: as in `from_raw`; a new mapping has to be told again.
+        // SAFETY: as in `between_guards`; a new mapping has to be told again.
         let _ = unsafe { rustix::mm::madvise(start, self.bytes, Advice::LinuxDontDump) };
         Ok(())
     }
@@ -295,9 +308,12 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: `start` and `bytes` are the mapping's own, and nothing borrows it any more
+        let first =
+            self.start.as_ptr().cast::<c_void>().wrapping_byte_sub(rustix::param::page_size());
+        let all = reserved(self.bytes).expect("it was reserved");
+        // SAFETY: the whole reservation is the mapping's own, and nothing borrows it any more
         // (invariant 1).
-        let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.bytes) };
+        let unmapped = unsafe { rustix::mm::munmap(first, all) };
         debug_assert!(unmapped.is_ok(), "a mapping is unmapped once");
     }
 }

@@ -48,6 +48,8 @@ pub mod forks;
 mod free_list;
 mod headroom;
 mod infos;
+#[cfg(all(loom, test))]
+mod interleavings;
 mod mapping;
 mod progress;
 mod queue;
@@ -60,7 +62,7 @@ use std::sync::Arc;
 
 pub use actions::{ActionArea, ActionTag};
 pub use arrivals::Arrivals;
-pub(crate) use arrivals::Places;
+pub(crate) use arrivals::{OpenBatches, Places};
 pub use cell::{Cell, Shape, bytes_of};
 pub use columns::{ActionColumns, Columns, Outcomes};
 pub use control::{Control, Header, Slot};

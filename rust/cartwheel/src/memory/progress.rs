@@ -12,7 +12,7 @@
 //! All stores are `Release`, so that the compiler does not move one before another; the death itself orders
 //! them before the pool's loads. A thread of a crew writes notes too, for nobody: threads do not die alone.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::control::Slot;
 use crate::wake::IDLE;
@@ -42,7 +42,17 @@ fn note(stage: u64, place: Option<u32>) -> u64 {
     stage | place.map_or(NO_PLACE, u64::from) << STAGE_BITS
 }
 
-impl Slot {
+/// The words of the notes.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(crate) struct Notes {
+    /// The row that was sent and is in the worker's hands.
+    row: AtomicU32,
+    /// Stage and place of it.
+    progress: AtomicU64,
+}
+
+impl Notes {
     /// A row is about to leave the queue, with its place if it was given one.
     pub(super) fn note_taken(&self, row: u32, place: Option<u32>) {
         self.row.store(row, Ordering::Release);
@@ -81,12 +91,13 @@ impl Slot {
             _ => InHand::Unknown,
         }
     }
+}
 
+impl Slot {
     /// Forgets what a dead worker left: its command, its queue and what it had in its hands.
     pub(crate) fn clear(&self) {
         self.word.store(IDLE, Ordering::Release);
-        self.head.store(0, Ordering::Relaxed);
-        self.tail.store(0, Ordering::Relaxed);
-        self.progress.store(NOTHING, Ordering::Release);
+        self.queue.clear();
+        self.notes.progress.store(NOTHING, Ordering::Release);
     }
 }

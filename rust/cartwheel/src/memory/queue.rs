@@ -8,10 +8,9 @@
 //! pairs with the `Acquire` in [`WorkQueue::take`]. `head` and the first entry belong to the taker.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::control::Slot;
-use super::progress::InHand;
+use super::progress::{InHand, Notes};
+use crate::sync::{AtomicU32, Ordering};
 use crate::wake::Op;
 
 /// Neighbouring rows that were sent.
@@ -33,8 +32,26 @@ const ON_ARRIVAL: u32 = u32::MAX;
 /// Marks a reset, beside the flags.
 const RESET: u32 = 1 << 31;
 
+/// The two ends of a ring.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(super) struct Ends {
+    /// Number of the next work to take.
+    head: AtomicU32,
+    /// Number of the next work to push.
+    tail: AtomicU32,
+}
+
+impl Ends {
+    /// Empties the queue of a worker that died.
+    pub(super) fn clear(&self) {
+        self.head.store(0, Ordering::Relaxed);
+        self.tail.store(0, Ordering::Relaxed);
+    }
+}
+
 /// A place of the ring.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C, align(16))]
 pub(super) struct Entry {
     first: AtomicU32,
@@ -46,7 +63,8 @@ pub(super) struct Entry {
 /// The ring of one worker.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkQueue<'a> {
-    pub(super) slot: &'a Slot,
+    pub(super) ends: &'a Ends,
+    pub(super) notes: &'a Notes,
     pub(super) entries: &'a [Entry],
 }
 
@@ -62,19 +80,19 @@ impl WorkQueue<'_> {
     /// When the work has flags above 31 bits.
     pub(crate) fn push(&self, work: &Work) {
         assert!(work.flags < RESET, "31 flags");
-        let tail = self.slot.tail.load(Ordering::Relaxed);
+        let tail = self.ends.tail.load(Ordering::Relaxed);
         let entry = self.entry(tail);
         entry.first.store(number(work.rows.start), Ordering::Relaxed);
         entry.count.store(number(work.rows.len()), Ordering::Relaxed);
         let reset = if work.op == Op::Reset { RESET } else { 0 };
         entry.what.store(work.flags | reset, Ordering::Relaxed);
         entry.place.store(work.place.unwrap_or(ON_ARRIVAL), Ordering::Relaxed);
-        self.slot.tail.store(tail.wrapping_add(1), Ordering::Release);
+        self.ends.tail.store(tail.wrapping_add(1), Ordering::Release);
     }
 
     /// Whether there is nothing to take.
     pub fn is_empty(&self) -> bool {
-        self.slot.head.load(Ordering::Relaxed) == self.slot.tail.load(Ordering::Acquire)
+        self.ends.head.load(Ordering::Relaxed) == self.ends.tail.load(Ordering::Acquire)
     }
 
     /// What a worker that died had not counted as filled, one row each: the row in its hands, with its
@@ -84,13 +102,13 @@ impl WorkQueue<'_> {
             let rows = row as usize..row as usize + 1;
             Work { op: Op::Step, flags: 0, rows, place }
         };
-        let (in_hand, mut left) = match self.slot.in_hand() {
+        let (in_hand, mut left) = match self.notes.in_hand() {
             InHand::Nothing => (None, Vec::new()),
             InHand::Row(row, place) => (Some(row), vec![work(row, place)]),
             InHand::Unknown => return None,
         };
-        let head = self.slot.head.load(Ordering::Relaxed);
-        let entries = self.slot.tail.load(Ordering::Relaxed).wrapping_sub(head);
+        let head = self.ends.head.load(Ordering::Relaxed);
+        let entries = self.ends.tail.load(Ordering::Relaxed).wrapping_sub(head);
         for nth in 0..entries.min(number(self.entries.len())) {
             let entry = self.entry(head.wrapping_add(nth));
             let first = entry.first.load(Ordering::Relaxed);
@@ -113,14 +131,14 @@ impl WorkQueue<'_> {
         if self.is_empty() {
             return None;
         }
-        let head = self.slot.head.load(Ordering::Relaxed);
+        let head = self.ends.head.load(Ordering::Relaxed);
         let entry = self.entry(head);
         let (first, count) =
             (entry.first.load(Ordering::Relaxed), entry.count.load(Ordering::Relaxed));
         let what = entry.what.load(Ordering::Relaxed);
         let place = Some(entry.place.load(Ordering::Relaxed)).filter(|&place| place != ON_ARRIVAL);
         let taken = count.min(u32::try_from(most).unwrap_or(u32::MAX)).max(1);
-        self.slot.note_taken(first, place);
+        self.notes.note_taken(first, place);
         if taken < count {
             entry.first.store(first + taken, Ordering::Release);
             entry.count.store(count - taken, Ordering::Relaxed);
@@ -129,7 +147,7 @@ impl WorkQueue<'_> {
             }
         } else {
             // The next lap's `push` into this place follows the receipt of a row that was taken here.
-            self.slot.head.store(head.wrapping_add(1), Ordering::Release);
+            self.ends.head.store(head.wrapping_add(1), Ordering::Release);
         }
         let op = if what & RESET == 0 { Op::Step } else { Op::Reset };
         let rows = first as usize..(first + taken) as usize;

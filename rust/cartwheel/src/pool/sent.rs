@@ -245,7 +245,7 @@ impl Pool {
         while self.sent.leases.len() * self.memory.plan().batch_size < rows {
             let lease = self.slabs.acquire(backing);
             let batch = self.sent.batch + self.sent.leases.len() as u64;
-            self.memory.control.open(batch, lease.slab());
+            self.memory.control.batches().open(batch, lease.slab());
             self.sent.leases.push_back(lease);
         }
     }
@@ -282,11 +282,12 @@ impl Pool {
         let (control, batch) = (self.memory.control.clone(), self.sent.batch);
         let doorbell = &control.header().doorbell;
         doorbell_disarm(&Futex::new(doorbell, self.scope));
-        control.want(batch, wanted);
+        control.batches().want(batch, wanted);
         let limit = timeout.map(Limit::new);
         // The calling thread gives up between two rows that it steps itself.
-        let ready =
-            || control.arrived(batch) >= wanted || limit.as_ref().is_some_and(Limit::is_over);
+        let ready = || {
+            control.batches().arrived(batch) >= wanted || limit.as_ref().is_some_and(Limit::is_over)
+        };
         match &mut self.workers {
             Workers::Inline(own) => {
                 while !ready() && perform_sent(&self.memory, 0, own.as_mut(), self.scope) > 0 {}
@@ -322,7 +323,7 @@ impl Pool {
         }
         self.sent.batch += 1;
         if !self.sent.any() {
-            self.memory.control.skip_to(self.sent.batch);
+            self.memory.control.batches().skip_to(self.sent.batch);
             self.sent.given = 0;
         }
         Received { lease, rows, infos, failed }

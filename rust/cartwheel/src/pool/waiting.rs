@@ -29,7 +29,7 @@ impl Awaited {
     fn is_there(self, control: &Control) -> bool {
         match self {
             Self::Task(task) => waiting(control, task).next().is_none(),
-            Self::Rows(batch, rows) => control.arrived(batch) >= rows,
+            Self::Rows(batch, rows) => control.batches().arrived(batch) >= rows,
         }
     }
 }

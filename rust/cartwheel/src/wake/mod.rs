@@ -1,10 +1,14 @@
 //! When a worker sleeps, and who wakes it. `README.md` beside this file explains the protocol.
 
 mod futex;
+#[cfg(loom)]
+mod model;
 mod parker;
 mod patience;
 
 pub use futex::{Futex, Word};
+#[cfg(loom)]
+pub use model::{ModelWord, every_interleaving};
 pub(crate) use parker::IDLE;
 pub use parker::{
     Command, Op, PARKED, Parked, doorbell_disarm, is_closing, park, publish, ring, take,

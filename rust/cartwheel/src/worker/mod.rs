@@ -158,21 +158,21 @@ pub(crate) fn perform_sent(
     let mut done = 0;
     while done < work.rows.len() {
         let most = work.rows.len() - done;
-        let slot = control.slot(worker);
+        let (batches, notes) = (control.batches(), &control.slot(worker).notes);
         let places = match work.place {
             None => {
-                slot.note_claiming();
-                control.claim_next(most)
+                notes.note_claiming();
+                batches.claim_next(most)
             }
-            Some(first) => control.claim_given(first as usize + done, most),
+            Some(first) => batches.claim_given(first as usize + done, most),
         };
-        slot.note_claimed(places.ring_place(control.batch_size()));
+        notes.note_claimed(places.ring_place(memory.plan().batch_size));
         let first = work.rows.start + done;
         let rows = first..first + places.count;
         let report = fill(memory, worker, &work, rows, places, shard);
-        slot.note_counting();
-        let enough = control.filled(places);
-        slot.note_counted();
+        notes.note_counting();
+        let enough = batches.filled(places);
+        notes.note_counted();
         if enough {
             ring(&Futex::new(&control.header().doorbell, scope));
         }

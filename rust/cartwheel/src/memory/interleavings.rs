@@ -1,0 +1,217 @@
+//! Every interleaving of the queues, the tickets and the batches that they are places of, by loom.
+//!
+//! What these tests run is the code of `queue.rs`, `arrivals.rs` and `wake/parker.rs` itself; only the
+//! words lie on the heap instead of in a mapping. An order that is weaker than its comment says makes
+//! one of them fail.
+
+use std::time::Duration;
+
+use loom::sync::Arc;
+use loom::thread;
+
+use super::progress::Notes;
+use super::queue::{Ends, Entry};
+use super::{Arrivals, FreeList, OpenBatches, Work, WorkQueue};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::wake::{ModelWord, Op, Parked, doorbell_disarm, every_interleaving, park, ring};
+
+/// The words of a pool of two workers, and memory that they order: it is accessed without any order of
+/// its own, so whatever is not ordered by the words may be read as it was before.
+struct Words {
+    tickets: AtomicU64,
+    ring: Vec<Arrivals>,
+    batch_size: usize,
+    ends: [Ends; 2],
+    notes: [Notes; 2],
+    entries: [Vec<Entry>; 2],
+    doorbell: ModelWord,
+    /// What the pool says to a row before it is sent: its action.
+    actions: Vec<AtomicU32>,
+    /// What a worker writes to a place: the row's action.
+    places: Vec<AtomicU32>,
+}
+
+fn cells(count: usize) -> Vec<AtomicU32> {
+    (0..count).map(|_| AtomicU32::new(0)).collect()
+}
+
+impl Words {
+    /// A worker with `rows` rows, or two with `rows` rows each.
+    fn new(rows: usize, batch_size: usize, open_batches: usize) -> Arc<Self> {
+        let entries = || (0..rows).map(|_| Entry::default()).collect();
+        Arc::new(Self {
+            tickets: AtomicU64::new(0),
+            ring: (0..open_batches).map(|_| Arrivals::default()).collect(),
+            batch_size,
+            ends: [Ends::default(), Ends::default()],
+            notes: [Notes::default(), Notes::default()],
+            entries: [entries(), entries()],
+            doorbell: ModelWord::default(),
+            actions: cells(4),
+            places: cells(4),
+        })
+    }
+
+    fn queue(&self, worker: usize) -> WorkQueue<'_> {
+        let (ends, notes) = (&self.ends[worker], &self.notes[worker]);
+        WorkQueue { ends, notes, entries: &self.entries[worker] }
+    }
+
+    fn batches(&self) -> OpenBatches<'_> {
+        OpenBatches { tickets: &self.tickets, ring: &self.ring, batch_size: self.batch_size }
+    }
+
+    /// Gives row `row` an action and sends it to a worker.
+    fn send(&self, worker: usize, row: usize, action: u32) {
+        self.actions[row].store(action, Ordering::Relaxed);
+        let work = Work { op: Op::Step, flags: 0, rows: row..row + 1, place: None };
+        self.queue(worker).push(&work);
+    }
+
+    /// Takes a row from a worker's queue, waiting for one, and carries it out as a worker does. Slab
+    /// `n` begins at place `n`.
+    fn work(&self, worker: usize) {
+        let work = loop {
+            match self.queue(worker).take(1) {
+                Some(work) => break work,
+                None => thread::yield_now(),
+            }
+        };
+        let action = self.actions[work.rows.start].load(Ordering::Relaxed);
+        let places = self.batches().claim_next(1);
+        let at = places.slab as usize + places.first;
+        self.places[at].store(action, Ordering::Relaxed);
+        if self.batches().filled(places) {
+            ring(&self.doorbell);
+        }
+    }
+
+    /// Waits, as the pool does, for rows of a batch.
+    fn receive(&self, batch: u64, rows: u32) {
+        doorbell_disarm(&self.doorbell);
+        self.batches().want(batch, rows);
+        while self.batches().arrived(batch) < rows {
+            if park(&self.doorbell, Duration::from_millis(1)) == Parked::Ready {
+                doorbell_disarm(&self.doorbell);
+            }
+        }
+    }
+
+    /// What stands at a place.
+    fn place(&self, at: usize) -> u32 {
+        self.places[at].load(Ordering::Relaxed)
+    }
+}
+
+fn start(words: &Arc<Words>, worker: usize, rows: usize) -> thread::JoinHandle<()> {
+    let words = Arc::clone(words);
+    thread::spawn(move || (0..rows).for_each(|_| words.work(worker)))
+}
+
+#[test]
+fn a_ring_of_one_place_is_used_lap_after_lap() {
+    every_interleaving(|| {
+        let words = Words::new(1, 1, 1);
+        let worker = start(&words, 0, 2);
+        for (batch, action) in [(0, 7), (1, 8)] {
+            words.batches().open(batch, 0);
+            words.send(0, 0, action);
+            words.receive(batch, 1);
+            assert_eq!(words.place(0), action);
+        }
+        worker.join().expect("a worker");
+    });
+}
+
+#[test]
+fn the_pool_wakes_when_as_many_rows_as_it_wants_are_there_and_sees_them() {
+    every_interleaving(|| {
+        let words = Words::new(1, 2, 1);
+        words.batches().open(0, 0);
+        words.send(0, 0, 7);
+        words.send(1, 1, 8);
+        let workers = [start(&words, 0, 1), start(&words, 1, 1)];
+        words.receive(0, 2);
+        let mut seen = [words.place(0), words.place(1)];
+        seen.sort_unstable();
+        assert_eq!(seen, [7, 8]);
+        workers.into_iter().for_each(|worker| worker.join().expect("a worker"));
+    });
+}
+
+#[test]
+fn a_batch_that_is_received_short_is_not_waited_for() {
+    every_interleaving(|| {
+        let words = Words::new(1, 2, 1);
+        words.batches().open(0, 0);
+        let worker = start(&words, 0, 1);
+        words.send(0, 0, 7);
+        words.receive(0, 1); // fewer than the batch has places: the wish may come last
+        assert_eq!(words.place(0), 7);
+        words.batches().skip_to(1);
+        worker.join().expect("a worker");
+    });
+}
+
+#[test]
+fn a_place_of_a_batch_that_was_opened_for_another_worker_is_in_that_batch() {
+    every_interleaving(|| {
+        let words = Words::new(1, 1, 2);
+        words.batches().open(0, 2);
+        words.send(0, 0, 7);
+        let first = start(&words, 0, 1); // sees this send only, and may draw the second ticket
+        words.batches().open(1, 3);
+        words.send(1, 1, 8);
+        let workers = [first, start(&words, 1, 1)];
+        workers.into_iter().for_each(|worker| worker.join().expect("a worker"));
+        let mut seen = [words.place(2), words.place(3)];
+        seen.sort_unstable();
+        assert_eq!(seen, [7, 8]);
+    });
+}
+
+#[test]
+fn a_slab_is_one_holders_and_what_was_done_with_it_is_over() {
+    every_interleaving(|| {
+        let slabs = Arc::new((FreeList::new(2), cells(2)));
+        (0..2).for_each(|slab| slabs.0.push(slab));
+        let use_one = {
+            let slabs = Arc::clone(&slabs);
+            move || {
+                let slab = slabs.0.pop()?;
+                let uses = slabs.1[slab as usize].load(Ordering::Relaxed);
+                slabs.1[slab as usize].store(uses + 1, Ordering::Relaxed);
+                slabs.0.push(slab);
+                Some(())
+            }
+        };
+        let other = thread::spawn({
+            let use_one = use_one.clone();
+            move || use_one().expect("a slab each")
+        });
+        use_one().expect("a slab each");
+        use_one().expect("a slab each");
+        other.join().expect("the other");
+        let uses = slabs.1.iter().map(|uses| uses.load(Ordering::Relaxed));
+        assert_eq!(uses.sum::<u32>(), 3);
+    });
+}
+
+#[test]
+fn a_head_that_was_popped_and_pushed_again_is_another_head() {
+    every_interleaving(|| {
+        let free = Arc::new(FreeList::new(3));
+        [2, 1, 0].into_iter().for_each(|slab| free.push(slab));
+        let other = thread::spawn({
+            let free = Arc::clone(&free);
+            move || free.pop().expect("three slabs for three takers")
+        });
+        let (first, second) = (free.pop().expect("one"), free.pop().expect("two"));
+        free.push(first); // on top again, with another one below
+        let third = other.join().expect("the other");
+        assert_ne!(second, third);
+        let mut all: Vec<_> = std::iter::from_fn(|| free.pop()).chain([second, third]).collect();
+        all.sort_unstable();
+        assert_eq!(all, [0, 1, 2]);
+    });
+}

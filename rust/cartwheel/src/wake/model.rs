@@ -1,0 +1,57 @@
+//! For loom alone: a word on the heap, with a model of the kernel's sleepers.
+
+use std::time::Duration;
+
+use loom::sync::atomic::{AtomicU32, Ordering};
+use loom::sync::{Condvar, Mutex};
+
+use super::Word;
+
+/// A word whose sleepers are modelled by a condition variable, as the kernel keeps them: the check of
+/// the value and falling asleep are one, and there is no time-out, so a lost wake-up is a deadlock,
+/// which loom reports.
+#[derive(Debug)]
+pub struct ModelWord {
+    word: AtomicU32,
+    sleepers: Mutex<()>,
+    woken: Condvar,
+}
+
+impl Default for ModelWord {
+    fn default() -> Self {
+        Self { word: AtomicU32::new(0), sleepers: Mutex::new(()), woken: Condvar::new() }
+    }
+}
+
+impl Word for ModelWord {
+    fn load(&self) -> u32 {
+        self.word.load(Ordering::Acquire)
+    }
+
+    fn swap(&self, value: u32) -> u32 {
+        self.word.swap(value, Ordering::AcqRel)
+    }
+
+    fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32> {
+        self.word.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+    }
+
+    fn wait(&self, expected: u32, _slice: Duration) {
+        let guard = self.sleepers.lock().expect("nobody panics with it");
+        if self.word.load(Ordering::Relaxed) == expected {
+            drop(self.woken.wait(guard).expect("nobody panics with it"));
+        }
+    }
+
+    fn wake(&self) {
+        let _guard = self.sleepers.lock().expect("nobody panics with it");
+        self.woken.notify_one();
+    }
+}
+
+/// Runs `run` in every interleaving with at most three pre-emptions.
+pub fn every_interleaving(run: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(run);
+}

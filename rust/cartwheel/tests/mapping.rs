@@ -1,0 +1,109 @@
+//! Shared memory is private to those that are handed it, cannot change its size, and has guards.
+
+use std::os::fd::AsFd;
+
+use cartwheel::error::Error;
+use cartwheel::memory::{Access, Backing, Mapping, Scope};
+use rustix::fs::SealFlags;
+use rustix::io::{Errno, FdFlags};
+
+/// What the kernel says of the mapping whose file has this name, or of one next to it.
+#[derive(Debug)]
+struct Place {
+    start: usize,
+    end: usize,
+    access: String,
+    flags: Vec<String>,
+}
+
+/// All mappings of this process, by address; with the number of the one named `name`.
+fn places(name: &str) -> (Vec<Place>, usize) {
+    let (mut places, mut found) = (Vec::<Place>::new(), None);
+    for line in std::fs::read_to_string("/proc/self/smaps").expect("Linux").lines() {
+        let words: Vec<_> = line.split_whitespace().collect();
+        if let Some((start, end)) = words[0].split_once('-') {
+            let address = |text| usize::from_str_radix(text, 16).expect("hexadecimal");
+            let (start, end) = (address(start), address(end));
+            if line.contains(name) {
+                found = Some(places.len());
+            }
+            places.push(Place { start, end, access: words[1].to_owned(), flags: Vec::new() });
+        } else if words[0] == "VmFlags:" {
+            let flags = words[1..].iter().map(|&flag| flag.to_owned());
+            places.last_mut().expect("after its header").flags.extend(flags);
+        }
+    }
+    (places, found.expect("mapped"))
+}
+
+fn shared(name: &str, bytes: usize) -> (Mapping, Backing) {
+    Mapping::new(name, bytes, Scope::Shared).expect("a few bytes")
+}
+
+#[test]
+fn shared_memory_is_sealed_and_its_descriptor_is_nobody_elses() {
+    let (_mapping, backing) = shared("sealed", 5000);
+    let descriptor = backing.descriptor().expect("shared");
+    let seals = rustix::fs::fcntl_get_seals(descriptor).expect("a memfd");
+    assert!(seals.contains(SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL), "{seals:?}");
+    for bytes in [0, 4999, 5001] {
+        assert_eq!(rustix::fs::ftruncate(descriptor, bytes), Err(Errno::PERM), "{bytes} bytes");
+    }
+    let more = rustix::fs::fcntl_add_seals(descriptor, SealFlags::WRITE);
+    assert_eq!(more, Err(Errno::PERM), "nobody can take the write access away");
+    assert!(rustix::io::fcntl_getfd(descriptor).expect("open").contains(FdFlags::CLOEXEC));
+    let status = rustix::fs::fstat(descriptor).expect("open");
+    assert_eq!(status.st_mode & 0o777, 0o600);
+    assert_eq!(status.st_nlink, 0, "it has no name");
+}
+
+#[test]
+fn shared_memory_lies_between_guards_and_stays_out_of_core_dumps() {
+    for bytes in [1, 4096, 4097, 1 << 20] {
+        let name = format!("guarded-{bytes}");
+        let (mapping, _backing) = shared(&name, bytes);
+        let (places, at) = places(&name);
+        let [before, own, behind] = &places[at - 1..=at + 1] else { unreachable!("three") };
+        assert_eq!(own.access, "rw-s");
+        assert_eq!(own.end - own.start, bytes.next_multiple_of(rustix::param::page_size()));
+        assert!(own.flags.iter().any(|flag| flag == "dd"), "{:?}", own.flags);
+        assert_eq!((before.end, behind.start), (own.start, own.end), "guards are next to it");
+        for guard in [before, behind] {
+            assert!(guard.access.starts_with("---"), "{guard:?}");
+        }
+        drop(mapping);
+    }
+}
+
+#[test]
+fn memory_that_was_attached_for_reading_is_not_writable() {
+    let (_mapping, backing) = shared("readable", 100);
+    let descriptor = backing.into_descriptor().expect("shared");
+    let attached = Mapping::attach(descriptor, 100, Access::Read).expect("of this size");
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux");
+    let own = maps.lines().filter(|line| line.contains("readable"));
+    let mut access: Vec<_> = own.filter_map(|line| line.split_whitespace().nth(1)).collect();
+    access.sort_unstable();
+    assert_eq!(access, ["r--s", "rw-s"], "the attached one, and the one that was made");
+    drop(attached);
+}
+
+#[test]
+fn memory_of_another_size_is_refused() {
+    let (_mapping, backing) = shared("other", 100);
+    let descriptor = backing.descriptor().expect("shared").as_fd();
+    let descriptor = descriptor.try_clone_to_owned().expect("a descriptor is left");
+    match Mapping::attach(descriptor, 101, Access::Write) {
+        Err(Error::Mismatch { expected: 101, got: 100, .. }) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_dropped_mapping_leaves_no_address_behind() {
+    let count = || std::fs::read_to_string("/proc/self/maps").expect("Linux").lines().count();
+    let mapped: Vec<_> = (0..100).map(|_| Mapping::new("", 4096, Scope::Private)).collect();
+    let with_them = count();
+    drop(mapped);
+    assert!(count() + 100 <= with_them, "{} of {with_them} are left", count());
+}
