@@ -11,12 +11,20 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Read from pyproject.toml, which is the one place that names the version.
 MATURIN := $(shell sed -n 's/^requires = \["\(maturin[^"]*\)"\]$$/\1/p' pyproject.toml)
+# With the triple given, build scripts and macros are built as always.
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+# Sanitizers are unstable flags of the stable compiler; through libc they see each mapping come and go.
+SANITIZED = RUSTC_BOOTSTRAP=1 RUSTFLAGS='-Zsanitizer=$(1) --cfg rustix_use_libc' cargo
+UNDER_ASAN = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 \
+	PYTHONPATH=target/asan/python $(BIN)/python
+MEMORY_TESTS := $(addprefix tests/test_,observations_are_never_overwritten.py rollout_slabs.py \
+	rows_in_flight.py sent_rows_that_fail.py views_outlive_everything.py)
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust parity soak lint fmt bench wheel
+.PHONY: help setup build demo test test-rust sanitize sanitize-core sanitize-python parity soak lint fmt bench wheel
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -44,6 +52,27 @@ test-rust: setup ## run the tests of the core, then every interleaving of its wa
 	@cargo test
 	@echo '==> cargo test under loom'
 	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel --release --lib --test loom
+
+sanitize: sanitize-core sanitize-python ## run the core and a part of the Python tests under AddressSanitizer and ThreadSanitizer
+
+sanitize-core: setup
+	@echo '==> cargo test under AddressSanitizer'
+	@$(call SANITIZED,address) test -p cartwheel --tests --target $(HOST) --target-dir target/asan
+	@echo '==> cargo test under ThreadSanitizer, with a std that it sees too'
+	@test -d "$$(rustc --print sysroot)/lib/rustlib/src/rust/library" || rustup component add rust-src
+	@$(call SANITIZED,thread) test -Zbuild-std -p cartwheel --tests --target $(HOST) --target-dir target/tsan
+
+sanitize-python: build
+	@echo '==> pytest under AddressSanitizer'
+	@command -v gcc >/dev/null && test -e "$$(gcc -print-file-name=libasan.so)" \
+		|| { echo 'make sanitize needs the runtime of AddressSanitizer: no gcc on PATH, or no libasan.so of it' >&2; \
+			exit 1; }
+	@$(call SANITIZED,address) build -p cartwheel-python --target $(HOST) --target-dir target/asan
+	@rm -rf target/asan/python && cp -r python target/asan/python
+	@rm -f target/asan/python/cartwheel/_cartwheel*.so
+	@cp target/asan/$(HOST)/debug/lib_cartwheel.so target/asan/python/cartwheel/_cartwheel.so
+	@$(UNDER_ASAN) -c 'import cartwheel._cartwheel as m; assert "target/asan/python" in m.__file__, m.__file__'
+	@$(UNDER_ASAN) -m pytest --timeout=300 $(MEMORY_TESTS)
 
 parity: build ## play every native environment beside Gymnasium's and count what differs
 	@$(BIN)/python -m tests.parity

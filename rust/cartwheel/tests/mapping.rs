@@ -36,7 +36,7 @@ fn places(name: &str) -> (Vec<Place>, usize) {
     (places, found.expect("mapped"))
 }
 
-fn shared(name: &str, bytes: usize) -> (Mapping, Backing) {
+fn shared(name: &'static str, bytes: usize) -> (Mapping, Backing) {
     Mapping::new(name, bytes, Scope::Shared).expect("a few bytes")
 }
 
