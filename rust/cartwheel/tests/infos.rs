@@ -151,6 +151,26 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(
+        stream in proptest::collection::vec(prop_oneof![0_u8..16, any::<u8>()], 0..200),
+        at in 0_usize..250,
+    ) {
+        let _ = Columns::new(2).add_stream(0, &stream, Some, |_, _| {});
+        let mut reader = InfoReader::new(&stream, at);
+        if at <= stream.len() {
+            while reader.record().is_ok_and(|record| record.is_some()) {
+                while reader.entry().is_ok() && reader.skip().is_ok() {
+                    prop_assert!(reader.at() <= stream.len());
+                }
+            }
+        } else {
+            prop_assert!(reader.value().is_err());
+        }
+    }
+}
+
 fn gather(columns: &mut Columns, streams: &[InfoWriter]) -> Result<(), Irregular> {
     columns.begin(columns.rows());
     streams.iter().enumerate().try_for_each(|(shard, stream)| {

@@ -22,6 +22,8 @@ proptest! {
         places.push((layout.terminations_offset(), rows));
         places.push((layout.truncations_offset(), rows));
         places.push((layout.phases_offset(), rows));
+        places.push((layout.row_numbers_offset(), 4 * rows));
+        places.push((layout.info_lengths_offset(), 4 * rows));
         for pair in places.windows(2) {
             prop_assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{:?} overlap", pair);
         }
