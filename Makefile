@@ -72,7 +72,7 @@ sanitize-python: build
 	@rm -f target/asan/python/cartwheel/_cartwheel*.so
 	@cp target/asan/$(HOST)/debug/lib_cartwheel.so target/asan/python/cartwheel/_cartwheel.so
 	@$(UNDER_ASAN) -c 'import cartwheel._cartwheel as m; assert "target/asan/python" in m.__file__, m.__file__'
-	@$(UNDER_ASAN) -m pytest --timeout=300 $(MEMORY_TESTS)
+	@$(UNDER_ASAN) -m pytest -p no:faulthandler --timeout=300 $(MEMORY_TESTS)
 
 parity: build ## play every native environment beside Gymnasium's and count what differs
 	@$(BIN)/python -m tests.parity
