@@ -60,9 +60,8 @@ fn shared_memory_is_sealed_and_its_descriptor_is_nobody_elses() {
 #[test]
 fn shared_memory_lies_between_guards_and_stays_out_of_core_dumps() {
     for bytes in [1, 4096, 4097, 1 << 20] {
-        let name = format!("guarded-{bytes}");
-        let (mapping, _backing) = shared(&name, bytes);
-        let (places, at) = places(&name);
+        let (mapping, _backing) = shared("guarded", bytes);
+        let (places, at) = places("guarded");
         let [before, own, behind] = &places[at - 1..=at + 1] else { unreachable!("three") };
         assert_eq!(own.access, "rw-s");
         assert_eq!(own.end - own.start, bytes.next_multiple_of(rustix::param::page_size()));
