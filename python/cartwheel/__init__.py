@@ -3,6 +3,8 @@
 :class:`VectorEnv` replaces ``gymnasium.vector.AsyncVectorEnv``: the same arguments, values and
 errors, several times faster, in all three autoreset modes. :mod:`cartwheel.returns` computes
 advantages and returns of its rollouts; :func:`evaluate` plays a quota of episodes.
+errors, several times faster, in all three autoreset modes. :class:`Collector` runs a policy in it,
+and :mod:`cartwheel.returns` computes advantages and returns of its rollouts.
 """
 
 from cartwheel import returns
@@ -20,10 +22,12 @@ from cartwheel.native_env import NativeEnv
 from cartwheel.presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.registration import make_vec, patch_gymnasium, register_native
 from cartwheel.rollout import RolloutSlab
+from cartwheel.rollouts import Collector, Rollout
 from cartwheel.vector_env import VectorEnv
 
 __all__ = [
     "AsyncVectorEnv",
+    "Collector",
     "EnvPanicError",
     "EpisodeOverError",
     "Evaluation",
@@ -32,6 +36,7 @@ __all__ = [
     "NativeVectorEnv",
     "RemoteEnvError",
     "RemoteTraceback",
+    "Rollout",
     "RolloutSlab",
     "SyncVectorEnv",
     "VectorEnv",

@@ -1,0 +1,259 @@
+"""Runs a policy in vector environments, rollout after rollout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.vector import VectorEnv
+
+from cartwheel.arguments import as_autoreset_mode
+from cartwheel.rollouts import nested
+from cartwheel.rollouts.carry import Carry
+from cartwheel.rollouts.recording import MAX_STEPS, EpisodeRecording, Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gymnasium.vector import AutoresetMode
+    from numpy.typing import NDArray
+
+    from cartwheel.rollouts.rollout import Rollout
+
+#: Steps that there is room for at first, where nobody knows how long episodes are.
+FIRST_STEPS = 32
+
+
+class Collector:
+    """Lets a policy act in vector environments, and gives what happened as :class:`Rollout`.
+
+    ::
+
+        collector = cartwheel.Collector(envs, policy, num_steps=128, seed=1)
+        while True:
+            rollout = collector.collect()
+
+    Every autoreset mode and executor will do, and so will a wrapped vector environment or one of
+    Gymnasium's own. Steps of an unwrapped :class:`~cartwheel.VectorEnv` or
+    :class:`~cartwheel.NativeVectorEnv` land in the rollout's arrays without a copy
+    (:meth:`~cartwheel.VectorEnv.rollout`); those of any other are copied there.
+
+    **How long a rollout is.** One of
+
+    * ``num_steps``: so many steps. The next rollout goes on where this one ends, without a reset:
+      its first observations are the last ones of this, no step is lost and none is there twice. An
+      episode that is over restarts as its mode has it; in ``DISABLED`` the collector resets it
+      (``options={"reset_mask": …}``) right after the step that ended it.
+    * ``until="all_done"``: one episode of each environment. Every rollout begins with a reset. A
+      row whose episode is over rests until the last one is: it repeats its last observation and
+      flags with reward 0 and is not ``valid``.
+    * ``num_episodes``: so many episodes in all, at least one of each environment, dealt as evenly
+      as it goes: rows of low numbers play one more. Every rollout begins with a reset, and rows
+      that have played theirs rest. (The first so many to end would be the short ones.)
+
+    With the last two, ``num_steps`` is the most there may be, and ``DISABLED`` with
+    ``on_done="freeze"`` is the cheapest mode: resting rows cost nothing there. In any other the
+    environments play on and what they do is thrown away.
+
+    **Policy.** A callable from observations (as ``envs.step`` returns them) to actions, one an
+    environment, or to actions and a dictionary of extras: arrays ``[N, …]`` under names, such as
+    ``{"value": …, "log_prob": …}``. Both may be NumPy arrays or anything that speaks DLPack and is
+    on the CPU. They are copied. A pair whose second is a dictionary is always actions and extras.
+    The policy must not write into the observations. It may read :attr:`is_first`, for its recurrent
+    state. ``policy`` is an attribute that may be set at any time.
+
+    **Errors.** If the policy raises, or what it gives does not fit, nothing is stepped and nothing
+    is lost: :meth:`collect` goes on in the same rollout when it is called again. If the
+    environments raise, the rollout that was begun is lost, and the next one begins with a reset.
+
+    Only the collector may step and reset the environments; after doing so yourself call
+    :meth:`reset`. It does not close them.
+
+    Args:
+        envs: Vector environments whose observations and actions are arrays of fixed shape, or
+            nested dictionaries and tuples of them.
+        policy: See above.
+        num_steps: Steps of a rollout, from 1 to 65534; the most of them with one of the others.
+        until: ``"all_done"`` or ``None``.
+        num_episodes: Episodes of a rollout, at least one for each environment.
+        seed: For the first reset, which :meth:`collect` makes; as for ``envs.reset``.
+        options: For every reset of all rows; as for ``envs.reset``.
+
+    Raises:
+        TypeError: ``envs`` is no vector environment, ``policy`` cannot be called, or a space has
+            parts that are no arrays of fixed shape.
+        ValueError: Not one of the three ways, a number out of range, no autoreset mode, or
+            ``batch_size`` is less than ``num_envs``.
+
+    Example:
+        >>> import cartwheel
+        >>> envs = cartwheel.NativeVectorEnv("CartPole-v1", 8)
+        >>> policy = lambda observations: (observations[:, 2] > 0).astype(int)
+        >>> rollout = cartwheel.Collector(envs, policy, num_steps=16, seed=1).collect()
+        >>> rollout.observations.shape, rollout.rewards.shape
+        ((17, 8, 4), (16, 8))
+        >>> envs.close()
+    """
+
+    def __init__(
+        self,
+        envs: VectorEnv[Any, Any, Any],
+        policy: Callable[[Any], Any],
+        num_steps: int | None = None,
+        *,
+        until: str | None = None,
+        num_episodes: int | None = None,
+        seed: Any = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        """Checks the arguments; steps and resets nothing."""
+        self.mode = _mode_of(envs)
+        if not callable(policy):
+            raise TypeError(f"`policy` must be callable, got {type(policy)}.")
+        self.envs, self.policy = envs, policy
+        self.num_steps = _as_count("num_steps", num_steps, 1, MAX_STEPS)
+        #: Episodes of each environment in one rollout, ``[N]``; ``None`` if steps are counted.
+        self.episodes_per_env = _quota(envs.num_envs, until, num_episodes)
+        if self.num_steps is None and self.episodes_per_env is None:
+            raise ValueError(
+                "say how long a rollout is: give `num_steps`, `until='all_done'` or `num_episodes`."
+            )
+        nested.empty(envs.observation_space, 1, "observations")
+        nested.empty(envs.action_space, 1, "actions")
+        self._seed, self._options = seed, options
+        self._carry: Carry | None = None
+        self._shown: Any = None
+        self._recording: Recording | None = None
+        self._capacity = FIRST_STEPS
+
+    @property
+    def is_first(self) -> NDArray[np.bool_]:
+        """Which of the observations that the policy is given now begin an episode, ``[N]``.
+
+        A recurrent policy sets the state of these rows to zero before it takes the observations in.
+        It is a row of :attr:`Rollout.is_first`.
+        """
+        if self._recording is not None:
+            return self._recording.is_first.copy()
+        carry = self._carry or Carry.after_reset(self.envs.num_envs)
+        return carry.is_first.copy()
+
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Resets every environment, and forgets a rollout that was begun.
+
+        Args:
+            seed: As for ``envs.reset``.
+            options: As for ``envs.reset``; by default those of the collector.
+
+        Returns:
+            Observations and infos.
+        """
+        self._carry = self._recording = None
+        options = self._options if options is None else options
+        self._shown, infos = self.envs.reset(seed=seed, options=options)
+        self._carry, self._seed = Carry.after_reset(self.envs.num_envs), None
+        return self._shown, infos
+
+    def collect(self) -> Rollout:
+        """Collects the next rollout, or what is missing of one that the policy's error cut short.
+
+        Returns:
+            The rollout. When nothing refers to it any more, its memory serves a later one.
+
+        Raises:
+            TypeError: Actions or extras of another kind than the action space's, or than before.
+            ValueError: Not one action or one extra an environment, or extras of other names.
+            RuntimeError: ``infos`` lack the final observations of ``SAME_STEP``.
+            Exception: What the policy or the environments raise.
+        """
+        recording = self._recording or self._begin()
+        while not recording.is_complete:
+            recording.act(self.policy)
+            try:
+                recording.step()
+            except BaseException:
+                self._carry = self._recording = None
+                raise
+        self._recording, self._carry = None, None  # until all went well
+        rollout = recording.rollout()
+        if self.episodes_per_env is None:
+            self._carry, self._shown = Carry.after(rollout), recording.shown
+        else:
+            self._capacity = max(FIRST_STEPS, 1 << (rollout.num_steps - 1).bit_length())
+        return rollout
+
+    def _begin(self) -> Recording:
+        """A recording without steps; after a reset, if one is due."""
+        if self._carry is None:
+            self.reset(seed=self._seed)
+        carry = self._carry or Carry.after_reset(self.envs.num_envs)
+        most = self.num_steps or MAX_STEPS
+        capacity = most if self.episodes_per_env is None else min(self._capacity, most)
+        where = (self.envs, self.mode, carry, self._shown, capacity)
+        if self.episodes_per_env is None:
+            self._recording = Recording(*where)
+        else:
+            self._recording = EpisodeRecording(
+                *where, episodes=self.episodes_per_env, num_steps=self.num_steps
+            )
+        return self._recording
+
+
+def _mode_of(envs: Any) -> AutoresetMode:
+    """The autoreset mode of vector environments that can be collected from.
+
+    Raises:
+        TypeError: They are none.
+        ValueError: They have no mode, or step in parts.
+    """
+    if not isinstance(envs, VectorEnv):
+        raise TypeError(
+            f"`envs` must be a vector environment, got {type(envs)}: see cartwheel.make_vec."
+        )
+    mode = envs.metadata.get("autoreset_mode")
+    if mode is None:
+        raise ValueError(
+            "`envs.metadata` has no `autoreset_mode`, so nobody knows which rows are transitions: "
+            "set it to a gymnasium.vector.AutoresetMode."
+        )
+    batch_size = getattr(envs.unwrapped, "batch_size", envs.num_envs)
+    if batch_size < envs.num_envs:
+        raise ValueError(
+            f"a rollout needs batches of all {envs.num_envs} environments, but `batch_size` is "
+            f"{batch_size}."
+        )
+    return as_autoreset_mode(mode)
+
+
+def _as_count(name: str, count: Any, least: int, most: int | None = None) -> int | None:
+    """An integer in a range, or ``None``.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if count is None:
+        return None
+    is_integer = isinstance(count, int | np.integer) and not isinstance(count, bool)
+    if not is_integer or count < least or (most is not None and count > most):
+        span = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ValueError(f"`{name}` must be an integer {span}, got {count!r}.")
+    return int(count)
+
+
+def _quota(num_envs: int, until: Any, num_episodes: Any) -> NDArray[np.int64] | None:
+    """How many episodes each environment plays in one rollout, if episodes are counted.
+
+    Raises:
+        ValueError: Both are given, or one makes no sense.
+    """
+    if until is not None and num_episodes is not None:
+        raise ValueError("`until` and `num_episodes` exclude each other: give one of them.")
+    if until not in (None, "all_done"):
+        raise ValueError(f"`until` must be 'all_done' or None, got {until!r}.")
+    if until is None and num_episodes is None:
+        return None
+    episodes = _as_count("num_episodes", num_episodes, num_envs) or num_envs
+    each, more = divmod(episodes, num_envs)
+    return each + (np.arange(num_envs) < more).astype(np.int64)

@@ -1,0 +1,112 @@
+"""The episodes that a rollout shows."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cartwheel import returns as estimators
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from cartwheel.rollouts.rollout import Rollout
+
+
+class Episode(NamedTuple):
+    """One entry of :class:`Episodes`, whose attributes it has in the singular."""
+
+    env_index: int
+    start: int
+    stop: int
+    terminated: bool
+    truncated: bool
+    episode_return: float
+    length: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Episodes:
+    """Episodes, or parts of them, in the order in which they end; arrays ``[E]``.
+
+    Attributes:
+        env_index: Their environments.
+        starts: Their first rows in the rollout.
+        stops: The rows after their last ones.
+        terminated: Whether they were terminated.
+        truncated: Whether they were truncated. With neither flag, they go on after the rollout.
+        returns: Sums of their rewards, those of earlier rollouts included.
+        lengths: Their steps, those of earlier rollouts included: more than ``stops - starts`` if
+            they began there.
+    """
+
+    env_index: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    stops: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    returns: NDArray[np.float64]
+    lengths: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.starts)
+
+    def __iter__(self) -> Iterator[Episode]:
+        """One after the other."""
+        columns = (getattr(self, field.name).tolist() for field in dataclasses.fields(self))
+        return (Episode(*row) for row in zip(*columns, strict=True))
+
+    @classmethod
+    def of(cls, rollout: Rollout, *, complete_only: bool = False) -> Episodes:
+        """Those of a rollout; only those that end in it, if asked for."""
+        steps, rows, stops = _runs(rollout)
+        carry = rollout.carry
+        goes_on = (steps == 0) & ~rollout.is_first[0, rows]
+        sums = estimators.discounted(
+            rollout.rewards, rollout.terminated, rollout.truncated, valid=rollout.valid, gamma=1.0
+        )
+        episodes = cls(
+            env_index=rows,
+            starts=steps,
+            stops=stops,
+            terminated=rollout.terminated[stops - 1, rows],
+            truncated=rollout.truncated[stops - 1, rows],
+            returns=sums[steps, rows] + np.where(goes_on, carry.returns[rows], 0.0),
+            lengths=stops - steps + np.where(goes_on, carry.lengths[rows], 0),
+        )
+        if not complete_only:
+            return episodes
+        complete = episodes.terminated | episodes.truncated
+        return cls(**{name: column[complete] for name, column in vars(episodes).items()})
+
+
+def _runs(
+    rollout: Rollout,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """First rows, environments and rows after the last ones, in the order of the latter."""
+    valid = rollout.valid
+    starts, ends = rollout.is_first[:-1].copy(), rollout.terminated | rollout.truncated
+    starts[0] = True  # what a rollout cuts off begins with it, and ends with it
+    ends[-1] = True
+    # Environment by environment, every start is followed by its end.
+    rows, first = np.nonzero((starts & valid).T)
+    _, last = np.nonzero((ends & valid).T)
+    order = np.lexsort((rows, last))
+    return first[order], rows[order], last[order] + 1
+
+
+def numbers(rollout: Rollout) -> NDArray[np.int64]:
+    """For each row, the place of its episode in :class:`Episodes`, ``[T, N]``; -1 for none."""
+    steps, rows, _ = _runs(rollout)
+    marks = np.full(rollout.valid.shape, -1, np.int64)
+    marks[steps, rows] = np.arange(len(steps))
+    # The last mark of an environment so far; marks do not grow with time, but their places do.
+    place = np.where(marks >= 0, np.arange(len(marks))[:, None], 0)
+    np.maximum.accumulate(place, axis=0, out=place)
+    found: NDArray[np.int64] = np.take_along_axis(marks, place, axis=0)
+    return np.where(rollout.valid, found, -1)

@@ -1,0 +1,167 @@
+"""Values of a rollout's observations, and the estimators of :mod:`cartwheel.returns` on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cartwheel import returns
+from cartwheel.returns.arrays import FLOATS, as_array
+
+if TYPE_CHECKING:
+    from typing import SupportsIndex
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cartwheel.returns import NStepReturns
+    from cartwheel.returns.arrays import Array
+
+
+class Estimators:
+    """The part of a rollout that estimates returns; every array is ``[T, N]``.
+
+    ``gamma``, ``lam``, ``bootstrap``, ``num_threads`` and ``out`` are those of
+    :mod:`cartwheel.returns`, which also has the formulas, the papers and the errors.
+    """
+
+    rewards: NDArray[np.float64]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    valid: NDArray[np.bool_]
+    final_index: NDArray[np.int64]
+    _values: tuple[NDArray[Any], NDArray[Any]] | None = None
+
+    def set_values(self, values: Array) -> None:
+        """Takes in the values of what :meth:`Rollout.value_inputs` gave.
+
+        Args:
+            values: One number an input, ``[(T + 1) * N + K]`` or ``[(T + 1) * N + K, 1]``,
+                ``float32`` or ``float64``. For :meth:`retrace` they are action values in
+                expectation over the actions of the policy that is learned.
+
+        Raises:
+            TypeError: Another dtype.
+            ValueError: Another shape.
+        """
+        array = as_array("values", values)
+        num_steps, num_envs = self.rewards.shape
+        shown = (num_steps + 1) * num_envs
+        length = shown + len(self.final_index)
+        if array.dtype not in FLOATS:
+            raise TypeError(f"`values` must be float32 or float64, got {array.dtype}.")
+        if array.shape not in ((length,), (length, 1)):
+            raise ValueError(
+                f"`values` must have shape ({length},): ({num_steps} + 1) * {num_envs} for the "
+                f"observations and {len(self.final_index)} for the final ones; got {array.shape}."
+            )
+        flat = array.reshape(length)
+        self._values = flat[:shown].reshape(num_steps + 1, num_envs), flat[shown:]
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """Values of the observations, ``[T + 1, N]``.
+
+        Raises:
+            ValueError: They have not been set.
+        """
+        return self._known()[0]
+
+    @property
+    def final_values(self) -> NDArray[Any]:
+        """Values of the final observations, ``[K]``.
+
+        Raises:
+            ValueError: They have not been set.
+        """
+        return self._known()[1]
+
+    @property
+    def next_values(self) -> NDArray[Any]:
+        """Values of the true next observations, ``[T, N]``, in every mode; a new array.
+
+        Raises:
+            ValueError: They have not been set.
+        """
+        values, finals = self._known()
+        after = values[1:].copy()
+        after[self.final_index[:, 0], self.final_index[:, 1]] = finals
+        return after
+
+    def _known(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        if self._values is None:
+            raise ValueError(
+                "there are no values yet: call `set_values` with those of `value_inputs()`."
+            )
+        return self._values
+
+    def gae(self, gamma: Array, lam: Array, **options: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Advantages and returns, as of :func:`cartwheel.returns.gae`; needs values."""
+        return returns.gae(
+            self.rewards, *self._both(), **self._flags(), gamma=gamma, lam=lam, **options
+        )
+
+    def gae_normalized(
+        self, gamma: Array, lam: Array, **options: Any
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """As of :func:`cartwheel.returns.gae_normalized`; needs values."""
+        return returns.gae_normalized(
+            self.rewards, *self._both(), **self._flags(), gamma=gamma, lam=lam, **options
+        )
+
+    def lambda_returns(self, gamma: Array, lam: Array, **options: Any) -> NDArray[Any]:
+        """Returns, as of :func:`cartwheel.returns.lambda_returns`; needs values."""
+        return returns.lambda_returns(
+            self.rewards, self.next_values, **self._flags(), gamma=gamma, lam=lam, **options
+        )
+
+    def vtrace(
+        self, ratios: Array, gamma: Array, lam: Array = 1.0, **options: Any
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Value targets and advantages, as of :func:`cartwheel.returns.vtrace`; needs values."""
+        return returns.vtrace(
+            self.rewards, *self._both(), ratios, **self._flags(), gamma=gamma, lam=lam, **options
+        )
+
+    def retrace(
+        self, q_values: Array, ratios: Array, gamma: Array, lam: Array, **options: Any
+    ) -> NDArray[Any]:
+        """Targets of action values, as of :func:`cartwheel.returns.retrace`; needs values.
+
+        ``q_values`` are those of the actions that were taken; the values that were set are in
+        expectation over actions.
+        """
+        return returns.retrace(
+            self.rewards,
+            q_values,
+            self.next_values,
+            ratios,
+            **self._flags(),
+            gamma=gamma,
+            lam=lam,
+            **options,
+        )
+
+    def n_step(self, n: SupportsIndex, gamma: Array, **options: Any) -> NStepReturns:
+        """As of :func:`cartwheel.returns.n_step`: targets if values are set, otherwise sums."""
+        return returns.n_step(
+            self.rewards, **self._flags(), **self._after(), n=n, gamma=gamma, **options
+        )
+
+    def discounted(self, gamma: Array, **options: Any) -> NDArray[Any]:
+        """Sums of rewards, as of :func:`cartwheel.returns.discounted`.
+
+        If values are set, what follows the rollout and truncated episodes is bootstrapped by them.
+        """
+        return returns.discounted(
+            self.rewards, **self._flags(), **self._after(), gamma=gamma, **options
+        )
+
+    def _both(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Values of the observations that were acted on, and of the true next ones."""
+        return self.values[:-1], self.next_values
+
+    def _flags(self) -> dict[str, Any]:
+        return {"terminated": self.terminated, "truncated": self.truncated, "valid": self.valid}
+
+    def _after(self) -> dict[str, Any]:
+        return {} if self._values is None else {"next_values": self.next_values}

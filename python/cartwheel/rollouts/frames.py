@@ -1,0 +1,107 @@
+"""A rollout as BBRL's workspaces have it: frames, and pairs of frames.
+
+A frame holds an observation, the reward and flags of the step that led to it, and the action that
+was taken on it. So ``T`` steps make ``T + 1`` frames, and the last frame of a rollout is the first
+of the next one, as after BBRL's ``copy_n_last_steps(1)``. Source of names and meaning: BBRL 1.0.1,
+``ParallelGymAgent`` and ``Workspace.get_transitions``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel.arguments import check_choice
+from cartwheel.rollouts import nested
+from cartwheel.rollouts.transitions import next_observations
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cartwheel.rollouts.rollout import Rollout
+
+REWARD_PLACES = ("t+1", "t")
+
+
+def running(rollout: Rollout) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Sum of rewards and number of steps of the episode so far, frame by frame, ``[T + 1, N]``.
+
+    A frame that ends an episode has all of it, also in the modes that show the first observation of
+    another one there. Frames of rows that rest repeat it.
+    """
+    num_steps, num_envs = rollout.valid.shape
+    sums = np.empty((num_steps + 1, num_envs))
+    steps = np.empty((num_steps + 1, num_envs), np.int64)
+    sums[0], steps[0] = rollout.carry.returns, rollout.carry.lengths
+    for t in range(num_steps):
+        first, valid = rollout.is_first[t], rollout.valid[t]
+        # A row that is no transition only resets, or rests.
+        resets = ~valid & rollout.is_first[t + 1]
+        for so_far, gain in ((sums, rollout.rewards[t]), (steps, 1)):
+            taken = np.where(first, 0, so_far[t]) + gain
+            so_far[t + 1] = np.where(valid, taken, np.where(resets, 0, so_far[t]))
+    return sums, steps
+
+
+def frames(rollout: Rollout, reward_at: str) -> dict[str, NDArray[Any]]:
+    """See :meth:`Rollout.to_workspace`."""
+    check_choice("reward_at", reward_at, REWARD_PLACES)
+    carry = rollout.carry
+    sums, steps = running(rollout)
+    rewards, terminated, truncated = (
+        np.concatenate([before[None], rows])
+        for before, rows in (
+            (carry.rewards, rollout.rewards),
+            (carry.terminated, rollout.terminated),
+            (carry.truncated, rollout.truncated),
+        )
+    )
+    if reward_at == "t":
+        rewards = _later(rollout.rewards)
+    return {
+        **dict(nested.named(rollout.observations, "env/env_obs")),
+        "env/reward": rewards,
+        "env/terminated": terminated,
+        "env/truncated": truncated,
+        "env/done": terminated | truncated,
+        "env/cumulated_reward": sums,
+        "env/timestep": steps,
+        **_acted(rollout),
+    }
+
+
+def pairs(rollout: Rollout, reward_at: str) -> dict[str, NDArray[Any]]:
+    """See :meth:`Rollout.workspace_transitions`."""
+    check_choice("reward_at", reward_at, REWARD_PLACES)
+    index = steps, rows = np.nonzero(rollout.valid)
+    whole = frames(rollout, "t+1")
+    first = rollout.is_first[index]
+    names = [name for name in whole if not name.startswith("env/env_obs")]
+    before = {name: whole[name][index] for name in names}
+    after = {name: whole[name][steps + 1, rows] for name in names}
+    # In SAME_STEP and DISABLED one frame ends an episode and begins another; a pair tells apart.
+    for name in names:
+        if name.startswith("env/"):
+            before[name][first] = 0
+    if reward_at == "t":
+        over = after["env/done"]
+        before["env/reward"] = rollout.rewards[index]
+        after["env/reward"] = np.where(over, 0.0, _later(rollout.rewards)[steps + 1, rows])
+    for tree, pair in (
+        (nested.at(rollout.observations, index), before),
+        (next_observations(rollout, steps, rows), after),
+    ):
+        pair.update(nested.named(tree, "env/env_obs"))
+    return {name: np.stack([before[name], after[name]]) for name in whole}
+
+
+def _acted(rollout: Rollout) -> dict[str, NDArray[Any]]:
+    """Actions and extras; nobody has acted on the last frame, which holds zeros."""
+    arrays = {**dict(nested.named(rollout.actions, "action")), **rollout.checked_extras()}
+    return {name: _later(array) for name, array in arrays.items()}
+
+
+def _later(array: NDArray[Any]) -> NDArray[Any]:
+    """The array with zeros after its last row."""
+    return np.concatenate([array, np.zeros_like(array[:1])])

@@ -1,0 +1,96 @@
+"""Observations and actions as their spaces nest them: arrays, or dicts and tuples of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.vector.utils import create_empty_array
+
+from cartwheel.returns.arrays import as_array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gymnasium.spaces import Space
+    from numpy.typing import NDArray
+
+
+def apply(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """``function`` of every array of ``tree`` (and of its like in ``others``), nested as before."""
+    if isinstance(tree, dict):
+        return {
+            key: apply(function, part, *(other[key] for other in others))
+            for key, part in tree.items()
+        }
+    if isinstance(tree, tuple):
+        return tuple(apply(function, *parts) for parts in zip(tree, *others, strict=True))
+    return function(tree, *others)
+
+
+def at(tree: Any, index: Any) -> Any:
+    """Every array at ``index``: a view or a copy, as NumPy's indexing gives them."""
+    if isinstance(tree, np.ndarray):
+        return tree[index]
+    return apply(lambda array: array[index], tree)
+
+
+def assign(tree: Any, index: Any, source: Any, rows: Any = ...) -> None:
+    """Writes ``source[rows]`` to ``tree[index]``, array by array."""
+
+    def write(array: NDArray[Any], other: NDArray[Any]) -> None:
+        array[index] = other[rows]
+
+    apply(write, tree, source)
+
+
+def named(tree: Any, name: str) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Every array with its path, ``name/key/…``; an array that is not nested is ``name`` itself."""
+    if isinstance(tree, dict | tuple):
+        for key, part in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from named(part, f"{name}/{key}")
+    else:
+        yield name, tree
+
+
+def empty(space: Space[Any], steps: int, name: str) -> Any:
+    """Arrays ``[steps, *shape]`` for a (batched) space.
+
+    Raises:
+        TypeError: The space has parts that are no arrays of fixed shape.
+    """
+    arrays = create_empty_array(space, steps, fn=np.empty)
+    for path, array in named(arrays, name):
+        if not isinstance(array, np.ndarray) or array.dtype == object:
+            raise TypeError(
+                f"a rollout holds arrays, but the space of `{path}` has no fixed shape: {space}"
+            )
+    return arrays
+
+
+def as_batch(like: Any, batch: Any, name: str) -> Any:
+    """``batch`` as NumPy arrays that fit one step of ``like``, whose arrays have a time axis.
+
+    Raises:
+        TypeError: It is nested in another way, or of another kind of dtype.
+        ValueError: An array has another shape.
+    """
+    if isinstance(like, dict):
+        if not isinstance(batch, dict) or batch.keys() != like.keys():
+            raise TypeError(f"`{name}` must be a dict with the keys {list(like)}, got {batch!r}.")
+        return {key: as_batch(part, batch[key], f"{name}/{key}") for key, part in like.items()}
+    if isinstance(like, tuple):
+        if not isinstance(batch, tuple) or len(batch) != len(like):
+            raise TypeError(f"`{name}` must be a tuple of {len(like)} arrays, got {batch!r}.")
+        parts = enumerate(zip(like, batch, strict=True))
+        return tuple(as_batch(part, array, f"{name}/{i}") for i, (part, array) in parts)
+    array = as_array(name, batch)
+    shape = like.shape[1:]
+    if array.shape != shape:
+        raise ValueError(
+            f"`{name}` must have shape {shape}, the first number that of the environments; got "
+            f"{array.shape}."
+        )
+    if array.dtype != like.dtype and not np.can_cast(array.dtype, like.dtype, "same_kind"):
+        raise TypeError(f"`{name}` must be {like.dtype}, got {array.dtype}.")
+    return array

@@ -1,0 +1,239 @@
+"""A rollout while it is recorded: which rows restart, what is kept of them, when it is complete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from cartwheel import returns as estimators
+from cartwheel.rollouts import nested
+from cartwheel.rollouts.finals import Finals
+from cartwheel.rollouts.rollout import Rollout
+from cartwheel.rollouts.segment import Segment, join
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
+
+    from cartwheel.rollouts.carry import Carry
+
+#: Most steps that a rollout slab has.
+MAX_STEPS = 65534
+
+
+class Recording:
+    """``num_steps`` steps. In every mode a row that is over restarts at once, or by its next step.
+
+    Attributes:
+        shown: The observations that are acted on next.
+    """
+
+    def __init__(
+        self,
+        envs: VectorEnv[Any, Any, Any],
+        mode: AutoresetMode,
+        carry: Carry,
+        shown: Any,
+        capacity: int,
+    ) -> None:
+        """Begins at the observations ``shown`` now, after the step of ``carry``."""
+        self.envs, self.mode, self.carry, self.shown = envs, mode, carry, shown
+        self.segments = [Segment(envs, capacity, shown)]
+        self.finals = Finals(envs.single_observation_space)
+        self._actions: Any = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no step is missing."""
+        return self.segments[-1].is_full
+
+    @property
+    def is_first(self) -> NDArray[np.bool_]:
+        """Which of the observations that are shown begin an episode, ``[N]``."""
+        segment = self.segments[-1]
+        # NEXT_STEP shows the final observation once more before the first one.
+        ended = segment.steps - (2 if self.mode == AutoresetMode.NEXT_STEP else 1)
+        if segment.steps == 0:
+            return self.carry.is_first
+        if ended < 0:
+            return self.carry.done
+        return np.logical_or(segment.terminated[ended], segment.truncated[ended])
+
+    def act(self, policy: Callable[[Any], Any]) -> None:
+        """Asks the policy for actions; if that fails, the recording is what it was before."""
+        self._actions = self.segments[-1].act(policy(self.shown))
+
+    def step(self) -> None:
+        """Steps the environments; if that fails, the recording is of no use any more."""
+        step = self.envs.step(self._actions)
+        self.segments[-1].take_in(step)
+        self.shown = step[0]
+        if self.mode == AutoresetMode.SAME_STEP:
+            if "final_obs" in step[4]:
+                rows = np.flatnonzero(step[2] | step[3])
+                self.finals.add(self._last, rows, self.finals.of_infos(step[4], rows))
+        elif self.mode == AutoresetMode.DISABLED:
+            over = step[2] | step[3]
+            if np.count_nonzero(over):
+                rows = np.flatnonzero(over)
+                self.finals.add(self._last, rows, nested.at(self.shown, rows))
+                self.shown, _ = self.envs.reset(options={"reset_mask": over})
+                self._show(rows)
+
+    @property
+    def _last(self) -> int:
+        """The step that was taken last, counted from the beginning of the recording."""
+        return sum(segment.steps for segment in self.segments) - 1
+
+    def _show(self, rows: NDArray[Any]) -> None:
+        """Puts what is shown of some rows where the last step left its observations."""
+        segment = self.segments[-1]
+        nested.assign(segment.observations, (segment.steps, rows), self.shown, rows)
+
+    def rollout(self) -> Rollout:
+        """The rollout, once it is complete.
+
+        Raises:
+            RuntimeError: Final observations are missing.
+            ValueError: The flags cannot be those of the mode.
+        """
+        rows = join(self.segments)
+        flags = (rows["terminated"], rows["truncated"])
+        before = self.carry.done
+        finals, index = self.finals.joined()
+        ends = np.count_nonzero(flags[0] | flags[1])
+        if self.mode == AutoresetMode.SAME_STEP and len(index) != ends:
+            raise RuntimeError(
+                f"{ends} episodes ended in the mode SAME_STEP, but `infos` had {len(index)} final "
+                "observations (`final_obs`): does a wrapper remove them?"
+            )
+        return Rollout(
+            **rows,
+            mode=self.mode,
+            valid=estimators.valid_mask(self.mode, *flags, before),
+            is_first=estimators.is_first(self.mode, *flags, before, self.carry.is_first),
+            final_observations=finals,
+            final_index=index,
+            carry=self.carry,
+        )
+
+
+class EpisodeRecording(Recording):
+    """Whole episodes: so many of each row, which rests afterwards and repeats its last frame.
+
+    Where the environments cannot let a row rest (``on_done="freeze"`` can), it plays on unseen.
+    """
+
+    def __init__(
+        self,
+        envs: VectorEnv[Any, Any, Any],
+        mode: AutoresetMode,
+        carry: Carry,
+        shown: Any,
+        capacity: int,
+        *,
+        episodes: NDArray[np.int64],
+        num_steps: int | None,
+    ) -> None:
+        """Begins after a reset; ``num_steps``, if given, are the most there may be."""
+        super().__init__(envs, mode, carry, shown, capacity)
+        self.left, self.num_steps = episodes.copy(), num_steps
+        self.freezes = getattr(envs.unwrapped, "on_done", "raise") == "freeze"
+        nobody = np.zeros(envs.num_envs, np.bool_)
+        self.resting, self.resetting = nobody, nobody
+        self._flags = (nobody, nobody)
+        self._valid: list[NDArray[np.bool_]] = []
+        self._first = [carry.is_first]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every row rests, or there may be no more steps."""
+        return bool(self.resting.all()) or len(self._valid) == self.num_steps
+
+    @property
+    def is_first(self) -> NDArray[np.bool_]:
+        """Which of the observations that are shown begin an episode, ``[N]``."""
+        return self._first[-1]
+
+    def step(self) -> None:
+        """Steps the environments; if that fails, the recording is of no use any more."""
+        step = self.envs.step(self._actions)
+        segment, resting = self.segments[-1], self.resting
+        segment.take_in(step)
+        after = segment.steps
+        flags = segment.terminated[after - 1], segment.truncated[after - 1]
+        over = flags[0] | flags[1]  # as the environments see it
+        if resting.any():
+            before = nested.at(segment.observations, after - 1)
+            nested.assign(segment.observations, (after, resting), before, resting)
+            segment.rewards[after - 1, resting] = 0.0
+            for flag, last in zip(flags, self._flags, strict=True):
+                flag[resting] = last[resting]
+        self._flags = flags
+        self._valid.append(~(resting | self.resetting))
+
+        ended = over & ~resting
+        self.left = self.left - ended
+        restarting = ended & (self.left > 0)
+        self.resting = resting | (ended & (self.left == 0))
+        if self.mode == AutoresetMode.NEXT_STEP:
+            self._first.append(self.resetting)
+            self.resetting = restarting
+        else:
+            self._first.append(restarting)
+            if ended.any():
+                self._restart(step, ended, restarting, over)
+        self.shown = nested.at(segment.observations, after)
+        if segment.is_full and not self.is_complete:
+            self._grow()
+
+    def _restart(
+        self,
+        step: tuple[Any, Any, Any, Any, Any],
+        ended: NDArray[np.bool_],
+        restarting: NDArray[np.bool_],
+        over: NDArray[np.bool_],
+    ) -> None:
+        """Keeps what rows ended with, and shows what those that go on begin with."""
+        segment = self.segments[-1]
+        rows = np.flatnonzero(ended)
+        goes_on = restarting[rows]
+        if self.mode == AutoresetMode.SAME_STEP:
+            finals = self.finals.of_infos(step[4], rows)
+            place = (segment.steps, rows[~goes_on])
+            nested.assign(segment.observations, place, finals, ~goes_on)
+        else:
+            finals = nested.at(segment.observations, (segment.steps, rows))
+        if goes_on.any():
+            self.finals.add(self._last, rows[goes_on], nested.at(finals, goes_on))
+        if self.mode == AutoresetMode.DISABLED:
+            mask = restarting if self.freezes else over
+            if mask.any() and not self.is_complete:
+                self.shown, _ = self.envs.reset(options={"reset_mask": mask})
+                self._show(rows[goes_on])
+
+    def _grow(self) -> None:
+        """Makes room for as many steps as there are, or as there may be."""
+        steps = len(self._valid)
+        most = steps if self.num_steps is None else self.num_steps - steps
+        segment = Segment(self.envs, min(steps, most, MAX_STEPS), self.shown)
+        nested.assign(segment.observations, 0, self.shown)
+        self.segments.append(segment)
+        self.shown = nested.at(segment.observations, 0)
+
+    def rollout(self) -> Rollout:
+        """The rollout, once it is complete."""
+        finals, index = self.finals.joined()
+        return Rollout(
+            **join(self.segments),
+            mode=self.mode,
+            valid=np.array(self._valid),
+            is_first=np.array(self._first),
+            final_observations=finals,
+            final_index=index,
+            carry=self.carry,
+        )

@@ -1,0 +1,67 @@
+"""Rows of a rollout without their time axis."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from cartwheel.rollouts import nested
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cartwheel.rollouts.rollout import Rollout
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Some rows of a rollout; the first dimension of every array is ``M``.
+
+    Attributes:
+        observations: What was acted on.
+        actions: The actions.
+        rewards: ``float64``.
+        terminated: Flags.
+        truncated: Flags.
+        extras: The extras of the rollout, by name; ``rows["advantages"]`` is short for one of them.
+    """
+
+    observations: Any
+    actions: Any
+    rewards: NDArray[np.float64]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    extras: dict[str, NDArray[Any]]
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return len(self.rewards)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """The extra of this name."""
+        return self.extras[name]
+
+    def take(self, index: Any) -> Rows:
+        """The rows at ``index``, copies."""
+        return Rows(**{name: nested.at(part, index) for name, part in vars(self).items()})
+
+    @classmethod
+    def of(cls, rollout: Rollout, *, valid_only: bool = True) -> Rows:
+        """Those of a rollout: copies, or views if none is left out."""
+        num_steps, num_envs = rollout.valid.shape
+        parts = {
+            "observations": nested.at(rollout.observations, slice(num_steps)),
+            "actions": rollout.actions,
+            "rewards": rollout.rewards,
+            "terminated": rollout.terminated,
+            "truncated": rollout.truncated,
+            "extras": rollout.checked_extras(),
+        }
+        if valid_only and not rollout.valid.all():
+            return cls(**{name: nested.at(part, rollout.valid) for name, part in parts.items()})
+
+        def flat(array: NDArray[Any]) -> NDArray[Any]:
+            return array.reshape(num_steps * num_envs, *array.shape[2:])
+
+        return cls(**{name: nested.apply(flat, part) for name, part in parts.items()})

@@ -1,0 +1,127 @@
+"""The arrays of some steps in a row, while they are filled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel.pool_env import PoolVectorEnv
+from cartwheel.returns.arrays import as_array
+from cartwheel.rollouts import nested
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
+
+
+class Segment:
+    """Arrays with a time axis of ``capacity`` steps, of which ``steps`` are filled.
+
+    With one of cartwheel's own vector environments, what steps return is a rollout slab: workers
+    write into it and nothing is copied. Any other has its batches copied.
+    """
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any], capacity: int, shown: Any) -> None:
+        """Begins at the observations ``shown`` now, by the last step or reset of ``envs``."""
+        self.capacity, self.num_envs, self.steps = capacity, envs.num_envs, 0
+        self.actions = nested.empty(envs.action_space, capacity, "actions")
+        self.extras: dict[str, NDArray[Any]] | None = None
+        self.copies = not isinstance(envs, PoolVectorEnv)
+        if isinstance(envs, PoolVectorEnv):
+            slab = envs.rollout(capacity)
+            self.observations: Any = slab.observations
+            self.rewards = slab.rewards
+            self.terminated, self.truncated = slab.terminations, slab.truncations
+        else:
+            shape = (capacity, envs.num_envs)
+            self.observations = nested.empty(envs.observation_space, capacity + 1, "observations")
+            self.rewards = np.empty(shape)
+            self.terminated, self.truncated = np.empty(shape, np.bool_), np.empty(shape, np.bool_)
+            nested.assign(self.observations, 0, shown)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for another step."""
+        return self.steps == self.capacity
+
+    def act(self, result: Any) -> Any:
+        """Keeps what the policy gave for the next step; nothing is changed if it does not fit.
+
+        Returns:
+            The actions, as arrays.
+
+        Raises:
+            TypeError: Actions or extras of another kind than before.
+            ValueError: Not one action or one number an environment.
+        """
+        extras: Mapping[str, Any] = {}
+        # A pair whose second is a dictionary is actions and extras, in every action space.
+        if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict):
+            result, extras = result
+        actions = nested.as_batch(self.actions, result, "actions")
+        if extras or self.extras:
+            self._keep(extras)
+        elif self.extras is None:
+            self.extras = {}
+        nested.assign(self.actions, self.steps, actions)
+        return actions
+
+    def _keep(self, extras: Mapping[str, Any]) -> None:
+        if self.extras is None:
+            arrays = {name: as_array(name, extra) for name, extra in extras.items()}
+            for name, array in arrays.items():
+                if array.shape[:1] != (self.num_envs,):
+                    raise ValueError(
+                        f"extra `{name}` must have shape ({self.num_envs}, …), one entry an "
+                        f"environment; got {array.shape}."
+                    )
+            self.extras = {
+                name: np.empty((self.capacity, *array.shape), array.dtype)
+                for name, array in arrays.items()
+            }
+        elif extras.keys() != self.extras.keys():
+            raise ValueError(
+                f"the policy gave the extras {sorted(extras)} at step {self.steps} of the rollout, "
+                f"and {sorted(self.extras)} before."
+            )
+        arrays = {
+            name: nested.as_batch(kept, extras[name], name) for name, kept in self.extras.items()
+        }
+        for name, array in arrays.items():
+            self.extras[name][self.steps] = array
+
+    def take_in(self, step: tuple[Any, Any, Any, Any, Any]) -> None:
+        """Counts a step, and copies its results where they are not in place."""
+        if self.copies:
+            observations, rewards, terminations, truncations, _ = step
+            nested.assign(self.observations, self.steps + 1, observations)
+            self.rewards[self.steps] = rewards
+            self.terminated[self.steps] = terminations
+            self.truncated[self.steps] = truncations
+        self.steps += 1
+
+
+def join(segments: list[Segment]) -> dict[str, Any]:
+    """What all steps of the segments hold, by name: views of a single one, copies of several."""
+    if len(segments) == 1:
+        only, steps = segments[0], segments[0].steps
+        return {
+            "observations": nested.at(only.observations, slice(steps + 1)),
+            "actions": nested.at(only.actions, slice(steps)),
+            "rewards": only.rewards[:steps],
+            "terminated": only.terminated[:steps],
+            "truncated": only.truncated[:steps],
+            "extras": {name: extra[:steps] for name, extra in (only.extras or {}).items()},
+        }
+    parts = [join([segment]) for segment in segments]
+    # The first observation of a segment is the last one of the segment before.
+    for part in parts[1:]:
+        part["observations"] = nested.at(part["observations"], slice(1, None))
+    names = ("observations", "actions", "rewards", "terminated", "truncated", "extras")
+    return {
+        name: nested.apply(lambda *arrays: np.concatenate(arrays), *(part[name] for part in parts))
+        for name in names
+    }

@@ -1,0 +1,134 @@
+"""Transitions, as a replay buffer wants them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel import returns as estimators
+from cartwheel.arguments import check_choice
+from cartwheel.rollouts import nested
+from cartwheel.rollouts.episodes import numbers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cartwheel.returns.arrays import Array
+    from cartwheel.rollouts.rollout import Rollout
+
+ORDERS = ("time", "env")
+
+
+@dataclasses.dataclass(frozen=True)
+class Transitions:
+    """What followed on an action, or on ``n`` of them: ``M`` rows, all of them real.
+
+    Every array is a copy with the first dimension ``M``; observations and actions are nested as
+    their spaces are.
+
+    Attributes:
+        observations: What was acted on.
+        actions: The actions.
+        rewards: ``float64``; of several steps, the discounted sum.
+        next_observations: The true next observation, after the last of the steps: never one of
+            another episode.
+        terminated: Whether the last of the steps terminated the episode.
+        truncated: Whether it truncated it.
+        discounts: By what the value of the next observation counts, ``float64``: ``gamma`` to the
+            power of ``lengths``, and 0 after a termination; ``None`` without a ``gamma``.
+        lengths: How many steps each row spans, ``int64``: fewer than ``n_step`` where the episode
+            or the rollout ends.
+        steps: Row of the rollout that each begins in, ``int64``.
+        env_index: Its environment, ``int64``.
+        episodes: Place of its episode in :meth:`Rollout.episodes`, ``int64``.
+        extras: The extras of its first row, by name.
+    """
+
+    observations: Any
+    actions: Any
+    rewards: NDArray[np.float64]
+    next_observations: Any
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    discounts: NDArray[np.float64] | None
+    lengths: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    env_index: NDArray[np.int64]
+    episodes: NDArray[np.int64]
+    extras: dict[str, NDArray[Any]]
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return len(self.rewards)
+
+    @classmethod
+    def of(
+        cls,
+        rollout: Rollout,
+        *,
+        order: str = "time",
+        n_step: int = 1,
+        gamma: Array | None = None,
+        bootstrap: str = "truncated",
+    ) -> Transitions:
+        """Those of a rollout, see :meth:`Rollout.transitions`."""
+        steps, rows = ordered_rows(rollout.valid, order)
+        if gamma is None and n_step != 1:
+            raise ValueError(f"`n_step={n_step}` needs `gamma`, the discount of its rewards.")
+        windows = estimators.n_step(
+            rollout.rewards,
+            rollout.terminated,
+            rollout.truncated,
+            valid=rollout.valid,
+            n=n_step,
+            gamma=1.0 if gamma is None else gamma,
+            bootstrap=bootstrap,
+        )
+        lengths = windows.lengths[steps, rows]
+        last = steps + lengths - 1
+        return cls(
+            observations=nested.at(rollout.observations, (steps, rows)),
+            actions=nested.at(rollout.actions, (steps, rows)),
+            rewards=windows.returns[steps, rows],
+            next_observations=next_observations(rollout, last, rows),
+            terminated=rollout.terminated[last, rows],
+            truncated=rollout.truncated[last, rows],
+            discounts=None if gamma is None else windows.discounts[steps, rows],
+            lengths=lengths,
+            steps=steps,
+            env_index=rows,
+            episodes=numbers(rollout)[steps, rows],
+            extras=nested.at(rollout.checked_extras(), (steps, rows)),
+        )
+
+
+def ordered_rows(
+    valid: NDArray[np.bool_], order: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Steps and environments of the valid rows.
+
+    Raises:
+        ValueError: An unknown order.
+    """
+    check_choice("order", order, ORDERS)
+    if order == "time":
+        steps, rows = np.nonzero(valid)
+    else:
+        rows, steps = np.nonzero(valid.T)
+    return steps, rows
+
+
+def next_observations(rollout: Rollout, steps: NDArray[np.int64], rows: NDArray[np.int64]) -> Any:
+    """The true next observations of some rows; copies."""
+    after = nested.at(rollout.observations, (steps + 1, rows))
+    if len(rollout.final_index):
+        slots = np.full(rollout.valid.shape, -1, np.int64)
+        slots[rollout.final_index[:, 0], rollout.final_index[:, 1]] = np.arange(
+            len(rollout.final_index)
+        )
+        slots = slots[steps, rows]
+        replaced = slots >= 0
+        nested.assign(after, replaced, rollout.final_observations, slots[replaced])
+    return after
