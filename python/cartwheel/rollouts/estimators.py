@@ -97,7 +97,7 @@ class Estimators:
     def gae(self, gamma: Array, lam: Array, **options: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Advantages and returns, as of :func:`cartwheel.returns.gae`; needs values."""
         return returns.gae(
-            self.rewards, *self._both(), **self._flags(), gamma=gamma, lam=lam, **options
+            self.rewards, **self._both(), **self._flags(), gamma=gamma, lam=lam, **options
         )
 
     def gae_normalized(
@@ -105,7 +105,7 @@ class Estimators:
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """As of :func:`cartwheel.returns.gae_normalized`; needs values."""
         return returns.gae_normalized(
-            self.rewards, *self._both(), **self._flags(), gamma=gamma, lam=lam, **options
+            self.rewards, **self._both(), **self._flags(), gamma=gamma, lam=lam, **options
         )
 
     def lambda_returns(self, gamma: Array, lam: Array, **options: Any) -> NDArray[Any]:
@@ -119,7 +119,13 @@ class Estimators:
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Value targets and advantages, as of :func:`cartwheel.returns.vtrace`; needs values."""
         return returns.vtrace(
-            self.rewards, *self._both(), ratios, **self._flags(), gamma=gamma, lam=lam, **options
+            self.rewards,
+            **self._both(),
+            **self._flags(),
+            ratios=ratios,
+            gamma=gamma,
+            lam=lam,
+            **options,
         )
 
     def retrace(
@@ -156,12 +162,14 @@ class Estimators:
             self.rewards, **self._flags(), **self._after(), gamma=gamma, **options
         )
 
-    def _both(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _both(self) -> dict[str, Any]:
         """Values of the observations that were acted on, and of the true next ones."""
-        return self.values[:-1], self.next_values
+        return {"values": self.values[:-1], "next_values": self.next_values}
 
     def _flags(self) -> dict[str, Any]:
+        """Keywords that every estimator takes."""
         return {"terminated": self.terminated, "truncated": self.truncated, "valid": self.valid}
 
     def _after(self) -> dict[str, Any]:
+        """Next values, if there are any."""
         return {} if self._values is None else {"next_values": self.next_values}

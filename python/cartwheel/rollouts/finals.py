@@ -52,5 +52,5 @@ class Finals:
         return arrays, np.concatenate(self._rows)
 
     def _batch(self, observations: list[Any]) -> Any:
-        arrays = create_empty_array(self.space, len(observations), fn=np.empty)
+        arrays: Any = create_empty_array(self.space, len(observations), fn=np.empty)
         return concatenate(self.space, observations, arrays) if observations else arrays

@@ -61,7 +61,8 @@ class Recording:
             return self.carry.is_first
         if ended < 0:
             return self.carry.done
-        return np.logical_or(segment.terminated[ended], segment.truncated[ended])
+        over: NDArray[np.bool_] = segment.terminated[ended] | segment.truncated[ended]
+        return over
 
     def act(self, policy: Callable[[Any], Any]) -> None:
         """Asks the policy for actions; if that fails, the recording is what it was before."""
