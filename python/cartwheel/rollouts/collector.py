@@ -169,13 +169,12 @@ class Collector:
             Exception: What the policy or the environments raise.
         """
         recording = self._recording or self._begin()
-        while not recording.is_complete:
-            recording.act(self.policy)
-            try:
-                recording.step()
-            except BaseException:
+        try:
+            recording.record(self.policy)
+        except BaseException:
+            if recording.is_lost:
                 self._carry = self._recording = None
-                raise
+            raise
         self._recording, self._carry = None, None  # until all went well
         rollout = recording.rollout()
         if self.episodes_per_env is None:

@@ -35,13 +35,13 @@ def at(tree: Any, index: Any) -> Any:
     return apply(lambda array: array[index], tree)
 
 
-def assign(tree: Any, index: Any, source: Any, rows: Any = ...) -> None:
-    """Writes ``source[rows]`` to ``tree[index]``, array by array."""
-
-    def write(array: NDArray[Any], other: NDArray[Any]) -> None:
-        array[index] = other[rows]
-
-    apply(write, tree, source)
+def assign(tree: Any, index: Any, source: Any) -> None:
+    """Writes ``source`` to ``tree[index]``, array by array."""
+    if isinstance(tree, np.ndarray):
+        tree[index] = source
+        return
+    for key in tree if isinstance(tree, dict) else range(len(tree)):
+        assign(tree[key], index, source[key])
 
 
 def named(tree: Any, name: str) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -75,11 +75,14 @@ def as_batch(like: Any, batch: Any, name: str) -> Any:
         TypeError: It is nested in another way, or of another kind of dtype.
         ValueError: An array has another shape.
     """
-    if isinstance(like, dict):
+    if isinstance(like, np.ndarray) and isinstance(batch, np.ndarray):
+        if batch.dtype == like.dtype and batch.shape == like.shape[1:]:
+            return batch  # nearly always
+    elif isinstance(like, dict):
         if not isinstance(batch, dict) or batch.keys() != like.keys():
             raise TypeError(f"`{name}` must be a dict with the keys {list(like)}, got {batch!r}.")
         return {key: as_batch(part, batch[key], f"{name}/{key}") for key, part in like.items()}
-    if isinstance(like, tuple):
+    elif isinstance(like, tuple):
         if not isinstance(batch, tuple) or len(batch) != len(like):
             raise TypeError(f"`{name}` must be a tuple of {len(like)} arrays, got {batch!r}.")
         parts = enumerate(zip(like, batch, strict=True))

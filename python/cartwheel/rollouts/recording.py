@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from cartwheel.rollouts.carry import Carry
 
+#: What ``step`` returns.
+Step: TypeAlias = tuple[Any, Any, Any, Any, dict[str, Any]]
+
 #: Most steps that a rollout slab has.
 MAX_STEPS = 65534
 
@@ -30,6 +33,8 @@ class Recording:
 
     Attributes:
         shown: The observations that are acted on next.
+        is_complete: Whether no step is missing.
+        is_lost: Whether the environments failed in a step; it cannot go on then.
     """
 
     def __init__(
@@ -44,12 +49,7 @@ class Recording:
         self.envs, self.mode, self.carry, self.shown = envs, mode, carry, shown
         self.segments = [Segment(envs, capacity, shown)]
         self.finals = Finals(envs.single_observation_space)
-        self._actions: Any = None
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether no step is missing."""
-        return self.segments[-1].is_full
+        self.is_complete = self.is_lost = False
 
     @property
     def is_first(self) -> NDArray[np.bool_]:
@@ -64,36 +64,34 @@ class Recording:
         over: NDArray[np.bool_] = segment.terminated[ended] | segment.truncated[ended]
         return over
 
-    def act(self, policy: Callable[[Any], Any]) -> None:
-        """Asks the policy for actions; if that fails, the recording is what it was before."""
-        self._actions = self.segments[-1].act(policy(self.shown))
+    def record(self, policy: Callable[[Any], Any]) -> None:
+        """Steps until the recording is complete.
 
-    def step(self) -> None:
-        """Steps the environments; if that fails, the recording is of no use any more."""
-        step = self.envs.step(self._actions)
-        self.segments[-1].take_in(step)
-        self.shown = step[0]
+        If the policy raises, or what it gives does not fit, the recording is what it was before.
+        """
+        while not self.is_complete:
+            segment = self.segments[-1]
+            actions = segment.act(policy(self.shown))
+            self.is_lost = True
+            step = self.envs.step(actions)
+            segment.take_in(step)
+            self._settle(segment, step)
+            self.is_lost = False
+
+    def _settle(self, segment: Segment, step: Step) -> None:
+        """Restarts rows that are over, if the mode leaves it to us, and keeps what they lose."""
+        observations, _, terminations, truncations, infos = step
         if self.mode == AutoresetMode.SAME_STEP:
-            if "final_obs" in step[4]:
-                rows = np.flatnonzero(step[2] | step[3])
-                self.finals.add(self._last, rows, self.finals.of_infos(step[4], rows))
+            self.finals.add_infos(segment.steps - 1, infos)
         elif self.mode == AutoresetMode.DISABLED:
-            over = step[2] | step[3]
+            over = terminations | truncations
             if np.count_nonzero(over):
                 rows = np.flatnonzero(over)
-                self.finals.add(self._last, rows, nested.at(self.shown, rows))
-                self.shown, _ = self.envs.reset(options={"reset_mask": over})
-                self._show(rows)
-
-    @property
-    def _last(self) -> int:
-        """The step that was taken last, counted from the beginning of the recording."""
-        return sum(segment.steps for segment in self.segments) - 1
-
-    def _show(self, rows: NDArray[Any]) -> None:
-        """Puts what is shown of some rows where the last step left its observations."""
-        segment = self.segments[-1]
-        nested.assign(segment.observations, (segment.steps, rows), self.shown, rows)
+                self.finals.add(segment.steps - 1, rows, nested.at(observations, rows))
+                observations, _ = self.envs.reset(options={"reset_mask": over})
+                segment.show(rows, nested.at(observations, rows))
+        self.shown = observations
+        self.is_complete = segment.is_full
 
     def rollout(self) -> Rollout:
         """The rollout, once it is complete.
@@ -151,26 +149,18 @@ class EpisodeRecording(Recording):
         self._first = [carry.is_first]
 
     @property
-    def is_complete(self) -> bool:
-        """Whether every row rests, or there may be no more steps."""
-        return bool(self.resting.all()) or len(self._valid) == self.num_steps
-
-    @property
     def is_first(self) -> NDArray[np.bool_]:
         """Which of the observations that are shown begin an episode, ``[N]``."""
         return self._first[-1]
 
-    def step(self) -> None:
-        """Steps the environments; if that fails, the recording is of no use any more."""
-        step = self.envs.step(self._actions)
-        segment, resting = self.segments[-1], self.resting
-        segment.take_in(step)
-        after = segment.steps
+    def _settle(self, segment: Segment, step: Step) -> None:
+        """Lets rows rest that have played their episodes, and restarts the others."""
+        after, resting = segment.steps, self.resting
         flags = segment.terminated[after - 1], segment.truncated[after - 1]
         over = flags[0] | flags[1]  # as the environments see it
         if resting.any():
             before = nested.at(segment.observations, after - 1)
-            nested.assign(segment.observations, (after, resting), before, resting)
+            segment.show(resting, nested.at(before, resting))
             segment.rewards[after - 1, resting] = 0.0
             for flag, last in zip(flags, self._flags, strict=True):
                 flag[resting] = last[resting]
@@ -181,48 +171,49 @@ class EpisodeRecording(Recording):
         self.left = self.left - ended
         restarting = ended & (self.left > 0)
         self.resting = resting | (ended & (self.left == 0))
+        self.is_complete = bool(self.resting.all()) or len(self._valid) == self.num_steps
         if self.mode == AutoresetMode.NEXT_STEP:
             self._first.append(self.resetting)
             self.resetting = restarting
         else:
             self._first.append(restarting)
-            if ended.any():
-                self._restart(step, ended, restarting, over)
+            if over.any():
+                self._restart(segment, step[4], ended, restarting, over)
         self.shown = nested.at(segment.observations, after)
         if segment.is_full and not self.is_complete:
             self._grow()
 
     def _restart(
         self,
-        step: tuple[Any, Any, Any, Any, Any],
+        segment: Segment,
+        infos: dict[str, Any],
         ended: NDArray[np.bool_],
         restarting: NDArray[np.bool_],
         over: NDArray[np.bool_],
     ) -> None:
         """Keeps what rows ended with, and shows what those that go on begin with."""
-        segment = self.segments[-1]
         rows = np.flatnonzero(ended)
         goes_on = restarting[rows]
         if self.mode == AutoresetMode.SAME_STEP:
-            finals = self.finals.of_infos(step[4], rows)
-            place = (segment.steps, rows[~goes_on])
-            nested.assign(segment.observations, place, finals, ~goes_on)
+            finals = self.finals.of_infos(infos, rows)
+            segment.show(rows[~goes_on], nested.at(finals, ~goes_on))
         else:
             finals = nested.at(segment.observations, (segment.steps, rows))
         if goes_on.any():
-            self.finals.add(self._last, rows[goes_on], nested.at(finals, goes_on))
+            self.finals.add(len(self._valid) - 1, rows[goes_on], nested.at(finals, goes_on))
         if self.mode == AutoresetMode.DISABLED:
             mask = restarting if self.freezes else over
             if mask.any() and not self.is_complete:
-                self.shown, _ = self.envs.reset(options={"reset_mask": mask})
-                self._show(rows[goes_on])
+                observations, _ = self.envs.reset(options={"reset_mask": mask})
+                segment.show(rows[goes_on], nested.at(observations, rows[goes_on]))
 
     def _grow(self) -> None:
         """Makes room for as many steps as there are, or as there may be."""
         steps = len(self._valid)
         most = steps if self.num_steps is None else self.num_steps - steps
         segment = Segment(self.envs, min(steps, most, MAX_STEPS), self.shown)
-        nested.assign(segment.observations, 0, self.shown)
+        nested.assign(segment.observations, 0, self.shown)  # rows that rest show what they did
+        segment.expect(self.segments[-1].extras or {})
         self.segments.append(segment)
         self.shown = nested.at(segment.observations, 0)
 

@@ -28,7 +28,7 @@ class Segment:
         """Begins at the observations ``shown`` now, by the last step or reset of ``envs``."""
         self.capacity, self.num_envs, self.steps = capacity, envs.num_envs, 0
         self.actions = nested.empty(envs.action_space, capacity, "actions")
-        self.extras: dict[str, NDArray[Any]] | None = None
+        self.extras: dict[str, NDArray[Any]] | None = None  # known from the first step on
         self.copies = not isinstance(envs, PoolVectorEnv)
         if isinstance(envs, PoolVectorEnv):
             slab = envs.rollout(capacity)
@@ -78,20 +78,23 @@ class Segment:
                         f"extra `{name}` must have shape ({self.num_envs}, …), one entry an "
                         f"environment; got {array.shape}."
                     )
-            self.extras = {
-                name: np.empty((self.capacity, *array.shape), array.dtype)
-                for name, array in arrays.items()
-            }
+            self.expect({name: array[None] for name, array in arrays.items()})
         elif extras.keys() != self.extras.keys():
             raise ValueError(
                 f"the policy gave the extras {sorted(extras)} at step {self.steps} of the rollout, "
                 f"and {sorted(self.extras)} before."
             )
-        arrays = {
-            name: nested.as_batch(kept, extras[name], name) for name, kept in self.extras.items()
-        }
+        room = self.extras or {}
+        arrays = {name: nested.as_batch(kept, extras[name], name) for name, kept in room.items()}
         for name, array in arrays.items():
-            self.extras[name][self.steps] = array
+            room[name][self.steps] = array
+
+    def expect(self, extras: Mapping[str, NDArray[Any]]) -> None:
+        """Makes room for extras like these, which have a time axis."""
+        self.extras = {
+            name: np.empty((self.capacity, *extra.shape[1:]), extra.dtype)
+            for name, extra in extras.items()
+        }
 
     def take_in(self, step: tuple[Any, Any, Any, Any, Any]) -> None:
         """Counts a step, and copies its results where they are not in place."""
@@ -102,6 +105,10 @@ class Segment:
             self.terminated[self.steps] = terminations
             self.truncated[self.steps] = truncations
         self.steps += 1
+
+    def show(self, envs: NDArray[Any], observations: Any) -> None:
+        """Replaces what the last step left some environments with, row by row."""
+        nested.assign(self.observations, (self.steps, envs), observations)
 
 
 def join(segments: list[Segment]) -> dict[str, Any]:

@@ -130,5 +130,5 @@ def next_observations(rollout: Rollout, steps: NDArray[np.int64], rows: NDArray[
         )
         slots = slots[steps, rows]
         replaced = slots >= 0
-        nested.assign(after, replaced, rollout.final_observations, slots[replaced])
+        nested.assign(after, replaced, nested.at(rollout.final_observations, slots[replaced]))
     return after

@@ -1,0 +1,133 @@
+"""Collecting rollouts of native CartPole-v1 with ``Collector``, beside a loop written by hand.
+
+The loop is the one that trainers have: it allocates its arrays once, writes every batch into them,
+keeps the final observations of the mode and the mask of its transitions, and knows nothing else.
+The policy costs nothing in both: its actions were drawn before. A step of the table is one row of a
+rollout of 128 steps.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+import cartwheel
+from cartwheel.bench.claim import Claim, check
+from cartwheel.bench.contenders import Contender, no_env
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+STEPS = 128
+MODES = ("next_step", "same_step", "disabled")
+BOUND = 1 / 1.05  # the collector takes at most 5 % longer
+
+
+class DrawnActions:
+    """A policy that costs nothing."""
+
+    def __init__(self, num_envs: int) -> None:
+        """Draws some batches, which follow each other for ever."""
+        batches = np.random.default_rng(0).integers(0, 2, (64, num_envs))
+        self._batches = itertools.cycle(list(batches))
+
+    def __call__(self, observations: NDArray[np.float32]) -> NDArray[np.int64]:  # noqa: ARG002
+        """The next batch."""
+        return next(self._batches)
+
+
+class Loop:
+    """What a program does without ``Collector``."""
+
+    def __init__(self, envs: cartwheel.NativeVectorEnv, policy: DrawnActions, mode: str) -> None:
+        """Allocates the arrays and resets the environments."""
+        shape = (STEPS, envs.num_envs)
+        self.envs, self.policy, self.mode = envs, policy, mode
+        self.observations = np.empty((STEPS + 1, envs.num_envs, 4), np.float32)
+        self.actions, self.rewards = np.empty(shape, np.int64), np.empty(shape)
+        self.terminated, self.truncated, self.valid = (np.ones(shape, np.bool_) for _ in range(3))
+        self.resetting = np.zeros(envs.num_envs, np.bool_)
+        self.shown, _ = envs.reset(seed=1)
+
+    def collect(self) -> Any:
+        """Fills the arrays once; they are to be used before the next call."""
+        finals: list[Any] = []
+        for t in range(STEPS):
+            actions = self.policy(self.shown)
+            self.observations[t], self.actions[t] = self.shown, actions
+            observations, rewards, terminated, truncated, infos = self.envs.step(actions)
+            self.rewards[t], self.terminated[t], self.truncated[t] = rewards, terminated, truncated
+            if self.mode == "next_step":
+                np.logical_not(self.resetting, out=self.valid[t])
+                self.resetting = terminated | truncated
+            elif self.mode == "same_step":
+                if "final_obs" in infos:
+                    rows = np.flatnonzero(terminated | truncated)
+                    finals.append((t, rows, np.stack(list(infos["final_obs"][rows]))))
+            elif (over := terminated | truncated).any():
+                rows = np.flatnonzero(over)
+                finals.append((t, rows, observations[rows]))
+                observations, _ = self.envs.reset(options={"reset_mask": over})
+            self.shown = observations
+        self.observations[STEPS] = self.shown
+        return finals
+
+
+class Collects(Protocol):
+    """Gives one rollout after the other."""
+
+    def collect(self) -> Any:
+        """The next one."""
+
+
+class Collecting:
+    """One way to collect, again and again; a rollout is dropped when the next one is there."""
+
+    def __init__(self, envs: cartwheel.NativeVectorEnv, source: Collects) -> None:
+        """Collects nothing yet."""
+        self.envs, self.source, self.note = envs, source, ""
+        self._rollout_s = float("inf")  # what one took in the last run
+
+    def run(self, seconds: float) -> float:
+        """Collects for about ``seconds``, at least once; returns rows per second."""
+        turns = max(1, round(seconds / self._rollout_s))
+        start = time.perf_counter()
+        for _ in range(turns):
+            self.last = self.source.collect()
+        self._rollout_s = (time.perf_counter() - start) / turns
+        return STEPS * self.envs.num_envs / self._rollout_s
+
+    def close(self) -> None:
+        """Closes the environments."""
+        self.envs.close()
+
+
+def build(mode: str, env_fns: Sequence[Any], *, by_hand: bool) -> Collecting:
+    """Makes the environments and what collects from them."""
+    envs = cartwheel.NativeVectorEnv("CartPole-v1", len(env_fns), autoreset_mode=mode)
+    policy = DrawnActions(len(env_fns))
+    if by_hand:
+        return Collecting(envs, Loop(envs, policy, mode))
+    return Collecting(envs, cartwheel.Collector(envs, policy, STEPS, seed=1))
+
+
+def claims() -> list[Claim]:
+    """One for each mode."""
+    return [
+        Claim(
+            Contender(f"collector {mode}"[:17], functools.partial(build, mode, by_hand=False)),
+            Contender(f"loop {mode}", functools.partial(build, mode, by_hand=True)),
+            BOUND,
+        )
+        for mode in MODES
+    ]
+
+
+if __name__ == "__main__":
+    check(f"rollouts of {STEPS} steps", no_env, {num_envs: claims() for num_envs in (64, 1024)})
