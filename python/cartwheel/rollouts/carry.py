@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel import returns as estimators
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -57,28 +55,22 @@ class Carry:
     @classmethod
     def after(cls, rollout: Rollout) -> Carry:
         """Of the last step of a rollout that was collected by steps."""
-        before, next_step = rollout.carry, rollout.mode == AutoresetMode.NEXT_STEP
-        num_steps, num_envs = rollout.rewards.shape
-        over = rollout.terminated | rollout.truncated
-        # The last end of each environment before the last step: what follows is one episode.
-        ends = np.flatnonzero(over[:-1])
-        last = np.where(before.done & next_step, -1, -2 if next_step else -1)
-        last[ends % num_envs] = ends // num_envs  # in the order of time, so the last one stays
-        continued = last == (-2 if next_step else -1)
-        start = np.minimum(last + (2 if next_step else 1), num_steps - 1)
-        start[continued] = 0
-        goes_on = continued & ~before.is_first
-        sums = estimators.discounted(
-            rollout.rewards, rollout.terminated, rollout.truncated, valid=rollout.valid, gamma=1.0
-        )
-        rows = np.arange(num_envs)
-        # A row that only resets is no step of any episode; its sum is 0 by itself.
-        steps = np.where(rollout.valid[start, rows], num_steps - start, 0)
+        before, num_steps = rollout.carry, rollout.num_steps
+        # What follows the last end before the last step is one episode. Numbers as small as steps
+        # are compared faster as `int16`, and this is done for every rollout.
+        steps = np.arange(num_steps, dtype=np.int16 if num_steps < 2**15 else np.int64)[:, None]
+        over = rollout.terminated[:-1] | rollout.truncated[:-1]
+        last = np.where(over, steps[:-1], -1).max(axis=0, initial=-1)
+        first = last + 1
+        if rollout.mode == AutoresetMode.NEXT_STEP:  # after a row that only resets
+            first += (last >= 0) | ~rollout.valid[0]
+        goes_on = (first == 0) & ~before.is_first
+        sums = np.where(steps >= first, rollout.rewards, 0.0).sum(axis=0)
         return cls(
             rewards=rollout.rewards[-1].copy(),
             terminated=rollout.terminated[-1].copy(),
             truncated=rollout.truncated[-1].copy(),
             is_first=rollout.is_first[-1].copy(),
-            returns=sums[start, rows] + np.where(goes_on, before.returns, 0.0),
-            lengths=steps + np.where(goes_on, before.lengths, 0),
+            returns=sums + np.where(goes_on, before.returns, 0.0),
+            lengths=num_steps - first.astype(np.int64) + np.where(goes_on, before.lengths, 0),
         )

@@ -75,14 +75,11 @@ def as_batch(like: Any, batch: Any, name: str) -> Any:
         TypeError: It is nested in another way, or of another kind of dtype.
         ValueError: An array has another shape.
     """
-    if isinstance(like, np.ndarray) and isinstance(batch, np.ndarray):
-        if batch.dtype == like.dtype and batch.shape == like.shape[1:]:
-            return batch  # nearly always
-    elif isinstance(like, dict):
+    if isinstance(like, dict):
         if not isinstance(batch, dict) or batch.keys() != like.keys():
             raise TypeError(f"`{name}` must be a dict with the keys {list(like)}, got {batch!r}.")
         return {key: as_batch(part, batch[key], f"{name}/{key}") for key, part in like.items()}
-    elif isinstance(like, tuple):
+    if isinstance(like, tuple):
         if not isinstance(batch, tuple) or len(batch) != len(like):
             raise TypeError(f"`{name}` must be a tuple of {len(like)} arrays, got {batch!r}.")
         parts = enumerate(zip(like, batch, strict=True))

@@ -80,17 +80,15 @@ class Recording:
 
     def _settle(self, segment: Segment, step: Step) -> None:
         """Restarts rows that are over, if the mode leaves it to us, and keeps what they lose."""
-        observations, _, terminations, truncations, infos = step
+        self.shown = step[0]
         if self.mode == AutoresetMode.SAME_STEP:
-            self.finals.add_infos(segment.steps - 1, infos)
+            self.finals.add_infos(segment.steps - 1, step[4])
         elif self.mode == AutoresetMode.DISABLED:
-            over = terminations | truncations
+            over = step[2] | step[3]
             if np.count_nonzero(over):
-                rows = np.flatnonzero(over)
-                self.finals.add(segment.steps - 1, rows, nested.at(observations, rows))
-                observations, _ = self.envs.reset(options={"reset_mask": over})
-                segment.show(rows, nested.at(observations, rows))
-        self.shown = observations
+                self.finals.add(nested.at(self.shown, over))
+                self.shown, _ = self.envs.reset(options={"reset_mask": over})
+                nested.assign(segment.observations, segment.steps, self.shown)
         self.is_complete = segment.is_full
 
     def rollout(self) -> Rollout:
@@ -103,13 +101,10 @@ class Recording:
         rows = join(self.segments)
         flags = (rows["terminated"], rows["truncated"])
         before = self.carry.done
-        finals, index = self.finals.joined()
-        ends = np.count_nonzero(flags[0] | flags[1])
-        if self.mode == AutoresetMode.SAME_STEP and len(index) != ends:
-            raise RuntimeError(
-                f"{ends} episodes ended in the mode SAME_STEP, but `infos` had {len(index)} final "
-                "observations (`final_obs`): does a wrapper remove them?"
-            )
+        replaced = np.zeros((0, self.envs.num_envs), np.bool_)  # NEXT_STEP shows all of them
+        if self.mode != AutoresetMode.NEXT_STEP:
+            replaced = flags[0] | flags[1]
+        finals, index = self.finals.joined(replaced)
         return Rollout(
             **rows,
             mode=self.mode,
@@ -147,6 +142,7 @@ class EpisodeRecording(Recording):
         self._flags = (nobody, nobody)
         self._valid: list[NDArray[np.bool_]] = []
         self._first = [carry.is_first]
+        self._replaced: list[NDArray[np.bool_]] = []
 
     @property
     def is_first(self) -> NDArray[np.bool_]:
@@ -174,9 +170,11 @@ class EpisodeRecording(Recording):
         self.is_complete = bool(self.resting.all()) or len(self._valid) == self.num_steps
         if self.mode == AutoresetMode.NEXT_STEP:
             self._first.append(self.resetting)
+            self._replaced.append(np.zeros_like(restarting))  # all are shown
             self.resetting = restarting
         else:
             self._first.append(restarting)
+            self._replaced.append(restarting)
             if over.any():
                 self._restart(segment, step[4], ended, restarting, over)
         self.shown = nested.at(segment.observations, after)
@@ -195,12 +193,12 @@ class EpisodeRecording(Recording):
         rows = np.flatnonzero(ended)
         goes_on = restarting[rows]
         if self.mode == AutoresetMode.SAME_STEP:
-            finals = self.finals.of_infos(infos, rows)
+            finals = self.finals.of_infos(len(self._valid) - 1, infos, rows)
             segment.show(rows[~goes_on], nested.at(finals, ~goes_on))
         else:
             finals = nested.at(segment.observations, (segment.steps, rows))
         if goes_on.any():
-            self.finals.add(len(self._valid) - 1, rows[goes_on], nested.at(finals, goes_on))
+            self.finals.add(nested.at(finals, goes_on))
         if self.mode == AutoresetMode.DISABLED:
             mask = restarting if self.freezes else over
             if mask.any() and not self.is_complete:
@@ -219,7 +217,7 @@ class EpisodeRecording(Recording):
 
     def rollout(self) -> Rollout:
         """The rollout, once it is complete."""
-        finals, index = self.finals.joined()
+        finals, index = self.finals.joined(np.array(self._replaced))
         return Rollout(
             **join(self.segments),
             mode=self.mode,

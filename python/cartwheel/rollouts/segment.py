@@ -28,6 +28,9 @@ class Segment:
         """Begins at the observations ``shown`` now, by the last step or reset of ``envs``."""
         self.capacity, self.num_envs, self.steps = capacity, envs.num_envs, 0
         self.actions = nested.empty(envs.action_space, capacity, "actions")
+        # The actions that fit as they are, if those are an array; told at a glance in every step.
+        self._dtype = getattr(self.actions, "dtype", None)
+        self._shape = getattr(self.actions, "shape", ())[1:]
         self.extras: dict[str, NDArray[Any]] | None = None  # known from the first step on
         self.copies = not isinstance(envs, PoolVectorEnv)
         if isinstance(envs, PoolVectorEnv):
@@ -57,6 +60,15 @@ class Segment:
             TypeError: Actions or extras of another kind than before.
             ValueError: Not one action or one number an environment.
         """
+        if (
+            isinstance(result, np.ndarray)
+            and result.dtype is self._dtype
+            and result.shape == self._shape
+            and not self.extras
+        ):
+            self.actions[self.steps] = result
+            self.extras = {}
+            return result
         extras: Mapping[str, Any] = {}
         # A pair whose second is a dictionary is actions and extras, in every action space.
         if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict):
