@@ -1,8 +1,11 @@
 """Rollouts of simulated episodes: what each autoreset mode shows of the very same ones."""
 
 import dataclasses
+from functools import partial
 
+import gymnasium as gym
 import numpy as np
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode
 
 FROZEN = "FROZEN"
@@ -170,3 +173,33 @@ def rollouts(mode, steps, count, *, num_envs=5, seed=0, alike=()):
         rollout = Rollout(mode, grid, step, prev_done, table)
         prev_done = rollout.over[-1]
         yield rollout
+
+
+class SimulatedEnv(gym.Env):
+    """Plays the episodes of one environment; the observation is the state's number."""
+
+    action_space = Discrete(1000)
+    observation_space = Box(0, np.inf, (1,), np.float64)
+
+    def __init__(self, seed, env):
+        self.stream = episodes(seed, env)
+
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002 - Gymnasium's signature
+        super().reset(seed=seed)
+        self.episode, self.k = next(self.stream), 0
+        return self.observe(), {}
+
+    def step(self, action):  # noqa: ARG002
+        reward = self.episode.rewards[self.k]
+        self.k += 1
+        over = self.k == len(self.episode)
+        flags = over and self.episode.terminated, over and self.episode.truncated
+        return self.observe(), reward, *flags, {}
+
+    def observe(self):
+        return np.array([self.episode.states[self.k]], float)
+
+
+def simulated_envs(num_envs, seed=0):
+    """Functions that build them."""
+    return [partial(SimulatedEnv, seed, env) for env in range(num_envs)]
