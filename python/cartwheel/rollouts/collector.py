@@ -111,13 +111,9 @@ class Collector:
         if not callable(policy):
             raise TypeError(f"`policy` must be callable, got {type(policy)}.")
         self.envs, self.policy = envs, policy
-        self.num_steps = _as_count("num_steps", num_steps, 1, MAX_STEPS)
         #: Episodes of each environment in one rollout, ``[N]``; ``None`` if steps are counted.
         self.episodes_per_env = _quota(envs.num_envs, until, num_episodes)
-        if self.num_steps is None and self.episodes_per_env is None:
-            raise ValueError(
-                "say how long a rollout is: give `num_steps`, `until='all_done'` or `num_episodes`."
-            )
+        self.num_steps = num_steps
         nested.empty(envs.observation_space, 1, "observations")
         nested.empty(envs.action_space, 1, "actions")
         self._seed, self._options = seed, options
@@ -125,6 +121,23 @@ class Collector:
         self._shown: Any = None
         self._recording: Recording | None = None
         self._capacity = FIRST_STEPS
+
+    @property
+    def num_steps(self) -> int | None:
+        """Steps of a rollout, or the most of them; another number may be set for the next one.
+
+        Raises:
+            ValueError: It is set to none of them.
+        """
+        return self._num_steps
+
+    @num_steps.setter
+    def num_steps(self, num_steps: int | None) -> None:
+        if num_steps is None and self.episodes_per_env is None:
+            raise ValueError(
+                "say how long a rollout is: give `num_steps`, `until='all_done'` or `num_episodes`."
+            )
+        self._num_steps = _as_count("num_steps", num_steps, 1, MAX_STEPS)
 
     @property
     def is_first(self) -> NDArray[np.bool_]:

@@ -33,6 +33,8 @@ class Episode(NamedTuple):
 class Episodes:
     """Episodes, or parts of them, in the order in which they end; arrays ``[E]``.
 
+    Those that go on after the rollout come last.
+
     Attributes:
         env_index: Their environments.
         starts: Their first rows in the rollout.
@@ -88,15 +90,15 @@ class Episodes:
 def _runs(
     rollout: Rollout,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """First rows, environments and rows after the last ones, in the order of the latter."""
+    """First rows, environments and rows after the last ones, in the order of :class:`Episodes`."""
     valid = rollout.valid
-    starts, ends = rollout.is_first[:-1].copy(), rollout.terminated | rollout.truncated
-    starts[0] = True  # what a rollout cuts off begins with it, and ends with it
-    ends[-1] = True
+    over = rollout.terminated | rollout.truncated
+    starts, ends = rollout.is_first[:-1].copy(), over.copy()
+    starts[0] = ends[-1] = True  # what a rollout cuts off begins with it, and ends with it
     # Environment by environment, every start is followed by its end.
     rows, first = np.nonzero((starts & valid).T)
     _, last = np.nonzero((ends & valid).T)
-    order = np.lexsort((rows, last))
+    order = np.lexsort((rows, last, ~over[last, rows]))
     return first[order], rows[order], last[order] + 1
 
 
