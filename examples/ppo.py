@@ -4,10 +4,9 @@ Proximal policy optimisation (https://arxiv.org/abs/1707.06347) with generalised
 estimation (https://arxiv.org/abs/1506.02438), for native environments, on the CPU.
 
 The autoreset modes differ in two things only: which rows of a rollout are transitions, and where
-the true next observation of a row is found. ``Collector.collect`` writes both down, ``evaluate``
-looks the values up, and everything after that is the same code in every mode. What goes wrong
-without it is silent: PPO would still learn something. (``cartwheel.returns`` has functions for the
-masks, too; here they are written out.)
+the true next observation of a row is found. ``cartwheel.Collector`` knows both, and its rollouts
+say so, so that this is the same code in every mode. What goes wrong without it is silent: PPO would
+still learn something. ``examples/autoreset_modes.py`` writes the difference out.
 
 Run it with ``python examples/ppo.py``. It needs torch, and matplotlib for ``--plot FILE.png``.
 """
@@ -20,27 +19,21 @@ import dataclasses
 import importlib.util
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from gymnasium.vector import AutoresetMode
-from numpy.typing import NDArray
 
 import cartwheel
-from cartwheel.returns import gae
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
 
 ENV_ID = "cartwheel/CartPole-v1"
 MODES = ("next_step", "same_step", "disabled")
 SOLVED = 475.0  # the mean return that Gymnasium's registry asks for; 500 is the most there is
-
-Floats: TypeAlias = NDArray[np.float32]
-Flags: TypeAlias = NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,21 +55,6 @@ class Settings:
     max_grad_norm: float = 0.5
 
 
-@dataclasses.dataclass
-class Rollout:
-    """T steps of N rows, and the true last observations of the episodes that were cut off."""
-
-    observations: Floats  # (T + 1, N, 4): what the policy saw; the last one is still to be acted on
-    actions: NDArray[np.int64]  # (T, N)
-    rewards: Floats  # (T, N)
-    terminations: Flags  # (T, N)
-    truncations: Flags  # (T, N)
-    valid: Flags  # (T, N): the row is a transition
-    # Of K rows, truncated and not terminated, whose next observation is not in the next row:
-    final_observations: Floats  # (K, 4)
-    final_index: tuple[NDArray[np.intp], NDArray[np.intp]]  # steps (K,) and rows (K,)
-
-
 class Agent:
     """A policy and a value function, apart from each other."""
 
@@ -85,6 +63,23 @@ class Agent:
         self.actor = _network(2, gain=0.01)  # (…, 4) to the logits of pushing left and right
         self.critic = _network(1, gain=1.0)  # (…, 4) to (…, 1)
         self.parameters = [*self.actor.parameters(), *self.critic.parameters()]
+
+    def explore(self, observations: NDArray[np.float32]) -> tuple[Any, dict[str, Any]]:
+        """Draws actions (N,), and says how likely they were."""
+        with torch.inference_mode():
+            log_probs = self.actor(torch.from_numpy(observations)).log_softmax(-1)  # (N, 2)
+            actions = torch.multinomial(log_probs.exp(), 1)
+            return actions.squeeze(-1), {"log_prob": log_probs.gather(-1, actions).squeeze(-1)}
+
+    def exploit(self, observations: NDArray[np.float32]) -> Any:
+        """The best actions (N,)."""
+        with torch.inference_mode():
+            return self.actor(torch.from_numpy(observations)).argmax(-1)
+
+    def values(self, observations: NDArray[np.float32]) -> Any:
+        """Values (M, 1) of observations (M, 4)."""
+        with torch.inference_mode():
+            return self.critic(torch.from_numpy(observations))
 
 
 def _network(outputs: int, gain: float) -> Any:
@@ -98,85 +93,7 @@ def _network(outputs: int, gain: float) -> Any:
     return torch.nn.Sequential(*layers[:-1])
 
 
-class Collector:
-    """Steps the environments, and keeps what one rollout hands on to the next."""
-
-    def __init__(self, envs: VectorEnv[Any, Any, Any], num_steps: int, seed: int) -> None:
-        """Resets ``envs``, whose mode it goes by."""
-        self.envs, self.num_steps = envs, num_steps
-        self.mode = envs.metadata["autoreset_mode"]
-        self.observations, _ = envs.reset(seed=seed)  # (N, 4)
-        self.resetting = np.zeros(envs.num_envs, np.bool_)  # next step: only in NEXT_STEP
-        self.running_returns = np.zeros(envs.num_envs)
-        self.returns: collections.deque[float] = collections.deque(maxlen=100)  # the last episodes'
-
-    def collect(self, agent: Agent) -> Rollout:
-        """Lets the policy act for T steps."""
-        num_steps, num_envs = self.num_steps, self.envs.num_envs
-        rollout = Rollout(
-            observations=np.empty((num_steps + 1, num_envs, 4), np.float32),
-            actions=np.empty((num_steps, num_envs), np.int64),
-            rewards=np.empty((num_steps, num_envs), np.float32),
-            terminations=np.empty((num_steps, num_envs), np.bool_),
-            truncations=np.empty((num_steps, num_envs), np.bool_),
-            valid=np.empty((num_steps, num_envs), np.bool_),
-            final_observations=np.empty((0, 4), np.float32),
-            final_index=(np.empty(0, np.intp), np.empty(0, np.intp)),
-        )
-        finals: list[tuple[int, int, Floats]] = []
-        for step in range(num_steps):
-            with torch.inference_mode():
-                logits = agent.actor(torch.from_numpy(self.observations))
-                actions = torch.multinomial(logits.softmax(-1), 1).squeeze(-1).numpy()  # (N,)
-            rollout.observations[step] = self.observations
-            rollout.actions[step] = actions
-            # A row that is only reset by this step ignores its action and gives no reward.
-            rollout.valid[step] = ~self.resetting
-
-            observations, rewards, terminations, truncations, infos = self.envs.step(actions)
-            rollout.rewards[step] = rewards
-            rollout.terminations[step] = terminations
-            rollout.truncations[step] = truncations
-
-            over = terminations | truncations
-            self.running_returns += rewards
-            self.returns.extend(self.running_returns[over])
-            self.running_returns[over] = 0.0
-
-            # The next row shows the true next observation, except at the end of an episode in the
-            # modes that put a new one's first observation there. After a termination nobody asks.
-            cut_off = np.flatnonzero(truncations & ~terminations)
-            if self.mode == AutoresetMode.NEXT_STEP:
-                self.resetting = over  # also into the next rollout
-            elif self.mode == AutoresetMode.SAME_STEP:
-                finals += [(step, row, infos["final_obs"][row]) for row in cut_off.tolist()]
-            else:
-                finals += [(step, row, observations[row]) for row in cut_off.tolist()]
-                if over.any():  # the other rows keep their observations
-                    observations, _ = self.envs.reset(options={"reset_mask": over})
-            self.observations = observations
-        rollout.observations[num_steps] = self.observations
-        if finals:
-            steps, rows, last = zip(*finals, strict=True)
-            rollout.final_observations = np.stack(last)
-            rollout.final_index = np.array(steps), np.array(rows)
-        return rollout
-
-
-def evaluate(agent: Agent, rollout: Rollout) -> tuple[Floats, Floats]:
-    """Values of the observations and of the true next observations, both (T, N), in one call."""
-    (num_steps, num_envs), num_features = rollout.rewards.shape, rollout.observations.shape[-1]
-    shown = rollout.observations.reshape(-1, num_features)
-    with torch.inference_mode():
-        inputs = torch.from_numpy(np.concatenate([shown, rollout.final_observations]))
-        outputs: Floats = agent.critic(inputs).squeeze(-1).numpy()  # ((T + 1) * N + K,)
-    values = outputs[: len(shown)].reshape(num_steps + 1, num_envs)
-    next_values = values[1:].copy()
-    next_values[rollout.final_index] = outputs[len(shown) :]
-    return values[:-1], next_values
-
-
-def update(agent: Agent, optimizer: Any, rollout: Rollout, settings: Settings) -> None:
+def update(agent: Agent, optimizer: Any, rollout: cartwheel.Rollout, settings: Settings) -> None:
     """Improves the agent by one rollout."""
     # Two different masks are at work in `gae`: a termination ends the value, since nothing comes
     # after it; either flag ends the sum, since what comes in the next row is another episode. A
@@ -184,29 +101,19 @@ def update(agent: Agent, optimizer: Any, rollout: Rollout, settings: Settings) -
     # observation. The observation does not tell the time: with zero instead (`--bootstrap never`)
     # one and the same upright pole would be worth 1 just before the limit and almost 100 long
     # before it.
-    values, next_values = evaluate(agent, rollout)
-    all_advantages, all_returns = gae(
-        rollout.rewards,
-        values,
-        next_values,
-        rollout.terminations,
-        rollout.truncations,
-        valid=rollout.valid,
-        gamma=settings.gamma,
-        lam=settings.lam,
-        bootstrap=settings.bootstrap,
+    rollout.set_values(agent.values(rollout.value_inputs()))
+    rollout.extras["advantage"], rollout.extras["return"] = rollout.gae(
+        settings.gamma, settings.lam, bootstrap=settings.bootstrap
     )
     # From here on there are only transitions: no loss, mean or deviation sees any other row.
-    valid = rollout.valid
-    observations = torch.from_numpy(rollout.observations[:-1][valid])  # (valid.sum(), 4)
-    actions = torch.from_numpy(rollout.actions[valid]).unsqueeze(-1)
-    advantages = torch.from_numpy(all_advantages[valid])
-    returns = torch.from_numpy(all_returns[valid])
-    with torch.no_grad():
-        old_log_probs = agent.actor(observations).log_softmax(-1).gather(-1, actions).squeeze(-1)
-
+    rows = rollout.flatten()
+    observations = torch.from_numpy(rows.observations)  # (M, 4)
+    actions = torch.from_numpy(rows.actions).unsqueeze(-1)
+    old_log_probs, advantages, returns = (
+        torch.from_numpy(rows[name]) for name in ("log_prob", "advantage", "return")
+    )
     for _ in range(settings.epochs):
-        for batch in torch.randperm(len(observations)).split(settings.minibatch_size):
+        for batch in torch.randperm(len(rows)).split(settings.minibatch_size):
             log_probs = agent.actor(observations[batch]).log_softmax(-1)
             log_probs = log_probs.gather(-1, actions[batch]).squeeze(-1)
             ratio = (log_probs - old_log_probs[batch]).exp()
@@ -225,24 +132,16 @@ def update(agent: Agent, optimizer: Any, rollout: Rollout, settings: Settings) -
 def play(
     agent: Agent, seed: int, num_envs: int = 20, episodes_each: int = 5
 ) -> NDArray[np.float64]:
-    """Returns of the best actions in fresh environments, (episodes_each, num_envs).
+    """Returns of the best actions in fresh environments, (num_envs * episodes_each,).
 
     Every row plays as many episodes as every other. The first so many episodes to end would be the
-    short ones. An over row rests, at reward 0, until the last one is over.
+    short ones. A row that is through rests until the last one is.
     """
     envs = cartwheel.make_vec(ENV_ID, num_envs, autoreset_mode="disabled", on_done="freeze")
-    returns = np.zeros((episodes_each, num_envs))
-    for episode in range(episodes_each):
-        observations, _ = envs.reset(seed=seed if episode == 0 else None)
-        over = np.zeros(num_envs, np.bool_)
-        while not over.all():
-            with torch.inference_mode():
-                actions = agent.actor(torch.from_numpy(observations)).argmax(-1).numpy()
-            observations, rewards, terminations, truncations, _ = envs.step(actions)
-            returns[episode] += rewards
-            over = terminations | truncations
+    episodes = num_envs * episodes_each
+    rollout = cartwheel.Collector(envs, agent.exploit, num_episodes=episodes, seed=seed).collect()
     envs.close()
-    return returns
+    return rollout.episodes().returns
 
 
 @dataclasses.dataclass
@@ -263,24 +162,26 @@ def train(mode: str, settings: Settings) -> Result:
     envs = cartwheel.make_vec(ENV_ID, settings.num_envs, autoreset_mode=mode)
     agent = Agent()
     optimizer = torch.optim.Adam(agent.parameters, eps=1e-5, fused=True)
-    collector = Collector(envs, settings.num_steps, settings.seed)
+    collector = cartwheel.Collector(envs, agent.explore, settings.num_steps, seed=settings.seed)
     evaluation_seed = settings.seed + settings.num_envs  # the rows' seeds are those before it
     evaluation, steps = 0.0, 0
+    returns: collections.deque[float] = collections.deque(maxlen=100)  # the last episodes'
     curve: list[tuple[int, float]] = []
     while steps < settings.total_steps and evaluation < SOLVED:
         remaining = 1 - steps / settings.total_steps
         optimizer.param_groups[0]["lr"] = settings.learning_rate * remaining
-        rollout = collector.collect(agent)
+        rollout = collector.collect()
         update(agent, optimizer, rollout, settings)
         steps += int(rollout.valid.sum())
-        if collector.returns:
-            curve.append((steps, float(np.mean(collector.returns))))
+        returns.extend(rollout.episodes(complete_only=True).returns)
+        if returns:
+            curve.append((steps, float(np.mean(returns))))
             if len(curve) % 5 == 1:
                 seconds = time.perf_counter() - start
                 print(
                     f"{mode:<11}{steps:>8,} steps{seconds:>7.1f} s{curve[-1][1]:>8.1f}", flush=True
                 )
-            if len(collector.returns) == 100 and curve[-1][1] >= SOLVED:
+            if len(returns) == 100 and curve[-1][1] >= SOLVED:
                 evaluation = float(play(agent, evaluation_seed).mean())
     if evaluation < SOLVED:
         evaluation = float(play(agent, evaluation_seed).mean())
