@@ -185,7 +185,7 @@ def test_data_that_cannot_be_of_the_mode_are_refused(way):
     envs = Forgetful(INLINE(transcripts(2, 4), autoreset_mode="same_step"))
     collector = cartwheel.Collector(envs, ones, **way)
     for _ in range(2):
-        with pytest.raises(RuntimeError, match=r"environment 0 .* step 1 .* no `final_obs`"):
+        with pytest.raises(RuntimeError, match=r"environments \[0\] .* step 1 .* no `final_obs`"):
             collector.collect()
     envs.close()
 

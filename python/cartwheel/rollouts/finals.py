@@ -21,7 +21,7 @@ class Finals:
         """``space`` is that of a single environment."""
         self.space = space
         self._batches: list[Any] = []
-        self._infos: dict[int, Any] = {}
+        self._infos: dict[int, dict[str, Any]] = {}
 
     def add(self, observations: Any) -> None:
         """Keeps a batch of them."""
@@ -30,15 +30,15 @@ class Finals:
     def add_infos(self, step: int, infos: dict[str, Any]) -> None:
         """Keeps those of ``infos``, if there are any, as they are; :meth:`joined` batches them."""
         if "final_obs" in infos:
-            self._infos[step] = infos["final_obs"]
+            self._infos[step] = {name: infos[name] for name in ("final_obs", "_final_obs")}
 
-    def of_infos(self, step: int, infos: dict[str, Any], envs: NDArray[np.intp]) -> Any:
-        """The batch of those of ``infos`` for ``envs``.
+    def of_infos(self, step: int, infos: dict[str, Any], envs: NDArray[np.bool_]) -> Any:
+        """The batch of those of ``infos`` for the environments that are marked.
 
         Raises:
-            RuntimeError: There is none.
+            RuntimeError: One is missing.
         """
-        return self._batch({step: infos.get("final_obs")}, [(step, env) for env in envs.tolist()])
+        return self._batch(_found(step, infos, envs))
 
     def joined(self, replaced: NDArray[np.bool_]) -> tuple[Any, NDArray[np.int64]]:
         """All of them, ``[K, *shape]``, with their steps and environments, ``[K, 2]``.
@@ -53,17 +53,23 @@ class Finals:
         index = np.stack(np.divmod(flat, replaced.shape[1]), axis=1)
         if self._batches:
             return nested.apply(lambda *parts: np.concatenate(parts), *self._batches), index
-        return self._batch(self._infos, index.tolist()), index
+        observations: list[Any] = []
+        for step in np.flatnonzero(replaced.any(axis=1)).tolist():
+            observations += _found(step, self._infos.get(step, {}), replaced[step])
+        return self._batch(observations), index
 
-    def _batch(self, finals: dict[int, Any], rows: list[Any]) -> Any:
-        """What ``finals`` hold by step, each of them an array of one object an environment."""
-        arrays: Any = create_empty_array(self.space, len(rows), fn=np.empty)
-        if not rows:
-            return arrays
-        for step, env in rows:
-            if finals.get(step) is None or finals[step][env] is None:
-                raise RuntimeError(
-                    f"environment {env} ended an episode at step {step} in the mode SAME_STEP, but "
-                    "`infos` had no `final_obs` of it: does a wrapper remove it?"
-                )
-        return concatenate(self.space, [finals[step][env] for step, env in rows], arrays)
+    def _batch(self, observations: list[Any]) -> Any:
+        arrays: Any = create_empty_array(self.space, len(observations), fn=np.empty)
+        return concatenate(self.space, observations, arrays) if observations else arrays
+
+
+def _found(step: int, infos: dict[str, Any], envs: NDArray[np.bool_]) -> list[Any]:
+    """The final observations of the environments that are marked, one by one."""
+    missing = envs & ~infos["_final_obs"] if "final_obs" in infos else envs
+    if missing.any():
+        raise RuntimeError(
+            f"environments {np.flatnonzero(missing).tolist()} ended an episode at step {step} in "
+            "the mode SAME_STEP, but `infos` had no `final_obs` of them: does a wrapper remove it?"
+        )
+    found: list[Any] = infos["final_obs"][envs].tolist()
+    return found

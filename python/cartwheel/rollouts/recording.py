@@ -193,7 +193,7 @@ class EpisodeRecording(Recording):
         rows = np.flatnonzero(ended)
         goes_on = restarting[rows]
         if self.mode == AutoresetMode.SAME_STEP:
-            finals = self.finals.of_infos(len(self._valid) - 1, infos, rows)
+            finals = self.finals.of_infos(len(self._valid) - 1, infos, ended)
             segment.show(rows[~goes_on], nested.at(finals, ~goes_on))
         else:
             finals = nested.at(segment.observations, (segment.steps, rows))
