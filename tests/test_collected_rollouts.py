@@ -17,6 +17,7 @@ from tests.environments import (
     transcripts,
 )
 from tests.executors import EVERY_EXECUTOR, EXECUTORS, INLINE, PROCESS
+from tests.faulty import FaultyEnv, fault
 from tests.simulated_rollouts import FROZEN, MODES, rollouts, simulated_envs
 
 RESTARTING = [mode for mode in MODES if mode != FROZEN]
@@ -271,6 +272,32 @@ def test_the_policy_reads_which_rows_begin_an_episode(mode, way):
             shown = states_of(rollout.observations[:-1])
             begins = np.isin(shown, list(firsts_of(5)))
             assert_identical(rollout.is_first[:-1][rollout.valid], begins[rollout.valid])
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_a_step_that_failed_is_no_transition(mode):
+    """Its environment is made anew; the step before it is bootstrapped from what it acted on."""
+    actions = np.full((8, 2), fault("none"))
+    actions[2, 1] = actions[5, 0] = fault("value error")
+    envs = INLINE([FaultyEnv] * 2, autoreset_mode=mode, on_error="truncate")
+    rows = iter(actions)
+    rollout = cartwheel.Collector(envs, lambda _: next(rows), 8).collect()
+    failed = actions == fault("value error")
+    assert rollout.truncated[failed].all()
+    resets = np.zeros_like(failed)
+    resets[1:] = (rollout.terminated | rollout.truncated)[:-1] & (mode == AutoresetMode.NEXT_STEP)
+    assert_identical(rollout.valid, ~failed & ~resets)
+    moves = rollout.transitions(n_step=3, gamma=0.5)
+    assert not failed[moves.steps + moves.lengths - 1, moves.env_index].any()
+    before = (moves.steps == 1) & (moves.env_index == 1)
+    assert moves.lengths[before].tolist() == [1]
+    assert_identical(moves.next_observations[before], rollout.observations[2, 1:])
+    assert moves.discounts[before].tolist() == [0.5]
+    rollout.set_values(np.ones(len(rollout.value_inputs())))
+    assert rollout.gae(0.5, 0.9)[0][1, 1] == rollout.rewards[1, 1] + 0.5 - 1
+    lengths = sum(episode.stop - episode.start for episode in rollout.episodes())
+    assert lengths == rollout.valid.sum()
+    envs.close()
 
 
 def firsts_of(num_envs):

@@ -65,6 +65,9 @@ class Collector:
     **Errors.** If the policy raises, or what it gives does not fit, nothing is stepped and nothing
     is lost: :meth:`collect` goes on in the same rollout when it is called again. If the
     environments raise, the rollout that was begun is lost, and the next one begins with a reset.
+    Where they are made anew instead (``on_error="truncate"``, ``on_worker_death="restart"``), the
+    step that failed is not ``valid``, the one before it is bootstrapped, and the episode counts as
+    played.
 
     Only the collector may step and reset the environments; after doing so yourself call
     :meth:`reset`. It does not close them.

@@ -33,14 +33,15 @@ class Episode(NamedTuple):
 class Episodes:
     """Episodes, or parts of them, in the order in which they end; arrays ``[E]``.
 
-    Those that go on after the rollout come last.
+    Those that have no end in the rollout come last.
 
     Attributes:
         env_index: Their environments.
         starts: Their first rows in the rollout.
         stops: The rows after their last ones.
         terminated: Whether they were terminated.
-        truncated: Whether they were truncated. With neither flag, they go on after the rollout.
+        truncated: Whether they were truncated. With neither flag, they go on after the rollout, or
+            their environment failed (``on_error="truncate"``).
         returns: Sums of their rewards, those of earlier rollouts included.
         lengths: Their steps, those of earlier rollouts included: more than ``stops - starts`` if
             they began there.
@@ -95,6 +96,7 @@ def _runs(
     over = rollout.terminated | rollout.truncated
     starts, ends = rollout.is_first[:-1].copy(), over.copy()
     starts[0] = ends[-1] = True  # what a rollout cuts off begins with it, and ends with it
+    ends[:-1] |= ~valid[1:]  # a step that failed is lost, and with it the episode's end
     # Environment by environment, every start is followed by its end.
     rows, first = np.nonzero((starts & valid).T)
     _, last = np.nonzero((ends & valid).T)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: What ``step`` returns.
 Step: TypeAlias = tuple[Any, Any, Any, Any, dict[str, Any]]
 
+#: Infos of a step that is no transition, because its environment was made anew.
+FAILURES = ("_env_error", "_worker_restarted")
+
 #: Most steps that a rollout slab has.
 MAX_STEPS = 65534
 
@@ -50,6 +53,7 @@ class Recording:
         self.segments = [Segment(envs, capacity, shown)]
         self.finals = Finals(envs.single_observation_space)
         self.is_complete = self.is_lost = False
+        self._failed: dict[int, NDArray[np.bool_]] = {}
 
     @property
     def is_first(self) -> NDArray[np.bool_]:
@@ -75,8 +79,22 @@ class Recording:
             self.is_lost = True
             step = self.envs.step(actions)
             segment.take_in(step)
+            for name in FAILURES if step[4] else ():
+                if name in step[4]:
+                    self._fail(step[4][name])
             self._settle(segment, step)
             self.is_lost = False
+
+    def _fail(self, envs: NDArray[np.bool_]) -> None:
+        """Marks the last step of some environments, which came to nothing."""
+        step = sum(segment.steps for segment in self.segments) - 1
+        self._failed[step] = self._failed.get(step, np.False_) | envs
+
+    def _without_failed(self, valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The mask, false where environments failed too."""
+        for step, envs in self._failed.items():
+            valid[step] &= ~envs
+        return valid
 
     def _settle(self, segment: Segment, step: Step) -> None:
         """Restarts rows that are over, if the mode leaves it to us, and keeps what they lose."""
@@ -108,7 +126,7 @@ class Recording:
         return Rollout(
             **rows,
             mode=self.mode,
-            valid=estimators.valid_mask(self.mode, *flags, before),
+            valid=self._without_failed(estimators.valid_mask(self.mode, *flags, before)),
             is_first=estimators.is_first(self.mode, *flags, before, self.carry.is_first),
             final_observations=finals,
             final_index=index,
@@ -221,7 +239,7 @@ class EpisodeRecording(Recording):
         return Rollout(
             **join(self.segments),
             mode=self.mode,
-            valid=np.array(self._valid),
+            valid=self._without_failed(np.array(self._valid)),
             is_first=np.array(self._first),
             final_observations=finals,
             final_index=index,

@@ -47,8 +47,9 @@ class Rollout(Estimators):
         rewards: ``float64``, ``[T, N]``.
         terminated: Flags ``[T, N]``.
         truncated: Flags ``[T, N]``.
-        valid: Which rows are transitions, ``[T, N]``. Not a row that only resets (``NEXT_STEP``)
-            and not one that rests. Leave the others out of every loss and statistic.
+        valid: Which rows are transitions, ``[T, N]``. Not a row that only resets
+            (``NEXT_STEP``), rests, or failed (``on_error="truncate"`` and its like): leave them out
+            of every loss and statistic.
         is_first: Which observations begin an episode, ``[T + 1, N]``: set the state of a recurrent
             policy to zero before them.
         final_observations: The true next observations that are not in the next row, because
