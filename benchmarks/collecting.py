@@ -1,13 +1,15 @@
 """Collecting rollouts of native CartPole-v1 with ``Collector``, beside a loop written by hand.
 
 The loop is the one that trainers have: it allocates its arrays once, writes every batch into them,
-keeps the final observations of the mode and the mask of its transitions, and knows nothing else.
+keeps the final observations of the mode and the mask of its transitions, and adds up the returns of
+the last 100 episodes for the learning curve; the collector's rollouts are asked for them.
 The policy costs nothing in both: its actions were drawn before. A step of the table is one row of a
 rollout of 128 steps.
 """
 
 from __future__ import annotations
 
+import collections
 import functools
 import itertools
 import time
@@ -54,6 +56,8 @@ class Loop:
         self.terminated, self.truncated, self.valid = (np.ones(shape, np.bool_) for _ in range(3))
         self.resetting = np.zeros(envs.num_envs, np.bool_)
         self.shown, _ = envs.reset(seed=1)
+        self.running = np.zeros(envs.num_envs)
+        self.returns: collections.deque[float] = collections.deque(maxlen=100)
 
     def collect(self) -> Any:
         """Fills the arrays once; they are to be used before the next call."""
@@ -63,20 +67,38 @@ class Loop:
             self.observations[t], self.actions[t] = self.shown, actions
             observations, rewards, terminated, truncated, infos = self.envs.step(actions)
             self.rewards[t], self.terminated[t], self.truncated[t] = rewards, terminated, truncated
+            over = terminated | truncated
             if self.mode == "next_step":
                 np.logical_not(self.resetting, out=self.valid[t])
-                self.resetting = terminated | truncated
-            elif self.mode == "same_step":
-                if "final_obs" in infos:
-                    rows = np.flatnonzero(terminated | truncated)
-                    finals.append((t, rows, np.stack(list(infos["final_obs"][rows]))))
-            elif (over := terminated | truncated).any():
+                self.resetting = over
+            self.running += rewards
+            if over.any():
                 rows = np.flatnonzero(over)
-                finals.append((t, rows, observations[rows]))
-                observations, _ = self.envs.reset(options={"reset_mask": over})
+                self.returns.extend(self.running[rows])
+                self.running[rows] = 0.0
+                if self.mode == "same_step":
+                    finals.append((t, rows, np.stack(list(infos["final_obs"][rows]))))
+                elif self.mode == "disabled":
+                    finals.append((t, rows, observations[rows]))
+                    observations, _ = self.envs.reset(options={"reset_mask": over})
             self.shown = observations
         self.observations[STEPS] = self.shown
         return finals
+
+
+class Collected:
+    """What a program does with ``Collector``."""
+
+    def __init__(self, envs: cartwheel.NativeVectorEnv, policy: DrawnActions) -> None:
+        """Has nothing to allocate."""
+        self.collector = cartwheel.Collector(envs, policy, STEPS, seed=1)
+        self.returns: collections.deque[float] = collections.deque(maxlen=100)
+
+    def collect(self) -> Any:
+        """The next rollout."""
+        rollout = self.collector.collect()
+        self.returns.extend(rollout.episodes(complete_only=True).returns)
+        return rollout
 
 
 class Collects(Protocol):
@@ -114,7 +136,7 @@ def build(mode: str, env_fns: Sequence[Any], *, by_hand: bool) -> Collecting:
     policy = DrawnActions(len(env_fns))
     if by_hand:
         return Collecting(envs, Loop(envs, policy, mode))
-    return Collecting(envs, cartwheel.Collector(envs, policy, STEPS, seed=1))
+    return Collecting(envs, Collected(envs, policy))
 
 
 def claims() -> list[Claim]:

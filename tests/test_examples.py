@@ -21,7 +21,8 @@ def load(name):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_few_updates_of_ppo_already_make_longer_episodes(mode):
-    pytest.importorskip("torch")
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(1)  # as the script does: more would only wait for each other
     ppo = load("ppo")
     result = ppo.train(mode, ppo.Settings(total_steps=30_000))
     first, last = result.curve[0][1], result.curve[-1][1]

@@ -98,8 +98,9 @@ def _runs(
     starts[0] = ends[-1] = True  # what a rollout cuts off begins with it, and ends with it
     ends[:-1] |= ~valid[1:]  # a step that failed is lost, and with it the episode's end
     # Environment by environment, every start is followed by its end.
-    rows, first = np.nonzero((starts & valid).T)
-    _, last = np.nonzero((ends & valid).T)
+    num_steps = len(valid)
+    rows, first = np.divmod(np.flatnonzero((starts & valid).T), num_steps)
+    last = np.flatnonzero((ends & valid).T) % num_steps
     order = np.lexsort((rows, last, ~over[last, rows]))
     return first[order], rows[order], last[order] + 1
 
