@@ -274,6 +274,19 @@ def test_the_policy_reads_which_rows_begin_an_episode(mode, way):
             assert_identical(rollout.is_first[:-1][rollout.valid], begins[rollout.valid])
 
 
+class HalvedRewards(cartwheel.VectorEnv):
+    def step(self, actions, env_index=None):
+        observations, rewards, *rest = super().step(actions, env_index)
+        return observations, rewards / 2, *rest
+
+
+def test_a_rollout_holds_what_a_subclass_returns():
+    envs = HalvedRewards(transcripts(3, 4), executor="inline")
+    rollout = cartwheel.Collector(envs, lambda _: np.array([4, 6]), 2).collect()
+    assert_identical(rollout.rewards, np.array([[2.0, 3.0]] * 2))
+    envs.close()
+
+
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_a_step_that_failed_is_no_transition(mode):
     """Its environment is made anew; the step before it is bootstrapped from what it acted on."""

@@ -32,8 +32,8 @@ class Segment:
         self._dtype = getattr(self.actions, "dtype", None)
         self._shape = getattr(self.actions, "shape", ())[1:]
         self.extras: dict[str, NDArray[Any]] | None = None  # known from the first step on
-        self.copies = not isinstance(envs, PoolVectorEnv)
-        if isinstance(envs, PoolVectorEnv):
+        self.copies = not _steps_into_slabs(envs)
+        if isinstance(envs, PoolVectorEnv) and not self.copies:
             slab = envs.rollout(capacity)
             self.observations: Any = slab.observations
             self.rewards = slab.rewards
@@ -121,6 +121,16 @@ class Segment:
     def show(self, envs: NDArray[Any], observations: Any) -> None:
         """Replaces what the last step left some environments with, row by row."""
         nested.assign(self.observations, (self.steps, envs), observations)
+
+
+def _steps_into_slabs(envs: VectorEnv[Any, Any, Any]) -> bool:
+    """Whether a slab holds what steps and resets return: not where a subclass changes that."""
+    kind = type(envs)
+    return (
+        isinstance(envs, PoolVectorEnv)
+        and kind.step is PoolVectorEnv.step
+        and kind.reset is PoolVectorEnv.reset
+    )
 
 
 def join(segments: list[Segment]) -> dict[str, Any]:
