@@ -1,10 +1,9 @@
 """cartwheel steps many reinforcement-learning environments at once.
 
 :class:`VectorEnv` replaces ``gymnasium.vector.AsyncVectorEnv``: the same arguments, values and
-errors, several times faster, in all three autoreset modes. :mod:`cartwheel.returns` computes
-advantages and returns of its rollouts; :func:`evaluate` plays a quota of episodes.
 errors, several times faster, in all three autoreset modes. :class:`Collector` runs a policy in it,
-and :mod:`cartwheel.returns` computes advantages and returns of its rollouts.
+:mod:`cartwheel.returns` computes advantages and returns of its rollouts, and :func:`evaluate` plays
+a quota of episodes.
 """
 
 from cartwheel import returns

@@ -114,11 +114,6 @@ class Replacements:
                 raise RuntimeError(f"the {kind} of a replacement is {now}, it was {before}")
         # An episode begins with one reset more; this one lets the environment be called at once.
         env.reset(seed=self._next_seed(row))
-        seed = None
-        if row in self._seeds:
-            words = np.random.SeedSequence([self._seeds[row], made + 1]).generate_state(1)
-            seed = int(words[0])
-        env.reset(seed=seed)  # it can be called at once; the episode begins with one more
         envs[row] = env
         text = "".join(traceback.format_exception_only(type(failure), failure)).strip()
         return text[:_LONGEST_TEXT]
