@@ -85,6 +85,13 @@ class Memory:
     def attach_rollout(self, index: int, steps: int, descriptor: int) -> None:
         """Maps, in a worker process, a rollout that the pool made; takes ``descriptor`` over."""
 
+    def rollouts(self) -> list[tuple[int, int, int]]:
+        """The rollouts that a new worker process has to attach.
+
+        Returns:
+            Number, steps and a descriptor of each, which is the caller's to close.
+        """
+
     def descriptors(self) -> list[int]:
         """The descriptors to send to worker processes; empty unless shared."""
 

@@ -53,7 +53,6 @@ class Crew:
         start_process: Starts worker processes; ``None`` for other executors.
         setup: Memory, and what a worker process is told to map it and to serve.
         restarts: How often each worker was started anew.
-        rollouts: Steps and descriptor of the rollouts that a new worker has to know, by number.
     """
 
     shards: list[tuple[int, int]]
@@ -69,7 +68,6 @@ class Crew:
     start_process: StartProcess | None = None
     setup: tuple[_cartwheel.Memory, dict[str, Any], dict[str, Any]] | None = None
     restarts: list[int] = dataclasses.field(default_factory=list)
-    rollouts: dict[int, tuple[int, int]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Counts from zero."""
@@ -127,16 +125,6 @@ class Crew:
             LOGGER.warning("%s", died)
         return died
 
-    def keep_rollout(self, index: int, steps: int, descriptor: int) -> None:
-        """Takes over the descriptor of a rollout, for workers that are started anew."""
-        if self.recovery.on_worker_death == "restart":
-            _, before = self.rollouts.pop(index, (0, None))  # its number may be used again
-            if before is not None:
-                os.close(before)
-            self.rollouts[index] = (steps, descriptor)
-        else:
-            os.close(descriptor)
-
     def restart(self, worker: int, over: list[bool], resets: dict[int, dict[str, Any]]) -> int:
         """Starts a worker process in the place of one that died, and makes its environments anew.
 
@@ -167,11 +155,12 @@ class Crew:
             old_channel.close()
             self._check_same(worker, self.receive(worker, "construct"))
             memory, plan, shard = self.setup
-            rollouts = [(index, steps) for index, (steps, _) in self.rollouts.items()]
-            resumed = {"rollouts": rollouts, "resets": resets}
+            rollouts = memory.rollouts()
+            resumed = {"rollouts": [rollout[:2] for rollout in rollouts], "resets": resets}
             hand_over(process, channel, memory, plan, {**shard, "over": over}, resumed)
-            for _, descriptor in self.rollouts.values():
+            for *_, descriptor in rollouts:
                 channel.send_descriptor(descriptor, process.pid)
+                os.close(descriptor)
         except BaseException:
             process.kill()
             raise
@@ -223,8 +212,6 @@ class Crew:
             channel.close()
         self.channels.clear()
         self.setup = None  # it holds on to descriptors
-        while self.rollouts:
-            os.close(self.rollouts.popitem()[1][1])
 
 
 def _quoted(stderr: str) -> str:

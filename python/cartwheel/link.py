@@ -144,12 +144,9 @@ class Link:
                 with contextlib.suppress(ConnectionError):
                     channel.send_descriptor(descriptor, process.pid)
             pool.call_wait(self.timeout)
-        except BaseException:
-            os.close(descriptor)
-            raise
         finally:
             self._attaching = None
-        self._crew.keep_rollout(slab.index, slab.steps, descriptor)
+            os.close(descriptor)
 
     def receive(self, worker: int) -> Any:
         """Receives what worker ``worker`` announced.

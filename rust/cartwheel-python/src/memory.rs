@@ -6,7 +6,7 @@
 //!    purpose, is open, and is not used or closed by Python afterwards.
 
 use std::ops::Range;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
 use cartwheel::memory::{Memory, Plan, Scope, forks};
 use pyo3::exceptions::PyValueError;
@@ -63,6 +63,15 @@ impl PyMemory {
     /// Maps, in a worker process, a rollout that the pool made; takes the descriptor over.
     fn attach_rollout(&self, index: usize, steps: usize, descriptor: RawFd) -> PyResult<()> {
         self.memory.attach_rollout(index, steps, owned(descriptor)).map_err(to_py_err)
+    }
+
+    /// The rollouts that a new worker process has to attach: number, steps, and a descriptor of each,
+    /// which is the caller's to close.
+    fn rollouts(&self) -> PyResult<Vec<(usize, usize, RawFd)>> {
+        let rollouts = self.memory.rollouts().map_err(to_py_err)?;
+        let raw =
+            |(index, steps, descriptor): (_, _, OwnedFd)| (index, steps, descriptor.into_raw_fd());
+        Ok(rollouts.into_iter().map(raw).collect())
     }
 
     /// The descriptors to hand to workers; empty for private memory.

@@ -261,6 +261,21 @@ impl Memory {
         Ok((lease, sent))
     }
 
+    /// The rollouts that a new worker process has to attach: number, steps and a descriptor of each.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Os`] when no descriptor is left.
+    pub fn rollouts(&self) -> Result<Vec<(usize, usize, OwnedFd)>, Error> {
+        let mut shared = Vec::new();
+        for (index, rollout) in self.slabs.all_rollouts() {
+            if let Some(descriptor) = rollout.descriptor()? {
+                shared.push((index, rollout.steps(), descriptor));
+            }
+        }
+        Ok(shared)
+    }
+
     /// Maps, in a worker process, rollout `index` of `steps` steps, before a task refers to it.
     ///
     /// # Errors

@@ -12,6 +12,7 @@
 //! which a reset before the first step replaces. So invariant 3 of [`super`] holds for it, batch by batch.
 
 use std::ops::Range;
+use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -46,6 +47,13 @@ impl RolloutMemory {
         // In a forked child a lock may be held by a thread that there is not.
         let Ok(mut backing) = self.backing.try_lock() else { return Ok(()) };
         backing.take().map_or(Ok(()), |backing| self.mapping.part(&backing))
+    }
+
+    /// Another descriptor of it; `None` when it is not shared.
+    pub(super) fn descriptor(&self) -> Result<Option<OwnedFd>, Error> {
+        let backing = self.backing.lock().unwrap_or_else(PoisonError::into_inner);
+        let copy = backing.as_ref().map(Backing::try_clone).transpose()?;
+        Ok(copy.and_then(Backing::into_descriptor))
     }
 
     /// Steps that it has room for.

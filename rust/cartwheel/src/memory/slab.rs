@@ -89,6 +89,13 @@ impl SlabMemory {
         self.rollouts.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
+    /// The rollouts that exist, by their number.
+    pub(super) fn all_rollouts(&self) -> Vec<(usize, Arc<RolloutMemory>)> {
+        let rollouts = self.rollouts.read().unwrap_or_else(PoisonError::into_inner);
+        let known = rollouts.iter().enumerate();
+        known.filter_map(|(index, rollout)| Some((index, Arc::clone(rollout.as_ref()?)))).collect()
+    }
+
     /// Makes slabs and rollouts private to this process, see [`super::Sharing::part`].
     pub(super) fn part(&self, backing: &Backing) -> Result<(), Error> {
         let slabs = self.mapping.part(backing);
