@@ -44,7 +44,7 @@ demo: build ## run the examples, then a short benchmark of this machine
 
 test: lint test-rust ## run every check: lint, Rust tests, Python tests
 	@echo '==> pytest'
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 	@echo '==> every check passed'
 
 test-rust: setup ## run the tests of the core, then every interleaving of its wake-ups with loom

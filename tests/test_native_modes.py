@@ -1,5 +1,6 @@
 """When native environments end, restart and stand still: as Gymnasium's, in every mode."""
 
+import re
 from functools import partial
 
 import gymnasium as gym
@@ -31,6 +32,11 @@ WORKERS = [
     {"num_workers": 2},
     {"num_workers": 7},
 ]
+
+
+def without_address(value):
+    """The name of a test that has this parameter, the same in every process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", str(value))
 
 
 def make_twin(env_id, **keywords):
@@ -451,7 +457,7 @@ def test_options_that_gymnasium_refuses_are_refused_before_any_row_is_reset(buil
             for name in ("mask", "reset_masks", "Reset-Mask")
         ],
     ],
-    ids=str,
+    ids=without_address,
 )
 def test_refused_options_are_named_or_shown(build, options, text):
     envs, oracle = build("CartPole-v1", 3)
@@ -470,7 +476,7 @@ def test_refused_options_are_named_or_shown(build, options, text):
         {"x": object(), "y": np.nan, 3: {4: 5}, "z": [flags(1, 0)]},
         {"x": 1, "reset_mask": flags(1, 0, 1)},
     ],
-    ids=str,
+    ids=without_address,
 )
 @pytest.mark.parametrize("env_id", ["CartPole-v1", "Acrobot-v1", "Taxi-v4", "Blackjack-v1"])
 def test_options_that_an_environment_does_not_have_are_ignored(build, env_id, options):
