@@ -21,6 +21,8 @@ def test_an_exception_names_its_row_and_the_others_go_on(build_everywhere, batch
     with pytest.raises(ValueError, match="boom") as failure:
         envs.recv(PATIENCE_S)
     assert_names_row(failure.value, 2)
+    [batch] = [note for note in failure.value.__notes__ if "came with the batch" in note]
+    assert "[2, 1]" in batch or "[1, 2]" in batch
     assert envs._pool.in_flight() == []
     assert envs.get_attr("steps") == (0, 1, 0, 0)
     with pytest.raises(ResetNeeded, match="2"):

@@ -73,11 +73,18 @@ def add_note(error: BaseException, note: str) -> None:
         error.__notes__ = [*getattr(error, "__notes__", []), note]
 
 
-def raise_first(faults: list[Fault]) -> None:
-    """Raises the exception of the lowest row and mentions the others in a note."""
+def raise_first(faults: list[Fault], received: list[int] | None = None) -> None:
+    """Raises the exception of the lowest row and mentions the others in a note.
+
+    Args:
+        faults: At least one.
+        received: The rows of the batch, if it is one of rows that were sent.
+    """
     faults = sorted(faults, key=lambda fault: -1 if fault.row is None else fault.row)
     error = faults[0].to_exception()
     others = [fault.row for fault in faults[1:]]
     if others:
         add_note(error, f"the environments of rows {others} raised too")
+    if received is not None:
+        add_note(error, f"it came with the batch of rows {received}, whose results are dropped")
     raise error

@@ -177,10 +177,10 @@ class Link:
             faults = [Fault.of(self._crew.shards[worker][0], died, travels=False)]
         self._faults.extend(faults)
 
-    def raise_faults(self) -> None:
-        """Raises the fault of the lowest row."""
+    def raise_faults(self, received: list[int] | None = None) -> None:
+        """Raises the fault of the lowest row, which came with the rows ``received``, if any."""
         faults, self._faults = self._faults, []
-        raise_first(faults)
+        raise_first(faults, received)
 
     def receive_fault(self, worker: int, row: int) -> None:  # noqa: ARG002 - they come in order
         """Receives the fault of one row that was sent and keeps it for :meth:`raise_faults`."""

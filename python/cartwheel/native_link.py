@@ -119,10 +119,10 @@ class NativeLink:
         faults = self.envs.take_faults(shard)
         self._faults.extend(Fault.of(row, error, travels=False) for row, error in faults)
 
-    def raise_faults(self) -> None:
-        """Raises the fault of the lowest row."""
+    def raise_faults(self, received: list[int] | None = None) -> None:
+        """Raises the fault of the lowest row, which came with the rows ``received``, if any."""
         faults, self._faults = self._faults, []
-        raise_first(faults)
+        raise_first(faults, received)
 
     def receive_fault(self, shard: int, row: int) -> None:
         """Takes the fault of one row that was sent and keeps it for :meth:`raise_faults`."""

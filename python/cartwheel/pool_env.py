@@ -278,7 +278,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             multiprocessing.TimeoutError: Environments are still busy; nothing is lost.
             Exception: What the environment of the lowest failing row of the batch raised. The other
                 rows of the batch have been stepped and can be sent again; those that raised must
-                be reset.
+                be reset. A note names the rows of the batch.
         """
         seconds = self._link.timeout if timeout is None else as_timeout(timeout)
         result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.recv(seconds)

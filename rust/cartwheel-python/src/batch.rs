@@ -103,7 +103,7 @@ impl Batches {
             }
         }
         if !received.failed.is_empty() {
-            link.call_method0(intern!(py, "raise_faults"))?;
+            link.call_method1(intern!(py, "raise_faults"), (&received.rows,))?;
         }
         let outputs = self.outputs(link, received.lease, infos)?;
         let rows = env_index(py, received.rows.into_iter());
