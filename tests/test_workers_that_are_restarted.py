@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import threading
+import time
 from collections import Counter
 from functools import partial
 
@@ -158,6 +159,61 @@ def test_rows_that_were_to_be_reset_anyway_are_not_truncated(build):
     assert infos["worker_restarted"].tolist() == [False, False, False, True, True]
     assert not envs.step(actions())[2].any()
     assert envs.step(actions())[2].all()
+
+
+class TellingEnv(ShortEnv):
+    """Writes a line to a file when a step or a reset without a seed begins."""
+
+    def __init__(self, row, path):
+        super().__init__(row)
+        self.path = path
+
+    def tell(self):
+        with self.path.open("a") as file:
+            file.write(f"{self.row}\n")
+
+    def reset(self, *, seed=None, options=None):
+        if seed is None:
+            self.tell()
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        self.tell()
+        return super().step(action)
+
+
+@pytest.mark.parametrize("steps", [2, 3])
+def test_what_was_done_but_not_received_is_remembered(build_processes, tmp_path, steps):
+    """The worker dies when rows 0 and 1 are over, or reset again, and nobody has received that."""
+    path = tmp_path / "told"
+    envs = build_processes(
+        [partial(TellingEnv, row, path) for row in range(4)],
+        num_workers=1,
+        batch_size=3,
+        on_worker_death="restart",
+    )
+    envs.async_reset(seed=SEED)
+    envs.recv(timeout=20)
+    envs.recv(timeout=20)
+    for step in range(1, steps + 1):
+        envs.send([0, 0, 0], [0, 1, 2])
+        if step < steps:
+            envs.recv(timeout=20)
+    # The worker takes one row after the other: when it begins the last, the others are done.
+    deadline = time.monotonic() + 20
+    while path.read_text().count("2") < steps:
+        assert time.monotonic() < deadline
+    end(envs.processes[0].pid)
+    _, _, terminations, truncations, infos = envs.recv(timeout=20)
+    assert infos["env_index"].tolist() == [0, 1, 2]
+    assert terminations[:2].tolist() == [steps == 2] * 2
+    assert not truncations[:2].any()
+    assert not infos.get("worker_restarted", np.zeros(3))[:2].any()
+    envs.send([0, 0], [0, 1])
+    _, _, terminations, truncations, infos = envs.recv(timeout=20)
+    assert infos["worker_restarted"].all()
+    assert not terminations.any()
+    assert truncations.tolist() == [steps == 3] * 2, "an episode that had begun was lost"
 
 
 def test_frozen_rows_stay_frozen(build):

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use super::arrivals::Tickets;
 use super::progress::Notes;
@@ -64,7 +64,7 @@ pub struct Control {
 
 impl Control {
     pub(super) fn bytes(plan: &Plan) -> usize {
-        Self::queues_offset(plan) + plan.rows() * size_of::<Entry>()
+        Self::phases_offset(plan) + plan.rows() * size_of::<AtomicU8>()
     }
 
     fn batches_offset(plan: &Plan) -> usize {
@@ -73,6 +73,10 @@ impl Control {
 
     fn queues_offset(plan: &Plan) -> usize {
         Self::batches_offset(plan) + plan.open_batches() * size_of::<Arrivals>()
+    }
+
+    fn phases_offset(plan: &Plan) -> usize {
+        Self::queues_offset(plan) + plan.rows() * size_of::<Entry>()
     }
 
     pub(super) fn new(mapping: Arc<Mapping>, plan: Arc<Plan>) -> Self {
@@ -148,6 +152,16 @@ impl Control {
         // SAFETY: as in `header`, for as many `Arrivals`.
         let ring = unsafe { std::slice::from_raw_parts(place.as_ptr(), count) };
         OpenBatches { tickets: &self.header().tickets, ring, batch_size: self.plan.batch_size }
+    }
+
+    /// The phases of all rows, as their workers left them after the last step that was sent: see
+    /// [`crate::autoreset::PhaseTag`]. The pool, which is told with each batch, asks when a worker died
+    /// between filling a place and the receipt of the batch.
+    pub(crate) fn phases(&self) -> &[AtomicU8] {
+        let (start, count) = (Self::phases_offset(&self.plan), self.plan.rows());
+        let place = self.mapping.at(start..start + count).cast::<AtomicU8>();
+        // SAFETY: as in `header`, for as many bytes as there are rows.
+        unsafe { std::slice::from_raw_parts(place.as_ptr(), count) }
     }
 
     /// The queue of worker `worker`.

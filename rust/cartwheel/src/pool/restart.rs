@@ -60,10 +60,21 @@ impl Pool {
     /// What the dead worker's rows lost. Its queue and its command word are empty then.
     pub fn lost(&mut self, worker: usize) -> Lost {
         let rows = self.shards()[worker].clone();
-        let over = self.phases[rows.clone()].iter().map(|&phase| phase == PhaseTag::Over as u8);
-        let over = over.collect();
-        let work = self.interrupted.as_ref().map(|interrupted| interrupted.work.iter());
-        let resets = work.into_iter().flatten().filter(|work| work.op == Op::Reset);
+        let work = self.interrupted.as_ref().map_or(&[][..], |interrupted| &interrupted.work);
+        let is_over = |row: usize| {
+            // What was filled and is not yet received, only the dead worker knew; what is to be done once
+            // more is as it was before.
+            let filled =
+                self.sent.any_of(row..row + 1) && !work.iter().any(|work| work.rows.contains(&row));
+            let phase = if filled {
+                self.memory.control.phases()[row].load(Ordering::Acquire)
+            } else {
+                self.phases[row]
+            };
+            phase == PhaseTag::Over as u8
+        };
+        let over = rows.clone().map(is_over).collect();
+        let resets = work.iter().filter(|work| work.op == Op::Reset);
         let resetting = resets.flat_map(|work| work.rows.clone()).map(|row| row - rows.start);
         let resetting = resetting.collect();
         self.memory.control.slot(worker).clear();

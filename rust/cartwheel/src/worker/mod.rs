@@ -169,7 +169,7 @@ pub(crate) fn perform_sent(
         notes.note_claimed(places.ring_place(memory.plan().batch_size));
         let first = work.rows.start + done;
         let rows = first..first + places.count;
-        let report = fill(memory, worker, &work, rows, places, shard);
+        let report = fill(memory, worker, &work, rows, places, shard, scope);
         notes.note_counting();
         let enough = batches.filled(places);
         notes.note_counted();
@@ -192,6 +192,7 @@ fn fill(
     rows: Range<usize>,
     places: Places,
     shard: &mut dyn Shard,
+    scope: Scope,
 ) -> Report {
     // Claimed here alone: tickets are drawn once and given places dealt once; the claim ends before
     // they are counted.
@@ -212,6 +213,12 @@ fn fill(
     let bytes = u32::try_from(task.info_bytes).expect("an info region is below 4 GiB");
     let told = if report.spilled { Told::Spilled } else { Told::Bytes(bytes) };
     task.slab.write_receipts(rows.start, told);
+    if scope == Scope::Shared {
+        // For the pool, should this process die before the batch is received.
+        for (row, place) in rows.zip(task.slab.rows()) {
+            memory.control.phases()[row].store(task.slab.phase(place), Ordering::Release);
+        }
+    }
     report
 }
 
