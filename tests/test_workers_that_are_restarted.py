@@ -162,15 +162,17 @@ def test_rows_that_were_to_be_reset_anyway_are_not_truncated(build):
 
 
 class TellingEnv(ShortEnv):
-    """Writes a line to a file when a step or a reset without a seed begins."""
+    """Row 2 hangs in a step or a reset without a seed, the ``last`` of them, and says so."""
 
-    def __init__(self, row, path):
+    def __init__(self, row, path, last):
         super().__init__(row)
-        self.path = path
+        self.path, self.last = path, last
 
     def tell(self):
-        with self.path.open("a") as file:
-            file.write(f"{self.row}\n")
+        self.last -= 1
+        if self.row == 2 and self.last == 0:
+            self.path.touch()
+            time.sleep(3600)
 
     def reset(self, *, seed=None, options=None):
         if seed is None:
@@ -185,9 +187,9 @@ class TellingEnv(ShortEnv):
 @pytest.mark.parametrize("steps", [2, 3])
 def test_what_was_done_but_not_received_is_remembered(build_processes, tmp_path, steps):
     """The worker dies when rows 0 and 1 are over, or reset again, and nobody has received that."""
-    path = tmp_path / "told"
+    path = tmp_path / "hangs"
     envs = build_processes(
-        [partial(TellingEnv, row, path) for row in range(4)],
+        [partial(TellingEnv, row, path, steps) for row in range(4)],
         num_workers=1,
         batch_size=3,
         on_worker_death="restart",
@@ -199,9 +201,9 @@ def test_what_was_done_but_not_received_is_remembered(build_processes, tmp_path,
         envs.send([0, 0, 0], [0, 1, 2])
         if step < steps:
             envs.recv(timeout=20)
-    # The worker takes one row after the other: when it begins the last, the others are done.
+    # The worker takes one row after the other: when it hangs in the last, the others are done.
     deadline = time.monotonic() + 20
-    while path.read_text().count("2") < steps:
+    while not path.exists():
         assert time.monotonic() < deadline
     end(envs.processes[0].pid)
     _, _, terminations, truncations, infos = envs.recv(timeout=20)
