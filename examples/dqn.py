@@ -1,0 +1,231 @@
+"""DQN in one file: learns CartPole from a replay buffer in each autoreset mode.
+
+Deep Q-learning (https://www.nature.com/articles/nature14236) with double estimators
+(https://arxiv.org/abs/1509.06461) and returns of several steps, for native environments, on the
+CPU.
+
+A replay buffer asks for more than a rollout shows at a glance: the true next observation of every
+transition, which the next row has not where an episode ended, and by what its value counts.
+``Rollout.transitions`` gives both, so that this is the same code in every autoreset mode.
+``examples/autoreset_modes.py`` writes out by hand what differs.
+
+Run it with ``python examples/dqn.py``. It needs torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import copy
+import dataclasses
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+import cartwheel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from cartwheel.rollouts import Transitions
+
+ENV_ID = "cartwheel/CartPole-v1"
+MODES = ("next_step", "same_step", "disabled")
+SOLVED = 475.0  # the mean return that Gymnasium's registry asks for; 500 is the most there is
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What DQN can be told."""
+
+    num_envs: int = 8
+    num_steps: int = 32  # of every environment, between two times of learning
+    total_steps: int = 150_000  # of all environments together, after which it gives up
+    seed: int = 1
+    learning_rate: float = 1e-3  # falls linearly to zero over the total steps
+    gamma: float = 0.99
+    n_step: int = 3  # rewards that a target adds up before it bootstraps
+    capacity: int = 100_000  # transitions of the replay buffer
+    learning_starts: int = 1_000  # transitions that are there before anything is learnt
+    updates: int = 64  # after each rollout
+    batch_size: int = 128
+    target_rate: float = 0.01  # how far the target network follows, each update
+    final_epsilon: float = 0.02  # part of the actions that are random, at last
+    exploration: float = 0.1  # part of the total steps in which it falls there from 1
+
+
+class Replay:
+    """The latest transitions; a new one takes the place of the oldest."""
+
+    def __init__(self, capacity: int) -> None:
+        """Without any."""
+        self.capacity, self.added = capacity, 0
+        self.observations, self.next_observations = torch.empty(2, capacity, 4)
+        self.actions = torch.empty(capacity, dtype=torch.int64)
+        self.rewards, self.discounts = torch.empty(2, capacity)
+
+    def add(self, transitions: Transitions) -> None:
+        """Takes the transitions of a rollout, in the order of time."""
+        places = (self.added + torch.arange(len(transitions))) % self.capacity
+        for name in ("observations", "actions", "rewards", "next_observations", "discounts"):
+            column = getattr(self, name)
+            column[places] = torch.from_numpy(getattr(transitions, name)).to(column.dtype)
+        self.added += len(transitions)
+
+    def sample(self, size: int) -> tuple[Any, ...]:
+        """Transitions drawn at random, with replacement."""
+        drawn = torch.randint(min(self.added, self.capacity), (size,))
+        return (
+            self.observations[drawn],
+            self.actions[drawn],
+            self.rewards[drawn],
+            self.next_observations[drawn],
+            self.discounts[drawn],
+        )
+
+
+class Agent:
+    """What the two actions are worth, and how often not to listen to it."""
+
+    def __init__(self) -> None:
+        """A network and its copy, which computes targets and follows slowly."""
+        self.online = torch.nn.Sequential(  # (…, 4) to the values of pushing left and right
+            torch.nn.Linear(4, 128),
+            torch.nn.ReLU(),
+            torch.nn.Linear(128, 128),
+            torch.nn.ReLU(),
+            torch.nn.Linear(128, 2),
+        )
+        self.target = copy.deepcopy(self.online).requires_grad_(requires_grad=False)
+        self.epsilon = 1.0
+
+    def explore(self, observations: NDArray[np.float32]) -> Any:
+        """The best actions (N,), but each with probability ``epsilon`` a random one."""
+        best = self.exploit(observations)
+        random = torch.rand(len(best)) < self.epsilon
+        return torch.where(random, torch.randint(2, best.shape), best)
+
+    def exploit(self, observations: NDArray[np.float32]) -> Any:
+        """The best actions (N,)."""
+        with torch.inference_mode():
+            return self.online(torch.from_numpy(observations)).argmax(-1)
+
+    def loss(self, batch: tuple[Any, ...]) -> Any:
+        """How far the values are from their targets, in Huber's measure."""
+        observations, actions, rewards, next_observations, discounts = batch
+        with torch.no_grad():
+            # One network chooses the action and the other one says what it is worth: the largest of
+            # several noisy values is too large. The discount is 0 after a termination and not after
+            # a time limit, where the episode would have gone on.
+            best = self.online(next_observations).argmax(-1, keepdim=True)
+            after = self.target(next_observations).gather(-1, best).squeeze(-1)
+            targets = rewards + discounts * after
+        values = self.online(observations).gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+        return torch.nn.functional.smooth_l1_loss(values, targets)
+
+
+def update(agent: Agent, optimizer: Any, replay: Replay, settings: Settings) -> None:
+    """Improves the agent by some batches of the replay buffer."""
+    for _ in range(settings.updates):
+        loss = agent.loss(replay.sample(settings.batch_size))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            torch._foreach_lerp_(
+                list(agent.target.parameters()),
+                list(agent.online.parameters()),
+                settings.target_rate,
+            )
+
+
+def play(agent: Agent, seed: int) -> float:
+    """Mean return of the best actions, in 100 episodes of fresh environments."""
+    envs = cartwheel.make_vec(ENV_ID, 20, autoreset_mode="disabled")
+    evaluation = cartwheel.evaluate(
+        envs, agent.exploit, episodes_per_env=5, seed=seed, progress=False
+    )
+    envs.close()
+    return evaluation.mean_return
+
+
+@dataclasses.dataclass
+class Result:
+    """What came of one mode."""
+
+    mode: str
+    steps: int  # of all environments together, without those that only reset
+    seconds: float  # everything: collecting, learning, evaluating
+    evaluation: float  # mean return of `play`
+    curve: list[tuple[int, float]]  # steps, mean return of the last 100 episodes
+
+
+def train(mode: str, settings: Settings) -> Result:
+    """Learns until the environment is solved, or the total steps are used up."""
+    start = time.perf_counter()
+    torch.manual_seed(settings.seed)
+    envs = cartwheel.make_vec(ENV_ID, settings.num_envs, autoreset_mode=mode)
+    agent, replay = Agent(), Replay(settings.capacity)
+    optimizer = torch.optim.Adam(agent.online.parameters(), fused=True)
+    collector = cartwheel.Collector(envs, agent.explore, settings.num_steps, seed=settings.seed)
+    evaluation_seed = settings.seed + settings.num_envs  # the rows' seeds are those before it
+    evaluation, steps = 0.0, 0
+    returns: collections.deque[float] = collections.deque(maxlen=100)  # the last episodes'
+    curve: list[tuple[int, float]] = []
+    while steps < settings.total_steps and evaluation < SOLVED:
+        done = steps / settings.total_steps
+        optimizer.param_groups[0]["lr"] = settings.learning_rate * (1 - done)
+        agent.epsilon = max(settings.final_epsilon, 1 - done / settings.exploration)
+        rollout = collector.collect()
+        replay.add(rollout.transitions(n_step=settings.n_step, gamma=settings.gamma))
+        if replay.added >= settings.learning_starts:
+            update(agent, optimizer, replay, settings)
+        steps += int(rollout.valid.sum())
+        returns.extend(rollout.episodes(complete_only=True).returns)
+        if returns:
+            curve.append((steps, float(np.mean(returns))))
+            if len(curve) % 20 == 1:
+                seconds = time.perf_counter() - start
+                print(
+                    f"{mode:<11}{steps:>8,} steps{seconds:>7.1f} s{curve[-1][1]:>8.1f}", flush=True
+                )
+            if len(returns) == 100 and curve[-1][1] >= SOLVED:
+                evaluation = play(agent, evaluation_seed)
+    if evaluation < SOLVED:
+        evaluation = play(agent, evaluation_seed)
+    envs.close()
+    return Result(mode, steps, time.perf_counter() - start, evaluation, curve)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Trains in the modes asked for, and prints a table."""
+    parser = argparse.ArgumentParser(description="DQN on CartPole in each autoreset mode.")
+    parser.add_argument("--mode", choices=[*MODES, "all"], default="all")
+    parser.add_argument("--num-envs", type=int, default=Settings.num_envs)
+    parser.add_argument("--seed", type=int, default=Settings.seed)
+    parser.add_argument("--total-steps", type=int, default=Settings.total_steps)
+    parser.add_argument("--n-step", type=int, default=Settings.n_step)
+    options = vars(parser.parse_args(arguments))
+    mode = options.pop("mode")
+    torch.set_num_threads(1)  # the networks are too small for two
+
+    settings = Settings(**options)
+    results = [train(each, settings) for each in (MODES if mode == "all" else (mode,))]
+    print(f"\n{'mode':<11}{'env steps':>10}{'seconds':>9}{'last 100':>10}{'evaluation':>12}")
+    for result in results:
+        last = result.curve[-1][1] if result.curve else float("nan")
+        print(
+            f"{result.mode:<11}{result.steps:>10,}{result.seconds:>9.1f}{last:>10.1f}"
+            f"{result.evaluation:>12.1f}"
+        )
+    unsolved = [result.mode for result in results if result.evaluation < SOLVED]
+    if unsolved:
+        raise SystemExit(f"a mean return of {SOLVED:.0f} was not reached in: {', '.join(unsolved)}")
+
+
+if __name__ == "__main__":
+    main()
