@@ -9,7 +9,7 @@ transition, which the next row has not where an episode ended, and by what its v
 ``Rollout.transitions`` gives both, so that this is the same code in every autoreset mode.
 ``examples/autoreset_modes.py`` writes out by hand what differs.
 
-Run it with ``python examples/dqn.py``. It needs torch.
+Run it with ``python examples/dqn.py``. It needs torch. ``examples/learning_curves.py`` draws it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ the true next observation of a row is found. ``cartwheel.Collector`` knows both,
 say so, so that this is the same code in every mode. What goes wrong without it is silent: PPO would
 still learn something. ``examples/autoreset_modes.py`` writes the difference out.
 
-Run it with ``python examples/ppo.py``. It needs torch, and matplotlib for ``--plot FILE.png``.
+Run it with ``python examples/ppo.py``. It needs torch. ``examples/learning_curves.py`` draws it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from __future__ import annotations
 import argparse
 import collections
 import dataclasses
-import importlib.util
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -129,19 +127,14 @@ def update(agent: Agent, optimizer: Any, rollout: cartwheel.Rollout, settings: S
             optimizer.step()
 
 
-def play(
-    agent: Agent, seed: int, num_envs: int = 20, episodes_each: int = 5
-) -> NDArray[np.float64]:
-    """Returns of the best actions in fresh environments, (num_envs * episodes_each,).
-
-    Every row plays as many episodes as every other. The first so many episodes to end would be the
-    short ones. A row that is through rests until the last one is.
-    """
-    envs = cartwheel.make_vec(ENV_ID, num_envs, autoreset_mode="disabled", on_done="freeze")
-    episodes = num_envs * episodes_each
-    rollout = cartwheel.Collector(envs, agent.exploit, num_episodes=episodes, seed=seed).collect()
+def play(agent: Agent, seed: int) -> float:
+    """Mean return of the best actions, in 100 episodes of fresh environments."""
+    envs = cartwheel.make_vec(ENV_ID, 20, autoreset_mode="disabled")
+    evaluation = cartwheel.evaluate(
+        envs, agent.exploit, episodes_per_env=5, seed=seed, progress=False
+    )
     envs.close()
-    return rollout.episodes().returns
+    return evaluation.mean_return
 
 
 @dataclasses.dataclass
@@ -182,30 +175,11 @@ def train(mode: str, settings: Settings) -> Result:
                     f"{mode:<11}{steps:>8,} steps{seconds:>7.1f} s{curve[-1][1]:>8.1f}", flush=True
                 )
             if len(returns) == 100 and curve[-1][1] >= SOLVED:
-                evaluation = float(play(agent, evaluation_seed).mean())
+                evaluation = play(agent, evaluation_seed)
     if evaluation < SOLVED:
-        evaluation = float(play(agent, evaluation_seed).mean())
+        evaluation = play(agent, evaluation_seed)
     envs.close()
     return Result(mode, steps, time.perf_counter() - start, evaluation, curve)
-
-
-def plot(results: Sequence[Result], path: Path) -> None:
-    """Writes the learning curves as one picture."""
-    from matplotlib.figure import Figure  # only here: not everybody has it
-
-    figure = Figure(figsize=(8.0, 4.5), layout="constrained")
-    axes = figure.add_subplot()
-    for result, colour in zip(results, ("#14606b", "#e09f3e", "#b5482f"), strict=False):
-        steps, returns = zip(*result.curve, strict=True)
-        axes.plot(steps, returns, color=colour, label=f"{result.mode}, {result.seconds:.1f} s")
-    axes.axhline(SOLVED, color="#7d848c", linestyle="dashed", label="solved")
-    axes.set_title(f"PPO on {ENV_ID}", loc="left", fontweight="bold")
-    axes.set_xlabel("environment steps")
-    axes.set_ylabel("mean return of the last 100 episodes")
-    axes.grid(axis="y", color="#e4e6e9", linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -216,11 +190,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=Settings.seed)
     parser.add_argument("--total-steps", type=int, default=Settings.total_steps)
     parser.add_argument("--bootstrap", choices=["truncated", "never"], default=Settings.bootstrap)
-    parser.add_argument("--plot", type=Path, metavar="FILE.png", help="write learning curves")
     options = vars(parser.parse_args(arguments))
-    mode, path = options.pop("mode"), options.pop("plot")
-    if path is not None and importlib.util.find_spec("matplotlib") is None:
-        parser.error("--plot needs matplotlib: pip install matplotlib")
+    mode = options.pop("mode")
     torch.set_num_threads(1)  # the networks are too small for two
 
     settings = Settings(**options)
@@ -232,8 +203,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{result.mode:<11}{result.steps:>10,}{result.seconds:>9.1f}{last:>10.1f}"
             f"{result.evaluation:>12.1f}"
         )
-    if path is not None:
-        plot(results, path)
     unsolved = [result.mode for result in results if result.evaluation < SOLVED]
     if unsolved:
         raise SystemExit(f"a mean return of {SOLVED:.0f} was not reached in: {', '.join(unsolved)}")
