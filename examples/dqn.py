@@ -136,11 +136,10 @@ def update(agent: Agent, optimizer: Any, replay: Replay, settings: Settings) -> 
         loss.backward()
         optimizer.step()
         with torch.no_grad():
-            torch._foreach_lerp_(
-                list(agent.target.parameters()),
-                list(agent.online.parameters()),
-                settings.target_rate,
-            )
+            for target, online in zip(
+                agent.target.parameters(), agent.online.parameters(), strict=True
+            ):
+                target.lerp_(online, settings.target_rate)
 
 
 def play(agent: Agent, seed: int) -> float:
