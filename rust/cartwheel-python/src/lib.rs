@@ -19,6 +19,7 @@ mod sent;
 mod serve;
 mod shard;
 mod space;
+mod stats;
 mod stream;
 mod value;
 mod workers;

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, TryLockError, Weak};
 use std::time::Duration;
 
 use cartwheel::memory::Sharing;
-use cartwheel::pool::{Finished, OnDeath, Policy, Pool};
+use cartwheel::pool::{Finished, Meter, OnDeath, Policy, Pool};
 use cartwheel::worker::{CrewSettings, ProcessHandle};
 use cartwheel::{Call, Error};
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::actions::{Casting, Checked};
 use crate::batch::{Batches, Outputs};
@@ -28,6 +28,7 @@ use crate::native::PyNativeEnvs;
 use crate::rollout::PyRolloutSlab;
 use crate::shard::ACTIONS_BY_CHANNEL;
 use crate::space::Tree;
+use crate::stats::to_dict;
 use crate::workers::Made;
 
 #[derive(Debug)]
@@ -63,6 +64,8 @@ pub(crate) struct PyPool {
     running: AtomicU8,
     /// What the pool shares with its workers, until it is closed.
     sharing: Option<Weak<Sharing>>,
+    /// Reads what was counted, until it is closed.
+    meter: Weak<Meter>,
     owner: u32,
 }
 
@@ -109,6 +112,7 @@ impl PyPool {
         let policy = Policy { refuse_over, refuse_unstarted: native.is_some(), on_death, spin };
         let mut pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;
         pool.remind_after(as_duration(reminder)?);
+        let meter = Arc::downgrade(pool.meter());
         Ok(Self {
             state: Mutex::new(Some(State {
                 pool,
@@ -127,6 +131,7 @@ impl PyPool {
             closing: AtomicBool::new(false),
             running: AtomicU8::new(0),
             sharing,
+            meter,
             owner: std::process::id(),
         })
     }
@@ -313,6 +318,16 @@ impl PyPool {
     /// Slabs that have memory behind them.
     fn num_slabs(&self, py: Python<'_>) -> PyResult<usize> {
         self.enter(py, Call::Call, "num_slabs", |state| Ok(state.pool.slabs().reserved()))
+    }
+
+    /// What was counted so far.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        // Not through the door: what another thread is waiting for is what one wants to know.
+        if self.owner != std::process::id() {
+            return Err(forked(py, self.owner));
+        }
+        let meter = self.meter.upgrade().filter(|_| !self.closing.load(Ordering::Acquire));
+        to_dict(py, &meter.ok_or_else(|| closed(py, &self.class_name))?.read())
     }
 
     /// Makes the arrays that a forked child sees its own.

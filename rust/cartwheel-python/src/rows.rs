@@ -24,6 +24,10 @@ pub(crate) struct Held {
     /// An observation that has not been written yet, and may turn out not to fit.
     fresh: Option<Py<PyAny>>,
     info: Option<Py<PyAny>>,
+    /// Resets since they were counted last.
+    pub(crate) resets: u64,
+    /// Replacements since they were counted last.
+    pub(crate) replacements: u64,
 }
 
 /// The rows of a shard during one task.
@@ -76,6 +80,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         let result = env.call_method(intern!(py, "reset"), (), keywords)?;
         let [observation, info] = unpack(&result, "reset", ["observation", "info"])?;
         self.hold(row, observation, info);
+        self.held[row].resets += 1;
         Ok(())
     }
 
@@ -241,6 +246,7 @@ impl Rows for PyRows<'_, '_, '_> {
         if told.is_none() {
             return Err(failure);
         }
+        self.held[row].replacements += 1;
         let told: String = told.extract()?;
         self.tell(row, "env_error", |infos| infos.text(&told));
         Ok(())

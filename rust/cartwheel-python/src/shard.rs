@@ -1,10 +1,11 @@
 //! The environments of one worker, when they are Python objects.
 
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use cartwheel::autoreset::{Autoreset, PhaseTag, Prepared, PreparedRows, Refusal, Transition};
 use cartwheel::info::InfoWriter;
-use cartwheel::memory::{ActionArea, Work};
+use cartwheel::memory::{ActionArea, Tally, Work};
 use cartwheel::wake::Op;
 use cartwheel::worker::{Report, Shard, Task};
 use pyo3::exceptions::PyRuntimeError;
@@ -46,6 +47,8 @@ pub(crate) struct PyShard {
     faults: Vec<(usize, PyErr)>,
     /// What the environment of a single row that was sent did.
     prepared: Option<Called>,
+    /// How long that took.
+    spent: Duration,
     /// The task was a control call, whose answer waits to be sent.
     answering: bool,
 }
@@ -71,6 +74,7 @@ impl PyShard {
             foreign,
             faults: Vec::new(),
             prepared: None,
+            spent: Duration::ZERO,
             answering: false,
         })
     }
@@ -94,6 +98,7 @@ impl PyShard {
             }
         };
         let (span, mut prepared) = (task.own_rows(), self.prepared.take());
+        let mut laps = Laps::begin(task.op, task.tally, std::mem::take(&mut self.spent));
         let Self { autoreset, faults, lost, .. } = self;
         let mut batch = PyRows {
             py,
@@ -143,6 +148,7 @@ impl PyShard {
                 Transition::RESET
             });
             batch.write_transition(row, &transition, autoreset.phase(row));
+            laps.end(row, &mut batch.held[row]);
         }
         Ok(())
     }
@@ -222,6 +228,38 @@ impl PyShard {
     }
 }
 
+/// Times the rows of a task one after the other, with one look at the clock a row.
+struct Laps<'a> {
+    op: Op,
+    tally: Tally<'a>,
+    began: Instant,
+    /// What was spent on the first row before.
+    before: Duration,
+}
+
+impl<'a> Laps<'a> {
+    fn begin(op: Op, tally: Tally<'a>, before: Duration) -> Self {
+        Self { op, tally, began: Instant::now(), before }
+    }
+
+    /// The row is done.
+    fn end(&mut self, row: usize, held: &mut Held) {
+        let now = Instant::now();
+        let spent = now - self.began + std::mem::take(&mut self.before);
+        self.began = now;
+        match self.op {
+            Op::Step => self.tally.time_step(row, spent),
+            _ => self.tally.time_other(spent),
+        }
+        if held.resets > 0 {
+            self.tally.count_resets(row, std::mem::take(&mut held.resets));
+        }
+        if held.replacements > 0 {
+            self.tally.count_replacements(row, std::mem::take(&mut held.replacements));
+        }
+    }
+}
+
 /// Whether a reset leaves a row as it is.
 fn leaves(resets: &Bound<'_, PyList>, row: usize) -> bool {
     resets.get_item(row).is_ok_and(|how| how.is_none())
@@ -271,13 +309,19 @@ impl Shard for PyShard {
         })
     }
 
+    fn times_rows(&self) -> bool {
+        true
+    }
+
     fn prepare(&mut self, work: &Work, first: usize, actions: &ActionArea) {
         Python::attach(|py| {
+            let began = Instant::now(); // waiting for the interpreter is no work
             let called = self.call(py, work, first, actions);
             self.prepared = Some(called.unwrap_or_else(|error| match work.op {
                 Op::Step => Called::Step(Some(Prepared::Stepped(Err(error)))),
                 _ => Called::Reset(Err(error), None),
             }));
+            self.spent = began.elapsed();
         });
     }
 

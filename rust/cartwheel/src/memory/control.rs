@@ -1,4 +1,5 @@
-//! The control words: a line for the pool, one a worker, one an open batch, and the workers' queues.
+//! The control words: a line for the pool, one a worker, one an open batch, the workers' queues, and what
+//! workers count.
 //!
 //! Those of pool and workers lie on 128 bytes each, two cache lines, because processors prefetch lines
 //! in pairs.
@@ -11,12 +12,13 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use super::arrivals::Tickets;
 use super::progress::Notes;
 use super::queue::{Ends, Entry};
-use super::{Arrivals, Mapping, OpenBatches, Plan, WorkQueue};
+use super::tally::{RowCounts, ShardCounts};
+use super::{Arrivals, Mapping, OpenBatches, Plan, Tally, WorkQueue};
 use crate::error::Error;
 
 /// "cwhl" and the version of everything that lies in shared memory.
 const MAGIC: u32 = u32::from_le_bytes(*b"cwhl");
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The pool's own line.
 #[derive(Debug)]
@@ -64,7 +66,7 @@ pub struct Control {
 
 impl Control {
     pub(super) fn bytes(plan: &Plan) -> usize {
-        Self::phases_offset(plan) + plan.rows() * size_of::<AtomicU8>()
+        Self::row_counts_offset(plan) + plan.rows() * size_of::<RowCounts>()
     }
 
     fn batches_offset(plan: &Plan) -> usize {
@@ -77,6 +79,15 @@ impl Control {
 
     fn phases_offset(plan: &Plan) -> usize {
         Self::queues_offset(plan) + plan.rows() * size_of::<Entry>()
+    }
+
+    fn shard_counts_offset(plan: &Plan) -> usize {
+        let end = Self::phases_offset(plan) + plan.rows() * size_of::<AtomicU8>();
+        end.next_multiple_of(align_of::<ShardCounts>())
+    }
+
+    fn row_counts_offset(plan: &Plan) -> usize {
+        Self::shard_counts_offset(plan) + plan.shards.len() * size_of::<ShardCounts>()
     }
 
     pub(super) fn new(mapping: Arc<Mapping>, plan: Arc<Plan>) -> Self {
@@ -179,5 +190,25 @@ impl Control {
         let entries = unsafe { std::slice::from_raw_parts(place.as_ptr(), end - start) };
         let Slot { queue: ends, notes, .. } = self.slot(worker);
         WorkQueue { ends, notes, entries }
+    }
+
+    /// What worker `worker` counts.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such worker.
+    pub fn tally(&self, worker: usize) -> Tally<'_> {
+        let Range { start, end } = self.plan.shards[worker].clone();
+        let at = Self::shard_counts_offset(&self.plan) + worker * size_of::<ShardCounts>();
+        let shard = self.mapping.at(at..at + size_of::<ShardCounts>()).cast::<ShardCounts>();
+        let at = Self::row_counts_offset(&self.plan);
+        let bytes = at + start * size_of::<RowCounts>()..at + end * size_of::<RowCounts>();
+        let rows = self.mapping.at(bytes).cast::<RowCounts>();
+        debug_assert!(shard.is_aligned() && rows.is_aligned(), "counts lie on their alignment");
+        // SAFETY: as in `header`, for `ShardCounts`.
+        let shard = unsafe { shard.as_ref() };
+        // SAFETY: as in `header`, for as many `RowCounts` as the shard has rows.
+        let rows = unsafe { std::slice::from_raw_parts(rows.as_ptr(), end - start) };
+        Tally { shard, rows }
     }
 }

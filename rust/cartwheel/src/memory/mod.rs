@@ -55,6 +55,7 @@ mod progress;
 mod queue;
 mod rollout;
 mod slab;
+mod tally;
 
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -73,6 +74,7 @@ pub use mapping::{Access, Backing, Mapping, Scope};
 pub use queue::{Work, WorkQueue};
 pub use rollout::{MOST_STEPS, RolloutLease, RolloutMemory};
 pub use slab::{Lease, SlabMemory, SlabPool, SlabRows, Told};
+pub use tally::{BUCKETS, Tally};
 
 use crate::error::Error;
 use crate::space::{Layout, Leaf};

@@ -246,6 +246,8 @@ pub struct SlabPool {
     free: FreeList,
     /// Slabs that have memory behind them, the scratch slabs included.
     reserved: AtomicU32,
+    /// Slabs that somebody has a lease on, or is filling.
+    leased: AtomicU32,
     /// The scratch slabs that are being filled or copied.
     scratch_busy: Box<[AtomicBool]>,
     free_rollouts: Arc<FreeRollouts>,
@@ -264,7 +266,8 @@ impl SlabPool {
         let free = FreeList::new(memory.limit);
         free.push(first);
         let reserved = AtomicU32::new(first + 1);
-        Self { memory, free, reserved, scratch_busy, free_rollouts: Arc::default() }
+        let (leased, free_rollouts) = (AtomicU32::new(0), Arc::default());
+        Self { memory, free, reserved, leased, scratch_busy, free_rollouts }
     }
 
     /// Where everything lies within a slab.
@@ -275,6 +278,11 @@ impl SlabPool {
     /// Slabs that have memory behind them, the scratch slabs included.
     pub fn reserved(&self) -> usize {
         self.reserved.load(Ordering::Relaxed) as usize
+    }
+
+    /// Slabs that are being filled or that somebody holds.
+    pub fn leased(&self) -> usize {
+        self.leased.load(Ordering::Relaxed) as usize
     }
 
     /// A slab to fill: the one released last, or a new one, or at last a scratch slab. `backing`
@@ -293,6 +301,7 @@ impl SlabPool {
             u32::try_from(free).expect("counted in `new`")
         });
         let taken = backing.descriptor().map(|_| Moment::now());
+        self.leased.fetch_add(1, Ordering::Relaxed);
         Lease { pool: Arc::clone(self), slab, rollout: None, taken }
     }
 
@@ -434,6 +443,7 @@ impl Drop for Lease {
         if self.rollout.is_some() {
             return; // the rollout has a lease of its own
         }
+        self.pool.leased.fetch_sub(1, Ordering::Relaxed);
         match self.pool.scratch_busy.get(self.slab as usize) {
             // Pairs with the `Acquire` in `SlabPool::acquire`.
             Some(busy) => busy.store(false, Ordering::Release),

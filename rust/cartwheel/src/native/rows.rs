@@ -8,6 +8,7 @@ use super::{Block, Info, Seed, Space, View};
 use crate::autoreset::{Autoreset, PhaseTag, Rows, Transition};
 use crate::env::{ActionOf, Env};
 use crate::info::{InfoWriter, Kind, RecordAt};
+use crate::memory::Tally;
 use crate::rng::Rng;
 
 /// The environments of a shard, in columns: a step does not touch the random streams of most kinds.
@@ -98,6 +99,8 @@ pub(super) struct NativeRows<'a, E: Env> {
     pub(super) infos: &'a mut InfoWriter,
     /// The info record that is being written.
     pub(super) open: &'a mut Option<RecordAt>,
+    /// What is counted of the shard's rows.
+    pub(super) tally: Tally<'a>,
 }
 
 impl<E: Env> NativeRows<'_, E> {
@@ -105,6 +108,7 @@ impl<E: Env> NativeRows<'_, E> {
         let crew = &mut *self.crew;
         crew.elapsed[row] = 0;
         crew.envs[row].reset(&mut crew.rngs[row], options);
+        self.tally.count_resets(row, 1);
     }
 
     /// Steps the block that begins at `row`, unless that row has been stepped with an earlier one.

@@ -20,7 +20,7 @@ use crate::autoreset::{
 use crate::env::Env;
 use crate::error::Error;
 use crate::info::{InfoWriter, Kind, RecordAt};
-use crate::memory::{ActionArea, ActionColumns, Columns, Outcomes, Work};
+use crate::memory::{ActionArea, ActionColumns, Columns, Outcomes, Tally, Work};
 use crate::rng::Rng;
 use crate::wake::Op;
 use crate::worker::{Report, Shard, Task};
@@ -138,9 +138,11 @@ impl<E: Env> NativeShard<E> {
         F: FnMut(&mut Autoreset, &mut NativeRows<'_, E>, usize) -> Result<Transition, Error>,
     {
         let (step, first, span) = (task.op == Op::Step, task.first, task.own_rows());
+        let tally = task.tally;
         let (mut actions, columns) = task.columns();
         let actions = step.then(|| E::Action::rows(&mut actions)).transpose()?;
-        let (autoreset, mut batch, mut outcomes) = self.rows(first, span.clone(), actions, columns);
+        let (autoreset, mut batch, mut outcomes) =
+            self.rows(first, span.clone(), tally, actions, columns);
         for row in next.get()..span.end {
             next.set(row);
             if step {
@@ -158,6 +160,7 @@ impl<E: Env> NativeShard<E> {
         &'a mut self,
         first: usize,
         span: Range<usize>,
+        tally: Tally<'a>,
         actions: Option<<E::Action as View>::Rows<'a>>,
         mut columns: Columns<'a>,
     ) -> (&'a mut Autoreset, NativeRows<'a, E>, Outcomes<'a>) {
@@ -171,6 +174,7 @@ impl<E: Env> NativeShard<E> {
             options: &self.options,
             infos: &mut self.infos,
             open: &mut self.open,
+            tally,
         };
         (&mut self.autoreset, batch, columns.outcomes())
     }
@@ -183,6 +187,7 @@ impl<E: Env> NativeShard<E> {
     {
         let Some(env) = self.replacements.make(row, self.crew.envs.len()) else { return false };
         self.crew.envs[row] = env;
+        task.tally.count_replacements(row, 1);
         self.crew.forget_shown(row);
         self.infos.forget(task.first + row);
         let record = self.infos.begin(Kind::Info, task.first + row, 0);
@@ -191,8 +196,10 @@ impl<E: Env> NativeShard<E> {
         self.infos.end(record);
         let gone_on = catch_unwind(AssertUnwindSafe(|| {
             let (step, first, span) = (task.op == Op::Step, task.first, task.own_rows());
+            let tally = task.tally;
             let (_, columns) = task.columns();
-            let (autoreset, mut rows, mut outcomes) = self.rows(first, span.clone(), None, columns);
+            let (autoreset, mut rows, mut outcomes) =
+                self.rows(first, span.clone(), tally, None, columns);
             let transition = if step {
                 rows.reset_with(row, rows.options);
                 let prepared = Some(match autoreset.phase(row) {
@@ -213,9 +220,10 @@ impl<E: Env> NativeShard<E> {
 
     /// Shows a row as it is.
     fn show(&mut self, task: &mut Task<'_>, row: usize) {
-        let (first, span) = (task.first, task.own_rows());
+        let (first, span, tally) = (task.first, task.own_rows(), task.tally);
         let (_, columns) = task.columns();
-        let (autoreset, mut batch, mut outcomes) = self.rows(first, span.clone(), None, columns);
+        let (autoreset, mut batch, mut outcomes) =
+            self.rows(first, span.clone(), tally, None, columns);
         outcomes.write(row - span.start, &autoreset.last_transition(row), autoreset.phase(row));
         let Ok(()) = batch.repeat(row);
     }

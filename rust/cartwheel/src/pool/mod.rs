@@ -14,6 +14,7 @@
 mod recording;
 mod restart;
 mod sent;
+mod stats;
 mod waiting;
 
 pub(crate) use waiting::Limit;
@@ -35,6 +36,7 @@ use restart::Interrupted;
 pub use restart::Lost;
 use sent::InFlight;
 pub use sent::{Event, Received, Sending};
+pub use stats::{Meter, RowStats, ShardStats, Stats};
 use waiting::Awaited;
 
 /// Who steps the rows of a pool.
@@ -115,6 +117,7 @@ pub struct Pool {
     broken: Option<(usize, Option<Lease>)>,
     /// A worker died and another one is to follow.
     interrupted: Option<Interrupted>,
+    meter: Arc<Meter>,
     closed: bool,
     /// The process that made the pool; a forked child must leave the workers alone.
     owner: u32,
@@ -147,8 +150,12 @@ impl Pool {
             Workers::Processes(_) => Scope::Shared,
             Workers::Inline(_) | Workers::Threads | Workers::Crew(_) => Scope::Private,
         };
+        let slabs =
+            Arc::new(SlabPool::new(Arc::clone(&memory.slabs), memory.plan().open_batches()));
+        let rows_are_timed = !matches!(&workers, Workers::Crew(_));
         Ok(Self {
-            slabs: Arc::new(SlabPool::new(Arc::clone(&memory.slabs), memory.plan().open_batches())),
+            meter: Arc::new(Meter::new(&memory, Arc::clone(&slabs), rows_are_timed)),
+            slabs,
             patience: Patience::new(shards + 1, usable_cpus(), policy.spin),
             reminder: None,
             phases: vec![phase as u8; memory.plan().rows()],
@@ -175,6 +182,11 @@ impl Pool {
     /// The slabs, for their layout and number.
     pub fn slabs(&self) -> &SlabPool {
         &self.slabs
+    }
+
+    /// What reads the counters of pool and workers, from any thread.
+    pub fn meter(&self) -> &Arc<Meter> {
+        &self.meter
     }
 
     /// The rows of each shard.
@@ -349,6 +361,7 @@ impl Pool {
         let lease = self.pending.take().and_then(|pending| pending.lease);
         if let Some(lease) = &lease {
             lease.read(lease.layout().phases_offset(), &mut self.phases);
+            self.meter.count_batch(self.phases.len(), lease.must_copy());
         }
         if self.recording.is_some() && self.reports().any(|report| report.failed) {
             self.recording = None; // what follows is no continuation of it

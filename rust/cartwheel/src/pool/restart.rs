@@ -91,6 +91,7 @@ impl Pool {
         if let Workers::Processes(handles) = &mut self.workers {
             handles[worker] = handle;
         }
+        self.meter.count_restart(worker);
         let slot = self.memory.control.slot(worker);
         let command = if let Some(Pending { command, .. }) = &self.pending {
             // What was told beside the operation concerned messages to the dead one.

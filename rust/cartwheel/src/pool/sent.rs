@@ -321,6 +321,7 @@ impl Pool {
             }
             rows.push(row.min(self.phases.len() - 1));
         }
+        self.meter.count_batch(count, lease.must_copy());
         self.sent.batch += 1;
         if !self.sent.any() {
             self.memory.control.batches().skip_to(self.sent.batch);

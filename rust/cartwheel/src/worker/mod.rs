@@ -13,13 +13,14 @@ mod process;
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use crew::{Crew, Settings as CrewSettings};
 pub use process::{ProcessHandle, exit_with_parent};
 
 use crate::memory::{
-    ActionArea, ActionColumns, Columns, InfoArea, Memory, Places, Scope, SlabRows, Told, Work,
+    ActionArea, ActionColumns, Columns, InfoArea, Memory, Places, Scope, SlabRows, Tally, Told,
+    Work,
 };
 use crate::schedule::usable_cpus;
 use crate::wake::{Command, Futex, Op, Patience, is_closing, park, ring, take};
@@ -64,6 +65,8 @@ pub struct Task<'a> {
     pub slab: SlabRows<'a>,
     /// The actions of the batch.
     pub actions: &'a ActionArea,
+    /// What is counted of the shard's rows.
+    pub tally: Tally<'a>,
     infos: &'a InfoArea,
     shard: usize,
     info_bytes: usize,
@@ -92,6 +95,12 @@ impl Task<'_> {
 pub trait Shard {
     /// Carries out one task on its rows.
     fn run(&mut self, task: &mut Task<'_>) -> Report;
+
+    /// Whether [`Shard::run`] times each row of a step or reset itself. Otherwise some steps are timed,
+    /// all their rows together.
+    fn times_rows(&self) -> bool {
+        false
+    }
 
     /// Most rows that are taken from the queue at once. They get their places together, so more than
     /// one only where rows cost next to nothing; a single one is prepared first.
@@ -122,6 +131,8 @@ pub(crate) fn perform(memory: &Memory, worker: usize, command: Command, shard: &
     // Claimed here alone: the command says that the slab is filling, the plan that the rows are
     // ours, and the claim ends with `task`, before the acknowledgement.
     let slab = memory.slabs.claim(slab, places);
+    let tally = memory.control.tally(worker);
+    let started = is_timed(command.op, shard, &tally).then(Instant::now);
     let mut task = Task {
         op: command.op,
         first: rows.start,
@@ -130,17 +141,38 @@ pub(crate) fn perform(memory: &Memory, worker: usize, command: Command, shard: &
         flags: slot.flags.load(Ordering::Relaxed),
         slab,
         actions: &memory.actions,
+        tally,
         infos: &memory.infos,
         shard: worker,
         info_bytes: 0,
     };
     let report = shard.run(&mut task);
+    if let Some(started) = started {
+        note_time(&tally, command.op, task.rows.len(), started.elapsed());
+    }
+    if command.op == Op::Step {
+        tally.count_batch();
+    }
     let info_bytes = u32::try_from(task.info_bytes).expect("an info region is below 4 GiB");
     slot.info_bytes.store(info_bytes, Ordering::Relaxed);
     slot.status.store(report.to_word(), Ordering::Relaxed);
     // `Release` publishes rows, infos and the two words above; it pairs with the `Acquire` loads of
     // `done` in `Pool::waiting`.
     slot.done.store(command.task, Ordering::Release);
+}
+
+/// Whether a task is timed as a whole.
+fn is_timed(op: Op, shard: &dyn Shard, tally: &Tally<'_>) -> bool {
+    match op {
+        Op::Step => !shard.times_rows() && tally.is_due(),
+        Op::Reset => !shard.times_rows(),
+        Op::Call | Op::Take | Op::Close => true,
+    }
+}
+
+/// Notes how long a task on so many rows took.
+fn note_time(tally: &Tally<'_>, op: Op, rows: usize, spent: Duration) {
+    if op == Op::Step { tally.time_steps(rows, spent) } else { tally.time_other(spent) }
 }
 
 /// Carries out some of the work in the worker's queue; how many rows it was, 0 when there are none.
@@ -152,8 +184,11 @@ pub(crate) fn perform_sent(
 ) -> usize {
     let control = &memory.control;
     let Some(work) = control.queue(worker).take(shard.batch_of_sent()) else { return 0 };
+    let (tally, first_row) = (control.tally(worker), memory.plan().shards[worker].start);
+    let mut started = is_timed(work.op, shard, &tally).then(Instant::now);
+    tally.count_take();
     if work.rows.len() == 1 {
-        shard.prepare(&work, memory.plan().shards[worker].start, &memory.actions);
+        shard.prepare(&work, first_row, &memory.actions);
     }
     let mut done = 0;
     while done < work.rows.len() {
@@ -169,7 +204,15 @@ pub(crate) fn perform_sent(
         notes.note_claimed(places.ring_place(memory.plan().batch_size));
         let first = work.rows.start + done;
         let rows = first..first + places.count;
-        let report = fill(memory, worker, &work, rows, places, shard, scope);
+        let report = fill(memory, worker, &work, rows.clone(), places, shard, scope);
+        // Before they are counted as filled: whoever received them finds them here.
+        if let Some(started) = &mut started {
+            let spent = std::mem::replace(started, Instant::now()).elapsed();
+            note_time(&tally, work.op, places.count, spent);
+        }
+        if work.op == Op::Step {
+            rows.for_each(|row| tally.count_sent(row - first_row));
+        }
         notes.note_counting();
         let enough = batches.filled(places);
         notes.note_counted();
@@ -205,6 +248,7 @@ fn fill(
         flags: work.flags,
         slab,
         actions: &memory.actions,
+        tally: memory.control.tally(worker),
         infos: &memory.infos,
         shard: worker,
         info_bytes: 0,

@@ -1,0 +1,54 @@
+//! What was counted, as the arrays that `cartwheel.Stats` shows.
+
+use std::time::Duration;
+
+use cartwheel::memory::BUCKETS;
+use cartwheel::pool::{RowStats, ShardStats, Stats};
+use numpy::{PyArray1, PyArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// The fields of `cartwheel.Stats` by name, apart from those that Python knows.
+pub(crate) fn to_dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
+    let Stats { rows, shards, .. } = stats;
+    let fields = PyDict::new(py);
+    let counts =
+        |count: fn(&RowStats) -> u64| PyArray1::from_iter(py, rows.iter().map(count_of(count)));
+    fields.set_item("steps", counts(|row| row.steps))?;
+    fields.set_item("resets", counts(|row| row.resets))?;
+    fields.set_item("replacements", counts(|row| row.replacements))?;
+    let seconds = |time: fn(&RowStats) -> Duration| {
+        PyArray1::from_iter(py, rows.iter().map(move |row| time(row).as_secs_f64()))
+    };
+    fields.set_item("step_seconds", seconds(|row| row.stepping))?;
+    fields.set_item("slowest_step", seconds(|row| row.slowest))?;
+
+    let bounds = shards.iter().flat_map(|shard| [shard.rows.start as u64, shard.rows.end as u64]);
+    let bounds = PyArray1::from_iter(py, bounds.map(signed));
+    fields.set_item("shards", bounds.reshape([shards.len(), 2])?)?;
+    let times = shards.iter().flat_map(|shard| shard.step_times);
+    let times = PyArray1::from_iter(py, times.map(signed));
+    fields.set_item("step_times", times.reshape([shards.len(), BUCKETS])?)?;
+    let working = shards.iter().map(|shard| shard.working.as_secs_f64());
+    fields.set_item("working", PyArray1::from_iter(py, working))?;
+    let restarts = shards.iter().map(|shard: &ShardStats| signed(shard.restarts));
+    fields.set_item("restarts", PyArray1::from_iter(py, restarts))?;
+
+    fields.set_item("elapsed", stats.elapsed.as_secs_f64())?;
+    fields.set_item("waited", stats.waited.as_secs_f64())?;
+    fields.set_item("batches", stats.batches)?;
+    fields.set_item("observation_bytes", stats.observation_bytes)?;
+    fields.set_item("copies", stats.copies)?;
+    fields.set_item("slabs_reserved", stats.slabs_reserved)?;
+    fields.set_item("slabs_leased", stats.slabs_leased)?;
+    Ok(fields)
+}
+
+fn count_of(count: fn(&RowStats) -> u64) -> impl Fn(&RowStats) -> i64 {
+    move |row| signed(count(row))
+}
+
+/// Counts are `int64` for Python, as everywhere in NumPy.
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,249 @@
+//! What workers count of their rows, for the pool to read at any time.
+//!
+//! Each shard has its counters to itself, and they have one writer: the worker that steps the shard, or in a
+//! crew the thread that has locked it. So counting is a load and a store, never a read-modify-write, and
+//! `Relaxed` is enough: a reader may see one count a step ahead of another, and what was acknowledged or
+//! counted as filled is seen whole, by the orders of those. Counters outlive the process that wrote them:
+//! a worker in the place of a dead one goes on from there.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Buckets of a histogram of step times: bucket `k` counts steps of `2^k` to `2^(k + 1)` nanoseconds, the
+/// first one also shorter ones, the last one (nine minutes) also longer ones.
+pub const BUCKETS: usize = 40;
+
+/// One in so many tasks of a shard is timed, where rows are not timed one by one.
+///
+/// A look at the clock costs as much as some native steps. A prime, so that episodes of a fixed length do
+/// not end in every task that is timed, or in none.
+const SAMPLED: u64 = 17;
+
+/// A number with one writer.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+struct Count(AtomicU64);
+
+impl Count {
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, more: u64) {
+        self.0.store(self.get().wrapping_add(more), Ordering::Relaxed);
+    }
+
+    fn raise(&self, to: u64) {
+        if to > self.get() {
+            self.0.store(to, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The counters of a shard as a whole.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(super) struct ShardCounts {
+    /// Tasks and takes of rows that were sent.
+    tasks: Count,
+    /// Steps of all rows at once.
+    batches: Count,
+    /// Nanoseconds of the steps in the histogram.
+    stepping: Count,
+    /// Nanoseconds of resets and control calls.
+    other: Count,
+    /// Nanoseconds of the slowest step, where rows are timed together its mean.
+    slowest: Count,
+    step_times: [Count; BUCKETS],
+}
+
+/// The counters of one row.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub(super) struct RowCounts {
+    /// Steps that were sent; those of all rows at once are counted for the shard.
+    sent: Count,
+    resets: Count,
+    replacements: Count,
+    /// Nanoseconds of its steps, and of the slowest, where rows are timed one by one.
+    stepping: Count,
+    slowest: Count,
+}
+
+/// The counters of one shard and its rows, which are counted from its start.
+#[derive(Debug, Clone, Copy)]
+pub struct Tally<'a> {
+    pub(super) shard: &'a ShardCounts,
+    pub(super) rows: &'a [RowCounts],
+}
+
+impl Tally<'_> {
+    /// Whether the next task is one to be timed.
+    pub(crate) fn is_due(&self) -> bool {
+        self.shard.tasks.get().is_multiple_of(SAMPLED)
+    }
+
+    /// All rows were stepped.
+    pub(crate) fn count_batch(&self) {
+        self.shard.tasks.add(1);
+        self.shard.batches.add(1);
+    }
+
+    /// Some rows that were sent were taken from the queue.
+    pub(crate) fn count_take(&self) {
+        self.shard.tasks.add(1);
+    }
+
+    /// A row that was sent was stepped.
+    pub(crate) fn count_sent(&self, row: usize) {
+        self.rows[row].sent.add(1);
+    }
+
+    /// The environment of a row was reset `resets` times.
+    pub fn count_resets(&self, row: usize, resets: u64) {
+        self.rows[row].resets.add(resets);
+    }
+
+    /// The environment of a row that failed was made anew `times` times.
+    pub fn count_replacements(&self, row: usize, times: u64) {
+        self.rows[row].replacements.add(times);
+    }
+
+    /// One row was stepped, which took so long.
+    pub fn time_step(&self, row: usize, spent: Duration) {
+        let spent = nanoseconds(spent);
+        self.rows[row].stepping.add(spent);
+        self.rows[row].slowest.raise(spent);
+        self.time(1, spent, spent);
+    }
+
+    /// So many rows were stepped, which took so long together; no more than that is known of each.
+    pub(crate) fn time_steps(&self, rows: usize, spent: Duration) {
+        let (rows, spent) = (rows as u64, nanoseconds(spent));
+        self.time(rows, spent, spent / rows.max(1));
+    }
+
+    fn time(&self, steps: u64, spent: u64, each: u64) {
+        self.shard.stepping.add(spent);
+        self.shard.slowest.raise(each);
+        self.shard.step_times[bucket(each)].add(steps);
+    }
+
+    /// Something else than a step took so long.
+    pub fn time_other(&self, spent: Duration) {
+        self.shard.other.add(nanoseconds(spent));
+    }
+
+    /// What was counted of row `row`.
+    pub(crate) fn row(&self, row: usize) -> RowTotals {
+        let counts = &self.rows[row];
+        RowTotals {
+            steps: self.shard.batches.get() + counts.sent.get(),
+            resets: counts.resets.get(),
+            replacements: counts.replacements.get(),
+            stepping: Duration::from_nanos(counts.stepping.get()),
+            slowest: Duration::from_nanos(counts.slowest.get()),
+        }
+    }
+
+    /// What was counted of the shard.
+    pub(crate) fn totals(&self) -> ShardTotals {
+        ShardTotals {
+            stepping: Duration::from_nanos(self.shard.stepping.get()),
+            other: Duration::from_nanos(self.shard.other.get()),
+            slowest: Duration::from_nanos(self.shard.slowest.get()),
+            step_times: std::array::from_fn(|at| self.shard.step_times[at].get()),
+        }
+    }
+}
+
+/// What was counted of a row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowTotals {
+    pub(crate) steps: u64,
+    pub(crate) resets: u64,
+    pub(crate) replacements: u64,
+    /// Zero, as is `slowest`, where rows are not timed one by one.
+    pub(crate) stepping: Duration,
+    pub(crate) slowest: Duration,
+}
+
+/// What was counted of a shard.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ShardTotals {
+    /// Time of the steps in the histogram.
+    pub(crate) stepping: Duration,
+    /// Time of resets and control calls.
+    pub(crate) other: Duration,
+    pub(crate) slowest: Duration,
+    pub(crate) step_times: [u64; BUCKETS],
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The bucket of a step of so many nanoseconds.
+fn bucket(nanoseconds: u64) -> usize {
+    (nanoseconds.max(1).ilog2() as usize).min(BUCKETS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nothing() -> (ShardCounts, [RowCounts; 2]) {
+        let count = Count::default;
+        let shard = ShardCounts {
+            tasks: count(),
+            batches: count(),
+            stepping: count(),
+            other: count(),
+            slowest: count(),
+            step_times: std::array::from_fn(|_| count()),
+        };
+        (shard, Default::default())
+    }
+
+    #[test]
+    fn a_bucket_ends_where_the_next_power_of_two_begins() {
+        assert_eq!([0, 1, 2, 3, 4].map(bucket), [0, 0, 1, 1, 2]);
+        for exponent in 1..BUCKETS {
+            assert_eq!(
+                [bucket((1 << exponent) - 1), bucket(1 << exponent)],
+                [exponent - 1, exponent]
+            );
+        }
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn rows_that_are_timed_together_count_one_by_one() {
+        let (shard, rows) = nothing();
+        let tally = Tally { shard: &shard, rows: &rows };
+        tally.time_steps(2, Duration::from_nanos(2048));
+        tally.time_step(1, Duration::from_nanos(4096));
+        tally.time_step(1, Duration::from_nanos(512));
+        let totals = tally.totals();
+        assert_eq!([9, 10, 12].map(|bucket| totals.step_times[bucket]), [1, 2, 1]);
+        assert_eq!(totals.step_times.iter().sum::<u64>(), 4);
+        assert_eq!(totals.stepping, Duration::from_nanos(2048 + 4096 + 512));
+        assert_eq!(totals.slowest, Duration::from_nanos(4096));
+        assert_eq!(tally.row(0).stepping, Duration::ZERO);
+        assert_eq!(tally.row(1).stepping, Duration::from_nanos(4096 + 512));
+        assert_eq!(tally.row(1).slowest, Duration::from_nanos(4096));
+    }
+
+    #[test]
+    fn steps_of_all_rows_and_steps_that_were_sent_add_up() {
+        let (shard, rows) = nothing();
+        let tally = Tally { shard: &shard, rows: &rows };
+        (0..3).for_each(|_| tally.count_batch());
+        tally.count_sent(1);
+        tally.count_resets(0, 2);
+        tally.count_replacements(1, 1);
+        assert_eq!([0, 1].map(|row| tally.row(row).steps), [3, 4]);
+        assert_eq!([0, 1].map(|row| tally.row(row).resets), [2, 0]);
+        assert_eq!([0, 1].map(|row| tally.row(row).replacements), [0, 1]);
+    }
+}

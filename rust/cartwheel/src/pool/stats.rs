@@ -1,0 +1,187 @@
+//! What a pool and its workers have done so far: steps, resets, and where the time went.
+//!
+//! Reading takes nothing from anybody: the counters are words that their writers store and this file loads,
+//! see [`crate::memory::Tally`]. So a second thread may read while the pool waits, and a worker that hangs
+//! or died is seen as well as any other.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::memory::{BUCKETS, Control, Memory, SlabPool};
+
+/// What was counted of one row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowStats {
+    /// Steps, those included that reset the environment or repeated its last frame.
+    pub steps: u64,
+    /// Resets of its environment, explicit ones and autoresets.
+    pub resets: u64,
+    /// How often its environment failed and was made anew.
+    pub replacements: u64,
+    /// Time of its steps. Where rows are not timed one by one, its part of the shard's.
+    pub stepping: Duration,
+    /// Time of the slowest step; likewise the shard's.
+    pub slowest: Duration,
+}
+
+/// What was counted of one shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardStats {
+    /// Its rows.
+    pub rows: Range<usize>,
+    /// How many of its steps took `2^k` to `2^(k + 1)` nanoseconds: all of them, or where rows are not
+    /// timed one by one a sample, in which every row of a task counts with their mean.
+    pub step_times: [u64; BUCKETS],
+    /// Time spent on its rows; an estimate from that sample, where there is one.
+    pub working: Duration,
+    /// How often another worker process took the place of a dead one.
+    pub restarts: u64,
+}
+
+/// All counts of a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stats {
+    /// Time since the pool was made.
+    pub elapsed: Duration,
+    /// Row by row.
+    pub rows: Vec<RowStats>,
+    /// Shard by shard, which for Python environments is worker by worker.
+    pub shards: Vec<ShardStats>,
+    /// Time that calls waited for workers; steps that the calling thread makes itself are none.
+    pub waited: Duration,
+    /// Batches that were handed out.
+    pub batches: u64,
+    /// Bytes of the observations in them.
+    pub observation_bytes: u64,
+    /// Batches that have to be copied because there was no slab left.
+    pub copies: u64,
+    /// Slabs that have memory behind them.
+    pub slabs_reserved: usize,
+    /// Those that are being filled or are held by the caller.
+    pub slabs_leased: usize,
+}
+
+/// Reads the counters of workers, and keeps those of the pool.
+///
+/// Only the pool's calls count, one at a time, so a load and a store are enough here too.
+#[derive(Debug)]
+pub struct Meter {
+    opened: Instant,
+    control: Control,
+    slabs: Arc<SlabPool>,
+    shards: Vec<Range<usize>>,
+    /// Whether workers time rows one by one.
+    rows_are_timed: bool,
+    /// Bytes of one row's observation.
+    row_bytes: u64,
+    /// Nanoseconds.
+    waited: AtomicU64,
+    batches: AtomicU64,
+    rows: AtomicU64,
+    copies: AtomicU64,
+    restarts: Vec<AtomicU64>,
+}
+
+impl Meter {
+    pub(super) fn new(memory: &Memory, slabs: Arc<SlabPool>, rows_are_timed: bool) -> Self {
+        let plan = memory.plan();
+        let row_bytes = plan.observations.iter().map(|leaf| leaf.row_bytes() as u64).sum();
+        Self {
+            opened: Instant::now(),
+            control: memory.control.clone(),
+            slabs,
+            shards: plan.shards.clone(),
+            rows_are_timed,
+            row_bytes,
+            waited: AtomicU64::new(0),
+            batches: AtomicU64::new(0),
+            rows: AtomicU64::new(0),
+            copies: AtomicU64::new(0),
+            restarts: plan.shards.iter().map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    pub(super) fn count_batch(&self, rows: usize, copied: bool) {
+        add(&self.batches, 1);
+        add(&self.rows, rows as u64);
+        if copied {
+            add(&self.copies, 1);
+        }
+    }
+
+    pub(super) fn count_wait(&self, waited: Duration) {
+        add(&self.waited, u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    pub(super) fn count_restart(&self, worker: usize) {
+        add(&self.restarts[worker], 1);
+    }
+
+    /// What was counted so far. While calls are pending or rows in flight, counts of a row that is being
+    /// stepped may differ by one.
+    pub fn read(&self) -> Stats {
+        let mut rows = Vec::with_capacity(self.shards.last().map_or(0, |shard| shard.end));
+        let mut shards: Vec<_> =
+            (0..self.shards.len()).map(|shard| self.read_shard(shard, &mut rows)).collect();
+        // Read last, so nobody has worked longer; an estimate may say so.
+        let elapsed = self.opened.elapsed();
+        for shard in &mut shards {
+            shard.working = shard.working.min(elapsed);
+        }
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Stats {
+            elapsed,
+            rows,
+            shards,
+            waited: Duration::from_nanos(count(&self.waited)),
+            batches: count(&self.batches),
+            observation_bytes: count(&self.rows) * self.row_bytes,
+            copies: count(&self.copies),
+            slabs_reserved: self.slabs.reserved(),
+            slabs_leased: self.slabs.leased(),
+        }
+    }
+
+    fn read_shard(&self, shard: usize, rows: &mut Vec<RowStats>) -> ShardStats {
+        let (tally, span) = (self.control.tally(shard), self.shards[shard].clone());
+        let totals = tally.totals();
+        let (first, mut stepping) = (rows.len(), totals.stepping);
+        rows.extend((0..span.len()).map(|row| {
+            let row = tally.row(row);
+            RowStats {
+                steps: row.steps,
+                resets: row.resets,
+                replacements: row.replacements,
+                stepping: row.stepping,
+                slowest: row.slowest,
+            }
+        }));
+        if !self.rows_are_timed {
+            let timed: u64 = totals.step_times.iter().sum();
+            stepping = Duration::ZERO;
+            for row in &mut rows[first..] {
+                row.stepping = share(totals.stepping, row.steps, timed);
+                row.slowest = totals.slowest;
+                stepping += row.stepping;
+            }
+        }
+        ShardStats {
+            rows: span,
+            step_times: totals.step_times,
+            working: stepping + totals.other,
+            restarts: self.restarts[shard].load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// The time of `steps` steps where so many as were `timed` took `time`.
+fn share(time: Duration, steps: u64, timed: u64) -> Duration {
+    let nanoseconds = time.as_nanos() * u128::from(steps) / u128::from(timed.max(1));
+    Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
+}
+
+fn add(count: &AtomicU64, more: u64) {
+    count.store(count.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+}
