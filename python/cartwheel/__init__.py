@@ -22,6 +22,7 @@ from cartwheel.presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.registration import make_vec, patch_gymnasium, register_native
 from cartwheel.rollout import RolloutSlab
 from cartwheel.rollouts import Collector, Rollout
+from cartwheel.stats import Stats
 from cartwheel.vector_env import VectorEnv
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "RemoteTraceback",
     "Rollout",
     "RolloutSlab",
+    "Stats",
     "SyncVectorEnv",
     "VectorEnv",
     "WorkerDiedError",

@@ -325,6 +325,12 @@ class Pool:
     def num_slabs(self) -> int:
         """Batches of observations that have memory behind them, those in reserve included."""
 
+    def stats(self) -> dict[str, Any]:
+        """What was counted so far, by the names of the fields of ``cartwheel.Stats``.
+
+        From any thread, also while another one is inside.
+        """
+
     def part(self) -> None:
         """Makes the batches that a forked child sees its own; only there, and not after a close.
 

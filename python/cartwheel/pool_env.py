@@ -16,6 +16,7 @@ from gymnasium import logger
 
 from cartwheel.arguments import as_reset_mask, as_rows, as_seeds, as_timeout
 from cartwheel.rollout import RolloutSlab
+from cartwheel.stats import Stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -364,6 +365,18 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         self._pool.reset_async(self._link.pack_reset([None] * self.num_envs, nobody, None))
         self._pool.reset_wait(self._link.timeout)
         return RolloutSlab(*arrays)
+
+    def stats(self) -> Stats:
+        """What was done so far: steps, resets and times of each row and worker, waits and memory.
+
+        Reading copies some numbers and disturbs nobody. It works while calls are pending or rows in
+        flight, and from another thread while this one waits; what has been handed out is counted.
+
+        Raises:
+            gymnasium.error.ClosedEnvironmentError: After :meth:`close`, which frees the counters.
+            cartwheel.ForkedProcessError: In a forked child.
+        """
+        return Stats(**self._pool.stats())
 
     # The end
 

@@ -1,0 +1,153 @@
+"""What a vector environment has done so far, and where the time went."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Rows, and workers, that the table of :meth:`Stats.__str__` shows.
+_SHOWN = 8
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stats:
+    """Counts and times of a vector environment, from :meth:`cartwheel.VectorEnv.stats`.
+
+    They begin when it is made and are never set back; for a part of a run take the difference of
+    two. All arrays are copies. Times are in seconds.
+
+    Environments written in Python are timed one by one, each step with the copy of its observation
+    and the reset that the autoreset mode asks for. Native ones are too quick for that: one task in
+    17 of each shard is timed as a whole (the ninth is the first), every row of it counts with the
+    mean of the rows, and times of rows and of shards are estimated from this sample.
+
+    Rows are dealt to workers in *shards*. A worker process or thread, or the calling thread, has
+    one; the threads of a :class:`~cartwheel.NativeVectorEnv` take several from each other.
+
+    Attributes:
+        elapsed: Time since the environments were opened.
+        steps: ``int64``, shape ``(num_envs,)``: steps of each row that workers have finished, those
+            included that reset the environment or repeated its last frame.
+        resets: ``int64``, shape ``(num_envs,)``: resets of each row's environment that succeeded,
+            the caller's and those of the autoreset mode. In the mode ``NEXT_STEP`` a reset takes
+            the place of a step, and is counted as both.
+        replacements: ``int64``, shape ``(num_envs,)``: how often each row's environment failed and
+            was made anew (``on_error="truncate"``).
+        step_seconds: ``float64``, shape ``(num_envs,)``: time spent on the steps of each row.
+        slowest_step: ``float64``, shape ``(num_envs,)``: time of each row's slowest step; of native
+            rows the largest mean of a task of their shard.
+        shards: ``int64``, shape ``(num_shards, 2)``: first and last row, exclusive, of each shard.
+        step_times: ``int64``, shape ``(num_shards, 40)``: how many of the timed steps took how
+            long; column ``k`` counts those from ``bucket_edges[k]`` to ``bucket_edges[k + 1]``.
+            Rows that were timed one by one give ``step_times.sum() == steps.sum()``, as long as no
+            worker died in the middle of a step.
+        working: ``float64``, shape ``(num_shards,)``: time spent on each shard's steps, resets and
+            control calls.
+        restarts: ``int64``, shape ``(num_shards,)``: how often another worker took the place of one
+            that died (``on_worker_death="restart"``).
+        waited: Time that calls waited for workers. What the calling thread steps itself is no
+            waiting.
+        batches: Batches that were handed out, by steps, resets and ``recv``.
+        observation_bytes: Bytes of the observations in them.
+        copies: Batches that were copied because too many others are kept, see ``max_slabs``.
+        slabs_reserved: Batches that have memory behind them.
+        slabs_leased: Those of them that are being filled, or are kept by the caller.
+    """
+
+    elapsed: float
+    steps: NDArray[np.int64]
+    resets: NDArray[np.int64]
+    replacements: NDArray[np.int64]
+    step_seconds: NDArray[np.float64]
+    slowest_step: NDArray[np.float64]
+    shards: NDArray[np.int64]
+    step_times: NDArray[np.int64]
+    working: NDArray[np.float64]
+    restarts: NDArray[np.int64]
+    waited: float
+    batches: int
+    observation_bytes: int
+    copies: int
+    slabs_reserved: int
+    slabs_leased: int
+
+    @property
+    def waiting(self) -> NDArray[np.float64]:
+        """Time in which nobody worked on each shard: ``elapsed - working``, ``(num_shards,)``."""
+        return self.elapsed - self.working
+
+    @property
+    def bucket_edges(self) -> NDArray[np.float64]:
+        """Edges of the columns of :attr:`step_times`: 0, powers of two of 1 ns, infinity; (41,)."""
+        inner = 2.0 ** np.arange(1, self.step_times.shape[1]) * 1e-9
+        return np.concatenate([[0.0], inner, [np.inf]])
+
+    @property
+    def mean_step(self) -> NDArray[np.float64]:
+        """Mean time of each row's steps, shape ``(num_envs,)``; NaN before the first."""
+        with np.errstate(invalid="ignore"):
+            means: NDArray[np.float64] = self.step_seconds / self.steps
+        return means
+
+    def __str__(self) -> str:
+        """A table: totals, working and waiting of the busiest shards, and the slowest rows."""
+        rows = np.argsort(-np.nan_to_num(self.mean_step), kind="stable")
+        shards = np.argsort(-self.working, kind="stable")
+        return "\n".join(
+            [
+                f"{self.elapsed:.3f} s, of which calls waited {self.waited:.3f} s",
+                f"{self.steps.sum():,} steps, {self.resets.sum():,} resets, {self.batches:,} "
+                f"batches with {self.observation_bytes:,} bytes of observations",
+                f"{self.slabs_leased} of {self.slabs_reserved} slabs in use, {self.copies:,} "
+                f"copies for want of one; {self.replacements.sum():,} environments and "
+                f"{self.restarts.sum():,} workers made anew",
+                "",
+                f"{'rows':>15} {'working':>11} {'waiting':>11} {'median step':>12} {'restarts':>9}",
+                *(self._shard_line(shard) for shard in shards[:_SHOWN]),
+                *_left_out(len(shards), "shards"),
+                "",
+                f"{'row':>15} {'mean step':>11} {'slowest':>11} {'steps':>12} {'resets':>9}",
+                *(self._row_line(row) for row in rows[:_SHOWN]),
+                *_left_out(len(rows), "rows"),
+            ]
+        )
+
+    def _shard_line(self, shard: int) -> str:
+        first, last = self.shards[shard]
+        working = f"{self.working[shard]:.3f} s"
+        waiting = f"{self.waiting[shard]:.3f} s"
+        median = self._median_step(shard)
+        span = f"{first} to {last - 1}"
+        return f"{span:>15} {working:>11} {waiting:>11} {median:>12} {self.restarts[shard]:>9,}"
+
+    def _median_step(self, shard: int) -> str:
+        """The upper edge of the bucket that holds the median."""
+        counts = np.cumsum(self.step_times[shard])
+        if not counts[-1]:
+            return "-"
+        bucket = int(np.searchsorted(counts, (counts[-1] + 1) // 2))
+        return f"< {_duration(self.bucket_edges[bucket + 1])}"
+
+    def _row_line(self, row: int) -> str:
+        mean, slowest = _duration(self.mean_step[row]), _duration(self.slowest_step[row])
+        steps, resets = self.steps[row], self.resets[row]
+        return f"{row:>15} {mean:>11} {slowest:>11} {steps:>12,} {resets:>9,}"
+
+
+def _duration(seconds: float) -> str:
+    """Seconds in the unit that suits them."""
+    if np.isnan(seconds):
+        return "-"
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def _left_out(rows: int, what: str) -> list[str]:
+    return [f"{'…':>15} {rows - _SHOWN:,} more {what}"] if rows > _SHOWN else []
