@@ -55,7 +55,7 @@ class Stats:
         batches: Batches that were handed out, by steps, resets and ``recv``.
         observation_bytes: Bytes of the observations in them.
         copies: Batches that were copied because too many others are kept, see ``max_slabs``.
-        slabs_reserved: Batches that have memory behind them.
+        slabs_reserved: Batches that have memory behind them, those in reserve for copies included.
         slabs_leased: Those of them that are being filled, or are kept by the caller.
     """
 
