@@ -323,7 +323,7 @@ def test_the_table_of_many_rows_says_how_many_it_leaves_out(build_native):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_native_environments_that_panic_count_as_replaced(build_native, mode):
-    envs = build_native("Acrobot-v1", 4, autoreset_mode=mode, on_error="truncate")
+    envs = build_native("Acrobot-v1", 4, autoreset_mode=mode, on_error="truncate", num_workers=1)
     envs.reset(seed=3)
     states = list(envs.get_attr("state"))
     states[2] = np.full(4, np.inf)
