@@ -18,11 +18,11 @@ RAISE = 3
 class LedgerEnv(gym.Env):
     """Episodes of 1 to 12 steps, all of them functions of the row, its seed and their number."""
 
-    observation_space = Box(-np.inf, np.inf, (4,), np.float64)
     action_space = Discrete(4)
 
-    def __init__(self, row, pause=0.0):
-        self.row, self.pause, self.seed, self.episode = row, pause, 0, 0
+    def __init__(self, row, pause=0.0, width=4):
+        self.row, self.pause, self.width, self.seed, self.episode = row, pause, width, 0, 0
+        self.observation_space = Box(-np.inf, np.inf, (width,), np.float64)
 
     def reset(self, *, seed=None, options=None):  # noqa: ARG002 - Gymnasium's signature
         if seed is not None:
@@ -30,7 +30,7 @@ class LedgerEnv(gym.Env):
         self.episode += 1
         self.draw = np.random.default_rng([self.row, self.seed, self.episode])
         self.length, self.time = 1 + int(self.draw.integers(12)), 0
-        self.state = self.draw.random(4)
+        self.state = self.draw.random(self.width)
         return self.state.copy(), {"episode": self.episode}
 
     def step(self, action):
@@ -39,7 +39,7 @@ class LedgerEnv(gym.Env):
         if action == RAISE:
             raise ValueError(f"row {self.row} was told to")
         self.time += 1
-        self.state = self.state / 2 + action + self.draw.random(4)
+        self.state = self.state / 2 + action + self.draw.random(self.width)
         over = self.time >= self.length
         info = {"episode": self.episode, "time": self.time}
         return (
@@ -71,6 +71,7 @@ class Row:
 
     number: int
     mode: str
+    width: int = 4
     env: LedgerEnv = field(init=False)
     over: bool = False
     seed: int | None = None
@@ -78,7 +79,10 @@ class Row:
     shown: np.ndarray | None = None
 
     def __post_init__(self):
-        self.env = LedgerEnv(self.number)
+        self.env = self._made()
+
+    def _made(self):
+        return LedgerEnv(self.number, width=self.width)
 
     def reset(self, seed, failed, episode):
         """An explicit reset; ``episode`` is the number that its info tells."""
@@ -98,7 +102,7 @@ class Row:
             self.over = False
             return self._show(Frame(self.env.reset()[0]))
         if failed == "env_error":
-            self.env, self.replaced = LedgerEnv(self.number), self.replaced + 1
+            self.env, self.replaced = self._made(), self.replaced + 1
             self.env.reset(seed=self._next_seed())
             return self._show(self._end(Frame(self.shown, truncated=True)))
         observation, reward, terminated, truncated, _ = self.env.step(action)
@@ -107,7 +111,7 @@ class Row:
 
     def _lose(self, episode):
         """The new environment has begun some episodes that nobody saw."""
-        self.env, self.seed, self.replaced = LedgerEnv(self.number), None, 0
+        self.env, self.seed, self.replaced = self._made(), None, 0
         self.env.episode = episode
 
     def _restart(self, episode):

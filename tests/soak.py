@@ -80,15 +80,17 @@ class Faults:
 class Session:
     """One pool from its opening to its end."""
 
-    def __init__(self, draw, counts, *, rows, workers, mode, parts):
+    def __init__(
+        self, draw, counts, *, rows, workers, mode, parts=False, executor="process", width=4
+    ):
         self.draw, self.counts, self.mode = draw, counts, mode
-        self.rows = [Row(number, mode) for number in range(rows)]
+        self.rows = [Row(number, mode, width) for number in range(rows)]
         self.batch = draw.randint(1, rows - 1) if parts and rows > 1 else rows
         #: Rows that showed another observation than their last: the next step must tell why.
         self.unseen = set()
         self.envs = cartwheel.VectorEnv(
-            [partial(LedgerEnv, row, draw.choice([0, 0, 0.0005])) for row in range(rows)],
-            executor="process",
+            [partial(LedgerEnv, row, draw.choice([0, 0, 0.0005]), width) for row in range(rows)],
+            executor=executor,
             num_workers=workers,
             autoreset_mode=mode,
             batch_size=self.batch,
@@ -201,19 +203,7 @@ class Session:
             except multiprocessing.TimeoutError:
                 self.counts["time-out"] += 1
                 continue
-            observations, rewards, terminations, truncations, infos = result
-            rows = infos["env_index"].tolist()
-            self.counts["batch"] += 1
-            for at, row in enumerate(rows):
-                kind, argument = sent.pop(row)
-                failed = failure(infos, at)
-                self.count(failed)
-                if kind == "reset":
-                    frame = self.rows[row].reset(argument, failed, episode(infos, at))
-                else:
-                    frame = self.rows[row].step(argument, failed, episode(infos, at))
-                got = (observations[at], rewards[at], terminations[at], truncations[at])
-                self.check_frame(row, frame, got, infos, at)
+            rows = self.check_batch(sent, result)
             if time.monotonic() < end:
                 self.send(rows, sent)
 
@@ -243,17 +233,38 @@ class Session:
             elif not np.array_equal(observations[at], row.shown):
                 self.unseen.add(at)  # its worker died; the next step must tell
 
+    def check_batch(self, sent, result):
+        """Takes the rows that were received out of ``sent``, and returns them."""
+        *arrays, infos = result
+        rows = infos["env_index"].tolist()
+        self.counts["batch"] += 1
+        for at, row in enumerate(rows):
+            kind, argument = sent.pop(row)
+            failed = failure(infos, at)
+            self.count(failed)
+            if kind == "reset":
+                self.unseen.discard(row)
+                frame = self.rows[row].reset(argument, failed, episode(infos, at))
+            else:
+                self.check_told(row, failed)
+                frame = self.rows[row].step(argument, failed, episode(infos, at))
+            self.check_frame(row, frame, [array[at] for array in arrays], infos, at)
+        return rows
+
     def check_step(self, actions, result):
         self.counts["step"] += 1
         *arrays, infos = result
         for at, row in enumerate(self.rows):
             failed = failure(infos, at)
             self.count(failed)
-            if failed == "worker_restarted":
-                self.unseen.discard(at)
-            self.compare(at in self.unseen, False, f"whether the loss of row {at} is told")
+            self.check_told(at, failed)
             frame = row.step(actions[at], failed, episode(infos, at))
             self.check_frame(at, frame, [array[at] for array in arrays], infos, at)
+
+    def check_told(self, row, failed):
+        if failed == "worker_restarted":
+            self.unseen.discard(row)
+        self.compare(row in self.unseen, False, f"whether the loss of row {row} is told")
 
     def check_frame(self, row, frame, got, infos, at):
         where = f"{self.mode}, row {row}"

@@ -1,0 +1,346 @@
+"""One fault in one executor: ``python -m tests.fault_cells FAULT EXECUTOR [close]``.
+
+Every stage is told in a line of JSON as soon as it is over: that the vector environment is made,
+what the call came to in which the fault happened, what a reset and some steps afterwards came to
+(not with ``close``), and what closing came to. Whoever runs this sees by the last line where it
+hangs. ``tests.fault_table`` runs all of them.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import resource
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
+
+import cartwheel
+from tests.faulty import FAULTS, FaultyEnv
+from tests.processes import descendants
+
+NUM_ENVS = 4
+#: The row in which it happens; the second of two workers has it, and row 2.
+ROW = 3
+#: Rounds of computation that take a thread about half a second, and for ever.
+LONG, ENDLESS = 100_000_000, 10**15
+
+
+def _unpicklable_info():
+    return {"lock": threading.Lock()}
+
+
+def _late():
+    time.sleep(1)
+
+
+def _memory():
+    """Allocates until the limit, which is some way above what the program has now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + (64 << 20)
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
+    try:
+        return {"blocks": [bytearray(1 << 20) for _ in range(1000)]}
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def _starved():
+    """As :func:`_memory`, in a C library, which does not ask whether it got what it asked for."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 20, hard))
+    while True:
+        ctypes.memset(libc.malloc(1 << 20), 1, 1 << 20)
+
+
+TROUBLES = {
+    **FAULTS,
+    "unpicklable info": _unpicklable_info,
+    "late": _late,
+    "memory": _memory,
+    "starved": _starved,
+}
+
+
+class TroubledEnv(FaultyEnv):
+    """A random walk that gets into trouble where its action is 1, and notes when."""
+
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, row, trouble, note):
+        super().__init__(row)
+        self.trouble, self.note = trouble, note
+
+    def step(self, action):
+        extra = None
+        if action:
+            self.note.write_text(str(time.monotonic()))
+            extra = TROUBLES[self.trouble]()
+        *result, info = super().step(0)
+        return *result, {**info, **(extra or {})}
+
+
+def troubled_constructor(row, trouble, note):
+    """An environment function that gets into trouble in the row :data:`ROW`."""
+    if row == ROW:
+        note.write_text(str(time.monotonic()))
+        TROUBLES[trouble]()
+    return TroubledEnv(row, "none", note)
+
+
+POLICIES = {"on_error": "truncate", "on_worker_death": "restart"}
+BUILDERS = {
+    "inline": partial(cartwheel.VectorEnv, executor="inline"),
+    "thread": partial(cartwheel.VectorEnv, executor="thread", num_workers=2),
+    "process": partial(cartwheel.VectorEnv, executor="process", num_workers=2),
+    "process, policies": partial(
+        cartwheel.VectorEnv, executor="process", num_workers=2, **POLICIES
+    ),
+    "native": cartwheel.NativeVectorEnv,
+    "AsyncVectorEnv": AsyncVectorEnv,
+}
+
+
+class Cell:
+    """A vector environment that is about to fail."""
+
+    def __init__(self, executor, trouble, *, in_constructor=False):
+        self.note = Path(tempfile.mkstemp()[1])
+        self.pids = []
+        make = troubled_constructor if in_constructor else TroubledEnv
+        self.env_fns = [partial(make, row, trouble, self.note) for row in range(NUM_ENVS)]
+        self.build = lambda: BUILDERS[executor](self.env_fns)
+        self.oracle = lambda: SyncVectorEnv(
+            [partial(TroubledEnv, row, "none", self.note) for row in range(NUM_ENVS)]
+        )
+        self.fine, self.troubled = np.zeros(NUM_ENVS, np.int64), np.arange(NUM_ENVS) // ROW
+
+    def open(self):
+        self.envs = self.build()
+        with contextlib.suppress(AttributeError):
+            self.pids = self.envs.get_attr("pid")
+        self.envs.reset(seed=1)
+        tell("made")
+
+    def since(self):
+        """Seconds since the fault."""
+        return time.monotonic() - float(self.note.read_text())
+
+    def call(self, function):
+        """What a call comes to in which the fault happens."""
+        outcome, says = "returns", []
+        try:
+            result = function()
+            if result is not None:
+                outcome = self.describe(result[4])
+        except BaseException as error:
+            outcome, says = type(error).__name__, self.said(error)
+        tell("call", outcome=outcome, says=says, seconds=self.since())
+
+    def describe(self, infos):
+        for name in ("env_error", "worker_restarted"):
+            if name in infos and infos[f"_{name}"][ROW]:
+                rows = np.flatnonzero(infos[f"_{name}"]).tolist()
+                return f"returns, {name} in rows {rows}"
+        return "returns"
+
+    def said(self, error):
+        """Which facts an exception holds."""
+        text = "".join(traceback.format_exception(error))
+        own = "\n".join([str(error), str(error.__cause__), *getattr(error, "__notes__", [])])
+        facts = {
+            "row": re.search(rf"\brow {ROW}\b|rows \D*(2 to |2, ){ROW}\b", own),
+            "pid": self.pids and re.search(rf"\b{self.pids[ROW]}\b", own),
+            "how it ended": re.search(r"SIG[A-Z]+|code \d", own),
+            "traceback": re.search(r"fault(y|_cells)\.py.*(in step|in commit|in _|in troubled)", text),
+        }
+        return [name for name, there in facts.items() if there]
+
+    def reset(self, *, bounded=False):
+        """What a reset with a seed and three steps come to, afterwards."""
+        began, outcome = time.monotonic(), "works"
+        try:
+            if bounded:
+                self.envs.reset_async(seed=7)
+                observations, _ = self.envs.reset_wait(timeout=1)
+            else:
+                observations, _ = self.envs.reset(seed=7)
+            seconds = time.monotonic() - began
+            oracle = self.oracle()
+            same = np.array_equal(observations, oracle.reset(seed=7)[0])
+            for _ in range(3):
+                result = self.envs.step(self.fine)[:4]
+                same &= all(map(np.array_equal, result, oracle.step(self.fine)[:4]))
+            outcome = "works" if same else "wrong values"
+        except BaseException as error:
+            seconds, outcome = time.monotonic() - began, type(error).__name__
+        tell("reset", outcome=outcome, seconds=seconds)
+
+    def close(self):
+        began, outcome = time.monotonic(), "returns"
+        try:
+            self.envs.close()
+        except BaseException as error:
+            outcome = type(error).__name__
+        tell("close", outcome=outcome, seconds=time.monotonic() - began)
+
+    # The faults
+
+    def step(self):
+        """In a step, by the environment."""
+        self.open()
+        self.call(lambda: self.envs.step(self.troubled))
+
+    def construct(self):
+        """In a constructor."""
+        self.call(self.open)
+        sys.exit()
+
+    def wait(self):
+        """In a step that is waited for, for a third of a second."""
+        self.open()
+        self.envs.step_async(self.troubled)
+        self.call(lambda: self.envs.step_wait(timeout=0.3))
+
+    def interrupt(self):
+        """Ctrl-C to the whole process group, in a step."""
+        self.open()
+
+        def interrupt():
+            self.note.write_text(str(time.monotonic()))
+            os.killpg(0, signal.SIGINT)
+
+        timer = threading.Timer(0.3, interrupt)
+        timer.start()
+        self.call(lambda: self.envs.step(self.troubled))
+        timer.join()
+
+    def threads(self):
+        """Four threads step at once."""
+        self.open()
+        self.note.write_text(str(time.monotonic()))
+        barrier, outcomes = threading.Barrier(4), Counter()
+
+        def step():
+            barrier.wait()
+            try:
+                self.envs.step(self.troubled)
+                outcomes["steps"] += 1
+            except Exception as error:
+                outcomes[type(error).__name__] += 1
+
+        threads = [threading.Thread(target=step) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        outcome = ", ".join(f"{count} × {name}" for name, count in sorted(outcomes.items()))
+        tell("call", outcome=outcome, says=[], seconds=self.since())
+
+    def killed(self):
+        """The program itself gets a SIGKILL while a worker hangs."""
+        self.open()
+        self.envs.step_async(self.troubled)
+        time.sleep(0.3)
+        tell("ready")
+        time.sleep(3600)
+
+    def closing(self):
+        """Closed while a worker hangs."""
+        self.open()
+        self.envs.step_async(self.troubled)
+        time.sleep(0.3)
+        self.close()
+        sys.exit()
+
+
+class NativeCell(Cell):
+    """The same for native environments, whose rows panic instead of raising."""
+
+    def __init__(self, _executor, trouble, **_):
+        super().__init__("native", trouble)
+        self.panics = trouble == "value error"
+        work = ENDLESS if trouble == "hang" else LONG
+        env_id, keywords = ("Acrobot-v1", {}) if self.panics else ("Null-v0", {"work": work})
+
+        def build(num_workers=2):
+            return cartwheel.NativeVectorEnv(env_id, NUM_ENVS, num_workers=num_workers, **keywords)
+
+        self.build, self.oracle = build, partial(build, num_workers=1)
+        self.troubled = self.fine
+
+    def open(self):
+        super().open()
+        if self.panics:
+            states = list(self.envs.get_attr("state"))
+            states[ROW] = np.full(4, np.inf)
+            self.envs.set_attr("state", states)
+        self.note.write_text(str(time.monotonic()))
+
+
+#: What each fault is: how it comes about, and what the environment does.
+CELLS = {
+    "`raise ValueError` in a step": ("step", "value error"),
+    "an exception that wants two arguments": ("step", "two arguments"),
+    "an info that cannot be pickled": ("step", "unpicklable info"),
+    "`os._exit(3)` in a step": ("step", "exit 3"),
+    "SIGKILL in a step": ("step", "kill"),
+    "a segmentation fault in a step": ("step", "crash"),
+    "no memory left, asked for by Python": ("step", "memory"),
+    "no memory left, not asked for by C": ("step", "starved"),
+    "a step that takes 1 s, waited for 0.3 s": ("wait", "late"),
+    "a step that hangs, waited for 0.3 s": ("wait", "hang"),
+    "Ctrl-C in a step of 1 s, to all processes": ("interrupt", "late"),
+    "a constructor raises": ("construct", "value error"),
+    "a constructor calls `os._exit(3)`": ("construct", "exit 3"),
+    "four threads step at once": ("threads", "late"),
+    "SIGKILL of the program, a worker hangs": ("killed", "hang"),
+    "`close()` while a worker hangs": ("closing", "hang"),
+}
+NATIVE = {
+    "`raise ValueError` in a step",
+    "a step that takes 1 s, waited for 0.3 s",
+    "a step that hangs, waited for 0.3 s",
+    "Ctrl-C in a step of 1 s, to all processes",
+    "four threads step at once",
+    "SIGKILL of the program, a worker hangs",
+    "`close()` while a worker hangs",
+}
+POLICED = {how for how, (kind, trouble) in CELLS.items() if kind == "step"}
+
+
+def tell(stage, **facts):
+    print(json.dumps({"stage": stage, **facts}), flush=True)
+
+
+def main():
+    fault, executor, *rest = sys.argv[1:]
+    how, trouble = CELLS[fault]
+    cls = NativeCell if executor == "native" else Cell
+    cell = cls(executor, trouble, in_constructor=how == "construct")
+    try:
+        getattr(cell, how)()
+        if not rest:
+            cell.reset(bounded=how == "wait")
+        cell.close()
+        tell("left", processes=len(descendants(os.getpid())))
+    finally:
+        cell.note.unlink()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""Makes the faults happen, in every executor and in Gymnasium, and writes what came of it.
+
+    python -m tests.fault_table [--write docs/faults.md] [--only WORDS]
+
+Each fault is committed in a program of its own (``tests/fault_cells.py``) that gets ten seconds. The
+table goes to standard output, or between the marks of the file that ``--write`` names.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cartwheel.bench.machine import machine_line
+from tests.fault_cells import BUILDERS, CELLS, NATIVE, POLICED
+from tests.processes import is_alive
+
+ROOT = Path(__file__).parents[1]
+LIMIT_S = 10.0
+BEGIN = "<!-- The table: written by `make faults`, not by hand. -->"
+END = "<!-- The end of the table. -->"
+HEADER = ("fault", "executor", "the call", "names", "after", "`reset`", "`close`", "left")
+
+
+@dataclass
+class Outcome:
+    """What a program told, and how it ended."""
+
+    stages: dict[str, dict[str, Any]] = field(default_factory=dict)
+    code: int | None = None
+    lines: int = 0
+    left: int = 0
+    gone_s: float | None = None
+
+
+def session(leader):
+    """The living processes of a session."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                stat = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(stat[3]) == leader and stat[0] not in "ZX":
+                    found.add(int(entry.name))
+    return found
+
+
+def stages(path):
+    """What was told so far."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    told = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+    return {stage.pop("stage"): stage for stage in told}
+
+
+def run(fault, executor, *arguments):
+    """Commits one fault in one executor, in a session of its own."""
+    outcome = Outcome()
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        with out.open("w") as stdout, err.open("w") as stderr:
+            program = subprocess.Popen(
+                [sys.executable, "-m", "tests.fault_cells", fault, executor, *arguments],
+                cwd=ROOT,
+                stdout=stdout,
+                stderr=stderr,
+                env={**os.environ, "TMPDIR": folder},
+                start_new_session=True,
+            )
+            deadline = time.monotonic() + LIMIT_S
+            while program.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.005)
+                if "ready" in stages(out):
+                    break
+            outcome.code = program.poll()
+            program.kill()
+            program.wait()
+        killed = time.monotonic()
+        while (left := session(program.pid)) and time.monotonic() < killed + 1:
+            time.sleep(0.001)
+        outcome.gone_s = time.monotonic() - killed
+        outcome.left = len(left)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        while any(map(is_alive, left)):
+            time.sleep(0.005)
+        outcome.stages, outcome.lines = stages(out), len(err.read_text().splitlines())
+    return outcome
+
+
+def duration(seconds):
+    """In milliseconds below a second."""
+    return f"{1e3 * seconds:.0f} ms" if seconds < 0.9995 else f"{seconds:.1f} s"
+
+
+def ending(code):
+    """How a program ended, in words."""
+    return f"code {code}" if code >= 0 else signal.Signals(-code).name
+
+
+def code_font(outcome):
+    """Names of exceptions in code font."""
+    words = outcome.split()
+    return " ".join(f"`{word}`" if word.endswith(("Error", "Interrupt")) else word for word in words)
+
+
+def row(fault, executor, outcome, closing):
+    """One line of the table; ``closing`` is a second run, which leaves the reset out."""
+    told = outcome.stages
+    call, reset = told.get("call"), told.get("reset")
+    close = told.get("close") or closing.stages.get("close")
+    names, after = "", ""
+    if "ready" in told:
+        what = "workers end" if not outcome.left else "**workers go on**"
+        after = duration(outcome.gone_s) if not outcome.left else "> 1 s"
+    elif call:
+        what, after = code_font(call["outcome"]), duration(call["seconds"])
+        names = ", ".join(call["says"])
+    elif "close" in told:
+        what = "–"
+    elif outcome.code is None:
+        what = "**hangs**"
+    else:
+        what = f"the program ends: {ending(outcome.code)}"
+    if call and outcome.lines:
+        what += f", {outcome.lines} lines on stderr"
+
+    def stage(facts, *, tried):
+        if facts:
+            return f"{code_font(facts['outcome'])}, {duration(facts['seconds'])}"
+        return "**hangs**" if tried else "–"
+
+    alive = call is not None and told.get("made") is not None
+    closes = alive or (outcome.code is None and "ready" not in told and "made" in told and not call)
+    cells = [
+        fault,
+        executor,
+        what,
+        names or "–",
+        after or "–",
+        stage(reset, tried=alive),
+        stage(close, tried=closes and (alive or "closing" in CELLS[fault])),
+        str(outcome.left),
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def table(only):
+    """The lines of the table."""
+    lines = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
+    for fault in CELLS:
+        shown = fault
+        for executor in BUILDERS:
+            if only not in f"{fault} {executor}":
+                continue
+            if executor == "native" and fault not in NATIVE:
+                continue
+            if executor == "process, policies" and fault not in POLICED:
+                continue
+            outcome = closing = run(fault, executor)
+            if "call" in outcome.stages and "reset" not in outcome.stages:
+                closing = run(fault, executor, "close")
+            lines.append(row(shown, executor, outcome, closing))
+            print(lines[-1], file=sys.stderr, flush=True)
+            shown = ""
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--write", type=Path, help="the file whose table is to be replaced")
+    parser.add_argument("--only", default="", help="faults and executors with these words")
+    arguments = parser.parse_args()
+    lines = [machine_line(), "", *table(arguments.only)]
+    if arguments.write is None:
+        print("\n".join(lines))
+        return
+    before, _, rest = arguments.write.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
+    text = "\n".join([BEGIN, "", *lines, "", END])
+    arguments.write.write_text(before + text + after)
+
+
+if __name__ == "__main__":
+    main()
