@@ -71,7 +71,7 @@ def run(fault, executor, *arguments):
                 cwd=ROOT,
                 stdout=stdout,
                 stderr=stderr,
-                env={**os.environ, "TMPDIR": folder},
+                env={**os.environ, "TMPDIR": folder, "RUST_BACKTRACE": "0"},
                 start_new_session=True,
             )
             deadline = time.monotonic() + LIMIT_S
