@@ -33,8 +33,8 @@ from tests.processes import descendants
 NUM_ENVS = 4
 #: The row in which it happens; the second of two workers has it, and row 2.
 ROW = 3
-#: Rounds of computation that take a thread about half a second, and for ever.
-LONG, ENDLESS = 100_000_000, 10**15
+#: Rounds of computation that take a thread some tenths of a second, and for ever.
+LONG, ENDLESS = 50_000_000, 10**15
 
 
 def _unpicklable_info():
@@ -118,12 +118,14 @@ BUILDERS = {
 class Cell:
     """A vector environment that is about to fail."""
 
-    def __init__(self, executor, trouble, *, in_constructor=False):
+    def __init__(self, executor, trouble, *, in_constructor=False, timeout=None):
         self.note = Path(tempfile.mkstemp()[1])
         self.pids = []
         make = troubled_constructor if in_constructor else TroubledEnv
         self.env_fns = [partial(make, row, trouble, self.note) for row in range(NUM_ENVS)]
-        self.build = lambda: BUILDERS[executor](self.env_fns)
+        # Gymnasium's has no such argument.
+        self.limit = {} if executor == "AsyncVectorEnv" else {"timeout": timeout}
+        self.build = lambda: BUILDERS[executor](self.env_fns, **self.limit)
         self.oracle = lambda: SyncVectorEnv(
             [partial(TroubledEnv, row, "none", self.note) for row in range(NUM_ENVS)]
         )
@@ -176,7 +178,7 @@ class Cell:
         try:
             if bounded:
                 self.envs.reset_async(seed=7)
-                observations, _ = self.envs.reset_wait(timeout=1)
+                observations, _ = self.envs.reset_wait(timeout=2)
             else:
                 observations, _ = self.envs.reset(seed=7)
             seconds = time.monotonic() - began
@@ -271,16 +273,14 @@ class Cell:
 class NativeCell(Cell):
     """The same for native environments, whose rows panic instead of raising."""
 
-    def __init__(self, _executor, trouble, **_):
-        super().__init__("native", trouble)
+    def __init__(self, executor, trouble, **keywords):
+        super().__init__(executor, trouble, **keywords)
         self.panics = trouble == "value error"
         work = ENDLESS if trouble == "hang" else LONG
         env_id, keywords = ("Acrobot-v1", {}) if self.panics else ("Null-v0", {"work": work})
-
-        def build(num_workers=2):
-            return cartwheel.NativeVectorEnv(env_id, NUM_ENVS, num_workers=num_workers, **keywords)
-
-        self.build, self.oracle = build, partial(build, num_workers=1)
+        make = partial(cartwheel.NativeVectorEnv, env_id, NUM_ENVS)
+        self.build = partial(make, num_workers=2, **self.limit, **keywords)
+        self.oracle = partial(make, num_workers=1)  # work changes no value
         self.troubled = self.fine
 
     def open(self):
@@ -331,7 +331,8 @@ def main():
     fault, executor, *rest = sys.argv[1:]
     how, trouble = CELLS[fault]
     cls = NativeCell if executor == "native" else Cell
-    cell = cls(executor, trouble, in_constructor=how == "construct")
+    timeout = 2 if how == "wait" else None
+    cell = cls(executor, trouble, in_constructor=how == "construct", timeout=timeout)
     try:
         getattr(cell, how)()
         if not rest:

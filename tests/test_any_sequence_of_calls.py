@@ -13,7 +13,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoAsyncCallError
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -59,6 +59,8 @@ class Calls(RuleBasedStateMachine):
         self.sent = {}
         #: Whether a wait for either was given up.
         self.late = False
+        #: Whether the main thread is in a wait that Ctrl-C may end.
+        self.waiting = False
         #: Observations, with copies of what they were when they came.
         self.kept = []
         self.reset(seed)
@@ -87,12 +89,18 @@ class Calls(RuleBasedStateMachine):
     def settle(self, wait, check):
         """Waits; a result is compared with the model, and is no longer owed."""
         try:
+            self.waiting = True
             result = wait()
-        except (multiprocessing.TimeoutError, KeyboardInterrupt):
+            self.waiting = False
+        except multiprocessing.TimeoutError:
+            self.waiting, self.late = False, True
+        except KeyboardInterrupt:
             self.late = True
-            return
-        self.late = False
-        check(result)
+            if self.envs._pool.pending() is None and not self.envs.in_flight:
+                self.reset(0)  # it came between the wait and its result, which nobody has
+        else:
+            self.late = False
+            check(result)
 
     # Calls that do everything at once
 
@@ -177,7 +185,7 @@ class Calls(RuleBasedStateMachine):
             "call": self.envs.call_wait,
         }
         name, argument = self.pending or (None, None)
-        for other in waits.keys() - {name}:
+        for other in sorted(waits.keys() - {name or ""}):
             if other != "reset" or not self.sent:  # what was sent may be waited for as a reset
                 with pytest.raises(NoAsyncCallError):
                     waits[other](timeout=timeout)
@@ -223,14 +231,19 @@ class Calls(RuleBasedStateMachine):
 
     @rule(timeout=TIMEOUTS)
     def recv(self, timeout):
-        if not self.sent:
+        name, actions = self.pending or (None, None)
+        sent = self.sent
+        if name == "step":  # which is a send of all rows
+            sent = {row: ("step", action) for row, action in enumerate(actions)}
+        if not sent:
             with pytest.raises(NoAsyncCallError):
                 self.envs.recv(timeout)
             return
 
         def check(result):
-            assert result[4]["env_index"].tolist() == list(self.sent)
-            self.session.check_batch(self.sent, result)
+            assert result[4]["env_index"].tolist() == list(sent)
+            self.session.check_batch(sent, result)
+            self.pending = None
             self.keep(result[0])
 
         self.settle(lambda: self.envs.recv(timeout), check)
@@ -247,10 +260,10 @@ class Calls(RuleBasedStateMachine):
     @rule(delay=st.sampled_from([0, 1e-4, 5e-4]))
     def interrupt(self, delay):
         """Ctrl-C, which may find the wait or come too late for it."""
-        waiting = True
 
         def raise_if_waiting(*_):
-            if waiting:
+            if self.waiting:
+                self.waiting = False
                 raise KeyboardInterrupt
 
         before = signal.signal(signal.SIGINT, raise_if_waiting)
@@ -261,10 +274,7 @@ class Calls(RuleBasedStateMachine):
                 self.wait(None)
             else:
                 self.recv(None)
-        except KeyboardInterrupt:
-            pytest.fail("a Ctrl-C left the wait with its result half taken")
         finally:
-            waiting = False
             timer.join()
             signal.signal(signal.SIGINT, before)
 
@@ -301,5 +311,8 @@ class Calls(RuleBasedStateMachine):
             np.testing.assert_array_equal(observations, copy)
 
 
-Calls.TestCase.settings = settings(max_examples=25, stateful_step_count=40)
+# Not shrunk: a failure of a race would take far longer than a test may, and be lost in the time-out.
+Calls.TestCase.settings = settings(
+    max_examples=25, stateful_step_count=40, phases=[Phase.generate]
+)
 TestAnySequenceOfCalls = Calls.TestCase

@@ -227,6 +227,16 @@ def test_closing_without_a_limit_ends_although_an_environment_hangs(build_proces
     assert not wait_until_gone(pids, timeout_s=5)
 
 
+def test_a_pending_call_and_closing_share_the_time_that_is_given(build_processes):
+    envs = build_processes(ROWS)
+    envs.reset()
+    envs.step_async(actions(3, "hang"))
+    started = time.monotonic()
+    with pytest.warns(UserWarning, match="pending call to `step`"):
+        envs.close(timeout=3)
+    assert time.monotonic() - started < 2 * 3, "each of them took all of it"
+
+
 def test_an_environment_that_hangs_when_closed_keeps_nobody(build_processes):
     envs = build_processes([HangingWhenClosedEnv] * 2)
     pids = envs.get_attr("pid")

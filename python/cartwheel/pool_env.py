@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 import weakref
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -31,6 +32,8 @@ ActType = TypeVar("ActType")
 
 #: Seconds that environments get to close before their workers are ended.
 CLOSE_GRACE = 5.0
+#: Seconds that workers get to close, at least, when a pending call has used up what it was given.
+LAST_GRACE = 1.0
 
 
 class ResetLink(Protocol):
@@ -385,12 +388,15 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
         Args:
             timeout: Seconds that environments get to finish a pending call and to close; 5 by
-                default. Worker processes that take longer are killed.
+                default. When a pending call has used them up, one second more, or as long again
+                where that is less, for the other workers to close. Worker processes that take
+                longer are killed.
             terminate: Do not wait at all.
         """
         if not self._finalizer.alive:
             return
         grace = 0.0 if terminate else CLOSE_GRACE if timeout is None else timeout
+        began = time.monotonic()
         pending = self._pool.pending()
         if pending is not None and os.getpid() == self._owner:
             logger.warn(
@@ -400,7 +406,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         detached = self._finalizer.detach()
         if detached is not None:
             _, end, _, _ = detached
-            end(grace)
+            left = grace - (time.monotonic() - began)
+            end(max(left, min(grace, LAST_GRACE)))
 
     def _await_pending(self, pending: str, grace: float) -> None:
         with contextlib.suppress(Exception):  # closing is what was asked for
