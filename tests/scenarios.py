@@ -226,6 +226,10 @@ def end_without_close(executor, how):
         raise ValueError("at top level")
     elif how == "exit":
         sys.exit(7)
+    elif how == "exit at once":
+        os._exit(7)
+    elif how == "exit in a step":
+        envs.step([0, fault("system exit"), 0, 0])
     elif how == "thread":
         threading.Thread(target=_step_for_ever, args=[envs], daemon=True).start()
         time.sleep(0.2)

@@ -18,10 +18,14 @@ EXECUTORS = ["inline", "thread", "process"]
 CONTEXTS = ["fork", "forkserver", "spawn"]
 
 
-def start(*arguments):
+#: Every warning is an error, and Python checks more than it usually does.
+STRICT = ("-X", "dev", "-W", "error")
+
+
+def start(*arguments, flags=()):
     """A scenario in a process group of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.scenarios", *arguments],
+        [sys.executable, *flags, "-m", "tests.scenarios", *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -30,9 +34,9 @@ def start(*arguments):
     )
 
 
-def run(*arguments, timeout_s=40):
+def run(*arguments, flags=(), timeout_s=40):
     """What a scenario told, its exit code, and what it wrote to stderr."""
-    program = start(*arguments)
+    program = start(*arguments, flags=flags)
     try:
         out, err = program.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
@@ -96,23 +100,29 @@ def test_a_forked_child_cannot_disturb_its_parent(executor):
         assert facts["answers"][0] == "ForkedProcessError"
 
 
-ENDINGS = ["end", "pending", "collected", "global", "cycle", "exception", "exit", "thread"]
+ENDINGS = ["end", "pending", "collected", "global", "cycle", "exception", "exit", "exit at once"]
+ENDINGS += ["exit in a step", "thread"]
 
 
 @pytest.mark.parametrize(
     ("executor", "how"),
     [
         *[(executor, how) for executor in ("thread", "process") for how in ENDINGS],
-        *[("inline", how) for how in ("end", "exception", "thread")],
+        *[("inline", how) for how in ("end", "exception", "exit in a step", "thread")],
     ],
 )
 def test_a_program_may_end_without_close(executor, how):
-    facts, code, err = run("end_without_close", executor, how)
-    assert code == {"exception": 1, "exit": 7}.get(how, 0), err
+    facts, code, err = run("end_without_close", executor, how, flags=STRICT)
+    codes = {"exception": 1, "exit": 7, "exit at once": 7, "exit in a step": 3}
+    if executor == "process":
+        codes["exit in a step"] = 1  # the environment's wish to exit is an error like any other
+    assert code == codes.get(how, 0), err
     assert not wait_until_gone(facts["all"], timeout_s=5)
     if how == "exception":
         assert err.rstrip().endswith("ValueError: at top level")
         assert err.count("Traceback") == 1
+    elif code == 1:
+        assert "RemoteEnvError: SystemExit: 3" in err
     else:
         assert "Traceback" not in err
         assert "leaked" not in err
