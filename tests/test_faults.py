@@ -126,6 +126,22 @@ def test_the_message_is_not_shortened(build):
     assert failure.value.args == ("x" * 5_000_000,)
 
 
+def test_a_message_of_50_mb_arrives_whole(build_processes):
+    def build_env():
+        env = FaultyEnv()
+
+        def commit(_name):
+            raise ValueError("x" * 50_000_000)
+
+        env.commit = commit
+        return env
+
+    envs = build_processes([build_env] * 2)
+    with pytest.raises(ValueError, match="^x") as failure:
+        envs.reset()
+    assert len(str(failure.value)) == 50_000_000
+
+
 @pytest.mark.parametrize("name", ["value error", "unpicklable", "chained"])
 def test_the_traceback_leads_into_the_environment(build, name):
     envs = build(faulty_rows())

@@ -1,6 +1,8 @@
 """Calls from several threads, or from inside an environment, are exceptions, never deadlocks."""
 
 import contextlib
+import multiprocessing
+import signal
 import threading
 import time
 from functools import partial
@@ -203,3 +205,65 @@ def test_an_environment_that_calls_its_own_vector_environment_is_refused(executo
     assert envs.reset()[0].tolist() == [[0], [0]]
     assert envs.step([1, 2])[1].tolist() == [1, 2]
     envs.close()
+
+
+def test_a_signal_handler_that_calls_is_refused(build_workers):
+    """The main thread waits for a step; a handler runs in the middle of the wait."""
+    envs = build_workers([SleepingEnv] * 2)
+    envs.reset()
+    refusals = []
+
+    def handler(*_):
+        for call in (lambda: envs.step([0.0, 0.0]), envs.reset, lambda: envs.get_attr("t")):
+            with pytest.raises(AlreadyPendingCallError) as refusal:
+                call()
+            refusals.append(refusal.value.name)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        observations, *_ = envs.step([0.5, 0.0])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert observations.tolist() == [[1], [1]]
+    assert refusals == ["step"] * 3
+
+
+@pytest.mark.parametrize("closing", [False, True])
+def test_sending_receiving_and_closing_at_once_end_in_a_defined_state(build, closing):
+    envs = build(transcripts(*[10**6] * 4))
+    envs.reset()
+    deadline = time.monotonic() + 0.8
+    calls = [
+        lambda: envs.send([1, 1], [0, 3]),
+        lambda: envs.send([1], [2]),
+        lambda: envs.recv(timeout=1e-3),
+        lambda: envs.recv(timeout=30),
+        lambda: envs.async_reset(options={"env_index": [1]}),
+        lambda: envs.step([1] * 4),
+    ]
+
+    def hammer(call):
+        refusals = (AlreadyPendingCallError, NoAsyncCallError, ClosedEnvironmentError)
+        while time.monotonic() < deadline:
+            with contextlib.suppress(*refusals, multiprocessing.TimeoutError):
+                call()
+
+    waits = [in_thread(hammer, call) for call in calls]
+    if closing:
+        time.sleep(0.2)
+        envs.close()
+    for wait in waits:
+        wait()
+    if closing:
+        with pytest.raises(ClosedEnvironmentError):
+            envs.recv()
+        return
+    while True:
+        try:
+            envs.recv(timeout=30)
+        except NoAsyncCallError:
+            break
+    assert envs.reset()[0].tolist() == [[0]] * 4
+    assert envs.step([1, 2, 3, 4])[1].tolist() == [1, 2, 3, 4]

@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import pickle
+import subprocess
+import sys
 from functools import partial
 
 import gymnasium as gym
@@ -110,6 +112,40 @@ def test_descriptors_are_counted_by_worker_not_by_environment(build_processes):
     envs.reset()
     added = [item for item in residue() - before if item.startswith("descriptor")]
     assert len(added) <= 20, added
+
+
+#: Prints what the descriptors of a program are.
+DESCRIPTORS = """
+import os
+for name in os.listdir("/proc/self/fd"):
+    try:
+        print(os.readlink("/proc/self/fd/" + name))
+    except OSError:
+        pass
+"""
+
+
+class StartingEnv(TranscriptEnv):
+    """Starts a program that inherits whatever may be inherited."""
+
+    def __init__(self):
+        super().__init__(length=3)
+
+    def inherited(self):
+        program = [sys.executable, "-c", DESCRIPTORS]
+        done = subprocess.run(program, close_fds=False, capture_output=True, text=True, check=True)
+        return done.stdout.split("\n")
+
+
+@pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
+def test_programs_that_environments_start_inherit_nothing_of_ours(build_processes, context):
+    envs = build_processes([StartingEnv] * 2, context=context, on_worker_death="restart")
+    envs.reset()
+    envs.rollout(3)
+    envs.step([0, 0])
+    for links in envs.call("inherited"):
+        ours = [link for link in links if link.startswith(("socket:", "/memfd:", "anon_inode:"))]
+        assert not ours
 
 
 def test_workers_compute_with_one_thread_unless_the_user_chose(build_processes, monkeypatch):

@@ -119,8 +119,9 @@ class WorkerChannel(ProcessChannel):
     """
 
     def __init__(self, end: Connection[Any, Any]) -> None:
-        """Wraps one end."""
+        """Wraps one end, which programs that environments start do not inherit."""
         super().__init__(end)
+        os.set_inheritable(end.fileno(), False)  # `spawn` and `forkserver` handed it over as one
         self._unsent: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         # A daemon: what nobody reads any more must not keep the process from ending.
         threading.Thread(target=self._send, name="channel", daemon=True).start()
