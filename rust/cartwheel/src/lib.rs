@@ -12,6 +12,7 @@
 pub mod autoreset;
 pub mod env;
 pub mod error;
+mod failpoint;
 pub mod info;
 pub mod memory;
 pub mod native;

@@ -28,6 +28,7 @@ use super::rollout::{self, FreeRollouts, RolloutLease, RolloutMemory};
 use super::{Backing, FreeList, Headroom, Mapping};
 use crate::autoreset::{PhaseTag, Transition};
 use crate::error::Error;
+use crate::failpoint::{Failpoint, die};
 use crate::space::Layout;
 
 /// The mapping of all slabs and the layout of each.
@@ -175,6 +176,11 @@ impl SlabRows<'_> {
     pub fn write(&mut self, leaf: usize, row: usize, value: &[u8]) {
         let place = self.place(leaf, row);
         assert_eq!(value.len(), place.len(), "a row of leaf {leaf}");
+        if Failpoint::DieMidRow.hit() {
+            // SAFETY: as below.
+            unsafe { self.mapping().write(place.start, &value[..value.len() / 2]) }
+            die();
+        }
         // SAFETY: the row is this shard's alone while the slab is filling (invariant 4).
         unsafe { self.mapping().write(place.start, value) }
     }

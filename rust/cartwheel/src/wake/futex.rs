@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rustix::thread::futex::{Flags, Timespec};
 
+use crate::failpoint::Failpoint;
 use crate::memory::Scope;
 
 /// A 32-bit word with the operations that the parker needs. Implemented by [`Futex`], and in the
@@ -66,12 +67,21 @@ impl Word for Futex<'_> {
     }
 
     fn wait(&self, expected: u32, slice: Duration) {
+        if Failpoint::SpuriousWake.hit() {
+            return;
+        }
         let timeout = Timespec::try_from(slice).expect("a slice is shorter than a century");
         // A signal, a changed word and the end of the slice all mean the same: look again.
         let _ = rustix::thread::futex::wait(self.word, self.flags, expected, Some(&timeout));
     }
 
     fn wake(&self) {
+        if Failpoint::DropWake.hit() {
+            return;
+        }
+        if Failpoint::DelayWake.hit() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         // Fails only for words that are not mapped, which a reference rules out.
         let _ = rustix::thread::futex::wake(self.word, self.flags, 1);
     }

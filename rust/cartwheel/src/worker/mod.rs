@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 pub use crew::{Crew, Settings as CrewSettings};
 pub use process::{ProcessHandle, exit_with_parent};
 
+use crate::failpoint::{Failpoint, die};
 use crate::memory::{
     ActionArea, ActionColumns, Columns, InfoArea, Memory, Places, Scope, SlabRows, Tally, Told,
     Work,
@@ -156,6 +157,9 @@ pub(crate) fn perform(memory: &Memory, worker: usize, command: Command, shard: &
     let info_bytes = u32::try_from(task.info_bytes).expect("an info region is below 4 GiB");
     slot.info_bytes.store(info_bytes, Ordering::Relaxed);
     slot.status.store(report.to_word(), Ordering::Relaxed);
+    if Failpoint::DieBeforeAck.hit() {
+        die();
+    }
     // `Release` publishes rows, infos and the two words above; it pairs with the `Acquire` loads of
     // `done` in `Pool::waiting`.
     slot.done.store(command.task, Ordering::Release);
@@ -212,6 +216,9 @@ pub(crate) fn perform_sent(
         }
         if work.op == Op::Step {
             rows.for_each(|row| tally.count_sent(row - first_row));
+        }
+        if Failpoint::DieBeforeAck.hit() {
+            die();
         }
         notes.note_counting();
         let enough = batches.filled(places);

@@ -1,0 +1,90 @@
+//! Faults in the protocol between a pool and its workers, for tests.
+//!
+//! With the feature `failpoints`, the environment variable `CARTWHEEL_FAILPOINTS` of a process names
+//! those that happen in it, with commas between. It is read once. `name=n` is for the `n`-th time
+//! that the place is reached, and every later one.
+//!
+//! | name | what happens |
+//! |---|---|
+//! | `die_before_ack` | the process ends when its rows are written, before it acknowledges or counts them |
+//! | `die_mid_row` | the process ends when it has written half of an observation |
+//! | `delay_wake` | a wake-up comes 5 ms late |
+//! | `drop_wake` | a wake-up does not come |
+//! | `spurious_wake` | a sleep ends at once |
+//!
+//! Without the feature every question below is the constant `false`, and the compiler removes it.
+
+/// A place in the protocol where something can go wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failpoint {
+    DieBeforeAck,
+    DieMidRow,
+    DelayWake,
+    DropWake,
+    SpuriousWake,
+}
+
+#[cfg(not(feature = "failpoints"))]
+impl Failpoint {
+    /// Whether it happens now.
+    #[expect(clippy::unused_self, reason = "the feature decides, not the place")]
+    pub(crate) const fn hit(self) -> bool {
+        false
+    }
+}
+
+#[cfg(feature = "failpoints")]
+mod enabled {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::Failpoint;
+
+    /// The environment variable.
+    const VARIABLE: &str = "CARTWHEEL_FAILPOINTS";
+
+    /// A failpoint that is set: it happens from this time on, and this often the place was reached.
+    #[derive(Debug)]
+    struct Set {
+        failpoint: Failpoint,
+        from: u32,
+        reached: AtomicU32,
+    }
+
+    static SET: OnceLock<Vec<Set>> = OnceLock::new();
+
+    impl Failpoint {
+        /// Whether it happens now.
+        pub(crate) fn hit(self) -> bool {
+            let all = SET.get_or_init(|| parse(&std::env::var(VARIABLE).unwrap_or_default()));
+            let Some(set) = all.iter().find(|set| set.failpoint == self) else { return false };
+            set.reached.fetch_add(1, Ordering::Relaxed) + 1 >= set.from
+        }
+    }
+
+    fn parse(value: &str) -> Vec<Set> {
+        value.split(',').filter(|entry| !entry.is_empty()).map(parse_one).collect()
+    }
+
+    fn parse_one(entry: &str) -> Set {
+        let (name, from) = entry.split_once('=').unwrap_or((entry, "1"));
+        let failpoint = match name {
+            "die_before_ack" => Failpoint::DieBeforeAck,
+            "die_mid_row" => Failpoint::DieMidRow,
+            "delay_wake" => Failpoint::DelayWake,
+            "drop_wake" => Failpoint::DropWake,
+            "spurious_wake" => Failpoint::SpuriousWake,
+            _ => panic!("{VARIABLE} names a failpoint that there is not: {name}"),
+        };
+        let from = from.parse().unwrap_or_else(|_| panic!("{VARIABLE}: {from} is no count"));
+        Set { failpoint, from, reached: AtomicU32::new(0) }
+    }
+}
+
+/// Ends this process as a crash would: nothing is flushed, closed or told.
+pub(crate) fn die() -> ! {
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    loop {
+        std::thread::park(); // until the signal has arrived
+    }
+}

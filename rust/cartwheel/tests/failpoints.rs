@@ -1,0 +1,294 @@
+//! With faults in its own protocol a pool never hangs and never hands out a row that is not whole.
+//!
+//! Failpoints are read from the environment of a process, so each test runs a part of this file, one of
+//! the ignored tests, in processes of their own, and ends them after a time limit.
+#![cfg(feature = "failpoints")]
+#![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
+
+use std::fs::OpenOptions;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::parent_id;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cartwheel::autoreset::{PhaseTag, Transition};
+use cartwheel::memory::{ActionTag, Lease, Memory, Plan, Scope};
+use cartwheel::pool::{Finished, OnDeath, Policy, Pool, Workers};
+use cartwheel::schedule::shards;
+use cartwheel::space::{DType, Leaf};
+use cartwheel::wake::Op;
+use cartwheel::worker::{ProcessHandle, Report, Shard, Task, exit_with_parent, serve};
+use cartwheel::{Call, Error};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+const ROWS: usize = 4;
+/// A hang is a failure, long before anybody grows impatient.
+const LIMIT: Duration = Duration::from_secs(30);
+const FAILPOINTS: &str = "CARTWHEEL_FAILPOINTS";
+/// The environment variable that tells a worker process which one it is, and its descriptors.
+const WORKER: &str = "CARTWHEEL_TEST_WORKER";
+
+/// Rows whose observations are their number, the action and their sum.
+#[derive(Debug)]
+struct Adding;
+
+impl Shard for Adding {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        let rows = task.slab.rows();
+        let mut actions = vec![0; rows.len() * 8];
+        if task.op == Op::Step {
+            task.actions.load(0, ActionTag::Integers, task.rows.clone(), &mut actions);
+        }
+        for (place, action) in rows.clone().zip(actions.as_chunks::<8>().0) {
+            let row = i64::try_from(task.rows.start + place - rows.start).unwrap();
+            let action = i64::from_ne_bytes(*action);
+            task.slab.write(0, place, &bytes(&[row, action, row + action]));
+            let transition = Transition { reward: 0.0, terminated: false, truncated: false };
+            task.slab.write_transition(place, &transition, PhaseTag::Running);
+        }
+        Report::default()
+    }
+
+    fn flush(&mut self, _report: Report) {}
+
+    fn close(&mut self) {}
+}
+
+fn bytes(numbers: &[i64]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
+}
+
+fn plan() -> Plan {
+    Plan {
+        observations: vec![Leaf { dtype: DType::I64, shape: vec![3] }],
+        actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
+        shards: shards(ROWS, 2),
+        batch_size: ROWS,
+        max_slabs: 4,
+        info_bytes: 64,
+    }
+}
+
+fn policy(on_death: OnDeath) -> Policy {
+    // Nobody looks before it sleeps: every hand-over needs a wake-up.
+    Policy { refuse_over: false, refuse_unstarted: false, on_death, spin: false }
+}
+
+fn finish(pool: &mut Pool, call: Call) -> Result<Finished, Error> {
+    pool.finish(call, Some(Duration::from_secs(10)), &mut || false)
+}
+
+/// Begins the step with these actions.
+fn begin(pool: &mut Pool, actions: &[i64; ROWS]) {
+    pool.store_actions(0, ActionTag::Integers, &bytes(actions)).unwrap();
+    pool.begin(Call::Step, 0).unwrap();
+}
+
+fn assert_shows(lease: &Lease, actions: &[i64; ROWS]) {
+    let mut shown = vec![0; ROWS * 24];
+    lease.read(lease.layout().leaf_offset(0), &mut shown);
+    let row = |(row, &action)| [row, action, row + action];
+    let expected: Vec<i64> = (0..).zip(actions).flat_map(row).collect();
+    assert_eq!(shown, bytes(&expected));
+}
+
+// Processes
+
+/// Runs an ignored test of this file in a process, with failpoints.
+fn start(test: &str, failpoints: &str, worker: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--ignored", "--nocapture"])
+        .env(FAILPOINTS, failpoints)
+        .env(WORKER, worker)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Whether the process ended well within the time limit.
+fn ends_well(mut child: Child) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < LIMIT {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.success();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    false
+}
+
+fn start_worker(memory: &Memory, worker: usize, failpoints: &str) -> Child {
+    let descriptors = memory.descriptors().unwrap().map(|descriptor| descriptor.as_raw_fd());
+    let [control, actions, infos, slabs] = descriptors;
+    start("a_worker", failpoints, &format!("{worker} {control} {actions} {infos} {slabs}"))
+}
+
+#[test]
+#[ignore = "a worker process of other tests"]
+fn a_worker() {
+    let told = std::env::var(WORKER).unwrap();
+    let mut numbers = told.split(' ');
+    let worker = numbers.next().unwrap().parse().unwrap();
+    let pool = parent_id();
+    let parent = Pid::from_raw(i32::try_from(pool).unwrap()).unwrap();
+    exit_with_parent(pidfd_open(parent, PidfdFlags::empty()).unwrap()).unwrap();
+    let descriptors = [(); 4].map(|()| {
+        let path = format!("/proc/{pool}/fd/{}", numbers.next().unwrap());
+        OwnedFd::from(OpenOptions::new().read(true).write(true).open(path).unwrap())
+    });
+    let memory = Memory::attach(plan(), descriptors).unwrap();
+    serve(&memory, worker, &mut Adding, Scope::Shared, false);
+}
+
+// Wake-ups
+
+/// Steps two threads often enough to sleep in every wait, and returns the longest step.
+fn step_threads() -> Duration {
+    let memory = Memory::new(plan(), Scope::Private).unwrap();
+    let threads = [0, 1].map(|worker| {
+        let memory = memory.clone();
+        std::thread::spawn(move || serve(&memory, worker, &mut Adding, Scope::Private, false))
+    });
+    let mut pool = Pool::new(memory, Workers::Threads, policy(OnDeath::Break)).unwrap();
+    let mut longest = Duration::ZERO;
+    for step in 0..20 {
+        std::thread::sleep(Duration::from_millis(3)); // workers fall asleep
+        let actions = [step, step + 1, 2 * step, -step];
+        let start = Instant::now();
+        begin(&mut pool, &actions);
+        let finished = finish(&mut pool, Call::Step).expect("no slice is as long as the time-out");
+        longest = longest.max(start.elapsed());
+        assert_shows(&finished.lease.unwrap(), &actions);
+    }
+    assert_eq!(pool.close(Duration::from_secs(10)), Vec::<usize>::new(), "everybody hears of it");
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    longest
+}
+
+#[test]
+#[ignore = "needs a failpoint, which another test sets"]
+fn steps_with_late_wake_ups() {
+    assert!(step_threads() >= Duration::from_millis(5), "the failpoint was not reached");
+}
+
+#[test]
+#[ignore = "needs a failpoint, which another test sets"]
+fn steps_with_spurious_wake_ups() {
+    step_threads();
+}
+
+#[test]
+fn a_wake_up_that_is_late_only_takes_its_time() {
+    assert!(ends_well(start("steps_with_late_wake_ups", "delay_wake", "")));
+}
+
+#[test]
+fn a_wake_up_that_never_comes_hangs_nobody() {
+    assert!(ends_well(start("steps_with_late_wake_ups", "drop_wake", "")));
+}
+
+#[test]
+fn a_wake_up_without_a_reason_does_no_harm() {
+    assert!(ends_well(start("steps_with_spurious_wake_ups", "spurious_wake", "")));
+    assert!(ends_well(start("steps_with_late_wake_ups", "spurious_wake=50,delay_wake", "")));
+}
+
+// Deaths
+
+/// Two worker processes, of which the second has a failpoint.
+struct Processes {
+    pool: Pool,
+    memory: Memory,
+    children: Vec<Child>,
+}
+
+impl Processes {
+    fn new(failpoints: &str, on_death: OnDeath) -> Self {
+        let memory = Memory::new(plan(), Scope::Shared).unwrap();
+        let children = vec![start_worker(&memory, 0, ""), start_worker(&memory, 1, failpoints)];
+        let handles = children.iter().map(|child| ProcessHandle::new(child.id()).unwrap());
+        let workers = Workers::Processes(handles.collect());
+        let pool = Pool::new(memory.clone(), workers, policy(on_death)).unwrap();
+        Self { pool, memory, children }
+    }
+
+    /// Steps until a worker dies, at most three times; what was shown before.
+    fn step_until_death(&mut self) -> Vec<(Lease, [i64; ROWS])> {
+        let mut before = Vec::new();
+        for step in 1..=3 {
+            let actions = [step, 10 * step, 100 * step, 1000 * step];
+            begin(&mut self.pool, &actions);
+            match finish(&mut self.pool, Call::Step) {
+                Ok(finished) => before.push((finished.lease.unwrap(), actions)),
+                Err(Error::WorkerDied { worker, pid, rows }) => {
+                    assert_eq!((worker, pid, rows), (1, self.children[1].id(), 2..4));
+                    return before;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("nobody died");
+    }
+
+    fn close(mut self) {
+        self.pool.close(Duration::from_secs(10));
+        for mut child in self.children {
+            child.wait().unwrap();
+        }
+    }
+}
+
+#[test]
+fn whoever_dies_in_the_middle_is_named_and_what_was_shown_stays() {
+    // A worker writes two rows a step: the third row that it writes is in the second step.
+    for failpoints in ["die_before_ack=2", "die_mid_row=3", "die_mid_row=4"] {
+        let mut envs = Processes::new(failpoints, OnDeath::Break);
+        let before = envs.step_until_death();
+        assert_eq!(before.len(), 1, "{failpoints}");
+        for (lease, actions) in &before {
+            assert_shows(lease, actions);
+        }
+        let again = envs.pool.begin(Call::Reset, 0);
+        assert!(matches!(again, Err(Error::WorkerDied { worker: 1, .. })), "{again:?}");
+        envs.close();
+    }
+}
+
+#[test]
+fn whoever_follows_a_dead_worker_does_its_step_from_the_beginning() {
+    for failpoints in ["die_before_ack=2", "die_mid_row=3", "die_mid_row=4"] {
+        let mut envs = Processes::new(failpoints, OnDeath::Resume);
+        let before = envs.step_until_death();
+        envs.pool.lost(1);
+        envs.children[1].wait().unwrap();
+        envs.children[1] = start_worker(&envs.memory, 1, "");
+        envs.pool.resume(1, ProcessHandle::new(envs.children[1].id()).unwrap());
+        let finished = finish(&mut envs.pool, Call::Step).unwrap();
+        assert_shows(&finished.lease.unwrap(), &[2, 20, 200, 2000]);
+        for (lease, actions) in &before {
+            assert_shows(lease, actions);
+        }
+        envs.close();
+    }
+}
+
+/// Sends all rows, and receives them.
+fn send_and_receive(pool: &mut Pool, rows: &[usize]) -> Result<usize, Error> {
+    pool.sending(Call::Step, rows).unwrap().send(0);
+    let received = pool.receive(Some(Duration::from_secs(10)), &mut || false)?;
+    Ok(received.events().count())
+}
+
+#[test]
+fn whoever_dies_before_counting_a_row_that_was_sent_is_named() {
+    let mut envs = Processes::new("die_before_ack=3", OnDeath::Break);
+    let rows: Vec<_> = (0..ROWS).collect();
+    send_and_receive(&mut envs.pool, &rows).unwrap();
+    let died = send_and_receive(&mut envs.pool, &rows);
+    assert!(matches!(died, Err(Error::WorkerDied { worker: 1, .. })), "{died:?}");
+    envs.close();
+}
