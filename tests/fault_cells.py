@@ -165,7 +165,7 @@ class Cell:
         text = "".join(traceback.format_exception(error))
         own = "\n".join([str(error), str(error.__cause__), *getattr(error, "__notes__", [])])
         facts = {
-            "row": re.search(rf"\brow {ROW}\b|rows \D*(2 to |2, ){ROW}\b", own),
+            "row": re.search(rf"(?i)\brows? (\d to |\[[\d, ]*)?{ROW}\b", own),
             "pid": self.pids and re.search(rf"\b{self.pids[ROW]}\b", own),
             "how it ended": re.search(r"SIG[A-Z]+|code \d", own),
             "traceback": re.search(r"fault(y|_cells)\.py.*(in step|in commit|in _|in troubled)", text),

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from functools import partial
+from multiprocessing import TimeoutError
 
 import numpy as np
 import pytest
@@ -83,6 +84,20 @@ def test_a_worker_that_dies_in_a_step_truncates_its_rows(build, mode, name):
             assert "worker_restarted" not in result[4]
     assert envs.get_attr("pid")[:3] == pids[:3]
     assert set(envs.get_attr("pid")[3:]).isdisjoint(pids)
+    twin.close()
+
+
+def test_a_worker_that_hangs_may_be_killed_and_is_replaced(build):
+    envs, twin = build(ROWS), PROCESS(ROWS)
+    envs.reset(seed=SEED)
+    twin.reset(seed=SEED)
+    envs.step_async(actions(3, "hang"))
+    with pytest.raises(TimeoutError, match=r"Rows \[3, 4\]"):
+        envs.step_wait(timeout=0.1)
+    envs.processes[1].kill()
+    result = envs.step_wait()
+    assert_others_equal(result, twin.step(actions()))
+    assert_cut(result)
     twin.close()
 
 
