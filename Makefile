@@ -24,7 +24,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust sanitize sanitize-core sanitize-python parity soak lint fmt bench wheel
+.PHONY: help setup build demo test test-rust sanitize sanitize-core sanitize-python parity soak faults lint fmt bench wheel
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -47,9 +47,11 @@ test: lint test-rust ## run every check: lint, Rust tests, Python tests
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 	@echo '==> every check passed'
 
-test-rust: setup ## run the tests of the core, then every interleaving of its wake-ups with loom
+test-rust: setup ## run the tests of the core, with faults in its protocol too, then every interleaving of its wake-ups with loom
 	@echo '==> cargo test'
 	@cargo test
+	@echo '==> cargo test with failpoints'
+	@cargo test -p cartwheel --features failpoints --test failpoints
 	@echo '==> cargo test under loom'
 	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel --release --lib --test loom
 
@@ -82,6 +84,9 @@ MINUTES ?= 10
 soak: build ## random operations with random kills against a model, for MINUTES (10)
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
+faults: build ## make faults happen in every executor and in Gymnasium, and write the table of docs/faults.md
+	@$(BIN)/python -m tests.fault_table --write docs/faults.md
+
 lint: build ## check formatting, lints and types; changes nothing
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 \
 		|| rustup component add rustfmt clippy
@@ -89,6 +94,7 @@ lint: build ## check formatting, lints and types; changes nothing
 	@cargo fmt --all --check
 	@echo '==> cargo clippy'
 	@cargo clippy --workspace --all-targets -- -D warnings
+	@cargo clippy -p cartwheel --all-targets --features failpoints -- -D warnings
 	@echo '==> ruff'
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check

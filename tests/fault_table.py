@@ -8,6 +8,7 @@ table goes to standard output, or between the marks of the file that ``--write``
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -153,24 +154,29 @@ def row(fault, executor, outcome, closing):
     return "| " + " | ".join(cells) + " |"
 
 
+def pairs():
+    """Every fault with the executors in which it is committed."""
+    for fault, executor in itertools.product(CELLS, BUILDERS):
+        if executor == "native" and fault not in NATIVE:
+            continue  # nothing there raises of itself, exits or allocates
+        if executor == "process, policies" and fault not in POLICED:
+            continue  # no policy has anything to do with it
+        yield fault, executor
+
+
 def table(only):
     """The lines of the table."""
     lines = ["| " + " | ".join(HEADER) + " |", "|" + "---|" * len(HEADER)]
-    for fault in CELLS:
+    shown = None
+    for fault, executor in pairs():
+        if only not in f"{fault} {executor}":
+            continue
+        outcome = closing = run(fault, executor)
+        if "call" in outcome.stages and "reset" not in outcome.stages:
+            closing = run(fault, executor, "close")
+        lines.append(row("" if fault == shown else fault, executor, outcome, closing))
+        print(lines[-1], file=sys.stderr, flush=True)
         shown = fault
-        for executor in BUILDERS:
-            if only not in f"{fault} {executor}":
-                continue
-            if executor == "native" and fault not in NATIVE:
-                continue
-            if executor == "process, policies" and fault not in POLICED:
-                continue
-            outcome = closing = run(fault, executor)
-            if "call" in outcome.stages and "reset" not in outcome.stages:
-                closing = run(fault, executor, "close")
-            lines.append(row(shown, executor, outcome, closing))
-            print(lines[-1], file=sys.stderr, flush=True)
-            shown = ""
     return lines
 
 
