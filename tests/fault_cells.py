@@ -21,6 +21,7 @@ import traceback
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -102,7 +103,7 @@ def troubled_constructor(row, trouble, note):
     return TroubledEnv(row, "none", note)
 
 
-POLICIES = {"on_error": "truncate", "on_worker_death": "restart"}
+POLICIES: dict[str, Any] = {"on_error": "truncate", "on_worker_death": "restart"}
 BUILDERS = {
     "inline": partial(cartwheel.VectorEnv, executor="inline"),
     "thread": partial(cartwheel.VectorEnv, executor="thread", num_workers=2),
@@ -168,7 +169,7 @@ class Cell:
             "row": re.search(rf"(?i)\brows? (\d to |\[[\d, ]*)?{ROW}\b", own),
             "pid": self.pids and re.search(rf"\b{self.pids[ROW]}\b", own),
             "how it ended": re.search(r"SIG[A-Z]+|code \d", own),
-            "traceback": re.search(r"fault(y|_cells)\.py.*(in step|in commit|in _|in troubled)", text),
+            "traceback": re.search(r"fault(y|_cells)\.py.* in (step|commit|_|troubled)", text),
         }
         return [name for name, there in facts.items() if there]
 
@@ -241,7 +242,7 @@ class Cell:
             barrier.wait()
             try:
                 self.envs.step(self.troubled)
-                outcomes["steps"] += 1
+                outcomes["returns"] += 1
             except Exception as error:
                 outcomes[type(error).__name__] += 1
 
@@ -294,7 +295,7 @@ class NativeCell(Cell):
 
 #: What each fault is: how it comes about, and what the environment does.
 CELLS = {
-    "`raise ValueError` in a step": ("step", "value error"),
+    "`raise ValueError` (natively: a panic) in a step": ("step", "value error"),
     "an exception that wants two arguments": ("step", "two arguments"),
     "an info that cannot be pickled": ("step", "unpicklable info"),
     "`os._exit(3)` in a step": ("step", "exit 3"),
@@ -312,7 +313,7 @@ CELLS = {
     "`close()` while a worker hangs": ("closing", "hang"),
 }
 NATIVE = {
-    "`raise ValueError` in a step",
+    "`raise ValueError` (natively: a panic) in a step",
     "a step that takes 1 s, waited for 0.3 s",
     "a step that hangs, waited for 0.3 s",
     "Ctrl-C in a step of 1 s, to all processes",

@@ -2,8 +2,8 @@
 
     python -m tests.fault_table [--write docs/faults.md] [--only WORDS]
 
-Each fault is committed in a program of its own (``tests/fault_cells.py``) that gets fifteen seconds. The
-table goes to standard output, or between the marks of the file that ``--write`` names.
+Each fault is committed in a program of its own (``tests/fault_cells.py``), which gets fifteen
+seconds. The table goes to standard output, or between the marks of the file that ``--write`` names.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -109,56 +110,55 @@ def ending(code):
 
 def code_font(outcome):
     """Names of exceptions in code font."""
-    words = outcome.split()
-    return " ".join(f"`{word}`" if word.endswith(("Error", "Interrupt")) else word for word in words)
+    return re.sub(r"\b(\w+(Error|Interrupt))\b", r"`\1`", outcome)
+
+
+def the_call(outcome):
+    """What came of the call, what its exception names, and how long it took."""
+    told = outcome.stages
+    if "ready" in told:
+        if outcome.left:
+            return "**processes go on**", "–", "> 1 s"
+        return "all processes end", "–", duration(outcome.gone_s)
+    if "call" in told:
+        call = told["call"]
+        noise = f", {outcome.lines} lines on stderr" if outcome.lines else ""
+        names = ", ".join(call["says"]) or "–"
+        return code_font(call["outcome"]) + noise, names, duration(call["seconds"])
+    if outcome.code is None:
+        return "**hangs**", "–", "–"
+    if outcome.code == 0:
+        return "–", "–", "–"  # closing is all there is to it
+    return f"the program ends: {ending(outcome.code)}", "–", "–"
+
+
+def later(stages, name, *, tried):
+    """What came of a reset or of closing, afterwards."""
+    if name in stages:
+        return f"{code_font(stages[name]['outcome'])}, {duration(stages[name]['seconds'])}"
+    return "**hangs**" if tried else "–"
 
 
 def row(fault, executor, outcome, closing):
-    """One line of the table; ``closing`` is a second run, which leaves the reset out."""
+    """The cells of one line; ``closing`` is a second run, which leaves the reset out."""
     told = outcome.stages
-    call, reset = told.get("call"), told.get("reset")
-    close = told.get("close") or closing.stages.get("close")
-    names, after = "", ""
-    if "ready" in told:
-        what = "workers end" if not outcome.left else "**workers go on**"
-        after = duration(outcome.gone_s) if not outcome.left else "> 1 s"
-    elif call:
-        what, after = code_font(call["outcome"]), duration(call["seconds"])
-        names = ", ".join(call["says"])
-    elif "close" in told:
-        what = "–"
-    elif outcome.code is None:
-        what = "**hangs**"
-    else:
-        what = f"the program ends: {ending(outcome.code)}"
-    if call and outcome.lines:
-        what += f", {outcome.lines} lines on stderr"
-
-    def stage(facts, *, tried):
-        if facts:
-            return f"{code_font(facts['outcome'])}, {duration(facts['seconds'])}"
-        return "**hangs**" if tried else "–"
-
-    alive = call is not None and told.get("made") is not None
-    closes = alive or (outcome.code is None and "ready" not in told and "made" in told and not call)
-    cells = [
+    usable = {"made", "call"} <= told.keys()
+    closed = usable or CELLS[fault][0] == "closing"
+    return [
         fault,
         executor,
-        what,
-        names or "–",
-        after or "–",
-        stage(reset, tried=alive),
-        stage(close, tried=closes and (alive or "closing" in CELLS[fault])),
+        *the_call(outcome),
+        later(told, "reset", tried=usable),
+        later({**closing.stages, **told}, "close", tried=closed),
         str(outcome.left),
     ]
-    return "| " + " | ".join(cells) + " |"
 
 
 def pairs():
     """Every fault with the executors in which it is committed."""
     for fault, executor in itertools.product(CELLS, BUILDERS):
         if executor == "native" and fault not in NATIVE:
-            continue  # nothing there raises of itself, exits or allocates
+            continue  # only what is written in Python exits, or has a constructor
         if executor == "process, policies" and fault not in POLICED:
             continue  # no policy has anything to do with it
         yield fault, executor
@@ -174,7 +174,10 @@ def table(only):
         outcome = closing = run(fault, executor)
         if "call" in outcome.stages and "reset" not in outcome.stages:
             closing = run(fault, executor, "close")
-        lines.append(row("" if fault == shown else fault, executor, outcome, closing))
+        cells = row(fault, executor, outcome, closing)
+        if fault == shown:
+            cells[0] = ""
+        lines.append("| " + " | ".join(cells) + " |")
         print(lines[-1], file=sys.stderr, flush=True)
         shown = fault
     return lines

@@ -311,8 +311,6 @@ class Calls(RuleBasedStateMachine):
             np.testing.assert_array_equal(observations, copy)
 
 
-# Not shrunk: a failure of a race would take far longer than a test may, and be lost in the time-out.
-Calls.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=40, phases=[Phase.generate]
-)
+# Not shrunk: that would take far longer than a test may, and the failure be lost in the time-out.
+Calls.TestCase.settings = settings(max_examples=25, stateful_step_count=40, phases=[Phase.generate])
 TestAnySequenceOfCalls = Calls.TestCase
