@@ -329,6 +329,8 @@ def tell(stage, **facts):
 
 
 def main():
+    # A shell has programs in the background ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     fault, executor, *rest = sys.argv[1:]
     how, trouble = CELLS[fault]
     cls = NativeCell if executor == "native" else Cell

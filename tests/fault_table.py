@@ -122,7 +122,8 @@ def the_call(outcome):
         return "all processes end", "–", duration(outcome.gone_s)
     if "call" in told:
         call = told["call"]
-        noise = f", {outcome.lines} lines on stderr" if outcome.lines else ""
+        lines = "1 line" if outcome.lines == 1 else f"{outcome.lines} lines"
+        noise = f", {lines} on stderr" if outcome.lines else ""
         names = ", ".join(call["says"]) or "–"
         return code_font(call["outcome"]) + noise, names, duration(call["seconds"])
     if outcome.code is None:
