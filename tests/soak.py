@@ -81,7 +81,17 @@ class Session:
     """One pool from its opening to its end."""
 
     def __init__(
-        self, draw, counts, *, rows, workers, mode, parts=False, executor="process", width=4
+        self,
+        draw,
+        counts,
+        *,
+        rows,
+        workers,
+        mode,
+        parts=False,
+        executor="process",
+        width=4,
+        pauses=(0, 0, 0.0005),
     ):
         self.draw, self.counts, self.mode = draw, counts, mode
         self.rows = [Row(number, mode, width) for number in range(rows)]
@@ -89,7 +99,7 @@ class Session:
         #: Rows that showed another observation than their last: the next step must tell why.
         self.unseen = set()
         self.envs = cartwheel.VectorEnv(
-            [partial(LedgerEnv, row, draw.choice([0, 0, 0.0005]), width) for row in range(rows)],
+            [partial(LedgerEnv, row, draw.choice(pauses), width) for row in range(rows)],
             executor=executor,
             num_workers=workers,
             autoreset_mode=mode,

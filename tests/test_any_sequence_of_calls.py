@@ -28,17 +28,20 @@ from tests.ledger import RAISE
 from tests.soak import MODES, Session
 
 ROWS = 3
+#: Seconds that a step takes: some of them outlast a time-out.
+PAUSES_S = (0, 0.01)
 WIDTH = 200  # wide enough for observations that are views of shared memory
 ACTIONS = st.lists(st.sampled_from([0, 1, 2, 0, 1, 2, RAISE]), min_size=ROWS, max_size=ROWS)
 SEEDS = st.integers(0, 999)
-TIMEOUTS = st.sampled_from([None, None, 0, 1e-3])
+EXECUTORS = ["process", "process", "process", "process", "thread", "inline"]
+TIMEOUTS = st.sampled_from([None, 0, 1e-3])
 SOME_ROWS = st.lists(st.integers(0, ROWS - 1), min_size=1, max_size=ROWS, unique=True)
 
 
 class Calls(RuleBasedStateMachine):
     """A vector environment, the model of its rows, and what it owes."""
 
-    @initialize(executor=st.sampled_from(["process", "process", "thread", "inline"]), seed=SEEDS)
+    @initialize(executor=st.sampled_from(EXECUTORS), seed=SEEDS)
     def open(self, executor, seed, mode=None):
         self.executor = executor
         self.draw = random.Random(seed)
@@ -51,6 +54,7 @@ class Calls(RuleBasedStateMachine):
             mode=self.mode,
             executor=executor,
             width=WIDTH,
+            pauses=PAUSES_S,
         )
         self.envs = self.session.envs
         #: The call that was begun and not waited for, with what is needed to judge its result.
@@ -61,6 +65,8 @@ class Calls(RuleBasedStateMachine):
         self.late = False
         #: Whether the main thread is in a wait that Ctrl-C may end.
         self.waiting = False
+        #: Calls since it was opened.
+        self.calls = 0
         #: Observations, with copies of what they were when they came.
         self.kept = []
         self.reset(seed)
@@ -120,11 +126,21 @@ class Calls(RuleBasedStateMachine):
         self.session.check_reset(*result, seeds, np.ones(ROWS, bool))
         self.keep(result[0])
 
-    @rule(actions=ACTIONS)
+    @rule(
+        batches=st.lists(ACTIONS, min_size=1, max_size=6),
+        killed=st.sampled_from([None, None, 0, 1]),
+    )
+    def steps(self, batches, killed):
+        if killed is not None and self.executor == "process":
+            self.kill(killed)
+        for actions in batches:
+            self.step(actions)
+
     def step(self, actions):
         if self.busy:
             with pytest.raises(AlreadyPendingCallError):
                 self.envs.step(actions)
+            self.take()
         elif self.over(range(ROWS)):
             with pytest.raises(cartwheel.EpisodeOverError):
                 self.envs.step(actions)
@@ -203,6 +219,18 @@ class Calls(RuleBasedStateMachine):
 
         self.settle(lambda: waits[name](timeout=timeout), check)
 
+    @rule(actions=ACTIONS)
+    def step_impatiently(self, actions):
+        self.step_async(actions)
+        self.wait(0)
+
+    def take(self):
+        """Waits for what is owed."""
+        if self.pending:
+            self.wait(None)
+        elif self.sent:
+            self.recv(None)
+
     # Rows in flight
 
     @rule(rows=SOME_ROWS, actions=ACTIONS)
@@ -256,7 +284,7 @@ class Calls(RuleBasedStateMachine):
         with contextlib.suppress(ValueError):  # it is being replaced
             self.envs.processes[worker].kill()
 
-    @precondition(lambda self: self.executor != "inline" and self.busy)
+    @precondition(lambda self: self.executor != "inline")
     @rule(delay=st.sampled_from([0, 1e-4, 5e-4]))
     def interrupt(self, delay):
         """Ctrl-C, which may find the wait or come too late for it."""
@@ -270,10 +298,7 @@ class Calls(RuleBasedStateMachine):
         timer = threading.Timer(delay, os.kill, [os.getpid(), signal.SIGINT])
         try:
             timer.start()
-            if self.pending:
-                self.wait(None)
-            else:
-                self.recv(None)
+            self.take()
         finally:
             timer.join()
             signal.signal(signal.SIGINT, before)
@@ -284,6 +309,7 @@ class Calls(RuleBasedStateMachine):
             self.kept.pop(at % len(self.kept))
         gc.collect()
 
+    @precondition(lambda self: self.calls > 40)
     @rule(seed=SEEDS)
     def close(self, seed):
         self.end()
@@ -307,10 +333,11 @@ class Calls(RuleBasedStateMachine):
 
     @invariant()
     def what_was_kept_is_as_it_was(self):
+        self.calls = getattr(self, "calls", 0) + 1
         for observations, copy in getattr(self, "kept", []):
             np.testing.assert_array_equal(observations, copy)
 
 
 # Not shrunk: that would take far longer than a test may, and the failure be lost in the time-out.
-Calls.TestCase.settings = settings(max_examples=25, stateful_step_count=40, phases=[Phase.generate])
+Calls.TestCase.settings = settings(max_examples=16, stateful_step_count=80, phases=[Phase.generate])
 TestAnySequenceOfCalls = Calls.TestCase
