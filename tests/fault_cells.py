@@ -7,7 +7,6 @@ hangs. ``tests.fault_table`` runs all of them.
 """
 
 import contextlib
-import ctypes
 import json
 import os
 import re
@@ -28,7 +27,7 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 import cartwheel
-from tests.faulty import FAULTS, FaultyEnv
+from tests.faulty import FAULTS, FaultyEnv, limit_memory, starve
 from tests.processes import descendants
 
 NUM_ENVS = 4
@@ -47,25 +46,12 @@ def _late():
 
 
 def _memory():
-    """Allocates until the limit, which is some way above what the program has now."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + (64 << 20)
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
+    """Allocates until the limit."""
+    before = limit_memory()
     try:
         return {"blocks": [bytearray(1 << 20) for _ in range(1000)]}
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
-
-
-def _starved():
-    """As :func:`_memory`, in a C library, which does not ask whether it got what it asked for."""
-    libc = ctypes.CDLL(None)
-    libc.malloc.restype = ctypes.c_void_p
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (1 << 20, hard))
-    while True:
-        ctypes.memset(libc.malloc(1 << 20), 1, 1 << 20)
 
 
 TROUBLES = {
@@ -73,7 +59,7 @@ TROUBLES = {
     "unpicklable info": _unpicklable_info,
     "late": _late,
     "memory": _memory,
-    "starved": _starved,
+    "starved": starve,
 }
 
 

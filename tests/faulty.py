@@ -2,10 +2,12 @@
 
 import ctypes
 import os
+import resource
 import signal
 import sys
 import threading
 import time
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -115,6 +117,24 @@ def _spin():
 
 def _hold_the_gil():
     ctypes.PyDLL(None).sleep(3600)
+
+
+def limit_memory():
+    """Leaves this process a few megabytes more than it has; returns the limits of before."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + (16 << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
+    return before
+
+
+def starve():
+    """A C library that does not look whether it got the memory it asked for."""
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    limit_memory()
+    while True:
+        ctypes.memset(libc.malloc(1 << 20), 1, 1 << 20)
 
 
 FAULTS = {

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import resource
 import signal
 import threading
 import time
@@ -11,22 +10,12 @@ from functools import partial
 import pytest
 
 import cartwheel
-from tests.faulty import FaultyEnv
+from tests.faulty import FaultyEnv, starve
 from tests.processes import wait_until_gone
 
 
 def _null():
     ctypes.string_at(0)
-
-
-def _starve():
-    """A C library that does not look whether it got the memory it asked for."""
-    libc = ctypes.CDLL(None)
-    libc.malloc.restype = ctypes.c_void_p
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (1 << 20, hard))
-    while True:
-        ctypes.memset(libc.malloc(1 << 20), 1, 1 << 20)
 
 
 #: What kills, and the exit codes that tell of it.
@@ -36,7 +25,7 @@ DEATHS = {
     "exit 0": (lambda: os._exit(0), 0),
     "exit 3": (lambda: os._exit(3), 3),
     "SIGTERM": (lambda: os.kill(os.getpid(), signal.SIGTERM), -signal.SIGTERM),
-    "no memory": (_starve, -signal.SIGSEGV),
+    "no memory": (starve, -signal.SIGSEGV),
 }
 PHASES = ["construct", "reset", "step", "idle", "close"]
 CASES = [
