@@ -10,8 +10,6 @@ import contextlib
 import dataclasses
 import os
 import pickle
-import signal
-import textwrap
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,219 +18,17 @@ from gymnasium.vector.utils import clear_mpi_env_vars
 
 from cartwheel import _cartwheel
 from cartwheel.channel import LocalChannel, ProcessChannel
+from cartwheel.crew import Crew, hand_over
 from cartwheel.descriptors import require_descriptors
-from cartwheel.errors import WorkerDiedError
 from cartwheel.faults import add_note
-from cartwheel.log import LOGGER
-from cartwheel.recovery import Recovery
 from cartwheel.worker import THREAD_VARIABLES, Worker, serve_process, serve_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cartwheel.channel import Channel
+    from cartwheel.recovery import Recovery
     from cartwheel.spaces import EnvFn
-
-
-@dataclasses.dataclass
-class Crew:
-    """The workers of one vector environment, as the caller sees them.
-
-    Attributes:
-        shards: First and last row, exclusive, of each worker.
-        channels: The caller's end of each worker's channel.
-        processes: The processes, for the ``process`` executor.
-        threads: The threads, for the ``thread`` executor.
-        local: The caller's own worker, for the ``inline`` executor.
-        objects: Per worker, a list for each row of the objects that its infos refer to; ``None``
-            for processes.
-        descriptions: What the workers have said of their environments so far.
-        recovery: What is done about environments and workers that fail.
-        reported: The workers whose death was logged.
-        owner: The process that started the workers.
-        start_process: Starts worker processes; ``None`` for other executors.
-        setup: Memory, and what a worker process is told to map it and to serve.
-        restarts: How often each worker was started anew.
-    """
-
-    shards: list[tuple[int, int]]
-    channels: list[Channel] = dataclasses.field(default_factory=list)
-    processes: list[Any] = dataclasses.field(default_factory=list)
-    threads: list[threading.Thread] = dataclasses.field(default_factory=list)
-    local: Worker | None = None
-    objects: list[list[list[Any]] | None] = dataclasses.field(default_factory=list)
-    descriptions: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    recovery: Recovery = dataclasses.field(default_factory=Recovery)
-    reported: set[int] = dataclasses.field(default_factory=set)
-    owner: int = dataclasses.field(default_factory=os.getpid)
-    start_process: StartProcess | None = None
-    setup: tuple[_cartwheel.Memory, dict[str, Any], dict[str, Any]] | None = None
-    restarts: list[int] = dataclasses.field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        """Counts from zero."""
-        self.restarts = [0] * len(self.shards)
-
-    def describe(self) -> list[dict[str, Any]]:
-        """Waits for every worker's description.
-
-        Raises:
-            WorkerDiedError: A worker process ended instead.
-            Exception: What an environment function raised; every worker is told to give up.
-        """
-        for worker in range(len(self.descriptions), len(self.channels)):
-            self.descriptions.append(self.receive(worker, "construct"))
-        faults = [
-            description["fault"] for description in self.descriptions if "fault" in description
-        ]
-        if faults:
-            raise min(faults, key=lambda fault: fault.row).to_exception()
-        return self.descriptions
-
-    def receive(self, worker: int, phase: str) -> Any:
-        """Waits for a message of worker ``worker``, which is in ``phase``.
-
-        Raises:
-            WorkerDiedError: It ended instead.
-        """
-        try:
-            return self.channels[worker].receive()
-        except (EOFError, ConnectionError):
-            raise self.logged(self.died(worker, phase)) from None
-
-    def died(self, worker: int, phase: str) -> WorkerDiedError:
-        """The exception for a worker process that ended while it owed an answer."""
-        process = self.processes[worker]
-        process.join(1.0)
-        rows = list(range(*self.shards[worker]))
-        who = f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid})"
-        message = f"{who} died during {phase}: {_how(process.exitcode)}"
-        stderr = self._last_lines(worker)
-        return WorkerDiedError(
-            message + _quoted(stderr),
-            worker=worker,
-            rows=rows,
-            pid=process.pid,
-            exitcode=process.exitcode,
-            phase=phase,
-            stderr=stderr,
-        )
-
-    def logged(self, died: WorkerDiedError) -> WorkerDiedError:
-        """The exception itself; the death is logged, once."""
-        if died.worker not in self.reported:
-            self.reported.add(died.worker)
-            LOGGER.warning("%s", died)
-        return died
-
-    def restart(self, worker: int, over: list[bool], resets: dict[int, dict[str, Any]]) -> int:
-        """Starts a worker process in the place of one that died, and makes its environments anew.
-
-        Args:
-            worker: Its index.
-            over: Which of its rows were over.
-            resets: The keywords of resets that rows, counted from its first, were sent for.
-
-        Returns:
-            The process id.
-
-        Raises:
-            WorkerDiedError: It died too.
-            RuntimeError: The spaces of its environments differ from those before.
-            Exception: What an environment function raised.
-        """
-        assert self.start_process is not None, "worker processes die"
-        assert self.setup is not None, "workers that never served are not started anew"
-        self.restarts[worker] += 1
-        self.reported.discard(worker)
-        process, channel = self.start_process(worker, self.channels)
-        (old, self.processes[worker]) = (self.processes[worker], process)
-        (old_channel, self.channels[worker]) = (self.channels[worker], channel)
-        try:
-            old.kill()  # it may be one whose start was interrupted
-            old.join()
-            old.close()
-            old_channel.close()
-            self._check_same(worker, self.receive(worker, "construct"))
-            memory, plan, shard = self.setup
-            rollouts = memory.rollouts()
-            resumed = {"rollouts": [rollout[:2] for rollout in rollouts], "resets": resets}
-            hand_over(process, channel, memory, plan, {**shard, "over": over}, resumed)
-            for *_, descriptor in rollouts:
-                channel.send_descriptor(descriptor, process.pid)
-                os.close(descriptor)
-        except BaseException:
-            process.kill()
-            raise
-        pid: int = process.pid
-        return pid
-
-    def _check_same(self, worker: int, description: dict[str, Any]) -> None:
-        """Checks that a worker has made the environments that the one before it had made."""
-        if "fault" in description:
-            raise description["fault"].to_exception()
-        if description["spaces"] != self.descriptions[worker]["spaces"]:
-            first, last = self.shards[worker]
-            raise RuntimeError(
-                f"the spaces of worker {worker} (rows {first} to {last - 1}) changed when it was "
-                "started anew"
-            )
-
-    def _last_lines(self, worker: int) -> str:
-        channel = self.channels[worker]
-        assert isinstance(channel, ProcessChannel), "only processes die"
-        return channel.stderr.last_lines() if channel.stderr is not None else ""
-
-    def give_up(self) -> None:
-        """Ends workers that were started but never served."""
-        for channel in self.channels:
-            with contextlib.suppress(OSError):
-                channel.post(channel.pack(None))
-        if self.local is not None:
-            self.local.close()
-        self.join(grace=1.0)
-
-    def join(self, *, grace: float) -> None:
-        """Waits for the workers, and ends processes that outlast ``grace`` seconds."""
-        for worker, process in enumerate(self.processes):
-            process.join(grace)
-            if process.is_alive():
-                process.kill()
-                process.join()
-            # Whoever was too slow was killed, which is no news.
-            if worker not in self.reported and process.exitcode not in (0, -signal.SIGKILL):
-                self.reported.add(worker)
-                how, stderr = _how(process.exitcode), self._last_lines(worker)
-                LOGGER.warning("worker %d: when closed, %s%s", worker, how, _quoted(stderr))
-            with contextlib.suppress(ValueError):
-                process.close()
-        for thread in self.threads:
-            thread.join(grace)
-        for channel in self.channels:
-            channel.close()
-        self.channels.clear()
-        self.setup = None  # it holds on to descriptors
-
-
-def _quoted(stderr: str) -> str:
-    return f". Its last lines on stderr:\n{textwrap.indent(stderr, '  ')}" if stderr else ""
-
-
-def _how(exitcode: int | None) -> str:
-    """Says in words how a process ended."""
-    if exitcode is None:
-        return "its exit code is unknown"
-    if exitcode >= 0:
-        return f"it exited with code {exitcode}"
-    try:
-        name = signal.Signals(-exitcode).name
-    except ValueError:
-        name = f"signal {-exitcode}"
-    hints = {
-        "SIGKILL": "; the system may have run out of memory, see the kernel's log",
-        "SIGBUS": "; shared memory may have run out",
-    }
-    return f"it was ended by {name}{hints.get(name, '')}"
 
 
 class Start(Protocol):
@@ -440,26 +236,3 @@ def set_up(
         )
     own = crew.local or Worker(LocalChannel.pair()[0], 0, travels=False)
     return memory, _cartwheel.Shard(own, **shard, objects=crew.objects[0])
-
-
-def hand_over(
-    process: Any,
-    channel: Channel,
-    memory: _cartwheel.Memory,
-    plan: dict[str, Any],
-    shard: dict[str, Any],
-    resumed: dict[str, Any] | None = None,
-) -> None:
-    """Hands the memory to a worker process, which begins to serve.
-
-    Args:
-        process: The process.
-        channel: The channel to it.
-        memory: The memory.
-        plan: Keywords of ``Memory``.
-        shard: Keywords of ``Shard``, besides the worker.
-        resumed: What a worker in the place of a dead one has to take over.
-    """
-    channel.post(channel.pack((plan, shard, resumed)))
-    for descriptor in memory.descriptors():
-        channel.send_descriptor(descriptor, process.pid)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel import _cartwheel
-    from cartwheel.launch import Crew
+    from cartwheel.crew import Crew
 
 #: Processes that may die in a row while they make the environments of one worker anew.
 _ATTEMPTS = 3

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import numpy as np
     from gymnasium.spaces import Space
 
-    from cartwheel.launch import Crew
+    from cartwheel.crew import Crew
     from cartwheel.spaces import EnvFn
 
 

@@ -12,6 +12,7 @@ mod native;
 mod observation;
 mod plain_loop;
 mod pool;
+mod restart;
 mod returns;
 mod rollout;
 mod rows;
