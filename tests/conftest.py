@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import signal
 import sys
 import warnings
 from multiprocessing import forkserver, resource_tracker
@@ -25,6 +26,10 @@ from cartwheel import envpool
 from tests.environments import transcripts
 from tests.executors import EVERY_EXECUTOR, EXECUTORS, PROCESS, THREAD
 from tests.processes import left_behind, residue
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what runs in its background so, and programs started here would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "cartwheel",

@@ -320,8 +320,8 @@ def descriptors():
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def soak(seconds, *, rows=32, workers=8, seed=1, session=20.0, show=None):
-    """Runs sessions one after the other.
+def soak(seconds, *, rows=32, workers=8, seed=1, session=20.0, sessions=0, show=None):
+    """Runs sessions one after the other, at least ``sessions`` of them.
 
     Returns:
         The counts, and a list of seconds, resident KiB and descriptors after each session.
@@ -329,10 +329,10 @@ def soak(seconds, *, rows=32, workers=8, seed=1, session=20.0, show=None):
     draw, counts, trend = random.Random(seed), Counter(), []
     start, number = time.monotonic(), 0
     logging.getLogger("cartwheel").setLevel(logging.ERROR)
-    while (gone := time.monotonic() - start) < seconds:
+    while (gone := time.monotonic() - start) < seconds or number < sessions:
         mode, parts = MODES[number % 3], number // 3 % 2 == 1
         one = Session(draw, counts, rows=rows, workers=workers, mode=mode, parts=parts)
-        one.run(min(session, seconds - gone))
+        one.run(min(session, max(seconds - gone, session / 2)))
         counts["session"] += 1
         number += 1
         gc.collect()
