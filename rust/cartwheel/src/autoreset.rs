@@ -16,6 +16,8 @@
 //! the failed one, the step is one that truncated ([`Transition::CUT`]), and everything after it goes
 //! its usual way; a reset is tried once more.
 //!
+//! Above 400 lines: the machine is one, and its transcript is written beside each transition.
+//!
 //! Source: Gymnasium 1.4.0, `gymnasium/vector/{sync,async}_vector_env.py`; the differences are
 //! listed in `ARCHITECTURE.md`.
 

@@ -16,6 +16,8 @@
 //! A lease is *the* proof that somebody may still look: a reference count of anything else would
 //! be wrong now and then (a worker may hold its own for an instant after acknowledging, NumPy views
 //! refer to their base and not to the array they were made from).
+//!
+//! Above 400 lines: the writer's view and the reader's stand beside the argument that keeps them apart.
 #![expect(unsafe_code, reason = "copies into and out of mapped memory, see the invariants")]
 
 use std::ops::Range;

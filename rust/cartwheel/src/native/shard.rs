@@ -1,4 +1,6 @@
 //! The environments of one worker, when they are native.
+//!
+//! Above 400 lines: every task goes through one guard against panics, and needs what it guards.
 
 use std::cell::Cell;
 use std::fmt;

@@ -1,5 +1,7 @@
 //! A crew: threads that step native shards together with the calling thread.
 //!
+//! Above 400 lines: a quarter of them explains the protocol, beside the code that it is about.
+//!
 //! # Who steps what
 //!
 //! There are more shards than threads. Each thread has a *share*, a contiguous run of shards that it
