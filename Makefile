@@ -9,6 +9,9 @@ WHEEL_VENV := target/wheel-venv
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+# The same examples in every run; another number draws others.
+export PROPTEST_RNG_SEED ?= 1
 # Read from pyproject.toml, which is the one place that names the version.
 MATURIN := $(shell sed -n 's/^requires = \["\(maturin[^"]*\)"\]$$/\1/p' pyproject.toml)
 # With the triple given, build scripts and macros are built as always.
@@ -124,7 +127,7 @@ wheel: setup ## build a release wheel into dist/ and try it in an empty environm
 
 # The stamps: what is done is not done again.
 
-$(VENV)/.maturin: pyproject.toml
+$(VENV)/.maturin: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
 		|| { echo 'cartwheel needs Python 3.10 or newer: make PYTHON=/path/to/python3 …' >&2; exit 1; }
 	@command -v cargo >/dev/null || { echo 'cartwheel needs a Rust toolchain: no cargo on PATH' >&2; exit 1; }

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import resource
 import signal
 import sys
 import warnings
@@ -25,11 +26,15 @@ import cartwheel
 from cartwheel import envpool
 from tests.environments import transcripts
 from tests.executors import EVERY_EXECUTOR, EXECUTORS, PROCESS, THREAD
+from tests.gates import Gates
 from tests.processes import left_behind, residue
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts what runs in its background so, and programs started here would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Some workers crash on purpose: to write out the memory of each takes seconds, and nobody reads it.
+resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 settings.register_profile(
     "cartwheel",
@@ -79,6 +84,14 @@ def build_workers(request):
 def build_processes():
     """As ``build``, only in processes."""
     yield from _builder(PROCESS)
+
+
+@pytest.fixture
+def gates(tmp_path):
+    """Gates for environments to wait at. Name it last: it is to be torn down before they close."""
+    gates = Gates(tmp_path)
+    yield gates
+    gates.open(*range(10))  # whatever is still waiting may end
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from gymnasium.spaces import Box
 
 import cartwheel
 from tests.faulty import FaultyEnv
-from tests.processes import residue
+from tests.processes import left_behind, residue
 from tests.scarcity import LargeEnv
 from tests.scenarios import tell
 
@@ -42,11 +42,14 @@ def resident_kib():
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
 
 
-def state():
-    """What must be after many cycles as it was before."""
-    gc.collect()
+def kinds(entries):
+    return sorted(entry.split()[0] for entry in entries)
+
+
+def state(entries):
+    """What must be after many cycles as it was before; ``entries`` are those of the residue."""
     return {
-        "residue": sorted(entry.split()[0] for entry in residue()),
+        "residue": kinds(entries),
         "threads": threading.active_count(),
         "mappings": len(Path("/proc/self/maps").read_text().splitlines()),
         "KiB": resident_kib(),
@@ -56,10 +59,21 @@ def state():
 def main(executor, context, cycles):
     for number in range(min(WARM_UP, int(cycles) // 2)):
         cycle(executor, context or None, number)
-    before = state()
+    gc.collect()
+    entries = residue()
+    before = state(entries)
     for number in range(int(cycles)):
         cycle(executor, context or None, number)
-    tell(before=before, after=state())
+    gc.collect()
+    left_behind(entries)  # returns when what is ending has ended
+    now = residue()
+    # The kernel ends a thread some time after it was joined: one of before may have been ending.
+    before["residue"] = kinds(entries - {gone for gone in entries - now if is_native(gone)})
+    tell(before=before, after=state(now))
+
+
+def is_native(entry):
+    return entry.startswith("native thread")
 
 
 if __name__ == "__main__":

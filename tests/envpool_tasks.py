@@ -5,12 +5,13 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 from cartwheel import envpool
-from tests.environments import NestedEnv, RecordingEnv, SleepingEnv, TranscriptEnv
+from tests.environments import NestedEnv, RecordingEnv, TranscriptEnv
+from tests.gates import GatedEnv
 from tests.parallel_env import CountdownEnv
 
 TRANSCRIPT, NESTED, RECORDING = "tests/Transcript-v0", "tests/Nested-v0", "tests/Recording-v0"
-SLEEPING, FAILING, COUNTDOWN = "tests/Sleeping-v0", "tests/Failing-v0", "tests/Countdown-v0"
-KEYED = "tests/Keyed-v0"
+FAILING, COUNTDOWN = "tests/Failing-v0", "tests/Countdown-v0"
+KEYED, GATED = "tests/Keyed-v0", "tests/Gated-v0"
 
 
 class FailingEnv(TranscriptEnv):
@@ -36,8 +37,8 @@ def _register(task_id, entry_point, **keywords):
 _register(TRANSCRIPT, TranscriptEnv)
 _register(NESTED, NestedEnv)
 _register(RECORDING, RecordingEnv)
-_register(SLEEPING, SleepingEnv)
 _register(FAILING, FailingEnv)
+_register(GATED, GatedEnv)
 _register(KEYED, make_keyed)
 _register(COUNTDOWN, CountdownEnv, parallel=True)
 

@@ -214,8 +214,12 @@ class Cell:
             os.killpg(0, signal.SIGINT)
 
         timer = threading.Timer(0.3, interrupt)
-        timer.start()
-        self.call(lambda: self.envs.step(self.troubled))
+
+        def step():
+            timer.start()
+            return self.envs.step(self.troubled)
+
+        self.call(step)
         timer.join()
 
     def threads(self):

@@ -194,6 +194,32 @@ def fork_with_a_rollout(executor):
     envs.close()
 
 
+@scenario
+def fork_while_a_rollout_is_recorded(executor):
+    """The parent records to the end; the child keeps what was there when it was made."""
+    envs = build(executor)
+    envs.reset()
+    rollout = envs.rollout(6)
+    for _ in range(2):
+        envs.step(ACTIONS)
+
+    def look(wait):
+        wait()
+        kept = [shows(rollout.observations[step], step) for step in range(3)]
+        return [*kept, shows(rollout.rewards[:2], rewards)]
+
+    rewards = rollout.rewards[:2].copy()
+    child = Child(look)
+    for _ in range(4):
+        envs.step(ACTIONS)
+    whole = [shows(rollout.observations[step], step) for step in range(7)]
+    for _ in range(3):
+        envs.step(ACTIONS)  # into slabs
+    child.go_on()
+    tell(child=child.answer(), parent=whole)
+    envs.close()
+
+
 def maps():
     return Path("/proc/self/maps").read_text().splitlines()
 

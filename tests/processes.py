@@ -25,7 +25,7 @@ def residue():
 
 def left_behind(before):
     """What :func:`residue` shows beyond ``before``, once what is ending has had time to end."""
-    deadline = time.monotonic() + 5  # a joined thread stays in /proc until the kernel has ended it
+    deadline = time.monotonic() + 30  # a joined thread stays in /proc until the kernel has ended it
     while (left := residue() - before) and time.monotonic() < deadline:
         gc.collect()
         time.sleep(0.01)
@@ -67,7 +67,7 @@ def wait_until_gone(pids, timeout_s):
     return alive
 
 
-def run_scenario(module, *arguments, inside=(), timeout_s=60):
+def run_scenario(module, *arguments, inside=(), timeout_s=240):
     """Runs a scenario of ``module`` in a program of its own, and returns what it told.
 
     ``inside`` is the beginning of a command line that runs it.

@@ -10,6 +10,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -20,8 +21,9 @@ from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
 from tests.comparison import assert_identical
-from tests.environments import SleepingEnv, TranscriptEnv
+from tests.environments import TranscriptEnv
 from tests.faulty import FaultyEnv, fault
+from tests.gates import LIMIT_S, Gates
 from tests.processes import descendants
 
 SCENARIOS: dict[str, Callable[..., None]] = {}
@@ -72,6 +74,8 @@ def wait_to_be_killed(context, state):
 
 def _tell_when_there_are_workers():
     time.sleep(1.5)
+    while len(_descendants()) < 2:  # on a busy machine they take longer
+        time.sleep(0.01)
     tell(workers=[], all=_descendants())
 
 
@@ -79,59 +83,77 @@ def _descendants():
     return sorted(descendants(os.getpid()))
 
 
+def interrupter(gates, number, target):
+    """A thread that presses Ctrl-C when an environment stands at a gate."""
+    send = partial(os.kill, os.getpid()) if target == "process" else partial(os.killpg, 0)
+
+    def interrupt():
+        gates.await_arrival(number)
+        time.sleep(0.05)  # by then the caller has usually begun to wait
+        send(signal.SIGINT)
+
+    return threading.Thread(target=interrupt)
+
+
 @scenario
 def interrupt_a_long_step(executor, target):
-    envs = build(executor, [SleepingEnv] * 4)
-    envs.reset()
-    twin = build(executor, faulty_rows())
-    send = partial(os.kill, os.getpid()) if target == "process" else partial(os.killpg, 0)
-    times = []
-    for _ in range(2):
-        timer = threading.Timer(0.1, lambda: (times.append(time.monotonic()), send(signal.SIGINT)))
-        timer.start()
-        try:
-            envs.step([0.4] * 4)
-        except KeyboardInterrupt:
-            times.append(time.monotonic())
-        timer.join()
-        observations, _infos = envs.reset()
-        assert observations.tolist() == [[0]] * 4
-        for t in range(1, 4):
-            observations, rewards, *_ = envs.step([0.001 * t] * 4)
-            assert observations.tolist() == [[t]] * 4
-            assert rewards.tolist() == [0.001 * t] * 4
-        assert_works(twin)
-    envs.close()
-    twin.close()
-    pairs = zip(times[::2], times[1::2], strict=True)
-    tell(latencies=[after - before for before, after in pairs])
+    """The step ends when Ctrl-C was noticed, and not before."""
+    with tempfile.TemporaryDirectory() as folder:
+        gates = Gates(folder)
+        envs = build(executor, gates.env_fns(4))
+        envs.reset()
+        twin = build(executor, faulty_rows())
+        interrupts = 0
+        for gate in (1, 2):
+            thread, began = interrupter(gates, gate, target), time.monotonic()
+            try:
+                thread.start()
+                envs.step([gate, 0, 0, 0])  # inline, all rows are stepped whatever one raises
+            except KeyboardInterrupt:
+                interrupts += 1
+                assert time.monotonic() - began < LIMIT_S, "it was noticed when the step was over"
+                gates.open(gate)
+            thread.join()
+            observations, _infos = envs.reset()
+            assert observations.tolist() == [[0]] * 4
+            for t in range(1, 4):
+                action = gate if t == 2 else 0
+                observations, rewards, *_ = envs.step([action] * 4)
+                assert observations.tolist() == [[t]] * 4
+                assert rewards.tolist() == [action] * 4
+            assert_works(twin)
+        envs.close()
+        twin.close()
+    tell(interrupts=interrupts)
 
 
 @scenario
 def interrupt_a_receipt(executor, target):
-    """A Ctrl-C ends the wait for rows in flight and loses none of them."""
-    envs = build(executor, [SleepingEnv] * 4, batch_size=2)
-    envs.async_reset()
-    while envs._pool.in_flight():
-        envs.recv()
-    send = partial(os.kill, os.getpid()) if target == "process" else partial(os.killpg, 0)
-    interrupts = 0
-    for t in (1, 2):
-        envs.send([0.3] * 4, range(4))
-        timer = threading.Timer(0.1, lambda: send(signal.SIGINT))
-        timer.start()
-        rows = []
+    """A Ctrl-C ends the wait for rows in flight, none of which is done, and loses none of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        gates = Gates(folder)
+        envs = build(executor, gates.env_fns(4), batch_size=2)
+        envs.async_reset()
         while envs._pool.in_flight():
+            envs.recv()
+        interrupts = 0
+        for t in (1, 2):
+            envs.send([t] * 4, range(4))
+            thread = interrupter(gates, t, target)
             try:
-                observations, *_, infos = envs.recv()
+                thread.start()
+                envs.recv()
             except KeyboardInterrupt:
                 interrupts += 1
-                continue
-            rows += infos["env_index"].tolist()
-            assert observations.tolist() == [[t]] * len(observations)
-        timer.join()
-        assert sorted(rows) == [0, 1, 2, 3]
-    envs.close()
+                gates.open(t)
+            thread.join()
+            rows = []
+            while envs._pool.in_flight():
+                observations, *_, infos = envs.recv()
+                rows += infos["env_index"].tolist()
+                assert observations.tolist() == [[t]] * len(observations)
+            assert sorted(rows) == [0, 1, 2, 3]
+        envs.close()
     tell(interrupts=interrupts)
 
 
@@ -214,7 +236,7 @@ def end_without_close(executor, how):
     elif how == "collected":
         del envs
         gc.collect()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 30
         while _descendants() and time.monotonic() < deadline:
             time.sleep(0.01)
         assert kept.shape == (4, 3)

@@ -328,17 +328,22 @@ def soak(seconds, *, rows=32, workers=8, seed=1, session=20.0, sessions=0, show=
     """
     draw, counts, trend = random.Random(seed), Counter(), []
     start, number = time.monotonic(), 0
-    logging.getLogger("cartwheel").setLevel(logging.ERROR)
-    while (gone := time.monotonic() - start) < seconds or number < sessions:
-        mode, parts = MODES[number % 3], number // 3 % 2 == 1
-        one = Session(draw, counts, rows=rows, workers=workers, mode=mode, parts=parts)
-        one.run(min(session, max(seconds - gone, session / 2)))
-        counts["session"] += 1
-        number += 1
-        gc.collect()
-        trend.append((time.monotonic() - start, resident_kib(), descriptors()))
-        if show:
-            show(counts, trend)
+    logger = logging.getLogger("cartwheel")
+    level = logger.level
+    logger.setLevel(logging.ERROR)  # every kill is worth a warning
+    try:
+        while (gone := time.monotonic() - start) < seconds or number < sessions:
+            mode, parts = MODES[number % 3], number // 3 % 2 == 1
+            one = Session(draw, counts, rows=rows, workers=workers, mode=mode, parts=parts)
+            one.run(min(session, max(seconds - gone, session / 2)))
+            counts["session"] += 1
+            number += 1
+            gc.collect()
+            trend.append((time.monotonic() - start, resident_kib(), descriptors()))
+            if show:
+                show(counts, trend)
+    finally:
+        logger.setLevel(level)
     return counts, trend
 
 

@@ -2,6 +2,7 @@
 
 import re
 import threading
+import time
 import warnings
 from functools import partial
 
@@ -220,6 +221,23 @@ def test_environments_that_render_nothing_give_none(build):
         assert envs.render_mode is None
         envs.reset(seed=1)
         assert envs.render() == (None, None)
+
+
+class ClaimingEnv(TranscriptEnv):
+    """Fails to render while another environment of this process does."""
+
+    rendering = threading.Lock()
+
+    def render(self):
+        assert self.rendering.acquire(blocking=False), "another environment is rendering"
+        time.sleep(0.001)  # lets the other threads run
+        self.rendering.release()
+
+
+def test_environments_of_one_process_render_in_turn(build):
+    envs = build([partial(ClaimingEnv, length=3)] * 6)
+    for _ in range(20):
+        assert envs.render() == (None,) * 6
 
 
 def test_real_frames_equal_the_oracles(build):

@@ -59,7 +59,30 @@ def ones(observations):
     return np.ones(len(observations), np.int64), {"saw": observations[:, 0].copy()}
 
 
+#: Those of BBRL, whose ``_torch_type`` makes every float of an environment ``float32``.
+DTYPES = {
+    "env/reward": np.float32,
+    "env/done": np.bool_,
+    "env/terminated": np.bool_,
+    "env/truncated": np.bool_,
+    "env/timestep": np.int64,
+    "env/cumulated_reward": np.float32,
+}
+
+
+def assert_dtypes(workspace):
+    for name, dtype in DTYPES.items():
+        assert_identical(workspace[name].dtype, np.dtype(dtype), name)
+    of_envs = {name: array.dtype for name, array in workspace.items() if name.startswith("env/")}
+    assert not [name for name, dtype in of_envs.items() if dtype.kind == "f" and dtype != "float32"]
+
+
+def single(array):
+    return array.astype(np.float32)
+
+
 def assert_frames(workspace, table):
+    assert_dtypes(workspace)
     for name, columns in table.items():
         array = workspace[name].reshape(workspace[name].shape[:2])
         assert_identical(array.T.astype(int).tolist(), [list(column) for column in columns])
@@ -160,9 +183,8 @@ def test_transitions_are_those_of_get_transitions(mode, reward_at):
             wanted = get_transitions(rollout.to_workspace(reward_at))
             found = rollout.workspace_transitions(reward_at)
             assert_identical(found, wanted)
-            assert_identical(
-                found["env/reward"][int(reward_at == "t+1")], rollout.transitions().rewards
-            )
+            rewards = found["env/reward"][int(reward_at == "t+1")]
+            assert_identical(rewards, single(rollout.transitions().rewards))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -172,11 +194,12 @@ def test_transitions_are_right_in_every_mode(mode):
         for _ in range(3):
             rollout = collector.collect()
             pairs, rows = rollout.workspace_transitions(), rollout.transitions()
-            assert_identical(pairs["env/env_obs"][0], rows.observations)
-            assert_identical(pairs["env/env_obs"][1], rows.next_observations)
+            assert_dtypes(pairs)
+            assert_identical(pairs["env/env_obs"][0], single(rows.observations))
+            assert_identical(pairs["env/env_obs"][1], single(rows.next_observations))
             assert_identical(pairs["action"][0], rows.actions)
             assert_identical(pairs["half"][0], rows.extras["half"])
-            assert_identical(pairs["env/reward"][1], rows.rewards)
+            assert_identical(pairs["env/reward"][1], single(rows.rewards))
             assert_identical(pairs["env/terminated"][1], rows.terminated)
             assert_identical(pairs["env/truncated"][1], rows.truncated)
             assert not pairs["env/done"][0].any()
@@ -185,7 +208,7 @@ def test_transitions_are_right_in_every_mode(mode):
             begins = rollout.is_first[rows.steps, rows.env_index]
             assert_identical(elapsed[0] == 0, begins)
             gained = pairs["env/cumulated_reward"][1] - pairs["env/cumulated_reward"][0]
-            np.testing.assert_allclose(gained, rows.rewards, atol=1e-12)
+            np.testing.assert_allclose(gained, rows.rewards, atol=1e-5)
             assert not pairs["env/reward"][0][begins].any()
 
 
@@ -193,10 +216,26 @@ def test_nested_observations_and_rewards_at_t_have_bbrl_s_names():
     envs = INLINE([NestedEnv] * 2)
     rollout = cartwheel.Collector(envs, lambda _: np.ones(2, np.int64), 4).collect()
     workspace = rollout.to_workspace(reward_at="t")
-    assert_identical(workspace["env/env_obs/walk"], rollout.observations["walk"])
+    assert_dtypes(workspace)
+    assert_identical(workspace["env/env_obs/walk"], single(rollout.observations["walk"]))
+    assert_identical(workspace["env/env_obs/pixels"], rollout.observations["pixels"])
     clock = rollout.observations["state"][2]["clock"]
     assert_identical(workspace["env/env_obs/state/2/clock"], clock)
-    assert_identical(workspace["env/reward"][:-1], rollout.rewards)
-    assert_identical(workspace["env/reward"][-1], np.zeros(2))
+    assert_identical(workspace["env/reward"][:-1], single(rollout.rewards))
+    assert_identical(workspace["env/reward"][-1], np.zeros(2, np.float32))
     assert_identical(workspace["action"], np.array([[1, 1]] * 4 + [[0, 0]]))
+    assert_dtypes(rollout.workspace_transitions(reward_at="t"))
+    envs.close()
+
+
+def test_rewards_are_summed_up_in_double_precision_and_then_cast():
+    envs = INLINE([lambda: EpisodeEnv(9)])
+    rewards = iter([2**24, 1, 1, -(2**24), 0, 0])
+
+    def act(_):
+        return np.array([next(rewards)])  # the reward is the action
+
+    workspace = cartwheel.Collector(envs, act, 6).collect().to_workspace()
+    sums = [0, 2**24, 2**24 + 1, 2**24 + 2, 2, 2, 2]
+    assert_identical(workspace["env/cumulated_reward"][:, 0], np.array(sums, np.float32))
     envs.close()

@@ -22,7 +22,7 @@ from tests.environments import (
     TranscriptEnv,
     transcripts,
 )
-from tests.faulty import FaultyEnv, UnclosableEnv, build_faulty
+from tests.faulty import FaultyEnv, UnclosableEnv, build_faulty, fault
 from tests.processes import is_alive, left_behind, residue
 
 CONTEXTS = ["fork", "forkserver", "spawn"]
@@ -265,3 +265,27 @@ def test_the_arguments_are_those_of_sync_vector_env_in_its_order():
     envs.envs[1].t = 7
     assert envs.get_attr("t") == (1, 7)
     envs.close()
+
+
+@pytest.mark.parametrize("vector_class", [cartwheel.SyncVectorEnv, SyncVectorEnv])
+def test_the_environments_are_still_listed_after_close_as_upstream(vector_class):
+    envs = vector_class(transcripts(2, 3))
+    envs.reset()
+    listed = list(envs.envs)
+    envs.step([0, 0])
+    envs.close()
+    assert len(envs.envs) == 2
+    assert all(after is before for after, before in zip(envs.envs, listed, strict=True))
+    assert [env.t for env in envs.envs] == [1, 1]
+
+
+def test_an_environment_that_was_replaced_is_listed_in_its_place():
+    envs = cartwheel.SyncVectorEnv([FaultyEnv] * 2, on_error="truncate")
+    envs.reset()
+    first, second = envs.envs
+    envs.step([fault("none"), fault("value error")])
+    listed = list(envs.envs)
+    assert listed[0] is first
+    assert listed[1] is not second
+    envs.close()
+    assert envs.envs == listed

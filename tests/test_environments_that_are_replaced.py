@@ -336,7 +336,8 @@ def test_an_observation_that_its_environment_still_owns_is_shown_last(build):
     [
         ({"on_error": "ignore"}, "`on_error` must be one of 'raise', 'truncate', got 'ignore'"),
         ({"on_worker_death": "no"}, "`on_worker_death` must be one of 'raise', 'restart'"),
-        ({"max_restarts": -1}, "`max_restarts` must not be negative, got -1"),
+        ({"max_restarts": -1}, "`max_restarts` must be an integer from 0 on, got -1"),
+        ({"max_restarts": 1.5}, "`max_restarts` must be an integer from 0 on, got 1.5"),
     ],
 )
 def test_policies_that_do_not_exist_are_refused_before_anything_is_made(keywords, text):

@@ -8,7 +8,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from cartwheel import EpisodeOverError
 from tests.environments import NestedEnv
-from tests.envpool_tasks import FAILING, NESTED, SLEEPING, TRANSCRIPT
+from tests.envpool_tasks import FAILING, GATED, NESTED, TRANSCRIPT
 
 STEPS = 150
 
@@ -72,15 +72,16 @@ def test_elapsed_step_is_right_in_asynchronous_mode(make, mode):
     assert envs.is_async
     envs.async_reset()
     seen = np.zeros(6, np.int64)
-    for _ in range(STEPS):
+    for turn in range(STEPS + 3):
         observations, _, terminations, truncations, info = envs.recv()
         ended = terminations | truncations
         expected = expected_steps(observations, info, AutoresetMode[mode.upper()], ended)
         assert info["elapsed_step"].tolist() == expected.tolist()
         seen[info["env_id"]] += 1
-        envs.send(np.ones(2, np.int64), info["env_id"])
-    assert seen.sum() == 2 * STEPS
-    assert seen.all()
+        if turn < STEPS:
+            envs.send(np.ones(2, np.int64), info["env_id"])
+    assert seen.sum() == 2 * STEPS + 6
+    assert seen.all()  # at the latest by the last three batches, however slow a worker is
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)
@@ -181,27 +182,30 @@ def test_what_an_exception_lost_begins_anew(make):
     assert info["elapsed_step"].tolist() == [0, 0, 2, 2]
 
 
-def test_a_time_out_loses_nothing(make):
-    envs = make(SLEEPING, num_envs=2, num_threads=2)
+def test_a_time_out_loses_nothing(make, gates):
+    envs = make(GATED, num_envs=2, num_threads=2, gates=gates)
     envs.reset()
-    envs.send(np.array([0.3, 0.0]))
+    envs.send(np.array([1, 0]))
     with pytest.raises(TimeoutError):
         envs.recv(timeout=0.01)
-    assert envs.recv()[4]["elapsed_step"].tolist() == [1, 1]
-    envs.send(np.array([0.3]), [1])
+    with gates.opened_soon(1):
+        assert envs.recv()[4]["elapsed_step"].tolist() == [1, 1]
+    envs.send(np.array([2]), [1])
     with pytest.raises(TimeoutError):
         envs.recv(timeout=0.01)
+    gates.open(2)
     assert envs.recv()[4]["elapsed_step"].tolist() == [2]
 
 
-def test_a_reset_after_a_time_out_loses_nothing_of_the_other_environments(make):
-    envs = make(SLEEPING, num_envs=3, num_threads=3)
+def test_a_reset_after_a_time_out_loses_nothing_of_the_other_environments(make, gates):
+    envs = make(GATED, num_envs=3, num_threads=3, gates=gates)
     envs.reset()
-    envs.send(np.array([0.3, 0.0]), [0, 1])
+    envs.send(np.array([1, 0]), [0, 1])
     with pytest.raises(TimeoutError):
         envs.recv(timeout=0.01)
-    info = envs.reset([2])[1]
+    with gates.opened_soon(1):
+        info = envs.reset([2])[1]
     assert info["env_id"].tolist() == [0, 1, 2]
     assert info["elapsed_step"].tolist() == [1, 1, 0]
-    info = envs.step(np.zeros(3))[4]
+    info = envs.step(np.zeros(3, np.int64))[4]
     assert info["elapsed_step"].tolist() == [2, 2, 1]

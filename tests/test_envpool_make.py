@@ -1,12 +1,14 @@
 """Pools by task id: ids, configuration, seeds, registration, specs."""
 
 import os
+import re
 import sys
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from cartwheel import NativeVectorEnv, VectorEnv, envpool
 from tests.environments import TranscriptEnv
@@ -60,7 +62,7 @@ def test_every_listed_native_id_can_be_specified():
             spec = envpool.make_spec(task_id)
             registered = gym.spec(task_id)
             assert spec.reward_threshold == registered.reward_threshold
-            assert spec.config["max_episode_steps"] == registered.max_episode_steps
+            assert spec.config.max_episode_steps == registered.max_episode_steps
 
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
@@ -70,7 +72,10 @@ def test_a_spec_says_what_a_pool_says(make, task_id):
     env = gym.make(NATIVE)
     assert spec.observation_space == envs.spec.observation_space == env.observation_space
     assert spec.action_space == envs.spec.action_space == env.action_space
-    assert spec.config == envs.config == envs.spec.config
+    assert spec.config == envs.spec.config
+    assert spec.config._asdict() == envs.config
+    assert spec.config.num_envs == 3
+    assert spec.id == spec.task_id == task_id
     assert spec.reward_threshold == 475
     assert "seed=4" in repr(spec)
 
@@ -201,3 +206,37 @@ def test_modules_named_in_an_id_are_imported(make, tmp_path, monkeypatch):
     np.testing.assert_array_equal(envs.reset()[0]["walk"], expected)
     gym.registry.pop("Elsewhere-v0")
     sys.modules.pop("elsewhere")
+
+
+def test_more_threads_than_environments_are_not_needed_and_no_error(make):
+    envs = make(PYTHON, num_envs=2, num_threads=100_000)
+    assert len(envs._envs.processes) == 2
+    assert make(NATIVE, num_envs=2, num_threads=100_000)._envs.num_workers <= 2
+
+
+@pytest.mark.parametrize("env_type", ["gymnasium", "gym", "dm"])
+def test_a_pool_and_its_wrappers_say_what_they_are(make, env_type):
+    envs = make(NATIVE, env_type=env_type, num_envs=3)
+    assert re.fullmatch(r"\w+EnvPool\('CartPole-v1', num_envs=3\)", repr(envs))
+    if env_type != "dm":
+        assert "CartPole-v1" in repr(RecordEpisodeStatistics(envs))
+
+
+@pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
+def test_chosen_environments_are_rendered(make, task_id):
+    envs = make(task_id, num_envs=3, seed=1, render_mode="rgb_array")
+    envs.reset()
+    frames = envs.render()
+    assert frames.shape == (3, 400, 600, 3)
+    assert frames.dtype == np.uint8
+    assert (frames[0] != frames[2]).any()
+    np.testing.assert_array_equal(envs.render([2, 0]), frames[[2, 0]])
+    with pytest.raises(IndexError, match="environment 3"):
+        envs.render([3])
+
+
+@pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
+def test_without_a_render_mode_nothing_is_rendered_and_that_is_said(make, task_id):
+    envs = make(task_id, num_envs=1)
+    with pytest.raises(RuntimeError, match="render_mode='rgb_array'"):
+        envs.render()

@@ -1,4 +1,7 @@
-"""Every environment plays its quota of complete episodes, whatever steps it."""
+"""Every environment plays its quota of complete episodes, whatever steps it.
+
+Above 400 lines: every promise is held against one brute-force evaluation, which is here.
+"""
 # ruff: noqa: ARG001, ARG002, ARG005 (signatures are Gymnasium's)
 
 import io
@@ -8,13 +11,13 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, Text, Tuple
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import cartwheel
 from cartwheel import envpool
-from cartwheel.evaluation.evaluate import reported_successes
+from cartwheel.evaluation.tally import reported_successes
 from tests.environments import TranscriptEnv, transcripts
 from tests.executors import EVERY_EXECUTOR, INLINE, PROCESS
 
@@ -253,6 +256,30 @@ def test_nested_actions_reach_the_rows_that_they_are_for(build_with, build, spac
     assert evaluation.returns.tolist() == [[21, 21], [96, 96]]
 
 
+class WordEnv(TranscriptEnv):
+    """Shows a word, which no array holds, beside what it always does."""
+
+    observation_space = Tuple([Text(9, charset="abc"), TranscriptEnv.observation_space])
+
+    def observe(self):
+        return "abc"[self.t % 3] * self.length, super().observe()
+
+
+@pytest.mark.parametrize("build", BUILDERS)
+def test_observations_without_a_fixed_shape_are_those_of_the_rows_that_play(build_with, build):
+    envs = build_with(build, [partial(WordEnv, length) for length in (2, 5, 1)])
+
+    def read(observations, rows, first):
+        words, clocks = observations
+        assert isinstance(words, tuple)
+        assert [len(word) for word in words] == [[2, 5, 1][row] for row in rows]
+        assert [word[0] for word in words] == ["abc"[int(t) % 3] for t in clocks[:, 0]]
+        return np.ones(len(rows), np.int64)
+
+    evaluation = cartwheel.evaluate(envs, read, episodes_per_env=2, recurrent=True)
+    assert evaluation.lengths.tolist() == [[2, 2], [5, 5], [1, 1]]
+
+
 @pytest.mark.parametrize("mode", ["next_step", "same_step"])
 def test_wrapped_environments_are_evaluated_too(build_with, mode):
     envs = build_with(RecordEpisodeStatistics, INLINE(lotteries(), autoreset_mode=mode))
@@ -369,6 +396,7 @@ def test_an_environment_that_raises_leaves_the_others_usable(build_with, executo
         ({"confidence": float("nan")}, "confidence.*nan"),
         ({"options": {"reset_mask": np.array([True, False])}}, "reset_mask"),
         ({"options": {"env_index": [0]}}, "env_index"),
+        ({"options": {"env_idx": [0]}}, "env_idx"),
     ],
 )
 def test_wrong_arguments_are_refused_before_anything_is_reset(build_with, keywords, words):
@@ -383,6 +411,9 @@ def test_wrong_arguments_are_refused_before_anything_is_reset(build_with, keywor
 def test_environments_that_cannot_be_evaluated_are_refused(build_with):
     with pytest.raises(ValueError, match="batch_size=1 below num_envs=2"):
         cartwheel.evaluate(build_with(INLINE, lotteries(2), batch_size=1), follow_luck)
+    in_parts = INLINE(lotteries(2), batch_size=1, autoreset_mode="next_step")
+    with pytest.raises(ValueError, match="batch_size=1 below num_envs=2"):
+        cartwheel.evaluate(build_with(RecordEpisodeStatistics, in_parts), follow_luck)
     plain = build_with(gym.vector.SyncVectorEnv, lotteries(2))
     plain.metadata = {}
     with pytest.raises(ValueError, match="autoreset_mode"):

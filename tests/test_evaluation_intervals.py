@@ -77,9 +77,23 @@ def test_a_single_episode_has_no_interval_and_equal_ones_no_width():
     assert all(map(math.isnan, mean_interval(np.ones((1, 1)), 0.95)))
     assert mean_interval(np.array([[1.0, 1], [3, 3]]), 0.95) == (2, 2)
     flags = np.ones((1, 1), np.bool_)
-    lone = Evaluation(np.ones((1, 1)), np.ones((1, 1), int), flags, ~flags, None, 0, 0.95)
+    ones, nobody = np.ones((1, 1)), np.zeros(1, int)
+    lone = Evaluation(ones, ones.astype(int), flags, ~flags, None, nobody, 0, 0.95)
     assert math.isnan(lone.std_return)
     assert "nan" in lone.summary()
+
+
+def test_failures_change_no_figure_and_are_told_beside_them():
+    values = np.random.default_rng(4).normal(size=(3, 5))
+    rest = (np.full((3, 5), 7), values > 0, values <= 0, values > 1)
+    without, with_some = (
+        Evaluation(values, *rest, np.array(failures), 0, 0.95)
+        for failures in ([0, 0, 0], [0, 4, 1])
+    )
+    for name in ("return", "length", "success"):
+        assert getattr(without, f"{name}_interval") == getattr(with_some, f"{name}_interval")
+    assert with_some.summary().splitlines()[:-1] == without.summary().splitlines()
+    assert with_some.summary().splitlines()[-1].split()[:2] == ["failures", "5"]
 
 
 def test_intervals_hold_the_mean_as_often_as_they_say():

@@ -43,8 +43,9 @@ ROWS, ROW = 5, 3  # two workers: rows 0 to 2 and rows 3 to 4
 class MortalEnv(FaultyEnv):
     """Dies in a phase of its life; in ``idle``, when it was told to and nobody waits for it."""
 
-    def __init__(self, row, death, phase):
+    def __init__(self, row, death, phase, gates):
         super().__init__(row)
+        self.gates = gates
         self.death, self.phase = death, phase if row == ROW else None
         self.pass_through("construct")
 
@@ -65,15 +66,19 @@ class MortalEnv(FaultyEnv):
         super().close()
 
     def die_soon(self):
-        """Dies when its answer was sent."""
+        """Dies when gate 1 is opened, which may be after the answer was received."""
         if self.phase == "idle":
-            threading.Timer(0.02, self.pass_through, ["idle"]).start()
+            threading.Thread(target=self._die_at_the_gate, daemon=True).start()
+
+    def _die_at_the_gate(self):
+        self.gates.stand_at(1)
+        self.pass_through("idle")
 
 
 @pytest.mark.parametrize(("context", "death", "phase"), CASES)
-def test_every_death_is_named(build_processes, context, death, phase):
+def test_every_death_is_named(build_processes, context, death, phase, gates):
     build = partial(build_processes, context=context)
-    env_fns = [partial(MortalEnv, row, death, phase) for row in range(ROWS)]
+    env_fns = [partial(MortalEnv, row, death, phase, gates) for row in range(ROWS)]
     if phase == "construct":
         with pytest.raises(cartwheel.WorkerDiedError) as failure:
             build(env_fns)
@@ -91,7 +96,8 @@ def test_every_death_is_named(build_processes, context, death, phase):
     elif phase == "idle":
         envs.reset()
         envs.call("die_soon")
-        assert not wait_until_gone(pids[ROW:], timeout_s=10)
+        gates.open(1)
+        assert not wait_until_gone(pids[ROW:], timeout_s=30)
         with pytest.raises(cartwheel.WorkerDiedError) as failure:
             envs.step([0] * ROWS)
     if phase != "close":
@@ -104,7 +110,7 @@ def test_every_death_is_named(build_processes, context, death, phase):
     envs.close()
     assert time.monotonic() - began < 20, "far above the grace, far below the time limit"
     assert envs.closed
-    assert not wait_until_gone(pids, timeout_s=5)
+    assert not wait_until_gone(pids, timeout_s=30)
 
 
 def assert_named(error, code, phase):

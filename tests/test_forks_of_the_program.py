@@ -45,6 +45,14 @@ def test_rollouts_are_kept_apart_too_and_take_no_more_memory():
     assert facts["mapped"] == [1, 1, 1], "the memory of the first one is not kept"
 
 
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_rollout_is_recorded_to_its_end_and_the_child_keeps_its_beginning(executor):
+    assert run("fork_while_a_rollout_is_recorded", executor) == {
+        "child": [True] * 4,
+        "parent": [True] * 7,
+    }
+
+
 def test_a_fork_in_the_middle_of_a_step_disturbs_nothing():
     assert run("fork_while_a_step_is_pending", "process") == {"steps": 29}
 

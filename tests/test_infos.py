@@ -350,6 +350,43 @@ def test_a_subclass_may_batch_infos_its_own_way(executor):
     envs.close()
 
 
+class CountingInfosEnv(cartwheel.VectorEnv):
+    """Keeps something of every info, and fails on demand."""
+
+    calls = 0
+
+    def _add_info(self, vector_infos, env_info, env_num):
+        self.calls += 1
+        self.last = env_info
+        if env_info.get("fails"):
+            raise RuntimeError("as told")
+        return super()._add_info(vector_infos, env_info, env_num)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS, ids=str)
+def test_a_subclass_may_count_its_infos_in_batches_of_any_size(executor):
+    envs = CountingInfosEnv(
+        transcripts(2, 3, 9), batch_size=2, executor=executor.name, **executor.keywords
+    )
+    envs.async_reset()
+    sizes = [len(envs.recv()[4]["ep"]) for _ in range(2)]
+    assert (sizes, envs.calls, envs.num_envs) == ([2, 1], 3, 3)
+    infos = envs.step([5], [1])[4]
+    assert_identical(infos["t"], np.array([1]))
+    assert (envs.calls, envs.last, envs.num_envs) == (4, {"t": 1}, 3)
+    envs.close()
+
+
+def test_a_hook_that_raises_leaves_the_number_of_rows_alone():
+    envs = CountingInfosEnv(scalar_puppets(3), executor="inline")
+    envs.reset()
+    envs.set_attr("frame", [(OBS, 1.0, False, False, {"fails": True})] * 3)
+    with pytest.raises(RuntimeError, match="as told"):
+        envs.step([0], [1])
+    assert envs.num_envs == 3
+    envs.close()
+
+
 def test_the_inherited_hook_can_be_called(build):
     envs = build(transcripts(2, 3))
     infos = envs._add_info(envs._add_info({}, {"a": 1}, 0), {"b": "x"}, 1)

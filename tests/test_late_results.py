@@ -1,35 +1,38 @@
 """What comes late is waited for or dropped whole; it never shows up in place of something else."""
 
 import contextlib
-import time
+from functools import partial
 from multiprocessing import TimeoutError
 
 import numpy as np
 import pytest
+from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 
 from tests.comparison import assert_identical
 from tests.environments import SleepingEnv
 from tests.faulty import FAULTS
 
-LATE_S = 0.12
-
 
 class LateEnv(SleepingEnv):
-    """Takes its time in everything if its attribute ``late`` says how it is to end."""
+    """Waits at gate 1 in everything if its attribute ``late`` says how it is to end."""
 
     late = None
+
+    def __init__(self, gates):
+        super().__init__()
+        self.gates = gates
 
     def step(self, action):
         obs, reward, terminated, truncated, info = super().step(action)
         if self.late is not None:
-            time.sleep(LATE_S)
+            self.gates.stand_at(1)
             self.end(info)
         return obs, reward, terminated, truncated, info
 
     def reset(self, *, seed=None, options=None):
         obs, info = super().reset(seed=seed, options=options)
         if options is not None:
-            time.sleep(LATE_S)
+            self.gates.stand_at(1)
             self.late = options["late"]
             self.end(info)
         return obs, info
@@ -45,7 +48,7 @@ class LateEnv(SleepingEnv):
 
     def slow(self, late):
         self.late = late
-        time.sleep(LATE_S)
+        self.gates.stand_at(1)
         self.end({})
         return late
 
@@ -55,8 +58,8 @@ ENDINGS = pytest.mark.parametrize(
 )
 
 
-def build_late(build):
-    envs = build([LateEnv] * 3)
+def build_late(build, gates):
+    envs = build([partial(LateEnv, gates)] * 3)
     envs.reset()
     return envs
 
@@ -77,54 +80,58 @@ def assert_in_step(envs):
 
 
 @ENDINGS
-def test_a_reset_drops_a_late_step_however_it_ends(build_workers, late):
-    envs = build_late(build_workers)
+def test_a_reset_drops_a_late_step_however_it_ends(build_workers, late, gates):
+    envs = build_late(build_workers, gates)
     envs.set_attr("late", [None, late, None])
     envs.step_async([0.0] * 3)
     with pytest.raises(TimeoutError):
         envs.step_wait(timeout=0.02)
-    assert_in_step(envs)
+    with gates.opened_soon(1):
+        assert_in_step(envs)
 
 
 @ENDINGS
-def test_a_reset_drops_a_late_reset_however_it_ends(build_workers, late):
-    envs = build_late(build_workers)
+def test_a_reset_drops_a_late_reset_however_it_ends(build_workers, late, gates):
+    envs = build_late(build_workers, gates)
     envs.reset_async(options={"late": late})
     with pytest.raises(TimeoutError):
         envs.reset_wait(timeout=0.02)
-    assert_in_step(envs)
+    with gates.opened_soon(1):
+        assert_in_step(envs)
 
 
 @ENDINGS
-def test_a_reset_drops_a_late_call_however_it_ends(build_workers, late):
-    envs = build_late(build_workers)
+def test_a_reset_drops_a_late_call_however_it_ends(build_workers, late, gates):
+    envs = build_late(build_workers, gates)
     envs.call_async("slow", late)
     with pytest.raises(TimeoutError):
         envs.call_wait(timeout=0.02)
-    assert_in_step(envs)
+    with gates.opened_soon(1):
+        assert_in_step(envs)
 
 
 @pytest.mark.parametrize("late", ["value error", "unpicklable"])
-def test_a_late_exception_is_not_lost(build_workers, late):
-    envs = build_late(build_workers)
+def test_a_late_exception_is_not_lost(build_workers, late, gates):
+    envs = build_late(build_workers, gates)
     envs.set_attr("late", [None, late, None])
     envs.step_async([0.0] * 3)
     for _ in range(3):
         with pytest.raises(TimeoutError):
             envs.step_wait(timeout=0.02)
-    with pytest.raises(Exception, match=r"boom|holds a lock"):
+    with gates.opened_soon(1), pytest.raises(Exception, match=r"boom|holds a lock"):
         envs.step_wait()
     assert_in_step(envs)
 
 
 @pytest.mark.parametrize("late", ["large", "unusual"])
-def test_a_late_info_is_not_lost(build_workers, late):
-    envs = build_late(build_workers)
+def test_a_late_info_is_not_lost(build_workers, late, gates):
+    envs = build_late(build_workers, gates)
     envs.set_attr("late", [None, late, None])
     envs.step_async([0.0] * 3)
     with pytest.raises(TimeoutError):
         envs.step_wait(timeout=0.02)
-    infos = envs.step_wait()[4]
+    with gates.opened_soon(1):
+        infos = envs.step_wait()[4]
     assert infos[f"_{late}"].tolist() == [False, True, False]
     if late == "large":
         assert_identical(infos["large"][1], np.full(2_000_000, 1))
@@ -133,8 +140,8 @@ def test_a_late_info_is_not_lost(build_workers, late):
     assert_in_step(envs)
 
 
-def test_what_is_late_again_and_again_never_gets_out_of_step(build_workers):
-    envs = build_late(build_workers)
+def test_what_is_late_again_and_again_never_gets_out_of_step(build_workers, gates):
+    envs = build_late(build_workers, gates)
     random = np.random.default_rng(0)
     for _ in range(15):
         if random.random() < 0.5:
@@ -148,4 +155,20 @@ def test_what_is_late_again_and_again_never_gets_out_of_step(build_workers):
         assert envs.reset()[0].tolist() == [[0]] * 3
         assert envs.step([0.001] * 3)[0].tolist() == [[1]] * 3
         assert envs.call("sleep", 0.001) == (0.001,) * 3
+    gates.open(1)
     assert_in_step(envs)
+
+
+def test_a_call_that_is_refused_meanwhile_does_not_make_late_rows_punctual(build_workers, gates):
+    envs = build_late(build_workers, gates)
+    envs.set_attr("late", ["none", None, None])
+    envs.send(np.array([0.0] * 3), [0, 1, 2])
+    with pytest.raises(TimeoutError):
+        envs.recv(timeout=0)
+    for refused in (envs.step_wait, envs.call_wait):
+        with pytest.raises(NoAsyncCallError):
+            refused()
+    with pytest.raises(AlreadyPendingCallError):
+        envs.step_async([0.0] * 3)
+    with gates.opened_soon(1):
+        assert_in_step(envs)

@@ -1,11 +1,12 @@
 """`make_vec` builds any registered environment, and `patch_gymnasium` lets Gymnasium build ours."""
 
+import copy
 from functools import partial
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.envs.registration import VectorizeMode
+from gymnasium.envs.registration import EnvSpec, VectorizeMode
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import RescaleAction, TimeAwareObservation
 
@@ -86,6 +87,53 @@ def test_wrappers_are_applied_in_order_in_the_workers(executor):
     )
 
 
+class PatientEnv(TranscriptEnv):
+    """Has keywords of its own by names of the vector environment's."""
+
+    def __init__(self, timeout=1.0, copy=None, worker="me"):
+        super().__init__(4)
+        self.given = (timeout, copy, worker)
+
+
+@pytest.fixture
+def patient():
+    gym.register("Tests/Patient-v0", entry_point=PatientEnv)
+    yield "Tests/Patient-v0"
+    gym.registry.pop("Tests/Patient-v0")
+
+
+def test_a_name_in_vector_kwargs_leaves_the_plain_one_to_the_environment(patient):
+    envs = make(patient, 2, timeout=7.0, vector_kwargs={"timeout": 3.0}, executor="inline")
+    assert envs.get_attr("given") == ((7.0, None, "me"),) * 2
+    assert envs._link.timeout == 3.0
+    for rebuild in (cartwheel.make_vec, gym.make_vec):
+        again = rebuild(envs.spec)
+        assert again.spec == envs.spec
+        assert again.get_attr("given") == ((7.0, None, "me"),) * 2
+        assert again._link.timeout == 3.0
+        again.close()
+    other = make(envs.spec, timeout=2.0, worker="you", copy=False)
+    assert other.get_attr("given") == ((7.0, None, "you"),) * 2
+    assert (other._link.timeout, other.copy) == (2.0, False)
+    other.close()
+    envs.close()
+
+
+def test_a_name_only_in_vector_kwargs_is_the_vector_environments(patient):
+    envs = make(patient, 2, vector_kwargs={"timeout": 3.0, "copy": False, "executor": "inline"})
+    assert envs.get_attr("given") == ((1.0, None, "me"),) * 2
+    assert (envs._link.timeout, envs.copy, envs.executor) == (3.0, False, "inline")
+    envs.close()
+
+
+@pytest.mark.parametrize("name", ["max_restarts", "on_error", "on_worker_death", "max_slabs"])
+def test_every_keyword_of_the_vector_environment_is_known(name):
+    value = {"max_restarts": 3, "max_slabs": 4}.get(name, "raise")
+    envs = make("CartPole-v1", 2, executor="inline", **{name: value})
+    assert envs.spec.kwargs["cartwheel"]["vector_kwargs"] == {"executor": "inline", name: value}
+    envs.close()
+
+
 def test_wrappers_of_a_spec_are_applied():
     env = TimeAwareObservation(gym.make("CartPole-v1", max_episode_steps=9))
     envs = make(env.spec, 2, executor="process")
@@ -126,11 +174,12 @@ def test_keywords_of_the_vector_environment_reach_it():
     ],
     ids=str,
 )
-def test_the_spec_rebuilds_the_same_environments(keywords):
+@pytest.mark.parametrize("rebuild", [make, gym.make_vec], ids=["ours", "gymnasium's"])
+def test_the_spec_rebuilds_the_same_environments(keywords, rebuild):
     first = make("CartPole-v1", **keywords)
     assert first.spec.id == "CartPole-v1"
-    spec_before = first.spec.kwargs.copy()
-    second = make(first.spec)
+    spec_before = copy.deepcopy(first.spec.kwargs)
+    second = rebuild(first.spec)
     assert first.spec.kwargs == spec_before
     assert type(second) is type(first)
     assert second.spec == first.spec
@@ -144,6 +193,30 @@ def test_the_spec_rebuilds_the_same_environments(keywords):
         assert_identical(first.step(actions), second.step(actions))
     first.close()
     second.close()
+
+
+@pytest.mark.parametrize("rebuild", [cartwheel.make_vec, gym.make_vec], ids=["ours", "gymnasium's"])
+def test_the_spec_survives_json(rebuild):
+    wrapped = TimeAwareObservation(gym.make("CartPole-v1", max_episode_steps=9))
+    for id_or_spec in ("CartPole-v1", wrapped.spec):
+        first = make(id_or_spec, 2, executor="inline", timeout=3.0, sutton_barto_reward=True)
+        spec = EnvSpec.from_json(first.spec.to_json())
+        second = rebuild(spec)
+        assert type(second) is cartwheel.VectorEnv
+        assert (second.executor, second._link.timeout) == ("inline", 3.0)
+        first.close()
+        env_fn = partial(gym.make, id_or_spec, sutton_barto_reward=True)
+        assert_like(second, [env_fn] * 2, steps=20)
+
+
+def test_what_is_added_in_gymnasiums_make_vec_belongs_to_the_environments():
+    """As in every call of it: there are no other keywords."""
+    first = make("CartPole-v1", 2, executor="inline")
+    second = gym.make_vec(first.spec, sutton_barto_reward=True, max_episode_steps=5)
+    assert second.spec.kwargs["sutton_barto_reward"] is True
+    keywords = {"sutton_barto_reward": True, "max_episode_steps": 5}
+    assert_like(second, [partial(gym.make, "CartPole-v1", **keywords)] * 2)
+    first.close()
 
 
 def test_the_registered_spec_is_not_changed():

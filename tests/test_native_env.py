@@ -1,6 +1,8 @@
 """A single native environment is Gymnasium's of the same id, to the last bit and type."""
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 import warnings
@@ -334,13 +336,36 @@ def test_bad_keywords_are_refused(keywords, error, text):
         gym.make("cartwheel/CartPole-v1", **keywords)
 
 
+@pytest.mark.parametrize("keyword", ["copy", "shared_memory", "timeout", "max_concurrency"])
+def test_keywords_of_any_vector_environment_are_refused(keyword):
+    with pytest.raises(TypeError, match=f"`{keyword}` is a keyword of vector environments"):
+        gym.make("cartwheel/CartPole-v1", **{keyword: 1})
+
+
+def test_copies_are_refused_with_advice(build):
+    """Its state cannot be carried over exactly; a wrapper may not be copied at half."""
+    env, _ = build("CartPole-v1")
+    env.reset(seed=1)
+    text = r"^a native CartPole-v1 can be neither copied nor pickled: .* by gymnasium.make\(env.sp"
+    for duplicate in (
+        lambda: copy.copy(env.unwrapped),
+        lambda: deepcopy(env.unwrapped),
+        lambda: deepcopy(env),
+        lambda: pickle.dumps(env),
+    ):
+        with pytest.raises(TypeError, match=text):
+            duplicate()
+    assert env.step(1)[1] == 1.0
+
+
 def test_options_of_a_reset_reach_the_environment(build):
     env, twin = build("Pendulum-v1")
     options = {"x_init": 0.5, "y_init": 0.1}
     assert_identical(env.reset(seed=1, options=options), twin.reset(seed=1, options=options))
     assert_identical(env.reset(options=options), twin.reset(options=options))
     assert options == {"x_init": 0.5, "y_init": 0.1}
-    others = {"low": 1, "reset_mask": None, "env_index": [5]}  # nothing to this environment
+    # Nothing to this environment:
+    others = {"low": 1, "reset_mask": None, "env_index": [5], "env_idx": [0]}
     assert_identical(env.reset(options=others), twin.reset(options=others))
     assert_same_steps(env, twin, 10)
 
@@ -433,7 +458,7 @@ def test_gymnasium_imports_the_module_that_an_id_names():
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=200,
         check=False,
     )
     expected = "<TimeLimit<OrderEnforcing<PassiveEnvChecker<NativeEnv<cartwheel/CartPole-v1>>>>>"

@@ -1,4 +1,7 @@
-"""When native environments end, restart and stand still: as Gymnasium's, in every mode."""
+"""When native environments end, restart and stand still: as Gymnasium's, in every mode.
+
+Above 400 lines: the same promises for each mode, which share their environments.
+"""
 
 import re
 from functools import partial

@@ -132,6 +132,47 @@ def test_without_a_limit_nothing_is_truncated(make):
     envs.close()
 
 
+@MAKE
+def test_minus_one_is_gymnasiums_word_for_no_limit(make):
+    envs = make("Pendulum-v1", 2, max_episode_steps=-1)
+    oracle = twins("Pendulum-v1", 2, max_episode_steps=-1)
+    assert_like(envs, oracle, steps=220)
+
+
+def test_a_single_environment_without_a_limit_is_gymnasiums():
+    env, twin = (
+        gym.make(env_id, max_episode_steps=-1)
+        for env_id in ("cartwheel/Pendulum-v1", "Pendulum-v1")
+    )
+    assert_identical(env.reset(seed=1), twin.reset(seed=1))
+    action = np.ones(1, np.float32)
+    for _ in range(220):
+        result = env.step(action)
+        assert_identical(result, twin.step(action))
+        assert not result[3]
+    env.close()
+
+
+@MAKE
+def test_keywords_of_other_vector_environments_are_known(make):
+    """What is about processes, or about copies that nobody needs, changes nothing."""
+    envs = make(
+        "CartPole-v1",
+        3,
+        shared_memory=False,
+        copy=False,
+        context="spawn",
+        daemon=False,
+        worker=None,
+        observation_mode="same",
+        on_worker_death="raise",
+        num_workers=3,
+        max_concurrency=2,
+    )
+    assert envs.num_workers == 2
+    assert_like(envs, twins("CartPole-v1", 3))
+
+
 @BY_ID
 def test_what_cannot_be_made_is_refused(make):
     with pytest.raises(gym.error.NameNotFound, match="`Nowhere` doesn't exist in namespace cartw"):
@@ -159,6 +200,10 @@ def test_make_vec_of_cartwheel_takes_vector_keywords_apart():
     envs = cartwheel.make_vec("cartwheel/CartPole-v1", 2, vector_kwargs={"executor": "inline"})
     assert envs.executor == "inline"
     envs.close()
+    with pytest.raises(TypeError, match="`executor` is given twice"):
+        cartwheel.make_vec(
+            "cartwheel/CartPole-v1", 2, vector_kwargs={"executor": "inline"}, executor="thread"
+        )
     with pytest.raises(ValueError, match="sometimes"):
         cartwheel.make_vec("cartwheel/CartPole-v1", 2, autoreset_mode="sometimes")
 
@@ -194,7 +239,7 @@ def test_gymnasium_imports_the_module_that_an_id_names():
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=200,
         check=False,
     )
     assert (done.stdout, done.stderr) == ("NativeVectorEnv 3\n", "")
@@ -226,6 +271,42 @@ def test_a_registered_spec_makes_as_many_as_asked_for():
     for make in (cartwheel.make_vec, gym.make_vec):
         envs = make(gym.spec("cartwheel/Taxi-v4"), 3)
         assert_like(envs, twins("Taxi-v4", 3), steps=20)
+
+
+def test_the_class_takes_a_spec_like_an_id():
+    for spec, limit in (
+        (gym.spec("cartwheel/FrozenLake8x8-v1"), 200),
+        (gym.make("cartwheel/FrozenLake8x8-v1", max_episode_steps=7).spec, 7),
+    ):
+        before = copy.deepcopy(spec)
+        envs = cartwheel.NativeVectorEnv(spec, 3, autoreset_mode="SameStep")
+        assert spec == before
+        oracle = twins("FrozenLake8x8-v1", 3, S, max_episode_steps=limit)
+        assert_like(envs, oracle, steps=20)
+    spec = gym.make(
+        "cartwheel/FrozenLake-v1", is_slippery=False, render_mode="ansi", max_episode_steps=-1
+    ).spec
+    envs = cartwheel.NativeVectorEnv(spec, 2, max_episode_steps=5, map_name="8x8")
+    assert envs.render_mode == "ansi"
+    keywords = {"is_slippery": False, "map_name": "8x8", "max_episode_steps": 5}
+    assert_like(envs, twins("FrozenLake-v1", 2, **keywords), steps=20)
+
+
+def test_the_class_refuses_specs_of_anything_else():
+    vector = cartwheel.make_vec("cartwheel/CartPole-v1", 2)
+    wrapped = gym.wrappers.TimeAwareObservation(gym.make("cartwheel/CartPole-v1"))
+    for spec, text in (
+        (
+            gym.spec("CartPole-v1"),
+            r"^CartPole-v1 is not native: use cartwheel.make_vec\(spec, num_",
+        ),
+        (vector.spec, r"spec of a vector environment, which cartwheel.make_vec\(spec\) rebuilds"),
+        (wrapped.spec, r"wrapped by TimeAwareObservation, .*cartwheel.make_vec\(spec, num_envs, "),
+    ):
+        with pytest.raises(TypeError, match=text):
+            cartwheel.NativeVectorEnv(spec, 2)
+    vector.close()
+    wrapped.close()
 
 
 def test_a_spec_survives_json():

@@ -363,7 +363,7 @@ def test_a_window_shows_what_was_received_once_nothing_is_in_flight(build):
     envs.recv()
     assert_identical(window(), oracle.render()[-1])
     actions = np.array([0, 2, 0, 2])
-    envs.step(actions)
+    envs.step(actions, env_index=range(4))
     assert_identical(window(), oracle.render()[-1])
     envs.recv()
     oracle.step(actions)

@@ -164,7 +164,7 @@ def test_an_exception_of_an_environment_ends_the_rollout():
 
 
 @pytest.mark.parametrize("build", builders())
-@pytest.mark.parametrize("num_steps", [0, -1, 1.5, 65535, "3"])
+@pytest.mark.parametrize("num_steps", [0, -1, 1.5, 65535, "3", True])
 def test_a_number_of_steps_that_no_rollout_has_is_refused(build, num_steps):
     envs = build(2)
     envs.reset(seed=0)

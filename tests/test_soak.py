@@ -11,7 +11,8 @@ def test_nothing_differs_from_the_model_whatever_fails():
     assert counts["step"] > 0
     assert counts["batch"] > 0
     assert counts["kill"] > 0
-    assert counts["env_error"] > 0
+    if counts["step"] > 500:  # so many have a dozen errors; the few of a busy machine may have none
+        assert counts["env_error"] > 0
     assert counts["values"] > 1000
 
 

@@ -122,7 +122,7 @@ def test_rows_that_are_sent_count_as_often_as_they_are(build_everywhere, mode, b
     assert_consistent(stats)
 
 
-def test_a_slow_row_is_seen_in_its_times_and_stands_first_in_the_table(build):
+def test_a_slow_row_is_seen_in_its_times_and_the_slowest_stands_first_in_the_table(build):
     envs = build([SleepingEnv] * 3)
     envs.reset()
     for _ in range(4):
@@ -137,8 +137,10 @@ def test_a_slow_row_is_seen_in_its_times_and_stands_first_in_the_table(build):
     assert waited == 0 if build.executor == "inline" else waited > 0
     lines = str(stats).splitlines()
     rows = lines[next(at for at, line in enumerate(lines) if line.split()[:1] == ["row"]) + 1 :]
-    assert rows[0].split()[0] == "1"
-    assert len(rows) == 3
+    # A busy machine may have made another row slower still.
+    slowest_first = np.argsort(-stats.mean_step, kind="stable").tolist()
+    assert [int(line.split()[0]) for line in rows] == slowest_first
+    assert sorted(slowest_first) == [0, 1, 2]
     assert_consistent(stats)
 
 
@@ -208,7 +210,7 @@ class GatedEnv(TranscriptEnv):
 
     def step(self, action):
         self.entered.set()
-        assert self.gate.wait(10)
+        assert self.gate.wait(30)
         return super().step(action)
 
 
@@ -221,7 +223,7 @@ def test_another_thread_can_read_them_while_one_waits(executor):
     stepping = threading.Thread(target=envs.step, args=(np.zeros(1, np.int64),))
     stepping.start()
     try:
-        assert GatedEnv.entered.wait(10)
+        assert GatedEnv.entered.wait(30)
         assert envs.stats().steps.tolist() == [0]
     finally:
         GatedEnv.gate.set()

@@ -5,13 +5,16 @@ import multiprocessing
 import signal
 import threading
 import time
+from collections import Counter
 from functools import partial
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoAsyncCallError
 from gymnasium.vector import SyncVectorEnv
 
+import cartwheel
 from tests.comparison import assert_identical, assert_names_row
 from tests.environments import NestedEnv, SleepingEnv, transcripts
 from tests.executors import INLINE, THREAD
@@ -40,14 +43,14 @@ def in_thread(function, *arguments):
     return wait
 
 
-def test_a_second_thread_is_refused_while_the_first_one_steps(build):
-    envs = build([SleepingEnv] * 2)
+def test_a_second_thread_is_refused_while_the_first_one_steps(build, gates):
+    envs = build(gates.env_fns(2))
     envs.reset()
-    wait = in_thread(envs.step, [0.7, 0.0])
-    time.sleep(0.1)
+    wait = in_thread(envs.step, [1, 0])
+    gates.await_arrival(1)
     for call in (
-        lambda: envs.step([0.0, 0.0]),
-        lambda: envs.step_async([0.0, 0.0]),
+        lambda: envs.step([0, 0]),
+        lambda: envs.step_async([0, 0]),
         lambda: envs.call("t"),
         lambda: envs.set_attr("t", 3),
         envs.render,
@@ -55,17 +58,19 @@ def test_a_second_thread_is_refused_while_the_first_one_steps(build):
         with pytest.raises(AlreadyPendingCallError, match="pending call to `step`") as refusal:
             call()
         assert refusal.value.name == "step"
+    gates.open(1)
     assert wait()[0].tolist() == [[1], [1]]
-    assert envs.step([0.0, 0.0])[0].tolist() == [[2], [2]]
+    assert envs.step([0, 0])[0].tolist() == [[2], [2]]
 
 
-def test_a_reset_is_refused_while_another_thread_steps(build):
-    envs = build([SleepingEnv] * 2)
+def test_a_reset_is_refused_while_another_thread_steps(build, gates):
+    envs = build(gates.env_fns(2))
     envs.reset()
-    wait = in_thread(envs.step, [0.6, 0.0])
-    time.sleep(0.1)
+    wait = in_thread(envs.step, [1, 0])
+    gates.await_arrival(1)
     with pytest.raises(AlreadyPendingCallError):
         envs.reset()
+    gates.open(1)
     assert wait()[0].tolist() == [[1], [1]]
 
 
@@ -156,6 +161,31 @@ def test_closing_from_another_thread_ends_a_step(build_workers):
         envs.step([0.0, 0.0])
 
 
+def test_a_step_that_outlasts_the_close_closes_the_environments_when_it_comes_back():
+    inside, go_on, closed = threading.Event(), threading.Event(), threading.Event()
+
+    class HeavyEnv(gym.Wrapper):
+        def step(self, action):
+            inside.set()
+            go_on.wait(30)
+            return super().step(action)
+
+        def close(self):
+            closed.set()
+
+    envs = INLINE([lambda: HeavyEnv(transcripts(9)[0]())])
+    envs.reset()
+    wait = in_thread(envs.step, [1])
+    assert inside.wait(30)
+    envs.close(timeout=0.1)
+    assert not closed.is_set(), "the environment is at work"
+    go_on.set()
+    assert wait()[1].tolist() == [1], "the step is over, and nothing is wrong with it"
+    assert closed.is_set()
+    with pytest.raises(ClosedEnvironmentError):
+        envs.step([1])
+
+
 def test_several_vector_environments_run_side_by_side(build):
     def run(seed):
         envs = build([NestedEnv] * 2)
@@ -207,22 +237,26 @@ def test_an_environment_that_calls_its_own_vector_environment_is_refused(executo
     envs.close()
 
 
-def test_a_signal_handler_that_calls_is_refused(build_workers):
+def test_a_signal_handler_that_calls_is_refused(build_workers, gates):
     """The main thread waits for a step; a handler runs in the middle of the wait."""
-    envs = build_workers([SleepingEnv] * 2)
+    envs = build_workers(gates.env_fns(2))
     envs.reset()
     refusals = []
 
     def handler(*_):
-        for call in (lambda: envs.step([0.0, 0.0]), envs.reset, lambda: envs.get_attr("t")):
+        if not (gates.is_reached(1) and gates.is_reached(2)):
+            signal.setitimer(signal.ITIMER_REAL, 0.05)  # not every worker has its step yet
+            return
+        for call in (lambda: envs.step([0, 0]), envs.reset, lambda: envs.get_attr("t")):
             with pytest.raises(AlreadyPendingCallError) as refusal:
                 call()
             refusals.append(refusal.value.name)
+        gates.open(1, 2)
 
     before = signal.signal(signal.SIGALRM, handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.1)
-        observations, *_ = envs.step([0.5, 0.0])
+        observations, *_ = envs.step([1, 2])
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -265,3 +299,39 @@ def test_sending_receiving_and_closing_at_once_end_in_a_defined_state(build, clo
             envs.recv(timeout=30)
     assert envs.reset()[0].tolist() == [[0]] * 4
     assert envs.step([1, 2, 3, 4])[1].tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("sent", [False, True])
+def test_the_actions_that_were_checked_are_those_that_are_stepped(sent):
+    """Whatever another thread writes to the caller's array: it is refused, or it does no harm."""
+    num_envs = 50_000
+    envs = cartwheel.NativeVectorEnv("cartwheel/CliffWalking-v1", num_envs, num_workers=1)
+    envs.reset(seed=0)
+    rows = np.arange(num_envs)[::-1] if sent else None  # the other way round, row by row
+    actions, good = np.zeros(num_envs, np.int64), np.zeros(num_envs, np.int64)
+    bad, done = np.full(num_envs, 7), threading.Event()
+
+    def scribble():
+        while not done.is_set():
+            np.copyto(actions, bad)  # without the GIL
+            np.copyto(actions, good)
+
+    scribbler = threading.Thread(target=scribble)
+    scribbler.start()
+
+    def outcome():
+        try:
+            envs.step(actions, env_index=rows) if sent else envs.step(actions)
+        except ValueError as error:
+            return str(error)[: len("action 7")]
+        return "stepped"
+
+    outcomes, give_up = Counter(), time.monotonic() + 40
+    try:
+        while min(outcomes["stepped"], outcomes["action 7"]) < 40 and time.monotonic() < give_up:
+            outcomes[outcome()] += 1
+    finally:
+        done.set()
+        scribbler.join()
+        envs.close()
+    assert outcomes.keys() == {"stepped", "action 7"}

@@ -32,6 +32,12 @@ def receive_until_it_fails(envs):
         envs.recv(PATIENCE_S)
 
 
+def send_and_receive(envs, until):
+    while time.monotonic() < until:
+        rows = envs.recv(PATIENCE_S)[4]["env_index"]
+        envs.send([0] * len(rows), rows)
+
+
 def assert_names_worker(error, pid):
     assert (error.worker, list(error.rows), error.pid) == (1, [3, 4], pid)
     for part in ("worker 1", "3", "4", str(pid), "SIGKILL"):
@@ -43,7 +49,7 @@ def assert_stays_broken_and_closes(envs, pids):
         lambda: envs.send([0], [0]),
         envs.recv,
         envs.async_reset,
-        lambda: envs.step([0] * 5),
+        lambda: envs.step([0] * 5, range(5)),
     ):
         with pytest.raises(cartwheel.WorkerDiedError):
             call()
@@ -109,6 +115,19 @@ def test_rows_of_other_workers_arrive_although_one_died(build_processes):
     envs.send([fault("kill")], [4])
     with pytest.raises(cartwheel.WorkerDiedError):
         receive_until_it_fails(envs)
+    assert_stays_broken_and_closes(envs, pids)
+
+
+@pytest.mark.parametrize("batch_size", [2, 1])
+def test_a_death_is_told_although_other_rows_keep_coming(build_processes, batch_size):
+    envs = build_processes(ROWS, batch_size=batch_size)
+    pids = envs.get_attr("pid")
+    ready(envs)
+    envs.send([0, 0, 0, fault("hang")], [0, 1, 2, 4])
+    os.kill(pids[4], signal.SIGKILL)
+    with pytest.raises(cartwheel.WorkerDiedError) as failure:
+        send_and_receive(envs, until=time.monotonic() + PATIENCE_S)
+    assert_names_worker(failure.value, pids[4])
     assert_stays_broken_and_closes(envs, pids)
 
 

@@ -104,9 +104,9 @@ def test_an_unknown_executor_is_a_value_error(executor):
         cartwheel.VectorEnv(transcripts(2), executor=executor)
 
 
-@pytest.mark.parametrize("number", [0, -1, 1.5, "2"], ids=repr)
+@pytest.mark.parametrize("number", [0, -1, 1.5, "2", True], ids=repr)
 def test_a_wrong_number_of_workers_is_refused(build, number):
-    with pytest.raises((ValueError, TypeError), match="num_workers"):
+    with pytest.raises(ValueError, match=r"^`num_workers` must be a positive integer, got "):
         build(transcripts(2), num_workers=number)
 
 
@@ -137,6 +137,19 @@ def test_no_more_environments_run_at_one_time_than_allowed(build_workers, limit)
         for started in infos["started"]
     ]
     assert max(running) <= limit
+
+
+@pytest.mark.parametrize("name", ["batch_size", "max_slabs"])
+def test_a_flag_is_no_number(build, name):
+    with pytest.raises(ValueError, match=f"^`{name}` must be an integer from .*, got True"):
+        build(transcripts(2, 3), **{name: True})
+
+
+def test_numpys_integers_are_integers(build):
+    envs = build(
+        transcripts(2, 3), num_workers=np.int8(1), batch_size=np.uint64(2), max_slabs=np.int32(4)
+    )
+    assert envs.reset()[0].tolist() == [[0], [0]]
 
 
 def test_an_unknown_reaction_to_finished_episodes_is_a_value_error(build):

@@ -1,5 +1,6 @@
 """A send, a receipt or a reset that makes no sense is refused before anything is stepped."""
 
+import itertools
 import os
 import re
 import threading
@@ -12,6 +13,7 @@ from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoA
 from gymnasium.spaces import Box, Dict, Discrete
 
 import cartwheel
+from tests.comparison import assert_identical
 from tests.environments import NAMES, RecordingEnv, SamplingEnv, transcripts
 from tests.executors import EXECUTORS
 from tests.in_parts import PATIENCE_S
@@ -89,6 +91,8 @@ def test_rows_that_make_no_sense_are_refused(build_any, batch_size):
             partial(envs.step, actions, env_index=rows),
             partial(envs.async_reset, options={"env_index": rows}),
             partial(envs.reset, options={"env_index": rows}),
+            partial(envs.reset, options={"env_idx": rows}),
+            partial(envs.reset_async, options={"env_idx": rows}),
         ):
             with pytest.raises(kind, match=text):
                 call()
@@ -123,10 +127,68 @@ def test_actions_that_do_not_fit_their_rows_are_refused(build_any, batch_size):
 @BATCHES
 def test_rows_named_in_two_ways_are_refused(build_any, batch_size):
     envs, twin = (ready(build_any(batch_size=batch_size)) for _ in range(2))
-    options = {"env_index": [1], "reset_mask": np.array([False, True, False, False])}
-    for call in (envs.reset, envs.async_reset):
-        with pytest.raises(ValueError, match=r"reset_mask.*env_index"):
-            call(options=options)
+    ways = {
+        "reset_mask": np.array([False, True, False, False]),
+        "env_index": [1],
+        "env_idx": np.array([1]),
+    }
+    for call in (envs.reset, envs.reset_async, envs.async_reset):
+        for first, second in itertools.combinations(ways, 2):
+            with pytest.raises(ValueError, match=f"`{first}` and `{second}`: give one of them"):
+                call(options={first: ways[first], second: ways[second]})
+    assert_usable(envs, twin)
+
+
+def test_a_step_of_a_batch_says_whose_actions_they_are(build_any):
+    envs, twin = (ready(build_any(batch_size=2)) for _ in range(2))
+    text = r"`env_index` is required, .*batch_size=2 of num_envs=4: pass `infos\[\"env_index\"\]`"
+    for call in (envs.step, envs.step_async):
+        for number in (2, NUM_ENVS):
+            with pytest.raises(ValueError, match=text):
+                call([1] * number)
+            assert envs.in_flight == []
+    with pytest.raises(NoAsyncCallError, match="in flight"):
+        envs.step_wait()
+    assert_usable(envs, twin)
+    _, infos = envs.reset(seed=1)  # the other rows are in flight
+    for call in (envs.step, envs.step_async):
+        with pytest.raises(ValueError, match=text):
+            call(envs.action_space.sample())
+        assert len(envs.in_flight) == 2
+    result = envs.step([1, 1], infos["env_index"])
+    envs.recv(PATIENCE_S)
+    assert len(result[4]["env_index"]) == 2
+    envs.close()
+    for call in (envs.step, envs.step_async):
+        with pytest.raises(ClosedEnvironmentError):
+            call([1, 1])
+
+
+def test_a_step_in_two_halves_may_be_of_some_rows(build_any):
+    for batch_size in (NUM_ENVS, 2):
+        envs, twin = (ready(build_any(batch_size=batch_size)) for _ in range(2))
+        envs.step_async([1, 1], [3, 0])
+        assert envs.in_flight == [0, 3]
+        observations, *_, infos = envs.step_wait(PATIENCE_S)
+        expected, *_, theirs = twin.step([1, 1], [3, 0])
+        for rows, shown in ((infos, observations), (theirs, expected)):
+            shown[:] = shown[rows["env_index"].argsort()]
+        assert_identical(observations, expected)
+        assert_usable(envs, twin)
+    envs, twin = (ready(build_any()) for _ in range(2))
+    envs.step_async([1], [2])
+    envs.step_wait(PATIENCE_S)
+    twin.step([1], [2])
+    envs.step_async([1] * NUM_ENVS)  # of all rows again
+    assert_identical(envs.step_wait(PATIENCE_S), twin.step([1] * NUM_ENVS))
+
+
+def test_actions_of_a_batch_for_all_rows_are_refused_with_advice(build_any):
+    envs, twin = (ready(build_any(batch_size=2)) for _ in range(2))
+    with pytest.raises(ValueError, match="4") as refusal:
+        envs.send(envs.action_space.sample())
+    assert 'pass its `infos["env_index"]`' in "".join(refusal.value.__notes__)
+    assert envs.in_flight == []
     assert_usable(envs, twin)
 
 

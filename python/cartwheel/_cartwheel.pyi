@@ -13,6 +13,7 @@ from cartwheel.spaces import Description
 from cartwheel.worker import Worker
 
 __all__ = [
+    "Descriptor",
     "Memory",
     "NativeEnvs",
     "Pool",
@@ -207,8 +208,15 @@ class RolloutSlab:
     def steps(self) -> int:
         """Steps that it has room for."""
 
-    def take_descriptor(self) -> int | None:
-        """The descriptor that worker processes have to attach, to be closed by the caller; once."""
+    def take_descriptor(self) -> Descriptor | None:
+        """The descriptor that worker processes have to attach; once."""
+
+@final
+class Descriptor:
+    """An open file, which is closed with the last reference to this object."""
+
+    def fileno(self) -> int:
+        """The number of its descriptor."""
 
 @final
 class Pool:
@@ -289,6 +297,9 @@ class Pool:
     def pending(self) -> str | None:
         """The call that has not been waited for; ``None`` too while another thread is inside."""
 
+    def give_up(self) -> None:
+        """Lets a reset drop what is pending or in flight: nobody is going to wait for it."""
+
     def discard_late(self, timeout: float | None = None) -> None:
         """Waits for a call that was given up after a timeout or an interrupt, and drops it."""
 
@@ -306,6 +317,26 @@ class Pool:
 
     def in_flight(self) -> list[int]:
         """The rows that were sent and not received."""
+
+    def count_episodes(self, autoreset_mode: str) -> None:
+        """Counts the steps of episodes from now on, and names the rows of batches as EnvPool does.
+
+        ``infos`` of :meth:`recv` have ``env_id``, ``players`` (with ``env_id``) and
+        ``elapsed_step`` (all ``int32``) in place of ``env_index``, and rows without an episode are
+        not stepped: they raise ``gymnasium.error.ResetNeeded``.
+        """
+
+    def elapsed(self) -> list[int]:
+        """Of each row, steps of the episode to which its last reward and flags belong."""
+
+    def without_episode(self) -> list[int]:
+        """Rows that were never reset, or whose last result was lost to an exception."""
+
+    def begin_episodes(self, rows: Any) -> None:
+        """Notes which rows were reset by :meth:`reset_async`."""
+
+    def lose(self, rows: Any) -> None:
+        """Notes that nobody is going to see the last results of rows."""
 
     def new_rollout(self, steps: int) -> RolloutSlab:
         """Takes a rollout of ``steps`` steps, a used one that nobody holds if there is one.
@@ -362,7 +393,8 @@ def shards(num_envs: int, num_workers: int) -> list[tuple[int, int]]:
 def fine_shards(num_envs: int, num_workers: int, block: int) -> list[tuple[int, int]]:
     """Deals rows of native environments: several shards for each of several threads.
 
-    There are fewer where shards would be smaller than ``block``, but not fewer than threads.
+    They begin at multiples of ``block``, unless there are fewer blocks than threads; rows that are
+    left over go to the last one.
     """
 
 def block_rows(env_id: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import multiprocessing
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
     from cartwheel.spaces import EnvFn
 
+#: Options of a reset that number its rows: our own word for them, and ManiSkill's.
+NUMBERING_OPTIONS = ("env_index", "env_idx")
+#: Options of a reset that say which rows are reset; no environment gets them.
+ROW_OPTIONS = ("reset_mask", *NUMBERING_OPTIONS)
 EXECUTORS = ("auto", "inline", "thread", "process")
 
 
@@ -33,12 +38,40 @@ def as_autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
     return AutoresetMode(mode)
 
 
+def keywords_of(constructor: Any) -> frozenset[str]:
+    """The names of what can be passed to a class by keyword, but for those of its ``**``."""
+    parameters = inspect.signature(constructor).parameters.values()
+    return frozenset(part.name for part in parameters if part.kind is not part.VAR_KEYWORD)
+
+
 def check_choice(argument: str, value: Any, choices: Sequence[str]) -> None:
     """Raises ``ValueError`` unless ``value`` is one of ``choices``."""
     if value not in choices:
         raise ValueError(
             f"`{argument}` must be one of {', '.join(map(repr, choices))}, got {value!r}."
         )
+
+
+def as_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """A Python integer in a range, for one of Python's or NumPy's; a ``bool`` is none.
+
+    Args:
+        name: The argument, named in the error.
+        value: What was passed for it.
+        low: The least that is allowed.
+        high: The greatest; ``None`` for no bound.
+
+    Raises:
+        ValueError: It is no integer, or out of range.
+    """
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if is_integer and low <= value and (high is None or value <= high):
+        return int(value)
+    if high is not None:
+        wanted = f"an integer from {low} to {high}"
+    else:
+        wanted = "a positive integer" if low == 1 else f"an integer from {low} on"
+    raise ValueError(f"`{name}` must be {wanted}, got {value!r}.")
 
 
 def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
@@ -78,14 +111,21 @@ def as_num_workers(num_workers: int | None, max_concurrency: int | None, num_env
     Raises:
         ValueError: One of them is no positive integer.
     """
-    for name, value in (("max_concurrency", max_concurrency), ("num_workers", num_workers)):
-        if value is not None and not isinstance(value, int | np.integer):
-            raise ValueError(f"`{name}` must be an integer or None, got {type(value)}.")
-        if value is not None and value < 1:
-            raise ValueError(f"`{name}` must be a positive or None, got {value}.")
-    wanted = _cartwheel.usable_cpus() if num_workers is None else int(num_workers)
-    most = num_envs if max_concurrency is None else min(num_envs, int(max_concurrency))
-    return min(wanted, most)
+    most = num_envs if max_concurrency is None else _as_most(max_concurrency)
+    if num_workers is None:
+        return min(_cartwheel.usable_cpus(), num_envs, most)
+    return min(as_integer("num_workers", num_workers, 1), num_envs, most)
+
+
+def _as_most(max_concurrency: Any) -> int:
+    """The argument of Gymnasium's, refused in its words; so ``True`` counts as 1 here."""
+    if not isinstance(max_concurrency, int | np.integer):
+        raise ValueError(  # noqa: TRY004 - Gymnasium's type
+            f"`max_concurrency` must be an integer or None, got {type(max_concurrency)}."
+        )
+    if max_concurrency < 1:
+        raise ValueError(f"`max_concurrency` must be a positive or None, got {max_concurrency}.")
+    return int(max_concurrency)
 
 
 def as_timeout(timeout: Any) -> float | None:
@@ -172,18 +212,11 @@ def as_batch_size(batch_size: Any, num_envs: int) -> int:
     Raises:
         ValueError: It is no integer from 1 to ``num_envs``.
     """
-    if batch_size is None:
-        return num_envs
-    is_integer = isinstance(batch_size, int | np.integer) and not isinstance(batch_size, bool)
-    if not is_integer or not 1 <= batch_size <= num_envs:
-        raise ValueError(
-            f"`batch_size` must be an integer from 1 to num_envs={num_envs}, got {batch_size!r}."
-        )
-    return int(batch_size)
+    return num_envs if batch_size is None else as_integer("batch_size", batch_size, 1, num_envs)
 
 
-def as_rows(env_index: Any, num_envs: int) -> list[int]:
-    """Row numbers from an array or a list of them.
+def as_rows(env_index: Any, num_envs: int, name: str = "env_index") -> list[int]:
+    """Row numbers from an array or a list of them, which errors call by ``name``.
 
     Raises:
         TypeError: It is no one-dimensional collection of integers.
@@ -192,25 +225,68 @@ def as_rows(env_index: Any, num_envs: int) -> list[int]:
     array = np.asarray(env_index)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise TypeError(
-            "`env_index` must be a one-dimensional array of integers, got shape "
+            f"`{name}` must be a one-dimensional array of integers, got shape "
             f"{array.shape} of {array.dtype}"
         )
     rows: list[int] = array.tolist()
     if not rows:
-        raise ValueError("`env_index` is empty: it must name at least one row")
+        raise ValueError(f"`{name}` is empty: it must name at least one row")
     wrong = [row for row in rows if not 0 <= row < num_envs]
     if wrong:
-        raise ValueError(f"`env_index` names row {wrong[0]}; there are rows 0 to {num_envs - 1}")
+        raise ValueError(f"`{name}` names row {wrong[0]}; there are rows 0 to {num_envs - 1}")
     if len(set(rows)) < len(rows):
         twice = next(row for row in rows if rows.count(row) > 1)
-        raise ValueError(f"`env_index` names row {twice} twice")
+        raise ValueError(f"`{name}` names row {twice} twice")
     return rows
+
+
+def as_reset_rows(options: dict[str, Any] | None, num_envs: int) -> list[int]:
+    """The rows that a reset with these options is of, in their order.
+
+    Raises:
+        TypeError: As for :func:`as_reset_mask` and :func:`as_rows`.
+        ValueError: Likewise; or the rows are chosen in several ways.
+    """
+    mask = as_reset_mask(options, num_envs)
+    ways = [name for name in ROW_OPTIONS if options is not None and name in options]
+    if len(ways) > 1:
+        both = " and ".join(f"`{name}`" for name in ways)
+        raise ValueError(f"`options` has both {both}: give one of them")
+    if mask is not None:
+        rows: list[int] = mask.nonzero()[0].tolist()
+        return rows
+    if options is None or not ways:
+        return list(range(num_envs))
+    return as_rows(options[ways[0]], num_envs, ways[0])
+
+
+def without_rows(options: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The options that environments get: a copy without those that say which rows are reset."""
+    if options is None:
+        return None
+    return {key: value for key, value in options.items() if key not in ROW_OPTIONS}
+
+
+def as_values(values: Any, num_envs: int) -> list[Any]:
+    """One value a row for ``set_attr``: those of a list or tuple; anything else is everybody's.
+
+    Raises:
+        ValueError: A list or tuple of the wrong length.
+    """
+    if not isinstance(values, list | tuple):
+        return [values] * num_envs
+    if len(values) != num_envs:
+        raise ValueError(
+            "Values must be a list or tuple with length equal to the number of environments. "
+            f"Got `{len(values)}` values for {num_envs} environments."
+        )
+    return list(values)
 
 
 def check_max_slabs(max_slabs: Any) -> None:
     """Raises ``ValueError`` unless it is ``None`` or an integer from 2 on."""
-    if max_slabs is not None and (not isinstance(max_slabs, int) or max_slabs < 2):
-        raise ValueError(f"`max_slabs` must be at least 2, got {max_slabs!r}.")
+    if max_slabs is not None:
+        as_integer("max_slabs", max_slabs, 2)
 
 
 def as_context(context: Any) -> Any:

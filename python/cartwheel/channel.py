@@ -6,13 +6,16 @@ the same methods; what a message is depends on where the worker runs.
 
 from __future__ import annotations
 
+import array
 import contextlib
 import os
 import pickle
 import queue
+import socket
+import struct
 import threading
 from multiprocessing import connection, reduction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import cloudpickle
 
@@ -20,6 +23,8 @@ from cartwheel.stderr import Stderr
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+
+    from cartwheel import _cartwheel
 
 
 class Channel(Protocol):
@@ -30,6 +35,13 @@ class Channel(Protocol):
 
     def post(self, message: Any) -> None:
         """Sends what :meth:`pack` returned."""
+
+    def post_once(self, number: int, message: Any) -> None:
+        """Sends what :meth:`pack` returned; again, if an exception such as Ctrl-C came.
+
+        What is called again with the same number sends only what was not sent before, and the other
+        end takes the message once. Numbers above 0 grow.
+        """
 
     def send_descriptor(self, descriptor: int, pid: int) -> None:
         """Sends a descriptor to process ``pid``; only between processes."""
@@ -44,8 +56,30 @@ class Channel(Protocol):
             EOFError: The other end is gone.
         """
 
+    def receive_announced(self, number: int) -> Any:
+        """Waits for the message of this number, and passes over those of before.
+
+        They are what nobody received, because an exception such as Ctrl-C came first.
+
+        Raises:
+            EOFError: The other end is gone.
+        """
+
+    def forget(self) -> None:
+        """Drops messages that were posted for a call which has ended without taking them."""
+
+    def hang_up(self) -> None:
+        """Ends the messages to the other end, which raises where it waits for one."""
+
     def close(self) -> None:
         """Closes this end."""
+
+
+class AnnouncingChannel(Channel, Protocol):
+    """A worker's end of a channel."""
+
+    def announce(self, message: Any) -> None:
+        """Sends what the caller is told of by the native pool, which counts: the first is 1."""
 
 
 def pickled(content: Any) -> bytes:
@@ -57,8 +91,56 @@ def pickled(content: Any) -> bytes:
         return data
 
 
+class WithDescriptor(NamedTuple):
+    """A message that a descriptor follows; only between processes."""
+
+    message: bytes
+    descriptor: _cartwheel.Descriptor
+
+
+#: Before each message of the caller: its length in bytes.
+_LENGTH = struct.Struct("<Q")
+#: Before each message of a worker: its number, 0 if it was not announced, and its length in bytes.
+_HEADER = struct.Struct("<QQ")
+#: Bytes that are read at once, at least.
+_AT_ONCE = 1 << 16
+
+
+class _Outgoing:
+    """A message on its way into the socket; how far it is, is known whatever comes in between."""
+
+    def __init__(self, number: int, message: bytes | WithDescriptor) -> None:
+        self.number = number
+        self._descriptor: _cartwheel.Descriptor | None = None
+        if isinstance(message, WithDescriptor):
+            message, self._descriptor = message
+        self._parts = (memoryview(_LENGTH.pack(len(message))), memoryview(message))
+        #: Bytes that each call has written.
+        self._written: list[int] = []
+
+    def write(self, end: int) -> None:
+        """Writes what is left of it."""
+        head, body = self._parts
+        while (done := sum(self._written)) < len(head) + len(body):
+            left = (head[done:], body[max(0, done - len(head)) :])
+            # Written and counted by one call of C, between whose parts no handler runs.
+            self._written.extend(map(os.writev, (end,), (left,)))
+        if self._descriptor is not None and done == len(head) + len(body):
+            rights = array.array("i", [self._descriptor.fileno()])
+            control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)]
+            with socket.fromfd(end, socket.AF_UNIX, socket.SOCK_STREAM) as through:
+                # A byte that says how many there are, as `multiprocessing` has it; likewise.
+                self._written.extend(map(through.sendmsg, ([b"\x01"],), (control,)))
+
+
 class ProcessChannel:
-    """An end of a private socket pair to another process."""
+    """The caller's end of a private socket pair to a worker process.
+
+    A signal handler may raise between any two steps of Python. So what is read from the socket is
+    kept by the same call that reads it, and what has been kept is only ever cut in one step: half
+    of a message is never lost, which would make garbage of all that follow. Nor is it ever sent:
+    what was written of a message is counted by the call that writes, and the rest can follow.
+    """
 
     def __init__(self, end: Connection[Any, Any], sentinel: int | None = None) -> None:
         """Wraps one end.
@@ -71,6 +153,10 @@ class ProcessChannel:
         self.sentinel = sentinel
         #: What the other process keeps of its stderr, if it was asked to.
         self.stderr: Stderr | None = None
+        #: What was read and belongs to messages that have not been taken.
+        self._chunks: list[bytes] = []
+        #: The message that was posted last.
+        self._outgoing = _Outgoing(0, b"")
 
     def keep_stderr(self, pid: int) -> None:
         """Asks process ``pid``, a worker that has begun, to keep the end of what goes to stderr."""
@@ -83,7 +169,13 @@ class ProcessChannel:
 
     def post(self, message: bytes) -> None:
         """Sends pickled bytes."""
-        self.end.send_bytes(message)
+        self.post_once(0, message)
+
+    def post_once(self, number: int, message: bytes | WithDescriptor) -> None:
+        """Sends pickled bytes, or what is left of those of this number."""
+        if number == 0 or number != self._outgoing.number:
+            self._outgoing = _Outgoing(number, message)
+        self._outgoing.write(self.end.fileno())
 
     def send_descriptor(self, descriptor: int, pid: int) -> None:
         """Sends a descriptor over the socket."""
@@ -97,11 +189,49 @@ class ProcessChannel:
 
     def receive(self) -> Any:
         """Receives and unpickles; only bytes of our own worker or vector environment come here."""
-        if self.sentinel is not None:
-            ready = connection.wait([self.end, self.sentinel])
-            if self.end not in ready:
+        return pickle.loads(self._take()[1])
+
+    def receive_announced(self, number: int) -> Any:
+        """Receives and unpickles the message of this number, and passes over those of before."""
+        while True:
+            found, message = self._take()
+            if found >= number:
+                return pickle.loads(message)
+
+    def _take(self) -> tuple[int, memoryview]:
+        """The next message and its number."""
+        while missing := self._missing():
+            if self.sentinel is not None:
+                ready = connection.wait([self.end, self.sentinel])
+                if self.end not in ready:
+                    raise EOFError
+            amount = max(missing, _AT_ONCE)
+            # Read and kept by one call of C, between whose parts no handler runs.
+            self._chunks.extend(map(os.read, (self.end.fileno(),), (amount,)))
+            if not self._chunks[-1]:
                 raise EOFError
-        return pickle.loads(self.end.recv_bytes())
+        data = b"".join(self._chunks)
+        number, length = _HEADER.unpack_from(data)
+        end = _HEADER.size + length
+        self._chunks[:] = [data[end:]]
+        return number, memoryview(data)[_HEADER.size : end]
+
+    def _missing(self) -> int:
+        """Bytes that are missing of the next message, as far as is known."""
+        there = sum(map(len, self._chunks))
+        if there < _HEADER.size:
+            return _HEADER.size - there
+        if len(self._chunks[0]) < _HEADER.size:
+            self._chunks[:] = [b"".join(self._chunks)]
+        _, length = _HEADER.unpack_from(self._chunks[0])
+        return max(0, _HEADER.size + int(length) - there)
+
+    def forget(self) -> None:
+        """Needs nothing: no signal keeps a worker process from taking a message."""
+
+    def hang_up(self) -> None:
+        """Closes the socket."""
+        self.end.close()
 
     def close(self) -> None:
         """Closes the socket, and what else there is."""
@@ -122,18 +252,48 @@ class WorkerChannel(ProcessChannel):
         """Wraps one end, which programs that environments start do not inherit."""
         super().__init__(end)
         os.set_inheritable(end.fileno(), False)  # `spawn` and `forkserver` handed it over as one
-        self._unsent: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._announced = 0
+        self._unsent: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
         # A daemon: what nobody reads any more must not keep the process from ending.
         threading.Thread(target=self._send, name="channel", daemon=True).start()
 
     def post(self, message: bytes) -> None:
         """Leaves pickled bytes to be sent after those of before."""
-        self._unsent.put(message)
+        self._unsent.put((0, message))
+
+    def announce(self, message: bytes) -> None:
+        """Leaves pickled bytes to be sent, with a number."""
+        self._announced += 1
+        self._unsent.put((self._announced, message))
+
+    def receive(self) -> Any:
+        """Receives and unpickles a message of the caller."""
+        (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
+        return pickle.loads(self._read(length))
+
+    def _read(self, size: int) -> bytearray:
+        """So many bytes, and no more: a descriptor may follow."""
+        data = bytearray(size)
+        missing = memoryview(data)
+        while missing:
+            amount = os.readv(self.end.fileno(), [missing])
+            if amount == 0:
+                raise EOFError
+            missing = missing[amount:]
+        return data
 
     def _send(self) -> None:
         with contextlib.suppress(OSError):  # the caller is gone
             while True:
-                self.end.send_bytes(self._unsent.get())
+                number, message = self._unsent.get()
+                for part in (_HEADER.pack(number, len(message)), message):
+                    left = memoryview(part)
+                    while left:
+                        left = left[os.write(self.end.fileno(), left) :]
+
+
+#: Stands for the end of all messages.
+_END = object()
 
 
 class LocalChannel:
@@ -143,6 +303,9 @@ class LocalChannel:
         """Receives from ``inbox`` and sends to ``outbox``."""
         self.inbox = inbox
         self.outbox = outbox
+        self._announced = 0
+        #: The number of the last message that was received, of those that have one.
+        self._received = 0
 
     @classmethod
     def pair(cls) -> tuple[LocalChannel, LocalChannel]:
@@ -157,7 +320,16 @@ class LocalChannel:
 
     def post(self, message: Any) -> None:
         """Puts the message into the other end's inbox."""
-        self.outbox.put(message)
+        self.outbox.put((0, message))
+
+    def post_once(self, number: int, message: Any) -> None:
+        """Puts the message into the other end's inbox, which passes over a second one."""
+        self.outbox.put((number, message))
+
+    def announce(self, message: Any) -> None:
+        """Puts the message into the other end's inbox, with a number."""
+        self._announced += 1
+        self.outbox.put((self._announced, message))
 
     def send_descriptor(self, descriptor: int, pid: int) -> None:
         """Raises: within one process there is nothing to send.
@@ -176,8 +348,42 @@ class LocalChannel:
         raise TypeError("descriptors are in this process already")
 
     def receive(self) -> Any:
-        """Takes the next message."""
-        return self.inbox.get()
+        """Takes the next message, and passes over one that it took before."""
+        while True:
+            number, message = self.inbox.get()
+            if message is _END:
+                self.inbox.put((number, message))  # for whoever receives next
+                raise EOFError
+            if number == 0 or number > self._received:
+                self._received = max(number, self._received)
+                return message
+
+    def receive_announced(self, number: int) -> Any:
+        """Takes the message of this number, and passes over those of before."""
+        while True:
+            found, message = self.inbox.get()
+            if found >= number:
+                return message
+
+    def forget(self) -> None:
+        """Needs nothing: no signal keeps another thread from taking a message."""
+
+    def hang_up(self) -> None:
+        """Puts the end of all messages into the other end's inbox."""
+        self.outbox.put((0, _END))
 
     def close(self) -> None:
         """Needs nothing."""
+
+
+class OwnChannel(LocalChannel):
+    """An end of a pair for the calling thread, which is the worker itself.
+
+    So Ctrl-C may come where the worker is about to take a message, which is nobody's then.
+    """
+
+    def forget(self) -> None:
+        """Takes what is in the other end's inbox away."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self.outbox.get_nowait()

@@ -16,6 +16,7 @@ from cartwheel.recovery import Recovery
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Sequence
 
     from cartwheel import _cartwheel
     from cartwheel.channel import Channel
@@ -89,6 +90,17 @@ class Crew:
         except (EOFError, ConnectionError):
             raise self.logged(self.died(worker, phase)) from None
 
+    def receive_announced(self, worker: int, number: int) -> Any:
+        """Waits for the message of worker ``worker`` that the native pool was told of.
+
+        Raises:
+            WorkerDiedError: It ended before it could send that.
+        """
+        try:
+            return self.channels[worker].receive_announced(number)
+        except (EOFError, ConnectionError):
+            raise self.logged(self.died(worker, "send")) from None
+
     def died(self, worker: int, phase: str) -> WorkerDiedError:
         """The exception for a worker process that ended while it owed an answer."""
         process = self.processes[worker]
@@ -114,6 +126,17 @@ class Crew:
             LOGGER.warning("%s", died)
         return died
 
+    def bury(self, worker: int) -> None:
+        """Ends a worker process that died, or is to be followed by another, and waits for its end.
+
+        It may be alive: its start was interrupted after it had begun to serve. Native code lets
+        nobody else serve the worker before.
+        """
+        process = self.processes[worker]
+        if process.is_alive():
+            process.kill()
+        process.join()
+
     def restart(self, worker: int, over: list[bool], resets: dict[int, dict[str, Any]]) -> int:
         """Starts a worker process in the place of one that died, and makes its environments anew.
 
@@ -134,27 +157,57 @@ class Crew:
         assert self.setup is not None, "workers that never served are not started anew"
         self.restarts[worker] += 1
         self.reported.discard(worker)
+        self.bury(worker)
         process, channel = self.start_process(worker, self.channels)
         (old, self.processes[worker]) = (self.processes[worker], process)
         (old_channel, self.channels[worker]) = (self.channels[worker], channel)
         try:
-            old.kill()  # it may be one whose start was interrupted
-            old.join()
-            old.close()
+            with contextlib.suppress(ValueError):  # a Ctrl-C made `multiprocessing` forget its end
+                old.close()
             old_channel.close()
             self._check_same(worker, self.receive(worker, "construct"))
-            memory, plan, shard = self.setup
+            memory, _, shard = self.setup
             rollouts = memory.rollouts()
             resumed = {"rollouts": [rollout[:2] for rollout in rollouts], "resets": resets}
-            hand_over(process, channel, memory, plan, {**shard, "over": over}, resumed)
-            for *_, descriptor in rollouts:
-                channel.send_descriptor(descriptor, process.pid)
-                os.close(descriptor)
+            descriptors = [descriptor for *_, descriptor in rollouts]
+            try:
+                self.hand_over(worker, {**shard, "over": over}, resumed, descriptors)
+            finally:
+                for descriptor in descriptors:
+                    os.close(descriptor)
         except BaseException:
             process.kill()
             raise
         pid: int = process.pid
         return pid
+
+    def hand_over(
+        self,
+        worker: int,
+        shard: dict[str, Any],
+        resumed: dict[str, Any] | None = None,
+        further: Sequence[int] = (),
+    ) -> None:
+        """Hands the memory to a worker process, which begins to serve.
+
+        Args:
+            worker: Its index.
+            shard: Keywords of ``Shard``, besides the worker.
+            resumed: What a worker in the place of a dead one has to take over.
+            further: Descriptors that follow those of the memory.
+
+        Raises:
+            WorkerDiedError: It ended after it had made its environments.
+        """
+        assert self.setup is not None, "there is memory to hand over"
+        memory, plan, _ = self.setup
+        process, channel = self.processes[worker], self.channels[worker]
+        try:
+            channel.post(channel.pack((plan, shard, resumed)))
+            for descriptor in (*memory.descriptors(), *further):
+                channel.send_descriptor(descriptor, process.pid)
+        except ConnectionError:
+            raise self.logged(self.died(worker, "construct")) from None
 
     def _check_same(self, worker: int, description: dict[str, Any]) -> None:
         """Checks that a worker has made the environments that the one before it had made."""
@@ -197,9 +250,9 @@ class Crew:
                 process.close()
         for thread in self.threads:
             thread.join(grace)
+        # They stay listed: another thread may be packing messages, and finds the pool closed then.
         for channel in self.channels:
             channel.close()
-        self.channels.clear()
         self.setup = None  # it holds on to descriptors
 
 
@@ -222,26 +275,3 @@ def _how(exitcode: int | None) -> str:
         "SIGBUS": "; shared memory may have run out",
     }
     return f"it was ended by {name}{hints.get(name, '')}"
-
-
-def hand_over(
-    process: Any,
-    channel: Channel,
-    memory: _cartwheel.Memory,
-    plan: dict[str, Any],
-    shard: dict[str, Any],
-    resumed: dict[str, Any] | None = None,
-) -> None:
-    """Hands the memory to a worker process, which begins to serve.
-
-    Args:
-        process: The process.
-        channel: The channel to it.
-        memory: The memory.
-        plan: Keywords of ``Memory``.
-        shard: Keywords of ``Shard``, besides the worker.
-        resumed: What a worker in the place of a dead one has to take over.
-    """
-    channel.post(channel.pack((plan, shard, resumed)))
-    for descriptor in memory.descriptors():
-        channel.send_descriptor(descriptor, process.pid)

@@ -7,6 +7,11 @@ they are. One thing is left: what the parent itself writes into such an array af
 the child, as long as the child has not written there (a page at a time). Take a copy where that
 matters.
 
+A rollout that is being recorded goes on in the parent, in the arrays that the parent holds. What
+was recorded before the fork stays what it is in the child, but for the first batch, if a reset
+before the first step replaces it. What has not been recorded yet has no meaning in the child, now
+or later: entries of later steps may come to show what the parent's steps came to.
+
 The memory of batches that the parent held when it forked is not used again until the vector
 environment is closed: a program that forks often does it best while it holds no batch. Forks that
 start worker processes are no exception, since an environment function may refer to such a batch;

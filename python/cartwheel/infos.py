@@ -1,11 +1,30 @@
-"""Infos that Gymnasium's own function has to put together."""
+"""Infos of a batch: those that Gymnasium's own function has to put together, and who failed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
+
+#: Masks of the rows whose environment was made anew.
+FAILURES = ("_env_error", "_worker_restarted")
+
+
+def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
+    """Whose environment was made anew, with ``on_error="truncate"`` or a worker's restart.
+
+    Args:
+        infos: Those of one step.
+
+    Returns:
+        A mask of the places of the batch; ``None`` if it was nobody's.
+    """
+    masks = [infos[name] for name in FAILURES if name in infos]
+    return np.logical_or.reduce(masks) if masks else None
 
 
 def add_info(
@@ -16,6 +35,8 @@ def add_info(
     rows: int,
 ) -> dict[str, Any]:
     """Adds one environment's info to those of a batch, by ``VectorEnv._add_info``.
+
+    Its ``num_envs`` is the number of rows of the batch while the function runs.
 
     Args:
         owner: The vector environment, whose class may have a function of its own.
@@ -29,9 +50,12 @@ def add_info(
     """
     if owner is None:
         raise RuntimeError("the vector environment is gone")
-    if rows != owner.num_envs:
-        # The function makes arrays of `num_envs` rows; it gets an object like the owner, of fewer.
-        smaller = object.__new__(type(owner))
-        smaller.__dict__.update(owner.__dict__, num_envs=rows, closed=True)
-        owner = smaller
-    return owner._add_info(infos, info, place)
+    if rows == owner.num_envs:
+        return owner._add_info(infos, info, place)
+    # The function makes arrays of `num_envs` rows. It is the owner's own, and may keep something
+    # there, so it is the owner that has fewer rows meanwhile and not a copy of it.
+    num_envs, owner.num_envs = owner.num_envs, rows
+    try:
+        return owner._add_info(infos, info, place)
+    finally:
+        owner.num_envs = num_envs

@@ -17,8 +17,8 @@ import cloudpickle
 from gymnasium.vector.utils import clear_mpi_env_vars
 
 from cartwheel import _cartwheel
-from cartwheel.channel import LocalChannel, ProcessChannel
-from cartwheel.crew import Crew, hand_over
+from cartwheel.channel import LocalChannel, OwnChannel, ProcessChannel
+from cartwheel.crew import Crew
 from cartwheel.descriptors import require_descriptors
 from cartwheel.faults import add_note
 from cartwheel.worker import THREAD_VARIABLES, Worker, serve_process, serve_thread
@@ -42,7 +42,7 @@ def start_inline(
     env_fns: Sequence[EnvFn], shards: list[tuple[int, int]], *, reserve: bool, recovery: Recovery
 ) -> Crew:
     """Makes the environments here, for the calling thread to step."""
-    mine, its = LocalChannel.pair()
+    mine, its = OwnChannel.pair()
     worker = Worker(its, 0, travels=False, reserve=reserve, recovery=recovery)
     objects: list[list[list[Any]] | None] = [[[] for _ in env_fns]]
     descriptions = [worker.build(env_fns)]
@@ -64,11 +64,17 @@ def start_threads(
     spin: bool,
     recovery: Recovery,
 ) -> Crew:
-    """Starts one thread a shard; it makes its environments itself and keeps them."""
+    """Starts one thread a shard; it makes its environments itself and keeps them.
+
+    Threads render in turn. Drawing libraries give up the GIL while they fill memory that is the
+    process's: pygame's polygons take their corners from one buffer of SDL_gfx, and two threads
+    that draw at once now and then draw each other's.
+    """
     crew = Crew(shards, recovery=recovery)
+    drawing = threading.Lock()
     for index, (first, last) in enumerate(shards):
         mine, its = LocalChannel.pair()
-        worker = Worker(its, first, travels=False, recovery=recovery)
+        worker = Worker(its, first, travels=False, recovery=recovery, drawing=drawing)
         thread = threading.Thread(
             target=serve_thread,
             args=(worker, index, env_fns[first:last]),
@@ -224,8 +230,8 @@ def set_up(
     """
     memory = _cartwheel.Memory(**plan, shared=bool(crew.processes))
     crew.setup = (memory, plan, shard)
-    for process, channel in zip(crew.processes, crew.channels, strict=False):
-        hand_over(process, channel, memory, plan, shard)
+    for worker in range(len(crew.processes)):
+        crew.hand_over(worker, shard)
     for index, _ in enumerate(crew.threads):
         objects = crew.objects[index]
         crew.channels[index].post(

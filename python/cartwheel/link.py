@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from cartwheel.channel import WithDescriptor
 from cartwheel.errors import WorkerDiedError
 from cartwheel.faults import Fault, add_note, raise_first
 from cartwheel.infos import add_info
@@ -45,15 +45,10 @@ class Link:
         self._num_envs = owner.num_envs
         self._crew = crew
         self._action_space = action_space
-        self._faults: list[Fault] = []
-        #: What was posted for the pending call, one message a worker.
-        self._posted: list[Any] = []
+        #: What was posted for the pending call: its number, and one message a worker.
+        self._posted: tuple[int, list[Any]] = (0, [])
         #: Keywords of the resets of rows that were sent last.
         self._row_resets: dict[int, dict[str, Any]] = {}
-        #: Answers to the pending control call, by worker.
-        self._answers: dict[int, list[Any]] = {}
-        #: The descriptor that follows what was posted, while a rollout is attached.
-        self._attaching: int | None = None
         self.timeout = timeout
 
     def split(self, parts: list[Any]) -> list[list[Any]]:
@@ -110,120 +105,128 @@ class Link:
                 messages.append((worker, self._crew.channels[worker].pack((kind, own))))
         return messages
 
-    def post(self, messages: list[Any]) -> None:
-        """Sends one message a worker. One that is gone is found when the call is waited for."""
-        self._posted = messages
+    def post(self, number: int, messages: list[Any]) -> None:
+        """Sends one message a worker. One that is gone is found when the call is waited for.
+
+        If an exception such as Ctrl-C comes, the call is repeated: the number says that it is the
+        same one, and what has been sent is not sent again.
+        """
+        self._posted = number, messages
         for channel, message in zip(self._crew.channels, messages, strict=True):
+            channel.forget()
             with contextlib.suppress(ConnectionError):
-                channel.post(message)
+                channel.post_once(number, message)
 
     def post_again(self, worker: int) -> None:
         """Sends what was posted for the pending call to a worker that was started anew."""
-        channel = self._crew.channels[worker]
+        number, messages = self._posted
         with contextlib.suppress(ConnectionError):
-            channel.post(self._posted[worker])
-            if self._attaching is not None:
-                channel.send_descriptor(self._attaching, self._crew.processes[worker].pid)
+            self._crew.channels[worker].post_once(number, messages[worker])
 
-    def post_some(self, messages: list[tuple[int, Any]]) -> None:
-        """Sends messages to some workers. One that is gone is found when rows are received."""
+    def post_some(self, number: int, messages: list[tuple[int, Any]]) -> None:
+        """Sends messages to some workers, as :meth:`post` does to all."""
         for worker, message in messages:
             with contextlib.suppress(ConnectionError):
-                self._crew.channels[worker].post(message)
+                self._crew.channels[worker].post_once(number, message)
+
+    def hang_up(self) -> None:
+        """Ends every channel: workers that wait for a message raise, and can be closed."""
+        for channel in self._crew.channels:
+            channel.hang_up()
 
     def attach_rollout(self, pool: _cartwheel.Pool, slab: _cartwheel.RolloutSlab) -> None:
         """Makes a rollout known to worker processes that have not used it before."""
         descriptor = slab.take_descriptor()
         if descriptor is None:
             return
-        self._attaching = descriptor
-        try:
-            request = ("attach_rollout", slab.index, slab.steps)
-            pool.call_async(self.pack([request] * len(self._crew.shards)), "rollout")
-            for channel, process in zip(self._crew.channels, self._crew.processes, strict=True):
-                with contextlib.suppress(ConnectionError):
-                    channel.send_descriptor(descriptor, process.pid)
-            pool.call_wait(self.timeout)
-        finally:
-            self._attaching = None
-            os.close(descriptor)
+        request = ("attach_rollout", slab.index, slab.steps)
+        messages = self.pack([request] * len(self._crew.shards))
+        pool.call_async([WithDescriptor(message, descriptor) for message in messages], "rollout")
+        pool.call_wait(self.timeout)
 
-    def receive(self, worker: int) -> Any:
-        """Receives what worker ``worker`` announced.
-
-        Raises:
-            WorkerDiedError: It ended before it could send that.
-        """
-        return self._crew.receive(worker, "send")
-
-    def _receive_unless_dead(self, worker: int) -> Any:
+    def _receive_unless_dead(self, worker: int, number: int) -> Any:
         """Receives what a worker announced, or ``None`` when it died first and may be started anew.
 
         Raises:
             WorkerDiedError: It died, and that is to be raised.
         """
         try:
-            return self.receive(worker)
+            return self._crew.receive_announced(worker, number)
         except WorkerDiedError:
             if self._crew.recovery.on_worker_death == "raise":
                 raise
             return None
 
-    def receive_faults(self, worker: int) -> None:
-        """Receives the faults of one worker and keeps them for :meth:`raise_faults`."""
-        faults = self._receive_unless_dead(worker)
-        if faults is None:  # its rows must be reset, as announced, but nobody knows why
-            died = self._crew.died(worker, "send")
-            faults = [Fault.of(self._crew.shards[worker][0], died, travels=False)]
-        self._faults.extend(faults)
+    def raise_faults(
+        self, announced: list[tuple[int, int | None, int]], received: list[int] | None
+    ) -> None:
+        """Receives the faults that workers announced and raises that of the lowest row.
 
-    def raise_faults(self, received: list[int] | None = None) -> None:
-        """Raises the fault of the lowest row, which came with the rows ``received``, if any."""
-        faults, self._faults = self._faults, []
+        Args:
+            announced: Workers, the row that it is about (``None`` for those of a task), and the
+                numbers of the messages.
+            received: The rows of the batch, if they were sent.
+        """
+        faults: list[Fault] = []
+        for worker, _, number in announced:
+            found = self._receive_unless_dead(worker, number)
+            if found is None:  # its rows must be reset, as announced, but nobody knows why
+                died = self._crew.died(worker, "send")
+                found = [Fault.of(self._crew.shards[worker][0], died, travels=False)]
+            faults.extend(found)
         raise_first(faults, received)
 
-    def receive_fault(self, worker: int, row: int) -> None:  # noqa: ARG002 - they come in order
-        """Receives the fault of one row that was sent and keeps it for :meth:`raise_faults`."""
-        self.receive_faults(worker)
-
-    def receive_rest(self, worker: int, row: int) -> bytes:  # noqa: ARG002 - they come in order
-        """Receives infos that did not fit into shared memory and begin with row ``row``.
+    def receive_rest(self, announced: tuple[int, int, int]) -> bytes:
+        """Receives infos that did not fit into shared memory.
 
         They are lost when a worker that may be started anew died before it had sent them.
+
+        Args:
+            announced: The worker, the row that they begin with, and the number of the message.
         """
-        rest: bytes | None = self._receive_unless_dead(worker)
+        worker, _, number = announced
+        rest: bytes | None = self._receive_unless_dead(worker, number)
         return rest or b""
 
-    def receive_answers(self) -> tuple[Any, ...] | None:
+    def receive_answers(
+        self, answers: dict[int, list[Any]], announced: list[tuple[int, int, int]]
+    ) -> tuple[Any, ...] | None:
         """Receives the answers to a control call, one a row, or raises the lowest row's fault.
+
+        Args:
+            answers: Of each worker that has answered; what is received is added.
+            announced: As for :meth:`raise_faults`.
 
         Returns:
             The answers; ``None`` when some workers died first and must be :meth:`asked_again`.
         """
+        for worker, _, number in announced:
+            answer = self._receive_unless_dead(worker, number)
+            if answer:  # a worker that was not asked again answers nothing
+                answers[worker] = answer
         workers = range(len(self._crew.shards))
-        received = {worker: self._receive_unless_dead(worker) for worker in workers}
-        # A worker that was not asked again answers nothing.
-        self._answers.update({worker: answer for worker, answer in received.items() if answer})
-        if len(self._answers) < len(workers):
+        if len(answers) < len(workers):
             return None
-        answers = [answer for worker in workers for answer in self._answers[worker]]
-        self._answers = {}
-        faults = [answer for answer in answers if isinstance(answer, Fault)]
+        by_row = [answer for worker in workers for answer in answers[worker]]
+        faults = [answer for answer in by_row if isinstance(answer, Fault)]
         if faults:
             raise_first(faults)
-        return tuple(answers)
+        return tuple(by_row)
 
-    def asked_again(self) -> list[Any]:
+    def asked_again(self, answers: dict[int, list[Any]]) -> list[Any]:
         """The messages that ask those who died before they answered, one a worker."""
         return [
-            channel.pack(("skip", "", [])) if worker in self._answers else self._posted[worker]
+            channel.pack(("skip", "", [])) if worker in answers else self._posted[1][worker]
             for worker, channel in enumerate(self._crew.channels)
         ]
 
-    def discard(self, worker: int, failed: bool, spilled: bool, row: int) -> None:  # noqa: ARG002, FBT001
-        """Receives and drops what a worker announced."""
-        for _ in range(failed + spilled):
-            self._receive_unless_dead(worker)
+    def discard(
+        self, faults: list[tuple[int, int | None, int]], rests: list[tuple[int, int, int]]
+    ) -> None:
+        """Receives and drops what workers announced."""
+        last = {worker: number for worker, _, number in sorted([*faults, *rests], key=_number)}
+        for worker, number in last.items():
+            self._receive_unless_dead(worker, number)
 
     def add_info(
         self, infos: dict[str, Any], info: dict[str, Any], place: int, rows: int
@@ -242,6 +245,10 @@ class Link:
     def worker_died(self, worker: int, pid: int, rows: list[int], phase: str) -> WorkerDiedError:  # noqa: ARG002
         """The exception for a worker that the native pool found dead."""
         return self._crew.logged(self._crew.died(worker, phase))
+
+    def bury(self, worker: int) -> None:
+        """Waits until nobody is left who serves a worker that the native pool found dead."""
+        self._crew.bury(worker)
 
     def restart(self, worker: int, phase: str, over: list[bool], resetting: list[int]) -> int:
         """Starts a worker in the place of one that the native pool found dead.
@@ -273,3 +280,8 @@ class Link:
             except WorkerDiedError as error:
                 died = error
         raise died
+
+
+def _number(message: tuple[int, int | None, int]) -> int:
+    """The number of a message that was announced."""
+    return message[2]

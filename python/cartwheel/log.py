@@ -4,9 +4,17 @@
 level         what
 ============  ==================================================================================
 ``DEBUG``     a vector environment was made: its executor, workers and process ids
-``WARNING``   a worker process died; a call is still waiting, and for whom
-``ERROR``     an environment raised when it was closed, in its worker
+``WARNING``   a worker process died, and whether it is started anew
+              (``on_worker_death="restart"``), or ended badly when it was closed
+``WARNING``   the environment of a row failed and is made anew (``on_error="truncate"``), with the
+              exception; native ones, which panic, tell it in their infos alone
+``WARNING``   a call is still waiting, and for whom
+``ERROR``     an environment raised when it was closed, or before it is made anew
+``ERROR``     a fork of this program shares batches with it, for lack of memory
 ============  ==================================================================================
+
+What concerns a single environment is logged where it lives, which is a worker's process if the
+executor is ``"process"``.
 """
 
 from __future__ import annotations

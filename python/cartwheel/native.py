@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
@@ -14,12 +15,16 @@ from cartwheel import _cartwheel
 from cartwheel.arguments import (
     as_autoreset_mode,
     as_batch_size,
+    as_integer,
     as_num_workers,
     as_timeout,
+    as_values,
     check_choice,
     check_max_slabs,
 )
+from cartwheel.interruptible import Interruptible
 from cartwheel.log import LOGGER, reminder_s
+from cartwheel.native_keywords import environment_keywords, read_spec
 from cartwheel.native_link import NativeLink, as_json
 from cartwheel.pool_env import PoolVectorEnv
 from cartwheel.recovery import Recovery
@@ -50,11 +55,12 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
 
     Args:
         env_id: A native environment, with or without the namespace ``cartwheel/``; ``python -m
-            cartwheel envs`` lists them.
+            cartwheel envs`` lists them. Or its ``EnvSpec``, whose keywords and step limit are the
+            defaults then.
         num_envs: Number of environments.
         autoreset_mode: When a finished environment restarts, as for :class:`~cartwheel.VectorEnv`.
         max_episode_steps: Steps after which an episode is truncated; by default that of Gymnasium's
-            registry, ``None`` for no limit.
+            registry, ``None`` or ``-1`` for no limit.
         render_mode: What :meth:`render` gives: ``"rgb_array"``, ``"ansi"`` where Gymnasium's
             environment has it, or nothing and ``"human"`` windows instead, drawn after every step
             and reset.
@@ -63,6 +69,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
             ``"inline"``: every batch is.
         num_workers: Threads, the calling one included; by default one per usable processor, or
             fewer for few rows of an environment that steps many of them at once.
+        max_concurrency: As for :class:`~cartwheel.VectorEnv`.
         batch_size: As for :class:`~cartwheel.VectorEnv`.
         on_done: As for :class:`~cartwheel.VectorEnv`.
         on_error: As for :class:`~cartwheel.VectorEnv`, for panics of native environments. The row
@@ -73,9 +80,14 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         max_slabs: As for :class:`~cartwheel.VectorEnv`.
         thread_affinity_offset: Pin the threads (not the calling one) to consecutive processors from
             this one on; by default they run wherever the system puts them.
-        **options: Keywords of the environment, those of Gymnasium's.
+        **options: Keywords of the environment, those of Gymnasium's. Other keywords of
+            :class:`~cartwheel.VectorEnv` are accepted too, so that one call serves both:
+            ``shared_memory``, ``copy``, ``context`` and ``daemon`` change nothing, as there are no
+            worker processes and arrays are always the caller's alone; ``worker``,
+            ``observation_mode`` and ``on_worker_death`` can only have their defaults.
 
     Raises:
+        TypeError: An ``EnvSpec`` of something else, or of a vector or wrapped environment.
         ValueError: There is no such environment or option, or a value makes no sense.
 
     Example:
@@ -89,7 +101,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
 
     def __init__(
         self,
-        env_id: str,
+        env_id: str | EnvSpec,
         num_envs: int,
         *,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
@@ -97,6 +109,7 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         render_mode: str | None = None,
         executor: str = "auto",
         num_workers: int | None = None,
+        max_concurrency: int | None = None,
         batch_size: int | None = None,
         on_done: str = "raise",
         on_error: str = "raise",
@@ -107,36 +120,37 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         **options: Any,
     ) -> None:
         """Makes the environments and starts the threads."""
+        limit: Any = max_episode_steps
+        if isinstance(env_id, EnvSpec):
+            limit = env_id.max_episode_steps if limit == "default" else limit
+            env_id, defaults = read_spec(env_id)
+            options = defaults | options
+            render_mode = options.pop("render_mode", None) if render_mode is None else render_mode
+        options = environment_keywords(options)
         self.autoreset_mode = as_autoreset_mode(autoreset_mode)
         check_choice("on_done", on_done, ("raise", "freeze"))
         self.recovery = Recovery(on_error, max_restarts=max_restarts)
         check_choice("executor", executor, _EXECUTORS)
         check_max_slabs(max_slabs)
         timeout = as_timeout(timeout)
-        if not _is_integer(num_envs) or num_envs < 1:
-            raise ValueError(f"`num_envs` must be a positive integer, got {num_envs!r}.")
-        self.num_envs = int(num_envs)
+        self.num_envs = as_integer("num_envs", num_envs, 1)
         self.batch_size = as_batch_size(batch_size, self.num_envs)
         self.executor = "inline" if executor == "inline" else "thread"
         self.on_done = on_done
         self.env_id = env_id.removeprefix(NAMESPACE)
         block = _cartwheel.block_rows(self.env_id)
         most = self.num_envs if num_workers is not None else max(1, self.num_envs // block)
-        threads = as_num_workers(num_workers, None, most)
+        threads = as_num_workers(num_workers, max_concurrency, most)
         self.num_workers = 1 if executor == "inline" else threads
         limits = {name: limit for name, limit, _, _ in _cartwheel.native_envs()}
-        limit: Any = max_episode_steps
         if limit == "default":
             limit = limits.get(self.env_id)
+        if limit == -1:  # Gymnasium's word
+            limit = None
         if limit is not None:
-            if not _is_integer(limit) or not 0 < limit < 2**32:
-                raise ValueError(
-                    f"`max_episode_steps` must be a positive integer below 2**32, got {limit!r}."
-                )
-            limit = int(limit)
-        offset = thread_affinity_offset
-        if offset is not None and (not _is_integer(offset) or offset < 0):
-            raise ValueError(f"`thread_affinity_offset` must not be negative, got {offset!r}.")
+            limit = as_integer("max_episode_steps", limit, 1, 2**32 - 1)
+        if thread_affinity_offset is not None:
+            as_integer("thread_affinity_offset", thread_affinity_offset, 0)
         self.render_mode = render_mode
         native_id = NAMESPACE + self.env_id
         self._renderer = Renderer(self.env_id, options, render_mode, native_id=native_id)
@@ -268,16 +282,10 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
             AttributeError: The environment has no such parameter.
             ValueError: A list or tuple of the wrong length, or a value that does not fit.
         """
-        if not isinstance(values, list | tuple):
-            values = [values] * self.num_envs
-        if len(values) != self.num_envs:
-            raise ValueError(
-                "Values must be a list or tuple with length equal to the number of environments. "
-                f"Got `{len(values)}` values for {self.num_envs} environments."
-            )
+        values = as_values(values, self.num_envs)
         before = self._ask("set_attr", name, None)
         try:
-            self._ask("set_attr", name, list(values))
+            self._ask("set_attr", name, values)
         except (TypeError, ValueError):
             self._ask("set_attr", name, list(before))  # all rows or none
             raise
@@ -292,8 +300,9 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         self._pool.check("call_async", idle=True)
         if not args and not kwargs and name in ("render", "np_random", "np_random_seed"):
             return self._read("call_async", name)
-        self.call_async(name, *args, **kwargs)
-        return self.call_wait(timeout=self._link.timeout)
+        with Interruptible(self._pool):
+            self.call_async(name, *args, **kwargs)
+            return self.call_wait(timeout=self._link.timeout)
 
     def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
         """Begins to read a parameter; :meth:`call_wait` gives its values. Errors: see :meth:`call`.
@@ -326,8 +335,9 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
 
     def _ask(self, calling: str, name: str, values: list[Any] | None) -> tuple[Any, ...]:
         self._pool.check(calling, idle=True)
-        self._begin(calling, name, values)
-        return self.call_wait(timeout=self._link.timeout)
+        with Interruptible(self._pool):
+            self._begin(calling, name, values)
+            return self.call_wait(timeout=self._link.timeout)
 
     def _begin(self, calling: str, name: str, values: list[Any] | None) -> None:
         names = self._link.envs.parameters()
@@ -340,8 +350,9 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
     def _control(self, calling: str, messages: list[Any]) -> tuple[Any, ...]:
         """Makes a control call with one message a shard; one answer a row."""
         self._pool.check(calling, idle=True)
-        self._pool.call_async(messages, calling)
-        return self._pool.call_wait(self._link.timeout)
+        with Interruptible(self._pool):
+            self._pool.call_async(messages, calling)
+            return self._pool.call_wait(self._link.timeout)
 
 
 def as_generator(stream: Stream) -> np.random.Generator:
@@ -350,10 +361,6 @@ def as_generator(stream: Stream) -> np.random.Generator:
     bits = np.random.PCG64(None if seed < 0 else seed)
     bits.state = state
     return np.random.Generator(bits)
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _shut_down(pool: _cartwheel.Pool, grace: float) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Dict, Discrete, Tuple
 from gymnasium.vector import AutoresetMode
 
+from cartwheel.arguments import keywords_of, without_rows
 from cartwheel.errors import EpisodeOverError
 from cartwheel.native import NativeVectorEnv, as_generator
 from cartwheel.renderer import as_attribute
+from cartwheel.vector_env import VectorEnv
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +96,7 @@ class NativeEnv(gym.Env[Any, Any]):
         if goes_on:
             self._follow_generator()
         if options is not None:  # those of vector environments are none of a single one's
-            options = {key: options[key] for key in options.keys() - {"reset_mask", "env_index"}}
+            options = without_rows(options)
         observations, info = self._envs.reset(seed=[seed], options=options)
         if goes_on:
             self._lead_generator()
@@ -137,6 +138,19 @@ class NativeEnv(gym.Env[Any, Any]):
     def close(self) -> None:
         """Closes the environment and its window."""
         self._envs.close()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuses to be copied or pickled.
+
+        Raises:
+            TypeError: Always: not all of its state can be read from Python.
+        """
+        name = self._envs.env_id
+        raise TypeError(
+            f"a native {name} can be neither copied nor pickled: its state is not Python's. Make "
+            "another one by gymnasium.make(env.spec), seed both alike by reset(seed=…) and repeat "
+            f"the actions; or use gymnasium.make({name!r}), which gives the same results"
+        )
 
     # Random numbers
 
@@ -237,7 +251,7 @@ class _OneRow(NativeVectorEnv):
 
 
 _OneRow.__name__ = NativeEnv.__name__  # named in errors
-_VECTOR_KEYWORDS = inspect.signature(NativeVectorEnv).parameters.keys() - {"options"}
+_VECTOR_KEYWORDS = keywords_of(NativeVectorEnv) | keywords_of(VectorEnv)
 
 
 def _row(space: Space[Any], batch: Any) -> Any:

@@ -41,7 +41,6 @@ class NativeLink:
         """Links ``owner``, which is not kept alive by it, to its environments."""
         self._owner = weakref.ref(owner)
         self._shards = shards
-        self._faults: list[Fault] = []
         self.envs = envs
         self.timeout = timeout
         self.begun = np.zeros(shards[-1][1], np.bool_)
@@ -80,8 +79,8 @@ class NativeLink:
         """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
         log_waiting(call, seconds, owed, self._shards)
 
-    def post(self, messages: list[Any]) -> None:
-        """Leaves one message with each shard."""
+    def post(self, _: int, messages: list[Any]) -> None:
+        """Leaves one message with each shard, in the place of any of before."""
         envs = self.envs
         posts: dict[str, Any] = {
             "reset": envs.post_reset,
@@ -106,7 +105,7 @@ class NativeLink:
             if first <= row < last
         ]
 
-    def post_some(self, messages: list[tuple[int, Any]]) -> None:
+    def post_some(self, _: int, messages: list[tuple[int, Any]]) -> None:
         """Leaves resets of rows that are sent with their shards."""
         for shard, (row, seed, options) in messages:
             self.envs.post_row_reset(shard, row, seed, options)
@@ -114,36 +113,36 @@ class NativeLink:
     def attach_rollout(self, pool: _cartwheel.Pool, slab: _cartwheel.RolloutSlab) -> None:
         """Needs nothing: threads share the memory."""
 
-    def receive_faults(self, shard: int) -> None:
-        """Takes the faults of one shard and keeps them for :meth:`raise_faults`."""
-        faults = self.envs.take_faults(shard)
-        self._faults.extend(Fault.of(row, error, travels=False) for row, error in faults)
+    def raise_faults(
+        self, announced: list[tuple[int, int | None, int]], received: list[int] | None
+    ) -> None:
+        """Takes the faults of shards, or of single rows that were sent; raises the lowest row's."""
+        faults = []
+        for shard, row, _ in announced:
+            faults += self.envs.take_faults(shard) if row is None else self._fault(shard, row)
+        raise_first([Fault.of(row, error, travels=False) for row, error in faults], received)
 
-    def raise_faults(self, received: list[int] | None = None) -> None:
-        """Raises the fault of the lowest row, which came with the rows ``received``, if any."""
-        faults, self._faults = self._faults, []
-        raise_first(faults, received)
-
-    def receive_fault(self, shard: int, row: int) -> None:
-        """Takes the fault of one row that was sent and keeps it for :meth:`raise_faults`."""
+    def _fault(self, shard: int, row: int) -> list[tuple[int, BaseException]]:
         fault = self.envs.take_fault(shard, row)
-        if fault is not None:
-            self._faults.append(Fault.of(*fault, travels=False))
+        return [] if fault is None else [fault]
 
-    def receive_rest(self, shard: int, row: int) -> bytes:
-        """Takes infos that did not fit into their region and begin with row ``row``."""
+    def receive_rest(self, announced: tuple[int, int, int]) -> bytes:
+        """Takes infos that did not fit into their region, of a shard and from a row on."""
+        shard, row, _ = announced
         return self.envs.take_rest(shard, row)
 
-    def receive_answers(self) -> tuple[Any, ...]:
-        """Takes the answers of every shard, one a row."""
-        answers = [self.envs.take_answer(shard) for shard in range(len(self._shards))]
-        return tuple(value for answer in answers if answer is not None for value in answer)
+    def receive_answers(self, *_: object) -> tuple[Any, ...]:
+        """Takes the answers of every shard, one a row, whatever was announced."""
+        taken = [self.envs.take_answer(shard) for shard in range(len(self._shards))]
+        return tuple(value for answer in taken if answer is not None for value in answer)
 
-    def discard(self, shard: int, failed: bool, spilled: bool, row: int) -> None:  # noqa: FBT001
-        """Drops what a shard announced."""
-        if failed:
-            self.envs.take_faults(shard)
-        if spilled:
+    def discard(
+        self, faults: list[tuple[int, int | None, int]], rests: list[tuple[int, int, int]]
+    ) -> None:
+        """Drops what shards announced."""
+        for shard, row, _ in faults:
+            self.envs.take_faults(shard) if row is None else self._fault(shard, row)
+        for shard, row, _ in rests:
             self.envs.take_rest(shard, row)
 
     def add_info(

@@ -15,7 +15,17 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import logger
 
-from cartwheel.arguments import as_reset_mask, as_rows, as_seeds, as_timeout
+from cartwheel.arguments import (
+    NUMBERING_OPTIONS,
+    as_integer,
+    as_reset_mask,
+    as_reset_rows,
+    as_seeds,
+    as_timeout,
+    without_rows,
+)
+from cartwheel.faults import add_note
+from cartwheel.interruptible import Interruptible
 from cartwheel.rollout import RolloutSlab
 from cartwheel.stats import Stats
 
@@ -63,6 +73,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     batch_size: int
     #: A ``ResetLink``, and what else the subclass asks of it.
     _link: Any
+    #: Whether the last :meth:`step_async` was of rows that it named.
+    _steps_rows = False
     _pool: _cartwheel.Pool
     _owner: int
     _finalizer: weakref.finalize[..., Any]
@@ -96,8 +108,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 a ``bool`` array of shape ``(num_envs,)`` with at least one true value, is not
                 handed on: it says which rows are reset. The others keep their state and repeat
                 their last observation (zeros before their first reset). Neither is the entry
-                ``"env_index"``, an array of row numbers: only these rows are reset, and only they
-                are returned, in this order. The dictionary itself is not changed.
+                ``"env_index"``, or ManiSkill's ``"env_idx"`` in its place, an array of row numbers:
+                only these rows are reset, and only they are returned, in this order. The dictionary
+                itself is not changed.
 
         Returns:
             Observations and infos. Pending autoresets and frozen rows end with an explicit reset.
@@ -105,16 +118,17 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             :meth:`recv`; the others come from :meth:`recv`.
 
         Raises:
-            ValueError: A list of seeds or a mask of the wrong length, or a mask without a true
-            value.
+            ValueError: A list of seeds or a mask of the wrong length, a mask without a true value,
+                or several entries that choose the rows.
             TypeError: A mask that is no ``bool`` array, or seeds that are no list.
             gymnasium.error.Error: A seed that is no Python integer, or negative.
         """
-        if self._in_parts(options):
-            self.async_reset(seed=seed, options=options)
-            return self._receive_reset(self._link.timeout)
-        self.reset_async(seed=seed, options=options)
-        return self.reset_wait(timeout=self._link.timeout)
+        with Interruptible(self._pool):
+            if self._in_parts(options):
+                self.async_reset(seed=seed, options=options)
+                return self._receive_reset(self._link.timeout)
+            self.reset_async(seed=seed, options=options)
+            return self.reset_wait(timeout=self._link.timeout)
 
     def reset_async(
         self,
@@ -136,8 +150,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         self._pool.discard_late(self._link.timeout)
         self._pool.check("reset_async", idle=True)
         mask = as_reset_mask(options, self.num_envs)
-        if options is not None and mask is not None:
-            options = {key: value for key, value in options.items() if key != "reset_mask"}
+        if mask is not None:
+            options = without_rows(options)
         self._pool.reset_async(self._link.pack_reset(seeds, mask, options))
 
     def reset_wait(self, timeout: float | None = None) -> tuple[ObsType, dict[str, Any]]:
@@ -157,7 +171,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
     def _in_parts(self, options: dict[str, Any] | None) -> bool:
         """Whether a reset with these options goes row by row."""
-        return self.batch_size < self.num_envs or (options is not None and "env_index" in options)
+        return self.batch_size < self.num_envs or (
+            options is not None and any(name in options for name in NUMBERING_OPTIONS)
+        )
 
     def _receive_reset(self, timeout: float | None) -> tuple[ObsType, dict[str, Any]]:
         observations, _, _, _, infos = self._pool.recv(timeout)
@@ -173,14 +189,17 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 or dictionaries and tuples of those. An environment receives a copy of its row, of
                 the batch's own dtype; Python integers where the batch is a list of them.
             env_index: Row numbers, one an action: only these rows are stepped, which is
-                ``send(actions, env_index)`` followed by ``recv()``.
+                ``send(actions, env_index)`` followed by ``recv()``. Required with a ``batch_size``
+                below ``num_envs``, where :attr:`action_space` is that of a batch: pass
+                ``infos["env_index"]`` of the batch that the actions are for.
 
         Returns:
             Observations, rewards (``float64``), terminations, truncations (``bool``), infos. With
             ``env_index``, or a ``batch_size`` below ``num_envs``, as from :meth:`recv`.
 
         Raises:
-            ValueError: Not one action per environment, or actions of the wrong shape.
+            ValueError: Not one action per environment, or actions of the wrong shape; no
+                ``env_index`` although batches have not all rows. Nothing was stepped.
             TypeError: Actions that are no batch, or of another kind of dtype than their space.
             EpisodeOverError: Rows are over and the autoreset mode is ``DISABLED``.
             gymnasium.error.ResetNeeded: Rows raised in an earlier call and have not been reset
@@ -192,22 +211,34 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         if env_index is not None:
             result = self._pool.step_rows(actions, env_index)
         elif self.batch_size < self.num_envs:
-            self._pool.send(actions)
-            result = self._pool.recv(self._link.timeout)
+            raise self._rows_missing("step")
         else:
             result = self._pool.step(actions)
         return result
 
-    def step_async(self, actions: ActType) -> None:
+    def step_async(self, actions: ActType, env_index: Any = None) -> None:
         """Begins a step, with the arguments of :meth:`step`; :meth:`step_wait` gives its result.
 
         Raises:
+            ValueError: As for :meth:`step`.
             gymnasium.error.AlreadyPendingCallError: Another call has not been waited for.
         """
-        if self.batch_size < self.num_envs:
-            self._pool.send(actions)
+        if env_index is not None:
+            self._pool.send(actions, env_index)
+            self._steps_rows = True
+        elif self.batch_size < self.num_envs:
+            raise self._rows_missing("step_async")
         else:
             self._pool.step_async(actions)
+            self._steps_rows = False
+
+    def _rows_missing(self, calling: str) -> ValueError:
+        """What is wrong with stepping some of the rows without naming them."""
+        self._pool.check(calling, idle=False)  # that it is closed matters more
+        return ValueError(
+            f"`env_index` is required, because batch_size={self.batch_size} of "
+            f'num_envs={self.num_envs}: pass `infos["env_index"]` of the last batch'
+        )
 
     def step_wait(
         self, timeout: float | None = None
@@ -222,7 +253,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset.
         """
         seconds = as_timeout(timeout)
-        wait = self._pool.recv if self.batch_size < self.num_envs else self._pool.step_wait
+        in_parts = self._steps_rows or self.batch_size < self.num_envs
+        wait = self._pool.recv if in_parts else self._pool.step_wait
         result: tuple[Any, Any, Any, Any, dict[str, Any]] = wait(seconds)
         return result
 
@@ -250,7 +282,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         Args:
             actions: One action a row, as for :meth:`step`; environments receive them in the dtype
                 of their action space.
-            env_index: The rows, an array or list of integers, in any order; by default all of them.
+            env_index: The rows, an array or list of integers, in any order. By default all of them,
+                which takes ``num_envs`` actions, also where batches and :attr:`action_space` are of
+                fewer rows: name the rows there, by ``infos["env_index"]`` of their batch.
 
         Raises:
             ValueError: Rows that do not exist or are named twice, or not one action a row.
@@ -259,7 +293,16 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             EpisodeOverError: Rows are over and the autoreset mode is ``DISABLED``.
             gymnasium.error.ResetNeeded: Rows raised in an earlier call and have not been reset.
         """
-        self._pool.send(actions, env_index)
+        try:
+            self._pool.send(actions, env_index)
+        except ValueError as error:
+            if env_index is None and self.batch_size < self.num_envs:
+                add_note(
+                    error,
+                    f"without `env_index` all {self.num_envs} rows are sent; for a batch of "
+                    f'batch_size={self.batch_size} pass its `infos["env_index"]`',
+                )
+            raise
 
     def recv(
         self, timeout: float | None = None
@@ -275,7 +318,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         Returns:
             What :meth:`step` returns, each array with one entry a received row;
             ``infos["env_index"]`` (``int64``) says which rows. A row that was reset has reward 0
-            and false flags.
+            and false flags. ``env_index`` is a reserved word: an environment's own info of this
+            name is replaced.
 
         Raises:
             gymnasium.error.NoAsyncCallError: Nothing is in flight.
@@ -300,7 +344,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
         Args:
             seed: As for :meth:`reset`; a list holds one seed or ``None`` a row that is reset.
-            options: As for :meth:`reset`. ``"reset_mask"`` or ``"env_index"`` chooses the rows.
+            options: As for :meth:`reset`. ``"reset_mask"`` or ``"env_index"`` (or ``"env_idx"``)
+                chooses the rows.
 
         Raises:
             ValueError: Rows that do not exist, are named twice or in both ways, or not one seed a
@@ -309,18 +354,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 is pending.
         """
         self._pool.check("async_reset", idle=False)
-        mask, rows = as_reset_mask(options, self.num_envs), list(range(self.num_envs))
-        if options is not None and "env_index" in options:
-            if mask is not None:
-                raise ValueError(
-                    "`options` has both `reset_mask` and `env_index`: give one of them"
-                )
-            rows = as_rows(options["env_index"], self.num_envs)
-        elif mask is not None:
-            rows = mask.nonzero()[0].tolist()
-        if options is not None:
-            ours = ("reset_mask", "env_index")
-            options = {key: value for key, value in options.items() if key not in ours}
+        rows = as_reset_rows(options, self.num_envs)
+        options = without_rows(options)
         if isinstance(seed, int):
             seeds = [as_seeds(seed + row, 1)[0] for row in rows]
         else:
@@ -358,15 +393,14 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             MemoryError: There is not enough memory; nothing was taken.
             gymnasium.error.AlreadyPendingCallError: A call is pending or rows are in flight.
         """
-        if not isinstance(num_steps, int | np.integer) or num_steps < 1:
-            raise ValueError(f"`num_steps` must be a positive integer, got {num_steps!r}.")
-        slab = self._pool.new_rollout(int(num_steps))
-        self._link.attach_rollout(self._pool, slab)
-        arrays = self._pool.record(slab)
-        # Every row shows its observation again: the batch of now.
-        nobody = np.zeros(self.num_envs, dtype=np.bool_)
-        self._pool.reset_async(self._link.pack_reset([None] * self.num_envs, nobody, None))
-        self._pool.reset_wait(self._link.timeout)
+        slab = self._pool.new_rollout(as_integer("num_steps", num_steps, 1))
+        with Interruptible(self._pool):
+            self._link.attach_rollout(self._pool, slab)
+            arrays = self._pool.record(slab)
+            # Every row shows its observation again: the batch of now.
+            nobody = np.zeros(self.num_envs, dtype=np.bool_)
+            self._pool.reset_async(self._link.pack_reset([None] * self.num_envs, nobody, None))
+            self._pool.reset_wait(self._link.timeout)
         return RolloutSlab(*arrays)
 
     def stats(self) -> Stats:

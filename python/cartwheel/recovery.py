@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
-import operator
 import traceback
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel.arguments import check_choice
+from cartwheel.arguments import as_integer, check_choice
 from cartwheel.faults import add_note
+from cartwheel.log import LOGGER
 
 if TYPE_CHECKING:
     from cartwheel.spaces import EnvFn
@@ -39,8 +38,8 @@ class Recovery:
         """Checks the choices."""
         check_choice("on_error", self.on_error, ("raise", "truncate"))
         check_choice("on_worker_death", self.on_worker_death, ("raise", "restart"))
-        if self.max_restarts is not None and operator.index(self.max_restarts) < 0:
-            raise ValueError(f"`max_restarts` must not be negative, got {self.max_restarts}.")
+        if self.max_restarts is not None:
+            as_integer("max_restarts", self.max_restarts, 0)
 
     @property
     def replacements(self) -> int:
@@ -95,8 +94,7 @@ class Replacements:
             add_note(failure, f"the environment was made anew {made} times before (max_restarts)")
             return None
         self._counts[row] = made + 1
-        log = logging.getLogger("cartwheel")
-        log.warning(
+        LOGGER.warning(
             "the environment of row %d failed and is made anew (%d)",
             self.first_row + row,
             made + 1,
@@ -106,7 +104,7 @@ class Replacements:
         try:
             old.close()
         except Exception:
-            log.exception("closing the environment of row %d", self.first_row + row)
+            LOGGER.exception("closing the environment of row %d", self.first_row + row)
         env = env_fn()
         for kind in ("observation_space", "action_space"):
             before, now = getattr(old, kind), getattr(env, kind)

@@ -10,8 +10,11 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, VectorizeMode
 
 from cartwheel import _cartwheel
+from cartwheel.arguments import keywords_of
 from cartwheel.native import NAMESPACE, NativeVectorEnv
+from cartwheel.native_keywords import NATIVE_ENTRY_POINT
 from cartwheel.presets import AsyncVectorEnv, SyncVectorEnv
+from cartwheel.recipe import ENTRY_POINT, Recipe
 from cartwheel.vector_env import VectorEnv
 
 if TYPE_CHECKING:
@@ -21,24 +24,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 #: Keywords of :class:`VectorEnv` that :func:`make_vec` hands on; all others are the environment's.
-_VECTOR_KEYWORDS = (
-    "shared_memory",
-    "copy",
-    "context",
-    "daemon",
-    "observation_mode",
-    "autoreset_mode",
-    "max_concurrency",
-    "executor",
-    "num_workers",
-    "batch_size",
-    "on_done",
-    "on_error",
-    "on_worker_death",
-    "max_restarts",
-    "timeout",
-    "max_slabs",
-)
+#: So is ``worker``, which can only be ``None`` there.
+_VECTOR_KEYWORDS = keywords_of(VectorEnv) - {"env_fns", "worker"}
 
 
 def make_vec(
@@ -66,13 +53,14 @@ def make_vec(
         wrappers: Functions applied to each environment, in order, in its worker.
         vectorization_mode: ``"sync"`` for a :class:`VectorEnv` with the executor ``"inline"``,
             ``"async"`` for one with ``"process"``, where ``executor`` is not given.
-        vector_kwargs: Keywords of :class:`VectorEnv`, for those that an environment has too.
+        vector_kwargs: Keywords of :class:`VectorEnv`, for those that an environment has too: what
+            is among the others by a name that is here belongs to the environment.
         **kwargs: Keywords of :class:`VectorEnv` (``executor``, ``num_workers``, …); the rest goes
             to ``gymnasium.make``, and so to the environment, among it ``max_episode_steps`` and
             ``render_mode``.
 
     Returns:
-        The vector environment, whose ``spec`` rebuilds it.
+        The vector environment, whose ``spec`` rebuilds it, here and in ``gymnasium.make_vec``.
 
     Raises:
         gymnasium.error.Error: There is no such id, or it has no entry point.
@@ -85,63 +73,48 @@ def make_vec(
         >>> cartwheel.make_vec(envs.spec).num_envs
         4
     """
-    spec = copy.deepcopy(_find(id))
-    stored_mode = _as_mode(spec.kwargs.pop("vectorization_mode", None))
-    chosen_mode = _as_mode(vectorization_mode)
+    spec, chosen_mode = _find(id), _as_mode(vectorization_mode)
+    stored_mode = _as_mode(spec.kwargs.get("vectorization_mode"))
+    vector_kwargs = dict(vector_kwargs or {})
+    if autoreset_mode is not None:
+        vector_kwargs["autoreset_mode"] = autoreset_mode
     one_by_one = (chosen_mode or stored_mode) in _EXECUTORS
-    if spec.vector_entry_point == _NATIVE_ENTRY_POINT and not one_by_one:
-        if autoreset_mode is not None:
-            kwargs["autoreset_mode"] = autoreset_mode
+    if spec.vector_entry_point == NATIVE_ENTRY_POINT and not one_by_one:
         if wrappers:
             raise gym.error.Error(
                 f"{spec.id} is native: its environments cannot be wrapped, except one by one with "
                 'vectorization_mode="sync" or "async".'
             )
-        envs = gym.make_vec(spec, num_envs, **(vector_kwargs or {}), **kwargs)
-        assert isinstance(envs, NativeVectorEnv)
-        return envs
-    env_kwargs: dict[str, Any] = dict(spec.kwargs)
-    spec.kwargs = {}
-    num_envs = env_kwargs.pop("num_envs", num_envs)
-    if chosen_mode is VectorizeMode.VECTOR_ENTRY_POINT:
+        return _make_native(spec, num_envs, vector_kwargs, kwargs)
+    if chosen_mode is VectorizeMode.VECTOR_ENTRY_POINT and spec.vector_entry_point != ENTRY_POINT:
         raise gym.error.Error(
             f"The vector entry point of {spec.id} is not cartwheel's: use gymnasium.make_vec."
         )
-    vector = dict(env_kwargs.pop("vector_kwargs", {}))
-    stored_wrappers = env_kwargs.pop("wrappers", ())
-    wrappers = tuple(stored_wrappers if wrappers is None else wrappers)
+    recipe = Recipe.of(spec, num_envs)
+    if wrappers is not None:
+        recipe.wrappers = tuple(wrappers)
+    if chosen_mode in _EXECUTORS:
+        recipe.vector_kwargs["executor"] = _EXECUTORS[chosen_mode]
+    plain = (kwargs.keys() & _VECTOR_KEYWORDS) - vector_kwargs.keys()
+    recipe.vector_kwargs |= vector_kwargs | {name: kwargs.pop(name) for name in sorted(plain)}
+    recipe.env_kwargs |= kwargs
+    return recipe.make()
 
-    if chosen_mode is not None:
-        vector["executor"] = _EXECUTORS[chosen_mode]
-    vector.update(vector_kwargs or {})
-    vector.update({name: kwargs.pop(name) for name in _VECTOR_KEYWORDS if name in kwargs})
-    if autoreset_mode is not None:
-        vector["autoreset_mode"] = autoreset_mode
-    env_kwargs.update(kwargs)
-    if spec.entry_point is None:
-        raise gym.error.Error(
-            f"Cannot create vectorized environment for {spec.id} because it doesn't have an entry "
-            "point defined."
+
+def _make_native(
+    spec: EnvSpec, num_envs: int, vector_kwargs: dict[str, Any], kwargs: dict[str, Any]
+) -> NativeVectorEnv:
+    """The native vector environment of a spec, through Gymnasium, which gives it its spec."""
+    for name in vector_kwargs.keys() & kwargs.keys():
+        raise TypeError(
+            f"`{name}` is given twice: {spec.id} has no keyword of this name besides that of the "
+            "vector environment."
         )
-
-    def create_single_env() -> gym.Env[Any, Any]:
-        env = gym.make(spec, **env_kwargs)
-        for wrapper in wrappers:
-            env = wrapper(env)
-        return env
-
-    vector_env: VectorEnv[Any, Any] = VectorEnv([create_single_env] * num_envs, **vector)
-    rebuilt = copy.deepcopy(spec)
-    mode = VectorizeMode.SYNC if vector_env.executor == "inline" else VectorizeMode.ASYNC
-    rebuilt.kwargs = {**env_kwargs, "vectorization_mode": mode.value}
-    if num_envs != 1:
-        rebuilt.kwargs["num_envs"] = num_envs
-    if vector:
-        rebuilt.kwargs["vector_kwargs"] = vector
-    if wrappers:
-        rebuilt.kwargs["wrappers"] = wrappers
-    vector_env.spec = rebuilt
-    return vector_env
+    spec = copy.deepcopy(spec)
+    spec.kwargs.pop("vectorization_mode", None)
+    envs = gym.make_vec(spec, num_envs, **vector_kwargs, **kwargs)
+    assert isinstance(envs, NativeVectorEnv)
+    return envs
 
 
 #: What Gymnasium's modes of stepping single environments are here.
@@ -168,8 +141,7 @@ def _find(id_or_spec: Any) -> EnvSpec:
     return gym.spec(name)
 
 
-#: Strings, so that the specs survive JSON.
-_NATIVE_ENTRY_POINT = "cartwheel.registration:make_native"
+#: A string, so that the specs survive JSON.
 _SINGLE_ENTRY_POINT = "cartwheel.native_env:NativeEnv"
 
 
@@ -196,7 +168,7 @@ def register_native() -> None:
             gym.register(
                 NAMESPACE + env_id,
                 entry_point=_SINGLE_ENTRY_POINT,
-                vector_entry_point=_NATIVE_ENTRY_POINT,
+                vector_entry_point=NATIVE_ENTRY_POINT,
                 max_episode_steps=limit,
                 reward_threshold=threshold,
                 kwargs={"env_id": env_id},

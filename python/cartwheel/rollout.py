@@ -17,8 +17,8 @@ class RolloutSlab(Generic[ObsType]):
     """What the steps after :meth:`PoolVectorEnv.rollout` come to, as they are taken.
 
     The arrays are filled in place, step by step; entries of steps that have not been taken yet have
-    no meaning. They are contiguous, writable and the caller's alone, and keep their values for as
-    long as any of them is referenced.
+    no meaning; in a child that is forked meanwhile they never have one. The arrays are contiguous,
+    writable and the caller's alone, and keep their values for as long as any of them is referenced.
 
     Attributes:
         observations: As the space has them, every array of shape ``(num_steps + 1, num_envs,

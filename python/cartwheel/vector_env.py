@@ -18,11 +18,13 @@ from cartwheel.arguments import (
     as_executor,
     as_num_workers,
     as_timeout,
+    as_values,
     check_choice,
     check_max_slabs,
 )
 from cartwheel.batching import Batching
 from cartwheel.forks import part_on_fork
+from cartwheel.interruptible import Interruptible
 from cartwheel.link import Link
 from cartwheel.log import LOGGER, reminder_s
 from cartwheel.pool_env import ActType, ObsType, PoolVectorEnv
@@ -59,7 +61,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         env_fns: Functions that make the environments, one each; at least one. They are called in
             the workers. Functions for ``spawn`` and ``forkserver`` must survive ``cloudpickle``.
         shared_memory: Accepted for compatibility. Everything of fixed shape goes through shared
-        memory.
+            memory.
         copy: Accepted for compatibility. Both values give arrays that never change behind the
             caller's back, which is all that ``copy=True`` promises; code that relies on
             ``copy=False`` returning the same object every time must keep that object itself.
@@ -75,13 +77,17 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             its value (``"SameStep"``) or its name (``"same_step"``).
         max_concurrency: Most environments that may run at one time; bounds ``num_workers``.
         executor: ``"process"``, ``"thread"`` (for environments that release the GIL, and for builds
-            of Python without one), ``"inline"`` (the calling thread), or ``"auto"``: ``"inline"``
-            for one environment or on one processor, otherwise ``"process"``.
+            of Python without one; they must bear others in other threads, but render in turn),
+            ``"inline"`` (the calling thread), or ``"auto"``: ``"inline"`` for one environment or
+            on one processor, otherwise ``"process"``. In processes the thread pools of numerical
+            libraries have one thread each, as there is a process for each processor:
+            ``OMP_NUM_THREADS``, ``MKL_NUM_THREADS`` and the like are 1 there unless they are set.
         num_workers: Number of processes or threads; by default one per usable processor, at most
             one per environment. Results do not depend on it.
         batch_size: Rows that :meth:`recv` returns, at most; all of them by default. With fewer,
             :meth:`recv` gives the rows that are done first, and so do :meth:`step` and
-            :meth:`reset`; the batched spaces are of ``batch_size`` rows.
+            :meth:`reset`; the batched spaces are of ``batch_size`` rows, and :meth:`step` needs
+            ``env_index``, which says whose actions they are.
         on_done: What stepping a finished environment does when the mode is ``DISABLED``:
             ``"raise"`` an :class:`~cartwheel.EpisodeOverError`, or ``"freeze"``: the row repeats
             its last observation with reward 0 and its flags, and is not stepped, until it is reset.
@@ -200,6 +206,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             self._crew.give_up()
             raise
         self.num_workers = len(self._crew.shards)
+        #: The caller's own environments; the worker lets go of them when it closes them.
+        self._envs = None if self._crew.local is None else self._crew.local.envs
         self._opened(_shut_down, self._crew)
         LOGGER.debug(
             "%s of %d environments, executor=%r: %d workers %s",
@@ -312,8 +320,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             AttributeError: An environment has no such attribute.
             ValueError: ``name`` is ``reset``, ``step`` or ``close``.
         """
-        self.call_async(name, *args, **kwargs)
-        return self.call_wait(timeout=self._link.timeout)
+        with Interruptible(self._pool):
+            self.call_async(name, *args, **kwargs)
+            return self.call_wait(timeout=self._link.timeout)
 
     def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
         """Begins a call; :meth:`call_wait` gives its results. Arguments as for :meth:`call`."""
@@ -339,15 +348,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             ValueError: A list or tuple of the wrong length.
         """
         self._pool.check("set_attr", idle=False)
-        if not isinstance(values, list | tuple):
-            values = [values] * self.num_envs
-        if len(values) != self.num_envs:
-            raise ValueError(
-                "Values must be a list or tuple with length equal to the number of environments. "
-                f"Got `{len(values)}` values for {self.num_envs} environments."
-            )
-        self._begin_call("set_attr", name, list(values), "set_attr")
-        self.call_wait(timeout=self._link.timeout)
+        with Interruptible(self._pool):
+            self._begin_call("set_attr", name, as_values(values, self.num_envs), "set_attr")
+            self.call_wait(timeout=self._link.timeout)
 
     def render(self) -> tuple[Any, ...]:
         """Renders every environment; one frame a row."""
@@ -370,17 +373,17 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
 
     @property
     def envs(self) -> list[Any]:
-        """The environments themselves, for the ``inline`` executor.
+        """The environments themselves, for the ``inline`` executor; also after :meth:`close`.
 
         Raises:
             AttributeError: They live in other threads or processes.
         """
-        if self._crew.local is None:
+        if self._envs is None:
             raise AttributeError(
                 f"the environments of executor={self.executor!r} are not in this thread; use call, "
                 "get_attr and set_attr"
             )
-        return self._crew.local.envs
+        return self._envs
 
 
 def _shut_down(pool: _cartwheel.Pool, crew: Crew, grace: float) -> None:

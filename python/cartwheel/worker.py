@@ -6,6 +6,7 @@ receives resets and control calls, and sends faults and answers.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
@@ -20,9 +21,10 @@ from cartwheel.stderr import keep_stderr
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
     from multiprocessing.connection import Connection
 
-    from cartwheel.channel import Channel
+    from cartwheel.channel import AnnouncingChannel
     from cartwheel.spaces import EnvFn
 
 #: Methods with a protocol of their own; ``call`` refuses them, as ``AsyncVectorEnv``'s does.
@@ -51,12 +53,13 @@ class Worker:
 
     def __init__(
         self,
-        channel: Channel,
+        channel: AnnouncingChannel,
         first_row: int,
         *,
         travels: bool,
         reserve: bool = True,
         recovery: Recovery | None = None,
+        drawing: AbstractContextManager[object] | None = None,
     ) -> None:
         """A worker without environments yet.
 
@@ -66,6 +69,8 @@ class Worker:
             travels: Whether faults and answers leave this process.
             reserve: Whether ``call`` refuses ``reset``, ``step`` and ``close``.
             recovery: What is done about environments that fail.
+            drawing: Entered while an environment renders: the turn to draw, where other threads
+                of this process draw too.
         """
         self.channel = channel
         self.first_row = first_row
@@ -77,6 +82,7 @@ class Worker:
         #: The shared memory, in a worker process.
         self.memory: _cartwheel.Memory | None = None
         self._answer: list[Any] = []
+        self._drawing = drawing or contextlib.nullcontext()
         #: What was received for rows that were sent and not yet begun.
         self._sent: dict[str, dict[int, Any]] = {"resets": {}, "actions": {}}
 
@@ -188,7 +194,14 @@ class Worker:
             )
         args, kwargs = part
         attribute = env.get_wrapper_attr(name)
-        return attribute(*args, **kwargs) if callable(attribute) else attribute
+        if not callable(attribute):
+            return attribute
+        with self._drawing if name == "render" else contextlib.nullcontext():
+            return attribute(*args, **kwargs)
+
+    def answer_failed(self, error: BaseException) -> None:
+        """Answers the control call that is being carried out by an error of no environment."""
+        self._answer = [Fault.of(self.first_row, error, travels=self.travels)]
 
     def send_answer(self) -> None:
         """Sends the kept answers; one that cannot travel becomes a fault."""
@@ -202,16 +215,16 @@ class Worker:
                 except Exception as error:  # noqa: PERF203
                     answers[at] = Fault.of(self.first_row + at, error, travels=self.travels)
             message = self.channel.pack(answers)
-        self.channel.post(message)
+        self.channel.announce(message)
 
     def send_faults(self, faults: list[tuple[int, BaseException]]) -> None:
         """Sends the exceptions of a task."""
         described = [Fault.of(row, error, travels=self.travels) for row, error in faults]
-        self.channel.post(self.channel.pack(described))
+        self.channel.announce(self.channel.pack(described))
 
     def send_rest(self, stream: bytes) -> None:
         """Sends infos that did not fit into shared memory."""
-        self.channel.post(self.channel.pack(stream))
+        self.channel.announce(self.channel.pack(stream))
 
     def close(self) -> None:
         """Closes every environment; one that raises is logged and keeps no other from closing."""

@@ -6,8 +6,8 @@ for programs whose environments are native here, in Gymnasium's registry, or mad
 EnvPool's; results that differ on purpose are described by :class:`GymnasiumEnvPool` and
 :class:`DMEnvPool`.
 
-Not offered: ``xla``, ``render``, ``from_pixels``, EnvPool's own families of environments and their
-keywords, ``state_array_spec`` and ``action_array_spec``.
+Not offered: ``xla``, ``from_pixels`` and the keywords of ``render``, EnvPool's own families of
+environments and their keywords, ``state_array_spec`` and ``action_array_spec``.
 """
 
 from cartwheel.envpool.dm_pool import DMEnvPool

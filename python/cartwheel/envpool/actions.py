@@ -153,14 +153,3 @@ def _refuse(
         row = int(np.argwhere(wrong)[0][0])
         value = array[row].tolist()
         raise ValueError(f"{key} of row {row} (environment {ids[row]}) is {value}, which {why}")
-
-
-def take(actions: Any, places: NDArray[Any]) -> Any:
-    """Some rows of a batch that :func:`checked` returned."""
-    if isinstance(actions, dict):
-        return {name: take(part, places) for name, part in actions.items()}
-    if isinstance(actions, tuple):
-        return tuple(take(part, places) for part in actions)
-    if isinstance(actions, np.ndarray):
-        return actions[places]
-    return [actions[place] for place in places]

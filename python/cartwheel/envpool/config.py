@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import as_autoreset_mode, check_choice
+from cartwheel.arguments import as_autoreset_mode, as_integer, check_choice
 
 if TYPE_CHECKING:
     from cartwheel.envpool.registry import Task
@@ -68,15 +67,15 @@ class Config:
 
     def _check(self, task: Task) -> None:
         check_choice("env_type", self.env_type, ENV_TYPES)
-        self.num_envs = _integer("num_envs", self.num_envs, 1)
-        self.batch_size = _integer("batch_size", self.batch_size, 0, self.num_envs) or self.num_envs
-        most = max(self.num_envs, os.cpu_count() or 1)
-        self.num_threads = _integer("num_threads", self.num_threads, 0, most)
-        self.thread_affinity_offset = _integer(
+        self.num_envs = as_integer("num_envs", self.num_envs, 1)
+        batch_size = as_integer("batch_size", self.batch_size, 0, self.num_envs)
+        self.batch_size = batch_size or self.num_envs
+        self.num_threads = as_integer("num_threads", self.num_threads, 0)
+        self.thread_affinity_offset = as_integer(
             "thread_affinity_offset", self.thread_affinity_offset, -1
         )
         if self.max_episode_steps is not None:
-            self.max_episode_steps = _integer("max_episode_steps", self.max_episode_steps, 1)
+            self.max_episode_steps = as_integer("max_episode_steps", self.max_episode_steps, 1)
         try:
             self.autoreset_mode = as_autoreset_mode(self.autoreset_mode)
         except ValueError as error:
@@ -99,7 +98,7 @@ class Config:
     def _check_players(self, task: Task) -> None:
         if self.max_num_players is None:
             return
-        self.max_num_players = _integer("max_num_players", self.max_num_players, 1)
+        self.max_num_players = as_integer("max_num_players", self.max_num_players, 1)
         if self.max_num_players > 1 and not task.parallel:
             raise ValueError(
                 f"max_num_players={self.max_num_players}, but {task.task_id} has one player"
@@ -110,14 +109,14 @@ class Config:
         if self.seed is None:
             self.seed = secrets.randbelow(_SEEDS - min(self.num_envs, _SEEDS - 1))
         if isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool):
-            self.seed = _integer("seed", self.seed, 0)
+            self.seed = as_integer("seed", self.seed, 0)
             self.seeds = [self.seed + row for row in range(self.num_envs)]
             return
         if not isinstance(self.seed, list | tuple | np.ndarray):
             raise TypeError(f"`seed` must be an integer or one for each environment: {self.seed!r}")
         if len(self.seed) != self.num_envs:
             raise ValueError(f"`seed` has {len(self.seed)} entries for num_envs={self.num_envs}")
-        self.seeds = [_integer(f"seed[{at}]", one, 0) for at, one in enumerate(self.seed)]
+        self.seeds = [as_integer(f"seed[{at}]", one, 0) for at, one in enumerate(self.seed)]
         self.seed = list(self.seeds)
 
     def as_dict(self) -> dict[str, Any]:
@@ -125,11 +124,3 @@ class Config:
         hidden = ("options", "seeds")
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in hidden}
         return {**own, "env_seed": list(self.seeds), **self.options}
-
-
-def _integer(name: str, value: Any, low: int, high: int | None = None) -> int:
-    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_integer or value < low or (high is not None and value > high):
-        bounds = f"an integer from {low} on" if high is None else f"an integer from {low} to {high}"
-        raise ValueError(f"`{name}` must be {bounds}, got {value!r}")
-    return int(value)

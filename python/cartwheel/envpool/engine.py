@@ -22,7 +22,7 @@ def start(task: Task, config: Config) -> NativeVectorEnv | VectorEnv[Any, Any]:
     """Starts the environments of a pool: native ones on threads, others in worker processes."""
     shared: dict[str, Any] = {
         "autoreset_mode": config.autoreset_mode,
-        "num_workers": config.num_threads or None,
+        "num_workers": min(config.num_threads, config.num_envs) or None,
         "batch_size": config.batch_size,
         "timeout": config.timeout,
     }

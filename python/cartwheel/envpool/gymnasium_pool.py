@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 from gymnasium.vector.utils import batch_space
 
+from cartwheel.arguments import as_timeout
 from cartwheel.envpool.pool import EnvPool
 
 if TYPE_CHECKING:
@@ -99,6 +100,9 @@ class GymnasiumEnvPool(EnvPool, gym.vector.VectorEnv[Any, Any, Any]):
             Exception: What an environment raised. The whole batch is lost: its environments begin
                 a new episode with their next step.
         """
+        if self._players is None and not reset:
+            seconds = self._timeout if timeout is None else as_timeout(timeout)
+            return self._pool.recv(seconds)  # what `_receive` does, with nothing around it
         batch = self._receive(timeout)
         if reset:
             return (batch.observations, batch.infos) if return_info else batch.observations

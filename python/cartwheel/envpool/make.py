@@ -48,6 +48,7 @@ def make(task_id: str, env_type: str = "gymnasium", **keywords: Any) -> EnvPool:
             EnvPool does. ``"same_step"`` is not for ``env_type="dm"`` nor several players.
         executor: As for :class:`~cartwheel.VectorEnv` or :class:`~cartwheel.NativeVectorEnv`.
         timeout: Seconds that ``recv`` waits at most; by default as long as it takes.
+        render_mode: What ``render`` gives: ``"rgb_array"``, or what else the environments have.
 
     Returns:
         A :class:`~cartwheel.envpool.GymnasiumEnvPool`, :class:`~cartwheel.envpool.GymEnvPool` or

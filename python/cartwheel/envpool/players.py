@@ -13,7 +13,8 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, MultiBinary
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from cartwheel.envpool.actions import check_length, checked, take
+from cartwheel import nested
+from cartwheel.envpool.actions import check_length, checked
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
@@ -200,7 +201,7 @@ class Players:
         check_length(np.empty(_length(actions)), len(owners))
         actions = checked(self.action_space, actions, owners)
         if players_env_id is not None:
-            actions = take(actions, order)
+            actions = nested.take(self.action_space, actions, order)
         blank: Any = create_empty_array(self._actions, n=len(ids))
         return _placed(blank, actions, present)
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import gymnasium as gym
 import numpy as np
 
-from cartwheel.arguments import as_reset_mask
+from cartwheel import nested
+from cartwheel.arguments import ROW_OPTIONS, as_reset_mask, as_timeout
 from cartwheel.envpool import engine
-from cartwheel.envpool.actions import check_length, checked, read_actions, safe_dtypes, take
+from cartwheel.envpool.actions import check_length, checked, read_actions, safe_dtypes
 from cartwheel.envpool.env_ids import as_env_ids, check_distinct
-from cartwheel.envpool.episodes import EVERY, Episodes
 from cartwheel.envpool.errors import EnvBusyError
 from cartwheel.envpool.players import Players
 from cartwheel.envpool.spec import EnvSpec
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
     from cartwheel.envpool.config import Config
     from cartwheel.envpool.registry import Task
+
+
+#: What the core raises where it sends nothing.
+_REFUSALS = (TypeError, ValueError, gym.error.ResetNeeded, gym.error.AlreadyPendingCallError)
 
 
 class Batch(NamedTuple):
@@ -73,12 +77,13 @@ class EnvPool:
         self.spec: Any = EnvSpec(
             task, config, self.single_observation_space, self.single_action_space
         )
-        self._all_env_ids = np.arange(self.num_envs, dtype=np.int32)
-        self._rows = self._all_env_ids.astype(np.intp)
-        self._episodes = Episodes(self.num_envs, self.autoreset_mode)
-        self._taken_as_they_are = (
-            safe_dtypes(self.single_action_space) if self._native else frozenset()
-        )
+        self._rows = np.arange(self.num_envs)
+        #: Counts the steps of episodes and names the rows, so that nothing is left to do here.
+        self._pool = self._envs._pool
+        self._pool.count_episodes(self.autoreset_mode.value)
+        alone = self._native and self._players is None
+        #: Dtypes of actions that are sent as they are: the core casts and checks them.
+        self._ready = safe_dtypes(self.single_action_space) if alone else frozenset()
         #: The first seed of each environment, until it has been reset.
         self._seeds: list[int | None] = list(config.seeds)
         self._timeout = config.timeout
@@ -86,13 +91,13 @@ class EnvPool:
     @property
     def config(self) -> dict[str, Any]:
         """The configuration, a dictionary of the caller's own; ``seed`` is that which was used."""
-        config: dict[str, Any] = self.spec.config
+        config: dict[str, Any] = self.spec.config._asdict()
         return config
 
     @property
     def all_env_ids(self) -> NDArray[np.int32]:
         """``0`` to ``num_envs - 1``."""
-        return self._all_env_ids.copy()
+        return self._rows.astype(np.int32)
 
     def __len__(self) -> int:
         """Number of environments."""
@@ -127,6 +132,18 @@ class EnvPool:
             EnvBusyError: Some of them have not been received since they were sent to.
             EpisodeOverError: Some are over, or were never reset, and the mode is ``DISABLED``.
         """
+        is_array = type(action) is np.ndarray
+        if is_array and action.dtype in self._ready and (env_id is not None or not self.is_async):
+            try:
+                self._pool.send(action, env_id)
+            except _REFUSALS:
+                pass  # nothing was sent; why, or what is to be sent instead, is found below
+            else:
+                return
+        self._send_with_care(action, env_id)
+
+    def _send_with_care(self, action: Any, env_id: Any) -> None:
+        """Sends what needs a look first, or says what is wrong with it."""
         owners = None
         if isinstance(action, dict):
             action, named, owners = read_actions(self.single_action_space, action)
@@ -137,46 +154,41 @@ class EnvPool:
                 f"num_envs={self.num_envs}): send to info['env_id']"
             )
         ids = self._rows if env_id is None else as_env_ids(env_id, self.num_envs)
-        begins = self._episodes.any_fresh and bool(self._episodes.fresh[ids].any())
+        self._pool.check("send", idle=False)
+        without = self._pool.without_episode()
+        fresh = np.isin(ids, without) if without else np.zeros(len(ids), np.bool_)
+        begins = bool(without) and bool(fresh.any())
         if self._players is not None:
-            self._refuse_unseen(ids)
+            if begins:
+                raise gym.error.ResetNeeded(
+                    f"environments {ids[fresh].tolist()} of several players have to be reset "
+                    "first: who plays is not known before"
+                )
             actions = self._players.places_of(ids, action, owners)
         else:
             actions = self._checked(action, ids, everything=begins)
         if begins:
-            self._begin_some(actions, ids)
+            self._begin_some(actions, ids, fresh)
             return
         try:
-            self._envs.send(actions, None if env_id is None else ids)
+            self._pool.send(actions, None if env_id is None else ids)
         except gym.error.AlreadyPendingCallError:
             self._refuse_busy("send", ids)
             raise
-        self._episodes.step_sent(ids if env_id is not None else EVERY)
 
     def _checked(self, actions: Any, ids: NDArray[Any], *, everything: bool) -> Any:
         """The actions, checked and of their space's dtype, as far as nobody does that later."""
-        if self._native and not everything:
-            # The core looks at the values of what needs no cast.
+        if not everything and self._ready:
             array = np.asarray(actions)
             check_length(array, len(ids))
-            if array.dtype in self._taken_as_they_are:
+            if array.dtype in self._ready:
                 return array
         return checked(self.single_action_space, actions, ids)
 
-    def _refuse_unseen(self, ids: NDArray[Any]) -> None:
-        """Raises where it is not known how many players are to act."""
-        unseen = ids[self._episodes.fresh[ids]]
-        if unseen.size:
-            raise gym.error.ResetNeeded(
-                f"environments {unseen.tolist()} of several players have to be reset first: who "
-                "plays is not known before"
-            )
-
-    def _begin_some(self, actions: Any, ids: NDArray[Any]) -> None:
+    def _begin_some(self, actions: Any, ids: NDArray[Any], fresh: NDArray[np.bool_]) -> None:
         """Sends resets to environments that need one and actions to the others, in order."""
         check_distinct(ids)
         self._refuse_busy("send", ids)
-        fresh = self._episodes.fresh[ids]
         if self.autoreset_mode == gym.vector.AutoresetMode.DISABLED:
             raise EpisodeOverError(ids[fresh].tolist())
         cuts = np.flatnonzero(np.diff(fresh)) + 1
@@ -184,8 +196,8 @@ class EnvPool:
             if fresh[places[0]]:
                 self._send_reset(ids[places], None, {})
             else:
-                self._envs.send(take(actions, places), ids[places])
-                self._episodes.step_sent(ids[places])
+                some = nested.take(self.single_action_space, actions, places)
+                self._pool.send(some, ids[places])
 
     def async_reset(
         self, env_id: Any = None, *, seed: Any = None, options: dict[str, Any] | None = None
@@ -205,7 +217,7 @@ class EnvPool:
                 :meth:`recv` that timed out is given up instead, and its results are dropped.
         """
         ids = self._rows if env_id is None else as_env_ids(env_id, self.num_envs)
-        if options and not {"reset_mask", "env_index"}.isdisjoint(options):
+        if options and not set(ROW_OPTIONS).isdisjoint(options):
             raise ValueError("name the environments by `env_id`; only `reset` takes a `reset_mask`")
         self._send_reset(ids, seed, options or {})
 
@@ -217,9 +229,7 @@ class EnvPool:
         except gym.error.AlreadyPendingCallError:
             self._refuse_busy("async_reset", ids)
             raise
-        self._note_lost()
         self._forget_seeds(ids)
-        self._episodes.reset_sent(ids)
 
     def _forget_seeds(self, ids: NDArray[Any]) -> None:
         """Lets environments that were reset go on with their random numbers."""
@@ -228,7 +238,9 @@ class EnvPool:
 
     def _refuse_busy(self, calling: str, ids: NDArray[Any]) -> None:
         """Raises if there are busy environments among these."""
-        busy = ids[self._episodes.outstanding[ids]]
+        # A step of all rows is sent as one call; a reset of all is none of this interface's.
+        everyone = self._pool.pending() == "step"
+        busy = ids if everyone else ids[np.isin(ids, self._pool.in_flight())]
         if busy.size:
             raise EnvBusyError(calling, busy.tolist())
 
@@ -236,45 +248,17 @@ class EnvPool:
 
     def _receive(self, timeout: float | None) -> Batch:
         """The next batch, with the infos that EnvPool gives."""
-        try:
-            received = self._envs.recv(timeout)
-        except (
-            gym.error.AlreadyPendingCallError,
-            gym.error.ClosedEnvironmentError,
-            gym.error.NoAsyncCallError,
-        ):
-            raise
-        except BaseException:
-            self._note_lost()
-            raise
-        observations, rewards, terminations, truncations, infos = received
-        rows = infos.pop("env_index")
-        ids = self.all_env_ids if self._episodes.every else rows.astype(np.int32)
-        elapsed = self._episodes.received(rows, terminations, truncations)
-        return self._batch(ids, observations, rewards, terminations, truncations, infos, elapsed)
+        batch = Batch(*self._pool.recv(self._timeout if timeout is None else as_timeout(timeout)))
+        return batch if self._players is None else self._by_player(batch)
 
-    def _batch(
-        self,
-        ids: NDArray[np.int32],
-        observations: Any,
-        rewards: NDArray[np.float64],
-        terminations: NDArray[np.bool_],
-        truncations: NDArray[np.bool_],
-        infos: dict[str, Any],
-        elapsed: NDArray[np.int32],
-    ) -> Batch:
-        """What was received with EnvPool's infos, which own ``ids`` from now on."""
-        players: dict[str, Any] = {"env_id": ids.copy()}
-        if self._players is not None:
-            observations, rewards, players = self._players.rows(ids, observations, truncations)
-        infos |= {"env_id": ids, "players": players, "elapsed_step": elapsed}
-        return Batch(observations, rewards, terminations, truncations, infos)
-
-    def _note_lost(self) -> None:
-        """Notes which results will not come, after a call that may have dropped some."""
-        with contextlib.suppress(Exception):  # closed or broken: nothing can be sent any more
-            if self._envs._pool.pending() is None:
-                self._episodes.only_outstanding(self._envs._pool.in_flight())
+    def _by_player(self, batch: Batch) -> Batch:
+        """The batch with one row a player."""
+        assert self._players is not None, "asked by the caller"
+        observations, rewards, players = self._players.rows(
+            batch.infos["env_id"], batch.observations, batch.truncations
+        )
+        batch.infos["players"] = players
+        return batch._replace(observations=observations, rewards=rewards)
 
     def _reset(self, env_id: Any, seed: Any, options: dict[str, Any] | None) -> Batch:
         """Resets environments and receives a batch."""
@@ -299,21 +283,53 @@ class EnvPool:
             raise
         ids = mask.nonzero()[0]
         self._forget_seeds(ids)
-        self._note_lost()
         try:
             observations, infos = self._envs.reset_wait(self._timeout)
         except BaseException:
-            self._episodes.lost(ids)
+            with contextlib.suppress(Exception):  # closed or broken: nothing can be sent any more
+                self._pool.lose(ids)
             raise
-        self._episodes.reset_done(ids)
-        flags, rewards = np.zeros(self.num_envs, np.bool_), np.zeros(self.num_envs)
-        self._episodes.received(ids, flags[ids], flags[ids])
-        elapsed = self._episodes.elapsed.copy()
-        return self._batch(
-            self.all_env_ids, observations, rewards, flags, flags.copy(), infos, elapsed
-        )
+        self._pool.begin_episodes(ids)
+        infos["env_id"] = self.all_env_ids
+        infos["players"] = {"env_id": self.all_env_ids}
+        infos["elapsed_step"] = np.array(self._pool.elapsed(), np.int32)
+        flags = np.zeros((2, self.num_envs), np.bool_)
+        batch = Batch(observations, np.zeros(self.num_envs), flags[0], flags[1], infos)
+        return batch if self._players is None else self._by_player(batch)
 
     # The rest
+
+    def render(self, env_ids: Any = None) -> Any:
+        """Renders environments, none of which may be outstanding.
+
+        Args:
+            env_ids: The environments, an array or list of integers; all of them by default.
+
+        Returns:
+            Frames, ``uint8`` of shape ``(len(env_ids), height, width, 3)``; a list of what the
+            environments return where that is no array; ``None`` with ``render_mode="human"``.
+
+        Raises:
+            RuntimeError: The pool was made without a ``render_mode``.
+            IndexError, TypeError, ValueError: As for :meth:`send`, about ``env_ids``.
+            gymnasium.error.AlreadyPendingCallError: Some environments are outstanding.
+            gymnasium.error.ResetNeeded: Some have not been reset.
+        """
+        if self.render_mode is None:
+            raise RuntimeError(
+                "there is nothing to render: the pool was made without a render mode; "
+                "render_mode='rgb_array' gives frames"
+            )
+        ids = self._rows if env_ids is None else as_env_ids(env_ids, self.num_envs)
+        every = self._envs.render()
+        if self.render_mode == "human":
+            return None
+        frames = [every[row] for row in ids.tolist()]
+        return np.stack(frames) if isinstance(frames[0], np.ndarray) else frames
+
+    def __repr__(self) -> str:
+        """Class, task and number of environments."""
+        return f"{type(self).__name__}({self.spec.id!r}, num_envs={self.num_envs})"
 
     def __reduce__(self) -> NoReturn:
         """Raises: workers cannot travel.

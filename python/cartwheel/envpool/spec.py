@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ class EnvSpec:
     """A task's spaces and configuration.
 
     Attributes:
-        task_id: The task.
+        task_id: The task; ``id`` is the same, as Gymnasium calls it.
         observation_space: Of one environment, or of one player.
         action_space: Of one environment, or of one player.
         reward_threshold: The reward at which the task counts as solved, or ``None``.
@@ -57,9 +58,15 @@ class EnvSpec:
         return cls(task, config, *spaces)
 
     @property
-    def config(self) -> dict[str, Any]:
-        """The configuration, a dictionary of the caller's own."""
-        return self._config.as_dict()
+    def id(self) -> str:
+        """The task, by the name that Gymnasium's vector environments and wrappers look for."""
+        return self.task_id
+
+    @property
+    def config(self) -> Any:
+        """The configuration, a named tuple of the keywords."""
+        config = self._config.as_dict()
+        return namedtuple("Config", config)(**config)  # noqa: PYI024 - known at run time only
 
     def observation_spec(self) -> Any:
         """The observation space in the types of ``dm_env.specs``.
@@ -88,8 +95,9 @@ class EnvSpec:
 
     def __repr__(self) -> str:
         """The task and its configuration."""
-        keywords = ", ".join(f"{name}={value!r}" for name, value in self.config.items())
-        return f"EnvSpec({self.task_id!r}, {keywords})"
+        keywords = self._config.as_dict().items()
+        text = ", ".join(f"{name}={value!r}" for name, value in keywords)
+        return f"EnvSpec({self.task_id!r}, {text})"
 
 
 def _specs() -> Any:

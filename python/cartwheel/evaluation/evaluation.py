@@ -18,11 +18,15 @@ if TYPE_CHECKING:
 class Evaluation:
     """Complete episodes, the same number of every environment; ``print(evaluation.summary())``.
 
-    Every array has shape ``(num_envs, episodes_per_env)``: ``returns[i, e]`` is that of episode
-    ``e`` of environment ``i``. Arrays are read-only.
+    Every array but ``failures`` has shape ``(num_envs, episodes_per_env)``: ``returns[i, e]`` is
+    that of episode ``e`` of environment ``i``. Arrays are read-only.
 
     Means are over all episodes, which is the mean over the environments of each one's mean.
     Intervals are for that mean, at the level ``confidence``; each property names the formula.
+
+    Where environments failed, all this is about the episodes that were not cut by a failure. If
+    failing goes with how an episode goes (the long ones fail more often, say), their mean is not
+    that of all episodes, and no interval makes up for it: look at ``failures``.
 
     Attributes:
         returns: Sums of rewards, ``float64``, not discounted.
@@ -31,6 +35,9 @@ class Evaluation:
         truncated: ``bool``: whether it was a truncation; both may be true.
         successes: ``bool``: what ``is_success``, or else ``success``, said in the info of the last
             step. Where an episode did not say, false. ``None`` if no episode did.
+        failures: Episodes of each environment that a failure cut short, ``int64`` of shape
+            ``(num_envs,)``. They are in none of the other arrays: another episode was played in the
+            place of each.
         seed: The seed of the first episodes, as it was given.
         confidence: The level of the intervals.
     """
@@ -40,12 +47,14 @@ class Evaluation:
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
     successes: NDArray[np.bool_] | None
+    failures: NDArray[np.int64]
     seed: Any
     confidence: float
 
     def __post_init__(self) -> None:
         """Makes the arrays read-only, so that all properties speak of the same episodes."""
-        for array in (self.returns, self.lengths, self.terminated, self.truncated, self.successes):
+        arrays = (self.returns, self.lengths, self.terminated, self.truncated, self.failures)
+        for array in (*arrays, self.successes):
             if array is not None:
                 array.flags.writeable = False
 
@@ -108,7 +117,10 @@ class Evaluation:
         return rate_interval(int(self.successes.sum()), self.successes.size, self.confidence)
 
     def summary(self) -> str:
-        """A few lines for people: how many episodes, mean, spread and interval of each figure."""
+        """A few lines for people: how many episodes, mean, spread and interval of each figure.
+
+        The last line tells of failures, if there were any.
+        """
         size, level = self.returns.size, f"{self.confidence:.4g}"
         lines = [
             f"{size} episodes, {self.episodes_per_env} of each of {self.num_envs} environments, "
@@ -128,16 +140,21 @@ class Evaluation:
                 f"success  {self.success_rate:.4g}, {level} interval {low:.4g} to {high:.4g}"
             )
         ended = f"{int(self.terminated.sum())} terminated, {int(self.truncated.sum())} truncated"
-        return "\n".join([*lines, f"{'ends':8} {ended}"])
+        lines.append(f"{'ends':8} {ended}")
+        if self.failures.any():
+            failed = f"{int(self.failures.sum())} more episodes were cut by failures and dropped"
+            lines.append(f"{'failures':8} {failed}")
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         """The figures in one line."""
         low, high = self.return_interval
         success = "" if self.success_rate is None else f", success_rate={self.success_rate:.4g}"
+        failures = f", failures={int(self.failures.sum())}" if self.failures.any() else ""
         return (
             f"Evaluation({self.num_envs} envs × {self.episodes_per_env} episodes, "
             f"mean_return={self.mean_return:.6g} [{low:.6g}, {high:.6g}], "
-            f"mean_length={self.mean_length:.6g}{success})"
+            f"mean_length={self.mean_length:.6g}{success}{failures})"
         )
 
 

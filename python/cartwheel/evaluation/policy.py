@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from gymnasium.spaces import Dict, Tuple
+
+from cartwheel.answers import actions_and_extras
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    import numpy as np
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
@@ -45,11 +47,14 @@ class Policy:
         """
         further = (rows.copy(), first.copy()) if self._recurrent else ()
         answer = self._function(observations, *further)
-        if isinstance(answer, tuple) and not isinstance(self._space, Tuple):
+        actions, _ = actions_and_extras(answer, self._space)
+        # Here a tuple of any form will do, as nothing is done with the extras.
+        others = actions is answer and not isinstance(self._space, Tuple)
+        if others and isinstance(answer, tuple):
             if not answer:
                 raise ValueError(f"the policy returned () for {len(rows)} observations")
-            answer = answer[0]  # the others are extras
-        for name, batch in batches(self._space, answer):
+            actions = answer[0]
+        for name, batch in batches(self._space, actions):
             try:
                 count = len(batch)
             except TypeError as error:
@@ -61,7 +66,7 @@ class Policy:
                 raise ValueError(
                     f"the policy returned {count} actions{name} for {len(rows)} observations"
                 )
-        return answer
+        return actions
 
 
 def batches(space: Space[Any], actions: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -75,28 +80,3 @@ def batches(space: Space[Any], actions: Any, name: str = "") -> Iterator[tuple[s
             yield from batches(part, batch, f"{name} at {place}")
     else:
         yield name, actions
-
-
-def take(space: Space[Any], batch: Any, places: NDArray[np.intp]) -> Any:
-    """Some rows of a batch of a space, as a new batch."""
-    if isinstance(space, Dict):
-        return {key: take(part, batch[key], places) for key, part in space.spaces.items()}
-    if isinstance(space, Tuple):
-        pairs = zip(space.spaces, batch, strict=True)
-        return tuple(take(part, values, places) for part, values in pairs)
-    if isinstance(batch, np.ndarray):
-        return batch[places]
-    return tuple(batch[place] for place in places)  # objects, which no array holds
-
-
-def put(space: Space[Any], batch: Any, places: NDArray[np.intp], rows: Any) -> Any:
-    """A new batch: ``batch`` with ``rows`` in some places."""
-    if isinstance(space, Dict) and isinstance(rows, dict):
-        parts = space.spaces.items()
-        return {key: put(part, batch[key], places, rows[key]) for key, part in parts}
-    if isinstance(space, Tuple) and isinstance(rows, tuple):
-        triples = zip(space.spaces, batch, rows, strict=True)
-        return tuple(put(part, old, places, new) for part, old, new in triples)
-    merged = np.array(batch)
-    merged[places] = rows
-    return merged

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from cartwheel import nested
 from cartwheel.arguments import as_autoreset_mode
-from cartwheel.evaluation.policy import put, take
 from cartwheel.pool_env import PoolVectorEnv
 
 if TYPE_CHECKING:
@@ -53,9 +53,11 @@ def stepping(envs: gym.vector.VectorEnv[Any, Any, Any], seed: Any, options: Any)
     Raises:
         ValueError: The autoreset mode is not known, or batches are smaller than ``num_envs``.
     """
-    if getattr(envs, "batch_size", envs.num_envs) < envs.num_envs:
+    # Wrappers have no `batch_size`, though what they wrap may have one.
+    batch_size = getattr(envs.unwrapped, "batch_size", envs.num_envs)
+    if batch_size < envs.num_envs:
         raise ValueError(
-            f"`envs` has batch_size={envs.batch_size} below num_envs={envs.num_envs}: "  # type: ignore[attr-defined]
+            f"`envs` has batch_size={batch_size} below num_envs={envs.num_envs}: "
             "evaluation steps whole batches"
         )
     if isinstance(envs, PoolVectorEnv):
@@ -110,9 +112,9 @@ class RowStepping:
         if np.count_nonzero(again) and not same_step:
             self.observations, _ = self._envs.reset(options={"reset_mask": mask})
             if len(self.rows) < self._envs.num_envs:
-                self.observations = take(space, self.observations, self.rows)
+                self.observations = nested.take(space, self.observations, self.rows)
         elif not everybody:
-            self.observations = take(space, self.observations, playing.nonzero()[0])
+            self.observations = nested.take(space, self.observations, playing.nonzero()[0])
 
 
 class BatchStepping:
@@ -145,7 +147,7 @@ class BatchStepping:
         """Steps all rows and returns what happened to those that play."""
         if len(self.rows) < self._envs.num_envs:
             space = self._envs.single_action_space
-            actions = put(space, self._actions, self.rows, actions)
+            actions = nested.put(space, self._actions, self.rows, actions)
         rewards, terminations, truncations, infos = self._step(actions)
         rows = self.rows
         return Step(rewards[rows], terminations[rows], truncations[rows], infos, rows)
@@ -178,4 +180,4 @@ class BatchStepping:
         self.first = began[self.rows]
         whole = len(self.rows) == self._envs.num_envs
         space = self._envs.single_observation_space
-        self.observations = self._batch if whole else take(space, self._batch, self.rows)
+        self.observations = self._batch if whole else nested.take(space, self._batch, self.rows)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector import VectorEnv
 
+from cartwheel import nested
 from cartwheel.arguments import as_autoreset_mode
-from cartwheel.rollouts import nested
 from cartwheel.rollouts.carry import Carry
 from cartwheel.rollouts.recording import MAX_STEPS, EpisodeRecording, Recording
 
@@ -58,9 +58,19 @@ class Collector:
     **Policy.** A callable from observations (as ``envs.step`` returns them) to actions, one an
     environment, or to actions and a dictionary of extras: arrays ``[N, …]`` under names, such as
     ``{"value": …, "log_prob": …}``. Both may be NumPy arrays or anything that speaks DLPack and is
-    on the CPU. They are copied. A pair whose second is a dictionary is always actions and extras.
-    The policy must not write into the observations. It may read :attr:`is_first`, for its recurrent
-    state. ``policy`` is an attribute that may be set at any time.
+    on the CPU. They are copied. The policy must not write into the observations. ``policy`` is an
+    attribute that may be set at any time. :func:`~cartwheel.evaluate` takes the same policies.
+
+    If the action space is a ``Tuple``, actions are a tuple too. A tuple of two whose second entry
+    is a dictionary is then read as actions and extras, as in any other space. It is read as actions
+    only if the space has two parts, of which the second is a ``Dict``, and the tuple is nested as
+    the space is.
+
+    A recurrent policy keeps a state a row and has to know where episodes begin. With
+    ``recurrent=True`` it is called as ``policy(observations, env_index, first)``, as ``evaluate``
+    does with its own ``recurrent=True``. Here ``env_index`` is always all rows, and ``first`` is
+    :attr:`is_first`, which a policy of one argument may read instead. ``evaluate`` leaves rows out
+    that it is done with, or that are being reset.
 
     **Errors.** If the policy raises, or what it gives does not fit, nothing is stepped and nothing
     is lost: :meth:`collect` goes on in the same rollout when it is called again. If the
@@ -79,6 +89,8 @@ class Collector:
         num_steps: Steps of a rollout, from 1 to 65534; the most of them with one of the others.
         until: ``"all_done"`` or ``None``.
         num_episodes: Episodes of a rollout, at least one for each environment.
+        recurrent: Call the policy with the rows (integers, ``[N]``) and with whether each begins an
+            episode (``bool``, ``[N]``) too; both arrays are its own.
         seed: For the first reset, which :meth:`collect` makes; as for ``envs.reset``.
         options: For every reset of all rows; as for ``envs.reset``.
 
@@ -101,11 +113,12 @@ class Collector:
     def __init__(
         self,
         envs: VectorEnv[Any, Any, Any],
-        policy: Callable[[Any], Any],
+        policy: Callable[..., Any],
         num_steps: int | None = None,
         *,
         until: str | None = None,
         num_episodes: int | None = None,
+        recurrent: bool = False,
         seed: Any = None,
         options: dict[str, Any] | None = None,
     ) -> None:
@@ -113,7 +126,7 @@ class Collector:
         self.mode = _mode_of(envs)
         if not callable(policy):
             raise TypeError(f"`policy` must be callable, got {type(policy)}.")
-        self.envs, self.policy = envs, policy
+        self.envs, self.policy, self.recurrent = envs, policy, recurrent
         #: Episodes of each environment in one rollout, ``[N]``; ``None`` if steps are counted.
         self.episodes_per_env = _quota(envs.num_envs, until, num_episodes)
         self.num_steps = num_steps
@@ -186,7 +199,7 @@ class Collector:
         """
         recording = self._recording or self._begin()
         try:
-            recording.record(self.policy)
+            recording.record(self._ask if self.recurrent else self.policy)
         except BaseException:
             if recording.is_lost:
                 self._carry = self._recording = None
@@ -198,6 +211,10 @@ class Collector:
         else:
             self._capacity = max(FIRST_STEPS, 1 << (rollout.num_steps - 1).bit_length())
         return rollout
+
+    def _ask(self, observations: Any) -> Any:
+        """The answer of a recurrent policy."""
+        return self.policy(observations, np.arange(self.envs.num_envs), self.is_first)
 
     def _begin(self) -> Recording:
         """A recording without steps; after a reset, if one is due."""

@@ -31,9 +31,10 @@ class Episode(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Episodes:
-    """Episodes, or parts of them, in the order in which they end; arrays ``[E]``.
+    """Episodes, or parts of them; arrays ``[E]``.
 
-    Those that have no end in the rollout come last.
+    First come the episodes that end in the rollout, in the order in which they end. After them come
+    those without an end: the rollout was over before, or their environment failed.
 
     Attributes:
         env_index: Their environments.

@@ -2,8 +2,8 @@
 
 A frame holds an observation, the reward and flags of the step that led to it, and the action that
 was taken on it. So ``T`` steps make ``T + 1`` frames, and the last frame of a rollout is the first
-of the next one, as after BBRL's ``copy_n_last_steps(1)``. Source of names and meaning: BBRL 1.0.1,
-``ParallelGymAgent`` and ``Workspace.get_transitions``.
+of the next one, as after BBRL's ``copy_n_last_steps(1)``. Source of names, meaning and dtypes: BBRL
+1.0.1, ``ParallelGymAgent``, ``_torch_type`` and ``Workspace.get_transitions``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cartwheel import nested
 from cartwheel.arguments import check_choice
-from cartwheel.rollouts import nested
 from cartwheel.rollouts.transitions import next_observations
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def frames(rollout: Rollout, reward_at: str) -> dict[str, NDArray[Any]]:
     )
     if reward_at == "t":
         rewards = _later(rollout.rewards)
-    return {
+    of_envs = {
         **dict(nested.named(rollout.observations, "env/env_obs")),
         "env/reward": rewards,
         "env/terminated": terminated,
@@ -67,8 +67,8 @@ def frames(rollout: Rollout, reward_at: str) -> dict[str, NDArray[Any]]:
         "env/done": terminated | truncated,
         "env/cumulated_reward": sums,
         "env/timestep": steps,
-        **_acted(rollout),
     }
+    return {**{name: _single(array) for name, array in of_envs.items()}, **_acted(rollout)}
 
 
 def pairs(rollout: Rollout, reward_at: str) -> dict[str, NDArray[Any]]:
@@ -86,14 +86,21 @@ def pairs(rollout: Rollout, reward_at: str) -> dict[str, NDArray[Any]]:
             before[name][first] = 0
     if reward_at == "t":
         over = after["env/done"]
-        before["env/reward"] = rollout.rewards[index]
-        after["env/reward"] = np.where(over, 0.0, _later(rollout.rewards)[steps + 1, rows])
+        rewards = _single(_later(rollout.rewards))
+        before["env/reward"] = rewards[index]
+        after["env/reward"] = np.where(over, np.float32(0), rewards[steps + 1, rows])
     for tree, pair in (
         (nested.at(rollout.observations, index), before),
         (next_observations(rollout, steps, rows), after),
     ):
-        pair.update(nested.named(tree, "env/env_obs"))
+        named = nested.named(tree, "env/env_obs")
+        pair.update({name: _single(array) for name, array in named})
     return {name: np.stack([before[name], after[name]]) for name in whole}
+
+
+def _single(array: NDArray[Any]) -> NDArray[Any]:
+    """The array in ``float32`` if it holds floats, as BBRL has whatever its environments give."""
+    return array.astype(np.float32, copy=False) if array.dtype.kind == "f" else array
 
 
 def _acted(rollout: Rollout) -> dict[str, NDArray[Any]]:

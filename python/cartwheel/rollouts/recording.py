@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from cartwheel import nested
 from cartwheel import returns as estimators
-from cartwheel.rollouts import nested
+from cartwheel.infos import failed_rows
 from cartwheel.rollouts.finals import Finals
 from cartwheel.rollouts.rollout import Rollout
 from cartwheel.rollouts.segment import Segment, join
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 #: What ``step`` returns.
 Step: TypeAlias = tuple[Any, Any, Any, Any, dict[str, Any]]
-
-#: Infos of a step that is no transition, because its environment was made anew.
-FAILURES = ("_env_error", "_worker_restarted")
 
 #: Most steps that a rollout slab has.
 MAX_STEPS = 65534
@@ -53,6 +51,7 @@ class Recording:
         self.segments = [Segment(envs, capacity, shown)]
         self.finals = Finals(envs.single_observation_space)
         self.is_complete = self.is_lost = False
+        #: Steps that are no transitions for some environments, which were made anew.
         self._failed: dict[int, NDArray[np.bool_]] = {}
 
     @property
@@ -79,16 +78,12 @@ class Recording:
             self.is_lost = True
             step = self.envs.step(actions)
             segment.take_in(step)
-            for name in FAILURES if step[4] else ():
-                if name in step[4]:
-                    self._fail(step[4][name])
+            failed = failed_rows(step[4]) if step[4] else None
+            if failed is not None:
+                step_of_all = sum(segment.steps for segment in self.segments) - 1
+                self._failed[step_of_all] = failed
             self._settle(segment, step)
             self.is_lost = False
-
-    def _fail(self, envs: NDArray[np.bool_]) -> None:
-        """Marks the last step of some environments, which came to nothing."""
-        step = sum(segment.steps for segment in self.segments) - 1
-        self._failed[step] = self._failed.get(step, np.False_) | envs
 
     def _without_failed(self, valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """The mask, false where environments failed too."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cartwheel import nested
 from cartwheel.arguments import check_choice
-from cartwheel.rollouts import nested
 from cartwheel.rollouts.carry import Carry
 from cartwheel.rollouts.episodes import Episodes
 from cartwheel.rollouts.estimators import Estimators
@@ -303,6 +303,11 @@ class Rollout(Estimators):
         ``action/<key>``) and the extras; nobody has acted on the last frame, so it has zeros there.
         ``workspace.set_full(name, torch.from_numpy(array))`` takes each in.
 
+        Floats under ``env/`` are ``float32``, as BBRL makes them: rewards, their sums (which are
+        summed up in ``float64`` first) and observations. Flags are ``bool`` and ``env/timestep`` is
+        ``int64``. Actions and extras keep the dtype that they have in the rollout, and so do
+        observations that are integers, of which BBRL makes ``int64``.
+
         The frames are those of ``ParallelGymAgent``: with ``autoreset=True`` for ``NEXT_STEP``,
         with ``autoreset=False`` for ``until="all_done"``. ``SAME_STEP`` and ``DISABLED`` by steps
         are those of ``include_last_state=False``: the frame that ends an episode shows the first
@@ -321,7 +326,8 @@ class Rollout(Estimators):
         """What BBRL's ``get_transitions()`` should give, in every mode, as ``[2, M, …]``.
 
         Frame 0 is that of the observation, frame 1 that of the true next observation; the
-        transitions are in the order of time, environments interleaved.
+        transitions are in the order of time, environments interleaved. Dtypes are those of
+        :meth:`to_workspace`.
 
         Args:
             reward_at: As for :meth:`to_workspace`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.rollouts import nested
+from cartwheel import nested
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cartwheel import nested
+from cartwheel.answers import actions_and_extras
 from cartwheel.pool_env import PoolVectorEnv
 from cartwheel.returns.arrays import as_array
-from cartwheel.rollouts import nested
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +28,7 @@ class Segment:
     def __init__(self, envs: VectorEnv[Any, Any, Any], capacity: int, shown: Any) -> None:
         """Begins at the observations ``shown`` now, by the last step or reset of ``envs``."""
         self.capacity, self.num_envs, self.steps = capacity, envs.num_envs, 0
+        self._action_space = envs.single_action_space
         self.actions = nested.empty(envs.action_space, capacity, "actions")
         # The actions that fit as they are, if those are an array; told at a glance in every step.
         self._dtype = getattr(self.actions, "dtype", None)
@@ -69,10 +71,7 @@ class Segment:
             self.actions[self.steps] = result
             self.extras = {}
             return result
-        extras: Mapping[str, Any] = {}
-        # A pair whose second is a dictionary is actions and extras, in every action space.
-        if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict):
-            result, extras = result
+        result, extras = actions_and_extras(result, self._action_space)
         actions = nested.as_batch(self.actions, result, "actions")
         if extras or self.extras:
             self._keep(extras)

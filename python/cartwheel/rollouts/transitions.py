@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cartwheel import nested
 from cartwheel import returns as estimators
 from cartwheel.arguments import check_choice
-from cartwheel.rollouts import nested
 from cartwheel.rollouts.episodes import numbers
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel.rollouts import nested
+from cartwheel import nested
 from cartwheel.rollouts.episodes import Episodes
 
 if TYPE_CHECKING:

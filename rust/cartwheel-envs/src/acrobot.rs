@@ -10,6 +10,8 @@
 //! | observation | cosine and sine of both angles, both angular velocities (rad/s); `float32[6]` |
 //! | reward | −1 a step, 0 for the last |
 //! | terminates | the free end is higher than one link above the fixed one |
+//!
+//! An angle above 1e9 rad, where Gymnasium's environment takes minutes or for ever, is an error.
 
 use std::f64::consts::PI;
 
@@ -23,9 +25,14 @@ use crate::interval::interval;
 use crate::libm::{cos_f32, sin_f32, square};
 use crate::numeric::{clip, round};
 
+/// Largest angle that is brought into a turn, in radians. Gymnasium takes whole turns off one by one, which
+/// decides the last bits; this many take some tenths of a second, and from 1e16 on it never ends.
+const LARGEST_ANGLE: f64 = 1e9;
+
 interval! {
-    /// Range of all four numbers of an initial state: `reset(options={"low": …, "high": …})`.
-    pub struct Start { low: -0.1, high: 0.1 }
+    /// Range of all four numbers of an initial state: `reset(options={"low": …, "high": …})`, at most 1e9
+    /// either side of zero.
+    pub struct Start { low: -0.1, high: 0.1, most: LARGEST_ANGLE }
 }
 
 /// Whose equations.
@@ -53,7 +60,7 @@ impl Parameter for Equations {
 }
 
 /// Constants in SI units; the names of the parameters are Gymnasium's.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct Physics {
     dt: f64,
     link_length_1: f64,
@@ -255,13 +262,17 @@ impl Env for Acrobot {
     fn parameters_changed(&mut self) {
         let Physics { link_length_1, link_com_pos_1, link_com_pos_2, .. } = *self.physics;
         self.physics.squares = [link_length_1, link_com_pos_1, link_com_pos_2].map(square);
+        self.physics.settle();
     }
 }
 
 /// An angle brought into [−π, π] by whole turns.
+///
+/// Large velocities come to larger angles, with their eighth power, so bounds of resets alone are not
+/// enough.
 #[inline]
 fn wrap(mut angle: f64) -> f64 {
-    assert!(angle.is_finite(), "the state has overflowed: an angle is {angle}");
+    assert!(angle.abs() <= LARGEST_ANGLE, "the state has overflowed: an angle is {angle:e}");
     while angle > PI {
         angle -= 2.0 * PI;
     }

@@ -73,7 +73,7 @@ pub struct CartPole {
 }
 
 /// Constants, in SI units, under the names of Gymnasium. As there, setting one leaves the others.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct Physics {
     gravity: f64,
     masscart: f64,
@@ -223,5 +223,29 @@ impl Env for CartPole {
         theta_threshold_radians: physics.theta_threshold_radians,
         x_threshold: physics.x_threshold,
         kinematics_integrator: physics.kinematics_integrator,
+    }
+
+    fn parameters_changed(&mut self) {
+        self.physics.settle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_are_shared_again_once_they_are_the_standard_ones() {
+        let mut env = CartPole::new(&Options::default()).expect("no options can be wrong");
+        let mut set = |name, value| {
+            let set = env.parameter_mut(name).expect("a parameter").set(value);
+            env.parameters_changed();
+            (set.is_ok(), env.physics.is_standard())
+        };
+        assert_eq!(set("gravity", Value::Float(4.9)), (true, false));
+        assert_eq!(set("gravity", Value::Text("none".to_owned())), (false, false));
+        assert_eq!(set("gravity", Value::Float(9.8)), (true, true));
+        assert_eq!(set("gravity", Value::Text("none".to_owned())), (false, true));
+        assert_eq!(set("state", Value::Floats(vec![0.0; 4])), (true, true));
     }
 }

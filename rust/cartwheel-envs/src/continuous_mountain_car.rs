@@ -23,7 +23,7 @@ use crate::libm::square;
 use crate::mountain_car::{Options, Start};
 use crate::numeric::round;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct Physics {
     min_action: f64,
     max_action: f64,
@@ -203,6 +203,10 @@ impl Env for ContinuousMountainCar {
         max_speed: physics.max_speed,
         goal_position: physics.goal_position,
         power: physics.power,
+    }
+
+    fn parameters_changed(&mut self) {
+        self.physics.settle();
     }
 }
 

@@ -41,9 +41,21 @@ pub(crate) fn check_range(low: f64, high: f64) -> Result<(), String> {
     Err(format!("the range from {low} to {high} is too large"))
 }
 
-/// Makes reset options with the fields `low` and `high` and these defaults.
+/// Why `low` or `high` is further than `most` from zero, if one of them is.
+pub(crate) fn check_most(low: f64, high: f64, most: f64) -> Result<(), String> {
+    if low.abs().max(high.abs()) <= most {
+        return Ok(());
+    }
+    Err(format!("bounds must be between -{most:e} and {most:e}, got {low:e} and {high:e}"))
+}
+
+/// Makes reset options with the fields `low` and `high` and these defaults, no further than `most` from
+/// zero.
 macro_rules! interval {
-    ($(#[$meta:meta])* pub struct $name:ident { low: $low:expr, high: $high:expr }) => {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident { low: $low:expr, high: $high:expr $(, most: $most:expr)? }
+    ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, serde::Deserialize)]
         #[serde(try_from = "crate::interval::Ends")]
@@ -65,6 +77,7 @@ macro_rules! interval {
 
             fn try_from(ends: crate::interval::Ends) -> Result<Self, String> {
                 let (low, high) = ends.or($low, $high)?;
+                $(crate::interval::check_most(low, high, $most)?;)?
                 Ok(Self { low, high })
             }
         }

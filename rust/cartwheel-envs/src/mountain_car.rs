@@ -33,7 +33,7 @@ interval! {
     pub struct Start { low: -0.6, high: -0.4 }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct Physics {
     min_position: f64,
     max_position: f64,
@@ -125,5 +125,9 @@ impl Env for MountainCar {
         goal_position: physics.goal_position,
         force: physics.force,
         gravity: physics.gravity,
+    }
+
+    fn parameters_changed(&mut self) {
+        self.physics.settle();
     }
 }

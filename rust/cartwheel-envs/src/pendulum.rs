@@ -84,7 +84,7 @@ impl TryFrom<Most> for Start {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct Physics {
     max_speed: f64,
     max_torque: f64,
@@ -200,5 +200,6 @@ impl Env for Pendulum {
 
     fn parameters_changed(&mut self) {
         self.physics.update();
+        self.physics.settle();
     }
 }

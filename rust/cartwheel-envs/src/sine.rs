@@ -48,9 +48,7 @@ const COSINE: [u64; 3] = [0x3fe0_0000_0000_0000, 0xbfa5_5555_5555_5535, 0x3f56_c
 pub(crate) fn sin_cos<const LANES: usize>(angles: [f64; LANES]) -> ([f64; LANES], [f64; LANES]) {
     let [mut sine, mut sine_rest, mut cosine, mut cosine_rest] = [[0.0; LANES]; 4];
     for lane in 0..LANES {
-        let split = SPLIT + angles[lane].abs();
-        #[expect(clippy::cast_possible_truncation, reason = "the lowest bits are asked for")]
-        let angle = (split.to_bits() as usize & 0x7f).min(ANGLES - 1);
+        let angle = nearest(angles[lane]);
         [sine[lane], sine_rest[lane], cosine[lane], cosine_rest[lane]] =
             TABLE[angle].map(f64::from_bits);
     }
@@ -60,6 +58,16 @@ pub(crate) fn sin_cos<const LANES: usize>(angles: [f64; LANES]) -> ([f64; LANES]
         (sines[lane], cosines[lane]) = put_together(angles[lane], of_table);
     }
     (sines, cosines)
+}
+
+/// The table's entry for the angle next to `angle`.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "as above")]
+fn nearest(angle: f64) -> usize {
+    let split = SPLIT + angle.abs();
+    #[expect(clippy::cast_possible_truncation, reason = "the lowest bits are asked for")]
+    let entry = split.to_bits() as usize & 0x7f;
+    entry.min(ANGLES - 1)
 }
 
 /// Sine and cosine of `x`, from the table's entry for the angle next to it.
@@ -96,12 +104,14 @@ fn put_together(x: f64, [sine, sine_rest, cosine, cosine_rest]: [f64; 4]) -> (f6
 /// Whether [`sin_cos`] is the C library's, found out once.
 pub(crate) fn is_exact() -> bool {
     static EXACT: OnceLock<bool> = OnceLock::new();
-    *EXACT.get_or_init(|| {
-        // 73 angles in each interval of the table, both signs. Where another method is at work, some
-        // in a hundred differ.
-        let angles = (0..73_u32 * 108).map(|step| f64::from(step) / (73.0 * 128.0) + 1e-5);
-        angles.flat_map(|angle| [angle, -angle]).all(agrees)
-    })
+    *EXACT.get_or_init(|| probed().all(agrees))
+}
+
+/// 73 angles next to each angle of the table, both signs; fewer at its two ends. Where another method
+/// is at work, some in a hundred differ.
+fn probed() -> impl Iterator<Item = f64> {
+    let angles = (0_u32..).map(|step| f64::from(step) / (73.0 * 128.0) + 1e-5);
+    angles.take_while(|&angle| angle < LIMIT).flat_map(|angle| [angle, -angle])
 }
 
 /// Whether both agree on the sine and cosine of one angle.
@@ -127,6 +137,16 @@ mod tests {
         for tiny in [0.0, -0.0, f64::MIN_POSITIVE, 1e-9, -1e-9, TINY, -TINY, LIMIT, -LIMIT] {
             assert!(agrees(tiny), "sine or cosine of {tiny:?}");
         }
+    }
+
+    #[test]
+    fn every_entry_of_the_table_is_probed() {
+        let mut probes = [0; ANGLES];
+        probed().for_each(|angle| probes[nearest(angle)] += 1);
+        let (ends, inner) = ([probes[0], probes[ANGLES - 1]], &probes[1..ANGLES - 1]);
+        assert!(inner.iter().all(|&probes| probes == 146), "{inner:?}");
+        assert!(ends.iter().all(|&probes| probes > 40), "{ends:?}");
+        assert_eq!(nearest(LIMIT), ANGLES - 1, "no entry is beyond the limit");
     }
 
     #[cfg(target_env = "gnu")]

@@ -70,6 +70,16 @@ fn reset_options_are_checked() {
     assert!(error(r#"{"low": null}"#).starts_with("invalid type: null, expected f64"));
     let range = error(r#"{"low": -1e308, "high": 1e308}"#);
     assert!(range.contains("is too large"), "{range}");
+    let acrobot = find("Acrobot-v1").unwrap().recipe("").unwrap();
+    assert!(acrobot.reset_options(r#"{"low": -1e9, "high": 1e9}"#).is_ok());
+    for (json, got) in [
+        (r#"{"low": 1e17, "high": 1e18}"#, "got 1e17 and 1e18"),
+        (r#"{"low": -1.1e9}"#, "got -1.1e9 and 1e-1"),
+    ] {
+        let far = acrobot.reset_options(json).map(|_| ()).unwrap_err().to_string();
+        let expected = format!("bounds must be between -1e9 and 1e9, {got}");
+        assert!(far.starts_with(&expected), "{far}");
+    }
     let pendulum = find("Pendulum-v1").unwrap().recipe("").unwrap();
     assert!(pendulum.reset_options(r#"{"x_init": 0, "y_init": 0.5}"#).is_ok());
     let error = |json| pendulum.reset_options(json).map(|_| ()).unwrap_err().to_string();

@@ -135,6 +135,18 @@ fn lanes_and_single_rows_agree_in_every_mode() {
                     set("state", Value::Floats(tilted(row)));
                 }
             }
+            if step == 2000 {
+                // All rows have the standard constants again, some by a value that is refused.
+                set(&mut pool, &mailbox, "gravity", vec![Value::Float(9.8); ROWS]);
+                let refused = vec![Value::Text("9.8".to_owned()); ROWS];
+                mailbox.post_request(Request::Set("gravity".to_owned(), refused));
+                call(&mut pool, Call::Call);
+                assert!(mailbox.take_answer().unwrap().is_err());
+                for (env, _) in &mut singles.envs {
+                    let gravity = env.parameter_mut("gravity").unwrap();
+                    Parameter::set(gravity, Value::Float(9.8)).unwrap();
+                }
+            }
             let mut actions = [0; ROWS];
             rng.fill_integers(0..2, &mut actions);
             let stored =

@@ -4,7 +4,7 @@
 //! batch's own dtype, Python integers when the batch is a list of them, dictionaries and tuples of
 //! those. The arrays are copies made for the step, so nothing changes them afterwards.
 
-use cartwheel::memory::{ActionArea, ActionTag};
+use cartwheel::memory::{ActionRows, ActionTag};
 use cartwheel::space::{DType, Leaf};
 use numpy::{PyArray1, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyList, PySequence, PyTuple};
 
-use crate::array::{filled, with_bytes};
+use crate::array::{copy_bytes, filled};
 use crate::dtype::{self, descr};
 use crate::space::{Node, Tree};
 
@@ -24,13 +24,36 @@ pub(crate) struct Checked<'py> {
     rest: Vec<Part<'py>>,
 }
 
+/// The actions of one leaf.
 #[derive(Debug)]
-enum Part<'py> {
+pub(crate) enum Part<'py> {
     Array(DType, Bound<'py, PyUntypedArray>),
     Integers(Vec<i64>),
 }
 
 impl<'py> Part<'py> {
+    /// What its elements are.
+    pub(crate) fn tag(&self) -> ActionTag {
+        match self {
+            Self::Array(dtype, _) => ActionTag::Array(*dtype),
+            Self::Integers(_) => ActionTag::Integers,
+        }
+    }
+
+    /// Copies its bytes from `offset` on, the beginning of an element, as many as `room` is long. Only
+    /// the copy is worth a check: the caller's other threads may write the array.
+    pub(crate) fn copy_to(&self, offset: usize, room: &mut [u8]) {
+        match self {
+            Self::Array(_, array) => copy_bytes(array, offset, room),
+            Self::Integers(integers) => {
+                let (places, _) = room.as_chunks_mut();
+                for (place, integer) in places.iter_mut().zip(&integers[offset / 8..]) {
+                    *place = integer.to_ne_bytes();
+                }
+            }
+        }
+    }
+
     /// Makes it an array of `dtype`.
     fn cast(&mut self, dtype: DType, casting: Casting, py: Python<'py>) -> PyResult<()> {
         let array = match self {
@@ -131,23 +154,9 @@ impl<'py> Checked<'py> {
         Ok(())
     }
 
-    /// Hands tag and elements of every leaf to `store`.
-    pub(crate) fn store<E>(
-        &self,
-        mut store: impl FnMut(usize, ActionTag, &[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        for (leaf, part) in self.first.iter().chain(&self.rest).enumerate() {
-            match part {
-                Part::Array(dtype, array) => {
-                    with_bytes(array, |bytes| store(leaf, ActionTag::Array(*dtype), bytes))?;
-                }
-                Part::Integers(integers) => {
-                    let bytes: Vec<u8> = integers.iter().flat_map(|n| n.to_ne_bytes()).collect();
-                    store(leaf, ActionTag::Integers, &bytes)?;
-                }
-            }
-        }
-        Ok(())
+    /// The actions of every leaf, with its number.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (usize, &Part<'py>)> {
+        self.first.iter().chain(&self.rest).enumerate()
     }
 }
 
@@ -201,7 +210,7 @@ fn native(array: Bound<'_, PyUntypedArray>) -> PyResult<Bound<'_, PyUntypedArray
 }
 
 /// `numpy.asarray`.
-fn as_array<'py>(actions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
+pub(crate) fn as_array<'py>(actions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
     static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let asarray = ASARRAY.import(actions.py(), "numpy", "asarray")?;
     Ok(asarray.call1((actions,))?.cast_into::<PyUntypedArray>()?)
@@ -277,7 +286,7 @@ impl<'py> Actions<'py> {
         py: Python<'py>,
         tree: &Tree,
         node: &Node,
-        area: &ActionArea,
+        area: &ActionRows<'_>,
         rows: &std::ops::Range<usize>,
     ) -> PyResult<Self> {
         Ok(match node {
@@ -301,7 +310,7 @@ impl<'py> Actions<'py> {
         py: Python<'py>,
         leaf: &Leaf,
         number: usize,
-        area: &ActionArea,
+        area: &ActionRows<'_>,
         rows: &std::ops::Range<usize>,
     ) -> PyResult<Self> {
         let tag =

@@ -2,8 +2,11 @@
 //!
 //! # Invariants
 //!
-//! 1. A slice of an array's memory lives only inside one call of [`with_bytes`], while attached, and
-//!    no Python code runs meanwhile; so nobody else of this interpreter touches the array.
+//! 1. An array that we did not make is read through raw pointers alone, while attached, by one copy
+//!    within its bounds during which no Python code of ours runs. Other threads may write it meanwhile,
+//!    for NumPy releases the GIL where it has much to do, and some builds have none: then what is copied
+//!    is torn, and whoever needs proper values checks the copy. Nobody moves the memory, for NumPy
+//!    resizes no array that somebody else refers to.
 //! 2. An array made here over borrowed memory has the memory's owner as its base, so the memory
 //!    outlives it; and the owner's memory is nobody else's, so Python may write it. Of a rollout
 //!    that is being recorded, the batch of a pending step is the workers' until the step has ended;
@@ -14,7 +17,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
-use cartwheel::memory::Lease;
+use cartwheel::memory::{AddressLease, Lease};
 use cartwheel::space::DType;
 use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE, NpyTypes, get_type_object};
 use numpy::{
@@ -29,31 +32,32 @@ use crate::rollout::PyRolloutSlab;
 /// Keeps a slab leased for as long as some array shows it: the `base` of every array made here.
 #[pyclass(frozen, module = "cartwheel._cartwheel")]
 #[derive(Debug)]
-pub(crate) struct SlabLease(Lease);
+pub(crate) struct SlabLease(AddressLease);
 
 impl SlabLease {
     pub(crate) fn new(lease: Lease) -> Self {
-        Self(lease)
+        Self(lease.by_address())
     }
 }
 
-/// Calls `use_bytes` with the elements of a C-contiguous array, row-major.
+/// Copies the elements of a C-contiguous array, row-major, from byte `offset` on, as many as `into` has
+/// room for.
 ///
-/// `use_bytes` must not run Python code; it copies.
-pub(crate) fn with_bytes<T>(
-    array: &Bound<'_, PyUntypedArray>,
-    use_bytes: impl FnOnce(&[u8]) -> T,
-) -> T {
+/// # Panics
+///
+/// When the array is not contiguous, or has not so many bytes.
+pub(crate) fn copy_bytes(array: &Bound<'_, PyUntypedArray>, offset: usize, into: &mut [u8]) {
     assert!(array.is_c_contiguous(), "only contiguous arrays are read as bytes");
     let bytes = array.len() * array.dtype().itemsize();
-    if bytes == 0 {
-        return use_bytes(&[]);
-    }
+    let fits = offset <= bytes && into.len() <= bytes - offset;
+    assert!(fits, "{} bytes from byte {offset} on of {bytes}", into.len());
     // SAFETY: a live array object, read while attached (invariant 3).
     let first = unsafe { (*array.as_array_ptr()).fields.data }.cast::<u8>();
-    // SAFETY: `first` begins `bytes` initialised bytes, since the array is contiguous, and nobody
-    // writes them during the call (invariant 1).
-    use_bytes(unsafe { std::slice::from_raw_parts(first, bytes) })
+    // SAFETY: `offset` is within the array's memory.
+    let from = unsafe { first.add(offset) };
+    // SAFETY: `from` begins at least so many initialised bytes, since the array is contiguous, read as
+    // invariant 1 says. An environment may return what lies in `into` already, so they may overlap.
+    unsafe { from.copy_to(into.as_mut_ptr(), into.len()) }
 }
 
 /// A new array with its own memory, filled with `elements`, row-major; shape `[rows, *shape]`, or `shape`.
@@ -119,8 +123,9 @@ pub(crate) fn rollout_view<'py>(
     if set < 0 { Err(PyErr::fetch(py)) } else { Ok(array) }
 }
 
-/// Most dimensions that NumPy has had, and one for the rows.
+/// Most dimensions that NumPy has had, and one for the rows; and as many as usual arrays have.
 const MOST_DIMENSIONS: usize = 65;
+const USUAL_DIMENSIONS: usize = 5;
 
 fn make<'py>(
     py: Python<'py>,
@@ -129,7 +134,14 @@ fn make<'py>(
     shape: &[usize],
     memory: Option<NonNull<u8>>,
 ) -> PyResult<(Bound<'py, PyAny>, NonNull<u8>)> {
-    let mut dims = [0 as npy_intp; MOST_DIMENSIONS];
+    // A step makes some arrays, and clearing room for the most dimensions would be felt.
+    let (mut usual, mut most) = ([0 as npy_intp; USUAL_DIMENSIONS], Vec::new());
+    let dims = if shape.len() < USUAL_DIMENSIONS {
+        &mut usual[..]
+    } else {
+        most.resize(MOST_DIMENSIONS, 0);
+        &mut most[..]
+    };
     let mut ndim = 0;
     for dimension in rows.iter().chain(shape) {
         let room = dims.get_mut(ndim).ok_or_else(|| {

@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cartwheel::memory::Lease;
 use cartwheel::memory::Told;
-use cartwheel::pool::{Event, Finished, Pool, Received};
+use cartwheel::pool::{Finished, Pool, Received};
 use cartwheel::space::DType;
-use numpy::PyArray1;
 use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::announced::{Message, Messages};
 use crate::array::{SlabLease, filled, view};
 use crate::infos::Infos;
 use crate::space::{Node, Tree};
@@ -27,6 +27,15 @@ pub(crate) struct Outputs<'py> {
     /// Rewards, terminations, truncations.
     pub(crate) outcomes: [Bound<'py, PyAny>; 3],
     pub(crate) infos: Bound<'py, PyDict>,
+}
+
+impl<'py> Outputs<'py> {
+    /// What a step returns.
+    pub(crate) fn into_tuple(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let [rewards, terminations, truncations] = self.outcomes;
+        let parts = [self.observations, rewards, terminations, truncations, self.infos.into_any()];
+        Ok(PyTuple::new(py, parts)?.into_any())
+    }
 }
 
 /// Makes batches for Python.
@@ -49,25 +58,19 @@ impl Batches {
         pool: &Pool,
         infos: &mut Infos,
         finished: Finished,
+        messages: &Messages,
     ) -> PyResult<Outputs<'py>> {
-        let py = link.py();
         let lease = finished.lease;
         let lease = lease.ok_or_else(|| PyValueError::new_err("the call has no batch"))?;
         infos.begin_task(pool.shards().len());
+        raise_faults(link, messages, None)?;
+        let mut rests = messages.rests.iter();
         for (shard, report) in pool.reports().enumerate() {
-            if report.failed {
-                link.call_method1(intern!(py, "receive_faults"), (shard,))?;
-            }
             if report.spilled {
-                let row = pool.shards()[shard].start;
-                let rest = link.call_method1(intern!(py, "receive_rest"), (shard, row))?;
-                infos.streams[shard] = rest.extract()?;
+                infos.streams[shard] = receive_rest(link, rests.next())?;
             } else {
                 pool.load_infos(shard, &mut infos.streams[shard]);
             }
-        }
-        if pool.reports().any(|report| report.failed) {
-            link.call_method0(intern!(py, "raise_faults"))?;
         }
         self.outputs(link, lease, infos)
     }
@@ -76,39 +79,23 @@ impl Batches {
     pub(crate) fn collect_received<'py>(
         &self,
         link: &Bound<'py, PyAny>,
-        pool: &Pool,
+        pool: &mut Pool,
         infos: &mut Infos,
         received: Received,
+        messages: &Messages,
     ) -> PyResult<Outputs<'py>> {
-        let py = link.py();
-        infos.begin_received(&received.rows, received.infos.len());
-        let mut streams = infos.streams.iter_mut();
-        for event in received.events() {
-            match event {
-                Event::Failed(row) => {
-                    let told = (pool.shard_of(row), row);
-                    link.call_method1(intern!(py, "receive_fault"), told)?;
-                }
-                Event::Infos(row, told) => {
-                    let stream = streams.next().expect("a stream for each");
-                    match told {
-                        Told::Bytes(bytes) => pool.load_received_infos(row, bytes, stream),
-                        Told::Spilled => {
-                            let told = (pool.shard_of(row), row);
-                            let rest = link.call_method1(intern!(py, "receive_rest"), told)?;
-                            *stream = rest.extract()?;
-                        }
-                    }
-                }
+        let loaded = load_received(link, pool, infos, &received, messages);
+        let outputs = loaded.and_then(|()| self.outputs(link, received.lease, infos));
+        match outputs {
+            Ok(outputs) => {
+                name_rows(&outputs.infos, pool, received.rows.into_iter())?;
+                Ok(outputs)
+            }
+            Err(error) => {
+                pool.lose(received.rows.into_iter());
+                Err(error)
             }
         }
-        if !received.failed.is_empty() {
-            link.call_method1(intern!(py, "raise_faults"), (&received.rows,))?;
-        }
-        let outputs = self.outputs(link, received.lease, infos)?;
-        let rows = env_index(py, received.rows.into_iter());
-        outputs.infos.set_item(intern!(py, "env_index"), rows)?;
-        Ok(outputs)
     }
 
     fn outputs<'py>(
@@ -160,13 +147,77 @@ impl Batches {
     }
 }
 
-/// The rows of a batch as an array.
-pub(crate) fn env_index(
+/// Loads the infos of rows that were sent, or raises what their environments raised.
+fn load_received(
+    link: &Bound<'_, PyAny>,
+    pool: &Pool,
+    infos: &mut Infos,
+    received: &Received,
+    messages: &Messages,
+) -> PyResult<()> {
+    infos.begin_received(&received.rows, received.infos.len());
+    raise_faults(link, messages, Some(&received.rows))?;
+    let mut rests = messages.rests.iter();
+    for (&(place, told), stream) in received.infos.iter().zip(&mut infos.streams) {
+        match told {
+            Told::Bytes(bytes) => pool.load_received_infos(received.rows[place], bytes, stream),
+            Told::Spilled => *stream = receive_rest(link, rests.next())?,
+        }
+    }
+    Ok(())
+}
+
+/// Raises the fault of the lowest row that failed, if one did; `rows` are those of the batch.
+fn raise_faults(
+    link: &Bound<'_, PyAny>,
+    messages: &Messages,
+    rows: Option<&[usize]>,
+) -> PyResult<()> {
+    if !messages.faults.is_empty() {
+        let told = (messages.faults.clone(), rows);
+        link.call_method1(intern!(link.py(), "raise_faults"), told)?;
+    }
+    Ok(())
+}
+
+/// Infos that did not fit into shared memory.
+fn receive_rest(link: &Bound<'_, PyAny>, message: Option<&Message>) -> PyResult<Vec<u8>> {
+    let message = message.expect("one for each that was announced");
+    link.call_method1(intern!(link.py(), "receive_rest"), (*message,))?.extract()
+}
+
+/// Says in the infos of a batch which rows it has: by `env_index`, or where episodes are counted in the
+/// words of `EnvPool`, with the steps of each.
+pub(crate) fn name_rows(
+    infos: &Bound<'_, PyDict>,
+    pool: &Pool,
+    rows: impl ExactSizeIterator<Item = usize> + Clone,
+) -> PyResult<()> {
+    let py = infos.py();
+    let Some(elapsed) = pool.elapsed() else {
+        let rows = numbers(py, DType::I64, rows.map(|row| (row as u64).to_ne_bytes()))?;
+        return infos.set_item(intern!(py, "env_index"), rows);
+    };
+    let steps = rows.clone().map(|row| elapsed[row].to_ne_bytes());
+    #[expect(clippy::cast_possible_truncation, reason = "a pool has fewer than 2^32 rows")]
+    let rows = rows.map(|row| (row as u32).to_ne_bytes());
+    let players = PyDict::new(py);
+    players.set_item(intern!(py, "env_id"), numbers(py, DType::I32, rows.clone())?)?;
+    infos.set_item(intern!(py, "env_id"), numbers(py, DType::I32, rows)?)?;
+    infos.set_item(intern!(py, "players"), players)?;
+    infos.set_item(intern!(py, "elapsed_step"), numbers(py, DType::I32, steps)?)
+}
+
+/// An array of numbers, given as bytes.
+fn numbers<const N: usize>(
     py: Python<'_>,
-    rows: impl Iterator<Item = usize>,
-) -> Bound<'_, PyArray1<i64>> {
-    let rows = rows.map(|row| i64::try_from(row).expect("a pool has fewer than 2^32 rows"));
-    PyArray1::from_vec(py, rows.collect())
+    dtype: DType,
+    numbers: impl ExactSizeIterator<Item = [u8; N]>,
+) -> PyResult<Bound<'_, PyAny>> {
+    filled(py, dtype, Some(numbers.len()), &[], |room| {
+        let (places, _) = room.as_chunks_mut();
+        places.iter_mut().zip(numbers).for_each(|(place, number)| *place = number);
+    })
 }
 
 /// A copy of rewards or flags: they are small, and a kept reward must not keep observations.

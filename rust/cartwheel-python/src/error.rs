@@ -35,7 +35,7 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
         Error::EpisodeOver { rows } => {
             Python::attach(|py| python_error!(py, "cartwheel.errors", "EpisodeOverError", (rows,)))
         }
-        Error::NeedsReset { .. } => Python::attach(|py| {
+        Error::NeedsReset { .. } | Error::NoEpisode { .. } => Python::attach(|py| {
             python_error!(py, "gymnasium.error", "ResetNeeded", (text + "; call reset() first",))
         }),
         Error::NeverReset { rows } => Python::attach(|py| {
@@ -56,7 +56,8 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
         Error::Panicked { .. } => {
             Python::attach(|py| python_error!(py, "cartwheel.errors", "EnvPanicError", (text,)))
         }
-        // The rest is given more context by the pool; as it is, it is our own mistake.
+        // The rest is given more context by the pool; as it is, it is our own mistake. So are a worker that
+        // is `AlreadyServed` and memory that is `AlreadyPooled`: users never see either.
         _ => PyRuntimeError::new_err(text),
     }
 }

@@ -64,6 +64,9 @@ impl Infos {
         self.begin(rows.len(), streams);
         let places = self.places.get_or_insert_default();
         places.resize(self.objects.len(), 0);
+        if streams == 0 {
+            return; // nobody asks for a place
+        }
         for (place, &row) in rows.iter().enumerate() {
             places[row] = place;
         }

@@ -2,6 +2,7 @@
 //! environments. It decides nothing; what the classes mean is said in `_cartwheel.pyi`.
 
 mod actions;
+mod announced;
 mod array;
 mod batch;
 mod dtype;
@@ -12,6 +13,7 @@ mod native;
 mod observation;
 mod plain_loop;
 mod pool;
+mod posted;
 mod restart;
 mod returns;
 mod rollout;
@@ -43,7 +45,7 @@ mod _cartwheel {
         next_values, retrace, valid_mask, vtrace,
     };
     #[pymodule_export]
-    use crate::rollout::PyRolloutSlab;
+    use crate::rollout::{PyDescriptor, PyRolloutSlab};
     #[pymodule_export]
     use crate::serve::{PyShardParts, fine_shards, serve, shards, usable_cpus, watch_parent};
 }

@@ -20,7 +20,6 @@ use crate::space::Tree;
 #[derive(Debug)]
 pub(crate) struct PyMemory {
     pub(crate) memory: Memory,
-    pub(crate) scope: Scope,
 }
 
 #[pymethods]
@@ -54,10 +53,10 @@ impl PyMemory {
                 PyValueError::new_err(format!("expected 4 descriptors, got {}", got.len()))
             })?;
             let memory = Memory::attach(plan, descriptors.map(owned)).map_err(to_py_err)?;
-            return Ok(Self { memory, scope: Scope::Shared });
+            return Ok(Self { memory });
         }
         let scope = if shared { Scope::Shared } else { Scope::Private };
-        Ok(Self { memory: Memory::new(plan, scope).map_err(to_py_err)?, scope })
+        Ok(Self { memory: Memory::new(plan, scope).map_err(to_py_err)? })
     }
 
     /// Maps, in a worker process, a rollout that the pool made; takes the descriptor over.

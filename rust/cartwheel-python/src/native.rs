@@ -210,7 +210,7 @@ impl PyNativeEnvs {
         self.settings.autoreset == AutoresetMode::Disabled && self.settings.on_done == OnDone::Raise
     }
 
-    /// Refuses actions that the environments could not take; nothing is stored yet.
+    /// Refuses actions that the environments could not take.
     pub(crate) fn check_actions(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
         self.recipe.spaces().action.check_actions(leaf, elements)
     }

@@ -7,10 +7,10 @@ use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt};
 
-use crate::array::{scalar_bytes, with_bytes};
+use crate::actions::as_array;
+use crate::array::{copy_bytes, scalar_bytes};
 use crate::dtype::{self, descr};
 use crate::space::Node;
 use crate::value::{Encoder, Foreign};
@@ -89,7 +89,7 @@ impl ObservationWriter<'_, '_> {
             && array.is_c_contiguous()
             && dtype::from_descr(&array.dtype()) == Some(leaf.dtype);
         if fits {
-            with_bytes(array, |bytes| self.slab.write(number, self.place, bytes));
+            self.slab.fill(number, self.place, |room| copy_bytes(array, 0, room));
         }
         fits
     }
@@ -97,10 +97,7 @@ impl ObservationWriter<'_, '_> {
 
 /// `value` as a contiguous array of the leaf's shape and dtype.
 fn fit<'py>(value: &Bound<'py, PyAny>, leaf: &Leaf) -> PyResult<Bound<'py, PyUntypedArray>> {
-    static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let py = value.py();
-    let array = ASARRAY.import(py, "numpy", "asarray")?.call1((value,))?;
-    let array = array.cast_into::<PyUntypedArray>()?;
+    let (py, array) = (value.py(), as_array(value)?);
     if array.shape() != leaf.shape {
         return Err(PyValueError::new_err(format!(
             "the observation has shape {:?}, its space has {:?}",

@@ -3,11 +3,11 @@
 //! Above 400 lines: a class's methods have to stand in one block.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, TryLockError, Weak};
 use std::time::Duration;
 
-use cartwheel::memory::Sharing;
+use cartwheel::memory::{Sharing, process_id};
 use cartwheel::pool::{Finished, Meter, OnDeath, Policy, Pool};
 use cartwheel::worker::CrewSettings;
 use cartwheel::{Call, Error};
@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::actions::{Casting, Checked};
+use crate::announced::{Announced, Messages};
 use crate::batch::{Batches, Outputs};
 use crate::error::{
     already_pending, closed, forked, in_flight, not_pending, nothing_in_flight, timed_out,
@@ -25,16 +26,30 @@ use crate::error::{
 use crate::infos::Infos;
 use crate::memory::PyMemory;
 use crate::native::PyNativeEnvs;
+use crate::posted::{Posts, To};
 use crate::rollout::PyRolloutSlab;
+use crate::sent::to_rows;
+use crate::serve::mode;
 use crate::shard::ACTIONS_BY_CHANNEL;
 use crate::space::Tree;
 use crate::stats::to_dict;
 use crate::workers::Made;
 
+/// Nobody has closed the pool.
+const OPEN: u8 = 0;
+/// Somebody closes it, as soon as no other thread is in a call.
+const CLOSING: u8 = 1;
+/// They have waited long enough: the thread that is in a call closes it when it comes back.
+const LEFT: u8 = 2;
+/// How long workers have to end when it is closed by that thread.
+const LAST_GRACE: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) pool: Pool,
     pub(crate) infos: Infos,
+    pub(crate) announced: Announced,
+    pub(crate) posts: Posts,
     /// The last wait was given up; a reset may drop what it was for.
     pub(crate) late: bool,
 }
@@ -55,11 +70,10 @@ pub(crate) struct PyPool {
     pub(crate) rows: usize,
     /// Native environments, which check their actions.
     pub(crate) native: Option<Py<PyNativeEnvs>>,
-    /// Messages wait for their workers without blocking, so they are sent before the task begins.
-    pub(crate) post_first: bool,
     /// The caller's thread steps everything: detaching would only cost time.
     inline: bool,
-    closing: AtomicBool,
+    /// [`OPEN`], [`CLOSING`] or [`LEFT`].
+    closing: AtomicU8,
     /// The call that holds the lock, for the error of a second thread.
     running: AtomicU8,
     /// What the pool shares with its workers, until it is closed.
@@ -107,16 +121,18 @@ impl PyPool {
         let objects = objects_by_row(py, objects, rows)?;
         let crew = CrewSettings { threads: num_threads, spin, affinity_offset };
         let Made { workers, native, refuse_over } = Made::new(&memory, shard, &pids, inline, crew)?;
-        let post_first = pids.is_empty();
         let on_death = if restart { OnDeath::Resume } else { OnDeath::Break };
         let policy = Policy { refuse_over, refuse_unstarted: native.is_some(), on_death, spin };
         let mut pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;
+        let announced = Announced::new(pool.shards().len());
         pool.remind_after(as_duration(reminder)?);
         let meter = Arc::downgrade(pool.meter());
         Ok(Self {
             state: Mutex::new(Some(State {
                 pool,
                 infos: Infos::new(objects, columnar),
+                announced,
+                posts: Posts::default(),
                 late: false,
             })),
             link,
@@ -126,13 +142,12 @@ impl PyPool {
             actions: Tree::new(actions)?,
             rows,
             native,
-            post_first,
             inline,
-            closing: AtomicBool::new(false),
-            running: AtomicU8::new(0),
+            closing: AtomicU8::new(OPEN),
+            running: AtomicU8::new(Call::Step as u8),
             sharing,
             meter,
-            owner: std::process::id(),
+            owner: process_id(),
         })
     }
 
@@ -144,7 +159,7 @@ impl PyPool {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.enter(py, Call::Step, "step_async", |state| {
             self.begin_step(py, state, actions)?;
-            self.finish_step(py, state, self.timeout)
+            self.finish_step(py, state, self.timeout)?.into_tuple(py)
         })
     }
 
@@ -154,7 +169,9 @@ impl PyPool {
 
     #[pyo3(signature = (timeout = None))]
     fn step_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.enter(py, Call::Step, "step_wait", |state| self.finish_step(py, state, timeout))
+        self.enter(py, Call::Step, "step_wait", |state| {
+            self.finish_step(py, state, timeout)?.into_tuple(py)
+        })
     }
 
     /// Begins a reset with one message a shard.
@@ -190,16 +207,19 @@ impl PyPool {
     fn call_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.enter(py, Call::Call, "call_wait", |state| {
             let link = self.link.bind(py);
+            let received = PyDict::new(py); // of those who answered, when others died before they did
             loop {
                 self.finish(py, state, Call::Call, timeout)?;
-                let answers = link.call_method0(intern!(py, "receive_answers"))?;
+                let announced = state.announced.with_task(&state.pool).rests;
+                let told = (&received, announced);
+                let answers = link.call_method1(intern!(py, "receive_answers"), told)?;
                 if !answers.is_none() {
                     return Ok(answers);
                 }
-                let messages = link.call_method0(intern!(py, "asked_again"))?;
+                let messages = link.call_method1(intern!(py, "asked_again"), (&received,))?;
                 let begun = state.pool.begin(Call::Call, 0);
                 begun.map_err(|error| self.explain(py, error, Call::Call, "call_wait"))?;
-                self.post(py, &messages)?;
+                self.post(py, state, To::All, &messages)?;
             }
         })
     }
@@ -231,17 +251,22 @@ impl PyPool {
                 return Ok(());
             };
             self.finish(py, state, call, timeout)?;
-            for (shard, report) in state.pool.reports().enumerate() {
-                if report != cartwheel::worker::Report::default() {
-                    let link = self.link.bind(py);
-                    link.call_method1(
-                        intern!(py, "discard"),
-                        (shard, report.failed, report.spilled, state.pool.shards()[shard].start),
-                    )?;
-                }
+            if call == Call::Step {
+                state.pool.lose(0..self.rows);
             }
-            Ok(())
+            let messages = state.announced.with_task(&state.pool);
+            self.discard(py, messages)
         })
+    }
+
+    /// Nobody is going to wait for what is pending or in flight: a reset may drop it.
+    fn give_up(&self) {
+        // Whoever is in a call decides that himself.
+        if let Ok(mut state) = self.state.try_lock()
+            && let Some(state) = state.as_mut()
+        {
+            state.late |= state.pool.pending().is_some() || state.pool.is_flying();
+        }
     }
 
     /// Sends actions to rows; `None` is all of them.
@@ -289,6 +314,45 @@ impl PyPool {
         self.enter(py, Call::Call, "in_flight", |state| Ok(state.pool.in_flight()))
     }
 
+    /// Counts the steps of episodes from now on, and names the rows of batches as `EnvPool` does.
+    fn count_episodes(&self, py: Python<'_>, autoreset_mode: &str) -> PyResult<()> {
+        let mode = mode(autoreset_mode)?;
+        self.enter(py, Call::Call, "count_episodes", |state| {
+            state.pool.count_episodes(mode);
+            Ok(())
+        })
+    }
+
+    /// Of each row, the steps of its episode.
+    fn elapsed(&self, py: Python<'_>) -> PyResult<Vec<i32>> {
+        self.enter(py, Call::Call, "elapsed", |state| {
+            Ok(state.pool.elapsed().unwrap_or_default().to_vec())
+        })
+    }
+
+    /// The rows without an episode.
+    fn without_episode(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+        self.enter(py, Call::Call, "without_episode", |state| Ok(state.pool.without_episode()))
+    }
+
+    /// Rows were reset by a reset of all rows.
+    fn begin_episodes(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
+        let rows = self.own_rows(rows)?;
+        self.enter(py, Call::Call, "begin_episodes", |state| {
+            state.pool.begin_episodes(&rows);
+            Ok(())
+        })
+    }
+
+    /// The last results of rows are going to be seen by nobody.
+    fn lose(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
+        let rows = self.own_rows(rows)?;
+        self.enter(py, Call::Call, "lose", |state| {
+            state.pool.lose(rows.into_iter());
+            Ok(())
+        })
+    }
+
     /// Takes a rollout of `steps` steps; it is recorded by `record`.
     fn new_rollout(&self, py: Python<'_>, steps: usize) -> PyResult<PyRolloutSlab> {
         self.enter(py, Call::Call, "rollout", |state| self.take_rollout(py, state, steps))
@@ -302,7 +366,7 @@ impl PyPool {
     ) -> PyResult<Bound<'py, PyTuple>> {
         self.enter(py, Call::Call, "rollout", |state| {
             let arrays = self.rollout_arrays(rollout)?;
-            state.pool.record(Arc::clone(&rollout.get().lease));
+            state.pool.record(Arc::clone(&rollout.get().lease)).map_err(to_py_err)?;
             Ok(arrays)
         })
     }
@@ -323,10 +387,10 @@ impl PyPool {
     /// What was counted so far.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         // Not through the door: what another thread is waiting for is what one wants to know.
-        if self.owner != std::process::id() {
+        if self.owner != process_id() {
             return Err(forked(py, self.owner));
         }
-        let meter = self.meter.upgrade().filter(|_| !self.closing.load(Ordering::Acquire));
+        let meter = self.meter.upgrade().filter(|_| !self.is_closing());
         to_dict(py, &meter.ok_or_else(|| closed(py, &self.class_name))?.read())
     }
 
@@ -339,27 +403,25 @@ impl PyPool {
 
     /// Ends the workers; returns those that did not end by themselves within `grace` seconds.
     fn close(&self, py: Python<'_>, grace: f64) -> Vec<usize> {
-        if self.owner != std::process::id() {
+        if self.owner != process_id() {
             return Vec::new();
         }
-        self.closing.store(true, Ordering::Release); // ends the wait of another thread
+        self.closing.fetch_max(CLOSING, Ordering::AcqRel); // ends the wait of another thread
         let grace = Duration::try_from_secs_f64(grace).unwrap_or(Duration::ZERO);
         let patience = std::time::Instant::now() + grace + Duration::from_millis(500);
-        let state = loop {
-            match self.state.try_lock() {
-                Ok(mut state) => break state.take(),
-                Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner().take(),
-                Err(TryLockError::WouldBlock) if std::time::Instant::now() < patience => {
+        loop {
+            match self.end(py, grace) {
+                Some(late) => return late,
+                None if std::time::Instant::now() < patience => {
                     py.detach(|| std::thread::sleep(Duration::from_millis(1)));
                 }
-                // Another thread is inside an environment; the pool ends when it comes back.
-                Err(TryLockError::WouldBlock) => return Vec::new(),
+                None => break,
             }
-        };
-        // With the state go the descriptors; memory stays for as long as some array shows it.
-        let Some(mut state) = state else { return Vec::new() };
-        let pool = &mut state.pool;
-        if self.inline { pool.close(grace) } else { py.detach(|| pool.close(grace)) }
+        }
+        // Another thread is inside an environment; the pool ends when it comes back. Either it finds this
+        // word, which it looks at when it has let go of the state, or the state is free by now.
+        self.closing.store(LEFT, Ordering::SeqCst);
+        self.end(py, grace).unwrap_or_default()
     }
 }
 
@@ -372,10 +434,10 @@ impl PyPool {
         calling: &str,
         run: impl FnOnce(&mut State) -> PyResult<T>,
     ) -> PyResult<T> {
-        if self.owner != std::process::id() {
+        if self.owner != process_id() {
             return Err(forked(py, self.owner));
         }
-        if self.closing.load(Ordering::Acquire) {
+        if self.is_closing() {
             return Err(closed(py, &self.class_name));
         }
         // A second thread, or an environment that calls back, finds the state taken. It must not
@@ -384,22 +446,49 @@ impl PyPool {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                let running = match self.running.load(Ordering::Relaxed) {
-                    0 => Call::Step,
-                    1 => Call::Reset,
-                    _ => Call::Call,
-                };
+                let running = Call::from_number(self.running.load(Ordering::Relaxed));
+                let running = running.expect("only calls are stored");
                 return Err(already_pending(py, calling, &running.to_string()));
             }
         };
-        let number = match call {
-            Call::Step => 0,
-            Call::Reset => 1,
-            Call::Call => 2,
+        self.running.store(call as u8, Ordering::Relaxed);
+        let outcome = match state.as_mut() {
+            Some(state) => run(state),
+            None => Err(closed(py, &self.class_name)),
         };
-        self.running.store(number, Ordering::Relaxed);
-        let state = state.as_mut().ok_or_else(|| closed(py, &self.class_name))?;
-        run(state)
+        drop(state);
+        if self.closing.load(Ordering::SeqCst) == LEFT {
+            self.end(py, LAST_GRACE);
+        }
+        outcome
+    }
+
+    fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire) != OPEN
+    }
+
+    /// Ends the pool, unless that was done: the workers that did not end within `grace`. `None` while
+    /// another thread is in a call.
+    fn end(&self, py: Python<'_>, grace: Duration) -> Option<Vec<usize>> {
+        let state = match self.state.try_lock() {
+            Ok(mut state) => state.take(),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().take(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        // With the state go the descriptors; memory stays for as long as some array shows it.
+        let Some(mut state) = state else { return Some(Vec::new()) };
+        self.hang_up_if_owing(py, &state);
+        let pool = &mut state.pool;
+        Some(if self.inline { pool.close(grace) } else { py.detach(|| pool.close(grace)) })
+    }
+
+    /// Rows of this pool.
+    fn own_rows(&self, rows: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+        let rows = to_rows(rows)?;
+        let missing = rows.iter().find(|&&row| row >= self.rows);
+        missing
+            .map_or(Ok(()), |row| Err(PyValueError::new_err(format!("there is no row {row}"))))?;
+        Ok(rows)
     }
 
     /// The exception for an error of the core, with what only the pool knows.
@@ -436,19 +525,13 @@ impl PyPool {
         self.enter(py, call, calling, |state| {
             let explain = |error| self.explain(py, error, call, calling);
             state.pool.check(call).map_err(explain)?;
-            if self.post_first {
-                self.post(py, messages)?;
+            if self.native.is_some() {
+                self.leave(py, To::All, messages)?;
                 return state.pool.begin(call, 0).map_err(explain);
             }
             state.pool.begin(call, 0).map_err(explain)?;
-            self.post(py, messages)
+            self.post(py, state, To::All, messages)
         })
-    }
-
-    /// Sends one message a shard.
-    fn post(&self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.link.bind(py).call_method1(intern!(py, "post"), (messages,))?;
-        Ok(())
     }
 
     pub(crate) fn begin_step<'py>(
@@ -463,20 +546,25 @@ impl PyPool {
             let link = self.link.bind(py);
             let messages = link.call_method1(intern!(py, "pack_actions"), (actions,))?;
             state.pool.begin(Call::Step, ACTIONS_BY_CHANNEL).map_err(explain)?;
-            return self.post(py, &messages);
+            return self.post(py, state, To::All, &messages);
         }
         let casting = self.native.as_ref().map(|_| Casting::Safe); // they read the space's own dtype
         let checked = Checked::new(&self.actions, actions, self.rows, casting)?;
-        if let Some(native) = &self.native {
-            let native = native.get();
-            let checks = checked.store(|leaf, _, elements| native.check_actions(leaf, elements));
-            checks.map_err(to_py_err)?;
-        }
         let pool = &mut state.pool;
-        checked
-            .store(|leaf, tag, elements| pool.store_actions(leaf, tag, elements))
-            .map_err(explain)?;
+        for (leaf, part) in checked.parts() {
+            let filled = pool.fill_actions(leaf, part.tag(), |room| {
+                part.copy_to(0, room);
+                self.check_values(leaf, room)
+            });
+            filled.map_err(explain)?;
+        }
         pool.begin(Call::Step, 0).map_err(explain)
+    }
+
+    /// Refuses actions, copied to where they will be read, that native environments could not take.
+    pub(crate) fn check_values(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
+        let native = self.native.as_ref().map(Py::get);
+        native.map_or(Ok(()), |native| native.check_actions(leaf, elements))
     }
 
     pub(crate) fn finish_step<'py>(
@@ -484,12 +572,22 @@ impl PyPool {
         py: Python<'py>,
         state: &mut State,
         timeout: Option<f64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Outputs<'py>> {
         let finished = self.finish(py, state, Call::Step, timeout)?;
-        let Outputs { observations, outcomes, infos } = self.collect(py, state, finished)?;
-        let [rewards, terminations, truncations] = outcomes;
-        let parts = [observations, rewards, terminations, truncations, infos.into_any()];
-        Ok(PyTuple::new(py, parts)?.into_any())
+        let outputs = self.collect(py, state, finished);
+        if outputs.is_err() {
+            state.pool.lose(0..self.rows);
+        }
+        outputs
+    }
+
+    /// Receives messages and drops them.
+    pub(crate) fn discard(&self, py: Python<'_>, messages: Messages) -> PyResult<()> {
+        if !messages.faults.is_empty() || !messages.rests.is_empty() {
+            let told = (messages.faults, messages.rests);
+            self.link.bind(py).call_method1(intern!(py, "discard"), told)?;
+        }
+        Ok(())
     }
 
     fn collect<'py>(
@@ -498,8 +596,9 @@ impl PyPool {
         state: &mut State,
         finished: Finished,
     ) -> PyResult<Outputs<'py>> {
+        let messages = state.announced.with_task(&state.pool);
         let State { pool, infos, .. } = state;
-        self.batches.collect(self.link.bind(py), pool, infos, finished)
+        self.batches.collect(self.link.bind(py), pool, infos, finished, &messages)
     }
 
     /// Waits for the pending call: detached, bounded, interruptible.
@@ -527,9 +626,10 @@ impl PyPool {
         wait: impl Fn(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error> + Sync,
     ) -> PyResult<T> {
         let timeout = as_duration(timeout)?;
+        self.post_owed(py, state)?;
         let mut raised = None;
         let mut interrupted = || {
-            if self.closing.load(Ordering::Acquire) {
+            if self.is_closing() {
                 return true;
             }
             raised = Python::attach(|py| py.check_signals().err());
@@ -558,7 +658,11 @@ impl PyPool {
                 (outcome, _) => break outcome,
             }
         };
-        state.late = matches!(outcome, Err(Error::Timeout { .. } | Error::Interrupted));
+        match &outcome {
+            Ok(_) => state.late = false,
+            Err(Error::Timeout { .. } | Error::Interrupted) => state.late = true,
+            Err(_) => {} // a wait for something that is not owed says nothing of what is
+        }
         outcome.map_err(|error| match (error, raised) {
             (Error::Interrupted, Some(raised)) => raised,
             (Error::Interrupted, None) => closed(py, &self.class_name),

@@ -1,6 +1,7 @@
 //! A worker process in the place of one that died, as far as Python starts it.
 
 use cartwheel::Call;
+use cartwheel::pool::Lost;
 use cartwheel::worker::ProcessHandle;
 use pyo3::exceptions::PyException;
 use pyo3::intern;
@@ -19,10 +20,13 @@ impl PyPool {
         call: Call,
     ) -> PyResult<()> {
         let (link, pool) = (self.link.bind(py), &mut state.pool);
-        let lost = pool.lost(worker);
-        let told = (worker, call.to_string(), lost.over, lost.resetting);
         let started = link
-            .call_method1(intern!(py, "restart"), told)
+            .call_method1(intern!(py, "bury"), (worker,))
+            .and_then(|_| pool.lost(worker).map_err(to_py_err))
+            .and_then(|Lost { over, resetting }| {
+                let told = (worker, call.to_string(), over, resetting);
+                link.call_method1(intern!(py, "restart"), told)
+            })
             .and_then(|pid| ProcessHandle::new(pid.extract()?).map_err(to_py_err));
         let handle = match started {
             Ok(handle) => handle,
@@ -36,9 +40,16 @@ impl PyPool {
                 return Err(error);
             }
         };
+        state.announced.forget(worker);
         pool.resume(worker, handle);
         if matches!(pool.pending(), Some(Call::Reset | Call::Call)) {
-            link.call_method1(intern!(py, "post_again"), (worker,))?;
+            let posted = link.call_method1(intern!(py, "post_again"), (worker,));
+            if let Err(error) = posted {
+                // It would wait for ever for what may never have been sent; so another one follows it.
+                pool.kill(worker);
+                state.late = !error.is_instance_of::<PyException>(py);
+                return Err(error);
+            }
         }
         Ok(())
     }

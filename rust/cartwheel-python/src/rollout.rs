@@ -1,6 +1,6 @@
 //! Rollouts: the batches of some steps in a row as arrays with a time axis.
 
-use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cartwheel::Call;
@@ -37,10 +37,23 @@ impl PyRolloutSlab {
         self.lease.steps()
     }
 
-    /// The descriptor that worker processes have to attach, to be closed by the caller; once.
-    fn take_descriptor(&self) -> Option<RawFd> {
+    /// The descriptor that worker processes have to attach; once.
+    fn take_descriptor(&self) -> Option<PyDescriptor> {
         let mut descriptor = self.descriptor.lock().unwrap_or_else(PoisonError::into_inner);
-        descriptor.take().map(IntoRawFd::into_raw_fd)
+        descriptor.take().map(PyDescriptor)
+    }
+}
+
+/// An open file that is closed with the last reference to it; documented in the stub.
+#[pyclass(frozen, name = "Descriptor", module = "cartwheel._cartwheel")]
+#[derive(Debug)]
+pub(crate) struct PyDescriptor(OwnedFd);
+
+#[pymethods]
+impl PyDescriptor {
+    /// Its number.
+    fn fileno(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 }
 

@@ -1,21 +1,20 @@
 //! Rows that are sent and received in parts, as Python sees them.
 
-use std::convert::Infallible;
-
-use cartwheel::memory::Told;
-use cartwheel::pool::{Event, Received};
+use cartwheel::pool::Received;
+use cartwheel::space::DType;
 use cartwheel::{Call, Error};
-use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyTuple;
 
-use crate::actions::{Casting, Checked};
-use crate::batch::{Outputs, env_index};
+use crate::actions::{Casting, Checked, as_array};
+use crate::array::copy_bytes;
+use crate::batch::name_rows;
+use crate::dtype;
 use crate::error::to_py_err;
 use crate::pool::{PyPool, State};
+use crate::posted::To;
 use crate::shard::ACTIONS_BY_CHANNEL;
 
 impl PyPool {
@@ -43,21 +42,18 @@ impl PyPool {
             let messages =
                 link.call_method1(intern!(py, "pack_sent_actions"), (actions, rows.clone()))?;
             sending.send(ACTIONS_BY_CHANNEL);
-            return self.post_some(py, &messages);
+            return self.post(py, state, To::Some, &messages);
         }
         // In the space's own dtype: actions of several sends lie side by side.
         let casting = if self.native.is_some() { Casting::Safe } else { Casting::SameKind };
         let checked = Checked::new(&self.actions, actions, rows.len(), Some(casting))?;
-        if let Some(native) = &self.native {
-            let native = native.get();
-            let checks = checked.store(|leaf, _, elements| native.check_actions(leaf, elements));
-            checks.map_err(|error| to_py_err(of_row(error, &rows)))?;
+        for (leaf, part) in checked.parts() {
+            let filled = sending.fill_actions(leaf, part.tag(), |sent, room| {
+                part.copy_to(sent.start * (room.len() / sent.len()), room);
+                self.check_values(leaf, room).map_err(|error| of_row(error, &rows[sent]))
+            });
+            filled.map_err(to_py_err)?;
         }
-        let stored = checked.store(|leaf, tag, elements| {
-            sending.store_actions(leaf, tag, elements);
-            Ok::<_, Infallible>(())
-        });
-        let Ok(()) = stored;
         sending.send(0);
         Ok(())
     }
@@ -73,18 +69,13 @@ impl PyPool {
         let explain = |error| self.explain(py, error, Call::Reset, "send");
         let rows = to_rows(rows)?;
         let sending = state.pool.sending(Call::Reset, &rows).map_err(explain)?;
-        if self.post_first {
-            self.post_some(py, messages)?;
+        if self.native.is_some() {
+            self.leave(py, To::Some, messages)?;
             sending.send(0);
             return Ok(());
         }
         sending.send(0);
-        self.post_some(py, messages)
-    }
-
-    fn post_some(&self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.link.bind(py).call_method1(intern!(py, "post_some"), (messages,))?;
-        Ok(())
+        self.post(py, state, To::Some, messages)
     }
 
     /// The next batch: observations, rewards, flags, infos.
@@ -95,18 +86,15 @@ impl PyPool {
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if state.pool.pending() == Some(Call::Step) {
-            let result = self.finish_step(py, state, timeout)?;
-            let rows = env_index(py, 0..self.rows);
-            result.get_item(4)?.set_item(intern!(py, "env_index"), rows)?;
-            return Ok(result);
+            let outputs = self.finish_step(py, state, timeout)?;
+            name_rows(&outputs.infos, &state.pool, 0..self.rows)?;
+            return outputs.into_tuple(py);
         }
         let received = self.wait_for_rows(py, state, timeout)?;
+        let messages = state.announced.with_rows(&state.pool, &received);
         let State { pool, infos, .. } = state;
-        let outputs = self.batches.collect_received(self.link.bind(py), pool, infos, received)?;
-        let Outputs { observations, outcomes, infos } = outputs;
-        let [rewards, terminations, truncations] = outcomes;
-        let parts = [observations, rewards, terminations, truncations, infos.into_any()];
-        Ok(PyTuple::new(py, parts)?.into_any())
+        let link = self.link.bind(py);
+        self.batches.collect_received(link, pool, infos, received, &messages)?.into_tuple(py)
     }
 
     fn wait_for_rows(
@@ -127,19 +115,11 @@ impl PyPool {
         state: &mut State,
         timeout: Option<f64>,
     ) -> PyResult<()> {
-        let link = self.link.bind(py);
         while state.pool.is_flying() {
             let received = self.wait_for_rows(py, state, timeout)?;
-            for event in received.events() {
-                let (row, failed, spilled) = match event {
-                    Event::Failed(row) => (row, true, false),
-                    Event::Infos(row, told) => (row, false, told == Told::Spilled),
-                };
-                if failed || spilled {
-                    let told = (state.pool.shard_of(row), failed, spilled, row);
-                    link.call_method1(intern!(py, "discard"), told)?;
-                }
-            }
+            state.pool.lose(received.rows.iter().copied());
+            let messages = state.announced.with_rows(&state.pool, &received);
+            self.discard(py, messages)?;
         }
         Ok(())
     }
@@ -156,13 +136,40 @@ fn of_row(error: Error, rows: &[usize]) -> Error {
 }
 
 /// Rows from an array of integers, or a list of them.
-fn to_rows(rows: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
-    static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let py = rows.py();
-    let array = ASARRAY.import(py, "numpy", "asarray")?.call1((rows,))?;
-    let array = array.cast_into::<PyUntypedArray>()?;
-    let kind: String = array.dtype().getattr(intern!(py, "kind"))?.extract()?;
-    if array.ndim() != 1 || (!matches!(kind.as_str(), "i" | "u") && array.len() > 0) {
+pub(crate) fn to_rows(rows: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+    // What `recv` gave is what is sent to.
+    if let Ok(array) = rows.cast_exact::<PyUntypedArray>()
+        && array.ndim() == 1
+        && array.len() > 0
+        && array.is_c_contiguous()
+    {
+        let numbers = match dtype::from_descr(&array.dtype()) {
+            Some(DType::I64) => {
+                let bytes = copied(array, size_of::<i64>());
+                to_numbers(bytes.as_chunks().0.iter().map(|number| i64::from_ne_bytes(*number)))
+            }
+            Some(DType::I32) => {
+                let bytes = copied(array, size_of::<i32>());
+                to_numbers(bytes.as_chunks().0.iter().map(|number| i32::from_ne_bytes(*number)))
+            }
+            _ => return to_rows_by_numpy(rows),
+        };
+        return numbers;
+    }
+    to_rows_by_numpy(rows)
+}
+
+/// The bytes of a contiguous array's elements, of `size` bytes each.
+fn copied(array: &Bound<'_, PyUntypedArray>, size: usize) -> Vec<u8> {
+    let mut bytes = vec![0; array.len() * size];
+    copy_bytes(array, 0, &mut bytes);
+    bytes
+}
+
+fn to_rows_by_numpy(rows: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+    let (py, array) = (rows.py(), as_array(rows)?);
+    let kind = array.dtype().kind();
+    if array.ndim() != 1 || (!matches!(kind, b'i' | b'u') && array.len() > 0) {
         return Err(PyTypeError::new_err(format!(
             "`env_index` must be a one-dimensional array of integers, got shape {:?} of {}",
             array.shape(),
@@ -173,8 +180,24 @@ fn to_rows(rows: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
         return Err(PyValueError::new_err("`env_index` is empty: it must name at least one row"));
     }
     let array = array.call_method1(intern!(py, "astype"), (intern!(py, "int64"),))?;
-    let rows = array.cast::<PyArray1<i64>>()?.readonly();
-    let negative = |row: &i64| PyValueError::new_err(format!("`env_index` names row {row}"));
-    let rows = rows.as_slice()?.iter();
-    rows.map(|row| usize::try_from(*row).map_err(|_| negative(row))).collect()
+    to_numbers(array.cast::<PyArray1<i64>>()?.readonly().as_slice()?.iter().copied())
+}
+
+fn to_numbers<N>(rows: impl Iterator<Item = N>) -> PyResult<Vec<usize>>
+where
+    N: TryInto<usize> + Copy + std::fmt::Display,
+{
+    // A negative one is looked for at last, so that the loop is nothing but a copy.
+    let mut negative = None;
+    let rows = rows.map(|row: N| {
+        row.try_into().unwrap_or_else(|_| {
+            negative = negative.or(Some(row));
+            usize::MAX
+        })
+    });
+    let rows = rows.collect();
+    match negative {
+        Some(row) => Err(PyValueError::new_err(format!("`env_index` names row {row}"))),
+        None => Ok(rows),
+    }
 }

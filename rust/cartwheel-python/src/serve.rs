@@ -100,10 +100,9 @@ pub(crate) fn serve(
     shard: &Bound<'_, PyShardParts>,
     spin: bool,
 ) -> PyResult<()> {
-    let PyMemory { memory, scope } = memory.get();
+    let memory = &memory.get().memory;
     let mut shard = shard.get().build(py)?;
-    py.detach(|| serve_shard(memory, index, &mut shard, *scope, spin));
-    Ok(())
+    py.detach(|| serve_shard(memory, index, &mut shard, spin)).map_err(to_py_err)
 }
 
 /// Ends this process when the one behind the pidfd ends; documented in the stub.

@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use cartwheel::Error;
 use cartwheel::autoreset::{Autoreset, PhaseTag, Prepared, PreparedRows, Refusal, Transition};
 use cartwheel::info::InfoWriter;
-use cartwheel::memory::{ActionArea, Tally, Work};
+use cartwheel::memory::{ActionRows, Tally, Work};
 use cartwheel::wake::Op;
 use cartwheel::worker::{Report, Shard, Task};
 use pyo3::exceptions::PyRuntimeError;
@@ -14,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::actions::Actions;
+use crate::error::to_py_err;
 use crate::rows::{Held, PyRows};
 use crate::space::Tree;
 use crate::value::Foreign;
@@ -88,10 +90,7 @@ impl PyShard {
             Op::Step if task.flags & ACTIONS_BY_CHANNEL != 0 => {
                 (Some(self.actions_by_channel(py, &task.own_rows(), task.sent)?), None)
             }
-            Op::Step => {
-                let (tree, area) = (&self.actions, task.actions);
-                (Some(Actions::load(py, tree, &tree.root, area, &rows)?), None)
-            }
+            Op::Step => (self.actions_in_memory(py, &task.actions, &rows)?, None),
             _ => {
                 let resets = self.worker.bind(py).call_method0(intern!(py, "receive_reset"))?;
                 (None, Some(resets.cast_into::<PyList>()?))
@@ -164,6 +163,21 @@ impl PyShard {
         }
     }
 
+    /// The actions of rows whose space has a fixed shape. There are none for a worker that takes over
+    /// what came by the channel of a dead one: all of its rows are lost and begin anew.
+    fn actions_in_memory<'py>(
+        &self,
+        py: Python<'py>,
+        area: &ActionRows<'_>,
+        rows: &Range<usize>,
+    ) -> PyResult<Option<Actions<'py>>> {
+        let tree = &self.actions;
+        if tree.opaque > 0 {
+            return Ok(None);
+        }
+        Actions::load(py, tree, &tree.root, area, rows).map(Some)
+    }
+
     /// The actions of rows whose space has no fixed shape.
     fn actions_by_channel<'py>(
         &self,
@@ -187,7 +201,7 @@ impl PyShard {
         py: Python<'_>,
         work: &Work,
         first: usize,
-        area: &ActionArea,
+        area: &ActionRows<'_>,
     ) -> PyResult<Called> {
         let row = work.rows.start - first;
         let own = row..row + 1;
@@ -195,9 +209,7 @@ impl PyShard {
             Op::Step if work.flags & ACTIONS_BY_CHANNEL != 0 => {
                 Some(self.actions_by_channel(py, &own, true)?)
             }
-            Op::Step => {
-                Some(Actions::load(py, &self.actions, &self.actions.root, area, &work.rows)?)
-            }
+            Op::Step => self.actions_in_memory(py, area, &work.rows)?,
             _ => None,
         };
         let mut batch = PyRows {
@@ -285,6 +297,17 @@ fn refused(refusal: Refusal<PyErr>) -> PyErr {
     }
 }
 
+impl PyShard {
+    /// Answers a control call by an error of no environment.
+    fn answer_failed(&self, py: Python<'_>, error: PyErr) {
+        let worker = self.worker.bind(py);
+        let answered = worker.call_method1(intern!(py, "answer_failed"), (error.into_value(py),));
+        if let Err(error) = answered {
+            error.write_unraisable(py, Some(worker));
+        }
+    }
+}
+
 impl Shard for PyShard {
     fn run(&mut self, task: &mut Task<'_>) -> Report {
         Python::attach(|py| {
@@ -295,9 +318,9 @@ impl Shard for PyShard {
             self.answering = task.op == Op::Call;
             if self.answering {
                 self.reset_lost(py, task);
-                let answered = self.worker.bind(py).call_method0(intern!(py, "answer"));
-                if let Err(error) = answered {
-                    error.write_unraisable(py, None); // the channel is gone
+                let worker = self.worker.bind(py);
+                if let Err(error) = worker.call_method0(intern!(py, "answer")) {
+                    self.answer_failed(py, error); // Ctrl-C, or the channel is gone
                 }
                 return Report { spilled: true, ..Report::default() };
             }
@@ -313,7 +336,7 @@ impl Shard for PyShard {
         true
     }
 
-    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionArea) {
+    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>) {
         Python::attach(|py| {
             let began = Instant::now(); // waiting for the interpreter is no work
             let called = self.call(py, work, first, actions);
@@ -323,6 +346,27 @@ impl Shard for PyShard {
             }));
             self.spent = began.elapsed();
         });
+    }
+
+    /// A mistake of ours, or a panic of another extension's that came through Python.
+    fn panicked(&mut self, task: &Task<'_>, message: &str) -> Report {
+        self.prepared = None;
+        let failed = |row| Error::Panicked { row, message: message.to_owned() };
+        Python::attach(|py| {
+            self.writer.clear();
+            self.answering = task.op == Op::Call;
+            if self.answering {
+                self.answer_failed(py, to_py_err(failed(task.rows.start)));
+                return Report { spilled: true, ..Report::default() };
+            }
+            for (own, row) in task.own_rows().zip(task.rows.clone()) {
+                self.autoreset.fail(own);
+                if self.faults.iter().all(|(known, _)| *known != row) {
+                    self.faults.push((row, to_py_err(failed(row))));
+                }
+            }
+            Report { failed: true, spilled: false }
+        })
     }
 
     /// Sends faults, then infos that did not fit; after a control call, its answer.

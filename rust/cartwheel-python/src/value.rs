@@ -142,9 +142,7 @@ impl Encoder<'_> {
             let contiguous = array.call_method1(intern!(array.py(), "copy"), ("C",))?;
             return self.array(contiguous.cast_exact::<PyUntypedArray>()?);
         }
-        array::with_bytes(array, |bytes| {
-            self.writer.array(dtype, array.shape(), bytes);
-        });
+        self.writer.fill_array(dtype, array.shape(), |room| array::copy_bytes(array, 0, room));
         Ok(())
     }
 

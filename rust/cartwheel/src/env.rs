@@ -157,7 +157,8 @@ pub trait Env: Sized + Send + 'static {
         None
     }
 
-    /// Called after a parameter was set, to bring what was computed from it up to date.
+    /// Called after a parameter was set or refused a value, to bring what was computed from it up to date
+    /// and to [settle](crate::native::Tuned::settle) constants that rows share.
     fn parameters_changed(&mut self) {}
 }
 

@@ -11,7 +11,17 @@ use crate::memory::ActionTag;
 use crate::space::DType;
 
 /// What a pool can be waiting for; [`fmt::Display`] gives the word that Gymnasium's errors use.
+///
+/// ```
+/// use cartwheel::Call;
+///
+/// for call in [Call::Step, Call::Reset, Call::Call] {
+///     assert_eq!(Call::from_number(call as u8), Some(call));
+/// }
+/// assert_eq!(Call::from_number(3), None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Call {
     /// A step of every row.
     Step,
@@ -19,6 +29,13 @@ pub enum Call {
     Reset,
     /// A control call: an attribute, a method, a rendering.
     Call,
+}
+
+impl Call {
+    /// The call whose number, `call as u8`, this is.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [Self::Step, Self::Reset, Self::Call].into_iter().find(|&call| call as u8 == number)
+    }
 }
 
 impl fmt::Display for Call {
@@ -95,6 +112,15 @@ pub enum Error {
         /// What the memory says.
         got: usize,
     },
+    /// A worker was to be served that somebody serves, or has served until it was closed.
+    #[error("worker {worker} is served already: one thread or process serves it, once")]
+    AlreadyServed {
+        /// The worker's index.
+        worker: usize,
+    },
+    /// A pool was to be made over memory that has one, or had one.
+    #[error("the memory has a pool already: every pool needs memory of its own")]
+    AlreadyPooled,
     /// A call was begun while another one is pending.
     #[error("a call to `{pending}` is pending")]
     AlreadyPending {
@@ -166,6 +192,13 @@ pub enum Error {
     /// Rows were stepped before their first reset. The words are those of Gymnasium's `OrderEnforcing`.
     #[error("Cannot call env.step() before calling env.reset()")]
     NeverReset {
+        /// Every such row.
+        rows: Vec<usize>,
+    },
+    /// Rows were stepped that have no episode, in a pool that [counts
+    /// them](crate::pool::Pool::count_episodes).
+    #[error("rows {rows:?} have no episode: they were never reset, or their last result was lost")]
+    NoEpisode {
         /// Every such row.
         rows: Vec<usize>,
     },

@@ -7,6 +7,7 @@
 //! | name | what happens |
 //! |---|---|
 //! | `die_before_ack` | the process ends when its rows are written, before it acknowledges or counts them |
+//! | `die_before_count` | the process ends when it has acknowledged a task, before it counts itself for the ring |
 //! | `die_mid_row` | the process ends when it has written half of an observation |
 //! | `delay_wake` | a wake-up comes 5 ms late |
 //! | `drop_wake` | a wake-up does not come |
@@ -18,6 +19,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failpoint {
     DieBeforeAck,
+    DieBeforeCount,
     DieMidRow,
     DelayWake,
     DropWake,
@@ -70,6 +72,7 @@ mod enabled {
         let (name, from) = entry.split_once('=').unwrap_or((entry, "1"));
         let failpoint = match name {
             "die_before_ack" => Failpoint::DieBeforeAck,
+            "die_before_count" => Failpoint::DieBeforeCount,
             "die_mid_row" => Failpoint::DieMidRow,
             "delay_wake" => Failpoint::DelayWake,
             "drop_wake" => Failpoint::DropWake,

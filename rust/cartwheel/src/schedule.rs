@@ -38,20 +38,36 @@ const SHARDS_PER_THREAD: usize = 8;
 /// Deals rows of native environments for `threads` threads that take shards from each other; one
 /// thread needs no more than one shard.
 ///
-/// Rows that are stepped in blocks of `block` are dealt so finely that a block is cut only where there
-/// would be fewer shards than threads: such rows cost next to nothing, and less together than alone.
+/// Rows that are stepped in blocks of `block` are dealt in whole blocks, for rows outside one are stepped one
+/// by one: every shard begins at a multiple of `block`, and what is left of the rows is the last one's.
+/// Threads have the same number of rows, but for a block. Blocks are cut only where there would be
+/// fewer than threads.
 ///
 /// ```
 /// use cartwheel::schedule::fine_shards;
 ///
 /// assert_eq!(fine_shards(100, 2, 1).len(), 16);
-/// assert_eq!(fine_shards(100, 2, 32), vec![0..34, 34..67, 67..100]);
+/// assert_eq!(fine_shards(100, 2, 32), vec![0..32, 32..64, 64..100]);
 /// assert_eq!(fine_shards(20, 2, 32), vec![0..10, 10..20]);
 /// assert_eq!(fine_shards(100, 1, 1), vec![0..100]);
 /// ```
 pub fn fine_shards(rows: usize, threads: usize, block: usize) -> Vec<Range<usize>> {
-    let finest = if threads <= 1 { 1 } else { threads * SHARDS_PER_THREAD };
-    shards(rows, finest.min((rows / block.max(1)).max(threads)))
+    let block = block.max(1);
+    let blocks = rows / block;
+    if threads <= 1 || blocks < threads {
+        return shards(rows, threads);
+    }
+    // First to threads, as a crew deals the shards: so each has its part of the blocks.
+    let of_thread = |share: Range<usize>| {
+        let dealt = shards(share.len(), SHARDS_PER_THREAD).into_iter();
+        dealt.map(move |blocks| share.start + blocks.start..share.start + blocks.end)
+    };
+    let dealt = shards(blocks, threads).into_iter().flat_map(of_thread);
+    let mut shards: Vec<_> = dealt.map(|blocks| block * blocks.start..block * blocks.end).collect();
+    if let Some(last) = shards.last_mut() {
+        last.end = rows;
+    }
+    shards
 }
 
 /// Pins the calling thread to one of the processors that it may use, number `cpu` modulo how many.
@@ -68,4 +84,57 @@ pub(crate) fn pin_to_cpu(cpu: usize) {
     let mut chosen = CpuSet::new();
     chosen.set(usable[cpu % usable.len()]);
     let _ = sched_setaffinity(None, &chosen);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows, threads and blocks.
+    fn cases() -> impl Iterator<Item = (usize, usize, usize)> {
+        let rows = (1..300).chain([1000, 1024, 4095, 4096, 4097, 65_536]);
+        rows.flat_map(|rows| {
+            let threads = [1, 2, 3, 7, 16].into_iter();
+            threads.flat_map(move |threads| [1, 7, 32, 64].map(|block| (rows, threads, block)))
+        })
+    }
+
+    #[test]
+    fn every_row_is_dealt_once_and_no_shard_is_empty() {
+        for (rows, threads, block) in cases() {
+            let shards = fine_shards(rows, threads, block);
+            let mut end = 0;
+            for shard in &shards {
+                assert!(shard.start == end && shard.end > end, "{shards:?}");
+                end = shard.end;
+            }
+            assert_eq!(end, rows);
+            assert!(shards.len() >= threads.min(rows), "{shards:?} for {threads} threads");
+            assert!(shards.len() <= threads * SHARDS_PER_THREAD, "{shards:?}");
+        }
+    }
+
+    #[test]
+    fn blocks_are_whole_wherever_there_are_enough_of_them() {
+        assert_eq!(fine_shards(1000, 2, 64).len(), 15);
+        for (rows, threads, block) in cases() {
+            let shards = fine_shards(rows, threads, block);
+            let whole = shards.iter().all(|shard| shard.start % block == 0);
+            assert!(whole || rows / block < threads, "{shards:?}, blocks of {block}");
+        }
+    }
+
+    #[test]
+    fn no_thread_of_a_crew_has_a_block_more_than_another() {
+        for (rows, threads, block) in cases() {
+            let dealt = fine_shards(rows, threads, block);
+            // As a crew deals them.
+            let shares = shards(dealt.len(), threads).into_iter();
+            let rows: Vec<usize> =
+                shares.map(|share| dealt[share.end - 1].end - dealt[share.start].start).collect();
+            let (least, most) = (rows.iter().min(), rows.iter().max());
+            let within = most.zip(least).is_some_and(|(most, least)| most - least <= block);
+            assert!(within, "{rows:?}, blocks of {block}");
+        }
+    }
 }

@@ -87,7 +87,7 @@ impl DType {
 }
 
 /// One array of a flattened space: the shape and dtype of a single row's part.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Leaf {
     /// Element type.
     pub dtype: DType,

@@ -3,14 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
 
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cartwheel::Call;
 use cartwheel::autoreset::{PhaseTag, Transition};
 use cartwheel::memory::{Memory, Plan, Scope};
 use cartwheel::pool::{OnDeath, OwnShard, Policy, Pool, Workers};
 use cartwheel::schedule::fine_shards;
-use cartwheel::wake::Op;
 use cartwheel::worker::{Crew, CrewSettings, Report, Shard, Task};
 
 const ROWS: usize = 16;
@@ -18,9 +17,9 @@ const ROWS: usize = 16;
 /// What the rows of a batch know of each other.
 #[derive(Debug, Default)]
 struct Batch {
-    /// The row whose step lasts until all others have been stepped, if there is one.
-    longest: Option<usize>,
-    stepped: usize,
+    /// The row whose turn lasts until all others have had theirs.
+    longest: usize,
+    done: usize,
 }
 
 /// One row.
@@ -32,21 +31,16 @@ impl Shard for Row {
         let row = task.slab.rows().start;
         let (batch, changed) = &*self.0;
         let mut batch = batch.lock().unwrap();
-        if batch.longest == Some(row) {
-            let others_wait = |batch: &mut Batch| batch.stepped < ROWS - 1;
-            let limit = Duration::from_secs(10);
+        if batch.longest == row {
+            let others_wait = |batch: &mut Batch| batch.done < ROWS - 1;
+            let limit = Duration::from_secs(60);
             let (waited, timeout) = changed.wait_timeout_while(batch, limit, others_wait).unwrap();
-            assert!(!timeout.timed_out(), "during row {row} only {} were stepped", waited.stepped);
+            assert!(!timeout.timed_out(), "during row {row} only {} had their turn", waited.done);
             batch = waited;
         }
-        batch.stepped += 1;
-        let is_first = batch.longest.is_none() && task.op == Op::Step;
+        batch.done += 1;
         drop(batch);
         changed.notify_all();
-        let start = Instant::now();
-        while is_first && start.elapsed() < Duration::from_millis(1) {
-            std::hint::spin_loop(); // so that the crew sees that waking a thread is worth it
-        }
         task.slab.write_transition(row, &Transition::RESET, PhaseTag::Running);
         Report::default()
     }
@@ -57,7 +51,7 @@ impl Shard for Row {
 }
 
 #[test]
-fn while_one_thread_is_busy_with_a_row_the_other_steps_all_the_rest() {
+fn while_one_thread_is_busy_with_a_row_the_other_takes_all_the_rest() {
     let plan = Plan {
         observations: vec![],
         actions: vec![],
@@ -79,10 +73,11 @@ fn while_one_thread_is_busy_with_a_row_the_other_steps_all_the_rest() {
         spin: true,
     };
     let mut pool = Pool::new(memory, Workers::Crew(crew), policy).unwrap();
-    for longest in std::iter::once(None).chain((0..ROWS).map(Some)) {
-        *shared.0.lock().unwrap() = Batch { longest, stepped: 0 };
-        pool.begin(Call::Step, 0).unwrap();
-        pool.finish(Call::Step, Some(Duration::from_secs(60)), &mut || false).unwrap();
-        assert_eq!(shared.0.lock().unwrap().stepped, ROWS, "every row once");
+    // Resets: they wake every thread, whatever waking costs here and now, and are dealt as steps are.
+    for longest in 0..ROWS {
+        *shared.0.lock().unwrap() = Batch { longest, done: 0 };
+        pool.begin(Call::Reset, 0).unwrap();
+        pool.finish(Call::Reset, Some(Duration::from_secs(120)), &mut || false).unwrap();
+        assert_eq!(shared.0.lock().unwrap().done, ROWS, "every row once");
     }
 }

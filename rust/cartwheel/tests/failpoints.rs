@@ -5,10 +5,9 @@
 #![cfg(feature = "failpoints")]
 #![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
 
-use std::fs::OpenOptions;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::parent_id;
-use std::process::{Child, Command, Stdio};
+mod worker_process;
+
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use cartwheel::autoreset::{PhaseTag, Transition};
@@ -17,16 +16,14 @@ use cartwheel::pool::{Finished, OnDeath, Policy, Pool, Workers};
 use cartwheel::schedule::shards;
 use cartwheel::space::{DType, Leaf};
 use cartwheel::wake::Op;
-use cartwheel::worker::{ProcessHandle, Report, Shard, Task, exit_with_parent, serve};
+use cartwheel::worker::{ProcessHandle, Report, Shard, Task, serve};
 use cartwheel::{Call, Error};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use worker_process::{attach, ignored_test};
 
 const ROWS: usize = 4;
 /// A hang is a failure, long before anybody grows impatient.
 const LIMIT: Duration = Duration::from_secs(30);
 const FAILPOINTS: &str = "CARTWHEEL_FAILPOINTS";
-/// The environment variable that tells a worker process which one it is, and its descriptors.
-const WORKER: &str = "CARTWHEEL_TEST_WORKER";
 
 /// Rows whose observations are their number, the action and their sum.
 #[derive(Debug)]
@@ -95,14 +92,8 @@ fn assert_shows(lease: &Lease, actions: &[i64; ROWS]) {
 // Processes
 
 /// Runs an ignored test of this file in a process, with failpoints.
-fn start(test: &str, failpoints: &str, worker: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--ignored", "--nocapture"])
-        .env(FAILPOINTS, failpoints)
-        .env(WORKER, worker)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap()
+fn start(test: &str, failpoints: &str) -> Child {
+    ignored_test(test).env(FAILPOINTS, failpoints).spawn().unwrap()
 }
 
 /// Whether the process ended well within the time limit.
@@ -120,26 +111,14 @@ fn ends_well(mut child: Child) -> bool {
 }
 
 fn start_worker(memory: &Memory, worker: usize, failpoints: &str) -> Child {
-    let descriptors = memory.descriptors().unwrap().map(|descriptor| descriptor.as_raw_fd());
-    let [control, actions, infos, slabs] = descriptors;
-    start("a_worker", failpoints, &format!("{worker} {control} {actions} {infos} {slabs}"))
+    worker_process::worker(memory, worker).env(FAILPOINTS, failpoints).spawn().unwrap()
 }
 
 #[test]
 #[ignore = "a worker process of other tests"]
 fn a_worker() {
-    let told = std::env::var(WORKER).unwrap();
-    let mut numbers = told.split(' ');
-    let worker = numbers.next().unwrap().parse().unwrap();
-    let pool = parent_id();
-    let parent = Pid::from_raw(i32::try_from(pool).unwrap()).unwrap();
-    exit_with_parent(pidfd_open(parent, PidfdFlags::empty()).unwrap()).unwrap();
-    let descriptors = [(); 4].map(|()| {
-        let path = format!("/proc/{pool}/fd/{}", numbers.next().unwrap());
-        OwnedFd::from(OpenOptions::new().read(true).write(true).open(path).unwrap())
-    });
-    let memory = Memory::attach(plan(), descriptors).unwrap();
-    serve(&memory, worker, &mut Adding, Scope::Shared, false);
+    let (worker, memory) = attach(plan());
+    serve(&memory, worker, &mut Adding, false).unwrap();
 }
 
 // Wake-ups
@@ -149,7 +128,7 @@ fn step_threads() -> Duration {
     let memory = Memory::new(plan(), Scope::Private).unwrap();
     let threads = [0, 1].map(|worker| {
         let memory = memory.clone();
-        std::thread::spawn(move || serve(&memory, worker, &mut Adding, Scope::Private, false))
+        std::thread::spawn(move || serve(&memory, worker, &mut Adding, false).unwrap())
     });
     let mut pool = Pool::new(memory, Workers::Threads, policy(OnDeath::Break)).unwrap();
     let mut longest = Duration::ZERO;
@@ -183,18 +162,18 @@ fn steps_with_spurious_wake_ups() {
 
 #[test]
 fn a_wake_up_that_is_late_only_takes_its_time() {
-    assert!(ends_well(start("steps_with_late_wake_ups", "delay_wake", "")));
+    assert!(ends_well(start("steps_with_late_wake_ups", "delay_wake")));
 }
 
 #[test]
 fn a_wake_up_that_never_comes_hangs_nobody() {
-    assert!(ends_well(start("steps_with_late_wake_ups", "drop_wake", "")));
+    assert!(ends_well(start("steps_with_late_wake_ups", "drop_wake")));
 }
 
 #[test]
 fn a_wake_up_without_a_reason_does_no_harm() {
-    assert!(ends_well(start("steps_with_spurious_wake_ups", "spurious_wake", "")));
-    assert!(ends_well(start("steps_with_late_wake_ups", "spurious_wake=50,delay_wake", "")));
+    assert!(ends_well(start("steps_with_spurious_wake_ups", "spurious_wake")));
+    assert!(ends_well(start("steps_with_late_wake_ups", "spurious_wake=50,delay_wake")));
 }
 
 // Deaths
@@ -263,7 +242,7 @@ fn whoever_follows_a_dead_worker_does_its_step_from_the_beginning() {
     for failpoints in ["die_before_ack=2", "die_mid_row=3", "die_mid_row=4"] {
         let mut envs = Processes::new(failpoints, OnDeath::Resume);
         let before = envs.step_until_death();
-        envs.pool.lost(1);
+        envs.pool.lost(1).unwrap();
         envs.children[1].wait().unwrap();
         envs.children[1] = start_worker(&envs.memory, 1, "");
         envs.pool.resume(1, ProcessHandle::new(envs.children[1].id()).unwrap());
@@ -276,9 +255,37 @@ fn whoever_follows_a_dead_worker_does_its_step_from_the_beginning() {
     }
 }
 
+#[test]
+fn whoever_dies_before_it_counts_itself_has_done_its_step_and_is_missed_in_the_next() {
+    for on_death in [OnDeath::Break, OnDeath::Resume] {
+        let mut envs = Processes::new("die_before_count=2", on_death);
+        let before = envs.step_until_death();
+        assert_eq!(before.len(), 2, "nobody rings for the second step, which is found by itself");
+        for (lease, actions) in &before {
+            assert_shows(lease, actions);
+        }
+        if on_death == OnDeath::Resume {
+            envs.pool.lost(1).unwrap();
+            envs.children[1].wait().unwrap();
+            envs.children[1] = start_worker(&envs.memory, 1, "");
+            envs.pool.resume(1, ProcessHandle::new(envs.children[1].id()).unwrap());
+            let finished = finish(&mut envs.pool, Call::Step).unwrap();
+            assert_shows(&finished.lease.unwrap(), &[3, 30, 300, 3000]);
+        }
+        envs.close();
+    }
+}
+
 /// Sends all rows, and receives them.
 fn send_and_receive(pool: &mut Pool, rows: &[usize]) -> Result<usize, Error> {
-    pool.sending(Call::Step, rows).unwrap().send(0);
+    let mut sending = pool.sending(Call::Step, rows).unwrap();
+    sending
+        .fill_actions(0, ActionTag::Integers, |_, room| {
+            room.fill(0);
+            Ok(())
+        })
+        .unwrap();
+    sending.send(0);
     let received = pool.receive(Some(Duration::from_secs(10)), &mut || false)?;
     Ok(received.events().count())
 }

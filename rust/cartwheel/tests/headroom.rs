@@ -117,5 +117,5 @@ fn a_group_above_its_limit_has_nothing_left() {
 #[test]
 fn this_machine_tells() {
     let left = Headroom::now().expect("Linux tells");
-    assert!(left.bytes > 0 && Path::new(&left.file).exists(), "{left:?}");
+    assert!(Path::new(&left.file).exists(), "{left:?}"); // there may be nothing left
 }

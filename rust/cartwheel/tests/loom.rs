@@ -1,13 +1,13 @@
-//! Every interleaving of the wake-ups and of the free list, by loom.
+//! Every interleaving of the wake-ups, by loom. Those of what lies in memory are played inside the crate.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p cartwheel --release --lib --test loom`
 #![cfg(loom)]
 
 use std::time::Duration;
 
-use cartwheel::memory::FreeList;
 use cartwheel::wake::{
-    Command, ModelWord, Op, Word, doorbell_disarm, every_interleaving, park, publish, ring, take,
+    Command, Countdown, ModelWord, Op, Parked, Word, acknowledge, doorbell_disarm,
+    every_interleaving, park, publish, take,
 };
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -56,65 +56,67 @@ fn a_close_on_top_of_another_command_is_never_lost() {
     });
 }
 
+/// A pool of two workers.
+#[derive(Default)]
+struct Tasks {
+    doorbell: ModelWord,
+    remaining: Countdown,
+    done: [AtomicU32; 2],
+    rows: [AtomicU32; 2],
+}
+
+impl Tasks {
+    /// Begins a task, in the order of `Pool::begin`.
+    fn begin(&self, task: u32) {
+        doorbell_disarm(&self.doorbell);
+        self.remaining.begin(task, 2);
+    }
+
+    fn perform(&self, worker: usize, task: u32) {
+        self.rows[worker].store(task, Ordering::Relaxed);
+        acknowledge(&self.done[worker], &self.remaining, &self.doorbell, task);
+    }
+
+    /// Waits as `Pool::finish` does, and looks at the rows.
+    fn finish(&self, task: u32) {
+        while self.done.iter().any(|done| done.load(Ordering::Acquire) != task) {
+            if park(&self.doorbell, Duration::from_millis(1)) == Parked::Ready {
+                doorbell_disarm(&self.doorbell);
+            }
+        }
+        assert!(self.rows.iter().all(|row| row.load(Ordering::Relaxed) == task));
+    }
+}
+
+/// A thread that carries `task` out on one worker's rows.
+fn performing(tasks: &Arc<Tasks>, worker: usize, task: u32) -> thread::JoinHandle<()> {
+    let tasks = Arc::clone(tasks);
+    thread::spawn(move || tasks.perform(worker, task))
+}
+
 #[test]
 fn the_last_acknowledgement_wakes_the_pool_and_shows_every_row() {
     every_interleaving(|| {
-        struct Shared {
-            doorbell: ModelWord,
-            remaining: AtomicU32,
-            done: [AtomicU32; 2],
-            rows: [AtomicU32; 2],
-        }
-        let zeros = || [AtomicU32::new(0), AtomicU32::new(0)];
-        let shared = Arc::new(Shared {
-            doorbell: ModelWord::default(),
-            remaining: AtomicU32::new(2),
-            done: zeros(),
-            rows: zeros(),
-        });
-        let workers: Vec<_> = (0..2)
-            .map(|worker| {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || {
-                    shared.rows[worker].store(7, Ordering::Relaxed);
-                    shared.done[worker].store(1, Ordering::Release);
-                    if shared.remaining.fetch_sub(1, Ordering::AcqRel) == 1 {
-                        ring(&shared.doorbell);
-                    }
-                })
-            })
-            .collect();
-        let ready = || shared.done.iter().all(|done| done.load(Ordering::Acquire) == 1);
-        while !ready() {
-            if park(&shared.doorbell, Duration::from_millis(1)) == cartwheel::wake::Parked::Ready {
-                doorbell_disarm(&shared.doorbell);
-            }
-        }
-        assert!(shared.rows.iter().all(|row| row.load(Ordering::Relaxed) == 7));
+        let tasks = Arc::new(Tasks::default());
+        tasks.begin(1);
+        let workers = [performing(&tasks, 0, 1), performing(&tasks, 1, 1)];
+        tasks.finish(1);
         workers.into_iter().for_each(|worker| worker.join().unwrap());
     });
 }
 
 #[test]
-fn no_slab_is_handed_out_twice_and_none_is_lost() {
+fn a_count_that_comes_after_the_next_task_began_is_none_of_it() {
     every_interleaving(|| {
-        let free = Arc::new(FreeList::new(3));
-        let holders: Arc<[AtomicU32; 3]> = Arc::new(std::array::from_fn(|_| AtomicU32::new(0)));
-        (0..3).for_each(|slab| free.push(slab));
-        let take_and_give_back = {
-            let (free, holders) = (Arc::clone(&free), Arc::clone(&holders));
-            move || {
-                let slab = free.pop().expect("three slabs for three takers");
-                assert_eq!(holders[slab as usize].fetch_add(1, Ordering::Relaxed), 0);
-                holders[slab as usize].fetch_sub(1, Ordering::Relaxed);
-                free.push(slab);
-            }
-        };
-        let threads: Vec<_> = (0..2).map(|_| thread::spawn(take_and_give_back.clone())).collect();
-        take_and_give_back();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
-        let mut left: Vec<_> = std::iter::from_fn(|| free.pop()).collect();
-        left.sort_unstable();
-        assert_eq!(left, [0, 1, 2]);
+        let tasks = Arc::new(Tasks::default());
+        tasks.begin(1);
+        let late = performing(&tasks, 0, 1);
+        tasks.perform(1, 1); // as the caller does in a crew
+        tasks.finish(1);
+        tasks.begin(2);
+        let other = performing(&tasks, 1, 2);
+        tasks.perform(0, 2); // by now a shard of the caller's
+        tasks.finish(2);
+        [late, other].into_iter().for_each(|thread| thread.join().unwrap());
     });
 }

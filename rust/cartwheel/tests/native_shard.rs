@@ -1,19 +1,23 @@
 //! Native environments in a pool keep every promise of the three modes, whoever steps them.
+//!
+//! Above 400 lines: one environment that counts down, and what becomes of it in each mode.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 #[path = "native_shard/blocks.rs"]
 mod blocks;
+#[path = "native_shard/destructors.rs"]
+mod destructors;
 #[path = "native_shard/sent.rs"]
 mod sent;
 mod support;
 
-use cartwheel::autoreset::{AutoresetMode, Transition};
+use cartwheel::autoreset::{AutoresetMode, OnDone, Transition};
 use cartwheel::env::{Env, NoOptions};
 use cartwheel::error::Error;
 use cartwheel::info::{InfoReader, Value as InfoValue};
 use cartwheel::native::{
-    Answer, AnyRecipe, Recipe, Request, RowReset, Seed, Space, Spaces, Stream, Value,
+    Answer, AnyRecipe, Recipe, Request, RowReset, Seed, Settings, Space, Spaces, Stream, Value,
 };
 use cartwheel::rng::Rng;
 use serde::Deserialize;
@@ -405,6 +409,36 @@ fn bad_options_are_named_before_anything_is_made() {
     assert_eq!(error(r#"{"penalty": -1}"#), "penalty must not be negative, got -1");
     let reset = recipe().reset_options(r#"{"att": 1}"#).map(|_| ()).unwrap_err().to_string();
     assert!(reset.starts_with("unknown field `att`, expected `at`"), "{reset}");
+}
+
+#[test]
+fn a_step_of_a_row_that_is_over_is_called_so_where_the_pool_lets_it_through() {
+    let raise = Settings { on_done: OnDone::Raise, ..settings(AutoresetMode::Disabled) };
+    for workers in [0, 2] {
+        let mut envs = Envs::new(&recipe(), 4, workers, raise);
+        let mut batch = envs.seed(2);
+        while batch.faults.is_empty() {
+            batch = envs.step(&[0; 4]).unwrap();
+        }
+        for fault in &batch.faults {
+            let Error::EpisodeOver { rows } = &fault.error else { panic!("{:?}", fault.error) };
+            assert_eq!(*rows, [fault.row]);
+        }
+    }
+}
+
+#[test]
+fn actions_that_are_refused_where_they_lie_are_not_stepped() {
+    let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
+    let start = envs.seed(2).integers(0);
+    let tag = cartwheel::memory::ActionTag::Array(cartwheel::space::DType::I64);
+    let refused = envs.pool.fill_actions(0, tag, |room| {
+        room.fill(77);
+        Err(cartwheel::Error::BadRows("seventy-seven".to_owned()))
+    });
+    assert_eq!(refused.unwrap_err().to_string(), "seventy-seven");
+    assert_eq!(envs.pool.pending(), None);
+    assert_eq!(envs.step(&[0, 0]).unwrap().integers(0), [start[0] - 1, start[1] - 1]);
 }
 
 #[test]

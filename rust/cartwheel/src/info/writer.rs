@@ -134,15 +134,27 @@ impl InfoWriter {
     ///
     /// When `elements` does not fill `shape`, or the shape is beyond what a stream can say.
     pub fn array(&mut self, dtype: DType, shape: &[usize], elements: &[u8]) {
-        let expected = shape.iter().product::<usize>() * dtype.size();
-        assert_eq!(elements.len(), expected, "elements of shape {shape:?}");
+        self.fill_array(dtype, shape, |room| {
+            assert_eq!(elements.len(), room.len(), "elements of shape {shape:?}");
+            room.copy_from_slice(elements);
+        });
+    }
+
+    /// An array, row-major, whose elements `fill` writes.
+    ///
+    /// # Panics
+    ///
+    /// When the shape is beyond what a stream can say.
+    pub fn fill_array(&mut self, dtype: DType, shape: &[usize], fill: impl FnOnce(&mut [u8])) {
         self.tag(Tag::Array);
         self.stream.push(dtype.tag());
         self.stream.push(u8::try_from(shape.len()).expect("arrays have at most 64 dimensions"));
         for &dimension in shape {
             self.stream.extend_from_slice(&length(dimension));
         }
-        self.stream.extend_from_slice(elements);
+        let first = self.stream.len();
+        self.stream.resize(first + shape.iter().product::<usize>() * dtype.size(), 0);
+        fill(&mut self.stream[first..]);
     }
 
     /// Begins a dictionary of `entries` keys and values.

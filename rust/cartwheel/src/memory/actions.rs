@@ -9,8 +9,9 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::Mapping;
+use super::{ActionColumns, Mapping};
 use crate::space::{DType, LEAF_ALIGN, Leaf};
+use crate::wake::Op;
 
 /// Bytes kept for one element, whatever its dtype.
 const ELEMENT_BYTES: usize = 16;
@@ -57,9 +58,9 @@ struct Place {
     row_len: usize,
 }
 
-/// The action mapping; cheap to clone.
+/// The action mapping.
 #[derive(Debug, Clone)]
-pub struct ActionArea {
+pub(crate) struct ActionArea {
     mapping: Arc<Mapping>,
     places: Arc<[Place]>,
     rows: usize,
@@ -87,66 +88,48 @@ impl ActionArea {
         Self { mapping, places: places(leaves, rows).0.into(), rows }
     }
 
-    /// Stores one leaf of a batch: `rows * row_len` elements, row-major.
-    ///
-    /// Only a pool calls this, and only while no task is pending; [`crate::pool::Pool::actions`]
-    /// hands the area out under that condition. And a plain loop does, before anything is stepped.
-    ///
-    /// # Panics
-    ///
-    /// When the number of bytes is not that of a batch.
-    pub(crate) fn store(&self, leaf: usize, tag: ActionTag, elements: &[u8]) {
-        let place = self.places[leaf];
-        assert_eq!(elements.len(), place.row_len * self.rows * tag.size(), "one action per row");
-        // SAFETY: no task is pending, so no worker reads (invariant 5).
-        unsafe { self.mapping.write(place.offset, &[tag.to_byte()]) }
-        // SAFETY: as above.
-        unsafe { self.mapping.write(place.offset + LEAF_ALIGN, elements) }
+    /// The rows of a batch.
+    pub(crate) fn all_rows(&self) -> Range<usize> {
+        0..self.rows
     }
 
-    /// Stores one leaf of `count` rows from row `first` on.
+    /// Stores one leaf of `rows`: `fill` writes the elements, row-major, over those that lie there, and
+    /// gives what this gives.
     ///
-    /// Only a pool calls this, for rows that are not in flight.
+    /// Only a pool calls this, while no task is pending and for rows that are not in flight; and a plain
+    /// loop, before anything is stepped.
     ///
     /// # Panics
     ///
-    /// When the number of bytes is not that of those rows.
-    pub(crate) fn store_rows(&self, leaf: usize, tag: ActionTag, first: usize, elements: &[u8]) {
-        let place = self.places[leaf];
-        let row_bytes = place.row_len * tag.size();
+    /// When the rows are not in the batch.
+    pub(crate) fn store<T>(
+        &self,
+        leaf: usize,
+        tag: ActionTag,
+        rows: Range<usize>,
+        fill: impl FnOnce(&mut [u8]) -> T,
+    ) -> T {
         if self.tag(leaf) != Some(tag) {
-            // SAFETY: the caller changes a tag only while nothing is in flight (invariant 5).
-            unsafe { self.mapping.write(place.offset, &[tag.to_byte()]) }
+            // SAFETY: the caller changes a tag only while no step is in flight (invariant 5).
+            unsafe { self.mapping.write(self.places[leaf].offset, &[tag.to_byte()]) }
         }
-        let end = first * row_bytes + elements.len();
-        assert!(end <= self.rows * row_bytes, "rows of the environments");
-        // SAFETY: these rows are not in flight, so nobody reads their actions (invariant 5).
-        unsafe { self.mapping.write(place.offset + LEAF_ALIGN + first * row_bytes, elements) }
+        let count = rows.len();
+        let (first, row_len) = self.rows(leaf, tag.size(), rows);
+        let bytes = count * row_len * tag.size();
+        // SAFETY: the range is inside the mapping, whose bytes are initialised (invariant 7); of these rows
+        // no task is pending and none is in flight, so nobody else accesses it (invariant 5).
+        fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), bytes) })
     }
 
     /// Tag of one leaf; `None` when it was never stored.
-    pub fn tag(&self, leaf: usize) -> Option<ActionTag> {
+    ///
+    /// Only the pool calls this, and [`ActionRows`] of a step, which is in flight.
+    pub(crate) fn tag(&self, leaf: usize) -> Option<ActionTag> {
         let mut tag = [0];
-        // SAFETY: called by a worker between taking and acknowledging a task, when the pool does
+        // SAFETY: the caller is the pool, which alone writes it, or has a step in flight, and the pool does
         // not write (invariant 5).
         unsafe { self.mapping.read(self.places[leaf].offset, &mut tag) }
         ActionTag::from_byte(tag[0])
-    }
-
-    /// Copies the elements of `rows` of one leaf, of the dtype that `tag` names, to `into`.
-    ///
-    /// # Panics
-    ///
-    /// When `into` is not as long as those rows, or the rows are not in the batch.
-    pub fn load(&self, leaf: usize, tag: ActionTag, rows: Range<usize>, into: &mut [u8]) {
-        let place = self.places[leaf];
-        let row_bytes = place.row_len * tag.size();
-        assert!(rows.end <= self.rows, "{rows:?} are rows of the batch");
-        assert_eq!(into.len(), rows.len() * row_bytes, "room for exactly these rows");
-        // SAFETY: as in `tag`.
-        unsafe {
-            self.mapping.read(place.offset + LEAF_ALIGN + rows.start * row_bytes, into);
-        }
     }
 
     /// Address of the elements, of `size` bytes each, of `rows` of one leaf; and elements of a row.
@@ -154,17 +137,78 @@ impl ActionArea {
     /// # Panics
     ///
     /// When the rows are not in the batch.
-    pub(super) fn rows(
-        &self,
-        leaf: usize,
-        size: usize,
-        rows: Range<usize>,
-    ) -> (NonNull<u8>, usize) {
+    fn rows(&self, leaf: usize, size: usize, rows: Range<usize>) -> (NonNull<u8>, usize) {
         let place = self.places[leaf];
         let row_bytes = place.row_len * size;
         assert!(rows.end <= self.rows, "{rows:?} are rows of the batch");
         let start = place.offset + LEAF_ALIGN;
         let range = start + rows.start * row_bytes..start + rows.end * row_bytes;
         (self.mapping.at(range), place.row_len)
+    }
+}
+
+/// The actions of one worker's rows, for as long as they are being stepped; of rows that are reset there are
+/// none.
+///
+/// Where a row's elements lie depends on their dtype. So nothing is read but what the tag says: it would be
+/// other rows', which the pool may be writing.
+#[derive(Debug, Clone)]
+pub struct ActionRows<'a> {
+    /// `None` when nothing is stepped: tags can change then.
+    area: Option<&'a ActionArea>,
+    rows: Range<usize>,
+}
+
+impl<'a> ActionRows<'a> {
+    /// Only [`crate::worker`] makes these, for rows of a task or of a queue that it took and that end before
+    /// it acknowledges or counts them; and a plain loop, for actions that nobody else has.
+    pub(crate) fn new(area: &'a ActionArea, rows: Range<usize>, op: Op) -> Self {
+        Self { area: (op == Op::Step).then_some(area), rows }
+    }
+
+    /// The rows, counted from the start of the environments.
+    pub fn rows(&self) -> Range<usize> {
+        self.rows.clone()
+    }
+
+    /// Tag of one leaf; `None` when it was never stored, or the rows are not stepped.
+    pub fn tag(&self, leaf: usize) -> Option<ActionTag> {
+        self.area?.tag(leaf)
+    }
+
+    /// Copies the elements of `rows` of one leaf, whose tag is `tag`, to `into`.
+    ///
+    /// # Panics
+    ///
+    /// When the tag is another one, `into` is not as long as those rows, or they are not among these.
+    pub fn load(&self, leaf: usize, tag: ActionTag, rows: Range<usize>, into: &mut [u8]) {
+        assert_eq!(self.tag(leaf), Some(tag), "tag of leaf {leaf}");
+        let (first, row_len) = self.place(leaf, tag.size(), rows.clone());
+        assert_eq!(into.len(), rows.len() * row_len * tag.size(), "room for exactly these rows");
+        // SAFETY: the elements are inside the mapping and at rest while their rows are stepped
+        // (invariant 5); `into` is a live Rust slice and so cannot overlap them.
+        unsafe { first.as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) }
+    }
+
+    /// The leaves in order, to be read in place.
+    pub fn columns(&self) -> ActionColumns<'a> {
+        ActionColumns::new(self.clone())
+    }
+
+    /// Address of the elements, of `size` bytes each as their tag says, of `rows` of one leaf; and elements
+    /// of a row.
+    ///
+    /// # Panics
+    ///
+    /// When the rows are not among these, or are not stepped.
+    pub(super) fn place(
+        &self,
+        leaf: usize,
+        size: usize,
+        rows: Range<usize>,
+    ) -> (NonNull<u8>, usize) {
+        let own = &self.rows;
+        assert!(own.start <= rows.start && rows.end <= own.end, "{rows:?} are not among {own:?}");
+        self.area.expect("only stored actions have a tag").rows(leaf, size, rows)
     }
 }

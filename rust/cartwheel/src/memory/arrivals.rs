@@ -34,7 +34,7 @@ pub(super) type Tickets = AtomicU64;
 /// A batch that is being filled.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-pub struct Arrivals {
+pub(crate) struct Arrivals {
     slab: AtomicU32,
     filled: AtomicU32,
     wanted: AtomicU32,

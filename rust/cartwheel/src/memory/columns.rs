@@ -4,8 +4,9 @@
 //!
 //! They rest on those of [`super`], cited as "memory 4" and so on.
 //!
-//! 1. **One hold.** [`Columns`] borrows its [`SlabRows`] mutably and [`ActionColumns`] its task, so all
-//!    slices are gone before the task is acknowledged (memory 4 and 5).
+//! 1. **One hold.** [`Columns`] borrows its [`SlabRows`] mutably, and [`ActionColumns`] the actions of a
+//!    task, or of rows that were taken from a queue; so all slices are gone before the task is acknowledged,
+//!    or the rows' places are counted as filled (memory 4 and 5). A plain loop's memory is its own.
 //! 2. **Apart.** Leaves are handed out in order, each once; leaves, rewards, flags and phases are
 //!    disjoint ranges of the slab, and rows of other shards are in none of these slices.
 //! 3. **Type.** A slice of cells is made only of a leaf of their dtype and length. Leaves start on
@@ -18,7 +19,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use super::{ActionArea, ActionTag, Cell, Mapping, SlabRows};
+use super::{ActionRows, ActionTag, Cell, Mapping, SlabRows};
 use crate::autoreset::{PhaseTag, Transition};
 use crate::error::Error;
 use crate::space::{DType, Layout};
@@ -143,16 +144,13 @@ impl Outcomes<'_> {
 /// The actions of one shard's rows, leaf by leaf.
 #[derive(Debug)]
 pub struct ActionColumns<'a> {
-    area: &'a ActionArea,
-    rows: Range<usize>,
+    actions: ActionRows<'a>,
     next: usize,
 }
 
 impl<'a> ActionColumns<'a> {
-    /// Only [`crate::worker::Task`] makes these, for the actions of its own batch, and a plain loop, for
-    /// actions that nobody else has.
-    pub(crate) fn new(area: &'a ActionArea, rows: Range<usize>) -> Self {
-        Self { area, rows, next: 0 }
+    pub(super) fn new(actions: ActionRows<'a>) -> Self {
+        Self { actions, next: 0 }
     }
 
     /// The next leaf, one cell a row.
@@ -170,7 +168,7 @@ impl<'a> ActionColumns<'a> {
         assert_eq!(row_len, C::LEN, "elements of a row");
         // SAFETY: the range of these rows is inside the mapping, at rest while the task lasts
         // (invariant 1), and made of such cells (invariant 3).
-        Ok(unsafe { std::slice::from_raw_parts(place.cast().as_ptr(), self.rows.len()) })
+        Ok(unsafe { std::slice::from_raw_parts(place.cast().as_ptr(), self.actions.rows().len()) })
     }
 
     /// The next leaf as its elements, and how many a row has.
@@ -184,7 +182,7 @@ impl<'a> ActionColumns<'a> {
     /// When there is no further leaf.
     pub fn elements<C: Cell<Element = C>>(&mut self) -> Result<(&'a [C], usize), Error> {
         let (place, row_len) = self.take(C::DTYPE)?;
-        let length = row_len * self.rows.len();
+        let length = row_len * self.actions.rows().len();
         // SAFETY: as in `leaf`.
         Ok((unsafe { std::slice::from_raw_parts(place.cast().as_ptr(), length) }, row_len))
     }
@@ -192,11 +190,11 @@ impl<'a> ActionColumns<'a> {
     fn take(&mut self, dtype: DType) -> Result<(NonNull<u8>, usize), Error> {
         let leaf = self.next;
         self.next += 1;
-        match self.area.tag(leaf) {
+        match self.actions.tag(leaf) {
             Some(ActionTag::Array(got)) if got == dtype => {}
             Some(ActionTag::Integers) if dtype == DType::I64 => {}
             got => return Err(Error::WrongActionDType { leaf, expected: dtype, got }),
         }
-        Ok(self.area.rows(leaf, dtype.size(), self.rows.clone()))
+        Ok(self.actions.place(leaf, dtype.size(), self.actions.rows()))
     }
 }

@@ -7,30 +7,37 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use super::arrivals::Tickets;
+use super::claim::Claim;
 use super::progress::Notes;
 use super::queue::{Ends, Entry};
-use super::tally::{RowCounts, ShardCounts};
+use super::tally::{RowCounts, SentCount, ShardCounts};
 use super::{Arrivals, Mapping, OpenBatches, Plan, Tally, WorkQueue};
 use crate::error::Error;
+use crate::space::Layout;
+use crate::wake::Countdown;
 
 /// "cwhl" and the version of everything that lies in shared memory.
 const MAGIC: u32 = u32::from_le_bytes(*b"cwhl");
-const VERSION: u32 = 3;
+const VERSION: u32 = 6;
 
 /// The pool's own line.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub struct Header {
+pub(crate) struct Header {
     magic: AtomicU32,
     version: AtomicU32,
     workers: AtomicU32,
+    /// Tells memories and plans apart, see [`Control::initialise`].
+    identity: AtomicU32,
+    /// Whether a pool steps this memory.
+    pub(super) pool: Claim,
     /// The doorbell: what the pool waits on and the last worker to finish rings.
-    pub doorbell: AtomicU32,
-    /// Workers that have not acknowledged the pending task; the one that takes it to zero rings.
-    pub remaining: AtomicU32,
+    pub(crate) doorbell: AtomicU32,
+    /// Workers that have not acknowledged the pending task; the last one to count itself rings.
+    pub(crate) remaining: Countdown,
     /// The next ticket, see [`super::arrivals`].
     tickets: Tickets,
 }
@@ -38,35 +45,45 @@ pub struct Header {
 /// One worker's line.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub struct Slot {
+pub(crate) struct Slot {
     /// Commands to the worker, see [`crate::wake`].
-    pub word: AtomicU32,
+    pub(crate) word: AtomicU32,
     /// Number of the last task that the worker acknowledged.
-    pub done: AtomicU32,
+    pub(crate) done: crate::sync::AtomicU32,
     /// The slab to fill; written before the command that needs it.
-    pub slab: AtomicU32,
+    pub(crate) slab: AtomicU32,
     /// What the worker is told beside the operation; written before the command.
-    pub flags: AtomicU32,
+    pub(crate) flags: AtomicU32,
     /// What the worker says of the task it acknowledged, a [`crate::worker::Report`].
-    pub status: AtomicU32,
+    pub(crate) status: AtomicU32,
     /// Bytes of info that it wrote to its region.
-    pub info_bytes: AtomicU32,
+    pub(crate) info_bytes: AtomicU32,
     /// The ends of its queue.
     pub(super) queue: Ends,
+    /// Who serves the worker.
+    pub(super) server: Claim,
     /// What it has in its hands of the rows that were sent.
     pub(crate) notes: Notes,
 }
 
+/// What stands behind the batches of a rollout: which it is.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct Signature {
+    index: AtomicU64,
+    memory: AtomicU32,
+}
+
 /// All control words of a pool; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Control {
+pub(crate) struct Control {
     mapping: Arc<Mapping>,
     plan: Arc<Plan>,
 }
 
 impl Control {
     pub(super) fn bytes(plan: &Plan) -> usize {
-        Self::row_counts_offset(plan) + plan.rows() * size_of::<RowCounts>()
+        Self::sent_counts_offset(plan) + plan.rows() * size_of::<SentCount>()
     }
 
     fn batches_offset(plan: &Plan) -> usize {
@@ -90,27 +107,34 @@ impl Control {
         Self::shard_counts_offset(plan) + plan.shards.len() * size_of::<ShardCounts>()
     }
 
+    fn sent_counts_offset(plan: &Plan) -> usize {
+        Self::row_counts_offset(plan) + plan.rows() * size_of::<RowCounts>()
+    }
+
     pub(super) fn new(mapping: Arc<Mapping>, plan: Arc<Plan>) -> Self {
         assert!(mapping.len() >= Self::bytes(&plan), "control words fit their mapping");
         Self { mapping, plan }
     }
 
-    /// Signs new memory, before any worker sees it.
-    pub(super) fn initialise(&self) {
+    /// Signs new memory, before any worker sees it. `identity` is a number that other memories and other
+    /// plans hardly have.
+    pub(super) fn initialise(&self, identity: u32) {
         let header = self.header();
         header.magic.store(MAGIC, Ordering::Relaxed);
         header.version.store(VERSION, Ordering::Relaxed);
         header.workers.store(self.workers_u32(), Ordering::Relaxed);
+        header.identity.store(identity, Ordering::Relaxed);
     }
 
     /// Checks, in a worker, who made the memory: an upgraded package next to an old worker must
     /// fail here.
-    pub(super) fn verify(&self) -> Result<(), Error> {
+    pub(super) fn verify(&self, identity: u32) -> Result<(), Error> {
         let header = self.header();
         for (what, word, expected) in [
             ("magic number", &header.magic, MAGIC),
             ("version", &header.version, VERSION),
             ("number of workers", &header.workers, self.workers_u32()),
+            ("identity of memory and plan", &header.identity, identity),
         ] {
             let got = word.load(Ordering::Relaxed);
             if got != expected {
@@ -121,17 +145,60 @@ impl Control {
         Ok(())
     }
 
+    /// Bytes of the mapping of a rollout, whose first batch is `first`, with its signature.
+    pub(super) fn signed_bytes(first: &Layout) -> usize {
+        first.bytes().next_multiple_of(align_of::<Signature>()) + size_of::<Signature>()
+    }
+
+    /// Signs the mapping of rollout `index`, before any worker sees it.
+    pub(super) fn sign(&self, mapping: &Mapping, index: usize) {
+        let signature = Self::signature(mapping);
+        signature.memory.store(self.header().identity.load(Ordering::Relaxed), Ordering::Relaxed);
+        signature.index.store(index as u64, Ordering::Relaxed);
+    }
+
+    /// Checks, in a worker, that a mapping is that of rollout `index` of this memory: in another one somebody
+    /// may be reading what the worker would write.
+    pub(super) fn verify_signed(&self, mapping: &Mapping, index: usize) -> Result<(), Error> {
+        let (Signature { memory, index: number }, header) =
+            (Self::signature(mapping), self.header());
+        for (what, got, expected) in [
+            ("number of the rollout", number.load(Ordering::Relaxed), index as u64),
+            (
+                "identity of the rollout's memory",
+                memory.load(Ordering::Relaxed).into(),
+                header.identity.load(Ordering::Relaxed).into(),
+            ),
+        ] {
+            if got != expected {
+                let number = |word| usize::try_from(word).unwrap_or(usize::MAX);
+                let (expected, got) = (number(expected), number(got));
+                return Err(Error::Mismatch { what, expected, got });
+            }
+        }
+        Ok(())
+    }
+
+    /// The last bytes of the mapping of a rollout.
+    fn signature(mapping: &Mapping) -> &Signature {
+        let end = mapping.len();
+        let place = mapping.at(end - size_of::<Signature>()..end).cast::<Signature>();
+        debug_assert!(place.is_aligned(), "the size is a multiple of its alignment");
+        // SAFETY: as in `header`, for a `Signature`; the mapping is borrowed (invariant 1).
+        unsafe { place.as_ref() }
+    }
+
     fn workers_u32(&self) -> u32 {
         u32::try_from(self.workers()).expect("a pool has fewer than 2^32 workers")
     }
 
     /// Number of workers.
-    pub fn workers(&self) -> usize {
+    pub(crate) fn workers(&self) -> usize {
         self.plan.shards.len()
     }
 
     /// The pool's line.
-    pub fn header(&self) -> &Header {
+    pub(crate) fn header(&self) -> &Header {
         let place = self.mapping.at(0..size_of::<Header>()).cast::<Header>();
         debug_assert!(place.is_aligned(), "a mapping starts on a page");
         // SAFETY: inside the mapping and aligned; the mapping outlives `self` (invariant 1), and a
@@ -144,7 +211,7 @@ impl Control {
     /// # Panics
     ///
     /// When there is no such worker.
-    pub fn slot(&self, worker: usize) -> &Slot {
+    pub(crate) fn slot(&self, worker: usize) -> &Slot {
         assert!(worker < self.workers(), "there is no worker {worker}");
         let start = size_of::<Header>() + worker * size_of::<Slot>();
         let place = self.mapping.at(start..start + size_of::<Slot>()).cast::<Slot>();
@@ -180,7 +247,7 @@ impl Control {
     /// # Panics
     ///
     /// When there is no such worker.
-    pub fn queue(&self, worker: usize) -> WorkQueue<'_> {
+    pub(crate) fn queue(&self, worker: usize) -> WorkQueue<'_> {
         let Range { start, end } = self.plan.shards[worker].clone();
         let queues = Self::queues_offset(&self.plan);
         let bytes = queues + start * size_of::<Entry>()..queues + end * size_of::<Entry>();
@@ -197,18 +264,23 @@ impl Control {
     /// # Panics
     ///
     /// When there is no such worker.
-    pub fn tally(&self, worker: usize) -> Tally<'_> {
+    pub(crate) fn tally(&self, worker: usize) -> Tally<'_> {
         let Range { start, end } = self.plan.shards[worker].clone();
         let at = Self::shard_counts_offset(&self.plan) + worker * size_of::<ShardCounts>();
         let shard = self.mapping.at(at..at + size_of::<ShardCounts>()).cast::<ShardCounts>();
         let at = Self::row_counts_offset(&self.plan);
         let bytes = at + start * size_of::<RowCounts>()..at + end * size_of::<RowCounts>();
         let rows = self.mapping.at(bytes).cast::<RowCounts>();
+        let at = Self::sent_counts_offset(&self.plan);
+        let bytes = at + start * size_of::<SentCount>()..at + end * size_of::<SentCount>();
+        let sent = self.mapping.at(bytes).cast::<SentCount>();
         debug_assert!(shard.is_aligned() && rows.is_aligned(), "counts lie on their alignment");
         // SAFETY: as in `header`, for `ShardCounts`.
         let shard = unsafe { shard.as_ref() };
         // SAFETY: as in `header`, for as many `RowCounts` as the shard has rows.
         let rows = unsafe { std::slice::from_raw_parts(rows.as_ptr(), end - start) };
-        Tally { shard, rows }
+        // SAFETY: as in `header`, for as many numbers.
+        let sent = unsafe { std::slice::from_raw_parts(sent.as_ptr(), end - start) };
+        Tally { shard, rows, sent }
     }
 }

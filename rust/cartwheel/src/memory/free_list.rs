@@ -14,7 +14,7 @@ const EMPTY: u32 = u32::MAX;
 
 /// A stack of numbers below a fixed limit; each number is in it at most once.
 #[derive(Debug)]
-pub struct FreeList {
+pub(crate) struct FreeList {
     /// Number of changes (upper half) and the number on top (lower half).
     head: AtomicU64,
     next: Box<[AtomicU32]>,
@@ -26,7 +26,7 @@ impl FreeList {
     /// # Panics
     ///
     /// When `limit` is `u32::MAX`, which marks the end of the list.
-    pub fn new(limit: u32) -> Self {
+    pub(crate) fn new(limit: u32) -> Self {
         assert!(limit < EMPTY, "{limit} numbers are too many");
         Self {
             head: AtomicU64::new(pack(0, EMPTY)),
@@ -35,7 +35,7 @@ impl FreeList {
     }
 
     /// Puts `number`, which must not be in the list, on top.
-    pub fn push(&self, number: u32) {
+    pub(crate) fn push(&self, number: u32) {
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
             self.next[number as usize].store(lower(head), Ordering::Relaxed);
@@ -54,7 +54,7 @@ impl FreeList {
     }
 
     /// Takes the number on top, the one pushed last.
-    pub fn pop(&self) -> Option<u32> {
+    pub(crate) fn pop(&self) -> Option<u32> {
         // Every load of the head is an `Acquire` that pairs with the `Release` in `push`: it makes
         // `next[top]` visible, and all that was done with the slab before it was released.
         let mut head = self.head.load(Ordering::Acquire);

@@ -10,7 +10,7 @@ use crate::space::{LEAF_ALIGN, PAGE};
 
 /// The info mapping; cheap to clone.
 #[derive(Debug, Clone)]
-pub struct InfoArea {
+pub(crate) struct InfoArea {
     mapping: Arc<Mapping>,
     plan: Arc<Plan>,
     region: usize,
@@ -67,5 +67,12 @@ impl InfoArea {
         into.resize(bytes.min(region.end - start), 0);
         // SAFETY: the worker is done and writes no more (invariant 6).
         unsafe { self.mapping.read(start, into) }
+    }
+
+    /// The rows of shard `shard` in whose cells `bytes` bytes lie that begin in the cell of row `row`.
+    pub(crate) fn rows_of(&self, shard: usize, row: usize, bytes: usize) -> Range<usize> {
+        let all = &self.plan.shards[shard];
+        let cell = (self.region / all.len()).max(1);
+        row..row.saturating_add(bytes.div_ceil(cell).max(1)).min(all.end)
     }
 }

@@ -1,4 +1,4 @@
-//! Every interleaving of the queues, the tickets and the batches that they are places of, by loom.
+//! Every interleaving of the queues, the tickets, the batches that they are places of, and the free list, by loom.
 //!
 //! What these tests run is the code of `queue.rs`, `arrivals.rs` and `wake/parker.rs` itself; only the
 //! words lie on the heap instead of in a mapping. An order that is weaker than its comment says makes
@@ -213,5 +213,29 @@ fn a_head_that_was_popped_and_pushed_again_is_another_head() {
         let mut all: Vec<_> = std::iter::from_fn(|| free.pop()).chain([second, third]).collect();
         all.sort_unstable();
         assert_eq!(all, [0, 1, 2]);
+    });
+}
+
+#[test]
+fn no_slab_is_handed_out_twice_and_none_is_lost() {
+    every_interleaving(|| {
+        let free = Arc::new(FreeList::new(3));
+        let holders: Arc<[AtomicU32; 3]> = Arc::new(std::array::from_fn(|_| AtomicU32::new(0)));
+        (0..3).for_each(|slab| free.push(slab));
+        let take_and_give_back = {
+            let (free, holders) = (Arc::clone(&free), Arc::clone(&holders));
+            move || {
+                let slab = free.pop().expect("three slabs for three takers");
+                assert_eq!(holders[slab as usize].fetch_add(1, Ordering::Relaxed), 0);
+                holders[slab as usize].fetch_sub(1, Ordering::Relaxed);
+                free.push(slab);
+            }
+        };
+        let threads: Vec<_> = (0..2).map(|_| thread::spawn(take_and_give_back.clone())).collect();
+        take_and_give_back();
+        threads.into_iter().for_each(|thread| thread.join().expect("a taker"));
+        let mut left: Vec<_> = std::iter::from_fn(|| free.pop()).collect();
+        left.sort_unstable();
+        assert_eq!(left, [0, 1, 2]);
     });
 }

@@ -32,7 +32,7 @@ pub enum Scope {
 
 /// What an attached mapping may be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub(crate) enum Access {
     /// Reading; a write is a segmentation fault.
     Read,
     /// Reading and writing.
@@ -45,19 +45,19 @@ pub enum Access {
 /// It is apart from the [`Mapping`] so that a pool can give up its descriptors when it closes, while
 /// arrays still show the memory.
 #[derive(Debug)]
-pub struct Backing {
+pub(crate) struct Backing {
     name: &'static str,
     descriptor: Option<OwnedFd>,
 }
 
 impl Backing {
     /// The descriptor of shared memory.
-    pub fn descriptor(&self) -> Option<&OwnedFd> {
+    pub(crate) fn descriptor(&self) -> Option<&OwnedFd> {
         self.descriptor.as_ref()
     }
 
     /// The descriptor of shared memory, to give away.
-    pub fn into_descriptor(self) -> Option<OwnedFd> {
+    pub(crate) fn into_descriptor(self) -> Option<OwnedFd> {
         self.descriptor
     }
 
@@ -66,7 +66,7 @@ impl Backing {
     /// # Errors
     ///
     /// [`Error::Os`] when there is no descriptor left.
-    pub fn try_clone(&self) -> Result<Self, Error> {
+    pub(crate) fn try_clone(&self) -> Result<Self, Error> {
         let descriptor = self.descriptor.as_ref().map(OwnedFd::try_clone).transpose();
         let descriptor = descriptor.map_err(|source| Error::Os {
             doing: format!("sharing memory ({})", self.name),
@@ -83,7 +83,7 @@ impl Backing {
     /// # Errors
     ///
     /// [`Error::OutOfMemory`] when there is not enough, otherwise [`Error::Os`].
-    pub fn reserve(&self, range: Range<usize>) -> Result<(), Error> {
+    pub(crate) fn reserve(&self, range: Range<usize>) -> Result<(), Error> {
         let Some(descriptor) = &self.descriptor else { return Ok(()) };
         let (start, bytes) = (range.start as u64, range.len() as u64);
         if bytes == 0 {
@@ -106,7 +106,7 @@ fn reserved(bytes: usize) -> Option<usize> {
 
 /// Mapped memory. It starts as zeros and stays at one address until it is dropped.
 #[derive(Debug)]
-pub struct Mapping {
+pub(crate) struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
     /// What it shared it shares no longer.
@@ -125,7 +125,11 @@ impl Mapping {
     /// # Errors
     ///
     /// [`Error::OutOfMemory`] or [`Error::Os`] when the system refuses.
-    pub fn new(name: &'static str, bytes: usize, scope: Scope) -> Result<(Self, Backing), Error> {
+    pub(crate) fn new(
+        name: &'static str,
+        bytes: usize,
+        scope: Scope,
+    ) -> Result<(Self, Backing), Error> {
         let bytes = bytes.max(1);
         let failed = Error::memory(name, bytes);
         if scope == Scope::Private {
@@ -154,7 +158,7 @@ impl Mapping {
     ///
     /// [`Error::Mismatch`] when its size is not `bytes`, [`Error::OutOfMemory`] or [`Error::Os`] when the
     /// system refuses.
-    pub fn attach(descriptor: OwnedFd, bytes: usize, access: Access) -> Result<Self, Error> {
+    pub(crate) fn attach(descriptor: OwnedFd, bytes: usize, access: Access) -> Result<Self, Error> {
         let bytes = bytes.max(1);
         let status =
             rustix::fs::fstat(&descriptor).map_err(Error::os("reading a memory's size"))?;
@@ -242,13 +246,8 @@ impl Mapping {
     }
 
     /// Length in bytes.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes
-    }
-
-    /// Never: a mapping has at least one byte.
-    pub fn is_empty(&self) -> bool {
-        false
     }
 
     /// Address of the byte at `offset`.
@@ -317,3 +316,6 @@ impl Drop for Mapping {
         debug_assert!(unmapped.is_ok(), "a mapping is unmapped once");
     }
 }
+
+#[cfg(test)]
+mod tests;

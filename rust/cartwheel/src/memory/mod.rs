@@ -9,31 +9,40 @@
 //!
 //! Every `SAFETY` comment of this module cites these by number.
 //!
-//! 1. **Life.** A [`Mapping`] stays mapped until its drop, its length never changes (memfds are sealed
-//!    against shrinking and growing), and every pointer into it is used behind an `Arc` or a
-//!    borrow of it.
+//! 1. **Life.** A `Mapping` stays mapped until its drop, its length never changes (memfds are sealed
+//!    against shrinking and growing), and every pointer into it is used behind an `Arc` or a borrow of it.
 //! 2. **Control words** are only ever touched as atomics, on both sides.
-//! 3. **Phases of a slab.** Free → filling by [`SlabPool::acquire`]; filling → leased when every worker
-//!    has acknowledged the task, or every place of the batch is counted as filled; leased → free by the drop of the [`Lease`]. Only the pool does
-//!    these; a slab that a late or dead worker may still be filling is not filled again: the
-//!    pool is waiting, broken or closed then, and takes none.
-//! 4. **Rows.** While a slab is filling, each place is written by one shard alone: a task gives each
-//!    shard the places of its own rows, tickets are drawn once and given places are dealt once, and
-//!    a [`SlabRows`] refuses places outside its range. It lives only between taking a task and
-//!    acknowledging it, or between claiming the places and counting them as filled. The pool
-//!    reads a slab only after that.
-//! 5. **Actions** of a row are written by the pool while no task is pending and the row is not in
-//!    flight, and read by its worker between taking a task and acknowledging it, or taking the row
-//!    from its queue and counting its place as filled. Tags change only while no step is in flight.
-//! 6. **Infos.** The region of shard *k* is written by its worker between taking a task and
-//!    acknowledging it, and read by the pool after that and before the next task. A row that was
-//!    sent has a cell of that region, written before its place is counted as filled and read
+//! 3. **Phases of a slab.** Free → filling by `SlabPool::acquire`; filling → leased when every worker has
+//!    acknowledged the task, or every place of the batch is counted as filled; leased → free by the drop of
+//!    the [`Lease`]. Only the pool does these, of which a memory has one in its life (invariant 9); a slab
+//!    that a late or dead worker may still be filling is not filled again: the pool is waiting, broken or
+//!    closed then, and takes none.
+//! 4. **Rows.** While a slab is filling, each place is written by one shard alone: a task gives each shard,
+//!    which one worker serves (invariant 9), the places of its own rows, tickets are drawn once and given
+//!    places are dealt once, and a [`SlabRows`] refuses places outside its range. It lives only between
+//!    taking a task and acknowledging it, or between claiming the places and counting them as filled. The
+//!    pool reads a slab only after that.
+//! 5. **Actions** of a row are written by the pool while no task is pending and the row is not in flight,
+//!    and read by its worker between taking a task and acknowledging it, or taking the row from its queue
+//!    and counting its place as filled. Tags change only while no step is in flight; an [`ActionRows`]
+//!    reads them, and the elements that they describe, only of rows that are being stepped.
+//! 6. **Infos.** The region of shard *k* is written by its worker between taking a task and acknowledging
+//!    it, and read by the pool after that and before the next task, never once it is closed or broken. A
+//!    row that was sent has a cell of that region, written before its place is counted as filled and read
 //!    before the row is sent again; no task begins while rows are in flight.
-//! 7. **Payload.** Every bit pattern of the payload is valid where it is read: numbers are copied as
-//!    bytes, flags are read as `u8` and compared with zero, and nothing read from shared memory
-//!    is used as an index without a bounds check.
+//! 7. **Payload.** Every bit pattern of the payload is valid where it is read: numbers are copied as bytes,
+//!    flags are read as `u8` and compared with zero, and nothing read from shared memory is used as an
+//!    index without a bounds check.
 //! 8. **Parting.** Slabs and rollouts are made private in place, by [`Sharing::part`], only where nobody
 //!    waits any more for what a worker writes: in a forked child, and when a pool has ended its workers.
+//! 9. **Claims.** A memory, with all its clones and attachments, has one pool; each worker has one server,
+//!    which is the pool itself where it steps the worker's rows. Both are words of the control memory that
+//!    are taken once, see `claim.rs`. A worker's is free again only when its process has ended and the pool
+//!    has cleared what it left. Whoever attaches the memory deals its rows by the same plan.
+//!
+//! Outside this crate nobody reaches a control word, or an area but through a [`Lease`] or a task. So safe code
+//! that embeds it can break none of these, as long as it writes to no descriptor of [`Memory::descriptors`] by
+//! itself.
 //!
 //! Between processes Rust has no settled memory model; the practical rule followed here is that
 //! control words are atomics, and that plain data between trusting processes is ordered by them. A
@@ -42,6 +51,7 @@
 mod actions;
 mod arrivals;
 mod cell;
+mod claim;
 mod columns;
 mod control;
 pub mod forks;
@@ -51,8 +61,10 @@ mod infos;
 #[cfg(all(loom, test))]
 mod interleavings;
 mod mapping;
+mod process_id;
 mod progress;
 mod queue;
+mod receipts;
 mod rollout;
 mod slab;
 mod tally;
@@ -61,26 +73,34 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-pub use actions::{ActionArea, ActionTag};
-pub use arrivals::Arrivals;
-pub(crate) use arrivals::{OpenBatches, Places};
+pub(crate) use actions::ActionArea;
+pub use actions::{ActionRows, ActionTag};
+pub(crate) use arrivals::{Arrivals, OpenBatches, Places};
 pub use cell::{Cell, Shape, bytes_of};
+use claim::identity;
 pub use columns::{ActionColumns, Columns, Outcomes};
-pub use control::{Control, Header, Slot};
-pub use free_list::FreeList;
+pub(crate) use control::Control;
+pub(crate) use free_list::FreeList;
 pub use headroom::Headroom;
-pub use infos::InfoArea;
-pub use mapping::{Access, Backing, Mapping, Scope};
-pub use queue::{Work, WorkQueue};
-pub use rollout::{MOST_STEPS, RolloutLease, RolloutMemory};
-pub use slab::{Lease, SlabMemory, SlabPool, SlabRows, Told};
+pub(crate) use infos::InfoArea;
+pub use mapping::Scope;
+pub(crate) use mapping::{Access, Backing, Mapping};
+pub use process_id::process_id;
+pub use queue::Work;
+pub(crate) use queue::WorkQueue;
+pub(crate) use receipts::Receipts;
+pub use receipts::Told;
+pub(crate) use rollout::RolloutMemory;
+pub use rollout::{MOST_STEPS, RolloutLease};
+pub(crate) use slab::SlabMemory;
+pub use slab::{AddressLease, Lease, SlabPool, SlabRows};
 pub use tally::{BUCKETS, Tally};
 
 use crate::error::Error;
 use crate::space::{Layout, Leaf};
 
 /// What memory a pool needs. Pool and workers compute every offset from it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Plan {
     /// Leaves of one observation.
     pub observations: Vec<Leaf>,
@@ -112,14 +132,15 @@ impl Plan {
 #[derive(Debug, Clone)]
 pub struct Memory {
     plan: Arc<Plan>,
+    scope: Scope,
     /// The control words.
-    pub control: Control,
+    pub(crate) control: Control,
     /// The actions of the batch that is being stepped.
-    pub actions: ActionArea,
+    pub(crate) actions: ActionArea,
     /// The infos of the batch that was stepped.
-    pub infos: InfoArea,
+    pub(crate) infos: InfoArea,
     /// The slabs.
-    pub slabs: Arc<SlabMemory>,
+    pub(crate) slabs: Arc<SlabMemory>,
     /// Where the memory was made: what stands behind it.
     sharing: Option<Arc<Sharing>>,
 }
@@ -169,10 +190,12 @@ impl Memory {
         let (actions, behind_actions) = make("cartwheel-actions", bytes[1], bytes[1])?;
         let (infos, behind_infos) = make("cartwheel-infos", bytes[2], bytes[2])?;
         let (slabs, behind_slabs) = make("cartwheel-slabs", bytes[3], reserved)?;
-        let mut memory = Self::assemble(plan, layout, [control, actions, infos, slabs]);
+        let mut memory = Self::assemble(plan, scope, layout, [control, actions, infos, slabs]);
         let backings = [behind_control, behind_actions, behind_infos, behind_slabs];
+        memory
+            .control
+            .initialise(identity(&memory.plan, backings.each_ref().map(Backing::descriptor))?);
         memory.sharing = Some(Arc::new(Sharing { backings, slabs: Arc::clone(&memory.slabs) }));
-        memory.control.initialise();
         Ok(memory)
     }
 
@@ -181,11 +204,12 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] when the memory was made by another version or from another plan, or
-    /// [`Error::Os`].
+    /// [`Error::Mismatch`] when the memory was made by another version or from another plan, or the
+    /// descriptors are not those of one memory in their order; or [`Error::Os`].
     pub fn attach(plan: Plan, descriptors: [OwnedFd; 4]) -> Result<Self, Error> {
         let layout = check(&plan)?;
         let sizes = Self::sizes(&plan, &layout);
+        let identity = identity(&plan, descriptors.each_ref().map(Some))?;
         // Workers only read actions; everything else they write.
         let access = [Access::Write, Access::Read, Access::Write, Access::Write];
         let [control, actions, infos, slabs] = descriptors;
@@ -193,8 +217,8 @@ impl Memory {
             Mapping::attach(descriptor, sizes[which], access[which]).map(Arc::new)
         };
         let mappings = [map(control, 0)?, map(actions, 1)?, map(infos, 2)?, map(slabs, 3)?];
-        let memory = Self::assemble(plan, layout, mappings);
-        memory.control.verify()?;
+        let memory = Self::assemble(plan, Scope::Shared, layout, mappings);
+        memory.control.verify(identity)?;
         Ok(memory)
     }
 
@@ -208,7 +232,7 @@ impl Memory {
         ]
     }
 
-    fn assemble(plan: Plan, layout: Layout, mappings: [Arc<Mapping>; 4]) -> Self {
+    fn assemble(plan: Plan, scope: Scope, layout: Layout, mappings: [Arc<Mapping>; 4]) -> Self {
         let [control, actions, infos, slabs] = mappings;
         let plan = Arc::new(plan);
         Self {
@@ -217,6 +241,7 @@ impl Memory {
             infos: InfoArea::new(infos, Arc::clone(&plan)),
             slabs: Arc::new(SlabMemory::new(slabs, layout, plan.max_slabs)),
             plan,
+            scope,
             sharing: None,
         }
     }
@@ -224,6 +249,16 @@ impl Memory {
     /// The plan it was made from.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// Who shares it, and so who waits on its words.
+    pub(crate) fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// Whether both are clones of one memory.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.plan, &other.plan)
     }
 
     /// The descriptors of shared memory, for a worker's [`Memory::attach`]; `None` for private memory
@@ -248,15 +283,15 @@ impl Memory {
         &self,
         pool: &SlabPool,
         steps: usize,
-        scope: Scope,
     ) -> Result<(RolloutLease, Backing), Error> {
         let batches = self.rollout_batches(steps)?;
-        let bytes = batches[0].bytes();
+        let bytes = Control::signed_bytes(&batches[0]);
         Headroom::require("a rollout", bytes)?;
-        let (mapping, backing) = Mapping::new("cartwheel-rollout", bytes, scope)?;
+        let (mapping, backing) = Mapping::new("cartwheel-rollout", bytes, self.scope)?;
         backing.reserve(0..bytes)?;
         let sent = backing.try_clone()?;
         let index = pool.unused_rollout().unwrap_or_else(|| self.slabs.next_rollout());
+        self.control.sign(&mapping, index);
         let memory = Arc::new(RolloutMemory::new(mapping, batches, Some(backing)));
         let lease = pool.new_rollout(index, memory);
         self.slabs.add_rollout(index, Arc::clone(lease.memory()));
@@ -282,15 +317,21 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`Error::Mismatch`] or [`Error::Os`].
+    /// [`Error::BadPlan`] where the memory was made, which knows its rollouts; [`Error::Mismatch`] when it is
+    /// another rollout than that; or [`Error::Os`].
     pub fn attach_rollout(
         &self,
         index: usize,
         steps: usize,
         descriptor: OwnedFd,
     ) -> Result<(), Error> {
+        if self.sharing.is_some() {
+            return Err(Error::BadPlan("rollouts are attached by workers only".to_owned()));
+        }
         let batches = self.rollout_batches(steps)?;
-        let mapping = Mapping::attach(descriptor, batches[0].bytes(), Access::Write)?;
+        let bytes = Control::signed_bytes(&batches[0]);
+        let mapping = Mapping::attach(descriptor, bytes, Access::Write)?;
+        self.control.verify_signed(&mapping, index)?;
         self.slabs.add_rollout(index, Arc::new(RolloutMemory::new(mapping, batches, None)));
         Ok(())
     }

@@ -95,7 +95,7 @@ impl Notes {
 
 impl Slot {
     /// Forgets what a dead worker left: its command, its queue and what it had in its hands.
-    pub(crate) fn clear(&self) {
+    pub(super) fn forget(&self) {
         self.word.store(IDLE, Ordering::Release);
         self.queue.clear();
         self.notes.progress.store(NOTHING, Ordering::Release);

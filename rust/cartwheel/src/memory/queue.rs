@@ -62,7 +62,7 @@ pub(super) struct Entry {
 
 /// The ring of one worker.
 #[derive(Debug, Clone, Copy)]
-pub struct WorkQueue<'a> {
+pub(crate) struct WorkQueue<'a> {
     pub(super) ends: &'a Ends,
     pub(super) notes: &'a Notes,
     pub(super) entries: &'a [Entry],
@@ -91,7 +91,7 @@ impl WorkQueue<'_> {
     }
 
     /// Whether there is nothing to take.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ends.head.load(Ordering::Relaxed) == self.ends.tail.load(Ordering::Acquire)
     }
 

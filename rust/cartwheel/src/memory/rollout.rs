@@ -6,18 +6,21 @@
 //! free ──take──▶ recording, one batch after the other ──last view dropped──▶ free, or retired
 //! ```
 //!
-//! Each has a mapping of its own, made when it is first asked for and handed to the workers before a task
-//! refers to it; afterwards it is used again for rollouts of as many steps. Every batch of it is filled by
-//! one task, as a slab is (and retired like one, see [`forks`](super::forks)), and is not filled again before the whole is free; the first one excepted,
-//! which a reset before the first step replaces. So invariant 3 of [`super`] holds for it, batch by batch.
+//! Each has a mapping of its own, made when it is first asked for and handed to the workers before a
+//! task refers to it; afterwards it is used again for rollouts of as many steps. Every batch of it is
+//! filled by one task, as a slab is (and retired like one, see [`forks`](super::forks)), and is not
+//! filled again before the whole is free; the first one excepted, which a reset before the first step
+//! replaces, if no lease is left by which safe code could read it. So invariant 3 of [`super`] holds
+//! for it, batch by batch.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::forks::Moment;
-use super::{Backing, Mapping};
+use super::{Backing, Mapping, process_id};
 use crate::error::Error;
 use crate::space::Layout;
 
@@ -30,7 +33,7 @@ const MOST_ROLLOUTS: usize = 1 << 15;
 
 /// The memory of one rollout, and where its batches lie.
 #[derive(Debug)]
-pub struct RolloutMemory {
+pub(crate) struct RolloutMemory {
     pub(super) mapping: Mapping,
     pub(super) batches: Vec<Layout>,
     /// What stands behind it, where it was made and until it is private.
@@ -57,7 +60,7 @@ impl RolloutMemory {
     }
 
     /// Steps that it has room for.
-    pub fn steps(&self) -> usize {
+    pub(crate) fn steps(&self) -> usize {
         self.batches.len() - 1
     }
 }
@@ -80,7 +83,7 @@ pub(super) fn parts(number: u32) -> Option<(usize, usize)> {
 #[derive(Debug, Default)]
 pub(super) struct FreeRollouts {
     free: Mutex<Vec<(usize, Arc<RolloutMemory>)>>,
-    /// Numbers of rollouts that a forked child may know: the memory is not filled again.
+    /// Numbers of rollouts that a forked child may know, or workers may not: the memory is not filled again.
     retired: Mutex<Vec<usize>>,
 }
 
@@ -113,6 +116,12 @@ pub struct RolloutLease {
     memory: Arc<RolloutMemory>,
     free: Arc<FreeRollouts>,
     taken: Moment,
+    /// The process that took it.
+    owner: u32,
+    /// Batches of it were handed out, or may have been: none is filled for another recording.
+    recorded: AtomicBool,
+    /// Leases on the first batch by which safe code may read it.
+    reading_first: AtomicUsize,
 }
 
 impl RolloutLease {
@@ -120,7 +129,41 @@ impl RolloutLease {
         (index, memory): (usize, Arc<RolloutMemory>),
         free: Arc<FreeRollouts>,
     ) -> Self {
-        Self { index, memory, free, taken: Moment::now() }
+        let (taken, owner) = (Moment::now(), process_id());
+        let (recorded, reading_first) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Self { index, memory, free, taken, owner, recorded, reading_first }
+    }
+
+    /// Begins its only recording, by the pool whose free rollouts these are.
+    pub(super) fn begin_recording(&self, free: &Arc<FreeRollouts>) -> Result<(), Error> {
+        if !Arc::ptr_eq(&self.free, free) {
+            return Err(Error::BadPlan("the rollout is another pool's".to_owned()));
+        }
+        // `Relaxed`: the pool, which alone records, is borrowed mutably.
+        if self.recorded.swap(true, Ordering::Relaxed) {
+            return Err(Error::BadPlan("a rollout is recorded once: take a new one".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// A lease on a batch begins.
+    pub(super) fn begin_reading(&self, batch: usize) {
+        if batch == 0 {
+            self.reading_first.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A lease on a batch ends, or lets nobody read any more.
+    pub(super) fn end_reading(&self, batch: usize) {
+        if batch == 0 {
+            // Pairs with the `Acquire` in `is_first_read`: what was read was read before.
+            self.reading_first.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// Whether somebody may be reading the first batch, which a reset is to fill once more.
+    pub(crate) fn is_first_read(&self) -> bool {
+        self.reading_first.load(Ordering::Acquire) > 0
     }
 
     /// Its number, by which workers know it.
@@ -159,13 +202,81 @@ impl RolloutLease {
 
 impl Drop for RolloutLease {
     fn drop(&mut self) {
-        let shared = self.memory.backing.lock().is_ok_and(|backing| {
-            backing.as_ref().is_some_and(|backing| backing.descriptor().is_some())
-        });
-        if shared && self.taken.forked_since() {
+        // In a forked child a lock may be held by a thread that there is not; and nobody there takes a
+        // rollout from the list.
+        if self.owner != process_id() {
+            return;
+        }
+        // Whoever holds this one may be copying the whole rollout: it is, or was until then, shared.
+        let shared = match self.memory.backing.try_lock() {
+            Ok(backing) => backing.as_ref().is_some_and(|backing| backing.descriptor().is_some()),
+            Err(_) => true,
+        };
+        // Who was interrupted before the recording began may not have told every worker of it.
+        let is_known = self.recorded.load(Ordering::Relaxed);
+        if !is_known || (shared && self.taken.forked_since()) {
             self.free.retire(self.index);
         } else {
             self.free.put((self.index, Arc::clone(&self.memory)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::memory::Scope;
+
+    fn lease(free: &Arc<FreeRollouts>) -> RolloutLease {
+        let (mapping, backing) = Mapping::new("cartwheel-test", 1, Scope::Private).expect("a page");
+        let batches = Layout::rollout(&[], 1, 1).expect("a small rollout");
+        let memory = Arc::new(RolloutMemory::new(mapping, batches, Some(backing)));
+        RolloutLease::new((0, memory), Arc::clone(free))
+    }
+
+    /// Drops a lease on another thread; whether that ends.
+    fn is_dropped(lease: RolloutLease) -> bool {
+        let (tell, dropped) = channel();
+        std::thread::spawn(move || {
+            drop(lease);
+            let _ = tell.send(());
+        });
+        dropped.recv_timeout(Duration::from_secs(10)).is_ok()
+    }
+
+    #[test]
+    fn what_was_never_recorded_is_not_used_again() {
+        let free = Arc::new(FreeRollouts::default());
+        drop(lease(&free));
+        assert!(free.take(1).is_none());
+        assert_eq!(free.take_retired(), Some(0));
+        let recorded = lease(&free);
+        recorded.begin_recording(&free).expect("new");
+        drop(recorded);
+        assert!(free.take(1).is_some());
+    }
+
+    #[test]
+    fn a_lease_of_another_process_is_dropped_whoever_held_a_lock_at_the_fork() {
+        let free = Arc::new(FreeRollouts::default());
+        let mut lease = lease(&free);
+        lease.owner += 1; // as a forked child finds it
+        let memory = Arc::clone(&lease.memory);
+        let _locks = (free.free.lock(), free.retired.lock(), memory.backing.lock());
+        assert!(is_dropped(lease));
+    }
+
+    #[test]
+    fn a_lease_does_not_wait_for_a_copy_of_its_rollout() {
+        let free = Arc::new(FreeRollouts::default());
+        let lease = lease(&free);
+        lease.begin_recording(&free).expect("new");
+        let memory = Arc::clone(&lease.memory);
+        let _copying = memory.backing.lock();
+        assert!(is_dropped(lease));
+        assert!(free.take(1).is_some(), "nothing was forked: it is free again");
     }
 }

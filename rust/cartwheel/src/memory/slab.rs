@@ -27,44 +27,23 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::forks::Moment;
 use super::rollout::{self, FreeRollouts, RolloutLease, RolloutMemory};
-use super::{Backing, FreeList, Headroom, Mapping};
+use super::{Backing, FreeList, Headroom, Mapping, Told, bytes_of};
 use crate::autoreset::{PhaseTag, Transition};
 use crate::error::Error;
 use crate::failpoint::{Failpoint, die};
 use crate::space::Layout;
 
+/// Rows whose numbers are written together.
+const RECEIPTS_AT_ONCE: usize = 64;
+
 /// The mapping of all slabs and the layout of each.
 #[derive(Debug)]
-pub struct SlabMemory {
+pub(crate) struct SlabMemory {
     mapping: Arc<Mapping>,
     layout: Layout,
     limit: u32,
     /// Rollouts by their number.
     rollouts: RwLock<Vec<Option<Arc<RolloutMemory>>>>,
-}
-
-/// What a row that was sent says of its infos.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
-    /// They begin in its cell and have this many bytes; those of the rows behind it are in them.
-    Bytes(u32),
-    /// They follow by the shard's own channel.
-    Spilled,
-}
-
-impl Told {
-    const SPILLED: u32 = u32::MAX;
-
-    fn to_word(self) -> u32 {
-        match self {
-            Self::Bytes(bytes) => bytes,
-            Self::Spilled => Self::SPILLED,
-        }
-    }
-
-    fn from_word(word: u32) -> Self {
-        if word == Self::SPILLED { Self::Spilled } else { Self::Bytes(word) }
-    }
 }
 
 impl SlabMemory {
@@ -74,7 +53,7 @@ impl SlabMemory {
     }
 
     /// Where everything lies within a slab.
-    pub fn layout(&self) -> &Layout {
+    pub(crate) fn layout(&self) -> &Layout {
         &self.layout
     }
 
@@ -176,15 +155,30 @@ impl SlabRows<'_> {
     ///
     /// When the row is not in this shard, or `value` is not as long as a row.
     pub fn write(&mut self, leaf: usize, row: usize, value: &[u8]) {
+        self.fill(leaf, row, |room| {
+            assert_eq!(value.len(), room.len(), "a row of leaf {leaf}");
+            room.copy_from_slice(value);
+        });
+    }
+
+    /// Has `fill` write row `row` (counted from the start of the batch) of leaf `leaf`.
+    ///
+    /// # Panics
+    ///
+    /// When the row is not in this shard.
+    pub fn fill(&mut self, leaf: usize, row: usize, fill: impl FnOnce(&mut [u8])) {
         let place = self.place(leaf, row);
-        assert_eq!(value.len(), place.len(), "a row of leaf {leaf}");
+        let (length, first) = (place.len(), self.mapping().at(place));
+        // SAFETY: the row is this shard's alone while the slab is filling (invariant 4), inside the
+        // mapping, and any bytes are values (invariant 7).
+        let room = unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), length) };
         if Failpoint::DieMidRow.hit() {
-            // SAFETY: as below.
-            unsafe { self.mapping().write(place.start, &value[..value.len() / 2]) }
+            let mut whole = vec![0; length];
+            fill(&mut whole);
+            room[..length / 2].copy_from_slice(&whole[..length / 2]);
             die();
         }
-        // SAFETY: the row is this shard's alone while the slab is filling (invariant 4).
-        unsafe { self.mapping().write(place.start, value) }
+        fill(room);
     }
 
     /// The phase that row `row` was written with.
@@ -205,6 +199,15 @@ impl SlabRows<'_> {
         let place = self.place(leaf, row);
         // SAFETY: as in `write`.
         unsafe { self.mapping().zero(place) }
+    }
+
+    /// Makes every row one that failed: zeros, no reward, no flags.
+    pub(crate) fn write_failed(&mut self) {
+        let leaves = self.layout().num_leaves();
+        for row in self.rows() {
+            (0..leaves).for_each(|leaf| self.write_zeros(leaf, row));
+            self.write_transition(row, &Transition::RESET, PhaseTag::Failed);
+        }
     }
 
     /// Writes reward, flags and phase of row `row`.
@@ -231,19 +234,26 @@ impl SlabRows<'_> {
     /// Writes, to these places of a batch of rows that were sent, which rows they are, from `row` on, and
     /// where the infos of all of them are, which the first place tells.
     pub(crate) fn write_receipts(&mut self, row: usize, told: Told) {
-        let first = u32::try_from(row).expect("a pool has fewer than 2^32 rows");
-        let (mut told, mut number) = (told.to_word(), first);
         let layout = self.layout();
         let numbers = self.start + layout.row_numbers_offset();
         let lengths = self.start + layout.info_lengths_offset();
-        for place in self.rows.clone() {
-            let at = size_of::<u32>() * place;
+        let word = size_of::<u32>();
+        let mut number = u32::try_from(row).expect("a pool has fewer than 2^32 rows");
+        let mut some = [0; RECEIPTS_AT_ONCE];
+        for first in self.rows.clone().step_by(some.len()) {
+            let count = some.len().min(self.rows.end - first);
+            for some in &mut some[..count] {
+                *some = number;
+                number += 1;
+            }
             // SAFETY: as in `write`.
-            unsafe { self.mapping().write(numbers + at, &number.to_ne_bytes()) }
-            // SAFETY: as in `write`.
-            unsafe { self.mapping().write(lengths + at, &told.to_ne_bytes()) }
-            (number, told) = (number + 1, Told::Bytes(0).to_word());
+            unsafe { self.mapping().write(numbers + first * word, bytes_of(&some[..count])) }
         }
+        let places = lengths + self.rows.start * word..lengths + self.rows.end * word;
+        // SAFETY: as in `write`.
+        unsafe { self.mapping().zero(places.clone()) }
+        // SAFETY: as in `write`.
+        unsafe { self.mapping().write(places.start, &told.to_word().to_ne_bytes()) }
     }
 }
 
@@ -268,7 +278,7 @@ impl SlabPool {
     /// # Panics
     ///
     /// When there are 2^32 of them, which a plan rules out.
-    pub fn new(memory: Arc<SlabMemory>, scratch: usize) -> Self {
+    pub(crate) fn new(memory: Arc<SlabMemory>, scratch: usize) -> Self {
         let scratch_busy: Box<_> = (0..scratch).map(|_| AtomicBool::new(false)).collect();
         let first = u32::try_from(scratch).expect("a plan has fewer than 2^32 slabs");
         let free = FreeList::new(memory.limit);
@@ -299,7 +309,7 @@ impl SlabPool {
     /// # Panics
     ///
     /// When every scratch slab is in use; there is one for each batch that is filled at one time.
-    pub fn acquire(self: &Arc<Self>, backing: &Backing) -> Lease {
+    pub(crate) fn acquire(self: &Arc<Self>, backing: &Backing) -> Lease {
         let slab = self.free.pop().or_else(|| self.grow(backing)).unwrap_or_else(|| {
             // `Acquire` pairs with the `Release` in `Lease::drop`: the copy out of the scratch
             // slab is finished before it is filled again.
@@ -310,11 +320,11 @@ impl SlabPool {
         });
         let taken = backing.descriptor().map(|_| Moment::now());
         self.leased.fetch_add(1, Ordering::Relaxed);
-        Lease { pool: Arc::clone(self), slab, rollout: None, taken }
+        Lease { pool: Arc::clone(self), slab, rollout: None, taken, reads: true }
     }
 
     /// A rollout of so many steps that nobody holds, if there is one.
-    pub fn free_rollout(&self, steps: usize) -> Option<RolloutLease> {
+    pub(crate) fn free_rollout(&self, steps: usize) -> Option<RolloutLease> {
         let free = self.free_rollouts.take(steps)?;
         Some(RolloutLease::new(free, Arc::clone(&self.free_rollouts)))
     }
@@ -329,11 +339,21 @@ impl SlabPool {
         RolloutLease::new((index, memory), Arc::clone(&self.free_rollouts))
     }
 
+    /// Begins the recording of a rollout, which is this pool's and has not been recorded.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`] when it is neither.
+    pub(crate) fn begin_recording(&self, rollout: &RolloutLease) -> Result<(), Error> {
+        rollout.begin_recording(&self.free_rollouts)
+    }
+
     /// A lease on batch `batch` of a rollout, to be filled by the next task.
-    pub fn batch_of(self: &Arc<Self>, rollout: &Arc<RolloutLease>, batch: usize) -> Lease {
+    pub(crate) fn batch_of(self: &Arc<Self>, rollout: &Arc<RolloutLease>, batch: usize) -> Lease {
         let slab = rollout::number(rollout.index(), batch);
+        rollout.begin_reading(batch);
         let rollout = Some((Arc::clone(rollout), batch));
-        Lease { pool: Arc::clone(self), slab, rollout, taken: None }
+        Lease { pool: Arc::clone(self), slab, rollout, taken: None, reads: true }
     }
 
     /// Reserves one slab more, unless the limit is reached or there is no memory left, which means
@@ -361,9 +381,43 @@ pub struct Lease {
     rollout: Option<(Arc<RolloutLease>, usize)>,
     /// When a slab of shared memory was taken.
     taken: Option<Moment>,
+    /// Safe code may read it.
+    reads: bool,
+}
+
+/// A [`Lease`] whose holder goes by addresses: what is there is not looked at by safe code.
+#[derive(Debug)]
+pub struct AddressLease(Lease);
+
+impl AddressLease {
+    /// Where everything lies within the slab.
+    pub fn layout(&self) -> &Layout {
+        self.0.layout()
+    }
+
+    /// Address of leaf `leaf`, as [`Lease::leaf`] gives it. Another reset before the first step of a rollout
+    /// fills the first batch once more, and then it must not be looked at until that has ended.
+    pub fn leaf(&self, leaf: usize) -> NonNull<u8> {
+        self.0.leaf(leaf)
+    }
 }
 
 impl Lease {
+    /// Goes on with addresses alone. So the first batch of a rollout can be filled once more, by another
+    /// reset.
+    pub fn by_address(mut self) -> AddressLease {
+        self.end_reading();
+        AddressLease(self)
+    }
+
+    /// Safe code has read what it wanted to.
+    fn end_reading(&mut self) {
+        if let Some((rollout, batch)) = self.rollout.as_ref().filter(|_| self.reads) {
+            rollout.end_reading(*batch);
+        }
+        self.reads = false;
+    }
+
     /// The slab's number.
     pub(crate) fn slab(&self) -> u32 {
         self.slab
@@ -388,25 +442,6 @@ impl Lease {
     /// Whether this is a scratch slab: copy what is needed and drop the lease before the next batch.
     pub fn must_copy(&self) -> bool {
         (self.slab as usize) < self.pool.scratch_busy.len()
-    }
-
-    /// What the first places of a batch of rows that were sent say: the rows, and where their infos are.
-    ///
-    /// # Panics
-    ///
-    /// When there are no so many places.
-    pub fn receipts(&self, count: usize) -> impl Iterator<Item = (usize, Told)> + use<> {
-        let words = |offset: usize| {
-            let mut words = vec![0; size_of::<u32>() * count];
-            self.read(offset, &mut words);
-            words
-        };
-        let (numbers, lengths) =
-            (words(self.layout().row_numbers_offset()), words(self.layout().info_lengths_offset()));
-        (0..count).map(move |place| {
-            let word = |words: &[u8]| u32::from_ne_bytes(words.as_chunks().0[place]);
-            (word(&numbers) as usize, Told::from_word(word(&lengths)))
-        })
     }
 
     /// Address of `range` of the slab, counted from its start.
@@ -448,8 +483,9 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        self.end_reading();
         if self.rollout.is_some() {
-            return; // the rollout has a lease of its own
+            return; // the rollout has a lease of its own, which waits for a list's lock at most
         }
         self.pool.leased.fetch_sub(1, Ordering::Relaxed);
         match self.pool.scratch_busy.get(self.slab as usize) {

@@ -6,6 +6,7 @@
 //! counted as filled is seen whole, by the orders of those. Counters outlive the process that wrote them:
 //! a worker in the place of a dead one goes on from there.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -64,8 +65,6 @@ pub(super) struct ShardCounts {
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct RowCounts {
-    /// Steps that were sent; those of all rows at once are counted for the shard.
-    sent: Count,
     resets: Count,
     replacements: Count,
     /// Nanoseconds of its steps, and of the slowest, where rows are timed one by one.
@@ -73,11 +72,19 @@ pub(super) struct RowCounts {
     slowest: Count,
 }
 
+/// Steps of one row that were sent; those of all rows at once are counted for the shard.
+///
+/// Apart from the other counters of the row, so that a step of many rows touches few lines.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub(super) struct SentCount(Count);
+
 /// The counters of one shard and its rows, which are counted from its start.
 #[derive(Debug, Clone, Copy)]
 pub struct Tally<'a> {
     pub(super) shard: &'a ShardCounts,
     pub(super) rows: &'a [RowCounts],
+    pub(super) sent: &'a [SentCount],
 }
 
 impl Tally<'_> {
@@ -97,9 +104,9 @@ impl Tally<'_> {
         self.shard.tasks.add(1);
     }
 
-    /// A row that was sent was stepped.
-    pub(crate) fn count_sent(&self, row: usize) {
-        self.rows[row].sent.add(1);
+    /// Rows that were sent were stepped.
+    pub(crate) fn count_sent(&self, rows: Range<usize>) {
+        self.sent[rows].iter().for_each(|sent| sent.0.add(1));
     }
 
     /// The environment of a row was reset `resets` times.
@@ -141,7 +148,7 @@ impl Tally<'_> {
     pub(crate) fn row(&self, row: usize) -> RowTotals {
         let counts = &self.rows[row];
         RowTotals {
-            steps: self.shard.batches.get() + counts.sent.get(),
+            steps: self.shard.batches.get() + self.sent[row].0.get(),
             resets: counts.resets.get(),
             replacements: counts.replacements.get(),
             stepping: Duration::from_nanos(counts.stepping.get()),
@@ -195,7 +202,7 @@ fn bucket(nanoseconds: u64) -> usize {
 mod tests {
     use super::*;
 
-    fn nothing() -> (ShardCounts, [RowCounts; 2]) {
+    fn nothing() -> (ShardCounts, [RowCounts; 2], [SentCount; 2]) {
         let count = Count::default;
         let shard = ShardCounts {
             tasks: count(),
@@ -205,7 +212,7 @@ mod tests {
             slowest: count(),
             step_times: std::array::from_fn(|_| count()),
         };
-        (shard, Default::default())
+        (shard, Default::default(), Default::default())
     }
 
     #[test]
@@ -222,8 +229,8 @@ mod tests {
 
     #[test]
     fn rows_that_are_timed_together_count_one_by_one() {
-        let (shard, rows) = nothing();
-        let tally = Tally { shard: &shard, rows: &rows };
+        let (shard, rows, sent) = nothing();
+        let tally = Tally { shard: &shard, rows: &rows, sent: &sent };
         tally.time_steps(2, Duration::from_nanos(2048));
         tally.time_step(1, Duration::from_nanos(4096));
         tally.time_step(1, Duration::from_nanos(512));
@@ -239,10 +246,10 @@ mod tests {
 
     #[test]
     fn steps_of_all_rows_and_steps_that_were_sent_add_up() {
-        let (shard, rows) = nothing();
-        let tally = Tally { shard: &shard, rows: &rows };
+        let (shard, rows, sent) = nothing();
+        let tally = Tally { shard: &shard, rows: &rows, sent: &sent };
         (0..3).for_each(|_| tally.count_batch());
-        tally.count_sent(1);
+        tally.count_sent(1..2);
         tally.count_resets(0, 2);
         tally.count_replacements(1, 1);
         assert_eq!([0, 1].map(|row| tally.row(row).steps), [3, 4]);

@@ -4,7 +4,8 @@
 //! Where a row costs next to nothing that is what makes sending them cheap: one claim, one look at the
 //! clock, one block of vector instructions for all. Where it costs something, a slow row would hold up
 //! the places of the others; so a shard steps together only what takes some microseconds in all, by what
-//! rows cost in the recent past, and begins with single rows.
+//! rows cost in the recent past, and begins with single rows. Single rows are all timed; where rows go
+//! together they are so cheap that a look at the clock is felt, and one in eight times has to do.
 
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use std::time::Duration;
 const TOGETHER: Duration = Duration::from_micros(20);
 /// Most rows that are stepped together.
 const MOST: usize = 256;
+/// One in so many times is timed, where rows are stepped together.
+const SAMPLED: u32 = 8;
 
 /// The pace of one shard.
 #[derive(Debug, Default)]
@@ -19,12 +22,20 @@ pub(super) struct Pace {
     rows: usize,
     /// Time spent on the present rows so far.
     spent: Duration,
+    /// Times since the last one that was timed.
+    untimed: u32,
 }
 
 impl Pace {
     /// Most rows to step together next.
     pub(super) fn rows(&self) -> usize {
         self.rows.max(1)
+    }
+
+    /// Whether the present rows are to be timed.
+    pub(super) fn is_due(&mut self) -> bool {
+        self.untimed = if self.rows() == 1 { 0 } else { (self.untimed + 1) % SAMPLED };
+        self.untimed == 0
     }
 
     /// Part of the work on the present rows is done.

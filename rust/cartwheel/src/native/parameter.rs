@@ -1,5 +1,6 @@
 //! Parameters: the attributes of an environment that `get_attr` and `set_attr` reach by name.
 
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use crate::error::Error;
@@ -155,22 +156,51 @@ impl<const N: usize> Parameter for [f64; N] {
 /// Constants of an environment that have a standard value: rows share it until they differ.
 ///
 /// It takes the room of a pointer in each row, so that a step reads the row's state and little else.
-/// Fields are read through it as they are; the first one that is set gives the row constants of its
-/// own.
+/// Fields are read through it as they are; the first one that is borrowed to be set gives the row
+/// constants of its own, which [`Tuned::settle`] takes away again if they are the standard ones.
+///
+/// ```
+/// use cartwheel::native::{Standard, Tuned};
+///
+/// #[derive(Debug, Clone, PartialEq)]
+/// struct Physics {
+///     gravity: f64,
+/// }
+///
+/// impl Standard for Physics {
+///     const STANDARD: &'static Self = &Self { gravity: 9.8 };
+/// }
+///
+/// let mut physics = Tuned::<Physics>::default();
+/// for (gravity, is_standard) in [(1.6, false), (9.8, true)] {
+///     physics.gravity = gravity;
+///     physics.settle(); // in `Env::parameters_changed`
+///     assert_eq!(physics.is_standard(), is_standard);
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Tuned<T: Standard>(Option<Box<T>>);
 
 /// The standard value of [`Tuned`] constants.
-pub trait Standard: Clone + 'static {
+pub trait Standard: Clone + PartialEq + fmt::Debug + 'static {
     /// It.
     const STANDARD: &'static Self;
 }
 
 impl<T: Standard> Tuned<T> {
-    /// Whether these still are the standard constants, shared and never set.
+    /// Whether these are the standard constants, shared: never borrowed to be set, or settled since.
     #[inline]
     pub fn is_standard(&self) -> bool {
         self.0.is_none()
+    }
+
+    /// Shares the standard constants again, if the row's own are the same: a value was refused, or the
+    /// standard one was set.
+    pub fn settle(&mut self) {
+        // Written out, a negative zero is none, and such a constant may decide a bit of a result.
+        let is_standard =
+            |own: &T| own == T::STANDARD && format!("{own:?}") == format!("{:?}", T::STANDARD);
+        self.0.take_if(|own| is_standard(own));
     }
 }
 
@@ -227,4 +257,27 @@ macro_rules! parameters {
             })
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Clone, PartialEq)]
+    struct Wind(f64);
+
+    impl Standard for Wind {
+        const STANDARD: &'static Self = &Self(0.0);
+    }
+
+    #[test]
+    fn constants_that_differ_in_a_bit_stay_the_rows_own() {
+        let mut wind = Tuned::<Wind>::default();
+        (*wind).0 = -0.0;
+        wind.settle();
+        assert!(!wind.is_standard() && (*wind).0.is_sign_negative());
+        (*wind).0 = 0.0;
+        wind.settle();
+        assert!(wind.is_standard());
+    }
 }

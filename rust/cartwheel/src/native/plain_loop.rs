@@ -15,9 +15,10 @@ use super::{Block, Info, Recipe, View};
 use crate::autoreset::Transition;
 use crate::env::Env;
 use crate::error::Error;
-use crate::memory::{ActionColumns, ActionTag, Memory, Plan, Scope};
+use crate::memory::{ActionRows, ActionTag, Memory, Plan, Scope};
 use crate::rng::Rng;
 use crate::schedule::shards;
+use crate::wake::Op;
 
 /// Batches of random actions, drawn before the clock starts and replayed in turn.
 const ACTION_BATCHES: usize = 64;
@@ -119,7 +120,8 @@ impl<E: Env> PlainLoop<E> {
         let mut rng = Rng::from_seed(rows.start as u64);
         for (number, leaf) in spaces.action.leaves().iter().enumerate() {
             let elements = spaces.action.sample(number, num_actions, &mut rng);
-            actions.actions.store(number, ActionTag::Array(leaf.dtype), &elements);
+            let (area, tag) = (&actions.actions, ActionTag::Array(leaf.dtype));
+            area.store(number, tag, area.all_rows(), |room| room.copy_from_slice(&elements));
         }
         Ok(Self { rows: Rows::new(recipe, rows, limit)?, observations, actions })
     }
@@ -133,8 +135,9 @@ impl<E: Env> PlainLoop<E> {
         let mut slab = self.observations.slabs.claim(0, 0..num_rows);
         let mut observations = E::Observation::rows_mut(&mut slab.columns());
         let batches_of_actions = 0..num_rows * ACTION_BATCHES;
-        let mut actions = ActionColumns::new(&self.actions.actions, batches_of_actions);
-        let actions = E::Action::rows(&mut actions).expect("stored as the space has them");
+        let actions = ActionRows::new(&self.actions.actions, batches_of_actions, Op::Step);
+        let actions =
+            E::Action::rows(&mut actions.columns()).expect("stored as the space has them");
         rows.step::<BLOCKS>(&actions, 0, &mut observations);
         let (start, mut batches, mut slice) = (Instant::now(), 0, 1);
         loop {

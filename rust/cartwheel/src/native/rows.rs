@@ -12,7 +12,7 @@ use crate::memory::Tally;
 use crate::rng::Rng;
 
 /// The environments of a shard, in columns: a step does not touch the random streams of most kinds.
-pub(super) struct Crew<E> {
+pub(super) struct EnvColumns<E> {
     pub(super) envs: Vec<E>,
     pub(super) rngs: Vec<Rng>,
     /// What the random streams started from.
@@ -36,8 +36,8 @@ struct Ahead {
     rows: Range<usize>,
 }
 
-impl<E: Env> Crew<E> {
-    /// A crew of these environments and streams.
+impl<E: Env> EnvColumns<E> {
+    /// Columns of these environments and streams.
     pub(super) fn new(envs: Vec<E>, rngs: Vec<Rng>, seeds: Vec<Seed>, limit: u32) -> Self {
         let (elapsed, mut ahead) = (vec![0; envs.len()], Ahead::default());
         if E::BLOCK > 1 {
@@ -82,6 +82,23 @@ impl<E: Env> Crew<E> {
     }
 }
 
+impl<E> EnvColumns<E> {
+    /// Ends the environments, one by one: a second destructor that panics while the first one's panic is
+    /// on its way would end the process.
+    pub(super) fn clear(&mut self) {
+        let shown = self.shown.drain(..).flatten();
+        for env in self.envs.drain(..).chain(shown) {
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(env)));
+        }
+    }
+}
+
+impl<E> Drop for EnvColumns<E> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
 /// The rows of a shard during one task. A failure is a panic, so there are no errors.
 pub(super) struct NativeRows<'a, E: Env> {
     /// The shard's first row.
@@ -89,7 +106,7 @@ pub(super) struct NativeRows<'a, E: Env> {
     /// The rows of the task, counted from the start of the shard, as all rows here are; actions and
     /// observations are theirs.
     pub(super) span: Range<usize>,
-    pub(super) crew: &'a mut Crew<E>,
+    pub(super) env_columns: &'a mut EnvColumns<E>,
     /// The actions of a step.
     pub(super) actions: Option<<E::Action as View>::Rows<'a>>,
     pub(super) observations: <E::Observation as View>::RowsMut<'a>,
@@ -105,9 +122,9 @@ pub(super) struct NativeRows<'a, E: Env> {
 
 impl<E: Env> NativeRows<'_, E> {
     pub(super) fn reset_with(&mut self, row: usize, options: &E::ResetOptions) {
-        let crew = &mut *self.crew;
-        crew.elapsed[row] = 0;
-        crew.envs[row].reset(&mut crew.rngs[row], options);
+        let EnvColumns { envs, rngs, elapsed, .. } = &mut *self.env_columns;
+        elapsed[row] = 0;
+        envs[row].reset(&mut rngs[row], options);
         self.tally.count_resets(row, 1);
     }
 
@@ -115,7 +132,7 @@ impl<E: Env> NativeRows<'_, E> {
     /// Must be called for each row of a step, in order, before the machine comes to it.
     #[inline]
     pub(super) fn step_ahead(&mut self, autoreset: &Autoreset, row: usize) {
-        if E::BLOCK > 1 && !self.crew.ahead.rows.contains(&row) {
+        if E::BLOCK > 1 && !self.env_columns.ahead.rows.contains(&row) {
             self.step_block(autoreset, row);
         }
     }
@@ -123,7 +140,7 @@ impl<E: Env> NativeRows<'_, E> {
     #[inline(never)] // once a block; the loop of rows stays small
     fn step_block(&mut self, autoreset: &Autoreset, first: usize) {
         let actions = self.actions.as_ref().expect("a step has actions");
-        let Crew { envs, rngs, ahead, .. } = &mut *self.crew;
+        let EnvColumns { envs, rngs, ahead, .. } = &mut *self.env_columns;
         let rows = first..self.span.end.min(first + E::BLOCK);
         ahead.transitions[..rows.len()].fill(None);
         for (running, row) in ahead.running.iter_mut().zip(rows.clone()) {
@@ -146,7 +163,7 @@ impl<E: Env> NativeRows<'_, E> {
     fn step_one(&mut self, row: usize) -> Transition {
         let actions = self.actions.as_ref().expect("a step has actions");
         let action = E::Action::row(actions, row - self.span.start);
-        self.crew.envs[row].step(action, &mut self.crew.rngs[row])
+        self.env_columns.envs[row].step(action, &mut self.env_columns.rngs[row])
     }
 
     #[inline(never)] // seldom, where blocks are stepped; the loop of rows stays small
@@ -157,7 +174,7 @@ impl<E: Env> NativeRows<'_, E> {
     #[inline]
     fn observe(&mut self, row: usize) {
         let place = E::Observation::row_mut(&mut self.observations, row - self.span.start);
-        self.crew.envs[row].observe(place);
+        self.env_columns.envs[row].observe(place);
     }
 
     fn begin(&mut self, row: usize) {
@@ -175,13 +192,13 @@ impl<E: Env> Rows for NativeRows<'_, E> {
     #[inline]
     fn step(&mut self, row: usize) -> Result<Transition, Infallible> {
         let mut transition = if E::BLOCK > 1 {
-            let ahead = &self.crew.ahead;
+            let ahead = &self.env_columns.ahead;
             let stepped = ahead.transitions[row - ahead.rows.start];
             stepped.unwrap_or_else(|| self.step_alone(row))
         } else {
             self.step_one(row)
         };
-        self.crew.count_step(row, &mut transition);
+        self.env_columns.count_step(row, &mut transition);
         Ok(transition)
     }
 
@@ -194,7 +211,7 @@ impl<E: Env> Rows for NativeRows<'_, E> {
     #[inline(never)] // likewise
     fn keep_final(&mut self, row: usize) -> Result<(), Infallible> {
         self.observe(row); // into the row's own place; the reset overwrites it
-        let info = self.crew.envs[row].info();
+        let info = self.env_columns.envs[row].info();
         self.begin(row);
         self.infos.key("final_obs");
         let (observations, place) = (&self.observations, row - self.span.start);
@@ -214,7 +231,7 @@ impl<E: Env> Rows for NativeRows<'_, E> {
     fn publish(&mut self, row: usize) -> Result<(), Infallible> {
         self.observe(row);
         if !E::Info::EMPTY {
-            let info = self.crew.envs[row].info();
+            let info = self.env_columns.envs[row].info();
             if !info.is_empty() {
                 self.begin(row);
                 info.write(self.infos);
@@ -229,7 +246,7 @@ impl<E: Env> Rows for NativeRows<'_, E> {
     /// before, which is the caller's by now and may have been written to. Only who sets a parameter
     /// keeps a copy of the environment first.
     fn repeat(&mut self, row: usize) -> Result<(), Infallible> {
-        match self.crew.shown.get(row) {
+        match self.env_columns.shown.get(row) {
             Some(Some(shown)) => {
                 let place = row - self.span.start;
                 shown.observe(E::Observation::row_mut(&mut self.observations, place));

@@ -13,7 +13,7 @@ use super::mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Sn
 use super::pace::Pace;
 use super::recipe::Settings;
 use super::replacements::Replacements;
-use super::rows::{Crew, NativeRows};
+use super::rows::{EnvColumns, NativeRows};
 use super::stream::{Seed, Stream, unforeseen};
 use super::{Parameter, Spaces, Value, View};
 use crate::autoreset::{
@@ -22,16 +22,16 @@ use crate::autoreset::{
 use crate::env::Env;
 use crate::error::Error;
 use crate::info::{InfoWriter, Kind, RecordAt};
-use crate::memory::{ActionArea, ActionColumns, Columns, Outcomes, Tally, Work};
+use crate::memory::{ActionRows, Columns, Outcomes, Tally, Work};
 use crate::rng::Rng;
 use crate::wake::Op;
-use crate::worker::{Report, Shard, Task};
+use crate::worker::{Report, Shard, Task, message_of};
 
 /// Native environments of one type, stepped in a loop that is compiled for it.
 ///
 /// A step calls nothing indirectly and allocates nothing.
 pub struct NativeShard<E: Env> {
-    crew: Crew<E>,
+    env_columns: EnvColumns<E>,
     autoreset: Autoreset,
     spaces: Arc<Spaces>,
     /// Options of autoresets.
@@ -75,7 +75,7 @@ impl<E: Env> NativeShard<E> {
         let (rngs, seeds) = unforeseen(rows)?;
         let limit = settings.max_episode_steps.map_or(0, std::num::NonZero::get);
         Ok(Self {
-            crew: Crew::new(envs, rngs, seeds, limit),
+            env_columns: EnvColumns::new(envs, rngs, seeds, limit),
             autoreset: Autoreset::unstarted(settings.autoreset, settings.on_done, rows),
             spaces,
             options: E::ResetOptions::default(),
@@ -170,7 +170,7 @@ impl<E: Env> NativeShard<E> {
             first,
             span,
             observations: E::Observation::rows_mut(&mut columns),
-            crew: &mut self.crew,
+            env_columns: &mut self.env_columns,
             actions,
             space: &self.spaces.observation,
             options: &self.options,
@@ -187,10 +187,15 @@ impl<E: Env> NativeShard<E> {
     where
         F: FnMut(&mut Autoreset, &mut NativeRows<'_, E>, usize) -> Result<Transition, Error>,
     {
-        let Some(env) = self.replacements.make(row, self.crew.envs.len()) else { return false };
-        self.crew.envs[row] = env;
+        let Some(env) = self.replacements.make(row, self.env_columns.envs.len()) else {
+            return false;
+        };
+        let old = std::mem::replace(&mut self.env_columns.envs[row], env);
+        if catch_unwind(AssertUnwindSafe(|| drop(old))).is_err() {
+            return false; // its own panic is told; the row begins anew by a reset
+        }
         task.tally.count_replacements(row, 1);
-        self.crew.forget_shown(row);
+        self.env_columns.forget_shown(row);
         self.infos.forget(task.first + row);
         let record = self.infos.begin(Kind::Info, task.first + row, 0);
         self.infos.key("env_error");
@@ -209,7 +214,7 @@ impl<E: Env> NativeShard<E> {
                     _ => Prepared::Stepped(Ok(Transition::CUT)),
                 });
                 let rows = &mut PreparedRows { rows: &mut rows, prepared };
-                autoreset.step(rows, row).map_err(|refusal| refused(&refusal))
+                autoreset.step(rows, row).map_err(|refusal| refused(&refusal, first + row))
             } else {
                 one(autoreset, &mut rows, row)
             };
@@ -231,18 +236,19 @@ impl<E: Env> NativeShard<E> {
     }
 
     fn step_rows(&mut self, task: &mut Task<'_>) {
-        self.crew.forget_block();
-        if !self.crew.shown.is_empty() {
+        self.env_columns.forget_block();
+        if !self.env_columns.shown.is_empty() {
             self.forget_shown(&task.own_rows());
         }
         match self.prepared.take() {
             None => self.each_row(task, |autoreset, rows, row| {
-                autoreset.step(rows, row).map_err(|refusal| refused(&refusal))
+                let first = rows.first;
+                autoreset.step(rows, row).map_err(|refusal| refused(&refusal, first + row))
             }),
             Some(Ok(transition)) => self.each_row(task, |autoreset, rows, row| {
-                let prepared = Some(Prepared::Stepped(Ok(transition)));
+                let (first, prepared) = (rows.first, Some(Prepared::Stepped(Ok(transition))));
                 let stepped = autoreset.step(&mut PreparedRows { rows, prepared }, row);
-                stepped.map_err(|refusal| refused(&refusal))
+                stepped.map_err(|refusal| refused(&refusal, first + row))
             }),
             Some(Err(message)) => self.each_row(task, |_, rows, row| {
                 Err(Error::Panicked { row: rows.first + row, message: message.clone() })
@@ -290,35 +296,35 @@ impl<E: Env> NativeShard<E> {
     /// Forgets how these rows were shown, except where the coming step shows them once more.
     fn forget_shown(&mut self, rows: &Range<usize>) {
         for row in rows.clone().filter(|&row| !self.autoreset.is_frozen(row)) {
-            self.crew.forget_shown(row);
+            self.env_columns.forget_shown(row);
         }
-        if self.crew.shown.iter().all(Option::is_none) {
-            self.crew.shown.clear();
+        if self.env_columns.shown.iter().all(Option::is_none) {
+            self.env_columns.shown.clear();
         }
     }
 
     fn answer(&mut self, request: Request) -> Result<Answer, Error> {
         match request {
             Request::Get(name) => {
-                let values = self.crew.envs.iter().map(|env| {
+                let values = self.env_columns.envs.iter().map(|env| {
                     env.parameter(&name).map(Parameter::get).ok_or_else(|| no_such::<E>(&name))
                 });
                 values.collect::<Result<_, _>>().map(Answer::Values)
             }
             Request::Set(name, values) => self.set(&name, values).map(|()| Answer::Done),
             Request::Save => {
-                let rows = 0..self.crew.envs.len();
+                let rows = 0..self.env_columns.envs.len();
                 rows.map(|row| self.save(row)).collect::<Result<_, _>>().map(Answer::Snapshots)
             }
             Request::Streams => {
-                let Crew { rngs, seeds, .. } = &self.crew;
+                let EnvColumns { rngs, seeds, .. } = &self.env_columns;
                 let streams = seeds.iter().zip(rngs);
                 let streams =
                     streams.map(|(seed, rng)| Stream { seed: seed.clone(), at: rng.state() });
                 Ok(Answer::Streams(streams.collect()))
             }
             Request::SetStreams(streams) => {
-                let Crew { rngs, seeds, .. } = &mut self.crew;
+                let EnvColumns { rngs, seeds, .. } = &mut self.env_columns;
                 for ((seed, rng), stream) in seeds.iter_mut().zip(rngs).zip(streams) {
                     (*seed, *rng) = (stream.seed, Rng::from_state(stream.at));
                 }
@@ -328,19 +334,20 @@ impl<E: Env> NativeShard<E> {
     }
 
     fn set(&mut self, name: &str, values: Vec<Value>) -> Result<(), Error> {
-        self.crew.keep_shown();
-        for (env, value) in self.crew.envs.iter_mut().zip(values) {
-            env.parameter_mut(name).ok_or_else(|| no_such::<E>(name))?.set(value)?;
+        self.env_columns.keep_shown();
+        for (env, value) in self.env_columns.envs.iter_mut().zip(values) {
+            let set = env.parameter_mut(name).ok_or_else(|| no_such::<E>(name))?.set(value);
             env.parameters_changed();
+            set?;
         }
         Ok(())
     }
 
     fn save(&self, row: usize) -> Result<Snapshot, Error> {
-        let env = self.crew.envs[row].snapshot();
+        let env = self.env_columns.envs[row].snapshot();
         let env = env.ok_or_else(|| Error::bad_options("this environment has no snapshots"))?;
-        let (rng, seed) = (self.crew.rngs[row].clone(), self.crew.seeds[row].clone());
-        let (elapsed, phase) = (self.crew.elapsed[row], self.autoreset.save(row));
+        let (rng, seed) = (self.env_columns.rngs[row].clone(), self.env_columns.seeds[row].clone());
+        let (elapsed, phase) = (self.env_columns.elapsed[row], self.autoreset.save(row));
         let saved = Saved { env, rng, seed, elapsed, phase };
         Ok(Snapshot(Arc::new(Mutex::new(saved))))
     }
@@ -362,21 +369,21 @@ fn reset_row<E: Env>(
             return Ok(autoreset.last_transition(row));
         }
         RowReset::Restore(snapshot) => {
-            rows.crew.forget_shown(row);
+            rows.env_columns.forget_shown(row);
             restore(autoreset, rows, row, snapshot)?;
             return Ok(autoreset.last_transition(row));
         }
         RowReset::Seed(seed) => {
-            rows.crew.rngs[row] = Rng::from_wide_seed(*seed);
-            rows.crew.seeds[row] = Seed::Number(*seed);
+            rows.env_columns.rngs[row] = Rng::from_wide_seed(*seed);
+            rows.env_columns.seeds[row] = Seed::Number(*seed);
         }
         RowReset::WideSeed(words) => {
-            rows.crew.rngs[row] = Rng::from_seed_words(words);
-            rows.crew.seeds[row] = Seed::Words(words.clone());
+            rows.env_columns.rngs[row] = Rng::from_seed_words(words);
+            rows.env_columns.seeds[row] = Seed::Words(words.clone());
         }
         RowReset::Continue => {}
     }
-    rows.crew.forget_shown(row);
+    rows.env_columns.forget_shown(row);
     let chosen = options.and_then(|options| options.0.downcast_ref());
     let Ok(()) = autoreset.reset(rows, row, |rows| {
         rows.reset_with(row, chosen.unwrap_or(rows.options));
@@ -396,10 +403,10 @@ fn restore<E: Env>(
     // Environments need not be `Sync`: the lock makes a snapshot shareable.
     let saved = snapshot.0.downcast_ref::<Mutex<Saved<E>>>().ok_or_else(other)?;
     let saved = saved.lock().unwrap_or_else(PoisonError::into_inner);
-    rows.crew.envs[row] = saved.env.snapshot().ok_or_else(other)?;
-    rows.crew.rngs[row] = saved.rng.clone();
-    rows.crew.seeds[row] = saved.seed.clone();
-    rows.crew.elapsed[row] = saved.elapsed;
+    rows.env_columns.envs[row] = saved.env.snapshot().ok_or_else(other)?;
+    rows.env_columns.rngs[row] = saved.rng.clone();
+    rows.env_columns.seeds[row] = saved.seed.clone();
+    rows.env_columns.elapsed[row] = saved.elapsed;
     autoreset.restore(row, saved.phase);
     let Ok(()) = rows.repeat(row);
     Ok(())
@@ -410,26 +417,22 @@ fn no_such<E: Env>(name: &str) -> Error {
     Error::BadParameter(format!("there is no parameter {name:?}; there are: {names}"))
 }
 
-/// The pool refuses such steps before they are published, so only an error of ours shows these.
-fn refused(refusal: &Refusal<std::convert::Infallible>) -> Error {
-    Error::BadOptions(match refusal {
+/// Why row `row`, counted from the start of the environments, was not stepped. A pool refuses such steps
+/// before they are published, if its policy is that of its environments.
+fn refused(refusal: &Refusal<std::convert::Infallible>, row: usize) -> Error {
+    let rows = vec![row];
+    match refusal {
         Refusal::Environment(never) => match *never {},
-        Refusal::Over => "the row's episode is over".to_owned(),
-        Refusal::Failed => "the row failed and has not been reset".to_owned(),
-        Refusal::Unstarted => "the row was never reset".to_owned(),
-    })
-}
-
-fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned())
+        Refusal::Over => Error::EpisodeOver { rows },
+        Refusal::Failed => Error::NeedsReset { rows },
+        Refusal::Unstarted => Error::NeverReset { rows },
+    }
 }
 
 impl<E: Env> Shard for NativeShard<E> {
     fn run(&mut self, task: &mut Task<'_>) -> Report {
         self.infos.clear();
-        let start = task.sent.then(Instant::now);
+        let start = (task.sent && self.pace.is_due()).then(Instant::now);
         match task.op {
             Op::Step => self.step_rows(task),
             Op::Reset => self.reset_rows(task),
@@ -464,24 +467,42 @@ impl<E: Env> Shard for NativeShard<E> {
         self.pace.rows()
     }
 
-    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionArea) {
+    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>) {
         let row = work.rows.start - first;
         let is_step = work.op == Op::Step && self.autoreset.phase(row) == PhaseTag::Running;
         if E::BLOCK > 1 || !is_step {
             return; // rows that are stepped in blocks, and resets, cost little
         }
         let start = Instant::now();
-        let mut columns = ActionColumns::new(actions, work.rows.clone());
+        let mut columns = actions.columns();
         let Ok(rows) = E::Action::rows(&mut columns) else { return }; // `run` tells
-        let step = AssertUnwindSafe(|| self.crew.step(row, E::Action::row(&rows, 0)));
+        let step = AssertUnwindSafe(|| self.env_columns.step(row, E::Action::row(&rows, 0)));
         self.prepared = Some(catch_unwind(step).map_err(|panic| message_of(panic.as_ref())));
         self.pace.begin(start.elapsed());
+    }
+
+    fn panicked(&mut self, task: &Task<'_>, message: &str) -> Report {
+        self.infos.clear();
+        (self.open, self.prepared) = (None, None);
+        if task.op == Op::Call {
+            self.mailbox.post_answer(Err(Error::BadParameter(message.to_owned())));
+            return Report::default();
+        }
+        for (own, row) in task.own_rows().zip(task.rows.clone()) {
+            self.autoreset.fail(own);
+            if self.faults.iter().all(|fault| fault.row != row) {
+                let message = message.to_owned();
+                self.faults.push(Fault { row, error: Error::Panicked { row, message } });
+            }
+        }
+        self.mailbox.post_faults(std::mem::take(&mut self.faults));
+        Report { failed: true, spilled: false }
     }
 
     /// Everything is in the mailbox already.
     fn flush(&mut self, _report: Report) {}
 
     fn close(&mut self) {
-        self.crew.envs.clear();
+        self.env_columns.clear();
     }
 }

@@ -143,8 +143,8 @@ impl Space {
         }
     }
 
-    /// Checks a batch of actions before it is stored: `elements` are those of leaf `leaf`, of the
-    /// dtype of the space, row-major.
+    /// Checks actions before they are published: `elements` are those of leaf `leaf`, of the dtype of
+    /// the space, row-major.
     ///
     /// Discrete actions must be in range. A `Box` refuses what is not a number and nothing else:
     /// Gymnasium's environments clip what is out of bounds, and so do these.

@@ -8,14 +8,18 @@
 //! Beside tasks there are rows that are *sent* and *received*, see `sent.rs`; a task begins only while
 //! none of them is in flight, and none is sent while a task is pending.
 //!
-//! `done` of each worker is the truth about a task. `remaining` and the doorbell only decide who
-//! wakes the pool, and every sleep is a slice: a lost wake-up would cost milliseconds, never a hang.
+//! `done` of each worker is the truth about a task. `remaining`, which counts for one task only, and the
+//! doorbell decide who wakes the pool; every sleep is a slice, so what goes wrong with them (a worker may
+//! die between `done` and its count) costs milliseconds, never a hang.
 
+mod check;
+mod episodes;
 mod recording;
 mod restart;
 mod sent;
 mod stats;
 mod waiting;
+mod workers;
 
 pub(crate) use waiting::Limit;
 
@@ -26,10 +30,11 @@ use std::time::Duration;
 
 use crate::autoreset::PhaseTag;
 use crate::error::{Call, Error};
-use crate::memory::{ActionTag, Lease, Memory, Scope, SlabPool};
+use crate::memory::{ActionTag, Lease, Memory, SlabPool};
 use crate::schedule::usable_cpus;
 use crate::wake::{Command, Futex, Op, Patience, doorbell_disarm, publish};
-use crate::worker::{Crew, ProcessHandle, Report, Shard, perform};
+use crate::worker::{Report, perform};
+use episodes::Episodes;
 pub use recording::Recorded;
 use recording::Recording;
 use restart::Interrupted;
@@ -37,25 +42,8 @@ pub use restart::Lost;
 use sent::InFlight;
 pub use sent::{Event, Received, Sending};
 pub use stats::{Meter, RowStats, ShardStats, Stats};
-use waiting::Awaited;
-
-/// Who steps the rows of a pool.
-#[derive(Debug)]
-pub enum Workers {
-    /// The calling thread.
-    Inline(Box<dyn OwnShard>),
-    /// One thread a shard, each running [`crate::worker::serve`].
-    Threads,
-    /// One process a shard, each running [`crate::worker::serve`].
-    Processes(Vec<ProcessHandle>),
-    /// Threads and the calling thread, which share the shards among them.
-    Crew(Crew),
-}
-
-/// A [`Shard`] that the calling thread steps itself.
-pub trait OwnShard: Shard + Send + std::fmt::Debug {}
-
-impl<S: Shard + Send + std::fmt::Debug> OwnShard for S {}
+use waiting::{Awaited, Look};
+pub use workers::{OwnShard, Workers};
 
 /// What the death of a worker process means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,22 +89,24 @@ pub struct Finished {
 #[derive(Debug)]
 pub struct Pool {
     memory: Memory,
-    scope: Scope,
     slabs: Arc<SlabPool>,
     workers: Workers,
     policy: Policy,
     patience: Patience,
     /// How long a wait may last before it is interrupted by [`Error::StillWaiting`].
     reminder: Option<Duration>,
+    look: Look,
     task: u32,
     pending: Option<Pending>,
     phases: Vec<u8>,
     recording: Option<Recording>,
     sent: InFlight,
+    /// Counted if somebody asked for it.
+    episodes: Option<Episodes>,
     /// A worker died; holds what it was filling, so that nobody else ever fills it.
     broken: Option<(usize, Option<Lease>)>,
-    /// A worker died and another one is to follow.
-    interrupted: Option<Interrupted>,
+    /// The workers that died and are to be followed by others.
+    interrupted: Vec<Interrupted>,
     meter: Arc<Meter>,
     closed: bool,
     /// The process that made the pool; a forked child must leave the workers alone.
@@ -128,47 +118,36 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// [`Error::BadPlan`] when the workers do not match the memory's shards.
-    pub fn new(memory: Memory, workers: Workers, policy: Policy) -> Result<Self, Error> {
+    /// [`Error::BadPlan`] when the workers do not match the memory's shards. [`Error::AlreadyPooled`] when
+    /// the memory has, or had, a pool; [`Error::AlreadyServed`] when somebody serves a worker that this pool
+    /// is to step itself.
+    pub fn new(memory: Memory, mut workers: Workers, policy: Policy) -> Result<Self, Error> {
+        if let Err(error) = workers.claim(&memory) {
+            workers.dismiss();
+            return Err(error);
+        }
         let shards = memory.plan().shards.len();
-        if u32::try_from(shards).is_err() {
-            return Err(Error::BadPlan(format!("{shards} workers are too many")));
-        }
-        let expected = match &workers {
-            Workers::Inline(_) => 1,
-            Workers::Threads | Workers::Crew(_) => shards,
-            Workers::Processes(handles) => handles.len(),
-        };
-        if memory.slab_backing().is_none() {
-            return Err(Error::BadPlan("a pool's memory is made, not attached".to_owned()));
-        }
-        if expected != shards {
-            return Err(Error::BadPlan(format!("{expected} workers for {shards} shards")));
-        }
         let phase = if policy.refuse_unstarted { PhaseTag::Unstarted } else { PhaseTag::Running };
-        let scope = match &workers {
-            Workers::Processes(_) => Scope::Shared,
-            Workers::Inline(_) | Workers::Threads | Workers::Crew(_) => Scope::Private,
-        };
         let slabs =
             Arc::new(SlabPool::new(Arc::clone(&memory.slabs), memory.plan().open_batches()));
         let rows_are_timed = !matches!(&workers, Workers::Crew(_));
         Ok(Self {
             meter: Arc::new(Meter::new(&memory, Arc::clone(&slabs), rows_are_timed)),
             slabs,
-            patience: Patience::new(shards + 1, usable_cpus(), policy.spin),
+            patience: Patience::new(workers.threads(shards), usable_cpus(), policy.spin),
             reminder: None,
+            look: Look::now(),
             phases: vec![phase as u8; memory.plan().rows()],
             sent: InFlight::new(memory.plan()),
+            episodes: None,
             memory,
-            scope,
             workers,
             policy,
             task: 0,
             pending: None,
             recording: None,
             broken: None,
-            interrupted: None,
+            interrupted: Vec::new(),
             closed: false,
             owner: std::process::id(),
         })
@@ -204,51 +183,6 @@ impl Pool {
         self.closed
     }
 
-    /// Whether a call of this kind could begin now.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::AlreadyPending`]; for a step also
-    /// [`Error::EpisodeOver`], [`Error::NeedsReset`] and [`Error::NeverReset`].
-    pub fn check(&self, call: Call) -> Result<(), Error> {
-        if self.closed {
-            return Err(Error::Closed);
-        }
-        if let Some((worker, _)) = &self.broken {
-            return Err(self.died(*worker));
-        }
-        if let Some(Pending { call: pending, .. }) = self.pending {
-            return Err(Error::AlreadyPending { pending });
-        }
-        if self.sent.any() {
-            return Err(Error::InFlight { rows: self.sent.rows() });
-        }
-        if call == Call::Step { self.check_phases(0..self.phases.len()) } else { Ok(()) }
-    }
-
-    /// Whether these rows can be stepped.
-    fn check_phases(&self, rows: impl Iterator<Item = usize> + Clone) -> Result<(), Error> {
-        let refused = if self.policy.refuse_over { PhaseTag::Over } else { PhaseTag::Failed };
-        // Every step comes here, several times: a look at all rows without a branch. Only a batch that
-        // is refused is searched.
-        if rows.clone().fold(0, |highest, row| self.phases[row].max(highest)) < refused as u8 {
-            return Ok(());
-        }
-        let those_in = |phase: PhaseTag| -> Vec<usize> {
-            rows.clone().filter(|&row| self.phases[row] == phase as u8).collect()
-        };
-        let failed = those_in(PhaseTag::Failed);
-        if !failed.is_empty() {
-            return Err(Error::NeedsReset { rows: failed });
-        }
-        let unstarted = those_in(PhaseTag::Unstarted);
-        if !unstarted.is_empty() {
-            return Err(Error::NeverReset { rows: unstarted });
-        }
-        let over = if self.policy.refuse_over { those_in(PhaseTag::Over) } else { Vec::new() };
-        if over.is_empty() { Ok(()) } else { Err(Error::EpisodeOver { rows: over }) }
-    }
-
     /// Stores the actions of the next step, one leaf at a time: `rows * row_len` elements.
     ///
     /// # Errors
@@ -264,18 +198,42 @@ impl Pool {
         tag: ActionTag,
         elements: &[u8],
     ) -> Result<(), Error> {
-        self.check(Call::Step)?; // nothing is pending: no worker reads the area
-        self.memory.actions.store(leaf, tag, elements);
-        Ok(())
+        self.fill_actions(leaf, tag, |room| {
+            assert_eq!(room.len(), elements.len(), "one action per row");
+            room.copy_from_slice(elements);
+            Ok(())
+        })
+    }
+
+    /// Stores the actions of the next step, one leaf at a time: `fill` writes the `rows * row_len` elements
+    /// to where the workers will read them, and can look at them there before any worker does. Until
+    /// [`Pool::begin`] they are nobody's: a step whose actions are refused has not happened.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::check`] for a step, and that of `fill`.
+    pub fn fill_actions(
+        &mut self,
+        leaf: usize,
+        tag: ActionTag,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.check(Call::Step)?; // nothing is pending or in flight: no worker reads the area
+        let area = &self.memory.actions;
+        area.store(leaf, tag, area.all_rows(), fill)
     }
 
     /// Begins a call: publishes its task to every worker. `flags` reach the shards as they are.
     ///
     /// # Errors
     ///
-    /// As [`Pool::check`]; then nothing was published.
+    /// As [`Pool::check`]; for a reset also [`Error::BadPlan`] when it would fill the first batch of a rollout
+    /// once more and its [lease](Lease) is held. Then nothing was published.
     pub fn begin(&mut self, call: Call, flags: u32) -> Result<(), Error> {
         self.check(call)?;
+        if call == Call::Reset {
+            self.check_recording()?;
+        }
         self.task = Command::next(self.task);
         let recorded = self.recorded(call);
         let lease = match (call, self.memory.slab_backing()) {
@@ -302,16 +260,16 @@ impl Pool {
             return Ok(());
         }
         let header = self.memory.control.header();
-        doorbell_disarm(&Futex::new(&header.doorbell, self.scope));
+        doorbell_disarm(&Futex::new(&header.doorbell, self.memory.scope()));
         #[expect(clippy::cast_possible_truncation, reason = "checked in `Pool::new`")]
-        header.remaining.store(shards as u32, Ordering::Relaxed); // published by the words
+        header.remaining.begin(command.task, shards as u32); // published by the words
         if let Workers::Crew(crew) = &mut self.workers {
             crew.begin(command);
             return Ok(());
         }
         for worker in 0..shards {
             let word = &self.memory.control.slot(worker).word;
-            publish(&Futex::new(word, self.scope), command);
+            publish(&Futex::new(word, self.memory.scope()), command);
         }
         Ok(())
     }
@@ -348,9 +306,10 @@ impl Pool {
             let command = pending.command;
             pending.own_done = match &mut self.workers {
                 Workers::Inline(own) => {
-                    perform(&self.memory, 0, command, own.as_mut());
-                    let status = self.memory.control.slot(0).status.load(Ordering::Relaxed);
-                    own.flush(Report::from_word(status));
+                    let report = perform(&self.memory, 0, command, own.as_mut());
+                    // Nobody else is counted or woken.
+                    self.memory.control.slot(0).done.store(task, Ordering::Relaxed);
+                    own.flush(report);
                     true
                 }
                 Workers::Crew(crew) => crew.help(command, limit),
@@ -362,11 +321,19 @@ impl Pool {
         if let Some(lease) = &lease {
             lease.read(lease.layout().phases_offset(), &mut self.phases);
             self.meter.count_batch(self.phases.len(), lease.must_copy());
+            if let Some(episodes) = self.episodes.as_mut().filter(|_| call == Call::Step) {
+                episodes.stepped(lease);
+            }
         }
         if self.recording.is_some() && self.reports().any(|report| report.failed) {
             self.recording = None; // what follows is no continuation of it
         }
         Ok(Finished { lease, task })
+    }
+
+    /// Whether no task is pending, and none is whose end nobody waited for.
+    fn is_open(&self) -> bool {
+        self.pending.is_none() && self.broken.is_none() && !self.closed
     }
 
     /// What each shard says of the call that finished last, until the next one begins.
@@ -377,7 +344,13 @@ impl Pool {
     }
 
     /// Copies the info stream of shard `shard` for the call that finished last into `into`.
+    ///
+    /// # Panics
+    ///
+    /// When a worker may be writing infos: a call is pending, rows are in flight, or the pool was closed or
+    /// broken, which late workers do not know.
     pub fn load_infos(&self, shard: usize, into: &mut Vec<u8>) {
+        assert!(self.is_open() && !self.sent.any(), "infos are those of a call that finished");
         let bytes = self.memory.control.slot(shard).info_bytes.load(Ordering::Relaxed);
         self.memory.infos.load(shard, None, bytes as usize, into);
     }

@@ -44,18 +44,40 @@ impl Pool {
         if let Some(rollout) = self.slabs.free_rollout(steps) {
             return Ok(Recorded { rollout: Arc::new(rollout), descriptor: None });
         }
-        let (rollout, backing) = self.memory.new_rollout(&self.slabs, steps, self.scope)?;
+        let (rollout, backing) = self.memory.new_rollout(&self.slabs, steps)?;
         Ok(Recorded { rollout: Arc::new(rollout), descriptor: backing.into_descriptor() })
     }
 
     /// Records the next batches in this rollout, in place of one that was not finished.
-    pub fn record(&mut self, rollout: Arc<RolloutLease>) {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`] when it is another pool's, whose workers know another rollout by its number; or
+    /// when it was recorded before, since somebody may be looking at it.
+    pub fn record(&mut self, rollout: Arc<RolloutLease>) -> Result<(), Error> {
+        self.slabs.begin_recording(&rollout)?;
         self.recording = Some(Recording { rollout, batch: 0 });
+        Ok(())
     }
 
     /// Ends the recording; the batches that it has are kept.
     pub fn stop_recording(&mut self) {
         self.recording = None;
+    }
+
+    /// Whether a reset can begin, which may fill the first batch once more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`] when somebody holds it.
+    pub(super) fn check_recording(&self) -> Result<(), Error> {
+        match &self.recording {
+            Some(Recording { rollout, batch: 0 | 1 }) if rollout.is_first_read() => {
+                let held = "the rollout's first batch is held: drop its lease before another reset";
+                Err(Error::BadPlan(held.to_owned()))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The batch of the rollout that a call fills, if it fills one.

@@ -17,7 +17,7 @@ use crate::autoreset::PhaseTag;
 use crate::error::{Call, Error};
 use crate::memory::Work;
 use crate::wake::{Command, Futex, Op, publish};
-use crate::worker::ProcessHandle;
+use crate::worker::{ProcessHandle, has_ended};
 
 /// What the rows of a dead worker were doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,12 +33,14 @@ pub struct Lost {
 pub(super) struct Interrupted {
     worker: usize,
     work: Vec<Work>,
+    /// What the dead worker left in the control words was cleared.
+    is_cleared: bool,
 }
 
 impl Pool {
     /// Takes note of a death: the pool can be resumed if that is its policy, and is broken otherwise.
     pub(super) fn note_death(&mut self, worker: usize) -> Error {
-        if self.interrupted.as_ref().is_some_and(|interrupted| interrupted.worker == worker) {
+        if self.work_of(worker).is_some() {
             return self.died(worker); // nobody has followed it yet
         }
         let left = match self.policy.on_death {
@@ -46,7 +48,10 @@ impl Pool {
             OnDeath::Break => None,
         };
         match left {
-            Some(work) => self.interrupted = Some(Interrupted { worker, work }),
+            // Beside that of others whose start was itself interrupted.
+            Some(work) => {
+                self.interrupted.push(Interrupted { worker, work, is_cleared: false });
+            }
             None => self.give_up(worker),
         }
         self.died(worker)
@@ -54,13 +59,26 @@ impl Pool {
 
     /// Whether a worker died whom another one can follow.
     pub fn can_resume(&self) -> bool {
-        self.interrupted.is_some()
+        !self.interrupted.is_empty()
     }
 
-    /// What the dead worker's rows lost. Its queue and its command word are empty then.
-    pub fn lost(&mut self, worker: usize) -> Lost {
+    /// What waits for the one that follows a dead worker.
+    fn work_of(&self, worker: usize) -> Option<&[Work]> {
+        let mut interrupted = self.interrupted.iter();
+        interrupted.find(|interrupted| interrupted.worker == worker).map(|found| &*found.work)
+    }
+
+    /// What the dead worker's rows lost. Its queue and its command word are empty then, and another process
+    /// may [serve](crate::worker::serve) it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyServed`] when who serves the worker has not ended, or no death of it was noticed: a
+    /// process that was started in its place and given up has to end first.
+    pub fn lost(&mut self, worker: usize) -> Result<Lost, Error> {
+        self.clear(worker)?;
         let rows = self.shards()[worker].clone();
-        let work = self.interrupted.as_ref().map_or(&[][..], |interrupted| &interrupted.work);
+        let work = self.work_of(worker).unwrap_or_default();
         let is_over = |row: usize| {
             // What was filled and is not yet received, only the dead worker knew; what is to be done once
             // more is as it was before.
@@ -77,17 +95,40 @@ impl Pool {
         let resets = work.iter().filter(|work| work.op == Op::Reset);
         let resetting = resets.flat_map(|work| work.rows.clone()).map(|row| row - rows.start);
         let resetting = resetting.collect();
-        self.memory.control.slot(worker).clear();
-        Lost { over, resetting }
+        Ok(Lost { over, resetting })
+    }
+
+    /// Clears what a dead worker left, and frees its place.
+    fn clear(&mut self, worker: usize) -> Result<(), Error> {
+        let mut interrupted = self.interrupted.iter_mut();
+        let interrupted = interrupted.find(|interrupted| interrupted.worker == worker);
+        let handle = match &self.workers {
+            Workers::Processes(handles) => handles.get(worker),
+            Workers::Inline(_) | Workers::Threads | Workers::Crew(_) => None,
+        };
+        // Who took the claim need not be the process that the pool was told of.
+        let is_dead = |pid: u32| {
+            let known = handle.filter(|handle| handle.pid() == pid);
+            known.map_or_else(|| has_ended(pid), |handle| !handle.is_alive())
+        };
+        match interrupted {
+            Some(dead) if self.memory.control.slot(worker).clear(is_dead) => dead.is_cleared = true,
+            _ => return Err(Error::AlreadyServed { worker }),
+        }
+        Ok(())
     }
 
     /// Lets a new process finish what the dead worker owes.
+    ///
+    /// # Panics
+    ///
+    /// When nobody asked what was [lost](Pool::lost), so that the new process may have found what the dead one
+    /// left.
     pub fn resume(&mut self, worker: usize, handle: ProcessHandle) {
-        let Some(Interrupted { work, .. }) =
-            self.interrupted.take_if(|interrupted| interrupted.worker == worker)
-        else {
-            return;
-        };
+        let mut dead = self.interrupted.iter();
+        let Some(at) = dead.position(|interrupted| interrupted.worker == worker) else { return };
+        let Interrupted { work, is_cleared, .. } = self.interrupted.remove(at);
+        assert!(is_cleared, "a worker is followed after it was asked what was lost");
         if let Workers::Processes(handles) = &mut self.workers {
             handles[worker] = handle;
         }
@@ -105,12 +146,19 @@ impl Pool {
             self.task = Command::next(self.task);
             Command { op: Op::Take, task: self.task }
         };
-        publish(&Futex::new(&slot.word, self.scope), command);
+        publish(&Futex::new(&slot.word, self.memory.scope()), command);
+    }
+
+    /// Ends the process of a worker, which is dead then as others that die. Threads cannot be ended.
+    pub fn kill(&self, worker: usize) {
+        if let Workers::Processes(handles) = &self.workers {
+            handles[worker].kill();
+        }
     }
 
     /// Breaks the pool: nobody follows the dead worker, and what it was filling is nobody's any more.
     pub fn give_up(&mut self, worker: usize) {
-        self.interrupted = None;
+        self.interrupted.clear();
         let pending = self.pending.take();
         self.broken = Some((worker, pending.and_then(|pending| pending.lease)));
     }

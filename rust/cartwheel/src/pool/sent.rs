@@ -12,9 +12,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::{Awaited, Limit, Pool, Workers};
-use crate::autoreset::PhaseTag;
 use crate::error::{Call, Error};
-use crate::memory::{ActionTag, Lease, Plan, Told, Work};
+use crate::memory::{ActionTag, Lease, Plan, Receipts, Told, Work};
 use crate::wake::{Command, Futex, Op, doorbell_disarm, publish};
 use crate::worker::perform_sent;
 
@@ -65,26 +64,35 @@ pub struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    /// Stores the rows' actions, one leaf at a time: `rows.len() * row_len` elements.
+    /// Stores the rows' actions, one leaf at a time. `fill` is called for the rows in order, neighbours
+    /// together: with their positions among those that are sent, and the room of their elements, where
+    /// the workers will read them. Until [`Sending::send`] they are nobody's.
+    ///
+    /// # Errors
+    ///
+    /// The first of `fill`; it is not called again.
     ///
     /// # Panics
     ///
-    /// When the number of elements is not that of the rows, or when the tag differs from that of steps in
-    /// flight: whoever sends rows decides on one dtype.
-    pub fn store_actions(&mut self, leaf: usize, tag: ActionTag, elements: &[u8]) {
+    /// When the tag differs from that of steps in flight: whoever sends rows decides on one dtype.
+    pub fn fill_actions(
+        &mut self,
+        leaf: usize,
+        tag: ActionTag,
+        mut fill: impl FnMut(Range<usize>, &mut [u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let (actions, sent) = (&self.pool.memory.actions, &self.pool.sent);
         assert!(
             sent.steps == 0 || actions.tag(leaf) == Some(tag),
             "actions in flight have the same dtype"
         );
-        let row_bytes = elements.len() / self.rows.len().max(1);
         let mut at = 0;
         for run in runs(self.rows) {
-            let end = at + run.len() * row_bytes;
-            actions.store_rows(leaf, tag, run.start, &elements[at..end]);
+            let end = at + run.len();
+            actions.store(leaf, tag, run, |room| fill(at..end, room))?;
             at = end;
         }
-        assert_eq!(at, elements.len(), "one action per row");
+        Ok(())
     }
 
     /// Gives the rows to their workers. `flags`, below 2^31, reach the shards as they are.
@@ -107,17 +115,38 @@ pub(super) struct InFlight {
     leases: VecDeque<Lease>,
     /// Places of the only batch that were given out.
     given: usize,
+    /// Of each row, the number of the request that named it last.
+    named: Vec<u64>,
+    requests: u64,
+    /// The workers that the last request concerns.
+    woken: Vec<bool>,
+    receipts: Receipts,
 }
 
 impl InFlight {
     pub(super) fn new(plan: &Plan) -> Self {
-        let leases = VecDeque::with_capacity(plan.open_batches());
-        Self { rows: vec![None; plan.rows()], count: 0, steps: 0, batch: 0, leases, given: 0 }
+        Self {
+            rows: vec![None; plan.rows()],
+            count: 0,
+            steps: 0,
+            batch: 0,
+            leases: VecDeque::with_capacity(plan.open_batches()),
+            given: 0,
+            named: vec![0; plan.rows()],
+            requests: 0,
+            woken: vec![false; plan.shards.len()],
+            receipts: Receipts::default(),
+        }
     }
 
     /// Whether anything is.
     pub(super) fn any(&self) -> bool {
         self.count > 0
+    }
+
+    /// How many batches are open.
+    pub(super) fn open_batches(&self) -> u64 {
+        self.leases.len() as u64
     }
 
     /// Whether any of these rows is.
@@ -137,26 +166,27 @@ impl InFlight {
 
     /// Checks that rows can be sent: they exist, are named once and are not in flight.
     fn check(&mut self, rows: &[usize]) -> Result<(), Error> {
-        let number = self.rows.len();
-        if let Some(row) = rows.iter().find(|&&row| row >= number) {
-            return Err(Error::BadRows(format!("there is no row {row} among {number}")));
+        self.requests += 1;
+        let request = self.requests;
+        let mut wrong = None;
+        for &row in rows {
+            let Some(named) = self.named.get_mut(row) else {
+                let number = self.rows.len();
+                return Err(Error::BadRows(format!("there is no row {row} among {number}")));
+            };
+            if *named == request || self.rows[row].is_some() {
+                wrong = wrong.or(Some(row));
+            }
+            *named = request;
         }
+        let Some(row) = wrong else { return Ok(()) };
         let flies = |row: &usize| self.rows[*row].is_some();
         let flying: Vec<usize> = rows.iter().copied().filter(flies).collect();
-        if !flying.is_empty() {
-            return Err(Error::InFlight { rows: flying });
-        }
-        // Marks double as the memory of what was seen; they are taken back if a row is named twice.
-        for (at, &row) in rows.iter().enumerate() {
-            if self.rows[row].replace(Call::Step).is_some() {
-                rows[..at].iter().for_each(|&row| self.rows[row] = None);
-                return Err(Error::BadRows(format!("row {row} is named twice")));
-            }
-        }
-        for &row in rows {
-            self.rows[row] = None;
-        }
-        Ok(())
+        Err(if flying.is_empty() {
+            Error::BadRows(format!("row {row} is named twice"))
+        } else {
+            Error::InFlight { rows: flying }
+        })
     }
 }
 
@@ -181,8 +211,8 @@ impl Pool {
     /// # Errors
     ///
     /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::AlreadyPending`], [`Error::BadRows`],
-    /// [`Error::InFlight`]; for a step also [`Error::EpisodeOver`], [`Error::NeedsReset`] and
-    /// [`Error::NeverReset`].
+    /// [`Error::InFlight`]; for a step also [`Error::EpisodeOver`], [`Error::NeedsReset`],
+    /// [`Error::NeverReset`] and [`Error::NoEpisode`].
     pub fn sending<'a>(&'a mut self, call: Call, rows: &'a [usize]) -> Result<Sending<'a>, Error> {
         if self.closed {
             return Err(Error::Closed);
@@ -195,7 +225,7 @@ impl Pool {
         }
         self.sent.check(rows)?;
         if call == Call::Step {
-            self.check_phases(rows.iter().copied())?;
+            self.check_rows(rows.iter().copied())?;
         }
         Ok(Sending { pool: self, call, rows })
     }
@@ -207,7 +237,10 @@ impl Pool {
         self.open_batches(self.sent.count + rows.len());
         let ordered = self.batch_size() == self.phases.len();
         let op = if call == Call::Reset { Op::Reset } else { Op::Step };
-        let mut woken = vec![false; self.shards().len()];
+        if call == Call::Reset {
+            self.begin_episodes(rows);
+        }
+        self.sent.woken.fill(false);
         for run in runs(rows) {
             let mut start = run.start;
             while start < run.end {
@@ -221,7 +254,7 @@ impl Pool {
                 self.sent.count += end - start;
                 self.sent.steps += if call == Call::Step { end - start } else { 0 };
                 self.sent.given += end - start;
-                woken[shard] = true;
+                self.sent.woken[shard] = true;
                 start = end;
             }
         }
@@ -231,9 +264,9 @@ impl Pool {
             Workers::Inline(_) => {}
             Workers::Crew(crew) => crew.begin_sent(command, rows.len()),
             Workers::Threads | Workers::Processes(_) => {
-                for (worker, _) in woken.into_iter().enumerate().filter(|(_, woken)| *woken) {
+                for (worker, _) in self.sent.woken.iter().enumerate().filter(|(_, woken)| **woken) {
                     let word = &self.memory.control.slot(worker).word;
-                    publish(&Futex::new(word, self.scope), command);
+                    publish(&Futex::new(word, self.memory.scope()), command);
                 }
             }
         }
@@ -279,9 +312,9 @@ impl Pool {
         }
         let rows = self.batch_size().min(self.sent.count);
         let wanted = u32::try_from(rows).expect("a batch has fewer than 2^32 rows");
-        let (control, batch) = (self.memory.control.clone(), self.sent.batch);
+        let (control, batch) = (&self.memory.control, self.sent.batch);
         let doorbell = &control.header().doorbell;
-        doorbell_disarm(&Futex::new(doorbell, self.scope));
+        doorbell_disarm(&Futex::new(doorbell, self.memory.scope()));
         control.batches().want(batch, wanted);
         let limit = timeout.map(Limit::new);
         // The calling thread gives up between two rows that it steps itself.
@@ -290,7 +323,7 @@ impl Pool {
         };
         match &mut self.workers {
             Workers::Inline(own) => {
-                while !ready() && perform_sent(&self.memory, 0, own.as_mut(), self.scope) > 0 {}
+                while !ready() && perform_sent(&self.memory, 0, own.as_mut()) > 0 {}
             }
             Workers::Crew(crew) if !ready() => crew.help_sent(ready),
             Workers::Crew(_) | Workers::Threads | Workers::Processes(_) => {}
@@ -302,25 +335,25 @@ impl Pool {
     /// Hands the next batch out, whose first `count` places are filled.
     fn hand_out(&mut self, count: usize) -> Received {
         let lease = self.sent.leases.pop_front().expect("an open batch for every row in flight");
-        let mut phases = vec![0; count];
-        lease.read(lease.layout().phases_offset(), &mut phases);
-        let mut rows = Vec::with_capacity(count);
-        let (mut infos, mut failed) = (Vec::new(), Vec::new());
-        for (place, ((row, told), phase)) in lease.receipts(count).zip(phases).enumerate() {
-            if told != Told::Bytes(0) {
-                infos.push((place, told));
-            }
-            if phase == PhaseTag::Failed as u8 {
-                failed.push(place);
-            }
-            // A row that no honest worker names is not believed.
-            if let Some(call) = self.sent.rows.get_mut(row).and_then(Option::take) {
-                self.sent.count -= 1;
-                self.sent.steps -= usize::from(call == Call::Step);
-                self.phases[row] = phase;
-            }
-            rows.push(row.min(self.phases.len() - 1));
+        let Self { sent, phases, episodes, .. } = self;
+        sent.receipts.load(&lease, count);
+        if let Some(episodes) = episodes {
+            episodes.received(&lease, sent.receipts.rows(), &sent.rows);
         }
+        let (mut known, mut steps) = (0, 0);
+        for (row, &phase) in sent.receipts.rows().zip(sent.receipts.phases()) {
+            // A row that no honest worker names is not believed.
+            if let Some(call) = sent.rows.get_mut(row).and_then(Option::take) {
+                known += 1;
+                steps += usize::from(call == Call::Step);
+                phases[row] = phase;
+            }
+        }
+        sent.count -= known;
+        sent.steps -= steps;
+        let last = phases.len() - 1;
+        let rows = sent.receipts.rows().map(|row| row.min(last)).collect();
+        let (infos, failed) = (sent.receipts.infos(), sent.receipts.failed());
         self.meter.count_batch(count, lease.must_copy());
         self.sent.batch += 1;
         if !self.sent.any() {
@@ -331,8 +364,16 @@ impl Pool {
     }
 
     /// Copies the `bytes` bytes of infos that begin with row `row`, which was received, into `into`.
+    ///
+    /// # Panics
+    ///
+    /// When a worker may be writing there: one of the rows whose infos they are is in flight again, a call is
+    /// pending, or the pool was closed or broken. When there is no such row.
     pub fn load_received_infos(&self, row: usize, bytes: u32, into: &mut Vec<u8>) {
-        self.memory.infos.load(self.shard_of(row), Some(row), bytes as usize, into);
+        let (shard, bytes) = (self.shard_of(row), bytes as usize);
+        let rows = self.memory.infos.rows_of(shard, row, bytes);
+        assert!(self.is_open() && !self.sent.any_of(rows), "infos are those of rows that arrived");
+        self.memory.infos.load(shard, Some(row), bytes, into);
     }
 
     /// The shard of row `row`.

@@ -112,7 +112,7 @@ impl Meter {
     }
 
     pub(super) fn count_wait(&self, waited: Duration) {
-        add(&self.waited, u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX));
+        add(&self.waited, nanoseconds(waited));
     }
 
     pub(super) fn count_restart(&self, worker: usize) {
@@ -125,10 +125,10 @@ impl Meter {
         let mut rows = Vec::with_capacity(self.shards.last().map_or(0, |shard| shard.end));
         let mut shards: Vec<_> =
             (0..self.shards.len()).map(|shard| self.read_shard(shard, &mut rows)).collect();
-        // Read last, so nobody has worked longer; an estimate may say so.
+        // Read last, so nobody has worked longer.
         let elapsed = self.opened.elapsed();
         for shard in &mut shards {
-            shard.working = shard.working.min(elapsed);
+            cap(shard, &mut rows, elapsed);
         }
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Stats {
@@ -176,12 +176,68 @@ impl Meter {
     }
 }
 
+/// Caps an estimate at the time that there was: a step that was sampled while the machine did something else
+/// stands for many.
+fn cap(shard: &mut ShardStats, rows: &mut [RowStats], elapsed: Duration) {
+    if shard.working <= elapsed {
+        return;
+    }
+    let rows = &mut rows[shard.rows.clone()];
+    let stepping: Duration = rows.iter().map(|row| row.stepping).sum();
+    let left = elapsed.saturating_sub(shard.working.saturating_sub(stepping));
+    for row in rows {
+        row.stepping = share(row.stepping, nanoseconds(left), nanoseconds(stepping));
+    }
+    shard.working = elapsed;
+}
+
 /// The time of `steps` steps where so many as were `timed` took `time`.
 fn share(time: Duration, steps: u64, timed: u64) -> Duration {
     let nanoseconds = time.as_nanos() * u128::from(steps) / u128::from(timed.max(1));
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
 }
 
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 fn add(count: &AtomicU64, more: u64) {
     count.store(count.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+}
+
+#[cfg(all(test, not(loom)))] // real slabs, which loom's atomics are not for outside a model
+mod tests {
+    use super::*;
+    use crate::memory::{Plan, Scope};
+
+    #[test]
+    fn rows_whose_times_are_estimated_take_no_longer_than_there_was_time() {
+        let plan = Plan {
+            observations: vec![],
+            actions: vec![],
+            shards: vec![0..2, 2..5],
+            batch_size: 5,
+            max_slabs: 2,
+            info_bytes: 64,
+        };
+        let memory = Memory::new(plan, Scope::Private).expect("a little memory");
+        let open = memory.plan().open_batches();
+        let slabs = Arc::new(SlabPool::new(Arc::clone(&memory.slabs), open));
+        let meter = Meter::new(&memory, slabs, false);
+        let (hour, millisecond) = (Duration::from_secs(3600), Duration::from_millis(1));
+        for (shard, rows, spent) in [(0, 2, hour), (1, 3, Duration::from_nanos(30))] {
+            let tally = memory.control.tally(shard);
+            tally.time_steps(rows, spent);
+            tally.time_other(Duration::from_nanos(10));
+            (0..20).for_each(|_| tally.count_batch());
+        }
+        std::thread::sleep(millisecond); // more than the second shard says that it took
+        let Stats { elapsed, rows, shards, .. } = meter.read();
+        assert_eq!(shards[0].working, elapsed);
+        let stepping: Duration = rows[..2].iter().map(|row| row.stepping).sum();
+        let other = Duration::from_nanos(10);
+        assert!(stepping + other <= elapsed && stepping + millisecond > elapsed);
+        assert_eq!(shards[1].working, Duration::from_nanos(20 * 30 + 10));
+        assert_eq!(rows[4].stepping, Duration::from_nanos(20 * 10));
+    }
 }

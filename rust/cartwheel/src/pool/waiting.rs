@@ -2,6 +2,9 @@
 //!
 //! Every sleep is a slice of 1 to 50 ms. At the end of a slice the pool looks at the workers' pidfds, so
 //! a death is noticed within 50 ms, and asks its caller whether to go on, so Ctrl-C works.
+//!
+//! A pool that receives rows in parts need not sleep at all: the rows of the living go round and round, and
+//! a dead worker's are never missed. So a receipt looks at the pidfds, too, where nobody has for 50 ms.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -11,6 +14,7 @@ use super::{Pool, Workers};
 use crate::error::Error;
 use crate::memory::Control;
 use crate::wake::{Command, Futex, Op, Parked, doorbell_disarm, park, publish};
+use crate::worker::close;
 
 /// First and longest sleep between two looks at the workers' health and the caller's interrupts.
 const FIRST_SLICE: Duration = Duration::from_millis(1);
@@ -31,6 +35,20 @@ impl Awaited {
             Self::Task(task) => waiting(control, task).next().is_none(),
             Self::Rows(batch, rows) => control.batches().arrived(batch) >= rows,
         }
+    }
+}
+
+/// The last look at the health of worker processes.
+#[derive(Debug)]
+pub(super) struct Look {
+    at: Instant,
+    /// One was found dead by a receipt that had its rows: batches before this number were whole by then.
+    whole_before: Option<u64>,
+}
+
+impl Look {
+    pub(super) fn now() -> Self {
+        Self { at: Instant::now(), whole_before: None }
     }
 }
 
@@ -73,13 +91,45 @@ impl Pool {
         limit: Option<Limit>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<(), Error> {
-        if awaited.is_there(&self.memory.control) {
-            return Ok(()); // and nobody has looked at a clock
+        if !awaited.is_there(&self.memory.control) {
+            let began = Instant::now();
+            let outcome = self.wait_for(awaited, limit, interrupted);
+            self.meter.count_wait(began.elapsed());
+            outcome?;
         }
-        let began = Instant::now();
-        let outcome = self.wait_for(awaited, limit, interrupted);
-        self.meter.count_wait(began.elapsed());
-        outcome
+        match awaited {
+            Awaited::Rows(batch, _) if self.is_look_due() => self.look_beside(awaited, batch),
+            _ => Ok(()), // every worker has acknowledged a task, and those that are stepped here cannot die
+        }
+    }
+
+    /// Whether a receipt that has its rows is to look at the health of worker processes all the same.
+    fn is_look_due(&self) -> bool {
+        matches!(self.workers, Workers::Processes(_))
+            && (self.look.whole_before.is_some() || self.look.at.elapsed() >= LAST_SLICE)
+    }
+
+    /// Looks at the health of workers although what is awaited, batch number `batch`, is there. What was there when a death is
+    /// seen is handed out before it is told.
+    fn look_beside(&mut self, awaited: Awaited, batch: u64) -> Result<(), Error> {
+        let Some(dead) = self.dead(awaited) else {
+            self.look.whole_before = None;
+            return Ok(());
+        };
+        let (size, batches) = (self.batch_size(), self.memory.control.batches());
+        let is_whole = |batch: &u64| batches.arrived(*batch) as usize == size;
+        let open = batch + 1..batch + self.sent.open_batches();
+        let not_whole = open.clone().find(|batch| !is_whole(batch)).unwrap_or(open.end);
+        if batch < *self.look.whole_before.get_or_insert(not_whole) {
+            return Ok(());
+        }
+        Err(self.note_death(dead))
+    }
+
+    /// A worker that died and owes something.
+    fn dead(&mut self, awaited: Awaited) -> Option<usize> {
+        self.look.at = Instant::now();
+        self.owing(awaited).into_iter().find(|&worker| !self.is_alive(worker))
     }
 
     fn wait_for(
@@ -99,7 +149,7 @@ impl Pool {
         }
         let (mut slice, began) = (FIRST_SLICE, Instant::now());
         loop {
-            let doorbell = Futex::new(&control.header().doorbell, self.scope);
+            let doorbell = Futex::new(&control.header().doorbell, self.memory.scope());
             let left = limit.map(|limit| limit.left());
             let slept = Instant::now();
             if park(&doorbell, left.map_or(slice, |left| left.min(slice))) == Parked::Ready {
@@ -111,10 +161,10 @@ impl Pool {
             if slept.elapsed() < slice && left.is_none_or(|left| left > slice) {
                 continue; // woken early: no need to look at anybody's health yet
             }
-            let dead = self.owing(awaited).into_iter().find(|&worker| !self.is_alive(worker));
             // It may have acknowledged and then ended between the two looks.
-            let dead = dead.filter(|dead| !ready() && self.owing(awaited).contains(dead));
-            if let Some(worker) = dead {
+            let dead = self.dead(awaited);
+            if let Some(worker) = dead.filter(|dead| !ready() && self.owing(awaited).contains(dead))
+            {
                 return Err(self.note_death(worker));
             }
             if interrupted() {
@@ -182,7 +232,7 @@ impl Pool {
         let command = Command { op: Op::Close, task: self.task };
         match &mut self.workers {
             Workers::Inline(own) => {
-                own.close();
+                close(own.as_mut());
                 return Vec::new();
             }
             Workers::Crew(crew) => return crew.close(command.task, grace),
@@ -190,7 +240,7 @@ impl Pool {
         }
         for worker in 0..self.memory.control.workers() {
             let word = &self.memory.control.slot(worker).word;
-            publish(&Futex::new(word, self.scope), command);
+            publish(&Futex::new(word, self.memory.scope()), command);
         }
         let deadline = Instant::now() + grace;
         let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
@@ -206,7 +256,7 @@ impl Pool {
             let _ = self.memory.sharing().map(|sharing| sharing.part());
             return late;
         }
-        let doorbell = Futex::new(&self.memory.control.header().doorbell, self.scope);
+        let doorbell = Futex::new(&self.memory.control.header().doorbell, self.memory.scope());
         loop {
             let late: Vec<_> = waiting(&self.memory.control, command.task).collect();
             if late.is_empty() || left(deadline).is_zero() {

@@ -1,11 +1,14 @@
 //! When a worker sleeps, and who wakes it. `README.md` beside this file explains the protocol.
 
+mod countdown;
 mod futex;
 #[cfg(loom)]
 mod model;
 mod parker;
 mod patience;
+mod trials;
 
+pub use countdown::{Countdown, acknowledge};
 pub use futex::{Futex, Word};
 #[cfg(loom)]
 pub use model::{ModelWord, every_interleaving};
@@ -14,3 +17,4 @@ pub use parker::{
     Command, Op, PARKED, Parked, doorbell_disarm, is_closing, park, publish, ring, take,
 };
 pub use patience::Patience;
+pub(crate) use trials::Trials;

@@ -14,13 +14,12 @@
 
 use std::time::{Duration, Instant};
 
+use super::trials::Trials;
+
 /// Most time spent looking and yielding before one sleep.
 const LONGEST: Duration = Duration::from_micros(300);
 /// Failed waits in a row after which patience is lost.
 const LOST_AFTER: u32 = 3;
-/// Waits between two trials once it is lost: at first, and at most.
-const FIRST_GAP: u32 = 8;
-const LAST_GAP: u32 = 1024;
 /// Looks between two glances at the clock.
 const LOOKS: u32 = 64;
 
@@ -31,15 +30,14 @@ pub struct Patience {
     roomy: bool,
     enabled: bool,
     failures: u32,
-    gap: u32,
-    until_trial: u32,
+    trials: Trials,
 }
 
 impl Patience {
-    /// For a waiter among `parties` (workers and the pool) on `cpus` processors.
+    /// For a waiter among `parties` (threads that work, and the pool's) on `cpus` processors.
     pub fn new(parties: usize, cpus: usize, enabled: bool) -> Self {
         let roomy = parties <= cpus;
-        Self { roomy, enabled, failures: 0, gap: FIRST_GAP, until_trial: 0 }
+        Self { roomy, enabled, failures: 0, trials: Trials::default() }
     }
 
     /// Looks until `ready`, or until patience ends; whether it was ready.
@@ -50,22 +48,20 @@ impl Patience {
         if !self.enabled {
             return false;
         }
-        if self.failures >= LOST_AFTER {
-            self.until_trial = self.until_trial.saturating_sub(1);
-            if self.until_trial > 0 {
-                return false;
-            }
+        if self.failures >= LOST_AFTER && !self.trials.is_due() {
+            return false;
         }
         if self.look(ready) {
             self.failures = 0;
-            self.gap = FIRST_GAP;
+            self.trials.succeeded();
             return true;
         }
         self.failures += 1;
         if self.failures > LOST_AFTER {
-            self.gap = (self.gap * 2).min(LAST_GAP);
+            self.trials.failed();
+        } else {
+            self.trials.put_off();
         }
-        self.until_trial = self.gap;
         false
     }
 

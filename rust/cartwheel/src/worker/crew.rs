@@ -12,15 +12,18 @@
 //! A share is one atomic word: the number of the task in its upper half, the next shard to take in its
 //! lower half. Taking a shard is a compare-and-exchange of that word, so a thread that wakes late, with
 //! an old task in mind, takes nothing: the number differs. A shard taken is a shard owned until its
-//! `done` is stored; the pool begins no task before every `done` of the last one is seen.
+//! `done` is stored, after its lock was released; the pool begins no task before every `done` of the last
+//! one is seen.
 //!
 //! # Who is woken
 //!
 //! The calling thread steps shards too, so nobody has to be woken for a batch that it finishes sooner
 //! alone. A further thread is woken when the time it saves exceeds what waking it costs:
 //! `work/k - work/(k+1) > wake`, for the `k` threads already at work. `work` is what the rows cost in
-//! the recent past, measured by the calling thread; `wake` is what it costs to get an answer from a
-//! sleeping thread, measured when the crew is made. Until there is a measurement the caller works alone.
+//! the recent past, measured by the calling thread; `wake` is what it costs to get an answer from a thread
+//! that is looking for work, or from one that sleeps, measured when the crew is made. Until there is a
+//! measurement the caller works alone. A sleeper who would pay if it were awake is woken now and then all
+//! the same: in a loop of nothing but steps it finds the next task while it looks, and stays awake.
 //!
 //! # Rows that were sent
 //!
@@ -36,12 +39,14 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{Report, next_command, perform, perform_sent};
+use super::{Report, close, next_command, perform, perform_sent};
 use crate::error::Error;
 use crate::memory::{Memory, Scope};
 use crate::pool::{Limit, OwnShard};
 use crate::schedule::{pin_to_cpu, shards as deal, usable_cpus};
-use crate::wake::{Command, Futex, Op, PARKED, Patience, Word, is_closing, publish, ring};
+use crate::wake::{
+    Command, Futex, Op, PARKED, Patience, Trials, Word, acknowledge, is_closing, publish,
+};
 
 /// Weight of the newest measurement in the mean cost of a shard.
 const NEWEST: f64 = 0.125;
@@ -53,7 +58,8 @@ struct Line<T>(T);
 
 struct Shared {
     memory: Memory,
-    shards: Vec<Mutex<Box<dyn OwnShard>>>,
+    /// `None` once closed: a late thread may have taken a shard that it has not locked yet.
+    shards: Vec<Mutex<Option<Box<dyn OwnShard>>>>,
     /// One a thread, the caller's first.
     shares: Vec<Line<AtomicU64>>,
     /// The shards of each share.
@@ -101,30 +107,30 @@ impl Shared {
     }
 
     fn step(&self, shard: usize, command: Command) {
-        // Never contended: the shard was taken by this thread alone.
-        let mut own = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
-        perform(&self.memory, shard, command, own.as_mut());
-        let status = self.memory.control.slot(shard).status.load(Ordering::Relaxed);
-        let report = Report::from_word(status);
+        // Never contended: the shard was taken by this thread alone, and whoever had it for the last task
+        // acknowledged that after it had let go of the lock.
+        let mut locked = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(own) = locked.as_mut() else { return };
+        let report = perform(&self.memory, shard, command, own.as_mut());
         if report != Report::default() {
             own.flush(report);
         }
-        drop(own);
-        let header = self.memory.control.header();
-        if header.remaining.fetch_sub(1, Ordering::AcqRel) == 1 {
-            ring(&Futex::new(&header.doorbell, Scope::Private));
-        }
+        drop(locked);
+        let (header, slot) = (self.memory.control.header(), self.memory.control.slot(shard));
+        let doorbell = Futex::new(&header.doorbell, self.memory.scope());
+        acknowledge(&slot.done, &header.remaining, &doorbell, command.task);
     }
 
     /// Steps rows that were sent, those of thread `thread` first, until none is left to take or `stop`.
     fn work_sent(&self, thread: usize, mut stop: impl FnMut() -> bool) {
-        let (start, mut taken) = (Instant::now(), 0);
+        // Where there is nobody to wake, nobody asks what a row costs.
+        let (start, mut taken) = ((!self.words.is_empty()).then(Instant::now), 0);
         for share in (thread..self.shares.len()).chain(0..thread) {
             for shard in self.dealt[share].clone() {
                 taken += self.empty_queue(shard as usize, &mut stop);
             }
         }
-        if taken > 0 {
+        if let Some(start) = start.filter(|_| taken > 0) {
             #[expect(clippy::cast_precision_loss, reason = "small numbers")]
             let cost = start.elapsed().as_secs_f64() / taken as f64;
             let before = self.row_cost().unwrap_or(cost);
@@ -144,18 +150,19 @@ impl Shared {
         let (queue, mut taken) = (self.memory.control.queue(shard), 0);
         while !queue.is_empty() && !stop() {
             fence(Ordering::SeqCst); // the look at the queue before the lock; see above
-            let mut own = match self.shards[shard].try_lock() {
-                Ok(own) => own,
+            let mut locked = match self.shards[shard].try_lock() {
+                Ok(locked) => locked,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) => return taken,
             };
+            let Some(own) = locked.as_mut() else { return taken };
             while !stop() {
-                match perform_sent(&self.memory, shard, own.as_mut(), Scope::Private) {
+                match perform_sent(&self.memory, shard, own.as_mut()) {
                     0 => break,
                     rows => taken += rows,
                 }
             }
-            drop(own);
+            drop(locked);
             fence(Ordering::SeqCst); // the release of the lock before the last look; see above
         }
         taken
@@ -196,6 +203,8 @@ pub struct Crew {
     handoff: Handoff,
     /// Mean cost of a shard, in seconds; `None` until one was measured.
     shard_cost: Option<f64>,
+    /// When to wake a sleeper whom waking does not repay by itself.
+    trials: Trials,
 }
 
 impl fmt::Debug for Crew {
@@ -241,7 +250,7 @@ impl Crew {
             deal(expected, threads).into_iter().map(|share| to_u32(share.start)..to_u32(share.end));
         let shared = Arc::new(Shared {
             memory,
-            shards: shards.into_iter().map(Mutex::new).collect(),
+            shards: shards.into_iter().map(|own| Mutex::new(Some(own))).collect(),
             shares: (0..threads).map(|_| Line::default()).collect(),
             dealt: dealt.collect(),
             words: (1..threads).map(|_| Line::default()).collect(),
@@ -249,7 +258,13 @@ impl Crew {
             row_cost: AtomicU64::new(0),
         });
         let handoff = Handoff { asleep: Duration::ZERO, awake: Duration::ZERO };
-        let mut crew = Self { shared, threads: Vec::new(), handoff, shard_cost: None };
+        let mut crew = Self {
+            shared,
+            threads: Vec::new(),
+            handoff,
+            shard_cost: None,
+            trials: Trials::default(),
+        };
         for thread in 1..threads {
             let shared = Arc::clone(&crew.shared);
             let cpu = settings.affinity_offset.map(|offset| offset + thread - 1);
@@ -269,6 +284,16 @@ impl Crew {
         }
         crew.measure();
         Ok(crew)
+    }
+
+    /// Whether it steps the shards of this memory.
+    pub(crate) fn is_for(&self, memory: &Memory) -> bool {
+        self.shared.memory.is_same(memory)
+    }
+
+    /// The threads, the caller's included.
+    pub(crate) fn threads(&self) -> usize {
+        self.shared.shares.len()
     }
 
     /// Measures what handing work to the first thread costs: the median of a few tries each.
@@ -306,21 +331,47 @@ impl Crew {
             // `Release` publishes the slots; it pairs with the `Acquire` in `Shared::take`.
             share.0.store(pack(command.task, dealt.start), Ordering::Release);
         }
-        for (at, word) in self.shared.words.iter().enumerate() {
-            let word = Futex::new(&word.0, Scope::Private);
-            if command.op == Op::Step && !self.repays(at + 1, is_parked(&word)) {
+        let seconds = self.seconds();
+        for at in 0..self.shared.words.len() {
+            let asleep = is_parked(&self.word(at));
+            let wakes = match (command.op, seconds) {
+                (Op::Step, Some(seconds)) => self.wakes(seconds, at + 1, asleep),
+                (Op::Step, None) => false,
+                _ => true, // what a reset or a call costs, nobody measures
+            };
+            if !wakes {
                 break;
             }
-            publish(&word, command);
+            publish(&self.word(at), command);
         }
     }
 
-    /// Whether one more thread saves more than handing it work costs, with `working` at work.
-    fn repays(&self, working: usize, asleep: bool) -> bool {
-        let Some(shard_cost) = self.shard_cost else { return false };
+    /// The command word of a thread besides the caller.
+    fn word(&self, at: usize) -> Futex<'_> {
+        Futex::new(&self.shared.words[at].0, Scope::Private)
+    }
+
+    /// What a step of all rows costs one thread, in seconds; `None` until one was measured.
+    fn seconds(&self) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let shards = self.shared.shards.len() as f64;
-        self.saves(shard_cost * shards, working, asleep)
+        self.shard_cost.map(|cost| cost * shards)
+    }
+
+    /// Whether to hand a part of so many seconds of work to one more thread, with `working` at work.
+    fn wakes(&mut self, seconds: f64, working: usize, asleep: bool) -> bool {
+        if self.saves(seconds, working, asleep) {
+            if !asleep {
+                self.trials.succeeded();
+            }
+            return true;
+        }
+        // It would pay if the thread were awake, as it will be for a while once it was woken.
+        let tries = asleep && self.saves(seconds, working, false) && self.trials.is_due();
+        if tries {
+            self.trials.failed(); // until it is found awake
+        }
+        tries
     }
 
     /// Whether a further thread saves more of so many seconds of work than handing it its part costs.
@@ -333,17 +384,15 @@ impl Crew {
     }
 
     /// Wakes threads for rows that were pushed: every one that repays it, if what a row costs is known.
-    pub(crate) fn begin_sent(&self, command: Command, rows: usize) {
+    pub(crate) fn begin_sent(&mut self, command: Command, rows: usize) {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let seconds = self.shared.row_cost().map(|cost| cost * rows as f64);
-        for (at, word) in self.shared.words.iter().enumerate() {
-            let word = Futex::new(&word.0, Scope::Private);
-            let asleep = is_parked(&word);
-            let repays = seconds.is_none_or(|seconds| self.saves(seconds, at + 1, asleep));
-            if !repays {
+        for at in 0..self.shared.words.len() {
+            let asleep = is_parked(&self.word(at));
+            if !seconds.is_none_or(|seconds| self.wakes(seconds, at + 1, asleep)) {
                 break;
             }
-            publish(&word, command);
+            publish(&self.word(at), command);
         }
     }
 
@@ -368,9 +417,12 @@ impl Crew {
         done
     }
 
-    /// Ends the threads and closes the shards; the threads that did not end within `grace`. They
-    /// keep what they use until they do.
+    /// Ends the threads and closes the shards; the threads that did not end within `grace`. Each of them
+    /// keeps the shard that it is at until it does, and takes no other.
     pub(crate) fn close(&mut self, task: u32, grace: Duration) -> Vec<usize> {
+        for (share, dealt) in self.shared.shares.iter().zip(&self.shared.dealt) {
+            share.0.store(pack(task, dealt.end), Ordering::Release);
+        }
         for word in &self.shared.words {
             publish(&Futex::new(&word.0, Scope::Private), Command { op: Op::Close, task });
         }
@@ -388,8 +440,13 @@ impl Crew {
             }
         }
         for shard in &self.shared.shards {
-            if let Ok(mut shard) = shard.try_lock() {
-                shard.close();
+            let own = match shard.try_lock() {
+                Ok(mut own) => own.take(),
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().take(),
+                Err(TryLockError::WouldBlock) => None, // it ends with the late thread
+            };
+            if let Some(mut own) = own {
+                close(own.as_mut());
             }
         }
         late

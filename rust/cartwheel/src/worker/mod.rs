@@ -9,6 +9,7 @@
 //! [`Shard::run`].
 
 mod crew;
+mod guard;
 mod process;
 
 use std::ops::Range;
@@ -16,15 +17,18 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 pub use crew::{Crew, Settings as CrewSettings};
+pub(crate) use guard::{close, message_of};
+pub(crate) use process::has_ended;
 pub use process::{ProcessHandle, exit_with_parent};
 
+use crate::error::Error;
 use crate::failpoint::{Failpoint, die};
 use crate::memory::{
-    ActionArea, ActionColumns, Columns, InfoArea, Memory, Places, Scope, SlabRows, Tally, Told,
+    ActionColumns, ActionRows, Columns, InfoArea, Memory, Places, Scope, SlabRows, Tally, Told,
     Work,
 };
 use crate::schedule::usable_cpus;
-use crate::wake::{Command, Futex, Op, Patience, is_closing, park, ring, take};
+use crate::wake::{Command, Futex, Op, Patience, acknowledge, is_closing, park, ring, take};
 
 /// Longest sleep of an idle worker before it looks again. Only a lost wake-up would ever need it.
 const IDLE_SLICE: Duration = Duration::from_millis(50);
@@ -64,12 +68,15 @@ pub struct Task<'a> {
     pub flags: u32,
     /// Their places in the batch, in order; they are written by step and reset only.
     pub slab: SlabRows<'a>,
-    /// The actions of the batch.
-    pub actions: &'a ActionArea,
+    /// Their actions.
+    pub actions: ActionRows<'a>,
     /// What is counted of the shard's rows.
     pub tally: Tally<'a>,
     infos: &'a InfoArea,
+    /// The shard, and of rows that were sent which they are: where their infos go, whatever becomes of the
+    /// numbers above.
     shard: usize,
+    cells: Option<Range<usize>>,
     info_bytes: usize,
 }
 
@@ -81,12 +88,12 @@ impl Task<'_> {
 
     /// The actions of the rows to read in place, and their places to write in place.
     pub fn columns(&mut self) -> (ActionColumns<'_>, Columns<'_>) {
-        (ActionColumns::new(self.actions, self.rows.clone()), self.slab.columns())
+        (self.actions.columns(), self.slab.columns())
     }
 
     /// Stores the rows' info stream; `false` when it does not fit and has to go another way.
     pub fn store_infos(&mut self, stream: &[u8]) -> bool {
-        let stored = self.infos.store(self.shard, self.sent.then_some(&self.rows), stream);
+        let stored = self.infos.store(self.shard, self.cells.as_ref(), stream);
         self.info_bytes = if stored { stream.len() } else { 0 };
         stored
     }
@@ -111,19 +118,32 @@ pub trait Shard {
 
     /// Does to a single row that was sent what takes time, before it gets its place in a batch. The
     /// next [`Shard::run`] is for this row. `first` is the first row of the shard.
-    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionArea) {
+    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>) {
         let _ = (work, first, actions);
     }
 
-    /// Called after the task was acknowledged: sends what [`Report`] announced.
+    /// Called when [`Shard::run`] or [`Shard::prepare`] panicked: remembers that every row of the task
+    /// failed, for which reason, and says what follows. In the batch the rows have failed already.
+    fn panicked(&mut self, task: &Task<'_>, message: &str) -> Report {
+        let _ = (task, message);
+        Report { failed: true, spilled: false }
+    }
+
+    /// Sends what [`Report`] announced. Called after the task was acknowledged; by a [`Crew`], whose shards
+    /// tell everything in memory, before.
     fn flush(&mut self, report: Report);
 
     /// Ends the environments.
     fn close(&mut self);
 }
 
-/// Carries out the task that `command` announces, up to the acknowledgement.
-pub(crate) fn perform(memory: &Memory, worker: usize, command: Command, shard: &mut dyn Shard) {
+/// Carries out the task that `command` announces; the acknowledgement is left to the caller.
+pub(crate) fn perform(
+    memory: &Memory,
+    worker: usize,
+    command: Command,
+    shard: &mut dyn Shard,
+) -> Report {
     let slot = memory.control.slot(worker);
     let rows: Range<usize> = memory.plan().shards[worker].clone();
     let slab = slot.slab.load(Ordering::Relaxed); // ordered by the command word
@@ -137,17 +157,18 @@ pub(crate) fn perform(memory: &Memory, worker: usize, command: Command, shard: &
     let mut task = Task {
         op: command.op,
         first: rows.start,
-        rows,
         sent: false,
         flags: slot.flags.load(Ordering::Relaxed),
         slab,
-        actions: &memory.actions,
+        actions: ActionRows::new(&memory.actions, rows.clone(), command.op),
+        rows,
         tally,
         infos: &memory.infos,
         shard: worker,
+        cells: None,
         info_bytes: 0,
     };
-    let report = shard.run(&mut task);
+    let report = guard::run(shard, &mut task, Ok(()));
     if let Some(started) = started {
         note_time(&tally, command.op, task.rows.len(), started.elapsed());
     }
@@ -160,9 +181,7 @@ pub(crate) fn perform(memory: &Memory, worker: usize, command: Command, shard: &
     if Failpoint::DieBeforeAck.hit() {
         die();
     }
-    // `Release` publishes rows, infos and the two words above; it pairs with the `Acquire` loads of
-    // `done` in `Pool::waiting`.
-    slot.done.store(command.task, Ordering::Release);
+    report
 }
 
 /// Whether a task is timed as a whole.
@@ -180,19 +199,16 @@ fn note_time(tally: &Tally<'_>, op: Op, rows: usize, spent: Duration) {
 }
 
 /// Carries out some of the work in the worker's queue; how many rows it was, 0 when there are none.
-pub(crate) fn perform_sent(
-    memory: &Memory,
-    worker: usize,
-    shard: &mut dyn Shard,
-    scope: Scope,
-) -> usize {
+pub(crate) fn perform_sent(memory: &Memory, worker: usize, shard: &mut dyn Shard) -> usize {
     let control = &memory.control;
     let Some(work) = control.queue(worker).take(shard.batch_of_sent()) else { return 0 };
     let (tally, first_row) = (control.tally(worker), memory.plan().shards[worker].start);
     let mut started = is_timed(work.op, shard, &tally).then(Instant::now);
     tally.count_take();
+    let mut prepared = Ok(());
     if work.rows.len() == 1 {
-        shard.prepare(&work, first_row, &memory.actions);
+        let actions = ActionRows::new(&memory.actions, work.rows.clone(), work.op);
+        prepared = guard::guarded(|| shard.prepare(&work, first_row, &actions));
     }
     let mut done = 0;
     while done < work.rows.len() {
@@ -208,14 +224,15 @@ pub(crate) fn perform_sent(
         notes.note_claimed(places.ring_place(memory.plan().batch_size));
         let first = work.rows.start + done;
         let rows = first..first + places.count;
-        let report = fill(memory, worker, &work, rows.clone(), places, shard, scope);
+        let before = std::mem::replace(&mut prepared, Ok(()));
+        let report = fill(memory, worker, &work, rows.clone(), places, before, shard);
         // Before they are counted as filled: whoever received them finds them here.
         if let Some(started) = &mut started {
             let spent = std::mem::replace(started, Instant::now()).elapsed();
             note_time(&tally, work.op, places.count, spent);
         }
         if work.op == Op::Step {
-            rows.for_each(|row| tally.count_sent(row - first_row));
+            tally.count_sent(rows.start - first_row..rows.end - first_row);
         }
         if Failpoint::DieBeforeAck.hit() {
             die();
@@ -224,7 +241,7 @@ pub(crate) fn perform_sent(
         let enough = batches.filled(places);
         notes.note_counted();
         if enough {
-            ring(&Futex::new(&control.header().doorbell, scope));
+            ring(&Futex::new(&control.header().doorbell, memory.scope()));
         }
         if report != Report::default() {
             shard.flush(report);
@@ -234,15 +251,16 @@ pub(crate) fn perform_sent(
     done
 }
 
-/// Carries out work on `rows`, for which `places` were claimed.
+/// Carries out work on `rows`, for which `places` were claimed; `before` says whether their preparation
+/// panicked.
 fn fill(
     memory: &Memory,
     worker: usize,
     work: &Work,
     rows: Range<usize>,
     places: Places,
+    before: Result<(), String>,
     shard: &mut dyn Shard,
-    scope: Scope,
 ) -> Report {
     // Claimed here alone: tickets are drawn once and given places dealt once; the claim ends before
     // they are counted.
@@ -254,17 +272,18 @@ fn fill(
         sent: true,
         flags: work.flags,
         slab,
-        actions: &memory.actions,
+        actions: ActionRows::new(&memory.actions, rows.clone(), work.op),
         tally: memory.control.tally(worker),
         infos: &memory.infos,
         shard: worker,
+        cells: Some(rows.clone()),
         info_bytes: 0,
     };
-    let report = shard.run(&mut task);
+    let report = guard::run(shard, &mut task, before);
     let bytes = u32::try_from(task.info_bytes).expect("an info region is below 4 GiB");
     let told = if report.spilled { Told::Spilled } else { Told::Bytes(bytes) };
     task.slab.write_receipts(rows.start, told);
-    if scope == Scope::Shared {
+    if memory.scope() == Scope::Shared {
         // For the pool, should this process die before the batch is received.
         for (row, place) in rows.zip(task.slab.rows()) {
             memory.control.phases()[row].store(task.slab.phase(place), Ordering::Release);
@@ -291,7 +310,23 @@ fn next_command(word: &Futex<'_>, patience: &mut Patience) -> Command {
 /// Serves worker `worker` until it is told to close: the loop of a worker thread or process.
 ///
 /// `spin` allows looking for the next task before sleeping.
-pub fn serve(memory: &Memory, worker: usize, shard: &mut dyn Shard, scope: Scope, spin: bool) {
+///
+/// # Errors
+///
+/// [`Error::AlreadyServed`] when somebody serves this worker, or did; then nothing was done. A worker is
+/// served once, unless its process died and the pool [asked what was lost](crate::pool::Pool::lost).
+///
+/// # Panics
+///
+/// When there is no such worker.
+pub fn serve(
+    memory: &Memory,
+    worker: usize,
+    shard: &mut dyn Shard,
+    spin: bool,
+) -> Result<(), Error> {
+    memory.claim_worker(worker)?;
+    let scope = memory.scope();
     let (slot, header) = (memory.control.slot(worker), memory.control.header());
     let word = Futex::new(&slot.word, scope);
     let doorbell = Futex::new(&header.doorbell, scope);
@@ -299,22 +334,18 @@ pub fn serve(memory: &Memory, worker: usize, shard: &mut dyn Shard, scope: Scope
     loop {
         let command = next_command(&word, &mut patience);
         if command.op == Op::Close {
-            shard.close();
+            guard::close(shard);
             slot.done.store(command.task, Ordering::Release);
             ring(&doorbell);
-            return;
+            return Ok(());
         }
         if command.op == Op::Take {
             // Rows that are pushed after the last look come with a command of their own.
-            while !is_closing(&word) && perform_sent(memory, worker, shard, scope) > 0 {}
+            while !is_closing(&word) && perform_sent(memory, worker, shard) > 0 {}
             continue;
         }
-        perform(memory, worker, command, shard);
-        let report = Report::from_word(slot.status.load(Ordering::Relaxed));
-        // `AcqRel`: the last one to come here has seen every other acknowledgement.
-        if header.remaining.fetch_sub(1, Ordering::AcqRel) == 1 {
-            ring(&doorbell);
-        }
+        let report = perform(memory, worker, command, shard);
+        acknowledge(&slot.done, &header.remaining, &doorbell, command.task);
         if report != Report::default() {
             shard.flush(report);
         }

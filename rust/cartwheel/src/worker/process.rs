@@ -7,11 +7,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
 };
 
 use crate::error::Error;
+use crate::memory::process_id;
 
 /// A pool's hold on one worker process.
 #[derive(Debug)]
@@ -53,6 +55,22 @@ impl ProcessHandle {
     pub fn kill(&self) {
         // It may have ended meanwhile, which is what was wanted.
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+}
+
+/// How long a process that was killed may take to be gone.
+const DYING: Duration = Duration::from_secs(1);
+
+/// Whether there is no process with this id, or only what is left of one, at the latest in a moment. False
+/// where that cannot be told.
+pub(crate) fn has_ended(pid: u32) -> bool {
+    if pid == process_id() {
+        return false;
+    }
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return true };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(pidfd) => ended(&pidfd, Some(DYING)),
+        Err(error) => error == Errno::SRCH,
     }
 }
 

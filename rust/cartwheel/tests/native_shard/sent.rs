@@ -68,7 +68,10 @@ fn frames(received: &Received) -> Vec<(usize, Frame)> {
 
 fn send_steps(envs: &mut Envs, rows: &[usize], actions: &[i64]) -> Result<(), Error> {
     let mut sending = envs.pool.sending(Call::Step, rows)?;
-    sending.store_actions(0, ActionTag::Array(DType::I64), bytes_of(actions));
+    sending.fill_actions(0, ActionTag::Array(DType::I64), |sent, room| {
+        room.copy_from_slice(bytes_of(&actions[sent]));
+        Ok(())
+    })?;
     sending.send(0);
     Ok(())
 }
@@ -128,6 +131,29 @@ fn rows_sent_in_parts_go_through_the_same_episodes_in_every_mode_and_executor() 
             }
         }
     }
+}
+
+#[test]
+fn actions_that_are_refused_where_they_lie_are_not_sent() {
+    let mut envs = Envs::with_batches(&recipe(), 5, 0, limited(AutoresetMode::NextStep, 100), 5);
+    let start = envs.seed(3).integers(0);
+    let (rows, actions) = ([4, 1, 2], [1_i64, 1, 7]);
+    let mut sending = envs.pool.sending(Call::Step, &rows).unwrap();
+    let mut filled = Vec::new();
+    let refused = sending.fill_actions(0, ActionTag::Array(DType::I64), |sent, room| {
+        filled.push(sent.clone());
+        room.copy_from_slice(bytes_of(&actions[sent]));
+        if room.contains(&7) { Err(Error::BadRows("a seven".to_owned())) } else { Ok(()) }
+    });
+    assert_eq!(refused.unwrap_err().to_string(), "a seven");
+    assert_eq!(filled, [0..1, 1..3], "neighbours together");
+    assert!(envs.pool.in_flight().is_empty());
+    send_steps(&mut envs, &rows, &[1; 3]).unwrap();
+    let received: Vec<_> = frames(&receive(&mut envs)).into_iter().map(|row| row.1.0).collect();
+    let mut undisturbed = Envs::new(&recipe(), 5, 0, limited(AutoresetMode::NextStep, 100));
+    assert_eq!(undisturbed.seed(3).integers(0), start);
+    let expected = undisturbed.step(&[1; 5]).unwrap().integers(0);
+    assert_eq!(received, rows.map(|row| expected[row]));
 }
 
 #[test]
@@ -242,4 +268,67 @@ fn a_frozen_row_that_is_sent_shows_its_last_frame_whatever_was_set() {
         received.iter().map(|(row, frame)| (*row, frame.0)).collect::<Vec<_>>(),
         [(3, 799), (2, 0)]
     );
+}
+
+/// Steps of the episode, counted from the flags of its frames.
+fn counted(mode: AutoresetMode, frames: &[Frame]) -> Vec<i32> {
+    let (mut elapsed, mut ended) = (0, false);
+    let mut counted = vec![0];
+    for frame in &frames[1..] {
+        elapsed = match (ended, mode) {
+            (false, _) => elapsed + 1,
+            (true, AutoresetMode::NextStep) => 0,
+            (true, AutoresetMode::SameStep) => 1,
+            (true, AutoresetMode::Disabled) => elapsed, // frozen
+        };
+        ended = frame.2 || frame.3;
+        counted.push(elapsed);
+    }
+    counted
+}
+
+#[test]
+fn the_pool_counts_the_steps_of_each_episode_as_they_are_received() {
+    for mode in MODES {
+        let frames = expected(mode);
+        let counts: Vec<_> = frames.iter().map(|frames| counted(mode, frames)).collect();
+        let at = |step: usize| counts.iter().map(|counts| counts[step]).collect::<Vec<_>>();
+        let mut envs = Envs::new(&recipe(), ROWS, 0, limited(mode, 5));
+        envs.pool.count_episodes(mode);
+        envs.seed(7);
+        let all: Vec<usize> = (0..ROWS).collect();
+        envs.pool.begin_episodes(&all);
+        for step in 0..STEPS {
+            let actions: Vec<i64> = all.iter().map(|&row| action(row, step)).collect();
+            if step % 3 == 0 {
+                // In two parts, the second one first.
+                let (first, second) = all.split_at(5);
+                send_steps(&mut envs, second, &actions[5..]).unwrap();
+                send_steps(&mut envs, first, &actions[..5]).unwrap();
+                receive(&mut envs);
+            } else {
+                envs.step(&actions).unwrap();
+            }
+            assert_eq!(envs.pool.elapsed().unwrap(), at(step + 1), "{mode:?}, step {step}");
+        }
+    }
+}
+
+#[test]
+fn rows_without_an_episode_are_not_stepped_until_they_are_reset() {
+    let mut envs = Envs::new(&recipe(), 4, 0, limited(AutoresetMode::NextStep, 5));
+    envs.pool.count_episodes(AutoresetMode::NextStep);
+    send_resets(&mut envs, &[1, 3]);
+    receive(&mut envs);
+    assert_eq!(envs.pool.without_episode(), [0, 2]);
+    let refused = send_steps(&mut envs, &[0, 1], &[0, 0]);
+    assert!(matches!(refused, Err(Error::NoEpisode { rows }) if rows == [0]));
+    send_steps(&mut envs, &[1, 3], &[0, 0]).unwrap();
+    let received = receive(&mut envs);
+    envs.pool.lose(received.rows.into_iter());
+    assert!(matches!(envs.step(&[0; 4]), Err(Error::NoEpisode { rows }) if rows == [0, 1, 2, 3]));
+    send_resets(&mut envs, &[0, 1, 2, 3]);
+    receive(&mut envs);
+    envs.step(&[0; 4]).unwrap();
+    assert_eq!(envs.pool.elapsed(), Some(&[1; 4][..]));
 }

@@ -76,7 +76,7 @@ impl Envs {
             } else {
                 let memory = memory.clone();
                 threads.push(std::thread::spawn(move || {
-                    serve(&memory, worker, shard.as_mut(), Scope::Private, false);
+                    serve(&memory, worker, shard.as_mut(), false).unwrap();
                 }));
             }
         }

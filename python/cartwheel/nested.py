@@ -1,10 +1,16 @@
-"""Observations and actions as their spaces nest them: arrays, or dicts and tuples of them."""
+"""Observations and actions as their spaces nest them: arrays, or dicts and tuples of them.
+
+:func:`apply`, :func:`at` and :func:`assign` take nested arrays as they are, and need no space.
+:func:`take` and :func:`put` are told the space, since a batch of a space without a fixed shape is a
+tuple too: of one object a row.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.spaces import Dict, Tuple
 from gymnasium.vector.utils import create_empty_array
 
 from cartwheel.returns.arrays import as_array
@@ -42,6 +48,34 @@ def assign(tree: Any, index: Any, source: Any) -> None:
         return
     for key in tree if isinstance(tree, dict) else range(len(tree)):
         assign(tree[key], index, source[key])
+
+
+def take(space: Space[Any], batch: Any, rows: NDArray[np.intp]) -> Any:
+    """Some rows of a batch of ``space``, which is that of one row, as a new batch."""
+    if isinstance(space, Dict):
+        return {key: take(part, batch[key], rows) for key, part in space.spaces.items()}
+    if isinstance(space, Tuple):
+        pairs = zip(space.spaces, batch, strict=True)
+        return tuple(take(part, values, rows) for part, values in pairs)
+    if isinstance(batch, np.ndarray):
+        return batch[rows]
+    return tuple(batch[row] for row in rows)
+
+
+def put(space: Space[Any], batch: Any, rows: NDArray[np.intp], source: Any) -> Any:
+    """A new batch: ``batch`` of ``space``, which is that of one row, with ``source`` at ``rows``.
+
+    What is not nested as the space is, such as a list of actions, is one array.
+    """
+    if isinstance(space, Dict) and isinstance(source, dict):
+        parts = space.spaces.items()
+        return {key: put(part, batch[key], rows, source[key]) for key, part in parts}
+    if isinstance(space, Tuple) and isinstance(source, tuple):
+        triples = zip(space.spaces, batch, source, strict=True)
+        return tuple(put(part, old, rows, new) for part, old, new in triples)
+    merged = np.array(batch)
+    merged[rows] = source
+    return merged
 
 
 def named(tree: Any, name: str) -> Iterator[tuple[str, NDArray[Any]]]:

@@ -2,10 +2,11 @@
 
 use std::os::fd::AsFd;
 
-use cartwheel::error::Error;
-use cartwheel::memory::{Access, Backing, Mapping, Scope};
 use rustix::fs::SealFlags;
 use rustix::io::{Errno, FdFlags};
+
+use super::{Access, Backing, Mapping, Scope};
+use crate::error::Error;
 
 /// What the kernel says of the mapping whose file has this name, or of one next to it.
 #[derive(Debug)]

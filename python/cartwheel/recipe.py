@@ -1,0 +1,130 @@
+"""What a vector environment of registered environments is made of, and the spec that says so."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import json
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec, VectorizeMode
+
+from cartwheel.vector_env import VectorEnv
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: The vector entry point of specs that :meth:`Recipe.as_spec` gives; a string, to survive JSON.
+ENTRY_POINT = "cartwheel.recipe:make_again"
+#: The keyword of such a spec under which everything is that is no keyword of the environment.
+_OWN = "cartwheel"
+
+
+@dataclasses.dataclass
+class Recipe:
+    """What a vector environment of registered environments is made of.
+
+    Attributes:
+        spec: That of a single environment, without keywords.
+        num_envs: Number of environments.
+        env_kwargs: Keywords of ``gymnasium.make``, and so of the environment.
+        vector_kwargs: Keywords of :class:`~cartwheel.VectorEnv`.
+        wrappers: Functions applied to each environment, in order.
+    """
+
+    spec: EnvSpec
+    num_envs: int
+    env_kwargs: dict[str, Any]
+    vector_kwargs: dict[str, Any]
+    wrappers: tuple[Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]], ...]
+
+    @classmethod
+    def of(cls, spec: EnvSpec, num_envs: int) -> Recipe:
+        """The recipe that a spec is.
+
+        Args:
+            spec: A registered one, or that of a vector environment, Gymnasium's or ours.
+            num_envs: Number of environments, where the spec does not say it.
+        """
+        single = copy.deepcopy(spec)
+        kwargs, single.kwargs = single.kwargs, {}
+        kwargs.pop("vectorization_mode", None)
+        num_envs = kwargs.pop("num_envs", num_envs)
+        if spec.vector_entry_point == ENTRY_POINT:
+            return cls._stored(kwargs.pop(_OWN), num_envs, kwargs)
+        vector_kwargs = dict(kwargs.pop("vector_kwargs", {}))
+        return cls(single, num_envs, kwargs, vector_kwargs, tuple(kwargs.pop("wrappers", ())))
+
+    @classmethod
+    def _stored(cls, own: dict[str, Any], num_envs: int, env_kwargs: dict[str, Any]) -> Recipe:
+        single = own["spec"]
+        if isinstance(single, dict):  # it has been JSON
+            derived = ("namespace", "name", "version")
+            fields = {name: value for name, value in single.items() if name not in derived}
+            single = EnvSpec.from_json(json.dumps(fields))
+        return cls(single, num_envs, env_kwargs, dict(own["vector_kwargs"]), tuple(own["wrappers"]))
+
+    def make(self) -> VectorEnv[Any, Any]:
+        """Makes the vector environment, whose ``spec`` is this recipe.
+
+        Raises:
+            gymnasium.error.Error: The spec has no entry point.
+            Exception: As for :class:`~cartwheel.VectorEnv`.
+        """
+        if self.spec.entry_point is None:
+            raise gym.error.Error(
+                f"Cannot create vectorized environment for {self.spec.id} because it doesn't have "
+                "an entry point defined."
+            )
+        make_single = functools.partial(_make_single, self.spec, self.env_kwargs, self.wrappers)
+        envs: VectorEnv[Any, Any] = VectorEnv([make_single] * self.num_envs, **self.vector_kwargs)
+        envs.spec = self.as_spec()
+        return envs
+
+    def as_spec(self) -> EnvSpec:
+        """The recipe as a spec, by which ``gymnasium.make_vec`` makes it too.
+
+        Gymnasium's two classes have no place for what only ours have, such as ``executor``. So it
+        says that the environment has a vector entry point, :func:`make_again`, which must not have
+        vector keywords nor wrappers that Gymnasium knows of.
+        """
+        spec = copy.deepcopy(self.spec)
+        own = {
+            "spec": copy.deepcopy(self.spec),
+            "vector_kwargs": dict(self.vector_kwargs),
+            "wrappers": self.wrappers,
+        }
+        spec.vector_entry_point = ENTRY_POINT
+        spec.additional_wrappers = ()
+        spec.kwargs = {
+            **self.env_kwargs,
+            "vectorization_mode": VectorizeMode.VECTOR_ENTRY_POINT.value,
+            _OWN: own,
+        }
+        if spec.max_episode_steps is not None:  # `gymnasium.make_vec` adds it too
+            spec.kwargs.setdefault("max_episode_steps", spec.max_episode_steps)
+        if self.num_envs != 1:
+            spec.kwargs["num_envs"] = self.num_envs
+        return spec
+
+
+def make_again(num_envs: int, **kwargs: Any) -> VectorEnv[Any, Any]:
+    """The vector entry point of specs of :class:`~cartwheel.VectorEnv`, for ``gymnasium.make_vec``.
+
+    Args:
+        num_envs: Number of environments.
+        **kwargs: Those of the spec; what was added to them belongs to the environment.
+    """
+    own = kwargs.pop(_OWN)
+    return Recipe._stored(own, num_envs, kwargs).make()
+
+
+def _make_single(
+    spec: EnvSpec, env_kwargs: dict[str, Any], wrappers: tuple[Callable[[Any], Any], ...]
+) -> gym.Env[Any, Any]:
+    env: gym.Env[Any, Any] = gym.make(spec, **env_kwargs)
+    for wrapper in wrappers:
+        env = wrapper(env)
+    return env

@@ -1,0 +1,83 @@
+//! What a batch of rows that were sent says of itself: which row is in each place, and where its infos are.
+
+use super::Lease;
+use crate::autoreset::PhaseTag;
+
+/// What a row that was sent says of its infos.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// They begin in its cell and have this many bytes; those of the rows behind it are in them.
+    Bytes(u32),
+    /// They follow by the shard's own channel.
+    Spilled,
+}
+
+impl Told {
+    const SPILLED: u32 = u32::MAX;
+
+    pub(super) fn to_word(self) -> u32 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Spilled => Self::SPILLED,
+        }
+    }
+
+    fn from_word(word: u32) -> Self {
+        if word == Self::SPILLED { Self::Spilled } else { Self::Bytes(word) }
+    }
+}
+
+/// The receipts of one batch after another; keeps its buffers.
+#[derive(Debug, Default)]
+pub(crate) struct Receipts {
+    numbers: Vec<u8>,
+    lengths: Vec<u8>,
+    phases: Vec<u8>,
+}
+
+impl Receipts {
+    /// Reads the first `count` places of a batch.
+    pub(crate) fn load(&mut self, lease: &Lease, count: usize) {
+        let layout = lease.layout();
+        for (part, offset, bytes) in [
+            (&mut self.numbers, layout.row_numbers_offset(), size_of::<u32>()),
+            (&mut self.lengths, layout.info_lengths_offset(), size_of::<u32>()),
+            (&mut self.phases, layout.phases_offset(), 1),
+        ] {
+            part.resize(count * bytes, 0);
+            lease.read(offset, part);
+        }
+    }
+
+    /// The row in each place.
+    pub(crate) fn rows(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
+        let (numbers, _) = self.numbers.as_chunks();
+        numbers.iter().map(|number| u32::from_ne_bytes(*number) as usize)
+    }
+
+    /// The phase of the row in each place, a [`PhaseTag`].
+    pub(crate) fn phases(&self) -> &[u8] {
+        &self.phases
+    }
+
+    /// The places that say something of infos, and what.
+    pub(crate) fn infos(&self) -> Vec<(usize, Told)> {
+        // Usually there are none: a look at all places without a branch, here and below.
+        if self.lengths.iter().fold(0, |any, byte| any | byte) == 0 {
+            return Vec::new();
+        }
+        let (lengths, _) = self.lengths.as_chunks();
+        let told = lengths.iter().map(|length| Told::from_word(u32::from_ne_bytes(*length)));
+        told.enumerate().filter(|(_, told)| *told != Told::Bytes(0)).collect()
+    }
+
+    /// The places of rows that failed.
+    pub(crate) fn failed(&self) -> Vec<usize> {
+        let failed = PhaseTag::Failed as u8;
+        if self.phases.iter().fold(0, |highest, phase| *phase.max(&highest)) < failed {
+            return Vec::new();
+        }
+        let places = self.phases.iter().enumerate().filter(|(_, phase)| **phase == failed);
+        places.map(|(place, _)| place).collect()
+    }
+}

@@ -1,0 +1,58 @@
+//! What must be so before a call begins; nothing has been changed when it is not.
+
+use super::{Pending, Pool};
+use crate::autoreset::PhaseTag;
+use crate::error::{Call, Error};
+
+impl Pool {
+    /// Whether a call of this kind could begin now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::AlreadyPending`]; for a step also
+    /// [`Error::EpisodeOver`], [`Error::NeedsReset`], [`Error::NeverReset`] and [`Error::NoEpisode`].
+    pub fn check(&self, call: Call) -> Result<(), Error> {
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        if let Some((worker, _)) = &self.broken {
+            return Err(self.died(*worker));
+        }
+        if let Some(Pending { call: pending, .. }) = self.pending {
+            return Err(Error::AlreadyPending { pending });
+        }
+        if self.sent.any() {
+            return Err(Error::InFlight { rows: self.sent.rows() });
+        }
+        if call == Call::Step { self.check_rows(0..self.phases.len()) } else { Ok(()) }
+    }
+
+    /// Whether these rows can be stepped.
+    pub(super) fn check_rows(
+        &self,
+        rows: impl Iterator<Item = usize> + Clone,
+    ) -> Result<(), Error> {
+        if let Some(episodes) = &self.episodes {
+            episodes.check(rows.clone())?;
+        }
+        let refused = if self.policy.refuse_over { PhaseTag::Over } else { PhaseTag::Failed };
+        // Every step comes here, several times: a look at all rows without a branch. Only a batch that
+        // is refused is searched.
+        if rows.clone().fold(0, |highest, row| self.phases[row].max(highest)) < refused as u8 {
+            return Ok(());
+        }
+        let those_in = |phase: PhaseTag| -> Vec<usize> {
+            rows.clone().filter(|&row| self.phases[row] == phase as u8).collect()
+        };
+        let failed = those_in(PhaseTag::Failed);
+        if !failed.is_empty() {
+            return Err(Error::NeedsReset { rows: failed });
+        }
+        let unstarted = those_in(PhaseTag::Unstarted);
+        if !unstarted.is_empty() {
+            return Err(Error::NeverReset { rows: unstarted });
+        }
+        let over = if self.policy.refuse_over { those_in(PhaseTag::Over) } else { Vec::new() };
+        if over.is_empty() { Ok(()) } else { Err(Error::EpisodeOver { rows: over }) }
+    }
+}

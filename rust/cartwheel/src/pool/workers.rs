@@ -1,0 +1,116 @@
+//! Who steps the rows of a pool, and how many they are.
+
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::memory::Memory;
+use crate::wake::Command;
+use crate::worker::{Crew, ProcessHandle, Shard, close};
+
+/// Who steps the rows of a pool.
+#[derive(Debug)]
+pub enum Workers {
+    /// The calling thread.
+    Inline(Box<dyn OwnShard>),
+    /// One thread a shard, each running [`crate::worker::serve`].
+    Threads,
+    /// One process a shard, each running [`crate::worker::serve`].
+    Processes(Vec<ProcessHandle>),
+    /// Threads and the calling thread, which share the shards among them.
+    Crew(Crew),
+}
+
+/// A [`Shard`] that the calling thread steps itself.
+pub trait OwnShard: Shard + Send + std::fmt::Debug {}
+
+impl<S: Shard + Send + std::fmt::Debug> OwnShard for S {}
+
+impl Workers {
+    /// Claims memory for a pool with these workers, and each worker whose rows the pool steps itself.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Pool::new`](super::Pool::new); then nothing is claimed.
+    pub(super) fn claim(&self, memory: &Memory) -> Result<(), Error> {
+        let shards = memory.plan().shards.len();
+        if u32::try_from(shards).is_err() {
+            return Err(Error::BadPlan(format!("{shards} workers are too many")));
+        }
+        let (expected, own) = match self {
+            Self::Inline(_) => (1, shards),
+            Self::Crew(_) => (shards, shards),
+            Self::Threads => (shards, 0),
+            Self::Processes(handles) => (handles.len(), 0),
+        };
+        if memory.slab_backing().is_none() {
+            return Err(Error::BadPlan("a pool's memory is made, not attached".to_owned()));
+        }
+        if expected != shards {
+            return Err(Error::BadPlan(format!("{expected} workers for {shards} shards")));
+        }
+        if matches!(self, Self::Crew(crew) if !crew.is_for(memory)) {
+            return Err(Error::BadPlan("a crew steps the memory that it was made for".to_owned()));
+        }
+        memory.claim_pool(own)
+    }
+
+    /// Ends workers that no pool is to have: a crew's threads would wait for tasks for ever.
+    pub(super) fn dismiss(&mut self) {
+        match self {
+            Self::Inline(own) => close(own.as_mut()),
+            Self::Crew(crew) => drop(crew.close(Command::next(0), Duration::ZERO)),
+            Self::Threads | Self::Processes(_) => {}
+        }
+    }
+
+    /// Threads that want a processor while a task of so many shards runs, the calling one among them.
+    pub(super) fn threads(&self, shards: usize) -> usize {
+        match self {
+            Self::Inline(_) => 1,
+            Self::Threads | Self::Processes(_) => shards + 1,
+            Self::Crew(crew) => crew.threads(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Plan, Scope};
+    use crate::schedule::fine_shards;
+    use crate::worker::{CrewSettings, Report, Task};
+
+    #[derive(Debug)]
+    struct Idle;
+
+    impl Shard for Idle {
+        fn run(&mut self, _: &mut Task<'_>) -> Report {
+            Report::default()
+        }
+        fn flush(&mut self, _: Report) {}
+        fn close(&mut self) {}
+    }
+
+    #[test]
+    fn a_crew_wants_a_processor_for_each_thread_and_not_for_each_shard() {
+        let plan = Plan {
+            observations: vec![],
+            actions: vec![],
+            shards: fine_shards(32, 2, 1),
+            batch_size: 32,
+            max_slabs: 2,
+            info_bytes: 64,
+        };
+        let memory = Memory::new(plan, Scope::Private).expect("a little memory");
+        let shards = memory.plan().shards.len();
+        assert!(shards > 2);
+        let own = (0..shards).map(|_| Box::new(Idle) as Box<dyn OwnShard>).collect();
+        let settings = CrewSettings { threads: 2, spin: false, affinity_offset: None };
+        let mut crew = Crew::new(memory, own, settings).expect("a thread");
+        assert_eq!(crew.threads(), 2);
+        crew.close(1, std::time::Duration::from_secs(5));
+        assert_eq!(Workers::Crew(crew).threads(shards), 2);
+        assert_eq!(Workers::Threads.threads(shards), shards + 1);
+        assert_eq!(Workers::Inline(Box::new(Idle)).threads(1), 1);
+    }
+}

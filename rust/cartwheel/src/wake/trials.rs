@@ -1,0 +1,69 @@
+//! When to try once more what did not pay the last time.
+
+/// Occasions between two trials: at first, and at most.
+const FIRST_GAP: u32 = 8;
+const LAST_GAP: u32 = 1024;
+
+/// Counts occasions up to the next trial. Each trial in vain doubles the gap; a success ends that.
+#[derive(Debug)]
+pub(crate) struct Trials {
+    gap: u32,
+    left: u32,
+}
+
+impl Default for Trials {
+    fn default() -> Self {
+        Self { gap: FIRST_GAP, left: FIRST_GAP }
+    }
+}
+
+impl Trials {
+    /// Counts an occasion; whether to try on this one.
+    pub(crate) fn is_due(&mut self) -> bool {
+        self.left = self.left.saturating_sub(1);
+        self.left == 0
+    }
+
+    /// The next trial is a gap away.
+    pub(crate) fn put_off(&mut self) {
+        self.left = self.gap;
+    }
+
+    /// The trial was in vain: the next one is further away.
+    pub(crate) fn failed(&mut self) {
+        self.gap = (self.gap * 2).min(LAST_GAP);
+        self.put_off();
+    }
+
+    /// It paid.
+    pub(crate) fn succeeded(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Occasions up to the next trial, that one included.
+    fn occasions(trials: &mut Trials) -> u32 {
+        let mut occasions = 1;
+        while !trials.is_due() {
+            occasions += 1;
+        }
+        occasions
+    }
+
+    #[test]
+    fn trials_in_vain_come_more_and_more_rarely_until_one_pays() {
+        let mut trials = Trials::default();
+        for gap in [8, 16, 32, 64, 128, 256, 512, 1024, 1024] {
+            assert_eq!(occasions(&mut trials), gap);
+            trials.failed();
+        }
+        trials.succeeded();
+        assert_eq!(occasions(&mut trials), 8);
+        trials.put_off();
+        assert_eq!(occasions(&mut trials), 8);
+    }
+}

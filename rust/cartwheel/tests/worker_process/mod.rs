@@ -1,0 +1,44 @@
+//! Worker processes for tests: this very program, running one of its ignored tests.
+
+use std::fs::OpenOptions;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::parent_id;
+use std::process::{Command, Stdio};
+
+use cartwheel::memory::{Memory, Plan};
+use cartwheel::worker::exit_with_parent;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// The environment variable that tells a worker process which one it is, and its descriptors.
+const WORKER: &str = "CARTWHEEL_TEST_WORKER";
+
+/// What runs the ignored test `test` in a process of its own.
+pub(crate) fn ignored_test(test: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([test, "--exact", "--ignored", "--nocapture"]).stdout(Stdio::null());
+    command
+}
+
+/// What runs the ignored test `a_worker` as worker `worker` of this memory.
+pub(crate) fn worker(memory: &Memory, worker: usize) -> Command {
+    let descriptors = memory.descriptors().unwrap().map(|descriptor| descriptor.as_raw_fd());
+    let [control, actions, infos, slabs] = descriptors;
+    let mut command = ignored_test("a_worker");
+    command.env(WORKER, format!("{worker} {control} {actions} {infos} {slabs}"));
+    command
+}
+
+/// In such a process: which worker it is, and the memory. It ends with its parent.
+pub(crate) fn attach(plan: Plan) -> (usize, Memory) {
+    let told = std::env::var(WORKER).unwrap();
+    let mut numbers = told.split(' ');
+    let worker = numbers.next().unwrap().parse().unwrap();
+    let pool = parent_id();
+    let parent = Pid::from_raw(i32::try_from(pool).unwrap()).unwrap();
+    exit_with_parent(pidfd_open(parent, PidfdFlags::empty()).unwrap()).unwrap();
+    let descriptors = [(); 4].map(|()| {
+        let path = format!("/proc/{pool}/fd/{}", numbers.next().unwrap());
+        OwnedFd::from(OpenOptions::new().read(true).write(true).open(path).unwrap())
+    });
+    (worker, Memory::attach(plan, descriptors).unwrap())
+}
