@@ -313,6 +313,29 @@ def test_a_step_that_failed_is_no_transition(mode):
     envs.close()
 
 
+@pytest.mark.parametrize("build", EVERY_EXECUTOR, ids=str)
+def test_a_collector_leaves_no_rollout_that_is_recorded(build):
+    """Environments can be stepped in parts after it, and steps of others are none of its own."""
+    envs = build(transcripts(3, 4))
+    collector = cartwheel.Collector(envs, lambda _: [0, 0], num_episodes=2)
+    rollout = collector.collect()
+    before = rollout.observations.copy()
+    envs.step([0], env_index=[1])
+    envs.step([0, 0])
+    assert_identical(rollout.observations, before)
+
+    def failing(_):
+        raise ZeroDivisionError
+
+    collector = cartwheel.Collector(envs, failing, num_steps=5)
+    with pytest.raises(ZeroDivisionError):
+        collector.collect()
+    with pytest.raises(RuntimeError, match="being recorded"):
+        envs.step([0], env_index=[1])
+    collector.reset()
+    envs.step([0], env_index=[1])
+
+
 def firsts_of(num_envs):
     """First states of episodes."""
     for env in range(num_envs):

@@ -7,6 +7,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from cartwheel import EpisodeOverError
+from cartwheel.envpool import EnvBusyError
 from tests.environments import NestedEnv
 from tests.envpool_tasks import FAILING, GATED, NESTED, TRANSCRIPT
 
@@ -203,8 +204,13 @@ def test_a_reset_after_a_time_out_loses_nothing_of_the_other_environments(make, 
     envs.send(np.array([1, 0]), [0, 1])
     with pytest.raises(TimeoutError):
         envs.recv(timeout=0.01)
+    with pytest.raises(EnvBusyError) as raised:
+        envs.reset([2])  # returns no rewards
+    assert raised.value.env_ids == [0, 1]
+    envs.async_reset([2])
     with gates.opened_soon(1):
-        info = envs.reset([2])[1]
+        _, rewards, _, _, info = envs.recv()
+    assert rewards.tolist() == [1, 0, 0]
     assert info["env_id"].tolist() == [0, 1, 2]
     assert info["elapsed_step"].tolist() == [1, 1, 0]
     info = envs.step(np.zeros(3, np.int64))[4]

@@ -136,6 +136,45 @@ def test_a_reset_before_the_first_step_is_the_first_observation(build):
 
 
 @pytest.mark.parametrize("build", builders())
+def test_rows_are_not_stepped_apart_while_a_rollout_is_recorded(build):
+    envs, oracle = build(3), SyncVectorEnv(short_poles(3))
+    oracle.reset(seed=1)
+    envs.reset(seed=1)
+    rollout = envs.rollout(2)
+    steps = [
+        lambda: envs.send([0, 0, 0], [0, 1, 2]),
+        lambda: envs.step([0], env_index=[1]),
+    ]
+    resets = [envs.async_reset, lambda: envs.reset(options={"env_index": [0]})]
+    expected = []
+    for done, refused in enumerate([steps + resets, steps]):
+        for call in refused:
+            with pytest.raises(RuntimeError, match=f"{done} of 2 steps.*end_rollout"):
+                call()
+        expected.append(oracle.step([1, 0, 1]))
+        assert_identical(envs.step([1, 0, 1]), expected[-1])
+    assert_identical(rollout.observations[1:], np.stack([step[0] for step in expected]))
+    assert_identical(rollout.rewards, np.stack([step[1] for step in expected]))
+    assert envs.step([0], env_index=[1])[4]["env_index"] == [1]
+
+
+@pytest.mark.parametrize("build", builders())
+def test_a_rollout_may_be_ended_before_it_has_its_steps(build):
+    envs = build(3)
+    envs.end_rollout()  # of none
+    first, _ = envs.reset(seed=1)
+    rollout = envs.rollout(4)
+    second = envs.step([1, 0, 1])[0]
+    envs.end_rollout()
+    kept = rollout.observations[:2].copy()
+    assert_identical(kept, np.stack([first, second]))
+    envs.step([0], env_index=[1])
+    envs.step([1, 0, 1])
+    envs.reset()
+    assert_identical(rollout.observations[:2], kept)
+
+
+@pytest.mark.parametrize("build", builders())
 def test_steps_after_the_last_one_leave_the_rollout_alone(build):
     envs = build(3)
     envs.reset(seed=5)

@@ -5,13 +5,29 @@ from multiprocessing import TimeoutError
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box
+from gymnasium.error import AlreadyPendingCallError
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
 from tests.comparison import assert_identical
 from tests.environments import NestedEnv, RecordingEnv, transcripts
 from tests.in_parts import PATIENCE_S, index
+
+
+def receive_all(envs):
+    """Receives everything that is in flight; the rows."""
+    rows = []
+    while envs.in_flight:
+        rows += index(envs.recv(PATIENCE_S))
+    return rows
+
+
+def begin(envs):
+    """Resets every row, in parts."""
+    envs.async_reset()
+    assert sorted(receive_all(envs)) == list(range(envs.num_envs))
+
 
 # The order of arrival
 
@@ -143,6 +159,32 @@ def test_a_reset_of_some_native_rows_leaves_the_others_alone(name):
     twin.close()
 
 
+@pytest.mark.parametrize("batch_size", [3, 2])
+def test_a_reset_never_takes_rewards_of_rows_in_flight(build_everywhere, batch_size):
+    envs = build_everywhere(transcripts(1, 99, 99), batch_size=batch_size)
+    begin(envs)
+    envs.send([4], [0])
+    options = {"env_index": [2]}
+    for calling, reset in (
+        ("reset", lambda: envs.reset(options=options)),
+        ("reset_async", lambda: envs.reset_async(options=options)),
+        ("reset_wait", envs.reset_wait),
+    ):
+        with pytest.raises(AlreadyPendingCallError, match=rf"`{calling}` while rows \[0\] are in"):
+            reset()
+        assert envs.in_flight == [0]
+    envs.async_reset(options=options)  # resets may be in flight beside steps
+    with pytest.raises(AlreadyPendingCallError, match=r"rows \[0\] are in flight"):
+        envs.reset_wait()
+    rewards, over = {}, {}
+    while envs.in_flight:
+        result = envs.recv(PATIENCE_S)
+        rewards |= dict(zip(index(result), result[1].tolist(), strict=True))
+        over |= dict(zip(index(result), result[2].tolist(), strict=True))
+    assert (rewards, over) == ({0: 4, 2: 0}, {0: True, 2: False})
+    assert index(envs.reset(options=options)) == [2]
+
+
 SEEDS = {
     "none": (None, None, [None] * 4),
     "an integer": (7, None, [7, 8, 9, 10]),
@@ -188,20 +230,56 @@ def test_options_reach_each_row_as_a_copy_of_its_own(build_everywhere):
     assert envs.get_attr("resets") == ([], [(None, {"size": 3})], [(None, {"size": 3})])
 
 
-def test_actions_reach_their_rows_in_the_dtype_of_their_space(build_everywhere):
-    space = Box(-1, 1, (2,), np.float32)
-    envs = build_everywhere([partial(RecordingEnv, space)] * 3, batch_size=2)
-    envs.async_reset()
-    rows = index(envs.recv(PATIENCE_S)) + index(envs.recv(PATIENCE_S))
-    assert sorted(rows) == [0, 1, 2]
-    actions = np.array([[0.1, 0.2], [0.3, 0.4]])  # float64
-    envs.send(actions, [2, 0])
-    actions[:] = 9  # they were copied
-    envs.recv(PATIENCE_S)
-    assert_identical(
-        envs.get_attr("actions"),
-        ([np.float32([0.3, 0.4])], [], [np.float32([0.1, 0.2])]),
-    )
+@pytest.mark.parametrize("batch_size", [3, 2])
+@pytest.mark.parametrize(
+    ("space", "actions"),
+    [
+        (Box(-1, 1, (2,), np.float32), np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])),
+        (Box(-100, 100, (1,), np.int8), np.array([[300], [1], [-300]])),
+        (Box(0, 255, (1,), np.uint8), np.array([[200], [1], [-1]])),
+        (Discrete(10), [1, 2, 3]),
+    ],
+    ids=["float64", "int64 for int8", "int64 for uint8", "a list"],
+)
+def test_an_action_that_is_sent_is_the_same_as_in_a_step(
+    build_everywhere, space, actions, batch_size
+):
+    env_fns = [partial(RecordingEnv, space)] * 3
+    expected = build_everywhere(env_fns)
+    expected.reset()
+    expected.step(actions)
+    envs = build_everywhere(env_fns, batch_size=batch_size)
+    begin(envs)
+    sent = actions.copy()
+    envs.send(sent[1:], [1, 2])
+    envs.send(sent[:1], [0])
+    sent[:] = [actions[1]] * 3  # they were copied
+    receive_all(envs)
+    assert_identical(envs.get_attr("actions"), expected.get_attr("actions"))
+
+
+@pytest.mark.parametrize("batch_size", [3, 2, 1])
+def test_actions_of_every_dtype_may_be_in_flight_at_once(build_everywhere, batch_size):
+    space = Dict(a=Discrete(10), b=Tuple([Box(-1, 1, (2,), np.float32)]))
+    envs = build_everywhere([partial(RecordingEnv, space)] * 3, batch_size=batch_size)
+    begin(envs)
+    sent = [
+        {"a": np.array([1]), "b": (np.array([[0.1, 0.2]]),)},
+        {"a": [2], "b": (np.array([[0.3, 0.4]], np.float32),)},
+        {"a": np.array([3], np.uint8), "b": ([[1, 0]],)},
+    ]
+    expected = [
+        {"a": np.int64(1), "b": (np.array([0.1, 0.2]),)},
+        {"a": 2, "b": (np.array([0.3, 0.4], np.float32),)},
+        {"a": np.uint8(3), "b": (np.array([1, 0]),)},
+    ]
+    order = [0, 1, 2]
+    for _ in range(3):
+        for row in order:
+            envs.send(sent[row], [row])
+        receive_all(envs)
+        order.append(order.pop(0))  # what comes first decides how the others travel
+    assert_identical(envs.get_attr("actions"), tuple([action] * 3 for action in expected))
 
 
 def test_a_batch_may_be_smaller_than_all_rows_in_every_call(build_everywhere):

@@ -14,6 +14,7 @@ from collections import Counter
 from functools import partial
 from multiprocessing import TimeoutError
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Discrete, OneOf, Sequence, Text
@@ -207,6 +208,12 @@ class TellingEnv(ShortEnv):
         return super().step(action)
 
 
+def wait_until_it_hangs(path):
+    deadline = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < deadline
+
+
 @pytest.mark.parametrize("steps", [2, 3])
 def test_what_was_done_but_not_received_is_remembered(build_processes, tmp_path, steps):
     """The worker dies when rows 0 and 1 are over, or reset again, and nobody has received that."""
@@ -225,9 +232,7 @@ def test_what_was_done_but_not_received_is_remembered(build_processes, tmp_path,
         if step < steps:
             envs.recv(timeout=20)
     # The worker takes one row after the other: when it hangs in the last, the others are done.
-    deadline = time.monotonic() + 20
-    while not path.exists():
-        assert time.monotonic() < deadline
+    wait_until_it_hangs(path)
     end(envs.processes[0].pid)
     _, _, terminations, truncations, infos = envs.recv(timeout=20)
     assert infos["env_index"].tolist() == [0, 1, 2]
@@ -239,6 +244,33 @@ def test_what_was_done_but_not_received_is_remembered(build_processes, tmp_path,
     assert infos["worker_restarted"].all()
     assert not terminations.any()
     assert truncations.tolist() == [steps == 3] * 2, "an episode that had begun was lost"
+
+
+class FirstResetHangs(gym.Env):
+    """Says so when it hangs, and its seed when it does not."""
+
+    observation_space = action_space = Discrete(2)
+
+    def __init__(self, path):
+        self.path = path
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        if not self.path.exists():
+            self.path.touch()
+            time.sleep(3600)
+        return 0, {"seed": seed}
+
+
+def test_a_reset_that_was_refused_is_not_what_a_successor_repeats(build, tmp_path):
+    path = tmp_path / "hangs"
+    envs = build([partial(FirstResetHangs, path)])
+    envs.async_reset(seed=SEED)
+    wait_until_it_hangs(path)
+    with pytest.raises(gym.error.AlreadyPendingCallError):
+        envs.async_reset(seed=SEED + 1)
+    end(envs.processes[0].pid)
+    assert envs.recv(timeout=20)[4]["seed"].tolist() == [SEED]
 
 
 def test_frozen_rows_stay_frozen(build):

@@ -312,6 +312,9 @@ class Pool:
     def recv(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for the next batch of rows that were sent, as ``VectorEnv.recv`` describes it."""
 
+    def recv_resets(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
+        """Waits for the next batch of rows that were reset; refused while rows step."""
+
     def step_rows(self, actions: Any, rows: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Sends actions to some rows and receives a batch."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cartwheel.channel import WithDescriptor
 from cartwheel.errors import WorkerDiedError
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from cartwheel import _cartwheel
     from cartwheel.crew import Crew
+
+#: A worker, a message for it, and the resets that it asks for: their rows and keywords.
+RowMessage: TypeAlias = tuple[int, Any, dict[int, dict[str, Any]]]
 
 #: Processes that may die in a row while they make the environments of one worker anew.
 _ATTEMPTS = 3
@@ -81,20 +84,19 @@ class Link:
 
     def pack_row_resets(
         self, rows: list[int], seeds: list[int | None], options: dict[str, Any] | None
-    ) -> list[tuple[int, Any]]:
-        """Makes the messages for resets of rows that are sent: workers and their rows' keywords."""
+    ) -> list[RowMessage]:
+        """Makes the messages for resets of rows that are sent: each row's keywords."""
         resets = [
             {"seed": seed, "options": None if options is None else dict(options)} for seed in seeds
         ]
-        self._row_resets.update(zip(rows, resets, strict=True))
         return self._pack_rows("resets", rows, resets)
 
-    def pack_sent_actions(self, actions: Any, rows: list[int]) -> list[tuple[int, Any]]:
-        """Makes the messages for steps of rows that are sent, in a space without a fixed shape."""
+    def pack_sent_actions(self, actions: Any, rows: list[int]) -> list[RowMessage]:
+        """Makes the messages for steps of rows that are sent, whose actions memory cannot hold."""
         return self._pack_rows("actions", rows, rows_of(self._action_space, actions, len(rows)))
 
-    def _pack_rows(self, kind: str, rows: list[int], parts: list[Any]) -> list[tuple[int, Any]]:
-        messages = []
+    def _pack_rows(self, kind: str, rows: list[int], parts: list[Any]) -> list[RowMessage]:
+        messages: list[RowMessage] = []
         for worker, (first, last) in enumerate(self._crew.shards):
             own = {
                 row - first: part
@@ -102,7 +104,9 @@ class Link:
                 if first <= row < last
             }
             if own:
-                messages.append((worker, self._crew.channels[worker].pack((kind, own))))
+                packed = self._crew.channels[worker].pack((kind, own))
+                resets = {first + row: part for row, part in own.items() if kind == "resets"}
+                messages.append((worker, packed, resets))
         return messages
 
     def post(self, number: int, messages: list[Any]) -> None:
@@ -123,9 +127,10 @@ class Link:
         with contextlib.suppress(ConnectionError):
             self._crew.channels[worker].post_once(number, messages[worker])
 
-    def post_some(self, number: int, messages: list[tuple[int, Any]]) -> None:
-        """Sends messages to some workers, as :meth:`post` does to all."""
-        for worker, message in messages:
+    def post_some(self, number: int, messages: list[RowMessage]) -> None:
+        """Sends messages to some workers, as :meth:`post` does to all, and keeps what they say."""
+        for worker, message, resets in messages:
+            self._row_resets.update(resets)
             with contextlib.suppress(ConnectionError):
                 self._crew.channels[worker].post_once(number, message)
 

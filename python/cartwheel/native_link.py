@@ -97,7 +97,6 @@ class NativeLink:
         chosen = reset_as_json(options) if options else None
         if chosen is not None:
             self.envs.check_reset_options(chosen)
-        self.begun[rows] = True
         return [
             (shard, (row, seed, chosen))
             for shard, (first, last) in enumerate(self._shards)
@@ -108,6 +107,7 @@ class NativeLink:
     def post_some(self, _: int, messages: list[tuple[int, Any]]) -> None:
         """Leaves resets of rows that are sent with their shards."""
         for shard, (row, seed, options) in messages:
+            self.begun[row] = True
             self.envs.post_row_reset(shard, row, seed, options)
 
     def attach_rollout(self, pool: _cartwheel.Pool, slab: _cartwheel.RolloutSlab) -> None:

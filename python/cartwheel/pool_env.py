@@ -61,7 +61,7 @@ class ResetLink(Protocol):
 
     def pack_row_resets(
         self, rows: list[int], seeds: list[int | None], options: dict[str, Any] | None
-    ) -> list[tuple[int, Any]]:
+    ) -> list[Any]:
         """Makes the messages for resets of rows that are sent."""
 
 
@@ -122,11 +122,18 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 or several entries that choose the rows.
             TypeError: A mask that is no ``bool`` array, or seeds that are no list.
             gymnasium.error.Error: A seed that is no Python integer, or negative.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight, whose
+                rewards a reset does not return: :meth:`recv` them first, or use
+                :meth:`async_reset`. Where a wait timed out or was interrupted and some of these
+                rows are in flight, everything in flight is waited for and dropped instead.
+            RuntimeError: Only some rows, before the first step of a :meth:`rollout`. A
+                ``"reset_mask"`` is in order.
         """
         with Interruptible(self._pool):
             if self._in_parts(options):
-                self.async_reset(seed=seed, options=options)
-                return self._receive_reset(self._link.timeout)
+                self._send_resets("reset", seed, options, alone=True)
+                result: tuple[ObsType, dict[str, Any]] = self._pool.recv_resets(self._link.timeout)
+                return result
             self.reset_async(seed=seed, options=options)
             return self.reset_wait(timeout=self._link.timeout)
 
@@ -140,10 +147,10 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         A call that timed out or was interrupted is waited for and dropped first.
 
         Raises:
-            gymnasium.error.AlreadyPendingCallError: Another call has not been waited for.
+            Exception: As :meth:`reset`.
         """
         if self._in_parts(options):
-            self.async_reset(seed=seed, options=options)
+            self._send_resets("reset_async", seed, options, alone=True)
             return
         self._pool.check("reset_async", idle=False)
         seeds = as_seeds(seed, self.num_envs)
@@ -162,11 +169,13 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
         Raises:
             gymnasium.error.NoAsyncCallError: There was no :meth:`reset_async`.
+            gymnasium.error.AlreadyPendingCallError: Steps are in flight, whose rewards a reset does
+                not return: :meth:`recv` them.
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset again.
         """
-        if self._pool.pending() is None and self._pool.in_flight():
-            return self._receive_reset(as_timeout(timeout))
-        result: tuple[ObsType, dict[str, Any]] = self._pool.reset_wait(as_timeout(timeout))
+        in_parts = self._pool.pending() is None and self._pool.in_flight()
+        wait = self._pool.recv_resets if in_parts else self._pool.reset_wait
+        result: tuple[ObsType, dict[str, Any]] = wait(as_timeout(timeout))
         return result
 
     def _in_parts(self, options: dict[str, Any] | None) -> bool:
@@ -174,10 +183,6 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         return self.batch_size < self.num_envs or (
             options is not None and any(name in options for name in NUMBERING_OPTIONS)
         )
-
-    def _receive_reset(self, timeout: float | None) -> tuple[ObsType, dict[str, Any]]:
-        observations, _, _, _, infos = self._pool.recv(timeout)
-        return observations, infos
 
     def step(
         self, actions: ActType, env_index: Any = None
@@ -280,8 +285,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         and cannot be sent again before.
 
         Args:
-            actions: One action a row, as for :meth:`step`; environments receive them in the dtype
-                of their action space.
+            actions: One action a row, as for :meth:`step`: an environment receives a copy of its
+                row, of the batch's own dtype. (Batches of one dtype after the other go through
+                shared memory; one that differs from those in flight takes longer.)
             env_index: The rows, an array or list of integers, in any order. By default all of them,
                 which takes ``num_envs`` actions, also where batches and :attr:`action_space` are of
                 fewer rows: name the rows there, by ``infos["env_index"]`` of their batch.
@@ -292,6 +298,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             gymnasium.error.AlreadyPendingCallError: Rows are in flight, or another call is pending.
             EpisodeOverError: Rows are over and the autoreset mode is ``DISABLED``.
             gymnasium.error.ResetNeeded: Rows raised in an earlier call and have not been reset.
+            RuntimeError: Only some rows, while a :meth:`rollout` is recorded.
         """
         try:
             self._pool.send(actions, env_index)
@@ -352,8 +359,15 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 row.
             gymnasium.error.AlreadyPendingCallError: Some of the rows are in flight, or another call
                 is pending.
+            RuntimeError: A :meth:`rollout` has begun and no step of it was made: use :meth:`reset`.
         """
-        self._pool.check("async_reset", idle=False)
+        self._send_resets("async_reset", seed, options, alone=False)
+
+    def _send_resets(
+        self, calling: str, seed: Any, options: dict[str, Any] | None, *, alone: bool
+    ) -> None:
+        """Sends resets for ``calling``; ``alone`` if nothing else may be in flight then."""
+        self._pool.check(calling, idle=False)
         rows = as_reset_rows(options, self.num_envs)
         options = without_rows(options)
         if isinstance(seed, int):
@@ -363,6 +377,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         flying = self._pool.in_flight()
         if not flying or not set(rows).isdisjoint(flying):
             self._pool.discard_late(self._link.timeout)
+        if alone:
+            self._pool.check(calling, idle=True)
         self._pool.send_reset(rows, self._link.pack_row_resets(rows, seeds, options))
 
     @property
@@ -380,6 +396,10 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         is no part of the rollout (in the mode ``DISABLED`` copy the rows that it reset yourself).
         An exception of an environment ends the rollout. :meth:`step` returns what it always does;
         large observations are views of the rollout then.
+
+        Batches of a rollout are of all rows. So until it has its steps, or :meth:`end_rollout` or
+        another rollout ends it, steps of some rows are refused, and so is a reset of some by
+        ``"env_index"`` before the first step.
 
         Args:
             num_steps: Steps, from 1 to 65534.
@@ -402,6 +422,14 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             self._pool.reset_async(self._link.pack_reset([None] * self.num_envs, nobody, None))
             self._pool.reset_wait(self._link.timeout)
         return RolloutSlab(*arrays)
+
+    def end_rollout(self) -> None:
+        """Ends the rollout that is being recorded, if one is: it keeps the steps that it has.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: Another thread is in a call.
+        """
+        self._pool.stop_recording()
 
     def stats(self) -> Stats:
         """What was done so far: steps, resets and times of each row and worker, waits and memory.

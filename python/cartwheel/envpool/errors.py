@@ -17,7 +17,7 @@ class EnvBusyError(gym.error.AlreadyPendingCallError, ValueError):
     def __init__(self, calling: str, env_ids: list[int]) -> None:
         """Says who is busy when ``calling`` is called."""
         super().__init__(
-            f"`{calling}` names environments {env_ids}, which have work outstanding: `recv` it "
+            f"`{calling}` was called while environments {env_ids} have work outstanding: `recv` it "
             "first",
             calling,
         )

@@ -66,9 +66,12 @@ class GymnasiumEnvPool(EnvPool, gym.vector.VectorEnv[Any, Any, Any]):
 
         Returns:
             Observations, of shape ``(rows, *shape)``, and infos. With a ``batch_size`` below
-            ``num_envs`` the first that are done, of all that is outstanding.
+            ``num_envs`` the first that are done; :meth:`recv` brings the others.
 
         Raises:
+            EnvBusyError: Any environments have not been received since they were sent to: their
+                rewards have no place in what this returns. (EnvPool drops them.) As for
+                :meth:`async_reset` after a call of :meth:`recv` that timed out.
             Exception: As :meth:`async_reset` and :meth:`recv`.
         """
         batch = self._reset(env_id, seed, options)

@@ -194,7 +194,7 @@ class EnvPool:
         cuts = np.flatnonzero(np.diff(fresh)) + 1
         for places in np.split(np.arange(len(ids)), cuts):
             if fresh[places[0]]:
-                self._send_reset(ids[places], None, {})
+                self._send_reset("send", ids[places], None, {})
             else:
                 some = nested.take(self.single_action_space, actions, places)
                 self._pool.send(some, ids[places])
@@ -213,21 +213,31 @@ class EnvPool:
 
         Raises:
             IndexError, TypeError, ValueError: As for :meth:`send`.
-            EnvBusyError: Some of them have not been received since they were sent to. A call of
-                :meth:`recv` that timed out is given up instead, and its results are dropped.
+            EnvBusyError: Some of them have not been received since they were sent to. After a call
+                of :meth:`recv` that timed out, all that is outstanding is waited for and dropped
+                instead.
         """
+        self._begin_reset("async_reset", env_id, seed, options)
+
+    def _begin_reset(
+        self, calling: str, env_id: Any, seed: Any, options: dict[str, Any] | None
+    ) -> None:
         ids = self._rows if env_id is None else as_env_ids(env_id, self.num_envs)
         if options and not set(ROW_OPTIONS).isdisjoint(options):
             raise ValueError("name the environments by `env_id`; only `reset` takes a `reset_mask`")
-        self._send_reset(ids, seed, options or {})
+        self._send_reset(calling, ids, seed, options or {})
 
-    def _send_reset(self, ids: NDArray[Any], seed: Any, options: dict[str, Any]) -> None:
+    def _send_reset(
+        self, calling: str, ids: NDArray[Any], seed: Any, options: dict[str, Any]
+    ) -> None:
         if seed is None:
             seed = [self._seeds[row] for row in ids.tolist()]
+        alone = calling == "reset"  # it returns no rewards, so none may be outstanding
         try:
-            self._envs.async_reset(seed=seed, options={**options, "env_index": ids})
+            options = {**options, "env_index": ids}
+            self._envs._send_resets(calling, seed, options, alone=alone)
         except gym.error.AlreadyPendingCallError:
-            self._refuse_busy("async_reset", ids)
+            self._refuse_busy(calling, self._rows if alone else ids)
             raise
         self._forget_seeds(ids)
 
@@ -266,7 +276,7 @@ class EnvPool:
             if env_id is not None:
                 raise ValueError("name the environments by `env_id` or by a `reset_mask`, not both")
             return self._reset_masked(seed, options)
-        self.async_reset(env_id, seed=seed, options=options)
+        self._begin_reset("reset", env_id, seed, options)
         return self._receive(None)
 
     def _reset_masked(self, seed: Any, options: dict[str, Any]) -> Batch:

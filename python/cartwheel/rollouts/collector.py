@@ -179,6 +179,8 @@ class Collector:
         Returns:
             Observations and infos.
         """
+        if self._recording is not None:
+            self._recording.end()
         self._carry = self._recording = None
         options = self._options if options is None else options
         self._shown, infos = self.envs.reset(seed=seed, options=options)
@@ -204,6 +206,7 @@ class Collector:
             if recording.is_lost:
                 self._carry = self._recording = None
             raise
+        recording.end()
         self._recording, self._carry = None, None  # until all went well
         rollout = recording.rollout()
         if self.episodes_per_env is None:

@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode
 from cartwheel import nested
 from cartwheel import returns as estimators
 from cartwheel.infos import failed_rows
+from cartwheel.pool_env import PoolVectorEnv
 from cartwheel.rollouts.finals import Finals
 from cartwheel.rollouts.rollout import Rollout
 from cartwheel.rollouts.segment import Segment, join
@@ -84,6 +85,11 @@ class Recording:
                 self._failed[step_of_all] = failed
             self._settle(segment, step)
             self.is_lost = False
+
+    def end(self) -> None:
+        """Ends the rollout slab of the environments, which may have room for more steps."""
+        if isinstance(self.envs, PoolVectorEnv) and not self.segments[-1].is_full:
+            self.envs.end_rollout()
 
     def _without_failed(self, valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """The mask, false where environments failed too."""

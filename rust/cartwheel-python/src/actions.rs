@@ -154,6 +154,33 @@ impl<'py> Checked<'py> {
         Ok(())
     }
 
+    /// The batch, put together again as the space has it.
+    pub(crate) fn batch(&self, tree: &Tree, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.nested(&tree.root, py)
+    }
+
+    fn nested(&self, node: &Node, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match node {
+            Node::Leaf(leaf) => match self.first.iter().chain(&self.rest).nth(*leaf) {
+                Some(Part::Array(_, array)) => array.clone().into_any(),
+                Some(Part::Integers(integers)) => PyList::new(py, integers)?.into_any(),
+                None => unreachable!("there is a part for each leaf"),
+            },
+            Node::Dict(items) => {
+                let dict = PyDict::new(py);
+                for (key, node) in items {
+                    dict.set_item(key, self.nested(node, py)?)?;
+                }
+                dict.into_any()
+            }
+            Node::Tuple(nodes) => {
+                let parts = nodes.iter().map(|node| self.nested(node, py));
+                PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any()
+            }
+            Node::Opaque(..) => unreachable!("opaque actions are not checked here"),
+        })
+    }
+
     /// The actions of every leaf, with its number.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (usize, &Part<'py>)> {
         self.first.iter().chain(&self.rest).enumerate()

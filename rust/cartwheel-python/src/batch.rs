@@ -30,6 +30,11 @@ pub(crate) struct Outputs<'py> {
 }
 
 impl<'py> Outputs<'py> {
+    /// What a reset returns.
+    pub(crate) fn into_observations(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(PyTuple::new(py, [self.observations, self.infos.into_any()])?.into_any())
+    }
+
     /// What a step returns.
     pub(crate) fn into_tuple(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let [rewards, terminations, truncations] = self.outcomes;

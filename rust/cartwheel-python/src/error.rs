@@ -45,6 +45,7 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
                 if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
             noted(py, error, &format!("rows {first:?}{more} were never reset"))
         }),
+        Error::Recording { .. } => PyRuntimeError::new_err(text + " by `end_rollout()`"),
         Error::BadPlan(_)
         | Error::Mismatch { .. }
         | Error::BadOptions(_)

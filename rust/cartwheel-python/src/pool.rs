@@ -159,7 +159,7 @@ impl PyPool {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.enter(py, Call::Step, "step_async", |state| {
             self.begin_step(py, state, actions)?;
-            self.finish_step(py, state, self.timeout)?.into_tuple(py)
+            self.finish_step(py, state, "", self.timeout)?.into_tuple(py)
         })
     }
 
@@ -170,7 +170,7 @@ impl PyPool {
     #[pyo3(signature = (timeout = None))]
     fn step_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.enter(py, Call::Step, "step_wait", |state| {
-            self.finish_step(py, state, timeout)?.into_tuple(py)
+            self.finish_step(py, state, "", timeout)?.into_tuple(py)
         })
     }
 
@@ -186,10 +186,8 @@ impl PyPool {
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.enter(py, Call::Reset, "reset_wait", |state| {
-            let finished = self.finish(py, state, Call::Reset, timeout)?;
-            let outputs = self.collect(py, state, finished)?;
-            let parts = [outputs.observations, outputs.infos.into_any()];
-            Ok(PyTuple::new(py, parts)?.into_any())
+            let finished = self.finish(py, state, Call::Reset, "", timeout)?;
+            self.collect(py, state, finished)?.into_observations(py)
         })
     }
 
@@ -209,7 +207,7 @@ impl PyPool {
             let link = self.link.bind(py);
             let received = PyDict::new(py); // of those who answered, when others died before they did
             loop {
-                self.finish(py, state, Call::Call, timeout)?;
+                self.finish(py, state, Call::Call, "", timeout)?;
                 let announced = state.announced.with_task(&state.pool).rests;
                 let told = (&received, announced);
                 let answers = link.call_method1(intern!(py, "receive_answers"), told)?;
@@ -250,7 +248,7 @@ impl PyPool {
             let Some(call) = state.pool.pending().filter(|_| state.late) else {
                 return Ok(());
             };
-            self.finish(py, state, call, timeout)?;
+            self.finish(py, state, call, "", timeout)?;
             if call == Call::Step {
                 state.pool.lose(0..self.rows);
             }
@@ -294,6 +292,16 @@ impl PyPool {
     #[pyo3(signature = (timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.enter(py, Call::Step, "recv", |state| self.receive(py, state, timeout))
+    }
+
+    /// The next batch of rows that were reset: what `reset` returns, with `env_index` in the infos.
+    #[pyo3(signature = (timeout = None))]
+    fn recv_resets<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.enter(py, Call::Reset, "reset_wait", |state| self.receive_resets(py, state, timeout))
     }
 
     /// `send` and `recv` in one.
@@ -373,7 +381,7 @@ impl PyPool {
 
     /// Ends a recording.
     fn stop_recording(&self, py: Python<'_>) -> PyResult<()> {
-        self.enter(py, Call::Call, "rollout", |state| {
+        self.enter(py, Call::Call, "end_rollout", |state| {
             state.pool.stop_recording();
             Ok(())
         })
@@ -548,8 +556,7 @@ impl PyPool {
             state.pool.begin(Call::Step, ACTIONS_BY_CHANNEL).map_err(explain)?;
             return self.post(py, state, To::All, &messages);
         }
-        let casting = self.native.as_ref().map(|_| Casting::Safe); // they read the space's own dtype
-        let checked = Checked::new(&self.actions, actions, self.rows, casting)?;
+        let checked = Checked::new(&self.actions, actions, self.rows, self.casting())?;
         let pool = &mut state.pool;
         for (leaf, part) in checked.parts() {
             let filled = pool.fill_actions(leaf, part.tag(), |room| {
@@ -559,6 +566,11 @@ impl PyPool {
             filled.map_err(explain)?;
         }
         pool.begin(Call::Step, 0).map_err(explain)
+    }
+
+    /// How actions are cast: native environments read the space's own dtype, others get the batch's.
+    pub(crate) fn casting(&self) -> Option<Casting> {
+        self.native.as_ref().map(|_| Casting::Safe)
     }
 
     /// Refuses actions, copied to where they will be read, that native environments could not take.
@@ -571,9 +583,10 @@ impl PyPool {
         &self,
         py: Python<'py>,
         state: &mut State,
+        calling: &str,
         timeout: Option<f64>,
     ) -> PyResult<Outputs<'py>> {
-        let finished = self.finish(py, state, Call::Step, timeout)?;
+        let finished = self.finish(py, state, Call::Step, calling, timeout)?;
         let outputs = self.collect(py, state, finished);
         if outputs.is_err() {
             state.pool.lose(0..self.rows);
@@ -601,15 +614,17 @@ impl PyPool {
         self.batches.collect(self.link.bind(py), pool, infos, finished, &messages)
     }
 
-    /// Waits for the pending call: detached, bounded, interruptible.
+    /// Waits for the pending call: detached, bounded, interruptible. Errors call it `calling`, or by its own
+    /// name where that is empty.
     fn finish(
         &self,
         py: Python<'_>,
         state: &mut State,
         call: Call,
+        calling: &str,
         timeout: Option<f64>,
     ) -> PyResult<Finished> {
-        self.wait(py, state, call, "", timeout, |pool, timeout, interrupted| {
+        self.wait(py, state, call, calling, timeout, |pool, timeout, interrupted| {
             pool.finish(call, timeout, interrupted)
         })
     }

@@ -8,11 +8,11 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::actions::{Casting, Checked, as_array};
+use crate::actions::{Checked, as_array};
 use crate::array::copy_bytes;
-use crate::batch::name_rows;
+use crate::batch::{Outputs, name_rows};
 use crate::dtype;
-use crate::error::to_py_err;
+use crate::error::{in_flight, not_pending, to_py_err};
 use crate::pool::{PyPool, State};
 use crate::posted::To;
 use crate::shard::ACTIONS_BY_CHANNEL;
@@ -37,16 +37,22 @@ impl PyPool {
             Some(rows) => to_rows(rows)?,
         };
         let mut sending = state.pool.sending(Call::Step, &rows).map_err(explain)?;
+        let by_channel = |actions: &Bound<'py, PyAny>| {
+            let told = (actions, rows.clone());
+            self.link.bind(py).call_method1(intern!(py, "pack_sent_actions"), told)
+        };
         if self.actions.opaque > 0 {
-            let link = self.link.bind(py);
-            let messages =
-                link.call_method1(intern!(py, "pack_sent_actions"), (actions, rows.clone()))?;
+            let messages = by_channel(actions)?;
             sending.send(ACTIONS_BY_CHANNEL);
             return self.post(py, state, To::Some, &messages);
         }
-        // In the space's own dtype: actions of several sends lie side by side.
-        let casting = if self.native.is_some() { Casting::Safe } else { Casting::SameKind };
-        let checked = Checked::new(&self.actions, actions, rows.len(), Some(casting))?;
+        let checked = Checked::new(&self.actions, actions, rows.len(), self.casting())?;
+        if !checked.parts().all(|(leaf, part)| sending.fits(leaf, part.tag())) {
+            // Of another dtype than those in flight, which is rare.
+            let messages = by_channel(&checked.batch(&self.actions, py)?)?;
+            sending.send(ACTIONS_BY_CHANNEL);
+            return self.post(py, state, To::Some, &messages);
+        }
         for (leaf, part) in checked.parts() {
             let filled = sending.fill_actions(leaf, part.tag(), |sent, room| {
                 part.copy_to(sent.start * (room.len() / sent.len()), room);
@@ -86,24 +92,52 @@ impl PyPool {
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if state.pool.pending() == Some(Call::Step) {
-            let outputs = self.finish_step(py, state, timeout)?;
+            let outputs = self.finish_step(py, state, "recv", timeout)?;
             name_rows(&outputs.infos, &state.pool, 0..self.rows)?;
             return outputs.into_tuple(py);
         }
-        let received = self.wait_for_rows(py, state, timeout)?;
+        self.collect_rows(py, state, "recv", timeout)?.into_tuple(py)
+    }
+
+    /// The next batch, of rows that were all reset: observations and infos.
+    pub(crate) fn receive_resets<'py>(
+        &self,
+        py: Python<'py>,
+        state: &mut State,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let stepping = state.pool.stepping();
+        if !stepping.is_empty() {
+            return Err(in_flight(py, "reset_wait", &stepping)); // their rewards are not to be dropped
+        }
+        if !state.pool.is_flying() {
+            return Err(not_pending(py, Call::Reset));
+        }
+        self.collect_rows(py, state, "reset_wait", timeout)?.into_observations(py)
+    }
+
+    fn collect_rows<'py>(
+        &self,
+        py: Python<'py>,
+        state: &mut State,
+        calling: &str,
+        timeout: Option<f64>,
+    ) -> PyResult<Outputs<'py>> {
+        let received = self.wait_for_rows(py, state, calling, timeout)?;
         let messages = state.announced.with_rows(&state.pool, &received);
         let State { pool, infos, .. } = state;
         let link = self.link.bind(py);
-        self.batches.collect_received(link, pool, infos, received, &messages)?.into_tuple(py)
+        self.batches.collect_received(link, pool, infos, received, &messages)
     }
 
     fn wait_for_rows(
         &self,
         py: Python<'_>,
         state: &mut State,
+        calling: &str,
         timeout: Option<f64>,
     ) -> PyResult<Received> {
-        self.wait(py, state, Call::Step, "recv", timeout, |pool, timeout, interrupted| {
+        self.wait(py, state, Call::Step, calling, timeout, |pool, timeout, interrupted| {
             pool.receive(timeout, interrupted)
         })
     }
@@ -116,7 +150,7 @@ impl PyPool {
         timeout: Option<f64>,
     ) -> PyResult<()> {
         while state.pool.is_flying() {
-            let received = self.wait_for_rows(py, state, timeout)?;
+            let received = self.wait_for_rows(py, state, "recv", timeout)?;
             state.pool.lose(received.rows.iter().copied());
             let messages = state.announced.with_rows(&state.pool, &received);
             self.discard(py, messages)?;

@@ -142,6 +142,19 @@ pub enum Error {
     /// Something was to be received although nothing is in flight.
     #[error("no row is in flight: there is nothing to receive")]
     NothingInFlight,
+    /// Some rows were to be stepped, or reset before the first step, while a rollout is recorded: its batches
+    /// are of all rows.
+    #[error(
+        "a rollout is being recorded ({done} of {steps} steps): {call} all rows at once, or end it"
+    )]
+    Recording {
+        /// What was to be done to some of the rows.
+        call: Call,
+        /// Steps that it has.
+        done: usize,
+        /// Steps that it is to have.
+        steps: usize,
+    },
     /// Rows that do not exist, or are named twice.
     #[error("{0}")]
     BadRows(String),

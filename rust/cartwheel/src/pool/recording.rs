@@ -3,6 +3,9 @@
 //! [`Pool::record`] chooses the rollout. The next reset of all rows goes to its first batch, every step to
 //! the next one; after the last step batches go to slabs again. A reset after the first step is no part
 //! of the rollout and goes to a slab.
+//!
+//! Batches of a rollout are of all rows. So meanwhile no rows are sent that would have to be in one: for a
+//! step, or for a reset before the first one.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -75,6 +78,21 @@ impl Pool {
             Some(Recording { rollout, batch: 0 | 1 }) if rollout.is_first_read() => {
                 let held = "the rollout's first batch is held: drop its lease before another reset";
                 Err(Error::BadPlan(held.to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether rows can be sent for this call: what they do is no part of the rollout.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Recording`].
+    pub(super) fn check_sent(&self, call: Call) -> Result<(), Error> {
+        match &self.recording {
+            Some(Recording { rollout, batch }) if call == Call::Step || *batch < 2 => {
+                let done = batch.saturating_sub(1); // the first batch is none of a step
+                Err(Error::Recording { call, done, steps: rollout.steps() })
             }
             _ => Ok(()),
         }

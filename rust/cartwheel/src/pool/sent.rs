@@ -64,6 +64,12 @@ pub struct Sending<'a> {
 }
 
 impl Sending<'_> {
+    /// Whether actions with this tag can lie beside those of the steps in flight: where a row's elements lie
+    /// depends on it, so there is one for all.
+    pub fn fits(&self, leaf: usize, tag: ActionTag) -> bool {
+        self.pool.sent.steps == 0 || self.pool.memory.actions.tag(leaf) == Some(tag)
+    }
+
     /// Stores the rows' actions, one leaf at a time. `fill` is called for the rows in order, neighbours
     /// together: with their positions among those that are sent, and the room of their elements, where
     /// the workers will read them. Until [`Sending::send`] they are nobody's.
@@ -74,18 +80,15 @@ impl Sending<'_> {
     ///
     /// # Panics
     ///
-    /// When the tag differs from that of steps in flight: whoever sends rows decides on one dtype.
+    /// When the tag does not [fit](Self::fits).
     pub fn fill_actions(
         &mut self,
         leaf: usize,
         tag: ActionTag,
         mut fill: impl FnMut(Range<usize>, &mut [u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let (actions, sent) = (&self.pool.memory.actions, &self.pool.sent);
-        assert!(
-            sent.steps == 0 || actions.tag(leaf) == Some(tag),
-            "actions in flight have the same dtype"
-        );
+        assert!(self.fits(leaf, tag), "actions in flight have the same dtype");
+        let actions = &self.pool.memory.actions;
         let mut at = 0;
         for run in runs(self.rows) {
             let end = at + run.len();
@@ -137,6 +140,11 @@ impl InFlight {
             woken: vec![false; plan.shards.len()],
             receipts: Receipts::default(),
         }
+    }
+
+    /// The rows that step.
+    pub(super) fn stepping(&self) -> Vec<usize> {
+        (0..self.rows.len()).filter(|&row| self.rows[row] == Some(Call::Step)).collect()
     }
 
     /// Whether anything is.
@@ -201,6 +209,11 @@ impl Pool {
         self.sent.rows()
     }
 
+    /// The rows that were sent for a step and are in flight.
+    pub fn stepping(&self) -> Vec<usize> {
+        self.sent.stepping()
+    }
+
     /// Whether anything is in flight.
     pub fn is_flying(&self) -> bool {
         self.sent.any()
@@ -211,7 +224,7 @@ impl Pool {
     /// # Errors
     ///
     /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::AlreadyPending`], [`Error::BadRows`],
-    /// [`Error::InFlight`]; for a step also [`Error::EpisodeOver`], [`Error::NeedsReset`],
+    /// [`Error::InFlight`], [`Error::Recording`]; for a step also [`Error::EpisodeOver`], [`Error::NeedsReset`],
     /// [`Error::NeverReset`] and [`Error::NoEpisode`].
     pub fn sending<'a>(&'a mut self, call: Call, rows: &'a [usize]) -> Result<Sending<'a>, Error> {
         if self.closed {
@@ -223,6 +236,7 @@ impl Pool {
         if let Some(pending) = self.pending() {
             return Err(Error::AlreadyPending { pending });
         }
+        self.check_sent(call)?;
         self.sent.check(rows)?;
         if call == Call::Step {
             self.check_rows(rows.iter().copied())?;
