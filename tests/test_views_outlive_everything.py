@@ -83,7 +83,7 @@ def collect(envs):
 
 
 def close_with_rows_in_flight(envs):
-    envs.send(actions(envs), np.arange(envs.num_envs))
+    envs.async_reset()  # a step of them would be no part of the rollout, which is not finished
     envs.close()
 
 

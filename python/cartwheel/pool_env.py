@@ -282,7 +282,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """Sends actions to environments and returns at once; :meth:`recv` brings the results.
 
         Several sends may be in flight, of different rows. A row is in flight until it is received
-        and cannot be sent again before.
+        and cannot be sent again before. (Where actions go by a channel, as those of a space without
+        a fixed shape do, a worker process has to take what is more than the channel holds, a few
+        hundred kilobytes, before this returns.)
 
         Args:
             actions: One action a row, as for :meth:`step`: an environment receives a copy of its

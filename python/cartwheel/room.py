@@ -10,7 +10,8 @@ from cartwheel.spaces import row_bytes
 if TYPE_CHECKING:
     from cartwheel.spaces import Description
 
-#: Memory that slabs may take when nothing else is said, and the bounds of their number.
+#: Memory that slabs may take when nothing else is said, and the bounds of their number. The reasons
+#: are in `ARCHITECTURE.md`.
 _SLAB_BYTES, _FEWEST_SLABS, _MOST_SLABS = 1 << 30, 8, 1024
 #: Bounds of the memory for one shard's infos; what is larger goes another way.
 _LEAST_INFO_BYTES, _MOST_INFO_BYTES = 1 << 16, 1 << 24
