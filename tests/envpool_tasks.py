@@ -7,10 +7,11 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 from cartwheel import envpool
 from tests.environments import NestedEnv, RecordingEnv, TranscriptEnv
 from tests.gates import GatedEnv
-from tests.parallel_env import CountdownEnv
+from tests.parallel_env import CountdownEnv, CurtCountdownEnv
 
 TRANSCRIPT, NESTED, RECORDING = "tests/Transcript-v0", "tests/Nested-v0", "tests/Recording-v0"
-FAILING, COUNTDOWN = "tests/Failing-v0", "tests/Countdown-v0"
+FAILING = "tests/Failing-v0"
+COUNTDOWN, CURT_COUNTDOWN = "tests/Countdown-v0", "tests/CurtCountdown-v0"
 KEYED, GATED = "tests/Keyed-v0", "tests/Gated-v0"
 
 
@@ -41,6 +42,7 @@ _register(FAILING, FailingEnv)
 _register(GATED, GatedEnv)
 _register(KEYED, make_keyed)
 _register(COUNTDOWN, CountdownEnv, parallel=True)
+_register(CURT_COUNTDOWN, CurtCountdownEnv, parallel=True)
 
 
 def single(env_id, seed, **keywords):

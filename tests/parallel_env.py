@@ -57,3 +57,26 @@ class CountdownEnv:
 
     def close(self):
         pass
+
+
+class CurtCountdownEnv(CountdownEnv):
+    """As ``CountdownEnv``, but agent 1 is observed by the reset only, and others not as they end.
+
+    Agents that ended earlier are listed still, with an observation and a reward of zero.
+    """
+
+    def step(self, actions):
+        ended = [agent for agent in self.possible_agents if agent not in self.agents]
+        observations, rewards, over, truncations, infos = super().step(actions)
+        observations = {
+            agent: observation
+            for agent, observation in observations.items()
+            if self.number(agent) != 1 and not over[agent]
+        }
+        return (
+            observations | {agent: np.zeros(2, np.float32) for agent in ended},
+            rewards | dict.fromkeys(ended, 0.0),
+            over | dict.fromkeys(ended, True),
+            truncations | dict.fromkeys(ended, False),
+            infos,
+        )

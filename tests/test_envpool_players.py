@@ -5,7 +5,7 @@ import pytest
 from gymnasium.error import ResetNeeded
 
 from cartwheel import envpool
-from tests.envpool_tasks import COUNTDOWN
+from tests.envpool_tasks import COUNTDOWN, CURT_COUNTDOWN
 from tests.parallel_env import CountdownEnv
 
 
@@ -55,6 +55,25 @@ def test_rows_are_those_of_each_environment_played_alone(make, executor):
         assert terminations.shape == info["env_id"].shape == (3,)
         step += 1
     assert players["env_id"].dtype == players["id"].dtype == np.int32
+
+
+def test_agents_without_an_observation_lose_no_reward_no_end_and_no_turn(make):
+    """Rewards tell the actions: those of an agent that is not observed are the caller's too."""
+    seeds, rounds = [4, 0, 2], 17
+    envs = make(CURT_COUNTDOWN, num_envs=3, seed=seeds, executor="inline")
+    alone = [play_alone(seed, rounds) for seed in seeds]
+    _, info = envs.reset()
+    for step in range(rounds):
+        actions = numbered_actions(info, step)
+        observations, rewards, _, _, info = envs.step(actions)
+        expected = np.array([row for rows in alone for row in rows[step + 1]])
+        number, elapsed, reward, terminated = expected.T
+        blank = (terminated == 1) | ((number == 1) & (elapsed > 0))
+        np.testing.assert_array_equal(info["players"]["id"], number)
+        np.testing.assert_array_equal(rewards, reward)
+        np.testing.assert_array_equal(info["players"]["terminated"], terminated)
+        np.testing.assert_array_equal(observations, expected[:, :2] * ~blank[:, None])
+        assert blank.any()
 
 
 def test_an_environment_is_over_with_its_last_player(make):
@@ -133,6 +152,23 @@ def test_time_steps_have_rows_of_players(make):
     assert step.observation.obs.shape == (6, 2)
     assert step.step_type.tolist() == [0, 0]
     assert envs.step(np.ones(6, np.int64)).reward.tolist() == [1, 11, 21] * 2
+
+
+def test_a_reset_of_some_repeats_no_reward_and_no_end_of_the_others(make):
+    envs = make(COUNTDOWN, "dm", num_envs=2, seed=[0, 0])
+    envs.reset()
+    for _ in range(2):
+        last = envs.step(np.ones(6, np.int64))
+    assert last.observation.players.terminated.tolist() == [True, False, False] * 2
+    step = envs.reset(options={"reset_mask": np.array([False, True])})
+    np.testing.assert_array_equal(step.observation.obs[:3], last.observation.obs[:3])
+    assert step.observation.obs[3:, 1].tolist() == [0, 0, 0]
+    assert step.reward.tolist() == [0] * 6
+    assert step.observation.players.terminated.tolist() == [False] * 6
+    assert step.observation.players.truncated.tolist() == [False] * 6
+    assert step.observation.elapsed_step.tolist() == [2, 0]
+    # The first row's agent 0 is over and has a place among its actions all the same.
+    assert envs.step(np.ones(6, np.int64)).reward.tolist() == [11, 21, 1, 11, 21]
 
 
 MISUSES = {

@@ -27,6 +27,12 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
     Player ``i`` is ``possible_agents[i]``. The episode is over when no agent is left: truncated if
     an agent was truncated by the last step, terminated if one was terminated or none says why.
 
+    A player is present in the result of a reset or step if it is left after it (in ``agents``), or
+    was left before it and is a key of the observations, rewards, terminations or truncations. Its
+    observation is zeros where the environment returns none, as some do of agents that end; so every
+    agent that acts next gets an action of the caller. Agents that ended earlier are not present,
+    whatever an environment still lists of them.
+
     Its ``metadata`` has the entry ``players``: observation space and action space of one player,
     and how many there may be.
     """
@@ -84,7 +90,7 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Resets all agents."""
         observations, infos = self.env.reset(seed=seed, options=options)
-        return self._gathered(observations, {}, {}, {}), _told(infos)
+        return self._gathered(set(self.env.agents), observations, {}, {}, {}), _told(infos)
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Steps the agents that are left; places of others in ``action`` are not looked at."""
@@ -94,24 +100,27 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
         over = not self.env.agents
         truncated = over and any(truncations.values())
         terminated = over and (any(terminations.values()) or not truncated)
-        gathered = self._gathered(observations, rewards, terminations, truncations)
+        told = set().union(observations, rewards, terminations, truncations)
+        present = told.intersection(acting).union(self.env.agents)
+        gathered = self._gathered(present, observations, rewards, terminations, truncations)
         return gathered, float(sum(rewards.values())), terminated, truncated, _told(infos)
 
     def _gathered(
         self,
+        present: set[str],
         observations: dict[str, Any],
         rewards: dict[str, Any],
         terminations: dict[str, Any],
         truncations: dict[str, Any],
     ) -> dict[str, Any]:
-        """Each agent's part in its place; zeros where there is none."""
+        """The part of each present agent in its place; zeros where there is none."""
         space, names = self._space, self._names
         rows: Any = create_empty_array(space, n=len(names))
         placed = [observations.get(name, self._blank) for name in names]
         return {
             "obs": concatenate(space, placed, rows),
             "reward": np.array([rewards.get(name, 0.0) for name in names], np.float64),
-            "present": np.array([name in observations for name in names], np.int8),
+            "present": np.array([name in present for name in names], np.int8),
             "terminated": np.array([bool(terminations.get(n)) for n in names], np.int8),
             "truncated": np.array([bool(truncations.get(n)) for n in names], np.int8),
         }
@@ -123,6 +132,12 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
     def close(self) -> None:
         """Closes the environment."""
         self.env.close()
+
+
+def without_step(observations: dict[str, Any]) -> dict[str, Any]:
+    """A batch of observations of :class:`PlayersEnv` as resets return them: no reward, no flag."""
+    parts = ("reward", "terminated", "truncated")
+    return {**observations, **{name: np.zeros_like(observations[name]) for name in parts}}
 
 
 def _told(infos: dict[str, Any]) -> dict[str, Any]:

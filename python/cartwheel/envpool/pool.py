@@ -14,7 +14,7 @@ from cartwheel.envpool import engine
 from cartwheel.envpool.actions import check_length, checked, read_actions, safe_dtypes
 from cartwheel.envpool.env_ids import as_env_ids, check_distinct
 from cartwheel.envpool.errors import EnvBusyError
-from cartwheel.envpool.players import Players
+from cartwheel.envpool.players import Players, without_step
 from cartwheel.envpool.spec import EnvSpec
 from cartwheel.errors import EpisodeOverError
 from cartwheel.native import NativeVectorEnv
@@ -304,6 +304,8 @@ class EnvPool:
         infos["players"] = {"env_id": self.all_env_ids}
         infos["elapsed_step"] = np.array(self._pool.elapsed(), np.int32)
         flags = np.zeros((2, self.num_envs), np.bool_)
+        if self._players is not None:
+            observations = without_step(observations)
         batch = Batch(observations, np.zeros(self.num_envs), flags[0], flags[1], infos)
         return batch if self._players is None else self._by_player(batch)
 
