@@ -12,7 +12,7 @@ from tests.parallel_env import CountdownEnv, CurtCountdownEnv
 TRANSCRIPT, NESTED, RECORDING = "tests/Transcript-v0", "tests/Nested-v0", "tests/Recording-v0"
 FAILING = "tests/Failing-v0"
 COUNTDOWN, CURT_COUNTDOWN = "tests/Countdown-v0", "tests/CurtCountdown-v0"
-KEYED, GATED = "tests/Keyed-v0", "tests/Gated-v0"
+KEYED, GATED, SHOWN = "tests/Keyed-v0", "tests/Gated-v0", "tests/Shown-v0"
 
 
 class FailingEnv(TranscriptEnv):
@@ -22,6 +22,17 @@ class FailingEnv(TranscriptEnv):
         if action == 9:
             raise RuntimeError("nine")
         return super().step(action)
+
+
+class ShownEnv(TranscriptEnv):
+    """A transcript whose observation is under each of some keys."""
+
+    def __init__(self, keys):
+        super().__init__(10)
+        self.observation_space = Dict({key: Box(-np.inf, np.inf, (1,)) for key in keys})
+
+    def observe(self):
+        return dict.fromkeys(self.observation_space, super().observe())
 
 
 def make_keyed():
@@ -41,6 +52,7 @@ _register(RECORDING, RecordingEnv)
 _register(FAILING, FailingEnv)
 _register(GATED, GatedEnv)
 _register(KEYED, make_keyed)
+_register(SHOWN, ShownEnv)
 _register(COUNTDOWN, CountdownEnv, parallel=True)
 _register(CURT_COUNTDOWN, CurtCountdownEnv, parallel=True)
 

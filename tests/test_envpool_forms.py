@@ -1,12 +1,15 @@
 """Results have the forms of gymnasium, of old gym and of dm_env."""
 
+import copy
+import pickle
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
 from cartwheel import envpool
-from tests.envpool_tasks import KEYED, NESTED, RECORDING, TRANSCRIPT, single
+from tests.envpool_tasks import KEYED, NESTED, RECORDING, SHOWN, TRANSCRIPT, single
 
 NATIVE, PYTHON = "CartPole-v1", "gymnasium.envs.classic_control:CartPole-v1"
 KINDS = pytest.mark.parametrize("task_id", [NATIVE, PYTHON], ids=["native", "python"])
@@ -150,6 +153,33 @@ def test_time_steps_merge_dict_observations_and_infos(make):
     assert step.observation.info["_start"].tolist() == [True, True]
     step = envs.step(np.ones(2, np.int64))
     np.testing.assert_allclose(step.observation.deep.mean, step.observation.walk.mean(axis=(1, 2)))
+
+
+@pytest.mark.parametrize("key", ["info", "env_id", "elapsed_step", "players", "class", "_x", "a b"])
+def test_no_key_of_a_dict_space_hides_or_loses_anything_of_a_time_step(make, key):
+    envs = make(SHOWN, "dm", num_envs=2, keys=("other", key))
+    envs.reset()
+    observation = envs.step(np.zeros(2, np.int64)).observation
+    assert observation.obs.keys() == {"other", key}
+    assert observation.obs[key].tolist() == observation.obs["other"].tolist() == [[1], [1]]
+    assert observation.env_id.tolist() == observation.players.env_id.tolist() == [0, 1]
+    assert observation.elapsed_step.tolist() == [1, 1]
+    assert observation.info["elapsed_step"].tolist() == observation.t.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_time_steps_and_configurations_can_be_pickled_and_copied(make, copied):
+    envs = make(NESTED, "dm", num_envs=2, seed=3)
+    assert copied(envs.spec.config) == envs.spec.config
+    envs.reset()
+    step = envs.step(np.ones(2, np.int64))
+    again = copied(step)
+    assert again._fields == step._fields
+    assert again.observation._fields == step.observation._fields
+    assert again.observation.walk is not step.observation.walk
+    np.testing.assert_array_equal(again.observation.walk, step.observation.walk)
+    np.testing.assert_array_equal(again.observation.deep.mean, step.observation.deep.mean)
+    np.testing.assert_array_equal(again.observation.info["env_id"], [0, 1])
 
 
 def test_dm_env_s_own_classes_are_used_where_it_is_installed(make):

@@ -12,7 +12,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 from cartwheel import NativeVectorEnv, VectorEnv, envpool
 from tests.environments import TranscriptEnv
-from tests.envpool_tasks import NESTED, TRANSCRIPT
+from tests.envpool_tasks import NESTED, TRANSCRIPT, single
 
 NATIVE, PYTHON = "CartPole-v1", "gymnasium.envs.classic_control:CartPole-v1"
 
@@ -130,6 +130,36 @@ def test_without_a_seed_pools_differ_and_tell_how_to_repeat_them(make):
     for envs, seed in zip(pools, seeds, strict=True):
         again = make(NATIVE, num_envs=2, seed=seed)
         np.testing.assert_array_equal(envs.reset()[0], again.reset()[0])
+
+
+@pytest.mark.parametrize("env_type", ["gymnasium", "gym", "dm"])
+@pytest.mark.parametrize(
+    "seeds", [{}, {"seed": 7}, {"seed": [5, 9]}, {"env_seed": (5, 9)}], ids=str
+)
+def test_a_configuration_makes_the_same_pool_again(make, env_type, seeds):
+    keywords = {"env_type": env_type, "num_envs": 2, "sutton_barto_reward": True, **seeds}
+    for task_id in (NATIVE, PYTHON):
+        config = envpool.make_spec(task_id, **keywords).config
+        first, again = (make(task_id, **config._asdict()) for _ in range(2))
+        assert first.spec.config == again.spec.config == config
+        assert type(first) is type(again)
+        for envs in (first, again):
+            envs.async_reset()
+        shown = [envs._receive(None).observations for envs in (first, again)]
+        np.testing.assert_array_equal(*shown)
+        if seeds in ({"seed": [5, 9]}, {"env_seed": (5, 9)}):
+            for row, seed in enumerate([5, 9]):
+                np.testing.assert_array_equal(shown[0][row], single(NATIVE, seed)[1])
+
+
+def test_a_configuration_with_other_seeds_is_refused_only_if_it_contradicts_itself(make):
+    drawn = envpool.make_spec(NATIVE, num_envs=2).config._asdict()
+    assert make(NATIVE, **{**drawn, "num_envs": 3, "batch_size": 0, "seed": 1}).config["seed"] == 1
+    listed = envpool.make_spec(NATIVE, num_envs=2, seed=[5, 9]).config._asdict()
+    with pytest.raises(ValueError, match=r"disagree, 1 and \[5, 9\]: give one"):
+        envpool.make(NATIVE, **{**listed, "seed": 1})
+    with pytest.raises(ValueError, match="`env_seed` has 2 entries for num_envs=3"):
+        envpool.make(NATIVE, num_envs=3, env_seed=[5, 9])
 
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])

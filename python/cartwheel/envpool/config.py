@@ -42,6 +42,7 @@ class Config:
     autoreset_mode: Any = AutoresetMode.NEXT_STEP
     executor: str | None = None
     timeout: float | None = None
+    env_seed: Any = ()
     seeds: list[int] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -106,21 +107,46 @@ class Config:
 
     def _spread_seeds(self) -> None:
         """Gives each environment its seed; draws them where none is given."""
+        listed = None
+        if np.size(self.env_seed):
+            listed = spread_seeds("env_seed", self.env_seed, self.num_envs)
+            self.seed = listed if self.seed is None else self.seed
         if self.seed is None:
             self.seed = secrets.randbelow(_SEEDS - min(self.num_envs, _SEEDS - 1))
-        if isinstance(self.seed, int | np.integer) and not isinstance(self.seed, bool):
-            self.seed = as_integer("seed", self.seed, 0)
-            self.seeds = [self.seed + row for row in range(self.num_envs)]
-            return
-        if not isinstance(self.seed, list | tuple | np.ndarray):
-            raise TypeError(f"`seed` must be an integer or one for each environment: {self.seed!r}")
-        if len(self.seed) != self.num_envs:
-            raise ValueError(f"`seed` has {len(self.seed)} entries for num_envs={self.num_envs}")
-        self.seeds = [as_integer(f"seed[{at}]", one, 0) for at, one in enumerate(self.seed)]
-        self.seed = list(self.seeds)
+        self.seeds = spread_seeds("seed", self.seed, self.num_envs)
+        if listed not in (None, self.seeds):
+            raise ValueError(
+                f"`seed` and `env_seed` disagree, {self.seed!r} and {self.env_seed!r}: "
+                "give one of them"
+            )
+        is_list = np.ndim(self.seed) > 0
+        self.seed = list(self.seeds) if is_list else int(self.seed)
+        self.env_seed = list(self.seeds) if is_list else []
 
     def as_dict(self) -> dict[str, Any]:
         """A new dictionary of the keywords and the environment's, as a user may print them."""
         hidden = ("options", "seeds")
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in hidden}
-        return {**own, "env_seed": list(self.seeds), **self.options}
+        return {**own, **self.options}
+
+
+def spread_seeds(name: str, seed: Any, num_envs: int) -> list[int]:
+    """One seed for each environment, from such a list or from one integer: ``seed + i``.
+
+    Args:
+        name: Named in errors.
+        seed: An integer, or a list, tuple or array of ``num_envs`` of them.
+        num_envs: Number of environments.
+
+    Raises:
+        TypeError: It is neither.
+        ValueError: A negative seed, one that is no integer, or a list of another length.
+    """
+    if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
+        first = as_integer(name, seed, 0)
+        return [first + row for row in range(num_envs)]
+    if not isinstance(seed, list | tuple | np.ndarray) or getattr(seed, "ndim", 1) == 0:
+        raise TypeError(f"`{name}` must be an integer or one for each environment: {seed!r}")
+    if len(seed) != num_envs:
+        raise ValueError(f"`{name}` has {len(seed)} entries for num_envs={num_envs}")
+    return [as_integer(f"{name}[{at}]", one, 0) for at, one in enumerate(seed)]

@@ -15,7 +15,9 @@ class DMEnvPool(EnvPool):
     installed: ``step_type`` (``int32``: 0 first, 1 mid, 2 last), ``reward`` and ``discount``
     (``float64``), ``observation`` (a named tuple of ``obs``, or the keys of a ``Dict`` space, with
     ``env_id``, ``elapsed_step``, ``players`` and further infos; ``info`` is the dictionary of all
-    infos). Rows that are first have reward 0 and discount 1, as arrays have no ``None``.
+    infos). A ``Dict`` space with keys that are no identifiers, or are ``env_id``, ``elapsed_step``,
+    ``players`` or ``info``, is in ``obs`` as a dictionary. Rows that are first have reward 0 and
+    discount 1, as arrays have no ``None``.
 
     The discount is 0 only where an episode terminated. (EnvPool's is 0 where it was truncated too,
     which readers take for a termination.)

@@ -34,6 +34,8 @@ def make(task_id: str, env_type: str = "gymnasium", **keywords: Any) -> EnvPool:
         seed: Environment ``i`` is reset with ``seed + i`` the first time; or a list with one seed
             each. By default a seed is drawn from the system, so that no two runs are the same by
             accident, and ``config["seed"]`` tells it. (EnvPool's default is 42 for everybody.)
+        env_seed: One seed each, another way to write a list for ``seed``; empty by default. It is
+            there so that ``make(task_id, **spec.config._asdict())`` makes the same pool again.
         max_episode_steps: Steps after which an episode is truncated; by default that of the task;
             ``None`` for no limit.
         thread_affinity_offset: Pin threads or worker processes to consecutive processors from this

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
 from cartwheel.envpool import engine
+from cartwheel.envpool.records import record
 from cartwheel.native import NativeVectorEnv
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ class EnvSpec:
     @property
     def config(self) -> Any:
         """The configuration, a named tuple of the keywords."""
-        config = self._config.as_dict()
-        return namedtuple("Config", config)(**config)  # noqa: PYI024 - known at run time only
+        return record("Config", self._config.as_dict())
 
     def observation_spec(self) -> Any:
         """The observation space in the types of ``dm_env.specs``.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import enum
-import functools
 import keyword
-from collections import namedtuple
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from cartwheel.envpool.records import record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,6 +35,10 @@ except ImportError:
         LAST = 2
 
 
+#: Fields of every observation, which the keys of a ``Dict`` space must leave free.
+_OWN_FIELDS = frozenset({"env_id", "elapsed_step", "players", "info"})
+
+
 def time_step(
     observations: Any,
     rewards: NDArray[np.float64],
@@ -48,8 +52,9 @@ def time_step(
         ``step_type`` (``int32``, the numbers of :data:`StepType`), ``reward`` and ``discount``
         (``float64``; the discount is 0 where the episode terminated and 1 everywhere else, also
         where it was truncated), and ``observation``: a named tuple of the observation (``obs``, or
-        the keys of a ``Dict`` space), ``env_id``, ``elapsed_step``, ``players``, those further
-        infos whose keys can be fields, and ``info``, the dictionary of all of them.
+        the keys of a ``Dict`` space, unless one of them cannot be a field or is among those that
+        follow), ``env_id``, ``elapsed_step``, ``players``, those further infos whose keys can be
+        fields and are none of the observation, and ``info``, the dictionary of all of them.
     """
     ended = np.where(terminations | truncations, np.int32(StepType.LAST), np.int32(StepType.MID))
     step_type = np.where(infos["elapsed_step"] == 0, np.int32(StepType.FIRST), ended)
@@ -59,20 +64,23 @@ def time_step(
 
 def merged(observations: Any, infos: dict[str, Any]) -> Any:
     """Observation and infos in one named tuple."""
-    apart = isinstance(observations, dict) and all(map(_is_field, observations))
+    apart = (
+        isinstance(observations, dict)
+        and all(map(_is_field, observations))
+        and _OWN_FIELDS.isdisjoint(observations)
+    )
     fields = dict(observations) if apart else {"obs": observations}
     further = {key: value for key, value in infos.items() if key not in fields}
     fields |= {key: _nested(value) for key, value in further.items() if _is_field(key)}
     fields["info"] = infos
-    return _tuple_type("Observation", tuple(fields))(*fields.values())
+    return record("Observation", fields)
 
 
 def _nested(value: Any) -> Any:
     """Nested infos as named tuples; masks, which cannot be fields, are in ``info`` alone."""
     if not isinstance(value, dict):
         return value
-    fields = {key: _nested(part) for key, part in value.items() if _is_field(key)}
-    return _tuple_type("Info", tuple(fields))(*fields.values())
+    return record("Info", {key: _nested(part) for key, part in value.items() if _is_field(key)})
 
 
 def _is_field(key: Any) -> bool:
@@ -83,8 +91,3 @@ def _is_field(key: Any) -> bool:
         and not key.startswith("_")
         and not keyword.iskeyword(key)
     )
-
-
-@functools.lru_cache(maxsize=256)
-def _tuple_type(name: str, fields: tuple[str, ...]) -> Any:
-    return namedtuple(name, fields)  # noqa: PYI024 - the fields are known at run time only
