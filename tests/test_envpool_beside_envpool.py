@@ -145,7 +145,7 @@ def test_every_key_of_the_configuration_is_there(pair):
 
 
 #: What EnvPool's pools have and ours do not; the last four because theirs are ``gymnasium.Env``s.
-NOT_OFFERED = {"render", "seed"}
+NOT_OFFERED = {"render"}
 NOT_OFFERED |= {"get_wrapper_attr", "set_wrapper_attr", "has_wrapper_attr", "is_vector_env"}
 
 

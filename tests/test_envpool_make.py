@@ -123,6 +123,41 @@ def test_a_later_reset_goes_on_with_the_random_numbers(make, by_mask):
         np.testing.assert_array_equal(envs.reset(options=options)[0][0], env.reset(seed=seed)[0])
 
 
+@pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
+def test_seeds_given_later_are_those_of_the_next_reset(make, task_id):
+    envs = make(task_id, num_envs=3, seed=40)
+    for given in (7, np.int64(3), [20, 4, 31], np.array([1, 2, 4])):
+        envs.seed(given)
+        envs.seed()
+        seeds = given + np.arange(3) if np.ndim(given) == 0 else given
+        expected = [single(NATIVE, int(seed)) for seed in seeds]
+        np.testing.assert_array_equal(envs.reset([2])[0], [expected[2][1]])
+        mask = np.array([True, True, False])
+        observations = envs.reset(options={"reset_mask": mask})[0]
+        np.testing.assert_array_equal(observations, [first for _, first in expected])
+        again = [env.reset()[0] for env, _ in expected]
+        np.testing.assert_array_equal(envs.reset()[0], again)
+    envs.seed(5)
+    observations, _ = envs.reset(seed=[11, 12, 13])
+    np.testing.assert_array_equal(observations[0], single(NATIVE, 11)[1])
+    assert envs.config["seed"] == 40
+
+
+def test_seeds_given_before_the_first_step_are_those_of_its_reset(make):
+    envs = make(NATIVE, "dm", num_envs=2, seed=40)
+    envs.seed(7)
+    for refused, error in (
+        ([1], ValueError),
+        (-1, ValueError),
+        ("4", TypeError),
+        (True, TypeError),
+    ):
+        with pytest.raises(error, match="`seed"):
+            envs.seed(refused)
+    expected = [single(NATIVE, seed)[1] for seed in (7, 8)]
+    np.testing.assert_array_equal(envs.step(np.array([0, 1])).observation.obs, expected)
+
+
 def test_without_a_seed_pools_differ_and_tell_how_to_repeat_them(make):
     pools = [make(NATIVE, num_envs=2) for _ in range(2)]
     seeds = [envs.config["seed"] for envs in pools]
@@ -184,16 +219,32 @@ def test_reset_options_reach_the_environment(make):
     assert envs.reset(options={"x": 1})[1]["opt"].tolist() == ["{'x': 1}"] * 2
 
 
-@pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
+@pytest.mark.parametrize(
+    ("task_id", "executor"), [(NATIVE, "thread"), (PYTHON, "thread"), (PYTHON, "process")]
+)
 @pytest.mark.parametrize("offset", [0, 1, 1000])
-def test_workers_are_pinned_from_the_offset_on(make, task_id, offset):
-    envs = make(task_id, num_envs=4, num_threads=2, thread_affinity_offset=offset)
+def test_workers_are_pinned_from_the_offset_on(make, task_id, executor, offset):
+    processors = sorted(os.sched_getaffinity(0))
+    others = set(os.listdir("/proc/self/task"))  # noqa: PTH208 - names are wanted
+    keywords = {"num_envs": 4, "executor": executor, "thread_affinity_offset": offset}
+    envs = make(task_id, num_threads=2, **keywords)
     envs.reset()
     envs.step(np.zeros(4, np.int64))
-    processors = sorted(os.sched_getaffinity(0))
-    for worker, process in enumerate(getattr(envs._envs, "processes", [])):
-        expected = processors[(offset + worker) % len(processors)]
-        assert os.sched_getaffinity(process.pid) == {expected}
+    workers = [process.pid for process in getattr(envs._envs, "processes", [])]
+    if executor == "thread":
+        started = set(os.listdir("/proc/self/task")) - others  # noqa: PTH208
+        workers = sorted(map(int, started))
+    expected = [{processors[(offset + at) % len(processors)]} for at in range(2)]
+    if task_id == NATIVE:  # whose first thread is the calling one
+        expected.pop()
+    assert [os.sched_getaffinity(worker) for worker in workers] == expected
+    assert os.sched_getaffinity(0) == set(processors)
+
+
+@pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
+def test_there_is_nothing_to_pin_inline_and_that_is_said(task_id):
+    with pytest.raises(ValueError, match=r"`thread_affinity_offset`=1 .* executor='inline'"):
+        envpool.make(task_id, executor="inline", thread_affinity_offset=1)
 
 
 def test_registered_tasks_have_defaults_and_aliases(make):

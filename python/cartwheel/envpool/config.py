@@ -75,6 +75,11 @@ class Config:
         self.thread_affinity_offset = as_integer(
             "thread_affinity_offset", self.thread_affinity_offset, -1
         )
+        if self.thread_affinity_offset >= 0 and self.executor == "inline":
+            raise ValueError(
+                f"`thread_affinity_offset`={self.thread_affinity_offset} pins workers, and "
+                "executor='inline' has none"
+            )
         if self.max_episode_steps is not None:
             self.max_episode_steps = as_integer("max_episode_steps", self.max_episode_steps, 1)
         try:
@@ -139,7 +144,7 @@ def spread_seeds(name: str, seed: Any, num_envs: int) -> list[int]:
         num_envs: Number of environments.
 
     Raises:
-        TypeError: It is neither.
+        TypeError: It is none of these.
         ValueError: A negative seed, one that is no integer, or a list of another length.
     """
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool):

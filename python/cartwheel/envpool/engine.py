@@ -44,7 +44,8 @@ def start(task: Task, config: Config) -> NativeVectorEnv | VectorEnv[Any, Any]:
     executor = config.executor or "process"
     envs: VectorEnv[Any, Any] = VectorEnv([make_env] * config.num_envs, executor=executor, **shared)
     if offset >= 0:
-        pin([process.pid for process in envs.processes], offset)
+        threads = [thread.native_id for thread in envs._crew.threads]
+        pin([process.pid for process in envs.processes] + threads, offset)
     return envs
 
 
@@ -61,8 +62,13 @@ def make_one(task: Task, config: Config) -> gym.Env[Any, Any]:
     return env if limit is None else TimeLimit(env, limit)
 
 
-def pin(pids: list[int], offset: int) -> None:
-    """Pins processes to this program's processors, one after the other from ``offset`` on."""
+def pin(workers: list[int], offset: int) -> None:
+    """Pins workers to this program's processors, one after the other from ``offset`` on.
+
+    Args:
+        workers: Process ids, or native ids of threads: to Linux both are numbers of a thread.
+        offset: Of the first one's processor, counted around those that there are.
+    """
     processors = sorted(os.sched_getaffinity(0))
-    for worker, pid in enumerate(pids):
-        os.sched_setaffinity(pid, {processors[(offset + worker) % len(processors)]})
+    for worker, number in enumerate(workers):
+        os.sched_setaffinity(number, {processors[(offset + worker) % len(processors)]})

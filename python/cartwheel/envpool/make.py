@@ -29,8 +29,10 @@ def make(task_id: str, env_type: str = "gymnasium", **keywords: Any) -> EnvPool:
         num_envs: Number of environments; 1 by default.
         batch_size: Environments that ``recv`` returns; 0, the default, means ``num_envs``. With
             fewer they are those that are done first (asynchronous mode).
-        num_threads: Threads, or worker processes; 0, the default, means one per usable processor,
-            at most one per environment. Results do not depend on it in synchronous mode.
+        num_threads: Threads, or worker processes; 0, the default, means one per usable processor.
+            There is at most one per environment, and a greater number counts as ``num_envs``: so
+            programs written for large machines run everywhere. Results do not depend on it in
+            synchronous mode.
         seed: Environment ``i`` is reset with ``seed + i`` the first time; or a list with one seed
             each. By default a seed is drawn from the system, so that no two runs are the same by
             accident, and ``config["seed"]`` tells it. (EnvPool's default is 42 for everybody.)
@@ -39,7 +41,8 @@ def make(task_id: str, env_type: str = "gymnasium", **keywords: Any) -> EnvPool:
         max_episode_steps: Steps after which an episode is truncated; by default that of the task;
             ``None`` for no limit.
         thread_affinity_offset: Pin threads or worker processes to consecutive processors from this
-            one on; -1, the default, to leave that to the system.
+            one on; -1, the default, to leave that to the system. The calling thread is never
+            pinned, so that ``executor="inline"`` takes no other value.
         reward_threshold: Kept in ``spec.reward_threshold``; by default that of the task.
         gym_reset_return_info: False, with ``env_type="gym"``, for the interface of gym before 0.26:
             ``reset`` returns observations only, and a step four values.

@@ -12,6 +12,7 @@ from cartwheel import nested
 from cartwheel.arguments import ROW_OPTIONS, as_reset_mask, as_timeout
 from cartwheel.envpool import engine
 from cartwheel.envpool.actions import check_length, checked, read_actions, safe_dtypes
+from cartwheel.envpool.config import spread_seeds
 from cartwheel.envpool.env_ids import as_env_ids, check_distinct
 from cartwheel.envpool.errors import EnvBusyError
 from cartwheel.envpool.players import Players, without_step
@@ -84,7 +85,7 @@ class EnvPool:
         alone = self._native and self._players is None
         #: Dtypes of actions that are sent as they are: the core casts and checks them.
         self._ready = safe_dtypes(self.single_action_space) if alone else frozenset()
-        #: The first seed of each environment, until it has been reset.
+        #: The seed of each environment's next reset, until it has been reset.
         self._seeds: list[int | None] = list(config.seeds)
         self._timeout = config.timeout
 
@@ -240,6 +241,24 @@ class EnvPool:
             self._refuse_busy(calling, self._rows if alone else ids)
             raise
         self._forget_seeds(ids)
+
+    def seed(self, seed: Any = None) -> None:
+        """Gives each environment the seed of its next reset, in the place of the constructor's.
+
+        That is the next one by :meth:`reset`, :meth:`async_reset`, or the first :meth:`send` to an
+        environment without an episode, unless it names seeds itself; autoresets go on with the
+        random numbers. ``config`` keeps the seed of the constructor. (EnvPool warns and does
+        nothing.)
+
+        Args:
+            seed: As for :func:`~cartwheel.envpool.make`; ``None`` changes nothing.
+
+        Raises:
+            TypeError, ValueError: No integer and no list of one for each environment; the seeds
+                are what they were.
+        """
+        if seed is not None:
+            self._seeds = list(spread_seeds("seed", seed, self.num_envs))
 
     def _forget_seeds(self, ids: NDArray[Any]) -> None:
         """Lets environments that were reset go on with their random numbers."""
