@@ -4,6 +4,7 @@ from multiprocessing import TimeoutError
 
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from cartwheel import EpisodeOverError
@@ -11,6 +12,7 @@ from cartwheel.envpool import EnvBusyError
 from tests.environments import NestedEnv
 from tests.envpool_tasks import FAILING, GATED, NESTED, TRANSCRIPT
 
+PYTHON = "gymnasium.envs.classic_control:CartPole-v1"
 STEPS = 150
 
 
@@ -132,12 +134,33 @@ def test_a_first_step_in_asynchronous_mode_is_a_reset(make, task_id):
     assert not np.concatenate([info["elapsed_step"] for info in received]).any()
 
 
-def test_without_autoreset_a_first_step_is_refused(make):
-    envs = make(TRANSCRIPT, num_envs=2, length=9, autoreset_mode="disabled")
+@pytest.mark.parametrize("task_id", ["CartPole-v1", PYTHON])
+@pytest.mark.parametrize("on_done", ["raise", "freeze"])
+def test_without_autoreset_a_first_step_is_refused(make, task_id, on_done):
+    envs = make(task_id, num_envs=2, autoreset_mode="disabled", on_done=on_done)
     envs.reset([0])
-    with pytest.raises(EpisodeOverError, match=r"\[1\]"):
+    with pytest.raises(ResetNeeded, match=r"environments \[1\] .* were never reset") as refused:
         envs.step(np.array([1, 1]))
-    assert envs.step(np.array([1]), [0])[0].tolist() == [[1]]
+    assert "over" not in str(refused.value)
+    assert envs.step(np.array([1]), [0])[4]["elapsed_step"].tolist() == [1]
+
+
+@pytest.mark.parametrize("task_id", ["CartPole-v1", PYTHON])
+def test_without_autoreset_a_row_that_is_over_raises_or_stands_still(make, task_id):
+    keywords = {"num_envs": 2, "seed": 3, "max_episode_steps": 2, "autoreset_mode": "disabled"}
+    envs, again = (make(task_id, **keywords, on_done=how) for how in ("raise", "freeze"))
+    for pool in (envs, again):
+        pool.reset()
+        pool.step(np.array([1, 0]))
+        last = pool.step(np.array([1, 0]))
+    with pytest.raises(EpisodeOverError, match=r"rows \[0, 1\] are over"):
+        envs.step(np.array([1, 0]))
+    observations, rewards, terminations, truncations, info = again.step(np.array([0, 1]))
+    np.testing.assert_array_equal(observations, last[0])
+    assert rewards.tolist() == [0, 0]
+    assert not terminations.any()
+    assert truncations.all()
+    assert info["elapsed_step"].tolist() == [2, 2]
 
 
 def test_an_explicit_reset_ends_a_pending_autoreset(make):

@@ -155,6 +155,18 @@ def test_time_steps_merge_dict_observations_and_infos(make):
     np.testing.assert_allclose(step.observation.deep.mean, step.observation.walk.mean(axis=(1, 2)))
 
 
+@KINDS
+def test_a_time_step_is_received_by_the_arguments_of_the_other_forms(make, task_id):
+    envs = make(task_id, "dm", num_envs=2, seed=1)
+    for arguments in ((), (True,), (True, True), (False, False), (True, False, 60)):
+        envs.async_reset()
+        step = envs.recv(*arguments)
+        assert isinstance(step, envpool.TimeStep)
+        assert step.step_type.tolist() == [0, 0]
+    envs.async_reset()
+    assert envs.recv(reset=True, return_info=True, timeout=60).observation.env_id.tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("key", ["info", "env_id", "elapsed_step", "players", "class", "_x", "a b"])
 def test_no_key_of_a_dict_space_hides_or_loses_anything_of_a_time_step(make, key):
     envs = make(SHOWN, "dm", num_envs=2, keys=("other", key))

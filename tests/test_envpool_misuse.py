@@ -228,6 +228,8 @@ BAD_CONFIGURATIONS = {
     "thread_affinity_offset": [(-2, "-1 on")],
     "autoreset_mode": [("sometimes", "sometimes")],
     "executor": [("gpu", "gpu")],
+    "on_done": [("stop", "stop")],
+    "max_slabs": [(1, "from 2 on")],
     "gym_reset_return_info": [(False, "env_type='gym'")],
     "env_type": [("jax", "jax")],
     "no_such_option": [(1, "no_such_option")],

@@ -219,6 +219,11 @@ def test_more_agents_than_players_are_refused():
         envpool.make(COUNTDOWN, autoreset_mode="same_step")
 
 
+def test_rows_of_players_do_not_stand_still():
+    with pytest.raises(ValueError, match=r"on_done='freeze' .* several players"):
+        envpool.make(COUNTDOWN, autoreset_mode="disabled", on_done="freeze")
+
+
 def test_agents_of_different_spaces_are_refused():
     with pytest.raises(TypeError, match="'agent_1' has Discrete"):
         envpool.make(COUNTDOWN, mixed=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import as_autoreset_mode, as_integer, check_choice
+from cartwheel.arguments import as_autoreset_mode, as_integer, check_choice, check_max_slabs
 
 if TYPE_CHECKING:
     from cartwheel.envpool.registry import Task
@@ -42,6 +42,8 @@ class Config:
     autoreset_mode: Any = AutoresetMode.NEXT_STEP
     executor: str | None = None
     timeout: float | None = None
+    on_done: str = "raise"
+    max_slabs: int | None = None
     env_seed: Any = ()
     seeds: list[int] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
@@ -86,6 +88,8 @@ class Config:
             self.autoreset_mode = as_autoreset_mode(self.autoreset_mode)
         except ValueError as error:
             raise ValueError(f"`autoreset_mode`: {error}") from error
+        check_choice("on_done", self.on_done, ("raise", "freeze"))
+        check_max_slabs(self.max_slabs)
         self._check_players(task)
         if not self.gym_reset_return_info and self.env_type != "gym":
             raise ValueError(
@@ -102,6 +106,11 @@ class Config:
         self._spread_seeds()
 
     def _check_players(self, task: Task) -> None:
+        if self.on_done == "freeze" and task.parallel:
+            raise ValueError(
+                "on_done='freeze' is not for an environment of several players: a row that stands "
+                "still would repeat their rewards"
+            )
         if self.max_num_players is None:
             return
         self.max_num_players = as_integer("max_num_players", self.max_num_players, 1)

@@ -29,8 +29,19 @@ class DMEnvPool(EnvPool):
         """Resets environments and receives a batch. As :meth:`GymnasiumEnvPool.reset`."""
         return time_step(*self._reset(env_id, seed, options))
 
-    def recv(self, timeout: float | None = None) -> Any:
-        """Receives the next batch, as :meth:`GymnasiumEnvPool.recv`."""
+    def recv(
+        self,
+        reset: bool = False,  # noqa: ARG002, FBT001 - EnvPool's signature
+        return_info: bool = True,  # noqa: ARG002, FBT001 - EnvPool's signature
+        timeout: float | None = None,
+    ) -> Any:
+        """Receives the next batch, as :meth:`GymnasiumEnvPool.recv`.
+
+        Args:
+            reset: Changes nothing: a time step says which of its rows are first.
+            return_info: Changes nothing: infos are a part of every time step.
+            timeout: Seconds to wait; by default the ``timeout`` of the constructor.
+        """
         return time_step(*self._receive(timeout))
 
     def step(self, action: Any, env_id: Any = None) -> Any:

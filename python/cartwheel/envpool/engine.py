@@ -25,6 +25,8 @@ def start(task: Task, config: Config) -> NativeVectorEnv | VectorEnv[Any, Any]:
         "num_workers": min(config.num_threads, config.num_envs) or None,
         "batch_size": config.batch_size,
         "timeout": config.timeout,
+        "on_done": config.on_done,
+        "max_slabs": config.max_slabs,
     }
     offset = config.thread_affinity_offset
     if task.make_env is None:

@@ -51,7 +51,11 @@ def make(task_id: str, env_type: str = "gymnasium", **keywords: Any) -> EnvPool:
         autoreset_mode: When a finished environment restarts: a
             ``gymnasium.vector.AutoresetMode`` or its name. ``"next_step"``, the default, is what
             EnvPool does. ``"same_step"`` is not for ``env_type="dm"`` nor several players.
+        on_done: What sending to an environment that is over means in the mode ``"disabled"``:
+            ``"raise"``, the default, or ``"freeze"``, which is not for several players. As for
+            :class:`~cartwheel.VectorEnv`.
         executor: As for :class:`~cartwheel.VectorEnv` or :class:`~cartwheel.NativeVectorEnv`.
+        max_slabs: As for :class:`~cartwheel.VectorEnv`.
         timeout: Seconds that ``recv`` waits at most; by default as long as it takes.
         render_mode: What ``render`` gives: ``"rgb_array"``, or what else the environments have.
 

@@ -17,7 +17,6 @@ from cartwheel.envpool.env_ids import as_env_ids, check_distinct
 from cartwheel.envpool.errors import EnvBusyError
 from cartwheel.envpool.players import Players, without_step
 from cartwheel.envpool.spec import EnvSpec
-from cartwheel.errors import EpisodeOverError
 from cartwheel.native import NativeVectorEnv
 
 if TYPE_CHECKING:
@@ -191,7 +190,10 @@ class EnvPool:
         check_distinct(ids)
         self._refuse_busy("send", ids)
         if self.autoreset_mode == gym.vector.AutoresetMode.DISABLED:
-            raise EpisodeOverError(ids[fresh].tolist())
+            raise gym.error.ResetNeeded(
+                f"environments {ids[fresh].tolist()} have no episode: they were never reset, or "
+                "their last result was lost; reset them first, as autoreset is disabled"
+            )
         cuts = np.flatnonzero(np.diff(fresh)) + 1
         for places in np.split(np.arange(len(ids)), cuts):
             if fresh[places[0]]:
