@@ -11,23 +11,25 @@ class CountdownEnv:
     """Agent ``i`` of three is terminated by step ``2 + i + late``; ``late`` is the seed, modulo 3.
 
     Observation: agent's number and steps since the reset. Reward: the action, plus ten times the
-    agent's number. Info: ``{"doubled": 2 * action}``.
+    agent's number. Info: ``{"doubled": 2 * action}``. With ``mixed``, agent 0 has another action
+    space; ``spaces`` take the place of those of all agents, and are for tests that do not step.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"name": "countdown"}
     render_mode = None
 
-    def __init__(self, number=3, *, mixed=False):
+    def __init__(self, number=3, *, mixed=False, **spaces):
         self.possible_agents = [f"agent_{number}" for number in range(number)]
-        self.mixed = mixed
+        self.mixed, self.spaces = mixed, spaces
         self.agents = []
         self.late = 0
 
     def observation_space(self, agent):
-        return Box(0, np.inf, (2,), np.float32)
+        return self.spaces.get("observation_space", Box(0, np.inf, (2,), np.float32))
 
     def action_space(self, agent):
-        return Discrete(5 if not self.mixed or agent == "agent_0" else 6, start=1)
+        usual = Discrete(5 if not self.mixed or agent == "agent_0" else 6, start=1)
+        return self.spaces.get("action_space", usual)
 
     def reset(self, seed=None, options=None):
         if seed is not None:

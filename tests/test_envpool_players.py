@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Box, Dict, Discrete, Graph, OneOf, Sequence, Text, Tuple
 
 from cartwheel import envpool
+from cartwheel.envpool.players import Players
 from tests.envpool_tasks import COUNTDOWN, CURT_COUNTDOWN
 from tests.parallel_env import CountdownEnv
 
@@ -171,6 +173,18 @@ def test_a_reset_of_some_repeats_no_reward_and_no_end_of_the_others(make):
     assert envs.step(np.ones(6, np.int64)).reward.tolist() == [11, 21, 1, 11, 21]
 
 
+OWNERS = {"a number": 0, "two dimensions": [[0, 0, 0, 1, 1, 1]], "floats": [0.0] * 6, "text": "0"}
+
+
+@pytest.mark.parametrize("owners", OWNERS)
+def test_owners_that_are_no_row_of_integers_are_refused(make, owners):
+    envs = make(COUNTDOWN, num_envs=2, seed=0)
+    envs.reset()
+    with pytest.raises(TypeError, match=r"`players.env_id` must be a one-dimensional array"):
+        envs.step({"action": np.ones(6, np.int64), "players.env_id": OWNERS[owners]})
+    assert envs.step(np.ones(6, np.int64))[4]["elapsed_step"].tolist() == [1, 1]
+
+
 MISUSES = {
     "too few actions": (np.ones(5, np.int64), None, ValueError, "5 rows for 6"),
     "too many actions": (np.ones(7, np.int64), None, ValueError, "7 rows for 6"),
@@ -227,6 +241,39 @@ def test_rows_of_players_do_not_stand_still():
 def test_agents_of_different_spaces_are_refused():
     with pytest.raises(TypeError, match="'agent_1' has Discrete"):
         envpool.make(COUNTDOWN, mixed=True)
+
+
+SHAPELESS = [
+    Text(3),
+    Sequence(Discrete(2)),
+    Graph(Discrete(2), None),
+    OneOf([Discrete(2), Discrete(3)]),
+    Dict(a=Discrete(2), b=Text(3)),
+    Tuple([Discrete(2), Dict(c=Sequence(Discrete(2)))]),
+]
+
+
+@pytest.mark.parametrize("space", SHAPELESS, ids=lambda space: type(space).__name__)
+@pytest.mark.parametrize("name", ["observation_space", "action_space"])
+@pytest.mark.parametrize("call", [envpool.make, envpool.make_spec])
+def test_spaces_of_no_fixed_shape_are_refused(call, name, space):
+    with pytest.raises(TypeError, match=rf"{name} of 'agent_0' must be .* fixed shape"):
+        call(COUNTDOWN, **{name: space})
+
+
+def test_batches_of_tuple_actions_of_players_may_be_lists():
+    space = Tuple([Discrete(3), Dict(deep=Box(-1, 1, (2,)))])
+    ids, actions = np.array([1]), [[2, 1], {"deep": [[0, 1], [1, 0]]}]
+    players = Players(Discrete(2), space, 3, 2)
+    batch = {"obs": np.zeros((1, 3)), "reward": np.zeros((1, 3)), "present": np.array([[1, 0, 1]])}
+    batch |= dict.fromkeys(("terminated", "truncated"), np.zeros((1, 3)))
+    players.rows(ids, batch, np.zeros(1, np.bool_))
+    number, deep = players.places_of(ids, actions, None)
+    assert number.tolist() == [[2, 0, 1]]
+    assert deep["deep"].tolist() == [[[0, 1], [0, 0], [1, 0]]]
+    for short in ((), ([2], actions[1]), (actions[0], {"deep": [[0, 1]]}), 5):
+        with pytest.raises(ValueError, match=r"^action|^deep"):
+            players.places_of(ids, short, None)
 
 
 def test_spaces_are_those_of_one_player(make):

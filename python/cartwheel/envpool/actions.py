@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 #: The key of an action space that is one array.
 ACTION_KEY = "action"
-_LEAVES = (Box, Discrete, MultiDiscrete, MultiBinary)
+#: Spaces whose batches are arrays.
+ARRAY_SPACES = (Box, Discrete, MultiDiscrete, MultiBinary)
 
 
 class Addressed(NamedTuple):
@@ -88,7 +89,7 @@ def checked(space: Space[Any], actions: Any, ids: NDArray[Any], key: str = ACTIO
             raise ValueError(f"{key} must be a tuple of {len(space.spaces)} batches")
         pairs = enumerate(zip(space.spaces, actions, strict=True))
         return tuple(checked(part, batch, ids, f"{key}.{at}") for at, (part, batch) in pairs)
-    if not isinstance(space, _LEAVES):
+    if not isinstance(space, ARRAY_SPACES):
         return actions
     array = np.asarray(actions)
     check_length(array, len(ids), key)

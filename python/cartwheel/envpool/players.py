@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box, Dict, MultiBinary
+from gymnasium.spaces import Box, Dict, MultiBinary, Tuple
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
 from cartwheel import nested
-from cartwheel.envpool.actions import check_length, checked
+from cartwheel.envpool.actions import ARRAY_SPACES, checked
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
@@ -46,7 +48,7 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
 
         Raises:
             ValueError: It may have more agents.
-            TypeError: Its agents have different spaces.
+            TypeError: Its agents have different spaces, or spaces of no fixed shape.
         """
         self.env = env
         self.metadata = dict(getattr(env, "metadata", None) or {})
@@ -83,6 +85,12 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
                     f"{agent!r} has {space}"
                 )
         first: Space[Any] = spaces[0]
+        unfit = [part for part in _leaves(first) if not isinstance(part, ARRAY_SPACES)]
+        if unfit:
+            raise TypeError(
+                f"{name} of {self._names[0]!r} must be made of arrays of fixed shape, which "
+                f"{type(unfit[0]).__name__} is not: {first}"
+            )
         return first
 
     def reset(
@@ -132,6 +140,15 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
     def close(self) -> None:
         """Closes the environment."""
         self.env.close()
+
+
+def _leaves(space: Space[Any]) -> Iterator[Space[Any]]:
+    """The spaces that a space of dictionaries and tuples is made of."""
+    if isinstance(space, Dict | Tuple):
+        for part in space.spaces.values() if isinstance(space, Dict) else space.spaces:
+            yield from _leaves(part)
+    else:
+        yield space
 
 
 def without_step(observations: dict[str, Any]) -> dict[str, Any]:
@@ -197,23 +214,29 @@ class Players:
             ids: The environments.
             actions: One action for each player received last, players of one environment in the
                 order in which they were received.
-            players_env_id: The environment of each action; by default player-major, as ``ids``.
+            players_env_id: The environment of each action, a one-dimensional array or list of
+                integers; by default player-major, as ``ids``.
 
         Raises:
             ValueError: Not one action for each player.
+            TypeError: Actions of another kind of dtype, or ``players_env_id`` of another form.
         """
         present = self._present[ids]
         counts = present.sum(axis=1)
         owners = np.repeat(ids, counts)
         if players_env_id is not None:
             given = np.asarray(players_env_id)
+            if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+                raise TypeError(
+                    "`players.env_id` must be a one-dimensional array of integers, got shape "
+                    f"{given.shape} of {given.dtype}"
+                )
             order = _order_by(ids, given)
             if len(given) != len(owners) or not np.array_equal(given[order], owners):
                 raise ValueError(
                     "`players.env_id` must name each environment once for each of its players: "
                     f"environments {ids.tolist()} have {counts.tolist()}, got {given.tolist()}"
                 )
-        check_length(np.empty(_length(actions)), len(owners))
         actions = checked(self.action_space, actions, owners)
         if players_env_id is not None:
             actions = nested.take(self.action_space, actions, order)
@@ -226,13 +249,6 @@ def _order_by(ids: NDArray[Any], given: NDArray[Any]) -> NDArray[np.intp]:
     sorter = np.argsort(ids)
     at = np.searchsorted(ids, given, sorter=sorter).clip(max=len(ids) - 1)
     return np.argsort(sorter[at], kind="stable")
-
-
-def _length(actions: Any) -> tuple[int, ...]:
-    """The shape of a batch's rows: empty for what is no batch."""
-    while isinstance(actions, dict | tuple):
-        actions = next(iter(actions.values() if isinstance(actions, dict) else actions))
-    return np.asarray(actions).shape[:1]
 
 
 def _chosen(batch: Any, present: NDArray[np.bool_]) -> Any:

@@ -59,7 +59,7 @@ def register(
             ``"module:attribute"``, which is imported when the first environment is made.
         aliases: Further ids of the same task.
         parallel: The environment is a PettingZoo parallel environment: batches get a player
-            dimension. All its agents must have the same spaces.
+            dimension. All its agents must have the same spaces, of arrays of fixed shape.
         max_episode_steps: Steps after which an episode is truncated.
         reward_threshold: The reward at which it counts as solved.
         **defaults: Defaults of :func:`~cartwheel.envpool.make`'s keywords, and keywords of the
