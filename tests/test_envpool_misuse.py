@@ -368,6 +368,24 @@ def test_a_busy_pool_is_not_reset_by_a_mask(make):
     assert envs.recv()[4]["env_id"].tolist() == [1]
 
 
+@pytest.mark.parametrize("batch_size", [2, 3])
+@pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
+@pytest.mark.parametrize("env_type", ["gymnasium", "dm"])
+def test_a_reset_takes_no_rewards_of_the_busy(make, env_type, task_id, batch_size):
+    envs = make(task_id, env_type, num_envs=3, batch_size=batch_size, max_episode_steps=1)
+    envs.async_reset()
+    envs.recv()
+    if batch_size == 2:
+        envs.recv()
+    envs.send(np.array([1, 1]), [0, 1])
+    with pytest.raises(envpool.EnvBusyError, match=r"`reset`.*\[0, 1\]"):
+        envs.reset([2])
+    received = envs.recv()
+    rewards = received.reward if env_type == "dm" else received[1]
+    assert rewards.tolist() == [1.0, 1.0]
+    envs.reset([2])
+
+
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
 def test_pools_cannot_be_pickled(make, task_id):
     envs = make(task_id)

@@ -130,7 +130,9 @@ class EnvPool:
             TypeError: Actions or ``env_id`` of another kind of dtype.
             IndexError: An ``env_id`` that does not exist.
             EnvBusyError: Some of them have not been received since they were sent to.
-            EpisodeOverError: Some are over, or were never reset, and the mode is ``DISABLED``.
+            EpisodeOverError: Some are over, and the mode is ``DISABLED``.
+            gymnasium.error.ResetNeeded: Some were never reset, or their last result was lost, and
+                the mode is ``DISABLED``; or they are of several players.
         """
         is_array = type(action) is np.ndarray
         if is_array and action.dtype in self._ready and (env_id is not None or not self.is_async):
