@@ -332,3 +332,26 @@ fn rows_without_an_episode_are_not_stepped_until_they_are_reset() {
     envs.step(&[0; 4]).unwrap();
     assert_eq!(envs.pool.elapsed(), Some(&[1; 4][..]));
 }
+
+#[test]
+fn rows_are_not_sent_for_what_would_be_missing_in_a_rollout() {
+    let mut envs = Envs::new(&recipe(), 3, 2, limited(AutoresetMode::NextStep, 5));
+    let first = envs.seed(7);
+    let rollout = envs.pool.new_rollout(2).unwrap().rollout;
+    envs.pool.record(rollout).unwrap();
+    let refused = |envs: &mut Envs, call: Call| match envs.pool.sending(call, &[1]) {
+        Err(Error::Recording { call: told, done, steps: 2 }) if told == call => Some(done),
+        Err(error) => panic!("{error}"),
+        Ok(_) => None,
+    };
+    let calls = [Call::Step, Call::Reset];
+    assert_eq!(calls.map(|call| refused(&mut envs, call)), [Some(0); 2]);
+    let shown = envs.seed(7);
+    assert_eq!(shown.integers(0), first.integers(0));
+    assert_eq!(calls.map(|call| refused(&mut envs, call)), [Some(0); 2]);
+    envs.step(&[0; 3]).unwrap();
+    // A reset between steps is no part of a rollout, whichever rows it is of.
+    assert_eq!(calls.map(|call| refused(&mut envs, call)), [Some(1), None]);
+    envs.step(&[0; 3]).unwrap();
+    assert_eq!(calls.map(|call| refused(&mut envs, call)), [None; 2]);
+}
