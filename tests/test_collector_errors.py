@@ -87,6 +87,36 @@ def test_after_a_mistake_of_the_policy_nothing_is_lost(mode, wrong):
             assert_same(rollout, wanted)
 
 
+@pytest.mark.parametrize("num_envs", [3, 300])
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_after_actions_that_are_refused_nothing_is_lost(mode, num_envs):
+    """As native environments refuse those out of range; of so many the observations are views."""
+    envs, twin = (
+        cartwheel.NativeVectorEnv("CartPole-v1", num_envs, autoreset_mode=mode) for _ in range(2)
+    )
+    calls = iter(range(1000))
+
+    def wrong_now_and_then(observations):
+        actions = (observations[:, 2] > 0).astype(np.int64)
+        if next(calls) % 3 == 2:
+            actions[-1] = 7
+        return actions
+
+    collector = cartwheel.Collector(envs, wrong_now_and_then, num_steps=40, seed=1)
+    right = cartwheel.Collector(
+        twin, lambda seen: (seen[:, 2] > 0).astype(np.int64), num_steps=40, seed=1
+    )
+    for _ in range(2):
+        messages, rollout = [], None
+        while rollout is None:
+            rollout = attempt(collector, ValueError, messages)
+        assert messages == [f"action 7 of row {num_envs - 1} is not in Discrete(2)"] * len(messages)
+        assert len(messages) >= 19
+        assert_same(rollout, right.collect())
+    envs.close()
+    twin.close()
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_reset_forgets_the_rollout_that_was_begun(mode):
     with collector_of(mode, 5, build=lambda _, **k: INLINE(transcripts(2, 4), **k)) as collector:

@@ -239,3 +239,25 @@ def test_the_environment_that_does_nothing_counts_its_steps(shape, episode_steps
 def test_every_native_environment_is_tested_here():
     ids = {env_id for env_id, *_ in cartwheel._cartwheel.native_envs()}
     assert ids == {case.env_id for case in DEFAULTS} | {"Null-v0"}
+
+
+def test_every_bit_of_a_float_in_a_keyword_or_an_option_counts():
+    """Floats of 16 and 17 digits, as sweeps and computations give them."""
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        gravity, angle, velocity = (float(number) for number in random.uniform(0.1, 3, 3))
+        ours = gym.make("cartwheel/Pendulum-v1", g=gravity)
+        theirs = gym.make("Pendulum-v1", g=gravity)
+        options = {"x_init": angle, "y_init": velocity}
+        results = [
+            (env.reset(seed=1, options=options), env.step(np.array([0.5], np.float32)))
+            for env in (ours, theirs)
+        ]
+        assert ours.unwrapped.g == gravity
+        assert_identical(*results)
+    for _ in range(50):
+        rewards = tuple(random.uniform(-1, 1, 3).tolist())
+        env = gym.make("cartwheel/FrozenLake-v1", is_slippery=False, reward_schedule=rewards)
+        env.reset(seed=1)
+        got = [env.step(action)[1] for action in (1, 1, 2, 1, 2, 2)]
+        assert got == [rewards[2]] * 5 + [rewards[0]]

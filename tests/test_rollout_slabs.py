@@ -1,5 +1,6 @@
 """A rollout slab holds what its steps returned, in one piece, in every mode and executor."""
 
+from copy import deepcopy
 from pathlib import Path
 
 import gymnasium as gym
@@ -133,6 +134,30 @@ def test_a_reset_before_the_first_step_is_the_first_observation(build):
     after, *_ = envs.step(np.ones(3, np.int64))
     assert_identical(rollout.observations[1], after)
     envs.close()
+
+
+LARGE = [
+    *[
+        pytest.param(lambda e=executor: e([LargeNestedEnv] * 3), id=str(executor))
+        for executor in EVERY_EXECUTOR
+    ],
+    pytest.param(lambda: native(300), id="native"),
+]
+
+
+@pytest.mark.parametrize("build", LARGE)
+def test_a_further_reset_overwrites_nothing_that_an_earlier_one_returned(build):
+    envs = build()
+    envs.reset(seed=1)
+    rollout = envs.rollout(2)
+    kept = [envs.reset(seed=2)[0]]
+    copies = deepcopy(kept)
+    mask = np.arange(envs.num_envs) % 2 == 0
+    for keywords in ({"seed": 3}, {"seed": 4, "options": {"reset_mask": mask}}):
+        kept.append(envs.reset(**keywords)[0])
+        copies.append(deepcopy(kept[-1]))
+        assert_identical(kept, copies)
+    assert_identical(at(rollout.observations, 0), copies[-1])
 
 
 @pytest.mark.parametrize("build", builders())

@@ -356,6 +356,9 @@ class Pool:
     def stop_recording(self) -> None:
         """Ends a recording; further batches go to slabs."""
 
+    def recorded_steps(self) -> int | None:
+        """Steps of the rollout that is being recorded, with one that is pending."""
+
     def num_slabs(self) -> int:
         """Batches of observations that have memory behind them, those in reserve included."""
 

@@ -226,6 +226,16 @@ class ProcessChannel:
         _, length = _HEADER.unpack_from(self._chunks[0])
         return max(0, _HEADER.size + int(length) - there)
 
+    def leave(self, messages: dict[int, bytes]) -> None:
+        """Leaves what was announced and has come, pickled, by number. The other end is dead."""
+        os.set_blocking(self.end.fileno(), False)
+        self.sentinel = None
+        with contextlib.suppress(EOFError, OSError):  # nothing is there any more
+            while True:
+                number, message = self._take()
+                if number:
+                    messages[number] = bytes(message)
+
     def forget(self) -> None:
         """Needs nothing: no signal keeps a worker process from taking a message."""
 
@@ -265,6 +275,10 @@ class WorkerChannel(ProcessChannel):
         """Leaves pickled bytes to be sent, with a number."""
         self._announced += 1
         self._unsent.put((self._announced, message))
+
+    def count_on(self, announced: int) -> None:
+        """Numbers what it announces after this number, as the next process of a worker does."""
+        self._announced = announced
 
     def receive(self) -> Any:
         """Receives and unpickles a message of the caller."""

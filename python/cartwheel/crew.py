@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import pickle
 import signal
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,9 @@ class Crew:
         start_process: Starts worker processes; ``None`` for other executors.
         setup: Memory, and what a worker process is told to map it and to serve.
         restarts: How often each worker was started anew.
+        announced: The number of the last message that can be of a process before each worker's own.
+        left: Per worker, what such processes had sent and nobody received, pickled, by number.
+        deaths: The last death of each worker that another one followed.
     """
 
     shards: list[tuple[int, int]]
@@ -58,10 +62,14 @@ class Crew:
     start_process: StartProcess | None = None
     setup: tuple[_cartwheel.Memory, dict[str, Any], dict[str, Any]] | None = None
     restarts: list[int] = dataclasses.field(default_factory=list)
+    announced: list[int] = dataclasses.field(default_factory=list)
+    left: list[dict[int, bytes]] = dataclasses.field(default_factory=list)
+    deaths: dict[int, WorkerDiedError] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Counts from zero."""
-        self.restarts = [0] * len(self.shards)
+        self.restarts, self.announced = [0] * len(self.shards), [0] * len(self.shards)
+        self.left = [{} for _ in self.shards]
 
     def describe(self) -> list[dict[str, Any]]:
         """Waits for every worker's description.
@@ -94,8 +102,13 @@ class Crew:
         """Waits for the message of worker ``worker`` that the native pool was told of.
 
         Raises:
-            WorkerDiedError: It ended before it could send that.
+            WorkerDiedError: It ended before it could send that, or the process before it had.
         """
+        if number <= self.announced[worker]:
+            message = self.left[worker].pop(number, None)
+            if message is None:
+                raise self.deaths[worker]
+            return pickle.loads(message)
         try:
             return self.channels[worker].receive_announced(number)
         except (EOFError, ConnectionError):
@@ -137,13 +150,16 @@ class Crew:
             process.kill()
         process.join()
 
-    def restart(self, worker: int, over: list[bool], resets: dict[int, dict[str, Any]]) -> int:
+    def restart(
+        self, worker: int, over: list[bool], resets: dict[int, dict[str, Any]], announced: int
+    ) -> int:
         """Starts a worker process in the place of one that died, and makes its environments anew.
 
         Args:
             worker: Its index.
             over: Which of its rows were over.
             resets: The keywords of resets that rows, counted from its first, were sent for.
+            announced: The number after which it counts what it announces.
 
         Returns:
             The process id.
@@ -164,17 +180,24 @@ class Crew:
         try:
             with contextlib.suppress(ValueError):  # a Ctrl-C made `multiprocessing` forget its end
                 old.close()
+            assert isinstance(old_channel, ProcessChannel), "only processes die"
+            old_channel.leave(self.left[worker])
             old_channel.close()
             self._check_same(worker, self.receive(worker, "construct"))
             memory, _, shard = self.setup
             rollouts = memory.rollouts()
-            resumed = {"rollouts": [rollout[:2] for rollout in rollouts], "resets": resets}
+            resumed = {
+                "rollouts": [rollout[:2] for rollout in rollouts],
+                "resets": resets,
+                "announced": announced,
+            }
             descriptors = [descriptor for *_, descriptor in rollouts]
             try:
                 self.hand_over(worker, {**shard, "over": over}, resumed, descriptors)
             finally:
                 for descriptor in descriptors:
                     os.close(descriptor)
+            self.announced[worker] = announced
         except BaseException:
             process.kill()
             raise

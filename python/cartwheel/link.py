@@ -162,6 +162,17 @@ class Link:
                 raise
             return None
 
+    def _receive_faults(self, worker: int, number: int) -> list[Fault]:
+        """Receives the faults that a worker announced, or its death where that came first."""
+        try:
+            faults: list[Fault] = self._crew.receive_announced(worker, number)
+        except WorkerDiedError as died:
+            if self._crew.recovery.on_worker_death == "raise":
+                raise
+            # Its rows must be reset, as announced, but nobody knows why.
+            return [Fault.of(self._crew.shards[worker][0], died, travels=False)]
+        return faults
+
     def raise_faults(
         self, announced: list[tuple[int, int | None, int]], received: list[int] | None
     ) -> None:
@@ -174,11 +185,7 @@ class Link:
         """
         faults: list[Fault] = []
         for worker, _, number in announced:
-            found = self._receive_unless_dead(worker, number)
-            if found is None:  # its rows must be reset, as announced, but nobody knows why
-                died = self._crew.died(worker, "send")
-                found = [Fault.of(self._crew.shards[worker][0], died, travels=False)]
-            faults.extend(found)
+            faults.extend(self._receive_faults(worker, number))
         raise_first(faults, received)
 
     def receive_rest(self, announced: tuple[int, int, int]) -> bytes:
@@ -231,6 +238,7 @@ class Link:
         """Receives and drops what workers announced."""
         last = {worker: number for worker, _, number in sorted([*faults, *rests], key=_number)}
         for worker, number in last.items():
+            self._crew.left[worker].clear()
             self._receive_unless_dead(worker, number)
 
     def add_info(
@@ -255,7 +263,9 @@ class Link:
         """Waits until nobody is left who serves a worker that the native pool found dead."""
         self._crew.bury(worker)
 
-    def restart(self, worker: int, phase: str, over: list[bool], resetting: list[int]) -> int:
+    def restart(
+        self, worker: int, phase: str, over: list[bool], resetting: list[int], announced: int
+    ) -> int:
         """Starts a worker in the place of one that the native pool found dead.
 
         Args:
@@ -263,6 +273,7 @@ class Link:
             phase: What it was doing.
             over: Which of its rows were over.
             resetting: Those of its rows that were sent to be reset, counted from its first.
+            announced: The number after which the new one counts what it announces.
 
         Returns:
             The new process id.
@@ -273,7 +284,7 @@ class Link:
         """
         crew, first = self._crew, self._crew.shards[worker][0]
         resets = {row: self._row_resets.get(first + row, {}) for row in resetting}
-        died = crew.died(worker, phase)
+        died = crew.deaths[worker] = crew.died(worker, phase)
         for _ in range(_ATTEMPTS):
             if not crew.recovery.allows(crew.restarts[worker]):
                 restarts = crew.restarts[worker]
@@ -281,7 +292,7 @@ class Link:
                 break
             LOGGER.warning("started anew: %s", died)
             try:
-                return crew.restart(worker, over, resets)
+                return crew.restart(worker, over, resets, announced)
             except WorkerDiedError as error:
                 died = error
         raise died

@@ -305,6 +305,7 @@ def serve_process(
         descriptors = [channel.receive_descriptor() for _ in range(4)]
         memory = worker.memory = _cartwheel.Memory(**plan, descriptors=descriptors)
         if resumed is not None:
+            channel.count_on(resumed.pop("announced"))
             worker.resume(**resumed)
     except EOFError:  # the caller gave up
         worker.close()

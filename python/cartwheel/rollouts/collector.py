@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,7 +74,8 @@ class Collector:
     that it is done with, or that are being reset.
 
     **Errors.** If the policy raises, or what it gives does not fit, nothing is stepped and nothing
-    is lost: :meth:`collect` goes on in the same rollout when it is called again. If the
+    is lost: :meth:`collect` goes on in the same rollout when it is called again. So it is with
+    actions that cartwheel's own environments refuse before anything is stepped. If the
     environments raise, the rollout that was begun is lost, and the next one begins with a reset.
     Where they are made anew instead (``on_error="truncate"``, ``on_worker_death="restart"``), the
     step that failed is not ``valid``, the one before it is bootstrapped, and the episode counts as
@@ -204,6 +206,8 @@ class Collector:
             recording.record(self._ask if self.recurrent else self.policy)
         except BaseException:
             if recording.is_lost:
+                with contextlib.suppress(Exception):  # closed or broken: nothing is recorded
+                    recording.end()
                 self._carry = self._recording = None
             raise
         recording.end()

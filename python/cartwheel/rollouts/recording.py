@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -77,7 +78,11 @@ class Recording:
             segment = self.segments[-1]
             actions = segment.act(policy(self.shown))
             self.is_lost = True
-            step = self.envs.step(actions)
+            try:
+                step = self.envs.step(actions)
+            except BaseException:
+                self.is_lost = not self._is_refused(segment)
+                raise
             segment.take_in(step)
             failed = failed_rows(step[4]) if step[4] else None
             if failed is not None:
@@ -85,6 +90,13 @@ class Recording:
                 self._failed[step_of_all] = failed
             self._settle(segment, step)
             self.is_lost = False
+
+    def _is_refused(self, segment: Segment) -> bool:
+        """Whether a step that raised was not begun, as far as is known."""
+        with contextlib.suppress(Exception):  # closed: there is nothing to go on with
+            if isinstance(self.envs, PoolVectorEnv) and not segment.copies:
+                return self.envs._pool.recorded_steps() == segment.steps
+        return False
 
     def end(self) -> None:
         """Ends the rollout slab of the environments, which may have room for more steps."""

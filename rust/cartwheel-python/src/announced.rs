@@ -5,6 +5,8 @@
 //! message from being received, the count is right all the same, and the message is passed over when a
 //! later one is received: nothing is ever taken for something else.
 
+use std::collections::HashMap;
+
 use cartwheel::memory::Told;
 use cartwheel::pool::{Event, Pool, Received};
 use cartwheel::worker::Report;
@@ -13,9 +15,17 @@ use cartwheel::worker::Report;
 pub(crate) type Message = (usize, Option<usize>, u64);
 
 /// How many messages each worker has announced so far.
+///
+/// A process that follows a dead worker counts on, from a number above all that the dead one can have given. So
+/// a number says whose message it is, also of rows that the dead one had stepped and nobody has received.
 #[derive(Debug)]
 pub(crate) struct Announced {
+    /// The number of the last message of each worker's process.
     counts: Vec<u64>,
+    /// The same of processes that died and whose results wait.
+    dead: Vec<u64>,
+    /// The rows whose results those are, and the place of their process in `dead`.
+    left: HashMap<usize, usize>,
 }
 
 /// What the workers announced with one batch.
@@ -29,18 +39,41 @@ pub(crate) struct Messages {
 
 impl Announced {
     pub(crate) fn new(workers: usize) -> Self {
-        Self { counts: vec![0; workers] }
+        Self { counts: vec![0; workers], dead: Vec::new(), left: HashMap::new() }
     }
 
-    /// The number of the next message of a worker; the first is 1.
-    pub(crate) fn next(&mut self, worker: usize) -> u64 {
-        self.counts[worker] += 1;
-        self.counts[worker]
+    /// The number of the next message of a worker, about this row or about a task; the first is 1.
+    fn next(&mut self, worker: usize, row: Option<usize>) -> u64 {
+        let dead = row.and_then(|row| self.left.get(&row));
+        let count = dead.map_or(&mut self.counts[worker], |&process| &mut self.dead[process]);
+        *count += 1;
+        *count
     }
 
-    /// Another process is in the place of a worker, and begins to count.
-    pub(crate) fn forget(&mut self, worker: usize) {
-        self.counts[worker] = 0;
+    /// The number after which a process in the place of a worker has to count on.
+    pub(crate) fn next_process(&self, pool: &Pool, worker: usize) -> u64 {
+        // Of each row that nobody has received, a fault and infos.
+        self.counts[worker] + 2 * pool.shards()[worker].len() as u64
+    }
+
+    /// Another process is in the place of a worker, which left the results of these rows.
+    pub(crate) fn follow(&mut self, pool: &Pool, worker: usize, left: Vec<usize>) {
+        let count = self.next_process(pool, worker);
+        let before = std::mem::replace(&mut self.counts[worker], count);
+        let process = self.dead.len();
+        for row in left {
+            self.left.entry(row).or_insert(process); // unless it is that of one before
+        }
+        self.dead.push(before);
+    }
+
+    fn forget(&mut self, received: &[usize]) {
+        if !self.left.is_empty() {
+            self.left.retain(|row, _| !received.contains(row));
+        }
+        if self.left.is_empty() {
+            self.dead.clear();
+        }
     }
 
     /// The messages of the task that finished last.
@@ -51,11 +84,11 @@ impl Announced {
                 continue;
             }
             if report.failed {
-                messages.faults.push((worker, None, self.next(worker)));
+                messages.faults.push((worker, None, self.next(worker, None)));
             }
             if report.spilled {
                 let first = pool.shards()[worker].start;
-                messages.rests.push((worker, Some(first), self.next(worker)));
+                messages.rests.push((worker, Some(first), self.next(worker, None)));
             }
         }
         messages
@@ -68,15 +101,16 @@ impl Announced {
             match event {
                 Event::Failed(row) => {
                     let worker = pool.shard_of(row);
-                    messages.faults.push((worker, Some(row), self.next(worker)));
+                    messages.faults.push((worker, Some(row), self.next(worker, Some(row))));
                 }
                 Event::Infos(row, Told::Spilled) => {
                     let worker = pool.shard_of(row);
-                    messages.rests.push((worker, Some(row), self.next(worker)));
+                    messages.rests.push((worker, Some(row), self.next(worker, Some(row))));
                 }
                 Event::Infos(_, Told::Bytes(_)) => {}
             }
         }
+        self.forget(&received.rows);
         messages
     }
 }

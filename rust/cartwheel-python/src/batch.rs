@@ -121,7 +121,8 @@ impl Batches {
         Ok(Outputs { observations, outcomes, infos: gathered })
     }
 
-    /// The observations of a filled slab: views that keep its lease, or copies.
+    /// The observations of a filled slab: views that keep its lease, or copies where somebody else gets the
+    /// slab or a view costs more.
     fn observations<'py>(
         &self,
         link: &Bound<'py, PyAny>,
@@ -138,7 +139,7 @@ impl Batches {
             PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), text, 2)?;
         }
         let root = &self.observations.root;
-        if lease.must_copy() || bytes <= COPY_UP_TO {
+        if lease.must_copy() || lease.may_be_filled_again() || bytes <= COPY_UP_TO {
             let copy = |number: usize| {
                 let offset = lease.layout().leaf_offset(number);
                 let fill = |room: &mut [u8]| lease.read(offset, room);

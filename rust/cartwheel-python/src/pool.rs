@@ -387,6 +387,11 @@ impl PyPool {
         })
     }
 
+    /// Steps of the rollout that is being recorded.
+    fn recorded_steps(&self, py: Python<'_>) -> PyResult<Option<usize>> {
+        self.enter(py, Call::Call, "recorded_steps", |state| Ok(state.pool.recorded_steps()))
+    }
+
     /// Slabs that have memory behind them.
     fn num_slabs(&self, py: Python<'_>) -> PyResult<usize> {
         self.enter(py, Call::Call, "num_slabs", |state| Ok(state.pool.slabs().reserved()))

@@ -20,16 +20,17 @@ impl PyPool {
         call: Call,
     ) -> PyResult<()> {
         let (link, pool) = (self.link.bind(py), &mut state.pool);
+        let announced = state.announced.next_process(pool, worker);
         let started = link
             .call_method1(intern!(py, "bury"), (worker,))
             .and_then(|_| pool.lost(worker).map_err(to_py_err))
-            .and_then(|Lost { over, resetting }| {
-                let told = (worker, call.to_string(), over, resetting);
-                link.call_method1(intern!(py, "restart"), told)
-            })
-            .and_then(|pid| ProcessHandle::new(pid.extract()?).map_err(to_py_err));
-        let handle = match started {
-            Ok(handle) => handle,
+            .and_then(|Lost { over, resetting, filled }| {
+                let told = (worker, call.to_string(), over, resetting, announced);
+                let pid = link.call_method1(intern!(py, "restart"), told)?;
+                Ok((ProcessHandle::new(pid.extract()?).map_err(to_py_err)?, filled))
+            });
+        let (handle, filled) = match started {
+            Ok(started) => started,
             // Ctrl-C ends the wait, as elsewhere, and not the pool: the next call tries again.
             Err(error) if !error.is_instance_of::<PyException>(py) => {
                 state.late = true;
@@ -40,7 +41,7 @@ impl PyPool {
                 return Err(error);
             }
         };
-        state.announced.forget(worker);
+        state.announced.follow(pool, worker, filled);
         pool.resume(worker, handle);
         if matches!(pool.pending(), Some(Call::Reset | Call::Call)) {
             let posted = link.call_method1(intern!(py, "post_again"), (worker,));

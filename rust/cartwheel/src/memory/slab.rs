@@ -444,6 +444,12 @@ impl Lease {
         (self.slab as usize) < self.pool.scratch_busy.len()
     }
 
+    /// Whether this is the first batch of a rollout, which another reset before the first step fills once
+    /// more: copy what is to stay.
+    pub fn may_be_filled_again(&self) -> bool {
+        matches!(self.rollout, Some((_, 0)))
+    }
+
     /// Address of `range` of the slab, counted from its start.
     ///
     /// The address is valid as long as the lease lives. Nobody else reads or writes there, so its

@@ -21,6 +21,13 @@ pub(super) struct Recording {
     batch: usize,
 }
 
+impl Recording {
+    /// Steps that were begun: every batch but the first is one's.
+    fn steps(&self) -> usize {
+        self.batch.saturating_sub(1)
+    }
+}
+
 /// A rollout that is about to be recorded.
 #[derive(Debug)]
 pub struct Recorded {
@@ -68,6 +75,12 @@ impl Pool {
         self.recording = None;
     }
 
+    /// Steps that the rollout which is being recorded has, one that is pending among them; `None` while
+    /// nothing is recorded.
+    pub fn recorded_steps(&self) -> Option<usize> {
+        self.recording.as_ref().map(Recording::steps)
+    }
+
     /// Whether a reset can begin, which may fill the first batch once more.
     ///
     /// # Errors
@@ -90,9 +103,9 @@ impl Pool {
     /// [`Error::Recording`].
     pub(super) fn check_sent(&self, call: Call) -> Result<(), Error> {
         match &self.recording {
-            Some(Recording { rollout, batch }) if call == Call::Step || *batch < 2 => {
-                let done = batch.saturating_sub(1); // the first batch is none of a step
-                Err(Error::Recording { call, done, steps: rollout.steps() })
+            Some(recording) if call == Call::Step || recording.steps() == 0 => {
+                let (done, steps) = (recording.steps(), recording.rollout.steps());
+                Err(Error::Recording { call, done, steps })
             }
             _ => Ok(()),
         }

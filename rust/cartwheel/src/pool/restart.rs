@@ -26,6 +26,9 @@ pub struct Lost {
     pub over: Vec<bool>,
     /// Rows that were sent to be reset and are not yet, counted from the worker's first.
     pub resetting: Vec<usize>,
+    /// Rows in flight whose results are there, counted from the start of the environments. What the dead
+    /// worker tells of them beside the batch is its own, whoever follows it.
+    pub filled: Vec<usize>,
 }
 
 /// The work of a dead worker that waits for the next.
@@ -79,12 +82,13 @@ impl Pool {
         self.clear(worker)?;
         let rows = self.shards()[worker].clone();
         let work = self.work_of(worker).unwrap_or_default();
+        let is_filled = |row: usize| {
+            self.sent.any_of(row..row + 1) && !work.iter().any(|work| work.rows.contains(&row))
+        };
         let is_over = |row: usize| {
             // What was filled and is not yet received, only the dead worker knew; what is to be done once
             // more is as it was before.
-            let filled =
-                self.sent.any_of(row..row + 1) && !work.iter().any(|work| work.rows.contains(&row));
-            let phase = if filled {
+            let phase = if is_filled(row) {
                 self.memory.control.phases()[row].load(Ordering::Acquire)
             } else {
                 self.phases[row]
@@ -94,8 +98,9 @@ impl Pool {
         let over = rows.clone().map(is_over).collect();
         let resets = work.iter().filter(|work| work.op == Op::Reset);
         let resetting = resets.flat_map(|work| work.rows.clone()).map(|row| row - rows.start);
-        let resetting = resetting.collect();
-        Ok(Lost { over, resetting })
+        let (resetting, filled) =
+            (resetting.collect(), rows.filter(|&row| is_filled(row)).collect());
+        Ok(Lost { over, resetting, filled })
     }
 
     /// Clears what a dead worker left, and frees its place.

@@ -236,8 +236,8 @@ impl Pool {
         if let Some(pending) = self.pending() {
             return Err(Error::AlreadyPending { pending });
         }
-        self.check_sent(call)?;
         self.sent.check(rows)?;
+        self.check_sent(call)?;
         if call == Call::Step {
             self.check_rows(rows.iter().copied())?;
         }
