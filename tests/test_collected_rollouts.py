@@ -1,5 +1,8 @@
 """Rollouts hold what happened, row by row, in every mode, executor and way of counting."""
 
+from functools import partial
+from itertools import count
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -311,6 +314,58 @@ def test_a_step_that_failed_is_no_transition(mode):
     lengths = sum(episode.stop - episode.start for episode in rollout.episodes())
     assert lengths == rollout.valid.sum()
     envs.close()
+
+
+class LosingKeysEnv(TranscriptEnv):
+    """Its resets fail that have these numbers, counted over all that are made in its place."""
+
+    def __init__(self, length, failing, resets):
+        super().__init__(length)
+        self.failing, self.resets = failing, resets
+
+    def reset(self, *, seed=None, options=None):
+        if next(self.resets) in self.failing:
+            raise ArithmeticError("lost the key")
+        return super().reset(seed=seed, options=options)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_an_episode_that_terminated_is_whole_though_the_reset_after_it_fails(mode, way):
+    """The oracle is the same environments without failures."""
+
+    def envs_that_fail(*failing):
+        fns = [partial(LosingKeysEnv, length, failing, count()) for length in (2, 3, 4)]
+        return INLINE(fns, autoreset_mode=mode, on_error="truncate")
+
+    def clock(seen):
+        return seen[:, 0].astype(int) + 1
+
+    rollouts, returns, evaluations = [], [], []
+    for failing in [(), (1, 4)]:
+        envs = envs_that_fail(*failing)
+        collector = cartwheel.Collector(envs, clock, **way)
+        rollouts.append([collector.collect() for _ in range(2)])
+        for rollout in rollouts[-1]:
+            rollout.set_values(np.full(len(rollout.value_inputs()), 100.0))
+            episodes = rollout.episodes()
+            returns.append((rollout.discounted(0.5), episodes.returns, episodes.env_index))
+        assert envs.stats().replacements.all() == bool(failing)
+        envs.close()
+        envs = envs_that_fail(*failing)
+        evaluations.append(cartwheel.evaluate(envs, clock, episodes_per_env=3).returns)
+        envs.close()
+    for undisturbed, disturbed in zip(*rollouts, strict=True):
+        assert_same(disturbed, undisturbed)
+    for place in range(2):
+        for undisturbed, disturbed in zip(returns[place], returns[place + 2], strict=True):
+            assert_identical(disturbed, undisturbed)
+    assert_identical(evaluations[1], evaluations[0])
+    totals = np.array([3.0, 6.0, 10.0])
+    assert_identical(evaluations[0], np.repeat(totals[:, None], 3, axis=1))
+    _, of_episodes, rows = returns[-2]
+    whole = rollouts[1][0].episodes().terminated
+    assert_identical(of_episodes[whole], totals[rows[whole]])
 
 
 @pytest.mark.parametrize("build", EVERY_EXECUTOR, ids=str)

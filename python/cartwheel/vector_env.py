@@ -115,10 +115,12 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
     ``DISABLED`` when the caller does. The terminal observation is the last one that the row showed
     after an exception, and the first one of the new environment after the death of a worker, which
     took the last one with it. So the step that failed is no transition: leave it out where
-    ``infos["_env_error"]`` or ``infos["_worker_restarted"]`` is true, and bootstrap from the value
-    of the observation that was acted on, as where a time limit truncates. A reset that fails is
-    tried once more with the new environment, and no flag is set. Attributes that :meth:`set_attr`
-    set are not set again. A row that was seeded is seeded again after an exception, so runs can be
+    ``infos["_env_error"]`` or ``infos["_worker_restarted"]`` is true and the row was not
+    terminated, and bootstrap from the value of the observation that was acted on, as where a time
+    limit truncates. A reset that fails is tried once more with the new environment, and no flag is
+    set; in ``SAME_STEP`` its ``infos["env_error"]`` comes with the step that ended the episode,
+    which is a transition if it terminated it. Attributes that :meth:`set_attr` set are not set
+    again. A row that was seeded is seeded again after an exception, so runs can be
     repeated. Every replacement is a warning of the logger ``"cartwheel"``.
 
     Raises:

@@ -79,7 +79,7 @@ class Collector:
     environments raise, the rollout that was begun is lost, and the next one begins with a reset.
     Where they are made anew instead (``on_error="truncate"``, ``on_worker_death="restart"``), the
     step that failed is not ``valid``, the one before it is bootstrapped, and the episode counts as
-    played.
+    played. A step that terminated an episode did not fail, whatever became of the reset after it.
 
     Only the collector may step and reset the environments; after doing so yourself call
     :meth:`reset`. It does not close them.

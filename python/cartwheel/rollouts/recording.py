@@ -53,7 +53,8 @@ class Recording:
         self.segments = [Segment(envs, capacity, shown)]
         self.finals = Finals(envs.single_observation_space)
         self.is_complete = self.is_lost = False
-        #: Steps that are no transitions for some environments, which were made anew.
+        #: Steps that are no transitions for some environments, which were made anew in them. Not
+        #: where one was terminated: its autoreset failed (in ``SAME_STEP``).
         self._failed: dict[int, NDArray[np.bool_]] = {}
 
     @property
@@ -87,7 +88,7 @@ class Recording:
             failed = failed_rows(step[4]) if step[4] else None
             if failed is not None:
                 step_of_all = sum(segment.steps for segment in self.segments) - 1
-                self._failed[step_of_all] = failed
+                self._failed[step_of_all] = failed & ~step[2]  # a termination was proper
             self._settle(segment, step)
             self.is_lost = False
 
