@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -179,8 +180,14 @@ class Collector:
             options: As for ``envs.reset``; by default those of the collector.
 
         Returns:
-            Observations and infos.
+            Observations and infos. Both are the caller's to write into.
         """
+        observations, infos = self._reset(seed, options)
+        self._shown = copy.deepcopy(observations)
+        return observations, infos
+
+    def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
+        """Resets every environment; what it returns is shown to the policy."""
         if self._recording is not None:
             self._recording.end()
         self._carry = self._recording = None
@@ -226,7 +233,7 @@ class Collector:
     def _begin(self) -> Recording:
         """A recording without steps; after a reset, if one is due."""
         if self._carry is None:
-            self.reset(seed=self._seed)
+            self._reset(self._seed, None)
         carry = self._carry or Carry.after_reset(self.envs.num_envs)
         most = self.num_steps or MAX_STEPS
         capacity = most if self.episodes_per_env is None else min(self._capacity, most)

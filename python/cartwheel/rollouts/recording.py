@@ -49,8 +49,12 @@ class Recording:
         capacity: int,
     ) -> None:
         """Begins at the observations ``shown`` now, after the step of ``carry``."""
-        self.envs, self.mode, self.carry, self.shown = envs, mode, carry, shown
-        self.segments = [Segment(envs, capacity, shown)]
+        self.envs, self.mode, self.carry = envs, mode, carry
+        segment = Segment(envs, capacity, shown)
+        self.segments = [segment]
+        # A slab begins with the environments' own; what steps return may be a view of the slab
+        # before, which is the caller's to write into.
+        self.shown = shown if segment.copies else nested.at(segment.observations, 0)
         self.finals = Finals(envs.single_observation_space)
         self.is_complete = self.is_lost = False
         #: Steps that are no transitions for some environments, which were made anew in them. Not
