@@ -83,7 +83,9 @@ def evaluate(
         ValueError: ``episodes_per_env`` or ``confidence`` makes no sense, ``options`` choose rows,
             ``envs`` cannot be evaluated, or the policy returned another number of actions than
             there are observations. Nothing was stepped by that call.
-        TypeError: ``policy`` is no function, or returned no batch.
+        TypeError: ``policy`` is no function, or returned no batch. Infos are no dictionary, as
+            behind the wrapper ``DictInfoToList``; or what ``is_success`` or ``success`` says of an
+            episode is no flag, number or array of them, such as a dictionary or a string.
         RuntimeError: An environment failed in 100 episodes in a row.
         gymnasium.error.AlreadyPendingCallError: A call is pending or rows are in flight.
         Exception: What the policy or an environment raises.

@@ -34,7 +34,8 @@ class Evaluation:
         terminated: ``bool``: whether the last step was a termination.
         truncated: ``bool``: whether it was a truncation; both may be true.
         successes: ``bool``: what ``is_success``, or else ``success``, said in the info of the last
-            step. Where an episode did not say, false. ``None`` if no episode did.
+            step of this very episode; an array says that all of it is true, and ``None`` says
+            nothing. Where an episode did not say, false. ``None`` if no episode did.
         failures: Episodes of each environment that a failure cut short, ``int64`` of shape
             ``(num_envs,)``. They are in none of the other arrays: another episode was played in the
             place of each.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from cartwheel.evaluation.stepping import Step
 
-#: Keys under which environments report success, the first that is there counts.
+#: Keys under which environments report success; of each episode the first that is there counts.
 SUCCESS_KEYS = ("is_success", "success")
 
 #: Failures in a row after which an environment is given up, if its own budget has not ended it.
@@ -49,6 +49,7 @@ class Tally:
 
         Raises:
             RuntimeError: Episodes of an environment do nothing but fail.
+            TypeError: What infos say of success is no flag.
         """
         self._rewards[rows] += step.rewards
         self._steps[rows] += 1
@@ -129,13 +130,60 @@ def reported_successes(infos: dict[str, Any], places: NDArray[np.intp]) -> NDArr
         places: Where the episodes that ended are in its arrays.
 
     Returns:
-        ``bool``, one each, false where nothing is said; ``None`` if nothing is said of anyone.
+        ``bool``, one each: of the first key that says something of this very episode, false where
+        none does; ``None`` if nothing is said of anyone.
+
+    Raises:
+        TypeError: What is said is no flag, number or array of them.
     """
     infos = infos.get("final_info", infos)
+    successes, silent = np.zeros(len(places), np.bool_), np.ones(len(places), np.bool_)
     for key in SUCCESS_KEYS:
-        said = infos[f"_{key}"][places] if f"_{key}" in infos else np.zeros(1, np.bool_)
-        if said.any():
-            values = infos[key][places].astype(np.bool_)
-            successes: NDArray[np.bool_] = values.reshape(len(places), -1).all(axis=1) & said
-            return successes
-    return None
+        if f"_{key}" in infos:
+            asked = np.flatnonzero(infos[f"_{key}"][places] & silent)
+            if asked.size:
+                said, flags = _flags(key, infos[key], places[asked])
+                successes[asked[said]] = flags[said]
+                silent[asked[said]] = False
+    return None if silent.all() else successes
+
+
+def _flags(
+    key: str, values: Any, places: NDArray[np.intp]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """For which places the infos of a key say something, and what; an array is true if all is.
+
+    Raises:
+        TypeError: It is no flag, number or array of them.
+    """
+    if not isinstance(values, dict):
+        values = np.asarray(values)
+        if values.dtype.kind in "biuf":
+            flags = values[places].reshape(len(places), -1).astype(np.bool_).all(axis=1)
+            return np.ones(len(places), np.bool_), flags
+        if values.dtype == object:  # Gymnasium keeps `np.bool_`, lists and `None` as they are
+            answers = [None if said is None else _flag(key, said) for said in values[places]]
+            return np.array([said is not None for said in answers]), np.array(answers, np.bool_)
+    raise _no_flag(key, values if isinstance(values, dict) else values[places[0]])
+
+
+def _flag(key: str, said: Any) -> bool:
+    """What one environment said.
+
+    Raises:
+        TypeError: It is no flag, number or array of them.
+    """
+    try:
+        array = np.asarray(said)
+    except ValueError:  # ragged
+        raise _no_flag(key, said) from None
+    if array.dtype.kind not in "biuf":
+        raise _no_flag(key, said)
+    return bool(array.all())
+
+
+def _no_flag(key: str, said: Any) -> TypeError:
+    return TypeError(
+        f"the infos of the last step of an episode say in {key!r} whether it succeeded, which must "
+        f"be a flag, a number or an array of them, got {type(said)}: give it another name"
+    )
