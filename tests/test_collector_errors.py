@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Text
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from gymnasium.wrappers.vector import TransformAction
+from gymnasium.wrappers.vector import DictInfoToList, TransformAction
 
 import cartwheel
 from tests.collecting import assert_same, collector_of, policy
@@ -226,6 +226,41 @@ def test_a_mode_that_the_flags_contradict_is_refused():
     collector = cartwheel.Collector(envs, lambda seen: np.ones(len(seen), np.int64), 3)
     with pytest.raises(ValueError, match="another mode's rollout"):
         collector.collect()
+    envs.close()
+
+
+class ListingSteps(DictInfoToList):
+    """Makes lists of the infos of steps alone."""
+
+    def reset(self, **keywords):
+        return self.env.reset(**keywords)
+
+
+@pytest.mark.parametrize("build", [INLINE, SyncVectorEnv], ids=["ours", "gymnasium's"])
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize(("wrapper", "most"), [(DictInfoToList, 0), (ListingSteps, 1)])
+def test_infos_in_which_nobody_can_find_who_failed_are_refused_early(wrapper, most, mode, build):
+    asked = []
+
+    def ones(seen):
+        asked.append(len(seen))
+        return np.ones(len(seen), np.int64)
+
+    envs = build(transcripts(1, 4), autoreset_mode=mode)
+    listing = wrapper(envs)
+    collector = cartwheel.Collector(listing, ones, 6)
+    for call in (
+        collector.collect,
+        collector.collect,
+        lambda: cartwheel.evaluate(listing, ones),
+    ):
+        asked.clear()
+        with pytest.raises(TypeError, match=r"infos .* a dict .*<class 'list'>.*DictInfoToList"):
+            call()
+        assert len(asked) == most
+    rollout = cartwheel.Collector(envs, ones, 6).collect()  # without the wrapper
+    assert rollout.is_first[0].all()
+    assert cartwheel.evaluate(envs, ones).lengths.tolist() == [[1], [4]]
     envs.close()
 
 

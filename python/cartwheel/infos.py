@@ -14,6 +14,20 @@ if TYPE_CHECKING:
 FAILURES = ("_env_error", "_worker_restarted")
 
 
+def check_infos(infos: Any) -> None:
+    """Refuses infos of a batch in which nobody could find who failed, or how an episode ended.
+
+    Raises:
+        TypeError: They are no dictionary.
+    """
+    if not isinstance(infos, dict):
+        raise TypeError(
+            "the infos of vector environments must be a dict of arrays with an entry an "
+            f"environment, got {type(infos)}: leave the wrapper out that makes them so, such as "
+            "gymnasium.wrappers.vector.DictInfoToList, and wrap only what others are given"
+        )
+
+
 def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
     """Whose environment was made anew, with ``on_error="truncate"`` or a worker's restart.
 
@@ -22,7 +36,11 @@ def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
 
     Returns:
         A mask of the places of the batch; ``None`` if it was nobody's.
+
+    Raises:
+        TypeError: They are no dictionary.
     """
+    check_infos(infos)
     masks = [infos[name] for name in FAILURES if name in infos]
     return np.logical_or.reduce(masks) if masks else None
 

@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel import nested
 from cartwheel.arguments import as_autoreset_mode
+from cartwheel.infos import check_infos
 from cartwheel.pool_env import PoolVectorEnv
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def stepping(envs: gym.vector.VectorEnv[Any, Any, Any], seed: Any, options: Any)
 
     Raises:
         ValueError: The autoreset mode is not known, or batches are smaller than ``num_envs``.
+        TypeError: Infos of the reset are no dictionary.
     """
     # Wrappers have no `batch_size`, though what they wrap may have one.
     batch_size = getattr(envs.unwrapped, "batch_size", envs.num_envs)
@@ -133,7 +135,8 @@ class BatchStepping:
         """Resets all."""
         self._envs = envs
         self._mode = mode
-        self.observations, _ = envs.reset(seed=seed, options=options)
+        self.observations, infos = envs.reset(seed=seed, options=options)
+        check_infos(infos)
         self.rows = np.arange(envs.num_envs)
         self.first = np.ones(envs.num_envs, np.bool_)
         self._finished = np.zeros(envs.num_envs, np.bool_)

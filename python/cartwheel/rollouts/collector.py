@@ -11,6 +11,7 @@ from gymnasium.vector import VectorEnv
 
 from cartwheel import nested
 from cartwheel.arguments import as_autoreset_mode
+from cartwheel.infos import check_infos
 from cartwheel.rollouts.carry import Carry
 from cartwheel.rollouts.recording import MAX_STEPS, EpisodeRecording, Recording
 
@@ -181,6 +182,10 @@ class Collector:
 
         Returns:
             Observations and infos. Both are the caller's to write into.
+
+        Raises:
+            TypeError: Infos are no dictionary.
+            Exception: What the environments raise.
         """
         observations, infos = self._reset(seed, options)
         self._shown = copy.deepcopy(observations)
@@ -192,9 +197,11 @@ class Collector:
             self._recording.end()
         self._carry = self._recording = None
         options = self._options if options is None else options
-        self._shown, infos = self.envs.reset(seed=seed, options=options)
+        observations, infos = self.envs.reset(seed=seed, options=options)
+        check_infos(infos)
+        self._shown = observations
         self._carry, self._seed = Carry.after_reset(self.envs.num_envs), None
-        return self._shown, infos
+        return observations, infos
 
     def collect(self) -> Rollout:
         """Collects the next rollout, or what is missing of one that the policy's error cut short.
@@ -203,7 +210,8 @@ class Collector:
             The rollout. When nothing refers to it any more, its memory serves a later one.
 
         Raises:
-            TypeError: Actions or extras of another kind than the action space's, or than before.
+            TypeError: Actions or extras of another kind than the action space's, or than before; or
+                infos are no dictionary, as behind the wrapper ``DictInfoToList``.
             ValueError: Not one action or one extra an environment, or extras of other names.
             RuntimeError: ``infos`` lack the final observations of ``SAME_STEP``.
             Exception: What the policy or the environments raise.
