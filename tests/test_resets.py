@@ -152,6 +152,51 @@ def test_an_environment_that_changes_its_options_does_not_change_the_callers(bui
     assert set(options) == {"reset_mask", "x"}
 
 
+class KeepingEnv(RecordingEnv):
+    """Keeps the options of its last reset, and writes into their array if it is told to."""
+
+    def reset(self, *, seed=None, options=None):
+        self.options = options
+        if options and options["scribbles"]:
+            options["deep"][0]["array"][:] = 7
+        return super().reset(seed=seed)
+
+
+def deep_options(*, scribbles):
+    return {"deep": [{"array": np.arange(3)}], "pair": ({"y": 1},), "scribbles": scribbles}
+
+
+@pytest.mark.parametrize("reset", ["reset_async", "async_reset"])
+def test_the_options_may_be_changed_after_the_call(build, reset):
+    envs = build([KeepingEnv] * 3)
+    options = deep_options(scribbles=False)
+    getattr(envs, reset)(seed=1, options=options)
+    options["deep"][0]["array"][:] = 9
+    options["deep"].append(1)
+    options["pair"][0]["y"] = 2
+    envs.recv() if reset == "async_reset" else envs.reset_wait()
+    assert_identical(list(envs.get_attr("options")), [deep_options(scribbles=False)] * 3)
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_an_environment_that_writes_into_its_options_does_not_reach_the_callers(build, in_parts):
+    envs = build([KeepingEnv] * 3)
+    options = deep_options(scribbles=True)
+    envs.reset(options=options | ({"env_index": [0, 2]} if in_parts else {}))
+    assert_identical(options, deep_options(scribbles=True))
+
+
+def test_an_object_among_the_options_is_the_callers_own_within_one_process(build):
+    envs = build([KeepingEnv] * 2)
+    opponent = threading.Lock() if build.executor != "process" else KeepingEnv()
+    envs.reset(options={"opponent": opponent, "scribbles": False})
+    kept = [options["opponent"] for options in envs.get_attr("options")]
+    if build.executor == "process":
+        assert [type(one) for one in kept] == [KeepingEnv] * 2
+    else:
+        assert all(one is opponent for one in kept)
+
+
 def test_the_mask_may_be_overwritten_after_the_call(build):
     envs = build([RecordingEnv] * 2)
     envs.reset()

@@ -267,6 +267,18 @@ def without_rows(options: dict[str, Any] | None) -> dict[str, Any] | None:
     return {key: value for key, value in options.items() if key not in ROW_OPTIONS}
 
 
+def copied(options: Any) -> Any:
+    """The options of a reset, of whose dictionaries, lists, tuples and arrays each is a copy.
+
+    Other objects, such as a policy to play against, are the caller's own.
+    """
+    if type(options) is dict:
+        return {key: copied(value) for key, value in options.items()}
+    if type(options) in (list, tuple):
+        return type(options)(map(copied, options))
+    return options.copy() if isinstance(options, np.ndarray) else options
+
+
 def as_values(values: Any, num_envs: int) -> list[Any]:
     """One value a row for ``set_attr``: those of a list or tuple; anything else is everybody's.
 

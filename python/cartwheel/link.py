@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from cartwheel.arguments import copied
 from cartwheel.channel import WithDescriptor
 from cartwheel.errors import WorkerDiedError
 from cartwheel.faults import Fault, add_note, raise_first
@@ -14,6 +16,8 @@ from cartwheel.log import LOGGER, log_waiting
 from cartwheel.spaces import batch_opaque, rows_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from gymnasium.spaces import Space
     from gymnasium.vector import VectorEnv
@@ -70,30 +74,40 @@ class Link:
         options: dict[str, Any] | None,
     ) -> list[Any]:
         """Makes the messages for a reset: the keywords of every row that is reset."""
+        own = self._copier(options)
         resets = [
-            {"seed": seed, "options": dict(options) if isinstance(options, dict) else options}
-            if mask is None or mask[row]
-            else None
+            {"seed": seed, "options": own()} if mask is None or mask[row] else None
             for row, seed in enumerate(seeds)
         ]
         return self.pack(self.split(resets))
 
     def pack_actions(self, actions: Any) -> list[Any]:
         """Makes the messages for a step whose action space has no fixed shape."""
-        return self.pack(self.split(rows_of(self._action_space, actions, self._num_envs)))
+        return self.pack(self.split(self._rows_of(actions, self._num_envs)))
 
     def pack_row_resets(
         self, rows: list[int], seeds: list[int | None], options: dict[str, Any] | None
     ) -> list[RowMessage]:
         """Makes the messages for resets of rows that are sent: each row's keywords."""
-        resets = [
-            {"seed": seed, "options": None if options is None else dict(options)} for seed in seeds
-        ]
+        own = self._copier(options)
+        resets = [{"seed": seed, "options": own()} for seed in seeds]
         return self._pack_rows("resets", rows, resets)
 
     def pack_sent_actions(self, actions: Any, rows: list[int]) -> list[RowMessage]:
         """Makes the messages for steps of rows that are sent, whose actions memory cannot hold."""
-        return self._pack_rows("actions", rows, rows_of(self._action_space, actions, len(rows)))
+        return self._pack_rows("actions", rows, self._rows_of(actions, len(rows)))
+
+    def _rows_of(self, actions: Any, num_rows: int) -> list[Any]:
+        """The actions one by one: no views of the caller's arrays, where nothing is pickled."""
+        parts = rows_of(self._action_space, actions, num_rows)
+        return parts if self._crew.processes else [copy.deepcopy(part) for part in parts]
+
+    def _copier(self, options: Any) -> Callable[[], Any]:
+        """What gives each row its own copy of the options of a reset, as they are now."""
+        now = copied(dict(options) if isinstance(options, dict) else options)
+        if self._crew.processes:  # pickling copies what is in the dictionary
+            return lambda: dict(now) if isinstance(now, dict) else now
+        return lambda: copied(now)
 
     def _pack_rows(self, kind: str, rows: list[int], parts: list[Any]) -> list[RowMessage]:
         messages: list[RowMessage] = []
@@ -104,7 +118,8 @@ class Link:
                 if first <= row < last
             }
             if own:
-                packed = self._crew.channels[worker].pack((kind, own))
+                channel = self._crew.channels[worker]
+                packed = channel.pack((kind, list(own), channel.pack(own)))
                 resets = {first + row: part for row, part in own.items() if kind == "resets"}
                 messages.append((worker, packed, resets))
         return messages

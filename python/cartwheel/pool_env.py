@@ -104,13 +104,14 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             seed: ``None`` lets every environment go on with its random numbers (or choose them, the
                 first time); an integer ``s`` seeds row ``i`` by ``s + i``; a list holds one seed or
                 ``None`` a row.
-            options: Handed to every environment's ``reset``, as a copy. The entry ``"reset_mask"``,
-                a ``bool`` array of shape ``(num_envs,)`` with at least one true value, is not
-                handed on: it says which rows are reset. The others keep their state and repeat
-                their last observation (zeros before their first reset). Neither is the entry
-                ``"env_index"``, or ManiSkill's ``"env_idx"`` in its place, an array of row numbers:
-                only these rows are reset, and only they are returned, in this order. The dictionary
-                itself is not changed.
+            options: Handed to every environment's ``reset``, as a copy, with the dictionaries,
+                lists, tuples and arrays in it; other objects are shared within one process. The
+                entry ``"reset_mask"``, a ``bool`` array of shape ``(num_envs,)`` with at least one
+                true value, is not handed on: it says which rows are reset. The others keep their
+                state and repeat their last observation (zeros before their first reset). Neither is
+                the entry ``"env_index"``, or ManiSkill's ``"env_idx"`` in its place, an array of
+                row numbers: only these rows are reset, and only they are returned, in this order.
+                The dictionary itself is not changed.
 
         Returns:
             Observations and infos. Pending autoresets and frozen rows end with an explicit reset.
