@@ -4,9 +4,11 @@ from functools import partial
 
 import pytest
 from gymnasium.error import ResetNeeded
+from gymnasium.spaces import Text
 from gymnasium.vector import SyncVectorEnv
 
 from tests.comparison import assert_identical, assert_names_row
+from tests.environments import RecordingEnv
 from tests.faulty import FaultyEnv, fault
 from tests.in_parts import PATIENCE_S, index
 
@@ -76,3 +78,66 @@ def test_an_exception_in_a_reset_is_received(build_everywhere):
     envs.async_reset(options={"env_index": [1]})
     assert index(envs.recv(PATIENCE_S)) == [1]
     assert index(envs.step([0] * 3, [0, 1, 2])) == [0, 1, 2]
+
+
+def fail():
+    raise ValueError("cannot be read here")
+
+
+class Unreadable:
+    """Can be pickled, and not be unpickled."""
+
+    def __reduce__(self):
+        return fail, ()
+
+
+def receive_unreadable(envs, rows):
+    """Receives one row at a time; of ``rows`` each raises. Returns the others."""
+    raised, received = [], []
+    while envs.in_flight:
+        before = set(envs.in_flight)
+        try:
+            received += index(envs.recv(PATIENCE_S))
+        except ValueError as error:
+            [row] = before - set(envs.in_flight)
+            assert_names_row(error, row)
+            raised.append(row)
+    assert sorted(raised) == rows
+    return sorted(received)
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_options_that_cannot_be_unpickled_fail_every_row(build_processes, num_workers, batch_size):
+    envs = build_processes([RecordingEnv] * 4, num_workers=num_workers, batch_size=batch_size)
+    for _ in range(2):
+        envs.async_reset(options={"x": Unreadable()})
+        if batch_size == 1:
+            assert receive_unreadable(envs, [0, 1, 2, 3]) == []
+        else:
+            with pytest.raises(ValueError, match="cannot be read here") as failure:
+                envs.recv(PATIENCE_S)
+            assert_names_row(failure.value, 0)
+            assert "[1, 2, 3]" in "".join(failure.value.__notes__)
+        with pytest.raises(ResetNeeded):
+            envs.send([0], [3])
+        envs.async_reset()
+        while envs.in_flight:
+            envs.recv(PATIENCE_S)
+    assert envs.get_attr("resets") == ([(None, None)] * 2,) * 4
+
+
+def test_an_action_that_cannot_be_unpickled_fails_the_rows_of_its_message(build_processes):
+    envs = build_processes([partial(RecordingEnv, Text(5))] * 4, num_workers=2, batch_size=1)
+    envs.async_reset()
+    while envs.in_flight:
+        envs.recv(PATIENCE_S)
+    envs.send(("a", Unreadable(), "c", "d"), [2, 0, 3, 1])
+    assert receive_unreadable(envs, [0, 1]) == [2, 3]
+    envs.async_reset(options={"env_index": [0, 1]})
+    while envs.in_flight:
+        envs.recv(PATIENCE_S)
+    envs.send(("e", "f", "g", "h"), [0, 1, 2, 3])
+    while envs.in_flight:
+        envs.recv(PATIENCE_S)
+    assert envs.get_attr("actions") == (["e"], ["f"], ["a", "g"], ["c", "h"])

@@ -33,6 +33,13 @@ class Channel(Protocol):
     def pack(self, content: Any) -> Any:
         """Turns ``content`` into a message, or raises because it cannot travel."""
 
+    def unpack(self, message: Any) -> Any:
+        """The content of what :meth:`pack` of the other end returned, if it came within another.
+
+        Raises:
+            Exception: It cannot be read here.
+        """
+
     def post(self, message: Any) -> None:
         """Sends what :meth:`pack` returned."""
 
@@ -166,6 +173,10 @@ class ProcessChannel:
     def pack(self, content: Any) -> bytes:
         """Pickles ``content``."""
         return pickled(content)
+
+    def unpack(self, message: bytes) -> Any:
+        """Unpickles."""
+        return pickle.loads(message)
 
     def post(self, message: bytes) -> None:
         """Sends pickled bytes."""
@@ -331,6 +342,10 @@ class LocalChannel:
     def pack(self, content: Any) -> Any:
         """Returns ``content`` itself."""
         return content
+
+    def unpack(self, message: Any) -> Any:
+        """Returns ``message`` itself."""
+        return message
 
     def post(self, message: Any) -> None:
         """Puts the message into the other end's inbox."""

@@ -7,6 +7,7 @@ receives resets and control calls, and sends faults and answers.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pickle
 import signal
@@ -20,7 +21,7 @@ from cartwheel.recovery import Recovery, Replacements
 from cartwheel.stderr import keep_stderr
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
     from multiprocessing.connection import Connection
 
@@ -83,8 +84,10 @@ class Worker:
         self.memory: _cartwheel.Memory | None = None
         self._answer: list[Any] = []
         self._drawing = drawing or contextlib.nullcontext()
-        #: What was received for rows that were sent and not yet begun.
-        self._sent: dict[str, dict[int, Any]] = {"resets": {}, "actions": {}}
+        #: Of rows that were sent and not yet begun, what gives the contents of their message: a
+        #: part for each row that it is for. Where it raises, it does so for each of them.
+        self._sent: dict[str, dict[int, Callable[[], dict[int, Any]]]]
+        self._sent = {"resets": {}, "actions": {}}
 
     def build(self, env_fns: Sequence[EnvFn]) -> dict[str, Any]:
         """Makes the environments and describes them.
@@ -121,7 +124,7 @@ class Worker:
         assert self.memory is not None, "a worker process has memory"
         for index, steps in rollouts:
             self.memory.attach_rollout(index, steps, self.channel.receive_descriptor())
-        self._sent["resets"].update(resets)
+        self._sent["resets"].update(dict.fromkeys(resets, lambda: resets))
 
     def receive_actions(self) -> list[Any]:
         """The actions of a step whose action space has no fixed shape."""
@@ -146,9 +149,10 @@ class Worker:
 
     def _take(self, kind: str, row: int) -> Any:
         while row not in self._sent[kind]:
-            kind_of_message, parts = self.channel.receive()
-            self._sent[kind_of_message].update(parts)
-        return self._sent[kind].pop(row)
+            kind_of_message, rows, packed = self.channel.receive()
+            parts = functools.cache(functools.partial(self.channel.unpack, packed))
+            self._sent[kind_of_message].update(dict.fromkeys(rows, parts))
+        return self._sent[kind].pop(row)()[row]
 
     def replace(self, row: int, failure: BaseException) -> str | None:
         """Makes the environment of a row, counted from the worker's first, anew.
