@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -70,14 +71,15 @@ def checked(space: Space[Any], actions: Any, ids: NDArray[Any], key: str = ACTIO
     """Checks a batch of actions and casts it to its space's dtype.
 
     Args:
-        space: The single action space. Parts of unusual spaces are returned as they are.
+        space: The single action space. Of parts without a fixed shape only the number is checked.
         actions: One action per entry of ``ids``, as the space has them.
         ids: Named in errors.
         key: Named in errors.
 
     Raises:
         ValueError: Not one action each, another shape, a discrete action out of range, or NaN.
-        TypeError: Another kind of dtype than the space's: only integers are discrete actions.
+        TypeError: Another kind of dtype than the space's: only integers are discrete actions. Or no
+            batch, where the space has no fixed shape: a text is a single action, for instance.
     """
     if isinstance(space, Dict):
         if not isinstance(actions, dict) or actions.keys() != space.spaces.keys():
@@ -90,6 +92,7 @@ def checked(space: Space[Any], actions: Any, ids: NDArray[Any], key: str = ACTIO
         pairs = enumerate(zip(space.spaces, actions, strict=True))
         return tuple(checked(part, batch, ids, f"{key}.{at}") for at, (part, batch) in pairs)
     if not isinstance(space, ARRAY_SPACES):
+        _check_objects(actions, len(ids), key)
         return actions
     array = np.asarray(actions)
     check_length(array, len(ids), key)
@@ -112,6 +115,17 @@ def check_length(array: NDArray[Any], rows: int, key: str = ACTION_KEY) -> None:
         raise ValueError(f"{key} must have {rows} rows, got a single value of shape ()")
     if len(array) != rows:
         raise ValueError(f"{key} has {len(array)} rows for {rows} environments")
+
+
+def _check_objects(batch: Any, rows: int, key: str) -> None:
+    """Raises unless it is a batch of ``rows`` objects."""
+    if isinstance(batch, np.ndarray):
+        check_length(batch, rows, key)
+        return
+    if not isinstance(batch, Sized) or isinstance(batch, str | bytes | dict | set):
+        raise TypeError(f"{key} must be a tuple or list of {rows} actions, got {batch!r}")
+    if len(batch) != rows:
+        raise ValueError(f"{key} has {len(batch)} rows for {rows} environments")
 
 
 def _cast(space: Space[Any], array: NDArray[Any], ids: NDArray[Any], key: str) -> NDArray[Any]:

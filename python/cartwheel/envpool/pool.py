@@ -127,7 +127,7 @@ class EnvPool:
         Raises:
             ValueError: Not one action each, another shape, an action out of range or NaN, an empty
                 or repeated ``env_id``, or none in asynchronous mode.
-            TypeError: Actions or ``env_id`` of another kind of dtype.
+            TypeError: Actions or ``env_id`` of another kind of dtype, or actions that are no batch.
             IndexError: An ``env_id`` that does not exist.
             EnvBusyError: Some of them have not been received since they were sent to.
             EpisodeOverError: Some are over, and the mode is ``DISABLED``.
@@ -197,12 +197,15 @@ class EnvPool:
                 "their last result was lost; reset them first, as autoreset is disabled"
             )
         cuts = np.flatnonzero(np.diff(fresh)) + 1
-        for places in np.split(np.arange(len(ids)), cuts):
-            if fresh[places[0]]:
-                self._send_reset("send", ids[places], None, {})
+        parts = [
+            (ids[places], fresh[places[0]], nested.take(self.single_action_space, actions, places))
+            for places in np.split(np.arange(len(ids)), cuts)
+        ]
+        for some, begin, own in parts:
+            if begin:
+                self._send_reset("send", some, None, {})
             else:
-                some = nested.take(self.single_action_space, actions, places)
-                self._pool.send(some, ids[places])
+                self._pool.send(own, some)
 
     def async_reset(
         self, env_id: Any = None, *, seed: Any = None, options: dict[str, Any] | None = None
