@@ -221,6 +221,22 @@ def test_a_time_out_loses_nothing(make, gates):
     assert envs.recv()[4]["elapsed_step"].tolist() == [2]
 
 
+@pytest.mark.parametrize("executor", ["inline", "process"])
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_a_masked_reset_counts_the_steps_of_the_episodes_that_it_shows(make, mode, executor):
+    envs = make(NESTED, num_envs=7, seed=1, autoreset_mode=mode, executor=executor)
+    envs.reset()
+    source, ended = np.random.default_rng(0), 0
+    for _ in range(STEPS):
+        *_, terminations, truncations, _ = envs.step(source.integers(3, size=7))
+        mask = source.random(7) < 0.3
+        ended += (~mask & (terminations | truncations)).sum()
+        if mask.any():
+            observations, info = envs.reset(options={"reset_mask": mask})
+            assert info["elapsed_step"].tolist() == steps_shown(observations).tolist()
+    assert ended > 10
+
+
 def test_a_reset_after_a_time_out_loses_nothing_of_the_other_environments(make, gates):
     envs = make(GATED, num_envs=3, num_threads=3, gates=gates)
     envs.reset()

@@ -2,6 +2,8 @@
 
 A channel carries control calls, faults and what does not fit into shared memory. Its two ends have
 the same methods; what a message is depends on where the worker runs.
+
+Above 400 lines: both ends of a socket and those of a queue, because each is read beside the others.
 """
 
 from __future__ import annotations

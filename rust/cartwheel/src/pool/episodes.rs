@@ -101,6 +101,17 @@ impl Episodes {
         self.any_fresh = self.fresh.contains(&true);
     }
 
+    /// Every row shows its observation again. In `SAME_STEP` that is the next episode's first where the last
+    /// step ended one, and no reward of that step is shown with it.
+    fn show(&mut self) {
+        if self.mode == AutoresetMode::SameStep {
+            for (elapsed, ended) in self.elapsed.iter_mut().zip(&mut self.ended) {
+                *elapsed *= i32::from(1 - *ended);
+                *ended = 0;
+            }
+        }
+    }
+
     fn lose(&mut self, rows: impl Iterator<Item = usize>) {
         for row in rows {
             self.fresh[row] = true;
@@ -140,7 +151,7 @@ impl Pool {
         fresh.filter(|(_, fresh)| **fresh).map(|(row, _)| row).collect()
     }
 
-    /// These rows were reset.
+    /// A reset of all rows returned, which concerned these; the others show their last observation.
     ///
     /// # Panics
     ///
@@ -148,6 +159,7 @@ impl Pool {
     pub fn begin_episodes(&mut self, rows: &[usize]) {
         if let Some(episodes) = &mut self.episodes {
             episodes.begin(rows);
+            episodes.show();
         }
     }
 

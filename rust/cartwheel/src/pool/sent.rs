@@ -252,7 +252,7 @@ impl Pool {
         let ordered = self.batch_size() == self.phases.len();
         let op = if call == Call::Reset { Op::Reset } else { Op::Step };
         if call == Call::Reset {
-            self.begin_episodes(rows);
+            self.episodes.iter_mut().for_each(|episodes| episodes.begin(rows));
         }
         self.sent.woken.fill(false);
         for run in runs(rows) {
