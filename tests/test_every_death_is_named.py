@@ -104,8 +104,10 @@ def test_every_death_is_named(build_processes, context, death, phase, gates):
         named = {"idle": "step"}.get(phase, phase)
         assert_named(failure.value, DEATHS[death][1], named)
         assert failure.value.pid == pids[ROW]
-        with pytest.raises(cartwheel.WorkerDiedError):
-            envs.step([0] * ROWS)
+        for later in (lambda: envs.step([0] * ROWS), envs.reset, lambda: envs.call("die_soon")):
+            with pytest.raises(cartwheel.WorkerDiedError) as failure:
+                later()
+            assert_named(failure.value, DEATHS[death][1], named)
     began = time.monotonic()
     envs.close()
     assert time.monotonic() - began < 20, "far above the grace, far below the time limit"

@@ -10,6 +10,7 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.spaces import Discrete
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
@@ -166,3 +167,50 @@ class EnvironmentVariablesEnv(TranscriptEnv):
 
     def variable(self, name):
         return os.environ.get(name)
+
+
+def _raise():
+    raise ZeroDivisionError("in the copy")
+
+
+WAYS = {"raises": _raise, "exits": sys.exit, "returns": int}
+
+
+class ForkingEnv(gym.Env):
+    """Forks in a step or a reset, and the child comes back in one of three ways."""
+
+    observation_space, action_space = Discrete(100), Discrete(2)
+
+    def __init__(self, row, where, way):
+        self.forks, self.way = where if row == 1 else None, WAYS[way]
+        self.status, self.steps = 0, 0
+
+    def fork(self, where):
+        if self.forks == where:
+            pid = os.fork()
+            if pid == 0:
+                self.way()
+                return
+            self.status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.steps = 0
+        self.fork("reset")
+        return 0, {}
+
+    def step(self, _):
+        self.steps += 1
+        self.fork("step")
+        return self.steps, 1.0, False, False, {}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("where", ["reset", "step"])
+def test_a_process_that_an_environment_forked_is_no_second_worker(build_workers, where, way):
+    envs = build_workers([partial(ForkingEnv, row, where, way) for row in range(3)], timeout=60)
+    for _ in range(2):
+        assert envs.reset()[0].tolist() == [0, 0, 0]
+        for step in range(1, 4):
+            assert envs.step([0, 0, 0])[0].tolist() == [step] * 3
+    assert envs.get_attr("status") == (0, 1, 0)

@@ -117,7 +117,8 @@ class Crew:
     def died(self, worker: int, phase: str) -> WorkerDiedError:
         """The exception for a worker process that ended while it owed an answer."""
         process = self.processes[worker]
-        process.join(1.0)
+        if process.exitcode is None:  # `join` would wait for processes that it left behind, too
+            process.join(1.0)
         rows = list(range(*self.shards[worker]))
         who = f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid})"
         message = f"{who} died during {phase}: {_how(process.exitcode)}"

@@ -54,6 +54,8 @@ class Link:
         self._action_space = action_space
         #: What was posted for the pending call: its number, and one message a worker.
         self._posted: tuple[int, list[Any]] = (0, [])
+        #: What workers that died were asked, by worker and process id.
+        self._phases: dict[tuple[int, int], str] = {}
         #: Keywords of the resets of rows that were sent last.
         self._row_resets: dict[int, dict[str, Any]] = {}
         self.timeout = timeout
@@ -271,7 +273,8 @@ class Link:
         log_waiting(call, seconds, owed, self._crew.shards, self._crew.processes)
 
     def worker_died(self, worker: int, pid: int, rows: list[int], phase: str) -> WorkerDiedError:  # noqa: ARG002
-        """The exception for a worker that the native pool found dead."""
+        """The exception for a worker that the native pool found dead; later ones tell the same."""
+        phase = self._phases.setdefault((worker, pid), phase)
         return self._crew.logged(self._crew.died(worker, phase))
 
     def bury(self, worker: int) -> None:

@@ -11,7 +11,8 @@ import functools
 import os
 import pickle
 import signal
-from typing import TYPE_CHECKING, Any
+import traceback
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cartwheel import _cartwheel
 from cartwheel.channel import WorkerChannel, pickled
@@ -153,6 +154,25 @@ class Worker:
             parts = functools.cache(functools.partial(self.channel.unpack, packed))
             self._sent[kind_of_message].update(dict.fromkeys(rows, parts))
         return self._sent[kind].pop(row)()[row]
+
+    def end_copy(self, failure: BaseException | None) -> NoReturn:
+        """Ends this process: an environment forked it and let it come back, as a second worker.
+
+        It would tell the caller what the worker is to tell, and outlive it.
+
+        Args:
+            failure: What the environment raised here, if it raised.
+        """
+        try:
+            if failure is not None:
+                traceback.print_exception(failure)
+            LOGGER.error(
+                "process %d, which an environment forked, came back from it and is ended: forks "
+                "have to end by os._exit",
+                os.getpid(),
+            )
+        finally:
+            os._exit(1)
 
     def replace(self, row: int, failure: BaseException) -> str | None:
         """Makes the environment of a row, counted from the worker's first, anew.

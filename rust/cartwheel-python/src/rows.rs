@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use cartwheel::autoreset::{Autoreset, PhaseTag, Refusal, Rows, Transition};
 use cartwheel::info::{DEEPEST, InfoWriter, Kind};
-use cartwheel::memory::SlabRows;
+use cartwheel::memory::{SlabRows, process_id};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -51,6 +51,8 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     pub(crate) actions: Option<Actions<'py>>,
     /// Whether the task is a step.
     pub(crate) stepping: bool,
+    /// The process of the worker, see [`PyShard::served`](crate::shard::PyShard::served).
+    pub(crate) server: Option<u32>,
 }
 
 impl<'py> PyRows<'_, '_, 'py> {
@@ -77,11 +79,21 @@ impl<'py> PyRows<'_, '_, 'py> {
     ) -> PyResult<()> {
         let py = self.py;
         let env = self.envs.get_item(row)?;
-        let result = env.call_method(intern!(py, "reset"), (), keywords)?;
+        let result = env.call_method(intern!(py, "reset"), (), keywords);
+        let result = self.come_back(result)?;
         let [observation, info] = unpack(&result, "reset", ["observation", "info"])?;
         self.hold(row, observation, info);
         self.held[row].resets += 1;
         Ok(())
+    }
+
+    /// What an environment returned or raised; ends this process if it is not the worker's.
+    fn come_back<T>(&self, result: PyResult<T>) -> PyResult<T> {
+        if self.server.is_some_and(|server| server != process_id()) {
+            let failure = result.as_ref().err().map(|failure| failure.value(self.py));
+            self.worker.call_method1(intern!(self.py, "end_copy"), (failure,))?;
+        }
+        result
     }
 
     fn hold(&mut self, row: usize, observation: Bound<'py, PyAny>, info: Bound<'py, PyAny>) {
@@ -180,7 +192,8 @@ impl Rows for PyRows<'_, '_, '_> {
         let env = self.envs.get_item(row)?;
         let actions = self.actions.as_ref().expect("a step has actions");
         let action = actions.row(py, row - self.span.start)?;
-        let result = env.call_method1(intern!(py, "step"), (action,))?;
+        let result = env.call_method1(intern!(py, "step"), (action,));
+        let result = self.come_back(result)?;
         let names = ["observation", "reward", "terminated", "truncated", "info"];
         let [observation, reward, terminated, truncated, info] = unpack(&result, "step", names)?;
         let transition = Transition {

@@ -101,7 +101,7 @@ pub(crate) fn serve(
     spin: bool,
 ) -> PyResult<()> {
     let memory = &memory.get().memory;
-    let mut shard = shard.get().build(py)?;
+    let mut shard = shard.get().build(py)?.served();
     py.detach(|| serve_shard(memory, index, &mut shard, spin)).map_err(to_py_err)
 }
 

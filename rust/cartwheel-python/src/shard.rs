@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use cartwheel::Error;
 use cartwheel::autoreset::{Autoreset, PhaseTag, Prepared, PreparedRows, Refusal, Transition};
 use cartwheel::info::InfoWriter;
-use cartwheel::memory::{ActionRows, Tally, Work};
+use cartwheel::memory::{ActionRows, Tally, Work, process_id};
 use cartwheel::wake::Op;
 use cartwheel::worker::{Report, Shard, Task};
 use pyo3::exceptions::PyRuntimeError;
@@ -53,6 +53,8 @@ pub(crate) struct PyShard {
     spent: Duration,
     /// The task was a control call, whose answer waits to be sent.
     answering: bool,
+    /// The process that serves it as a worker; none where the caller's thread steps it.
+    server: Option<u32>,
 }
 
 impl PyShard {
@@ -78,7 +80,15 @@ impl PyShard {
             prepared: None,
             spent: Duration::ZERO,
             answering: false,
+            server: None,
         })
+    }
+
+    /// A worker of this process serves it: whoever comes back from an environment in another one is a copy
+    /// of the worker, which the environment forked.
+    pub(crate) fn served(mut self) -> Self {
+        self.server = Some(process_id());
+        self
     }
 
     /// Runs `task` on every row; the error is one that concerns no single row.
@@ -112,6 +122,7 @@ impl PyShard {
             slab: Some(&mut task.slab),
             actions,
             stepping: task.op == Op::Step,
+            server: self.server,
         };
         for row in span {
             let mut called = prepared.take();
@@ -225,6 +236,7 @@ impl PyShard {
             slab: None,
             actions,
             stepping: work.op == Op::Step,
+            server: self.server,
         };
         if work.op == Op::Step {
             return Ok(if self.lost[row] {
