@@ -9,6 +9,7 @@ import socket
 import struct
 import termios
 import time
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -79,7 +80,8 @@ def peeked(end):
 
 
 def receive_all(envs):
-    """Of each row, its truncation and its story, if it told one; and what was raised."""
+    """Of each row, its truncation and its story, if it told one, or that it was lost; and what was
+    raised."""
     rows, raised = {}, []
     while envs.in_flight:
         try:
@@ -87,9 +89,10 @@ def receive_all(envs):
         except (ValueError, cartwheel.WorkerDiedError) as error:
             raised.append(error)
             continue
-        told = infos.get("_story", np.zeros(len(truncations), np.bool_))
+        nobody = np.zeros(len(truncations), np.bool_)
+        told, lost = infos.get("_story", nobody), infos.get("infos_lost", nobody)
         for place, row in enumerate(infos["env_index"].tolist()):
-            story = infos["story"][place] if told[place] else None
+            story = infos["story"][place] if told[place] else "lost" if lost[place] else None
             rows[row] = bool(truncations[place]), story
     return rows, raised
 
@@ -119,7 +122,9 @@ def test_nothing_of_a_successor_is_taken_for_it(envs, first):
         pid = envs.processes[0].pid
         envs.send([first, DIE, FINE], [0, 1, 2])
         rows, raised = receive_all(envs)
-        assert all(story in (None, LONG + str(pid)) for _, story in rows.values())
+        if first == TELL:
+            assert rows[0] in [(False, LONG + str(pid)), (False, "lost")]
+        assert all(rows[row] == (True, None) for row in rows if row > 0)
         assert len(raised) == (first == RAISE)
         assert not wait_until_gone([pid], timeout_s=PATIENCE_S)
         envs.async_reset(options={"tell": True})
@@ -128,3 +133,77 @@ def test_nothing_of_a_successor_is_taken_for_it(envs, first):
         successor = envs.processes[0].pid
         assert successor != pid
         assert rows == dict.fromkeys(range(3), (False, LONG + str(successor)))
+
+
+class SucceedingEnv(gym.Env):
+    """Always succeeds, and says so at length; row 1 kills its worker once, when row 0 is done."""
+
+    observation_space, action_space = Box(-np.inf, np.inf, (2,)), Discrete(2)
+
+    def __init__(self, row, path):
+        self.row, self.path = row, path
+
+    def observe(self):
+        return np.array([self.row, self.steps], np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.steps = 0
+        return self.observe(), {}
+
+    def step(self, _):
+        self.steps += 1
+        over = self.steps == (1 if self.row == 2 else 3)
+        if over and self.row == 1 and not self.path.exists():
+            self.path.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.observe(), 1.0, over, False, {"is_success": True, "log": LONG} if over else {}
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_an_episode_whose_infos_were_lost_is_evaluated_again(build_processes, tmp_path, mode):
+    """Whether they are lost is a matter of time; that all succeed is not."""
+    for attempt in range(5):
+        envs = build_processes(
+            [partial(SucceedingEnv, row, tmp_path / f"{attempt}") for row in range(3)],
+            num_workers=1,
+            autoreset_mode=mode,
+            on_worker_death="restart",
+        )
+        evaluation = cartwheel.evaluate(
+            envs, lambda seen: np.zeros(len(seen), int), episodes_per_env=1, progress=False
+        )
+        assert evaluation.successes.all()
+        assert evaluation.lengths.tolist() == [[3], [3], [1]]
+        assert evaluation.failures[1] == 1
+
+
+class DiesWhenItIsReset(SucceedingEnv):
+    """Row 1 kills its worker in the reset after an episode."""
+
+    def reset(self, *, seed=None, options=None):
+        if self.row == 1 and hasattr(self, "steps"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().reset(seed=seed, options=options)
+
+    def step(self, _):
+        self.steps += 1
+        return self.observe(), 1.0, self.row == 1 and self.steps == 3, False, {}
+
+
+@pytest.mark.parametrize("num_steps", [3, 4])
+def test_a_death_in_a_masked_reset_changes_no_transition(build_processes, num_steps):
+    envs = build_processes(
+        [partial(DiesWhenItIsReset, row, None) for row in range(2)],
+        num_workers=1,
+        autoreset_mode="Disabled",
+        on_worker_death="restart",
+    )
+    collector = cartwheel.Collector(
+        envs, lambda seen: np.zeros(len(seen), int), num_steps=num_steps
+    )
+    rollout = collector.collect()
+    transitions = rollout.transitions()
+    own = transitions.observations[:, 0] == 0
+    np.testing.assert_array_equal(transitions.next_observations[own], [[0, 1], [0, 2], [0, 3]])
+    assert rollout.valid[:, 0].tolist() == [True, True, True, False][:num_steps]

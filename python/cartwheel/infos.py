@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
+#: The mask of rows whose infos were lost with their worker.
+LOST = "_infos_lost"
 #: Masks of the rows whose environment was made anew.
-FAILURES = ("_env_error", "_worker_restarted")
+FAILURES = ("_env_error", "_worker_restarted", LOST)
 
 
 def check_infos(infos: Any) -> None:

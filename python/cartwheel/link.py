@@ -205,17 +205,18 @@ class Link:
             faults.extend(self._receive_faults(worker, number))
         raise_first(faults, received)
 
-    def receive_rest(self, announced: tuple[int, int, int]) -> bytes:
+    def receive_rest(self, announced: tuple[int, int, int]) -> bytes | None:
         """Receives infos that did not fit into shared memory.
 
-        They are lost when a worker that may be started anew died before it had sent them.
+        They are lost, and it is ``None``, when a worker that may be started anew died before it had
+        sent them.
 
         Args:
             announced: The worker, the row that they begin with, and the number of the message.
         """
         worker, _, number = announced
         rest: bytes | None = self._receive_unless_dead(worker, number)
-        return rest or b""
+        return rest
 
     def receive_answers(
         self, answers: dict[int, list[Any]], announced: list[tuple[int, int, int]]

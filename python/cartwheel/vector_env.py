@@ -119,9 +119,11 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
     terminated, and bootstrap from the value of the observation that was acted on, as where a time
     limit truncates. A reset that fails is tried once more with the new environment, and no flag is
     set; in ``SAME_STEP`` its ``infos["env_error"]`` comes with the step that ended the episode,
-    which is a transition if it terminated it. Attributes that :meth:`set_attr` set are not set
-    again. A row that was seeded is seeded again after an exception, so runs can be
-    repeated. Every replacement is a warning of the logger ``"cartwheel"``.
+    which is a transition if it terminated it. Long infos that a worker had not sent when it died
+    are lost: ``infos["infos_lost"]`` of the row is true then, and it counts as failed. Attributes
+    that :meth:`set_attr` set are not set again. A row that was seeded is seeded again after an
+    exception, so runs can be repeated. Every replacement is a warning of the logger
+    ``"cartwheel"``.
 
     Raises:
         IndexError: ``env_fns`` is empty.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel.evaluation.evaluation import Evaluation
-from cartwheel.infos import failed_rows
+from cartwheel.infos import LOST, failed_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,12 +69,14 @@ class Tally:
 
         A failed step truncates. An episode that was terminated ended by itself, and it was its
         autoreset that failed (in ``SAME_STEP``). Where it truncated itself in such a step, nobody
-        can tell, and it is dropped.
+        can tell, and it is dropped; so it is where infos were lost, which may tell of success.
         """
         failed = failed_rows(step.infos) if step.infos else None
         if failed is None:
             return over
         cut = over & ~step.terminations & failed[step.places]
+        if LOST in step.infos:
+            cut |= over & step.infos[LOST][step.places]
         self._failures[rows[cut]] += 1
         self._in_a_row[rows[cut]] += 1
         given_up = cut & (self._in_a_row[rows] >= MOST_FAILURES)

@@ -124,7 +124,8 @@ class Recording:
             if np.count_nonzero(over):
                 self.finals.add(nested.at(self.shown, over))
                 self.shown, _ = self.envs.reset(options={"reset_mask": over})
-                nested.assign(segment.observations, segment.steps, self.shown)
+                # The others show what their step led to, unless their worker died just now.
+                segment.show(over, nested.at(self.shown, over))
         self.is_complete = segment.is_full
 
     def rollout(self) -> Rollout:

@@ -1,7 +1,9 @@
 //! Batches out: from a filled slab and the infos beside it to what `step` and `reset` return.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cartwheel::info::{InfoWriter, Kind};
 use cartwheel::memory::Lease;
 use cartwheel::memory::Told;
 use cartwheel::pool::{Finished, Pool, Received};
@@ -72,7 +74,8 @@ impl Batches {
         let mut rests = messages.rests.iter();
         for (shard, report) in pool.reports().enumerate() {
             if report.spilled {
-                infos.streams[shard] = receive_rest(link, rests.next())?;
+                let rows = pool.shards()[shard].clone();
+                infos.streams[shard] = receive_rest(link, rests.next(), rows)?;
             } else {
                 pool.load_infos(shard, &mut infos.streams[shard]);
             }
@@ -167,7 +170,10 @@ fn load_received(
     for (&(place, told), stream) in received.infos.iter().zip(&mut infos.streams) {
         match told {
             Told::Bytes(bytes) => pool.load_received_infos(received.rows[place], bytes, stream),
-            Told::Spilled => *stream = receive_rest(link, rests.next())?,
+            Told::Spilled => {
+                let row = received.rows[place]; // workers with a channel tell of each row by itself
+                *stream = receive_rest(link, rests.next(), row..row + 1)?;
+            }
         }
     }
     Ok(())
@@ -186,10 +192,25 @@ fn raise_faults(
     Ok(())
 }
 
-/// Infos that did not fit into shared memory.
-fn receive_rest(link: &Bound<'_, PyAny>, message: Option<&Message>) -> PyResult<Vec<u8>> {
+/// Infos of these rows, which did not fit into shared memory; or that they were lost with their worker.
+fn receive_rest(
+    link: &Bound<'_, PyAny>,
+    message: Option<&Message>,
+    rows: Range<usize>,
+) -> PyResult<Vec<u8>> {
     let message = message.expect("one for each that was announced");
-    link.call_method1(intern!(link.py(), "receive_rest"), (*message,))?.extract()
+    let rest = link.call_method1(intern!(link.py(), "receive_rest"), (*message,))?;
+    if !rest.is_none() {
+        return rest.extract();
+    }
+    let mut lost = InfoWriter::new();
+    for row in rows {
+        let record = lost.begin(Kind::Info, row, 0);
+        lost.key("infos_lost");
+        lost.bool(true);
+        lost.end(record);
+    }
+    Ok(lost.stream().to_vec())
 }
 
 /// Says in the infos of a batch which rows it has: by `env_index`, or where episodes are counted in the
