@@ -20,6 +20,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,12 @@ from tests.ledger import LedgerEnv, Row
 MODES = ("NextStep", "SameStep", "Disabled")
 #: Seconds between two faults that come from outside, on average.
 FAULT_EVERY = 0.4
+
+
+def in_a_hook_of_a_fork(frame):
+    """Whether a function that runs at a fork is interrupted: Python drops what it raises."""
+    callers = (caller.f_code.co_name for caller, _ in traceback.walk_stack(frame.f_back))
+    return "_launch" in callers  # of `multiprocessing`, which forks there
 
 
 class Faults:
@@ -55,8 +62,8 @@ class Faults:
         self.thread.join()
         signal.signal(signal.SIGINT, self.handler)
 
-    def _interrupt(self, *_):
-        if self.waiting:
+    def _interrupt(self, _, frame):
+        if self.waiting and not in_a_hook_of_a_fork(frame):
             self.waiting = False
             raise KeyboardInterrupt
 
