@@ -1,31 +1,15 @@
 //! The extension module `cartwheel._cartwheel`: converts arrays and errors, drives Python
 //! environments. It decides nothing; what the classes mean is said in `_cartwheel.pyi`.
 
-mod actions;
-mod announced;
 mod array;
-mod batch;
-mod dtype;
 mod error;
-mod infos;
 mod memory;
 mod native;
-mod observation;
-mod plain_loop;
 mod pool;
-mod posted;
-mod restart;
 mod returns;
-mod rollout;
-mod rows;
-mod sent;
-mod serve;
-mod shard;
 mod space;
-mod stats;
-mod stream;
 mod value;
-mod workers;
+mod worker;
 
 #[pyo3::pymodule(gil_used = false)]
 mod _cartwheel {
@@ -34,18 +18,20 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::memory::{PyMemory, fork_begins, fork_ended, fork_ended_in_child};
     #[pymodule_export]
+    use crate::native::plain_loop::plain_loop;
+    #[pymodule_export]
     use crate::native::{PyNativeEnvs, block_rows, native_envs};
     #[pymodule_export]
-    use crate::plain_loop::plain_loop;
-    #[pymodule_export]
     use crate::pool::PyPool;
+    #[pymodule_export]
+    use crate::pool::rollout::{PyDescriptor, PyRolloutSlab};
     #[pymodule_export]
     use crate::returns::{
         discounted, gae, is_first, lambda_returns, masked_mean, masked_normalize, n_step,
         next_values, retrace, valid_mask, vtrace,
     };
     #[pymodule_export]
-    use crate::rollout::{PyDescriptor, PyRolloutSlab};
-    #[pymodule_export]
-    use crate::serve::{PyShardParts, fine_shards, serve, shards, usable_cpus, watch_parent};
+    use crate::worker::serve::{
+        PyShardParts, fine_shards, serve, shards, usable_cpus, watch_parent,
+    };
 }

@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
+use crate::array::{self, dtype};
 use crate::error::to_py_err;
-use crate::{array, dtype};
 
 /// What happens to values that a stream has no form for.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use pyo3::types::PyList;
 
 use crate::error::to_py_err;
 use crate::memory::{PyMemory, owned};
-use crate::shard::PyShard;
 use crate::space::Tree;
 use crate::value::Foreign;
+use crate::worker::shard::PyShard;
 
 /// What a shard is made from; documented in the stub.
 #[pyclass(frozen, name = "Shard", module = "cartwheel._cartwheel")]

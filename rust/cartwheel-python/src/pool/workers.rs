@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::error::to_py_err;
 use crate::native::PyNativeEnvs;
-use crate::serve::PyShardParts;
+use crate::worker::serve::PyShardParts;
 
 /// Workers, and what the pool has to know of them.
 #[derive(Debug)]

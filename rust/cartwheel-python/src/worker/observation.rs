@@ -9,9 +9,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt};
 
-use crate::actions::as_array;
+use crate::array::dtype::{self, descr};
 use crate::array::{copy_bytes, scalar_bytes};
-use crate::dtype::{self, descr};
+use crate::pool::actions::as_array;
 use crate::space::Node;
 use crate::value::{Encoder, Foreign};
 

@@ -14,11 +14,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use crate::actions::Actions;
 use crate::error::to_py_err;
-use crate::rows::{Held, PyRows};
+use crate::pool::actions::Actions;
 use crate::space::Tree;
 use crate::value::Foreign;
+use crate::worker::rows::{Held, PyRows};
 
 /// Flag of a step whose actions come by the worker's channel and not through shared memory.
 pub(crate) const ACTIONS_BY_CHANNEL: u32 = 1;

@@ -1,5 +1,8 @@
 //! Native environments as Python sees them: made here, stepped by the pool, talked to by mailbox.
 
+pub(crate) mod plain_loop;
+mod stream;
+
 use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,10 +19,10 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use crate::dtype;
+use crate::array::dtype;
 use crate::error::to_py_err;
-use crate::serve::mode;
-use crate::stream::{from_stream, to_seed, to_stream};
+use crate::native::stream::{from_stream, to_seed, to_stream};
+use crate::worker::serve::mode;
 
 /// Documented in the stub.
 #[pyclass(frozen, name = "NativeEnvs", module = "cartwheel._cartwheel")]

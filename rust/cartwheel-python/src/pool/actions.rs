@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyList, PySequence, PyTuple};
 
+use crate::array::dtype::{self, descr};
 use crate::array::{copy_bytes, filled};
-use crate::dtype::{self, descr};
 use crate::space::{Node, Tree};
 
 /// Checked actions of a batch, one part a leaf, not yet copied. The usual single leaf is kept in

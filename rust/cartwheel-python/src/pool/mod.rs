@@ -2,6 +2,17 @@
 //!
 //! Above 400 lines: a class's methods have to stand in one block.
 
+pub(crate) mod actions;
+mod announced;
+mod batch;
+mod infos;
+mod posted;
+mod restart;
+pub(crate) mod rollout;
+mod sent;
+mod stats;
+mod workers;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, TryLockError, Weak};
@@ -16,24 +27,24 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::actions::{Casting, Checked};
-use crate::announced::{Announced, Messages};
-use crate::batch::{Batches, Outputs};
 use crate::error::{
     already_pending, closed, forked, in_flight, not_pending, nothing_in_flight, timed_out,
     to_py_err,
 };
-use crate::infos::Infos;
 use crate::memory::PyMemory;
 use crate::native::PyNativeEnvs;
-use crate::posted::{Posts, To};
-use crate::rollout::PyRolloutSlab;
-use crate::sent::to_rows;
-use crate::serve::mode;
-use crate::shard::ACTIONS_BY_CHANNEL;
+use crate::pool::actions::{Casting, Checked};
+use crate::pool::announced::{Announced, Messages};
+use crate::pool::batch::{Batches, Outputs};
+use crate::pool::infos::Infos;
+use crate::pool::posted::{Posts, To};
+use crate::pool::rollout::PyRolloutSlab;
+use crate::pool::sent::to_rows;
+use crate::pool::stats::to_dict;
+use crate::pool::workers::Made;
 use crate::space::Tree;
-use crate::stats::to_dict;
-use crate::workers::Made;
+use crate::worker::serve::mode;
+use crate::worker::shard::ACTIONS_BY_CHANNEL;
 
 /// Nobody has closed the pool.
 const OPEN: u8 = 0;

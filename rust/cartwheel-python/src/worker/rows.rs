@@ -11,10 +11,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyTuple};
 
-use crate::actions::Actions;
-use crate::observation::ObservationWriter;
+use crate::pool::actions::Actions;
 use crate::space::Tree;
 use crate::value::{Encoder, Foreign, has_text_keys};
+use crate::worker::observation::ObservationWriter;
 
 /// What a row's environment returned last.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     pub(crate) actions: Option<Actions<'py>>,
     /// Whether the task is a step.
     pub(crate) stepping: bool,
-    /// The process of the worker, see [`PyShard::served`](crate::shard::PyShard::served).
+    /// The process of the worker, see [`PyShard::served`](crate::worker::shard::PyShard::served).
     pub(crate) server: Option<u32>,
 }
 

@@ -14,6 +14,8 @@
 //! 3. NumPy's functions are called attached, with objects of the types that they ask for.
 #![expect(unsafe_code, reason = "reads and makes NumPy arrays of any dtype, see the invariants")]
 
+pub(crate) mod dtype;
+
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
@@ -26,8 +28,8 @@ use numpy::{
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::dtype::descr;
-use crate::rollout::PyRolloutSlab;
+use crate::array::dtype::descr;
+use crate::pool::rollout::PyRolloutSlab;
 
 /// Keeps a slab leased for as long as some array shows it: the `base` of every array made here.
 #[pyclass(frozen, module = "cartwheel._cartwheel")]
@@ -181,7 +183,7 @@ fn make<'py>(
 /// The bytes of a NumPy scalar of type `dtype`, at the front of the returned room.
 pub(crate) fn scalar_bytes(value: &Bound<'_, PyAny>, dtype: DType) -> [u8; 16] {
     debug_assert!(
-        matches!(crate::dtype::from_scalar(value), Ok(Some(found)) if found == dtype),
+        matches!(crate::array::dtype::from_scalar(value), Ok(Some(found)) if found == dtype),
         "a scalar of type {}",
         dtype.name()
     );

@@ -8,14 +8,14 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::actions::{Checked, as_array};
 use crate::array::copy_bytes;
-use crate::batch::{Outputs, name_rows};
-use crate::dtype;
+use crate::array::dtype;
 use crate::error::{in_flight, not_pending, to_py_err};
+use crate::pool::actions::{Checked, as_array};
+use crate::pool::batch::{Outputs, name_rows};
+use crate::pool::posted::To;
 use crate::pool::{PyPool, State};
-use crate::posted::To;
-use crate::shard::ACTIONS_BY_CHANNEL;
+use crate::worker::shard::ACTIONS_BY_CHANNEL;
 
 impl PyPool {
     /// Sends actions to `rows`, all of them for `None`.

@@ -13,9 +13,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::announced::{Message, Messages};
 use crate::array::{SlabLease, filled, view};
-use crate::infos::Infos;
+use crate::pool::announced::{Message, Messages};
+use crate::pool::infos::Infos;
 use crate::space::{Node, Tree};
 
 /// Batches of observations up to this size are copied out of their slab: for them a copy costs no
