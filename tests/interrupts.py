@@ -15,12 +15,22 @@ ANY_MOMENT = pytest.mark.filterwarnings(
 
 _PACKAGE = Path(cartwheel.__file__).parent
 #: What the calling thread runs of a call, and no environment.
-CALLERS = ("arguments", "interruptible", "link", "native", "native_link", "pool_env", "vector_env")
+CALLERS = (
+    "arguments",
+    "native/link",
+    "native/vector_env",
+    "vector/interruptible",
+    "vector/pool_env",
+    "vector/vector_env",
+    "worker/link",
+)
 
 
 def interrupted_at(line, run, files=CALLERS):
     """Runs ``run`` with a Ctrl-C before the ``line``-th line of these files; whether it came."""
     paths = {str(_PACKAGE / f"{file}.py") for file in files}
+    for path in paths:  # a file that moved would not be traced, and nothing else would say so
+        assert Path(path).is_file(), path
     left = line
 
     def trace(frame, event, _):

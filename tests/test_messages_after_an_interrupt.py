@@ -16,7 +16,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
-from cartwheel.channel import LocalChannel, ProcessChannel, WorkerChannel, pickled
+from cartwheel.worker.channel import LocalChannel, ProcessChannel, WorkerChannel, pickled
 from tests.comparison import assert_identical
 from tests.environments import TranscriptEnv
 from tests.interrupts import ANY_MOMENT, CALLERS, interrupted_at
@@ -183,7 +183,7 @@ def at_every_line(run, check, files=CALLERS):
 
 def files_of(build):
     """What the calling thread runs: where it is the worker, what that does with messages, too."""
-    return (*CALLERS, "channel", *(["worker"] if build.executor == "inline" else []))
+    return (*CALLERS, "worker/channel", *(["worker/worker"] if build.executor == "inline" else []))
 
 
 @pytest.mark.parametrize("begin", ["reset", "async_reset", "reset some"])
@@ -232,7 +232,13 @@ def test_a_rollout_after_interrupted_ones_is_complete(build_workers, oracle):
     envs = build_workers(CART_POLES, num_workers=2)
     envs.reset(seed=0)
     actions = np.array([1, 0, 1])
-    files = ("channel", "descriptors", "interruptible", "link", "pool_env")
+    files = (
+        "vector/interruptible",
+        "vector/pool_env",
+        "worker/channel",
+        "worker/descriptors",
+        "worker/link",
+    )
 
     def check(line):
         assert_in_step(envs, oracle, line)

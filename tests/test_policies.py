@@ -8,7 +8,7 @@ from gymnasium.spaces import Dict, Discrete, MultiDiscrete, Tuple
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
-from cartwheel.answers import actions_and_extras
+from cartwheel.policy import actions_and_extras
 from tests.environments import TranscriptEnv, transcripts
 from tests.executors import INLINE, PROCESS
 

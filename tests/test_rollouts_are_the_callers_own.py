@@ -8,7 +8,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
-from cartwheel import nested
+from cartwheel.spaces import nested
 from tests.collecting import ARRAYS, assert_same
 from tests.comparison import assert_identical
 from tests.environments import LargeNestedEnv, NestedEnv

@@ -16,14 +16,14 @@ from cartwheel.errors import (
     WorkerDiedError,
 )
 from cartwheel.evaluation import Evaluation, evaluate
-from cartwheel.native import NativeVectorEnv
-from cartwheel.native_env import NativeEnv
-from cartwheel.presets import AsyncVectorEnv, SyncVectorEnv
-from cartwheel.registration import make_vec, patch_gymnasium, register_native
-from cartwheel.rollout import RolloutSlab
+from cartwheel.native.env import NativeEnv
+from cartwheel.native.vector_env import NativeVectorEnv
+from cartwheel.registry.make import make_vec, patch_gymnasium, register_native
 from cartwheel.rollouts import Collector, Rollout
-from cartwheel.stats import Stats
-from cartwheel.vector_env import VectorEnv
+from cartwheel.vector.presets import AsyncVectorEnv, SyncVectorEnv
+from cartwheel.vector.rollout_slab import RolloutSlab
+from cartwheel.vector.stats import Stats
+from cartwheel.vector.vector_env import VectorEnv
 
 __all__ = [
     "AsyncVectorEnv",

@@ -6,11 +6,11 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from cartwheel.link import Link
-from cartwheel.native_link import NativeLink
+from cartwheel.native.link import NativeLink
 from cartwheel.returns.transitions import Transitions
-from cartwheel.spaces import Description
-from cartwheel.worker import Worker
+from cartwheel.spaces.describe import Description
+from cartwheel.worker.link import Link
+from cartwheel.worker.worker import Worker
 
 __all__ = [
     "Descriptor",

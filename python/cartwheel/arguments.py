@@ -11,14 +11,14 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel import _cartwheel
-from cartwheel.faults import add_note
+from cartwheel.worker.faults import add_note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from cartwheel.spaces import EnvFn
+    from cartwheel.spaces.describe import EnvFn
 
 #: Options of a reset that number its rows: our own word for them, and ManiSkill's.
 NUMBERING_OPTIONS = ("env_index", "env_idx")

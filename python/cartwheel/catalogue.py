@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cartwheel import _cartwheel
-from cartwheel.native import NAMESPACE, NativeVectorEnv
+from cartwheel.native.vector_env import NAMESPACE, NativeVectorEnv
 
 if TYPE_CHECKING:
     import argparse

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from gymnasium.wrappers import TimeLimit
 
 from cartwheel.envpool.players import PlayersEnv
-from cartwheel.native import NativeVectorEnv
-from cartwheel.vector_env import VectorEnv
+from cartwheel.native.vector_env import NativeVectorEnv
+from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
     import gymnasium as gym

@@ -13,8 +13,8 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, MultiBinary, Tuple
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
-from cartwheel import nested
 from cartwheel.envpool.actions import ARRAY_SPACES, checked
+from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import gymnasium as gym
 import numpy as np
 
-from cartwheel import nested
 from cartwheel.arguments import ROW_OPTIONS, as_reset_mask, as_timeout
 from cartwheel.envpool import engine
 from cartwheel.envpool.actions import check_length, checked, read_actions, safe_dtypes
@@ -17,7 +16,8 @@ from cartwheel.envpool.env_ids import as_env_ids, check_distinct
 from cartwheel.envpool.errors import EnvBusyError
 from cartwheel.envpool.players import Players, without_step
 from cartwheel.envpool.spec import EnvSpec
-from cartwheel.native import NativeVectorEnv
+from cartwheel.native.vector_env import NativeVectorEnv
+from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from cartwheel import _cartwheel
-from cartwheel.native import NAMESPACE
+from cartwheel.native.vector_env import NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -9,7 +9,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tu
 
 from cartwheel.envpool import engine
 from cartwheel.envpool.records import record
-from cartwheel.native import NativeVectorEnv
+from cartwheel.native.vector_env import NativeVectorEnv
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.spaces import Dict, Tuple
 
-from cartwheel.answers import actions_and_extras
+from cartwheel.policy import actions_and_extras
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

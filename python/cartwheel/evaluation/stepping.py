@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel import nested
 from cartwheel.arguments import as_autoreset_mode
-from cartwheel.infos import check_infos
-from cartwheel.pool_env import PoolVectorEnv
+from cartwheel.spaces import nested
+from cartwheel.vector.infos import check_infos
+from cartwheel.vector.pool_env import PoolVectorEnv
 
 if TYPE_CHECKING:
     import gymnasium as gym

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel.evaluation.evaluation import Evaluation
-from cartwheel.infos import LOST, failed_rows
+from cartwheel.vector.infos import LOST, failed_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

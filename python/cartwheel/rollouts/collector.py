@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from cartwheel import nested
 from cartwheel.arguments import as_autoreset_mode
-from cartwheel.infos import check_infos
 from cartwheel.rollouts.carry import Carry
 from cartwheel.rollouts.recording import MAX_STEPS, EpisodeRecording, Recording
+from cartwheel.spaces import nested
+from cartwheel.vector.infos import check_infos
 
 if TYPE_CHECKING:
     from collections.abc import Callable

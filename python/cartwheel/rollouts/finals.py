@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector.utils import concatenate, create_empty_array
 
-from cartwheel import nested
+from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space

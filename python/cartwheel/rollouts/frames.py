@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel import nested
 from cartwheel.arguments import check_choice
 from cartwheel.rollouts.transitions import next_observations
+from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

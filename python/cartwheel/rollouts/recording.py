@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel import nested
 from cartwheel import returns as estimators
-from cartwheel.infos import failed_rows
-from cartwheel.pool_env import PoolVectorEnv
 from cartwheel.rollouts.finals import Finals
 from cartwheel.rollouts.rollout import Rollout
 from cartwheel.rollouts.segment import Segment, join
+from cartwheel.spaces import nested
+from cartwheel.vector.infos import failed_rows
+from cartwheel.vector.pool_env import PoolVectorEnv
 
 if TYPE_CHECKING:
     from collections.abc import Callable

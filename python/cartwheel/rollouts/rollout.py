@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel import nested
 from cartwheel.arguments import check_choice
 from cartwheel.rollouts.carry import Carry
 from cartwheel.rollouts.episodes import Episodes
@@ -20,6 +19,7 @@ from cartwheel.rollouts.frames import frames, pairs, running
 from cartwheel.rollouts.rows import Rows
 from cartwheel.rollouts.transitions import Transitions
 from cartwheel.rollouts.windows import Places, Windows
+from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from cartwheel import nested
+from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
     import numpy as np

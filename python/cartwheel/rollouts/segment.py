@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel import nested
-from cartwheel.answers import actions_and_extras
-from cartwheel.pool_env import PoolVectorEnv
+from cartwheel.policy import actions_and_extras
 from cartwheel.returns.arrays import as_array
+from cartwheel.spaces import nested
+from cartwheel.vector.pool_env import PoolVectorEnv
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

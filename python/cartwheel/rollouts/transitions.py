@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel import nested
 from cartwheel import returns as estimators
 from cartwheel.arguments import check_choice
 from cartwheel.rollouts.episodes import numbers
+from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel import nested
 from cartwheel.rollouts.episodes import Episodes
+from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,6 +1,6 @@
 //! Spaces as the binding sees them: a tree whose ends are leaves.
 //!
-//! `cartwheel.spaces` describes a Gymnasium space by nested tuples, which is what crosses the border
+//! `cartwheel.spaces.describe` describes a Gymnasium space by nested tuples, which is what crosses the border
 //! and travels to worker processes:
 //!
 //! ```text

@@ -71,7 +71,7 @@ pub(crate) struct State {
 pub(crate) struct PyPool {
     /// `None` once closed.
     state: Mutex<Option<State>>,
-    /// `cartwheel.link.Link`: the channels to the workers, and what only Python can do.
+    /// `cartwheel.worker.link.Link`: the channels to the workers, and what only Python can do.
     pub(crate) link: Py<PyAny>,
     class_name: String,
     /// Seconds that a synchronous step may take.

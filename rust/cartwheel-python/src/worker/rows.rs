@@ -38,7 +38,7 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     /// The rows of the task, counted from the start of the shard, as all rows here are; the actions are
     /// theirs.
     pub(crate) span: Range<usize>,
-    /// `cartwheel.worker.Worker`, which makes environments anew.
+    /// `cartwheel.worker.worker.Worker`, which makes environments anew.
     pub(crate) worker: &'a Bound<'py, PyAny>,
     pub(crate) envs: &'a Bound<'py, PyList>,
     pub(crate) tree: &'a Tree,

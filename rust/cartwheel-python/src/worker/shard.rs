@@ -34,7 +34,7 @@ enum Called {
 /// Python environments in a list, driven row by row.
 #[derive(Debug)]
 pub(crate) struct PyShard {
-    /// `cartwheel.worker.Worker`: the environments and everything that is not the step path.
+    /// `cartwheel.worker.worker.Worker`: the environments and everything that is not the step path.
     worker: Py<PyAny>,
     /// The worker's list of environments; looked up at each call, so that it may be changed.
     envs: Py<PyList>,

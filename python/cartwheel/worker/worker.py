@@ -15,19 +15,19 @@ import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cartwheel import _cartwheel
-from cartwheel.channel import WorkerChannel, pickled
-from cartwheel.faults import Fault
 from cartwheel.log import LOGGER
-from cartwheel.recovery import Recovery, Replacements
-from cartwheel.stderr import keep_stderr
+from cartwheel.worker.channel import WorkerChannel, pickled
+from cartwheel.worker.faults import Fault
+from cartwheel.worker.recovery import Recovery, Replacements
+from cartwheel.worker.stderr import keep_stderr
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
     from multiprocessing.connection import Connection
 
-    from cartwheel.channel import AnnouncingChannel
-    from cartwheel.spaces import EnvFn
+    from cartwheel.spaces.describe import EnvFn
+    from cartwheel.worker.channel import AnnouncingChannel
 
 #: Methods with a protocol of their own; ``call`` refuses them, as ``AsyncVectorEnv``'s does.
 _RESERVED = ("reset", "step", "close", "_setattr", "_check_spaces")

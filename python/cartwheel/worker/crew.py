@@ -10,19 +10,19 @@ import signal
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.channel import ProcessChannel
 from cartwheel.errors import WorkerDiedError
 from cartwheel.log import LOGGER
-from cartwheel.recovery import Recovery
+from cartwheel.worker.channel import ProcessChannel
+from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Sequence
 
     from cartwheel import _cartwheel
-    from cartwheel.channel import Channel
-    from cartwheel.launch import StartProcess
-    from cartwheel.worker import Worker
+    from cartwheel.worker.channel import Channel
+    from cartwheel.worker.launch import StartProcess
+    from cartwheel.worker.worker import Worker
 
 
 @dataclasses.dataclass

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel.faults import Fault, raise_first
-from cartwheel.infos import add_info
 from cartwheel.log import log_waiting
+from cartwheel.vector.infos import add_info
+from cartwheel.worker.faults import Fault, raise_first
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import cloudpickle
 
-from cartwheel.stderr import Stderr
+from cartwheel.worker.stderr import Stderr
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

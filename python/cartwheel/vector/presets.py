@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.pool_env import ActType, ObsType
-from cartwheel.vector_env import VectorEnv
+from cartwheel.vector.pool_env import ActType, ObsType
+from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gymnasium.spaces import Space
 
-    from cartwheel.spaces import EnvFn
+    from cartwheel.spaces.describe import EnvFn
 
 
 class AsyncVectorEnv(VectorEnv[ObsType, ActType]):

@@ -9,7 +9,7 @@ import gymnasium as gym
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from cartwheel import _cartwheel, launch
+from cartwheel import _cartwheel
 from cartwheel.arguments import (
     as_autoreset_mode,
     as_batch_size,
@@ -22,15 +22,16 @@ from cartwheel.arguments import (
     check_choice,
     check_max_slabs,
 )
-from cartwheel.batching import Batching
-from cartwheel.forks import part_on_fork
-from cartwheel.interruptible import Interruptible
-from cartwheel.link import Link
 from cartwheel.log import LOGGER, reminder_s
-from cartwheel.pool_env import ActType, ObsType, PoolVectorEnv
-from cartwheel.recovery import Recovery
-from cartwheel.room import plan_room, spins
-from cartwheel.spaces import describe, describe_actions
+from cartwheel.spaces.batching import Batching
+from cartwheel.spaces.describe import describe, describe_actions
+from cartwheel.vector.forks import part_on_fork
+from cartwheel.vector.interruptible import Interruptible
+from cartwheel.vector.pool_env import ActType, ObsType, PoolVectorEnv
+from cartwheel.vector.room import plan_room, spins
+from cartwheel.worker import launch
+from cartwheel.worker.link import Link
+from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     import numpy as np
     from gymnasium.spaces import Space
 
-    from cartwheel.crew import Crew
-    from cartwheel.spaces import EnvFn
+    from cartwheel.spaces.describe import EnvFn
+    from cartwheel.worker.crew import Crew
 
 
 class VectorEnv(PoolVectorEnv[ObsType, ActType]):

@@ -11,11 +11,11 @@ from gymnasium.envs.registration import EnvSpec, VectorizeMode
 
 from cartwheel import _cartwheel
 from cartwheel.arguments import keywords_of
-from cartwheel.native import NAMESPACE, NativeVectorEnv
-from cartwheel.native_keywords import NATIVE_ENTRY_POINT
-from cartwheel.presets import AsyncVectorEnv, SyncVectorEnv
-from cartwheel.recipe import ENTRY_POINT, Recipe
-from cartwheel.vector_env import VectorEnv
+from cartwheel.native.keywords import NATIVE_ENTRY_POINT
+from cartwheel.native.vector_env import NAMESPACE, NativeVectorEnv
+from cartwheel.registry.recipe import ENTRY_POINT, Recipe
+from cartwheel.vector.presets import AsyncVectorEnv, SyncVectorEnv
+from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,7 +142,7 @@ def _find(id_or_spec: Any) -> EnvSpec:
 
 
 #: A string, so that the specs survive JSON.
-_SINGLE_ENTRY_POINT = "cartwheel.native_env:NativeEnv"
+_SINGLE_ENTRY_POINT = "cartwheel.native.env:NativeEnv"
 
 
 def make_native(
@@ -187,7 +187,7 @@ class patch_gymnasium:
         >>> with cartwheel.patch_gymnasium():
         ...     envs = gym.make_vec("CartPole-v1", 3, vectorization_mode="sync")
         >>> type(envs).__module__
-        'cartwheel.presets'
+        'cartwheel.vector.presets'
     """
 
     def __init__(self) -> None:

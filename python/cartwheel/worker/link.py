@@ -8,12 +8,12 @@ import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cartwheel.arguments import copied
-from cartwheel.channel import WithDescriptor
 from cartwheel.errors import WorkerDiedError
-from cartwheel.faults import Fault, add_note, raise_first
-from cartwheel.infos import add_info
 from cartwheel.log import LOGGER, log_waiting
-from cartwheel.spaces import batch_opaque, rows_of
+from cartwheel.spaces.describe import batch_opaque, rows_of
+from cartwheel.vector.infos import add_info
+from cartwheel.worker.channel import WithDescriptor
+from cartwheel.worker.faults import Fault, add_note, raise_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel import _cartwheel
-    from cartwheel.crew import Crew
+    from cartwheel.worker.crew import Crew
 
 #: A worker, a message for it, and the resets that it asks for: their rows and keywords.
 RowMessage: TypeAlias = tuple[int, Any, dict[int, dict[str, Any]]]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, VectorizeMode
 
-from cartwheel.vector_env import VectorEnv
+from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 #: The vector entry point of specs that :meth:`Recipe.as_spec` gives; a string, to survive JSON.
-ENTRY_POINT = "cartwheel.recipe:make_again"
+ENTRY_POINT = "cartwheel.registry.recipe:make_again"
 #: The keyword of such a spec under which everything is that is no keyword of the environment.
 _OWN = "cartwheel"
 

@@ -17,18 +17,18 @@ import cloudpickle
 from gymnasium.vector.utils import clear_mpi_env_vars
 
 from cartwheel import _cartwheel
-from cartwheel.channel import LocalChannel, OwnChannel, ProcessChannel
-from cartwheel.crew import Crew
-from cartwheel.descriptors import require_descriptors
-from cartwheel.faults import add_note
-from cartwheel.worker import THREAD_VARIABLES, Worker, serve_process, serve_thread
+from cartwheel.worker.channel import LocalChannel, OwnChannel, ProcessChannel
+from cartwheel.worker.crew import Crew
+from cartwheel.worker.descriptors import require_descriptors
+from cartwheel.worker.faults import add_note
+from cartwheel.worker.worker import THREAD_VARIABLES, Worker, serve_process, serve_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cartwheel.channel import Channel
-    from cartwheel.recovery import Recovery
-    from cartwheel.spaces import EnvFn
+    from cartwheel.spaces.describe import EnvFn
+    from cartwheel.worker.channel import Channel
+    from cartwheel.worker.recovery import Recovery
 
 
 class Start(Protocol):

@@ -24,10 +24,10 @@ from cartwheel.arguments import (
     as_timeout,
     without_rows,
 )
-from cartwheel.faults import add_note
-from cartwheel.interruptible import Interruptible
-from cartwheel.rollout import RolloutSlab
-from cartwheel.stats import Stats
+from cartwheel.vector.interruptible import Interruptible
+from cartwheel.vector.rollout_slab import RolloutSlab
+from cartwheel.vector.stats import Stats
+from cartwheel.worker.faults import add_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypedDict
 
-from cartwheel.spaces import row_bytes
+from cartwheel.spaces.describe import row_bytes
 
 if TYPE_CHECKING:
-    from cartwheel.spaces import Description
+    from cartwheel.spaces.describe import Description
 
 #: Memory that slabs may take when nothing else is said, and the bounds of their number. The reasons
 #: are in `ARCHITECTURE.md`.

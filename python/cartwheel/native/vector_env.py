@@ -22,20 +22,20 @@ from cartwheel.arguments import (
     check_choice,
     check_max_slabs,
 )
-from cartwheel.interruptible import Interruptible
 from cartwheel.log import LOGGER, reminder_s
-from cartwheel.native_keywords import environment_keywords, read_spec
-from cartwheel.native_link import NativeLink, as_json
-from cartwheel.pool_env import PoolVectorEnv
-from cartwheel.recovery import Recovery
-from cartwheel.renderer import Renderer, Shown
-from cartwheel.room import plan_room, spins
-from cartwheel.spaces import describe
+from cartwheel.native.keywords import environment_keywords, read_spec
+from cartwheel.native.link import NativeLink, as_json
+from cartwheel.native.renderer import Renderer, Shown
+from cartwheel.spaces.describe import describe
+from cartwheel.vector.interruptible import Interruptible
+from cartwheel.vector.pool_env import PoolVectorEnv
+from cartwheel.vector.room import plan_room, spins
+from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
 
-    from cartwheel.native_link import Stream
+    from cartwheel.native.link import Stream
 
 #: The namespace of native environments in Gymnasium's registry.
 NAMESPACE = "cartwheel/"

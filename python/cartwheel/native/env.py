@@ -11,16 +11,16 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel.arguments import keywords_of, without_rows
 from cartwheel.errors import EpisodeOverError
-from cartwheel.native import NativeVectorEnv, as_generator
-from cartwheel.renderer import as_attribute
-from cartwheel.vector_env import VectorEnv
+from cartwheel.native.renderer import as_attribute
+from cartwheel.native.vector_env import NativeVectorEnv, as_generator
+from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gymnasium.spaces import Space
 
-    from cartwheel.native_link import Stream
+    from cartwheel.native.link import Stream
 
 
 class NativeEnv(gym.Env[Any, Any]):

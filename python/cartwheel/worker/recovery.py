@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel.arguments import as_integer, check_choice
-from cartwheel.faults import add_note
 from cartwheel.log import LOGGER
+from cartwheel.worker.faults import add_note
 
 if TYPE_CHECKING:
-    from cartwheel.spaces import EnvFn
+    from cartwheel.spaces.describe import EnvFn
 
 #: Longest text of an exception in ``infos["env_error"]``, in characters.
 _LONGEST_TEXT = 4096

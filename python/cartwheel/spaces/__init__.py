@@ -1,0 +1,1 @@
+"""Spaces and what travels in them: descriptions for the core, batches, nested arrays."""
