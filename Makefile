@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TORCH_VENV := .venv-torch
 WHEEL_VENV := target/wheel-venv
 
 # One interpreter for maturin, clippy and the tests, so that no build invalidates another.
@@ -14,6 +15,8 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PROPTEST_RNG_SEED ?= 1
 # Read from pyproject.toml, which is the one place that names the version.
 MATURIN := $(shell sed -n 's/^requires = \["\(maturin[^"]*\)"\]$$/\1/p' pyproject.toml)
+# Likewise the version of torch, among the extras.
+TORCH := $(shell sed -n 's/^torch = \["\(.*\)"\]$$/\1/p' pyproject.toml)
 # With the triple given, build scripts and macros are built as always.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # Sanitizers are unstable flags of the stable compiler; through libc they see each mapping come and go.
@@ -27,7 +30,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust sanitize sanitize-core sanitize-python parity soak faults lint fmt bench wheel
+.PHONY: help setup build demo test test-rust test-torch sanitize sanitize-core sanitize-python parity soak faults lint fmt bench wheel
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -48,7 +51,11 @@ demo: build ## run the examples, then a short benchmark of this machine
 test: lint test-rust ## run every check: lint, Rust tests, Python tests
 	@echo '==> pytest'
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
-	@echo '==> every check passed'
+	@echo '==> every check passed; pytest says above what it skipped and why; `make test-torch` runs what needs torch'
+
+test-torch: build $(TORCH_VENV)/.torch ## run the tests that need torch, among them that the examples learn, in an environment of their own
+	@echo '==> pytest, the tests that need torch'
+	@$(TORCH_VENV)/bin/python -m pytest -m torch -n 2
 
 test-rust: setup ## run the tests of the core, with faults in its protocol too, then every interleaving of its wake-ups with loom
 	@echo '==> cargo test'
@@ -126,6 +133,17 @@ wheel: setup ## build a release wheel into dist/ and try it in an empty environm
 	@$(WHEEL_VENV)/bin/python examples/quickstart.py
 
 # The stamps: what is done is not done again.
+
+# What $(VENV) has, and torch, which takes 5 GB with its dependencies.
+$(TORCH_VENV)/.torch: pyproject.toml constraints.txt
+	@echo '==> virtual environment in $(TORCH_VENV)'
+	@test -x $(TORCH_VENV)/bin/pip || $(PYTHON) -m venv $(TORCH_VENV)
+	@$(TORCH_VENV)/bin/python -m pip install --quiet '$(TORCH)'
+	@$(TORCH_VENV)/bin/python -c 'import site, sys; from pathlib import Path; \
+		below = Path(sys.argv[1]).glob("lib/python*/site-packages"); \
+		layer = "".join(f"import site; site.addsitedir({str(folder)!r})\n" for folder in below); \
+		Path(site.getsitepackages()[0], "below.pth").write_text(layer)' "$(CURDIR)/$(VENV)"
+	@touch $@
 
 $(VENV)/.maturin: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \

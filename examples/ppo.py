@@ -100,7 +100,7 @@ def update(agent: Agent, optimizer: Any, rollout: cartwheel.Rollout, settings: S
     # one and the same upright pole would be worth 1 just before the limit and almost 100 long
     # before it.
     rollout.set_values(agent.values(rollout.value_inputs()))
-    rollout.extras["advantage"], rollout.extras["return"] = rollout.gae(
+    rollout.extras["advantages"], rollout.extras["returns"] = rollout.gae(
         settings.gamma, settings.lam, bootstrap=settings.bootstrap
     )
     # From here on there are only transitions: no loss, mean or deviation sees any other row.
@@ -108,7 +108,7 @@ def update(agent: Agent, optimizer: Any, rollout: cartwheel.Rollout, settings: S
     observations = torch.from_numpy(rows.observations)  # (M, 4)
     actions = torch.from_numpy(rows.actions).unsqueeze(-1)
     old_log_probs, advantages, returns = (
-        torch.from_numpy(rows[name]) for name in ("log_prob", "advantage", "return")
+        torch.from_numpy(rows[name]) for name in ("log_prob", "advantages", "returns")
     )
     for _ in range(settings.epochs):
         for batch in torch.randperm(len(rows)).split(settings.minibatch_size):

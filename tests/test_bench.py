@@ -215,7 +215,6 @@ def test_a_pool_runs_whole_or_by_batches(batch_size):
 
 
 def test_envpool_resets_in_the_next_step_as_everybody_else():
-    pytest.importorskip("envpool")
     runner = envpool.fastest("CartPole-v1", 2)
     assert runner.envs.metadata["autoreset_mode"] is gym.vector.AutoresetMode.NEXT_STEP
     assert runner.run(0.01) > 0

@@ -1,4 +1,4 @@
-"""The examples that learn run, in every autoreset mode."""
+"""The examples that learn run, in every autoreset mode; `make test-torch` runs this file."""
 
 import importlib
 
@@ -7,13 +7,14 @@ import pytest
 
 import cartwheel
 
+pytestmark = pytest.mark.torch
 MODES = ["next_step", "same_step", "disabled"]
 
 
 def load(name):
-    """The example of this name as a module; skips the test where it lacks torch."""
-    torch = pytest.importorskip("torch")
-    torch.set_num_threads(1)  # as the script does: more would only wait for each other
+    """The example of this name as a module."""
+    torch = importlib.import_module("torch")
+    torch.set_num_threads(1)  # as the script does: more threads would only wait for each other
     return importlib.import_module(f"examples.{name}")
 
 

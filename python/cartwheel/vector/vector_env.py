@@ -46,106 +46,95 @@ if TYPE_CHECKING:
 class VectorEnv(PoolVectorEnv[ObsType, ActType]):
     """Steps many Gymnasium environments at once; replaces ``gymnasium.vector.AsyncVectorEnv``.
 
-    The arguments are those of ``AsyncVectorEnv``, in its order; values, infos, spaces, seeds and
-    errors are Gymnasium's (``ARCHITECTURE.md`` lists the few places where Gymnasium's own are
-    wrong). Environments run in worker processes, several in each, and results come through shared
-    memory.
-
-    Arrays. Observations have shape ``(num_envs, *shape)`` and the dtype of their space, rewards are
-    ``float64`` and flags ``bool``, both of shape ``(num_envs,)``. All of them are writable and the
-    caller's alone: an array keeps its values for as long as it, or a view of it, is referenced,
-    also after :meth:`close`. Nobody overwrites it, whatever ``copy`` says. Large observations are
-    views of shared memory (``flags.owndata`` is false, ``resize`` in place is refused), and keeping
-    one row keeps the whole batch; take a copy of the row to keep only it.
-
-    Args:
-        env_fns: Functions that make the environments, one each; at least one. They are called in
-            the workers. Functions for ``spawn`` and ``forkserver`` must survive ``cloudpickle``.
-        shared_memory: Accepted for compatibility. Everything of fixed shape goes through shared
-            memory.
-        copy: Accepted for compatibility. Both values give arrays that never change behind the
-            caller's back, which is all that ``copy=True`` promises; code that relies on
-            ``copy=False`` returning the same object every time must keep that object itself.
-        context: Start method of worker processes (``"fork"``, ``"forkserver"``, ``"spawn"``), a
-            ``multiprocessing`` context, or ``None`` for Python's default.
-        daemon: Whether worker processes are daemonic; they cannot have children then. They end with
-            the caller's process in any case.
-        worker: Must be ``None``: the workers' loop is native and cannot be replaced.
-        observation_mode: ``"same"``: all observation spaces are equal. ``"different"``: they share
-            shape and dtype, and their bounds are batched. A pair of spaces: the batched and the
-            single one.
-        autoreset_mode: When a finished environment restarts: a ``gymnasium.vector.AutoresetMode``,
-            its value (``"SameStep"``) or its name (``"same_step"``).
-        max_concurrency: Most environments that may run at one time; bounds ``num_workers``.
-        executor: ``"process"``, ``"thread"`` (for environments that release the GIL, and for builds
-            of Python without one; they must bear others in other threads, but render in turn),
-            ``"inline"`` (the calling thread), or ``"auto"``: ``"inline"`` for one environment or
-            on one processor, otherwise ``"process"``. In processes the thread pools of numerical
-            libraries have one thread each, as there is a process for each processor:
-            ``OMP_NUM_THREADS``, ``MKL_NUM_THREADS`` and the like are 1 there unless they are set.
-        num_workers: Number of processes or threads; by default one per usable processor, at most
-            one per environment. Results do not depend on it.
-        batch_size: Rows that :meth:`recv` returns, at most; all of them by default. With fewer,
-            :meth:`recv` gives the rows that are done first, and so do :meth:`step` and
-            :meth:`reset`; the batched spaces are of ``batch_size`` rows, and :meth:`step` needs
-            ``env_index``, which says whose actions they are.
-        on_done: What stepping a finished environment does when the mode is ``DISABLED``:
-            ``"raise"`` an :class:`~cartwheel.EpisodeOverError`, or ``"freeze"``: the row repeats
-            its last observation with reward 0 and its flags, and is not stepped, until it is reset.
-        on_error: What an environment that raises an ``Exception`` means. ``"raise"``: it is raised
-            here, and the row must be reset. ``"truncate"``: the environment is closed and made
-            anew by its function, and its episode is truncated: ``infos["env_error"]`` of the row
-            holds type and text of the exception. See *Failures* below.
-        on_worker_death: What it means that a worker process dies. ``"raise"``: a
-            :class:`~cartwheel.WorkerDiedError`, after which only :meth:`close` works.
-            ``"restart"``: another process makes its environments anew, and their episodes are
-            truncated: ``infos["worker_restarted"]`` of the rows is true.
-        max_restarts: Most times that one environment, or one worker, is made anew before the next
-            failure is raised as if the policy were ``"raise"``; ``None`` for no limit.
-        timeout: Seconds that one ``reset``, ``step`` or control call may take before
-            ``multiprocessing.TimeoutError``; ``None`` for no limit. The result is not lost: wait
-            for it again, or call :meth:`reset`.
-        max_slabs: Most batches of observations that may be kept as views at one time; beyond it
-            observations are copied, after one warning. By default as many as fit in 1 GiB, at least
-            8 and at most 1024.
-
-    Failures. With the policies ``"truncate"`` and ``"restart"`` the step that failed returns, for
-    the rows concerned, reward 0 and a true truncation; the other rows are not affected. The row
-    then goes on as its autoreset mode has it: ``NEXT_STEP`` resets it in the next step,
-    ``SAME_STEP`` at once (what would be the terminal observation is in ``infos["final_obs"]``),
-    ``DISABLED`` when the caller does. The terminal observation is the last one that the row showed
-    after an exception, and the first one of the new environment after the death of a worker, which
-    took the last one with it. So the step that failed is no transition: leave it out where
-    ``infos["_env_error"]`` or ``infos["_worker_restarted"]`` is true and the row was not
-    terminated, and bootstrap from the value of the observation that was acted on, as where a time
-    limit truncates. A reset that fails is tried once more with the new environment, and no flag is
-    set; in ``SAME_STEP`` its ``infos["env_error"]`` comes with the step that ended the episode,
-    which is a transition if it terminated it. Long infos that a worker had not sent when it died
-    are lost: ``infos["infos_lost"]`` of the row is true then, and it counts as failed. Attributes
-    that :meth:`set_attr` set are not set again. A row that was seeded is seeded again after an
-    exception, so runs can be repeated. Every replacement is a warning of the logger
-    ``"cartwheel"``.
-
-    Raises:
-        IndexError: ``env_fns`` is empty.
-        TypeError: Something in ``env_fns`` is no function, returns no environment or cannot be sent
-            to a worker; or ``observation_mode`` holds something else than spaces.
-        ValueError: An argument is none of its choices.
-        RuntimeError: Spaces differ where they must not.
-        OSError: This process may not open as many files as the worker processes need.
-        MemoryError: A control group or the machine has less memory than the batches need.
-        WorkerDiedError: A worker process ended while it made its environments.
-        Exception: Whatever an environment function raises, with its row in a note.
-
     Example:
         >>> import gymnasium as gym, cartwheel
-        >>> envs = cartwheel.VectorEnv([lambda: gym.make("CartPole-v1")] * 3, executor="inline")
+        >>> envs = cartwheel.VectorEnv([lambda: gym.make("CartPole-v1")] * 3)
         >>> observations, infos = envs.reset(seed=7)
         >>> observations.shape
         (3, 4)
-        >>> observations, rewards, terminations, truncations, infos =
-        envs.step(envs.action_space.sample())
+        >>> actions = envs.action_space.sample()
+        >>> observations, rewards, terminations, truncations, infos = envs.step(actions)
         >>> envs.close()
+
+    The arguments are those of ``AsyncVectorEnv``, in the same order. Values, infos, spaces, seeds
+    and errors are Gymnasium's; ``ARCHITECTURE.md`` lists the few places where Gymnasium is wrong.
+    Each worker process runs several environments and writes their results into shared memory.
+
+    Arrays. Observations have the shape ``(num_envs, *shape)`` and the dtype of their space. Rewards
+    are ``float64`` and flags are ``bool``, both of shape ``(num_envs,)``. All arrays are writable,
+    and nobody overwrites them: an array keeps its values for as long as it, or a view of it, is
+    referenced, after :meth:`close` too. Large observations are views of shared memory
+    (``flags.owndata`` is false, and ``resize`` in place is refused). A row that is kept keeps its
+    whole batch; copy the row to keep only the row.
+
+    Failures. By default the exception of an environment is raised here, with the worker's traceback
+    and the row; ``reset`` recovers. The death of a worker is a :class:`~cartwheel.WorkerDiedError`.
+    With ``on_error="truncate"`` and ``on_worker_death="restart"`` a failure truncates the episodes
+    that it concerns, and the other rows go on. ``docs/faults.md`` says what each row then shows.
+
+    Args:
+        env_fns: Functions that make the environments, one function for each environment; at least
+            one. The workers call them. With ``spawn`` and ``forkserver`` they are pickled by
+            ``cloudpickle``.
+        shared_memory: Accepted for compatibility. Everything of fixed shape goes through shared
+            memory.
+        copy: Accepted for compatibility. Arrays never change after they are returned, with either
+            value. Code that expects the same object from each call, as with ``copy=False`` in
+            Gymnasium, must keep that object itself.
+        context: Start method of worker processes (``"fork"``, ``"forkserver"``, ``"spawn"``), a
+            ``multiprocessing`` context, or ``None`` for Python's default.
+        daemon: Whether worker processes are daemonic. Daemonic processes cannot have children.
+            Workers end with the caller's process in either case.
+        worker: Must be ``None``. The loop of the workers is native and cannot be replaced.
+        observation_mode: ``"same"``: all observation spaces are equal. ``"different"``: they share
+            shape and dtype, and their bounds are batched. A pair of spaces: the batched space and
+            the single space.
+        autoreset_mode: When a finished environment restarts: a ``gymnasium.vector.AutoresetMode``,
+            its value (``"SameStep"``) or its name in lower case (``"same_step"``).
+        max_concurrency: Upper bound of ``num_workers``.
+        executor: Where environments run. ``"process"``: in worker processes. ``"thread"``: in
+            threads, for environments that release the GIL and for builds of Python without a GIL;
+            the environments must be thread-safe, except that only one renders at a time.
+            ``"inline"``: in the calling thread. ``"auto"``: ``"inline"`` for one environment or on
+            one processor, otherwise ``"process"``. In worker processes ``OMP_NUM_THREADS``,
+            ``MKL_NUM_THREADS`` and the like are 1 unless they are set, because there is a process
+            for each processor already.
+        num_workers: Number of processes or threads. The default is one for each usable processor,
+            and at most one for each environment. Results do not depend on it.
+        batch_size: Rows of a batch that :meth:`recv` returns; by default all rows. With fewer,
+            :meth:`recv`, :meth:`step` and :meth:`reset` return the rows that finish first. The
+            batched spaces then have ``batch_size`` rows, and :meth:`step` needs ``env_index``,
+            which names the rows of the actions.
+        on_done: What a step of a finished environment does in the mode ``DISABLED``. ``"raise"``:
+            it raises an :class:`~cartwheel.EpisodeOverError`. ``"freeze"``: the row repeats its
+            last observation and its flags, with reward 0, until it is reset.
+        on_error: What an ``Exception`` of an environment does. ``"raise"``: it is raised here, and
+            the row must be reset. ``"truncate"``: the environment is closed, its function makes
+            another, and the episode is truncated. ``infos["env_error"]`` of the row has the type
+            and the text of the exception.
+        on_worker_death: What the death of a worker process does. ``"raise"``: it raises a
+            :class:`~cartwheel.WorkerDiedError`, after which only :meth:`close` works.
+            ``"restart"``: another process makes the environments again, and their episodes are
+            truncated. ``infos["worker_restarted"]`` of these rows is true.
+        max_restarts: How often one environment, or one worker, is replaced. The next failure is
+            raised as with ``"raise"``. ``None``: no limit.
+        timeout: Seconds that the construction, and each ``reset``, ``step`` or control call, may
+            take before ``multiprocessing.TimeoutError``; ``None``: no limit. A call that timed out
+            is still pending: wait for its result, or call :meth:`reset`.
+        max_slabs: Upper bound of the batches of observations that are kept as views. Further
+            batches are copies, after one warning. The default is as many as fit into 1 GiB, at
+            least 8 and at most 1024.
+
+    Raises:
+        IndexError: ``env_fns`` is empty.
+        TypeError: An entry of ``env_fns`` is not callable, does not return an environment or cannot
+            be sent to a worker; or ``observation_mode`` holds something other than spaces.
+        ValueError: An argument has an unsupported value.
+        RuntimeError: Spaces differ where they must be equal.
+        OSError: This process may not open as many files as the worker processes need.
+        MemoryError: The control group or the machine has less memory than the batches need.
+        WorkerDiedError: A worker process ended while it made its environments.
+        Exception: What an environment function raises, with its row in a note.
     """
 
     #: Whether :meth:`call` refuses ``reset``, ``step`` and ``close``.

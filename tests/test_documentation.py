@@ -1,0 +1,59 @@
+"""Every example of the documentation runs: docstrings, README.md and the pages of docs/."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import cartwheel
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def documented():
+    """Every docstring of the package with an example in it."""
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    for module in pkgutil.walk_packages(cartwheel.__path__, "cartwheel."):
+        if module.name != "cartwheel.__main__":
+            yield from finder.find(importlib.import_module(module.name))
+    yield from finder.find(cartwheel)
+
+
+EXAMPLES = {test.name: test for test in documented() if test.examples}
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_the_example_of_a_docstring_prints_what_it_shows(name):
+    report = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    outcome = runner.run(EXAMPLES[name], out=report.append)
+    assert outcome.attempted
+    assert not outcome.failed, "".join(report)
+
+
+def test_the_classes_that_users_start_with_have_an_example():
+    names = {name.rpartition(".")[2] for name in EXAMPLES}
+    first = ["VectorEnv", "NativeVectorEnv", "NativeEnv", "Collector", "make_vec", "evaluate"]
+    assert [name for name in first if name not in names] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_code_of_a_page_runs_from_its_first_line_to_its_last(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {}
+    text = page.read_text(encoding="utf-8")
+    for block in BLOCK.finditer(text):
+        line = text.count("\n", 0, block.start(1))
+        code = "\n" * line + block.group(1)  # so that a traceback names the line of the page
+        exec(compile(code, str(page), "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_file_that_a_page_links_to_exists(page):
+    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
