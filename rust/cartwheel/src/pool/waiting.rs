@@ -1,7 +1,8 @@
 //! Waiting for workers: for their acknowledgements, for their death, for their end.
 //!
-//! Every sleep is a slice of 1 to 50 ms. At the end of a slice the pool looks at the workers' pidfds, so
-//! a death is noticed within 50 ms, and asks its caller whether to go on, so Ctrl-C works.
+//! A wait is made of slices of 1 to 50 ms. At the end of a slice the pool looks at the workers' pidfds, so
+//! a death is noticed within 50 ms, and asks its caller whether to go on, so Ctrl-C works. A slice may take
+//! several sleeps: a ring or a handled signal ends a sleep, not the slice.
 //!
 //! A pool that receives rows in parts need not sleep at all: the rows of the living go round and round, and
 //! a dead worker's are never missed. So a receipt looks at the pidfds, too, where nobody has for 50 ms.
@@ -16,7 +17,7 @@ use crate::memory::Control;
 use crate::wake::{Command, Futex, Op, Parked, doorbell_disarm, park, publish};
 use crate::worker::close;
 
-/// First and longest sleep between two looks at the workers' health and the caller's interrupts.
+/// First and longest time between two looks at the workers' health and the caller's interrupts.
 const FIRST_SLICE: Duration = Duration::from_millis(1);
 const LAST_SLICE: Duration = Duration::from_millis(50);
 
@@ -49,6 +50,31 @@ pub(super) struct Look {
 impl Look {
     pub(super) fn now() -> Self {
         Self { at: Instant::now(), whole_before: None }
+    }
+}
+
+/// The time between two looks, measured from the look before it: signals that interrupt every sleep must not
+/// put the next look off.
+#[derive(Debug)]
+struct Slice {
+    began: Instant,
+    length: Duration,
+}
+
+impl Slice {
+    /// The first one of a wait.
+    fn first(now: Instant) -> Self {
+        Self { began: now, length: FIRST_SLICE }
+    }
+
+    /// What is left of it.
+    fn left(&self, now: Instant) -> Duration {
+        self.length.saturating_sub(now.saturating_duration_since(self.began))
+    }
+
+    /// The one after it, which begins now.
+    fn next(&self, now: Instant) -> Self {
+        Self { began: now, length: (self.length * 2).min(LAST_SLICE) }
     }
 }
 
@@ -147,18 +173,20 @@ impl Pool {
         if answered {
             return Ok(());
         }
-        let (mut slice, began) = (FIRST_SLICE, Instant::now());
+        let began = Instant::now();
+        let mut slice = Slice::first(began);
         loop {
             let doorbell = Futex::new(&control.header().doorbell, self.memory.scope());
-            let left = limit.map(|limit| limit.left());
-            let slept = Instant::now();
-            if park(&doorbell, left.map_or(slice, |left| left.min(slice))) == Parked::Ready {
+            let left = slice.left(Instant::now());
+            if park(&doorbell, limit.map_or(left, |limit| limit.left().min(left))) == Parked::Ready
+            {
                 doorbell_disarm(&doorbell);
             }
             if ready() {
                 return Ok(());
             }
-            if slept.elapsed() < slice && left.is_none_or(|left| left > slice) {
+            let now = Instant::now();
+            if !slice.left(now).is_zero() && !limit.is_some_and(|limit| limit.is_over()) {
                 continue; // woken early: no need to look at anybody's health yet
             }
             // It may have acknowledged and then ended between the two looks.
@@ -177,7 +205,7 @@ impl Pool {
             if self.reminder.is_some_and(|reminder| waited >= reminder) {
                 return Err(Error::StillWaiting { waited, rows: self.owed(awaited) });
             }
-            slice = (slice * 2).min(LAST_SLICE);
+            slice = slice.next(now);
         }
     }
 
@@ -264,6 +292,27 @@ impl Pool {
             }
             doorbell_disarm(&doorbell);
             park(&doorbell, left(deadline).min(FIRST_SLICE));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_that_interrupt_every_sleep_put_no_look_off() {
+        let signals = Duration::from_micros(700); // from one to the next: less than the first slice
+        let mut now = Instant::now();
+        let mut slice = Slice::first(now);
+        for expected in [1, 2, 4, 8, 16, 32, 50, 50].map(Duration::from_millis) {
+            let looked = now;
+            while !slice.left(now).is_zero() {
+                now += slice.left(now).min(signals);
+                assert!(now - looked <= expected, "no look after {:?}", now - looked);
+            }
+            assert_eq!(now - looked, expected);
+            slice = slice.next(now);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! is never confused by a recycled process id.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -75,10 +75,18 @@ pub(crate) fn has_ended(pid: u32) -> bool {
 }
 
 fn ended(pidfd: &impl AsFd, timeout: Option<Duration>) -> bool {
-    let timeout = timeout
-        .map(|timeout| Timespec::try_from(timeout).expect("waits are shorter than a century"));
-    let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-    matches!(poll(&mut fds, timeout.as_ref()), Ok(ready) if ready > 0)
+    let began = Instant::now();
+    loop {
+        let left = timeout.map(|timeout| {
+            let left = timeout.saturating_sub(began.elapsed());
+            Timespec::try_from(left).expect("waits are shorter than a century")
+        });
+        let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+        match poll(&mut fds, left.as_ref()) {
+            Err(Errno::INTR) => {} // a signal was handled, which says nothing about the process
+            polled => return polled.is_ok_and(|ready| ready > 0),
+        }
+    }
 }
 
 /// Ends this process as soon as the one behind `parent`, a pidfd, is gone.
