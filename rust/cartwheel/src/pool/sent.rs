@@ -331,15 +331,23 @@ impl Pool {
         doorbell_disarm(&Futex::new(doorbell, self.memory.scope()));
         control.batches().want(batch, wanted);
         let limit = timeout.map(Limit::new);
-        // The calling thread gives up between two rows that it steps itself.
-        let ready = || {
-            control.batches().arrived(batch) >= wanted || limit.as_ref().is_some_and(Limit::is_over)
+        // Whether the calling thread, which has taken so many rows itself, is to take no more. However short
+        // the limit is, it takes some: polling with a zero timeout eventually finishes.
+        let enough = |taken: usize| {
+            control.batches().arrived(batch) >= wanted
+                || (taken > 0 && limit.as_ref().is_some_and(Limit::is_over))
         };
         match &mut self.workers {
             Workers::Inline(own) => {
-                while !ready() && perform_sent(&self.memory, 0, own.as_mut()) > 0 {}
+                let mut taken = 0;
+                while !enough(taken) {
+                    match perform_sent(&self.memory, 0, own.as_mut()) {
+                        0 => break,
+                        rows => taken += rows,
+                    }
+                }
             }
-            Workers::Crew(crew) if !ready() => crew.help_sent(ready),
+            Workers::Crew(crew) if !enough(0) => crew.help_sent(enough),
             Workers::Crew(_) | Workers::Threads | Workers::Processes(_) => {}
         }
         self.wait(Awaited::Rows(batch, wanted), limit, interrupted)?;

@@ -121,13 +121,14 @@ impl Shared {
         acknowledge(&slot.done, &header.remaining, &doorbell, command.task);
     }
 
-    /// Steps rows that were sent, those of thread `thread` first, until none is left to take or `stop`.
-    fn work_sent(&self, thread: usize, mut stop: impl FnMut() -> bool) {
+    /// Steps rows that were sent, those of thread `thread` first, until none is left to take or `stop`, which
+    /// is given how many were taken.
+    fn work_sent(&self, thread: usize, stop: impl Fn(usize) -> bool) {
         // Where there is nobody to wake, nobody asks what a row costs.
         let (start, mut taken) = ((!self.words.is_empty()).then(Instant::now), 0);
         for share in (thread..self.shares.len()).chain(0..thread) {
             for shard in self.dealt[share].clone() {
-                taken += self.empty_queue(shard as usize, &mut stop);
+                taken = self.empty_queue(shard as usize, taken, &stop);
             }
         }
         if let Some(start) = start.filter(|_| taken > 0) {
@@ -145,10 +146,11 @@ impl Shared {
         Some(f64::from_bits(self.row_cost.load(Ordering::Relaxed))).filter(|&cost| cost > 0.0)
     }
 
-    /// Empties the queue of one shard, unless another thread is at it.
-    fn empty_queue(&self, shard: usize, stop: &mut impl FnMut() -> bool) -> usize {
-        let (queue, mut taken) = (self.memory.control.queue(shard), 0);
-        while !queue.is_empty() && !stop() {
+    /// Empties the queue of one shard, unless another thread is at it. Adds how many rows were taken to
+    /// `taken`.
+    fn empty_queue(&self, shard: usize, mut taken: usize, stop: &impl Fn(usize) -> bool) -> usize {
+        let queue = self.memory.control.queue(shard);
+        while !queue.is_empty() && !stop(taken) {
             fence(Ordering::SeqCst); // the look at the queue before the lock; see above
             let mut locked = match self.shards[shard].try_lock() {
                 Ok(locked) => locked,
@@ -156,7 +158,7 @@ impl Shared {
                 Err(TryLockError::WouldBlock) => return taken,
             };
             let Some(own) = locked.as_mut() else { return taken };
-            while !stop() {
+            while !stop(taken) {
                 match perform_sent(&self.memory, shard, own.as_mut()) {
                     0 => break,
                     rows => taken += rows,
@@ -178,7 +180,7 @@ impl Shared {
                 return;
             }
             if command.op == Op::Take {
-                self.work_sent(thread, || is_closing(&word));
+                self.work_sent(thread, |_| is_closing(&word));
             } else {
                 self.work(thread, command, None);
             }
@@ -396,9 +398,10 @@ impl Crew {
         }
     }
 
-    /// Steps rows that were sent on the calling thread, until `ready` or there are none to take.
-    pub(crate) fn help_sent(&self, mut ready: impl FnMut() -> bool) {
-        self.shared.work_sent(0, &mut ready);
+    /// Steps rows that were sent on the calling thread, until `stop`, which is given how many were taken, or
+    /// there are none to take.
+    pub(crate) fn help_sent(&self, stop: impl Fn(usize) -> bool) {
+        self.shared.work_sent(0, stop);
     }
 
     /// Steps shards on the calling thread until none is left, or the limit is over after one; whether
