@@ -4,6 +4,8 @@
 //! each leaf as one contiguous array `[rows, *shape]` (structure of arrays), so that a leaf can be
 //! handed to the caller as it is.
 
+use std::fmt;
+
 use crate::error::Error;
 
 /// Alignment of every leaf of a batch, in bytes: a cache line, and enough for any vector load.
@@ -86,6 +88,36 @@ impl DType {
     }
 }
 
+/// A stretch of memory whose places are given out one after the other, in checked arithmetic: every offset and
+/// every size of shared memory comes from here.
+#[derive(Debug, Default)]
+pub(crate) struct Extent {
+    end: usize,
+}
+
+impl Extent {
+    /// Most bytes of a stretch: no pointer into it is further from its start, and two of them can be added.
+    const MOST: usize = isize::MAX as usize / 2;
+
+    /// Gives the next place, for `count` things of `bytes` bytes each, and where it starts: a multiple of
+    /// `align`. `None` when it does not fit into the address space.
+    pub(crate) fn take(&mut self, count: usize, bytes: usize, align: usize) -> Option<usize> {
+        let start = self.end.checked_next_multiple_of(align)?;
+        self.end = count.checked_mul(bytes)?.checked_add(start).filter(|&end| end <= Self::MOST)?;
+        Some(start)
+    }
+
+    /// [`Extent::take`] for `count` values of type `T`.
+    pub(crate) fn take_array<T>(&mut self, count: usize) -> Option<usize> {
+        self.take(count, size_of::<T>(), align_of::<T>())
+    }
+
+    /// Bytes that were given out, rounded up to a multiple of `align`.
+    pub(crate) fn bytes(&self, align: usize) -> usize {
+        self.end.next_multiple_of(align)
+    }
+}
+
 /// One array of a flattened space: the shape and dtype of a single row's part.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Leaf {
@@ -105,6 +137,29 @@ impl Leaf {
     pub fn row_bytes(&self) -> usize {
         self.row_len() * self.dtype.size()
     }
+
+    /// Elements of one row of a leaf that no plan has yet; `None` when they are more than can be counted.
+    pub(crate) fn checked_row_len(&self) -> Option<usize> {
+        self.shape.iter().try_fold(1_usize, |product, &length| product.checked_mul(length))
+    }
+}
+
+impl fmt::Display for Leaf {
+    /// As NumPy names them: `float32[84, 84]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?}", self.dtype.name(), self.shape)
+    }
+}
+
+/// The [`Error::BadPlan`] for `what`, so many rows of these leaves, when it does not fit into the address space.
+pub(crate) fn too_large(what: &str, rows: usize, leaves: &[Leaf]) -> Error {
+    let leaves: Vec<String> = leaves.iter().map(Leaf::to_string).collect();
+    let plural = if rows == 1 { "" } else { "s" };
+    let of = if leaves.is_empty() { "" } else { " of " };
+    let leaves = leaves.join(", ");
+    Error::BadPlan(format!(
+        "the memory for {what} exceeds the address space: {rows} row{plural}{of}{leaves}"
+    ))
 }
 
 /// Where everything lies within one slab.
@@ -132,34 +187,22 @@ impl Layout {
     ///
     /// [`Error::BadPlan`] when the batch does not fit the address space.
     pub fn new(leaves: &[Leaf], rows: usize) -> Result<Self, Error> {
-        let mut end = 0_usize;
-        let mut place = |row_bytes: Option<usize>| {
-            let start = end;
-            end = row_bytes?
-                .checked_mul(rows)?
-                .checked_next_multiple_of(LEAF_ALIGN)?
-                .checked_add(start)?;
-            (end < isize::MAX as usize / 2).then_some(start)
-        };
-        let too_large = || Error::BadPlan(format!("a batch of {rows} rows is too large"));
-        let placed = leaves
-            .iter()
-            .map(|leaf| {
-                let elements =
-                    leaf.shape.iter().try_fold(1_usize, |product, &n| product.checked_mul(n));
-                let row_bytes = elements.and_then(|n| n.checked_mul(leaf.dtype.size()));
-                Some((leaf.clone(), place(row_bytes)?))
-            })
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(too_large)?;
-        let rewards = place(Some(size_of::<f64>())).ok_or_else(too_large)?;
-        let terminations = place(Some(1)).ok_or_else(too_large)?;
-        let truncations = place(Some(1)).ok_or_else(too_large)?;
-        let phases = place(Some(1)).ok_or_else(too_large)?;
-        let row_numbers = place(Some(size_of::<u32>())).ok_or_else(too_large)?;
-        let info_lengths = place(Some(size_of::<u32>())).ok_or_else(too_large)?;
-        let bytes = end.next_multiple_of(PAGE);
-        Ok(Self {
+        Self::checked(leaves, rows).ok_or_else(|| too_large("a batch", rows, leaves))
+    }
+
+    fn checked(leaves: &[Leaf], rows: usize) -> Option<Self> {
+        let mut extent = Extent::default();
+        let mut place = |row_bytes| extent.take(rows, row_bytes, LEAF_ALIGN);
+        let mut placed = Vec::with_capacity(leaves.len());
+        for leaf in leaves {
+            let row_bytes = leaf.checked_row_len()?.checked_mul(leaf.dtype.size())?;
+            placed.push((leaf.clone(), place(row_bytes)?));
+        }
+        let rewards = place(size_of::<f64>())?;
+        let [terminations, truncations, phases] = [place(1)?, place(1)?, place(1)?];
+        let [row_numbers, info_lengths] = [place(size_of::<u32>())?, place(size_of::<u32>())?];
+        let bytes = extent.bytes(PAGE);
+        Some(Self {
             leaves: placed,
             rows,
             rewards,
@@ -182,11 +225,10 @@ impl Layout {
     pub fn rollout(leaves: &[Leaf], rows: usize, steps: usize) -> Result<Vec<Self>, Error> {
         // As one batch of all rows of all steps, and one of a single step for what the first batch has
         // no room for, and what nobody looks at later.
-        let too_large =
-            || Error::BadPlan(format!("a rollout of {steps} steps of {rows} rows is too large"));
+        let too_large = || too_large(&format!("a rollout of {steps} steps"), rows, leaves);
         let all = steps.checked_add(1).and_then(|frames| frames.checked_mul(rows));
-        let whole = Self::new(leaves, all.ok_or_else(too_large)?)?;
-        let rest = Self::new(&[], rows)?;
+        let whole = all.and_then(|all| Self::checked(leaves, all)).ok_or_else(too_large)?;
+        let rest = Self::checked(&[], rows).ok_or_else(too_large)?;
         let (rest_start, bytes) = (whole.bytes, whole.bytes + rest.bytes);
         let frame = |number: usize| {
             let row = number * rows;

@@ -1,5 +1,7 @@
 //! Every row of every leaf has its own, aligned place.
 
+use cartwheel::Error;
+use cartwheel::memory::{Memory, Plan, Scope};
 use cartwheel::schedule::shards;
 use cartwheel::space::{DType, LEAF_ALIGN, Layout, Leaf};
 use proptest::prelude::*;
@@ -61,4 +63,70 @@ fn dtypes_are_found_again_by_tag_and_by_name() {
     }
     assert_eq!(DType::from_tag(200), None);
     assert_eq!(DType::from_name("float128"), None);
+}
+
+/// A plan of one shard, apart from its sizes.
+fn plan(rows: usize, batch_size: usize) -> Plan {
+    Plan {
+        observations: vec![],
+        actions: vec![],
+        shards: vec![0..rows; 1],
+        batch_size,
+        max_slabs: rows.div_ceil(batch_size).saturating_add(1),
+        info_bytes: 64,
+    }
+}
+
+fn leaf(shape: &[usize]) -> Leaf {
+    Leaf { dtype: DType::F64, shape: shape.to_vec() }
+}
+
+/// The reason why there can be no such memory.
+fn refused(plan: Plan) -> String {
+    match Memory::new(plan, Scope::Private) {
+        Err(Error::BadPlan(reason)) => reason,
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_plan_whose_sizes_wrap_is_refused_with_its_values() {
+    // 2^60 elements of 16 bytes are 2^64 bytes, which wraps to nothing.
+    let huge = refused(Plan { actions: vec![leaf(&[1 << 60])], ..plan(1, 1) });
+    assert!(huge.contains("float64[1152921504606846976]") && huge.contains("1 row"), "{huge}");
+    let shape = refused(Plan { actions: vec![leaf(&[1 << 40, 1 << 40])], ..plan(3, 3) });
+    assert!(shape.contains("[1099511627776, 1099511627776]") && shape.contains('3'), "{shape}");
+    let observations = refused(Plan { observations: vec![leaf(&[1 << 59])], ..plan(1, 1) });
+    assert!(observations.contains("576460752303423488"), "{observations}");
+    let rows = refused(plan(1 << 60, 1));
+    assert!(rows.contains("1152921504606846976"), "{rows}");
+    let rows = refused(plan((1 << 31) + 1, (1 << 31) + 1));
+    assert!(rows.contains("2147483649") && rows.contains("2147483648"), "{rows}");
+    for info_bytes in [usize::MAX, 1 << 32, u32::MAX as usize] {
+        let infos = refused(Plan { info_bytes, ..plan(1, 1) });
+        assert!(infos.contains(&info_bytes.to_string()), "{infos}");
+    }
+    for max_slabs in [usize::MAX, 1 << 32, (1 << 31) + 1] {
+        let slabs = refused(Plan { max_slabs, ..plan(1, 1) });
+        assert!(slabs.contains(&max_slabs.to_string()), "{slabs}");
+    }
+}
+
+proptest! {
+    /// The sizes of leaves, in numbers that cannot wrap, decide.
+    #[test]
+    fn memory_is_refused_wherever_its_actions_would_not_fit(
+        shape in proptest::collection::vec(
+            proptest::sample::select(vec![0, 1, 3, 1 << 20, 1 << 31, 1 << 32, 1 << 60, usize::MAX]),
+            0..4,
+        ),
+        rows in proptest::sample::select(vec![1_usize, 2, 1 << 12]),
+    ) {
+        let elements = shape.iter().try_fold(1_u128, |product, &n| product.checked_mul(n as u128));
+        let bytes = elements.and_then(|n| n.checked_mul(16 * rows as u128));
+        let made = Memory::new(Plan { actions: vec![leaf(&shape)], ..plan(rows, rows) }, Scope::Private);
+        if bytes.is_none_or(|bytes| bytes > isize::MAX as u128) {
+            prop_assert!(matches!(made, Err(Error::BadPlan(_))), "{made:?}");
+        }
+    }
 }

@@ -301,6 +301,21 @@ fn over_rows_are_refused_before_anything_is_published() {
 }
 
 #[test]
+#[should_panic(expected = "24 bytes from 18446744073709551608 on are not in a slab of 4096 bytes")]
+fn a_read_whose_end_wraps_is_no_read_of_the_slab_before() {
+    let lease = Fixture::new(1, 0, false, 4).reset().lease.unwrap();
+    lease.read(usize::MAX - 7, &mut [0; 24]);
+}
+
+#[test]
+#[should_panic(expected = "18446744073709551608..16 is not in a slab of 4096 bytes")]
+fn an_address_whose_start_wraps_is_not_given() {
+    let lease = Fixture::new(1, 0, false, 4).reset().lease.unwrap();
+    #[expect(clippy::reversed_empty_ranges, reason = "wrapped, it is a range of two slabs")]
+    lease.at(usize::MAX - 7..16);
+}
+
+#[test]
 fn infos_travel_with_their_shard() {
     let mut fixture = Fixture::new(3, 3, false, 4);
     fixture.reset();

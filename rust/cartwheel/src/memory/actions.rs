@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::{ActionColumns, Mapping};
-use crate::space::{DType, LEAF_ALIGN, Leaf};
+use crate::space::{DType, Extent, LEAF_ALIGN, Leaf};
 use crate::wake::Op;
 
 /// Bytes kept for one element, whatever its dtype.
@@ -66,26 +66,30 @@ pub(crate) struct ActionArea {
     rows: usize,
 }
 
-fn places(leaves: &[Leaf], rows: usize) -> (Vec<Place>, usize) {
-    let mut end = 0;
-    let places = leaves
-        .iter()
-        .map(|leaf| {
-            let place = Place { offset: end, row_len: leaf.row_len() };
-            end += LEAF_ALIGN + (place.row_len * ELEMENT_BYTES * rows).next_multiple_of(LEAF_ALIGN);
-            place
-        })
-        .collect();
-    (places, end)
+/// Where `rows` rows of every leaf lie, and the bytes of all of them; `None` when they do not fit into the
+/// address space.
+fn places(leaves: &[Leaf], rows: usize) -> Option<(Vec<Place>, usize)> {
+    let mut extent = Extent::default();
+    let mut places = Vec::with_capacity(leaves.len());
+    for leaf in leaves {
+        let row_len = leaf.checked_row_len()?;
+        let offset = extent.take(1, LEAF_ALIGN, LEAF_ALIGN)?;
+        extent.take(rows, row_len.checked_mul(ELEMENT_BYTES)?, LEAF_ALIGN)?;
+        places.push(Place { offset, row_len });
+    }
+    Some((places, extent.bytes(LEAF_ALIGN)))
 }
 
 impl ActionArea {
-    pub(super) fn bytes(leaves: &[Leaf], rows: usize) -> usize {
-        places(leaves, rows).1
+    /// Bytes of the mapping; `None` when they do not fit into the address space.
+    pub(super) fn bytes(leaves: &[Leaf], rows: usize) -> Option<usize> {
+        places(leaves, rows).map(|(_, bytes)| bytes)
     }
 
     pub(super) fn new(mapping: Arc<Mapping>, leaves: &[Leaf], rows: usize) -> Self {
-        Self { mapping, places: places(leaves, rows).0.into(), rows }
+        let (places, bytes) = places(leaves, rows).expect("the plan was checked");
+        assert!(mapping.len() >= bytes, "actions fit their mapping");
+        Self { mapping, places: places.into(), rows }
     }
 
     /// The rows of a batch.

@@ -16,7 +16,7 @@ use super::queue::{Ends, Entry};
 use super::tally::{RowCounts, SentCount, ShardCounts};
 use super::{Arrivals, Mapping, OpenBatches, Plan, Tally, WorkQueue};
 use crate::error::Error;
-use crate::space::Layout;
+use crate::space::{Extent, Layout};
 use crate::wake::Countdown;
 
 /// "cwhl" and the version of everything that lies in shared memory.
@@ -74,46 +74,57 @@ struct Signature {
     memory: AtomicU32,
 }
 
+/// Where the words lie, in bytes from the start of the mapping.
+#[derive(Debug, Clone, Copy)]
+struct Offsets {
+    slots: usize,
+    batches: usize,
+    queues: usize,
+    phases: usize,
+    shard_counts: usize,
+    row_counts: usize,
+    sent_counts: usize,
+    /// Bytes of all of them.
+    bytes: usize,
+}
+
+impl Offsets {
+    /// Lays out the words of a plan; `None` when they do not fit into the address space.
+    fn of(plan: &Plan) -> Option<Self> {
+        let (rows, shards) = (plan.rows(), plan.shards.len());
+        let mut extent = Extent::default();
+        extent.take_array::<Header>(1)?;
+        Some(Self {
+            slots: extent.take_array::<Slot>(shards)?,
+            batches: extent.take_array::<Arrivals>(plan.open_batches())?,
+            queues: extent.take_array::<Entry>(rows)?,
+            phases: extent.take_array::<AtomicU8>(rows)?,
+            shard_counts: extent.take_array::<ShardCounts>(shards)?,
+            row_counts: extent.take_array::<RowCounts>(rows)?,
+            sent_counts: extent.take_array::<SentCount>(rows)?,
+            bytes: extent.bytes(align_of::<SentCount>()),
+        })
+    }
+}
+
 /// All control words of a pool; cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Control {
     mapping: Arc<Mapping>,
     plan: Arc<Plan>,
+    offsets: Offsets,
 }
 
 impl Control {
-    pub(super) fn bytes(plan: &Plan) -> usize {
-        Self::sent_counts_offset(plan) + plan.rows() * size_of::<SentCount>()
-    }
-
-    fn batches_offset(plan: &Plan) -> usize {
-        size_of::<Header>() + plan.shards.len() * size_of::<Slot>()
-    }
-
-    fn queues_offset(plan: &Plan) -> usize {
-        Self::batches_offset(plan) + plan.open_batches() * size_of::<Arrivals>()
-    }
-
-    fn phases_offset(plan: &Plan) -> usize {
-        Self::queues_offset(plan) + plan.rows() * size_of::<Entry>()
-    }
-
-    fn shard_counts_offset(plan: &Plan) -> usize {
-        let end = Self::phases_offset(plan) + plan.rows() * size_of::<AtomicU8>();
-        end.next_multiple_of(align_of::<ShardCounts>())
-    }
-
-    fn row_counts_offset(plan: &Plan) -> usize {
-        Self::shard_counts_offset(plan) + plan.shards.len() * size_of::<ShardCounts>()
-    }
-
-    fn sent_counts_offset(plan: &Plan) -> usize {
-        Self::row_counts_offset(plan) + plan.rows() * size_of::<RowCounts>()
+    /// Bytes of all words; `None` when they do not fit into the address space.
+    pub(super) fn bytes(plan: &Plan) -> Option<usize> {
+        Offsets::of(plan).map(|offsets| offsets.bytes)
     }
 
     pub(super) fn new(mapping: Arc<Mapping>, plan: Arc<Plan>) -> Self {
-        assert!(mapping.len() >= Self::bytes(&plan), "control words fit their mapping");
-        Self { mapping, plan }
+        let offsets = Offsets::of(&plan).expect("the plan was checked");
+        assert!(mapping.len() >= offsets.bytes, "control words fit their mapping");
+        Self { mapping, plan, offsets }
     }
 
     /// Signs new memory, before any worker sees it. `identity` is a number that other memories and other
@@ -213,7 +224,7 @@ impl Control {
     /// When there is no such worker.
     pub(crate) fn slot(&self, worker: usize) -> &Slot {
         assert!(worker < self.workers(), "there is no worker {worker}");
-        let start = size_of::<Header>() + worker * size_of::<Slot>();
+        let start = self.offsets.slots + worker * size_of::<Slot>();
         let place = self.mapping.at(start..start + size_of::<Slot>()).cast::<Slot>();
         debug_assert!(place.is_aligned(), "slots lie on multiples of their alignment");
         // SAFETY: as in `header`, for a `Slot`.
@@ -223,7 +234,7 @@ impl Control {
     /// The open batches, with the tickets for their places.
     pub(crate) fn batches(&self) -> OpenBatches<'_> {
         let count = self.plan.open_batches();
-        let start = Self::batches_offset(&self.plan);
+        let start = self.offsets.batches;
         let place = self.mapping.at(start..start + count * size_of::<Arrivals>());
         let place = place.cast::<Arrivals>();
         debug_assert!(place.is_aligned(), "batches lie on multiples of their alignment");
@@ -236,7 +247,7 @@ impl Control {
     /// [`crate::autoreset::PhaseTag`]. The pool, which is told with each batch, asks when a worker died
     /// between filling a place and the receipt of the batch.
     pub(crate) fn phases(&self) -> &[AtomicU8] {
-        let (start, count) = (Self::phases_offset(&self.plan), self.plan.rows());
+        let (start, count) = (self.offsets.phases, self.plan.rows());
         let place = self.mapping.at(start..start + count).cast::<AtomicU8>();
         // SAFETY: as in `header`, for as many bytes as there are rows.
         unsafe { std::slice::from_raw_parts(place.as_ptr(), count) }
@@ -249,7 +260,7 @@ impl Control {
     /// When there is no such worker.
     pub(crate) fn queue(&self, worker: usize) -> WorkQueue<'_> {
         let Range { start, end } = self.plan.shards[worker].clone();
-        let queues = Self::queues_offset(&self.plan);
+        let queues = self.offsets.queues;
         let bytes = queues + start * size_of::<Entry>()..queues + end * size_of::<Entry>();
         let place = self.mapping.at(bytes).cast::<Entry>();
         debug_assert!(place.is_aligned(), "queues lie on multiples of their alignment");
@@ -266,12 +277,12 @@ impl Control {
     /// When there is no such worker.
     pub(crate) fn tally(&self, worker: usize) -> Tally<'_> {
         let Range { start, end } = self.plan.shards[worker].clone();
-        let at = Self::shard_counts_offset(&self.plan) + worker * size_of::<ShardCounts>();
+        let at = self.offsets.shard_counts + worker * size_of::<ShardCounts>();
         let shard = self.mapping.at(at..at + size_of::<ShardCounts>()).cast::<ShardCounts>();
-        let at = Self::row_counts_offset(&self.plan);
+        let at = self.offsets.row_counts;
         let bytes = at + start * size_of::<RowCounts>()..at + end * size_of::<RowCounts>();
         let rows = self.mapping.at(bytes).cast::<RowCounts>();
-        let at = Self::sent_counts_offset(&self.plan);
+        let at = self.offsets.sent_counts;
         let bytes = at + start * size_of::<SentCount>()..at + end * size_of::<SentCount>();
         let sent = self.mapping.at(bytes).cast::<SentCount>();
         debug_assert!(shard.is_aligned() && rows.is_aligned(), "counts lie on their alignment");

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Mapping, Plan};
-use crate::space::{LEAF_ALIGN, PAGE};
+use crate::space::{Extent, LEAF_ALIGN, PAGE};
 
 /// The info mapping; cheap to clone.
 #[derive(Debug, Clone)]
@@ -16,13 +16,20 @@ pub(crate) struct InfoArea {
     region: usize,
 }
 
+/// Most bytes of a shard's region: workers say in 32 bits how many they wrote, and [`super::Told`] needs the
+/// largest number.
+pub(super) const MOST_INFO_BYTES: usize = u32::MAX as usize / PAGE * PAGE;
+
 impl InfoArea {
     fn region(plan: &Plan) -> usize {
         plan.info_bytes.max(LEAF_ALIGN).next_multiple_of(PAGE)
     }
 
-    pub(super) fn bytes(plan: &Plan) -> usize {
-        Self::region(plan) * plan.shards.len()
+    /// Bytes of all regions; `None` when they do not fit into the address space.
+    pub(super) fn bytes(plan: &Plan) -> Option<usize> {
+        let mut extent = Extent::default();
+        extent.take(plan.shards.len(), Self::region(plan), PAGE)?;
+        Some(extent.bytes(PAGE))
     }
 
     pub(super) fn new(mapping: Arc<Mapping>, plan: Arc<Plan>) -> Self {

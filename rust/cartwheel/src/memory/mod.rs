@@ -83,6 +83,7 @@ pub(crate) use control::Control;
 pub(crate) use free_list::FreeList;
 pub use headroom::Headroom;
 pub(crate) use infos::InfoArea;
+use infos::MOST_INFO_BYTES;
 pub use mapping::Scope;
 pub(crate) use mapping::{Access, Backing, Mapping};
 pub use process_id::process_id;
@@ -97,7 +98,7 @@ pub use slab::{AddressLease, Lease, SlabPool, SlabRows};
 pub use tally::{BUCKETS, Tally};
 
 use crate::error::Error;
-use crate::space::{Layout, Leaf};
+use crate::space::{Extent, Layout, Leaf, PAGE, too_large};
 
 /// What memory a pool needs. Pool and workers compute every offset from it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -182,7 +183,7 @@ impl Memory {
             backing.reserve(0..reserved)?;
             Ok::<_, Error>((Arc::new(mapping), backing))
         };
-        let bytes = Self::sizes(&plan, &layout);
+        let bytes = Self::sizes(&plan, &layout)?;
         let reserved = layout.bytes() * (plan.open_batches() + 1);
         let all = bytes[..3].iter().fold(reserved, |all, &bytes| all.saturating_add(bytes));
         Headroom::require("a vector environment", all)?;
@@ -208,7 +209,7 @@ impl Memory {
     /// descriptors are not those of one memory in their order; or [`Error::Os`].
     pub fn attach(plan: Plan, descriptors: [OwnedFd; 4]) -> Result<Self, Error> {
         let layout = check(&plan)?;
-        let sizes = Self::sizes(&plan, &layout);
+        let sizes = Self::sizes(&plan, &layout)?;
         let identity = identity(&plan, descriptors.each_ref().map(Some))?;
         // Workers only read actions; everything else they write.
         let access = [Access::Write, Access::Read, Access::Write, Access::Write];
@@ -223,13 +224,24 @@ impl Memory {
     }
 
     /// Bytes of control words, actions, infos and slabs.
-    fn sizes(plan: &Plan, layout: &Layout) -> [usize; 4] {
-        [
-            Control::bytes(plan),
-            ActionArea::bytes(&plan.actions, plan.rows()),
-            InfoArea::bytes(plan),
-            layout.bytes() * plan.max_slabs,
-        ]
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`] when one of them does not fit into the address space.
+    fn sizes(plan: &Plan, layout: &Layout) -> Result<[usize; 4], Error> {
+        let (rows, shards, slabs) = (plan.rows(), plan.shards.len(), plan.max_slabs);
+        let mut all_slabs = Extent::default();
+        let all_slabs = all_slabs.take(slabs, layout.bytes(), PAGE).map(|_| all_slabs.bytes(PAGE));
+        Ok([
+            Control::bytes(plan).ok_or_else(|| too_large("the control words", rows, &[]))?,
+            ActionArea::bytes(&plan.actions, rows)
+                .ok_or_else(|| too_large("the actions", rows, &plan.actions))?,
+            InfoArea::bytes(plan)
+                .ok_or_else(|| too_large(&format!("the infos of {shards} shards"), rows, &[]))?,
+            all_slabs.ok_or_else(|| {
+                too_large(&format!("{slabs} slabs"), plan.batch_size, &plan.observations)
+            })?,
+        ])
     }
 
     fn assemble(plan: Plan, scope: Scope, layout: Layout, mappings: [Arc<Mapping>; 4]) -> Self {
@@ -356,6 +368,11 @@ impl Memory {
     }
 }
 
+/// Most rows of a pool: so many places of open batches, fewer than twice the rows, are numbered in 32 bits.
+const MOST_ROWS: usize = 1 << 31;
+/// Most slabs of a pool: numbers from there on are those of rollouts.
+const MOST_SLABS: usize = 1 << 31;
+
 /// Checks a plan before anything is made from it.
 fn check(plan: &Plan) -> Result<Layout, Error> {
     let mut next = 0;
@@ -365,8 +382,8 @@ fn check(plan: &Plan) -> Result<Layout, Error> {
         }
         next = shard.end;
     }
-    if next == 0 {
-        return Err(Error::BadPlan("a pool needs at least one row".to_owned()));
+    if !(1..=MOST_ROWS).contains(&next) {
+        return Err(Error::BadPlan(format!("a pool has 1 to {MOST_ROWS} rows, not {next}")));
     }
     if !(1..=next).contains(&plan.batch_size) {
         let size = plan.batch_size;
@@ -377,11 +394,13 @@ fn check(plan: &Plan) -> Result<Layout, Error> {
         let got = plan.max_slabs;
         return Err(Error::BadPlan(format!("max_slabs is {got}, at least {least} needed")));
     }
-    let layout = Layout::new(&plan.observations, plan.batch_size)?;
-    layout
-        .bytes()
-        .checked_mul(plan.max_slabs)
-        .filter(|&bytes| bytes < isize::MAX as usize)
-        .ok_or_else(|| Error::BadPlan(format!("{} slabs are too large", plan.max_slabs)))?;
-    Ok(layout)
+    if plan.max_slabs > MOST_SLABS {
+        let got = plan.max_slabs;
+        return Err(Error::BadPlan(format!("max_slabs is {got}, at most {MOST_SLABS} possible")));
+    }
+    if plan.info_bytes > MOST_INFO_BYTES {
+        let (got, most) = (plan.info_bytes, MOST_INFO_BYTES);
+        return Err(Error::BadPlan(format!("info_bytes is {got}, at most {most} possible")));
+    }
+    Layout::new(&plan.observations, plan.batch_size)
 }

@@ -459,7 +459,11 @@ impl Lease {
     ///
     /// When the range is not in the slab.
     pub fn at(&self, range: Range<usize>) -> NonNull<u8> {
-        assert!(range.end <= self.layout().bytes(), "{range:?} is inside a slab");
+        let bytes = self.layout().bytes();
+        assert!(
+            range.start <= range.end && range.end <= bytes,
+            "{range:?} is not in a slab of {bytes} bytes"
+        );
         let (mapping, start) = self.place();
         mapping.at(start + range.start..start + range.end)
     }
@@ -480,7 +484,11 @@ impl Lease {
     ///
     /// When those bytes are not in the slab.
     pub fn read(&self, offset: usize, into: &mut [u8]) {
-        assert!(offset + into.len() <= self.layout().bytes(), "inside a slab");
+        let (bytes, wanted) = (self.layout().bytes(), into.len());
+        assert!(
+            offset.checked_add(wanted).is_some_and(|end| end <= bytes),
+            "{wanted} bytes from {offset} on are not in a slab of {bytes} bytes"
+        );
         let (mapping, start) = self.place();
         // SAFETY: the slab is leased, so no worker writes it (invariant 3).
         unsafe { mapping.read(start + offset, into) }
