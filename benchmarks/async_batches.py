@@ -62,7 +62,7 @@ class Uneven(gym.Env[Any, Any]):
 class SendRunner:
     """Times a loop of ``recv`` and ``send``: rows that are done are sent again at once."""
 
-    def __init__(self, envs: cartwheel.VectorEnv[Any, Any]) -> None:
+    def __init__(self, envs: cartwheel.VectorEnv) -> None:
         """Takes over ``envs``, resets them and samples actions."""
         self.envs = envs
         envs.single_action_space.seed(0)
@@ -104,9 +104,7 @@ def in_lockstep(num_workers: int | None) -> Contender:
     """``step`` of all rows."""
 
     def build(env_fns: Sequence[EnvFn]) -> VectorRunner:
-        envs: cartwheel.VectorEnv[Any, Any] = cartwheel.VectorEnv(
-            env_fns, executor="process", num_workers=num_workers
-        )
+        envs = cartwheel.VectorEnv(env_fns, executor="process", num_workers=num_workers)
         envs.reset(seed=0)
         return VectorRunner(envs, sample_actions(envs.action_space))
 

@@ -55,9 +55,7 @@ def of_batches(keywords: dict[str, Any], **environment: Any) -> tuple[float, flo
     steps = 50
     times = []
     for rows in ROWS:
-        envs: cartwheel.VectorEnv[Any, Any] = cartwheel.VectorEnv(
-            [lambda: Idle(**environment)] * rows, **keywords
-        )
+        envs = cartwheel.VectorEnv([lambda: Idle(**environment)] * rows, **keywords)
         envs.reset()
         actions = np.zeros(rows, np.int64)
 

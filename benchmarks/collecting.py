@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from cartwheel.choices import ModeName
+
 STEPS = 128
-MODES = ("next_step", "same_step", "disabled")
+MODES: tuple[ModeName, ...] = ("next_step", "same_step", "disabled")
 BOUND = 1 / 1.05  # the collector takes at most 5 % longer
 
 
@@ -47,7 +49,9 @@ class DrawnActions:
 class Loop:
     """What a program does without ``Collector``."""
 
-    def __init__(self, envs: cartwheel.NativeVectorEnv, policy: DrawnActions, mode: str) -> None:
+    def __init__(
+        self, envs: cartwheel.NativeVectorEnv, policy: DrawnActions, mode: ModeName
+    ) -> None:
         """Allocates the arrays and resets the environments."""
         shape = (STEPS, envs.num_envs)
         self.envs, self.policy, self.mode = envs, policy, mode
@@ -130,7 +134,7 @@ class Collecting:
         self.envs.close()
 
 
-def build(mode: str, env_fns: Sequence[Any], *, by_hand: bool) -> Collecting:
+def build(mode: ModeName, env_fns: Sequence[Any], *, by_hand: bool) -> Collecting:
     """Makes the environments and what collects from them."""
     envs = cartwheel.NativeVectorEnv("CartPole-v1", len(env_fns), autoreset_mode=mode)
     policy = DrawnActions(len(env_fns))

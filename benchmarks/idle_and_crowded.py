@@ -16,7 +16,7 @@ import os
 import statistics
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -92,9 +92,7 @@ def work_s(step: Callable[[], Any], pids: list[int], steps: int) -> float:
 
 def crowded_ratios(num_envs: int, rounds: int, steps: int) -> list[float]:
     """Processor time of a step of the crowded pool over that of a bare loop; one a round."""
-    envs: cartwheel.VectorEnv[Any, Any] = cartwheel.VectorEnv(
-        [Computing] * num_envs, executor="process", num_workers=WORKERS
-    )
+    envs = cartwheel.VectorEnv([Computing] * num_envs, executor="process", num_workers=WORKERS)
     envs.reset(seed=0)
     actions = np.zeros(num_envs, np.int64)
     alone = [Computing() for _ in range(num_envs)]
@@ -119,7 +117,8 @@ def main() -> None:
     parser.add_argument("--steps", type=positive(int), default=500, help="in each round")
     arguments = parser.parse_args()
     print(f"{machine_line()}\n")
-    for executor in ("thread", "process", "native"):
+    executors: tuple[Literal["thread", "process", "native"], ...] = ("thread", "process", "native")
+    for executor in executors:
         envs: Any
         if executor == "native":
             envs = cartwheel.NativeVectorEnv("CartPole-v1", 1024, num_workers=CORES)

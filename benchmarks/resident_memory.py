@@ -11,7 +11,7 @@ import argparse
 import gc
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -94,7 +94,9 @@ def main() -> None:
     steps = parser.parse_args().steps
     print(f"{machine_line()}\n{steps:,} batches each\n")
     print(f"{'executor':10}{'way':12}{'KiB':>10}{'growth':>10}  bound")
-    for executor in ("inline", "thread", "process", "native"):
+    executors: tuple[Literal["inline", "thread", "process", "native"], ...]
+    executors = ("inline", "thread", "process", "native")
+    for executor in executors:
         for way, batch_size in ((stepping, None), (sending, NUM_ENVS // 2)):
             envs: Any
             if executor == "native":

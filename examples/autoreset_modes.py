@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     import gymnasium as gym
 
+    from cartwheel.choices import ModeName
+
 NUM_ENVS, EPISODES_EACH = 8, 20
 MAX_EPISODE_STEPS = 40  # some episodes end before it (terminated), some at it (truncated)
 
@@ -135,12 +137,12 @@ def disabled(envs: gym.vector.VectorEnv[Any, Any, Any], buffer: Buffer) -> int:
 
 def main() -> None:
     """Runs the three and compares their buffers."""
-    loops: dict[str, Callable[[Any, Buffer], int]] = {
+    loops: dict[ModeName, Callable[[Any, Buffer], int]] = {
         "next_step": next_step,
         "same_step": same_step,
         "disabled": disabled,
     }
-    buffers: dict[str, Buffer] = {}
+    buffers: dict[ModeName, Buffer] = {}
     print(f"{'mode':<11}{'steps':>7}{'episodes':>10}{'terminated':>12}{'transitions':>13}  equal")
     for mode, loop in loops.items():
         envs = cartwheel.make_vec(

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from cartwheel.choices import ModeName
     from cartwheel.rollouts import Transitions
 
 ENV_ID = "cartwheel/CartPole-v1"
-MODES = ("next_step", "same_step", "disabled")
+MODES: tuple[ModeName, ...] = ("next_step", "same_step", "disabled")
 SOLVED = 475.0  # the mean return that Gymnasium's registry asks for; 500 is the most there is
 
 
@@ -156,14 +157,14 @@ def play(agent: Agent, seed: int) -> float:
 class Result:
     """What came of one mode."""
 
-    mode: str
+    mode: ModeName
     steps: int  # of all environments together, without those that only reset
     seconds: float  # everything: collecting, learning, evaluating
     evaluation: float  # mean return of `play`
     curve: list[tuple[int, float]]  # steps, mean return of the last 100 episodes
 
 
-def train(mode: str, settings: Settings) -> Result:
+def train(mode: ModeName, settings: Settings) -> Result:
     """Learns until the environment is solved, or the total steps are used up."""
     start = time.perf_counter()
     torch.manual_seed(settings.seed)

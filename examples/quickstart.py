@@ -6,7 +6,6 @@ Run it with ``python examples/quickstart.py``.
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -16,9 +15,7 @@ import cartwheel
 
 def main() -> None:
     """Steps the environments and prints what came of it."""
-    envs: cartwheel.VectorEnv[Any, Any] = cartwheel.VectorEnv(
-        [lambda: gym.make("CartPole-v1")] * 32
-    )
+    envs = cartwheel.VectorEnv([lambda: gym.make("CartPole-v1")] * 32)
     observations, _ = envs.reset(seed=7)  # (32, 4) float32
     returns: list[float] = []
     running = np.zeros(envs.num_envs)

@@ -74,7 +74,7 @@ class Tally:
 
 def in_lockstep() -> tuple[float, Returns]:
     """Thinks, then steps all rows; rows a second and the returns."""
-    envs = cartwheel.VectorEnv[Any, Any]([SlowCartPole] * NUM_ENVS, num_workers=NUM_ENVS)
+    envs = cartwheel.VectorEnv([SlowCartPole] * NUM_ENVS, num_workers=NUM_ENVS)
     tally, rows = Tally(), np.arange(NUM_ENVS)
     observations, _ = envs.reset(seed=1)
     start = time.perf_counter()
@@ -88,7 +88,7 @@ def in_lockstep() -> tuple[float, Returns]:
 
 def in_batches(batch_size: int) -> tuple[float, Returns]:
     """Thinks about the rows that are done while the others are stepped."""
-    envs = cartwheel.VectorEnv[Any, Any](
+    envs = cartwheel.VectorEnv(
         [SlowCartPole] * NUM_ENVS, num_workers=NUM_ENVS, batch_size=batch_size
     )
     tally, stepped, started = Tally(), 0, np.zeros(NUM_ENVS, np.bool_)

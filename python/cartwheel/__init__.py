@@ -6,6 +6,8 @@ errors, several times faster, in all three autoreset modes. :class:`Collector` r
 a quota of episodes.
 """
 
+from importlib.metadata import version
+
 from cartwheel import returns
 from cartwheel.errors import (
     EnvPanicError,
@@ -20,6 +22,7 @@ from cartwheel.native.env import NativeEnv
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.registry.make import make_vec, patch_gymnasium, register_native
 from cartwheel.rollouts import Collector, Rollout
+from cartwheel.vector.pool_env import PoolVectorEnv
 from cartwheel.vector.presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.vector.rollout_slab import RolloutSlab
 from cartwheel.vector.stats import Stats
@@ -34,6 +37,7 @@ __all__ = [
     "ForkedProcessError",
     "NativeEnv",
     "NativeVectorEnv",
+    "PoolVectorEnv",
     "RemoteEnvError",
     "RemoteTraceback",
     "Rollout",
@@ -42,10 +46,13 @@ __all__ = [
     "SyncVectorEnv",
     "VectorEnv",
     "WorkerDiedError",
+    "__version__",
     "evaluate",
     "make_vec",
     "patch_gymnasium",
     "returns",
 ]
+
+__version__: str = version("cartwheel")
 
 register_native()

@@ -11,23 +11,24 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel import _cartwheel
+from cartwheel.choices import Executor, check_choice
 from cartwheel.worker.faults import add_note
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
+    from cartwheel.choices import Mode
     from cartwheel.spaces.describe import EnvFn
 
 #: Options of a reset that number its rows: our own word for them, and ManiSkill's.
 NUMBERING_OPTIONS = ("env_index", "env_idx")
 #: Options of a reset that say which rows are reset; no environment gets them.
 ROW_OPTIONS = ("reset_mask", *NUMBERING_OPTIONS)
-EXECUTORS = ("auto", "inline", "thread", "process")
 
 
-def as_autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
+def as_autoreset_mode(mode: Mode) -> AutoresetMode:
     """The mode for a member, its value (``"SameStep"``) or its name (``"same_step"``).
 
     Raises:
@@ -42,14 +43,6 @@ def keywords_of(constructor: Any) -> frozenset[str]:
     """The names of what can be passed to a class by keyword, but for those of its ``**``."""
     parameters = inspect.signature(constructor).parameters.values()
     return frozenset(part.name for part in parameters if part.kind is not part.VAR_KEYWORD)
-
-
-def check_choice(argument: str, value: Any, choices: Sequence[str]) -> None:
-    """Raises ``ValueError`` unless ``value`` is one of ``choices``."""
-    if value not in choices:
-        raise ValueError(
-            f"`{argument}` must be one of {', '.join(map(repr, choices))}, got {value!r}."
-        )
 
 
 def as_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -93,13 +86,13 @@ def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
     return functions
 
 
-def as_executor(executor: str, num_envs: int) -> str:
+def as_executor(executor: Executor, num_envs: int) -> Executor:
     """Chooses the executor for ``"auto"``.
 
     One environment gains nothing from a worker, and one processor cannot run two. Everything else
     goes to processes: how long a step takes is not known before it is made.
     """
-    check_choice("executor", executor, EXECUTORS)
+    check_choice("executor", executor, Executor)
     if executor != "auto":
         return executor
     return "inline" if num_envs == 1 or _cartwheel.usable_cpus() == 1 else "process"

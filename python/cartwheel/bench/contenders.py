@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium as gym
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
@@ -16,9 +16,12 @@ from cartwheel.bench.ceiling import Ceiling, NativeCeiling
 from cartwheel.bench.envpool import fastest
 from cartwheel.bench.runner import AnyVectorEnv, Runner, VectorRunner, sample_actions
 
+if TYPE_CHECKING:
+    from cartwheel.choices import Executor
+
 EnvFn = Callable[[], gym.Env[Any, Any]]
 
-EXECUTORS = ("inline", "process", "thread")
+EXECUTORS: tuple[Executor, ...] = ("inline", "process", "thread")
 """In the order in which they are built: who forks comes before who has threads."""
 NATIVE, GYMNASIUM_NATIVE, ENVPOOL = "cartwheel native", "gymnasium native", "envpool"
 """Who runs other code than the Python environments."""
@@ -47,7 +50,7 @@ def _vector(name: str, make: Callable[[Sequence[EnvFn]], AnyVectorEnv]) -> Conte
     return Contender(name, build)
 
 
-def cartwheel_with(executor: str) -> Contender:
+def cartwheel_with(executor: Executor) -> Contender:
     """``cartwheel.VectorEnv`` with ``executor``, everything else at its default."""
     return _vector(
         f"cartwheel {executor}", lambda env_fns: cartwheel.VectorEnv(env_fns, executor=executor)

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import as_autoreset_mode, as_integer, check_choice, check_max_slabs
+from cartwheel.arguments import as_autoreset_mode, as_integer, check_max_slabs
+from cartwheel.choices import EnvType, OnDone, check_choice
 
 if TYPE_CHECKING:
     from cartwheel.envpool.registry import Task
 
 #: EnvPool seeds by 32-bit numbers; a drawn seed stays among them.
 _SEEDS = 2**31
-
-ENV_TYPES = ("gymnasium", "gym", "dm")
 
 
 @dataclass
@@ -29,7 +28,7 @@ class Config:
         options: Keywords of the environment.
     """
 
-    env_type: str
+    env_type: EnvType
     num_envs: int = 1
     batch_size: int = 0
     num_threads: int = 0
@@ -40,16 +39,16 @@ class Config:
     reward_threshold: float | None = None
     gym_reset_return_info: bool = True
     autoreset_mode: Any = AutoresetMode.NEXT_STEP
-    executor: str | None = None
+    executor: Any = None
     timeout: float | None = None
-    on_done: str = "raise"
+    on_done: OnDone = "raise"
     max_slabs: int | None = None
     env_seed: Any = ()
     seeds: list[int] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, task: Task, env_type: str, keywords: dict[str, Any]) -> Config:
+    def of(cls, task: Task, env_type: EnvType, keywords: dict[str, Any]) -> Config:
         """The configuration for a task, whose defaults are the registry's.
 
         Raises:
@@ -69,7 +68,7 @@ class Config:
         return config
 
     def _check(self, task: Task) -> None:
-        check_choice("env_type", self.env_type, ENV_TYPES)
+        check_choice("env_type", self.env_type, EnvType)
         self.num_envs = as_integer("num_envs", self.num_envs, 1)
         batch_size = as_integer("batch_size", self.batch_size, 0, self.num_envs)
         self.batch_size = batch_size or self.num_envs
@@ -88,7 +87,7 @@ class Config:
             self.autoreset_mode = as_autoreset_mode(self.autoreset_mode)
         except ValueError as error:
             raise ValueError(f"`autoreset_mode`: {error}") from error
-        check_choice("on_done", self.on_done, ("raise", "freeze"))
+        check_choice("on_done", self.on_done, OnDone)
         check_max_slabs(self.max_slabs)
         self._check_players(task)
         if not self.gym_reset_return_info and self.env_type != "gym":

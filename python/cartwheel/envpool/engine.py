@@ -14,11 +14,12 @@ from cartwheel.vector.vector_env import VectorEnv
 if TYPE_CHECKING:
     import gymnasium as gym
 
+    from cartwheel.choices import Executor
     from cartwheel.envpool.config import Config
     from cartwheel.envpool.registry import Task
 
 
-def start(task: Task, config: Config) -> NativeVectorEnv | VectorEnv[Any, Any]:
+def start(task: Task, config: Config) -> NativeVectorEnv | VectorEnv:
     """Starts the environments of a pool: native ones on threads, others in worker processes."""
     shared: dict[str, Any] = {
         "autoreset_mode": config.autoreset_mode,
@@ -43,8 +44,8 @@ def start(task: Task, config: Config) -> NativeVectorEnv | VectorEnv[Any, Any]:
     def make_env() -> gym.Env[Any, Any]:
         return make_one(task, config)
 
-    executor = config.executor or "process"
-    envs: VectorEnv[Any, Any] = VectorEnv([make_env] * config.num_envs, executor=executor, **shared)
+    executor: Executor = config.executor or "process"
+    envs = VectorEnv([make_env] * config.num_envs, executor=executor, **shared)
     if offset >= 0:
         threads = [thread.native_id for thread in envs._crew.threads]
         pin([process.pid for process in envs.processes] + threads, offset)

@@ -12,10 +12,11 @@ from cartwheel.envpool.registry import find_task
 from cartwheel.envpool.spec import EnvSpec
 
 if TYPE_CHECKING:
+    from cartwheel.choices import EnvType
     from cartwheel.envpool.pool import EnvPool
 
 
-def make(task_id: str, env_type: str = "gymnasium", **keywords: Any) -> EnvPool:
+def make(task_id: str, env_type: EnvType = "gymnasium", **keywords: Any) -> EnvPool:
     """Makes a pool of environments, by the keywords of ``envpool.make``.
 
     Args:

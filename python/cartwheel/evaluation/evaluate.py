@@ -26,7 +26,7 @@ def evaluate(
     policy: Callable[..., Any],
     *,
     episodes_per_env: int = 1,
-    seed: int | list[int | None] | None = 0,
+    seed: int | list[int | None] | None = None,
     options: dict[str, Any] | None = None,
     recurrent: bool = False,
     confidence: float = 0.95,

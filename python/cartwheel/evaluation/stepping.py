@@ -78,7 +78,7 @@ class RowStepping:
     questions in every mode.
     """
 
-    def __init__(self, envs: PoolVectorEnv[Any, Any], seed: Any, options: Any) -> None:
+    def __init__(self, envs: PoolVectorEnv, seed: Any, options: Any) -> None:
         """Resets all."""
         self._envs = envs
         self.observations, _ = envs.reset(seed=seed, options=options)

@@ -19,9 +19,9 @@ from cartwheel.arguments import (
     as_num_workers,
     as_timeout,
     as_values,
-    check_choice,
     check_max_slabs,
 )
+from cartwheel.choices import NativeExecutor, OnDone, check_choice
 from cartwheel.log import LOGGER, reminder_s
 from cartwheel.native.keywords import environment_keywords, read_spec
 from cartwheel.native.link import NativeLink, as_json
@@ -35,14 +35,14 @@ from cartwheel.worker.recovery import Recovery
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
 
+    from cartwheel.choices import Mode, OnError
     from cartwheel.native.link import Stream
 
 #: The namespace of native environments in Gymnasium's registry.
 NAMESPACE = "cartwheel/"
-_EXECUTORS = ("auto", "inline", "thread")
 
 
-class NativeVectorEnv(PoolVectorEnv[Any, Any]):
+class NativeVectorEnv(PoolVectorEnv):
     """Steps many copies of an environment written in Rust, on threads, without the GIL.
 
     Results are those of Gymnasium's environment of the same name, bit for bit: row ``i`` of a batch
@@ -104,15 +104,15 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
         env_id: str | EnvSpec,
         num_envs: int,
         *,
-        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        autoreset_mode: Mode = AutoresetMode.NEXT_STEP,
         max_episode_steps: int | str | None = "default",
         render_mode: str | None = None,
-        executor: str = "auto",
+        executor: NativeExecutor = "auto",
         num_workers: int | None = None,
         max_concurrency: int | None = None,
         batch_size: int | None = None,
-        on_done: str = "raise",
-        on_error: str = "raise",
+        on_done: OnDone = "raise",
+        on_error: OnError = "raise",
         max_restarts: int | None = 10,
         timeout: float | None = None,
         max_slabs: int | None = None,
@@ -128,9 +128,9 @@ class NativeVectorEnv(PoolVectorEnv[Any, Any]):
             render_mode = options.pop("render_mode", None) if render_mode is None else render_mode
         options = environment_keywords(options)
         self.autoreset_mode = as_autoreset_mode(autoreset_mode)
-        check_choice("on_done", on_done, ("raise", "freeze"))
+        check_choice("on_done", on_done, OnDone)
         self.recovery = Recovery(on_error, max_restarts=max_restarts)
-        check_choice("executor", executor, _EXECUTORS)
+        check_choice("executor", executor, NativeExecutor)
         check_max_slabs(max_slabs)
         timeout = as_timeout(timeout)
         self.num_envs = as_integer("num_envs", num_envs, 1)

@@ -20,8 +20,9 @@ from cartwheel.vector.vector_env import VectorEnv
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gymnasium.vector import AutoresetMode
     from typing_extensions import Self
+
+    from cartwheel.choices import Mode, Vectorization
 
 #: Keywords of :class:`VectorEnv` that :func:`make_vec` hands on; all others are the environment's.
 #: So is ``worker``, which can only be ``None`` there.
@@ -32,12 +33,12 @@ def make_vec(
     id: str | EnvSpec,
     num_envs: int = 1,
     *,
-    autoreset_mode: str | AutoresetMode | None = None,
+    autoreset_mode: Mode | None = None,
     wrappers: Sequence[Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]] | None = None,
-    vectorization_mode: VectorizeMode | str | None = None,
+    vectorization_mode: VectorizeMode | Vectorization | None = None,
     vector_kwargs: dict[str, Any] | None = None,
     **kwargs: Any,
-) -> VectorEnv[Any, Any] | NativeVectorEnv:
+) -> VectorEnv | NativeVectorEnv:
     """Makes a vector environment of ``num_envs`` environments of a registered id.
 
     Ids in the namespace ``cartwheel/`` give a :class:`NativeVectorEnv`, all others a
@@ -149,7 +150,7 @@ def make_native(
     num_envs: int,
     *,
     env_id: str,
-    autoreset_mode: str | AutoresetMode | None = None,
+    autoreset_mode: Mode | None = None,
     **keywords: Any,
 ) -> NativeVectorEnv:
     """The vector entry point of every id in the namespace ``cartwheel/``.

@@ -66,7 +66,7 @@ class Recipe:
             single = EnvSpec.from_json(json.dumps(fields))
         return cls(single, num_envs, env_kwargs, dict(own["vector_kwargs"]), tuple(own["wrappers"]))
 
-    def make(self) -> VectorEnv[Any, Any]:
+    def make(self) -> VectorEnv:
         """Makes the vector environment, whose ``spec`` is this recipe.
 
         Raises:
@@ -79,7 +79,7 @@ class Recipe:
                 "an entry point defined."
             )
         make_single = functools.partial(_make_single, self.spec, self.env_kwargs, self.wrappers)
-        envs: VectorEnv[Any, Any] = VectorEnv([make_single] * self.num_envs, **self.vector_kwargs)
+        envs = VectorEnv([make_single] * self.num_envs, **self.vector_kwargs)
         envs.spec = self.as_spec()
         return envs
 
@@ -110,7 +110,7 @@ class Recipe:
         return spec
 
 
-def make_again(num_envs: int, **kwargs: Any) -> VectorEnv[Any, Any]:
+def make_again(num_envs: int, **kwargs: Any) -> VectorEnv:
     """The vector entry point of specs of :class:`~cartwheel.VectorEnv`, for ``gymnasium.make_vec``.
 
     Args:

@@ -11,6 +11,7 @@ from cartwheel.returns.transitions import as_transitions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from cartwheel.choices import Bootstrap
     from cartwheel.returns.arrays import Array
 
 
@@ -24,7 +25,7 @@ def gae(
     valid: Array | None = None,
     gamma: Array,
     lam: Array,
-    bootstrap: str = "truncated",
+    bootstrap: Bootstrap = "truncated",
     num_threads: int | None = None,
     out: tuple[Array, Array] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -81,7 +82,7 @@ def gae_normalized(
     valid: Array | None = None,
     gamma: Array,
     lam: Array,
-    bootstrap: str = "truncated",
+    bootstrap: Bootstrap = "truncated",
     num_threads: int | None = None,
     out: tuple[Array, Array] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any]]:

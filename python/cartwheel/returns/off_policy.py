@@ -11,6 +11,7 @@ from cartwheel.returns.transitions import as_transitions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from cartwheel.choices import Bootstrap
     from cartwheel.returns.arrays import Array
 
 
@@ -28,7 +29,7 @@ def vtrace(
     rho_bar: float = 1.0,
     c_bar: float = 1.0,
     pg_rho_bar: float = 1.0,
-    bootstrap: str = "truncated",
+    bootstrap: Bootstrap = "truncated",
     num_threads: int | None = None,
     out: tuple[Array, Array] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -112,7 +113,7 @@ def retrace(
     gamma: Array,
     lam: Array,
     c_bar: float = 1.0,
-    bootstrap: str = "truncated",
+    bootstrap: Bootstrap = "truncated",
     num_threads: int | None = None,
     out: Array | None = None,
 ) -> NDArray[Any]:

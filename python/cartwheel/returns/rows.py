@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel import _cartwheel
-from cartwheel.arguments import as_autoreset_mode, check_choice
+from cartwheel.arguments import as_autoreset_mode
+from cartwheel.choices import Bootstrap, OnDone, check_choice
 from cartwheel.returns.arrays import as_array, as_flags, as_floats, as_output, as_rows
-from cartwheel.returns.transitions import BOOTSTRAPS
 
 if TYPE_CHECKING:
-    from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
+    from cartwheel.choices import Mode
     from cartwheel.returns.arrays import Array
 
 
 def valid_mask(
-    mode: str | AutoresetMode,
+    mode: Mode,
     terminated: Array,
     truncated: Array,
     prev_done: Array,
     *,
-    on_done: str = "raise",
+    on_done: OnDone = "raise",
     out: Array | None = None,
 ) -> NDArray[np.bool_]:
     """Which rows are transitions of an environment.
@@ -63,13 +63,13 @@ def valid_mask(
 
 
 def is_first(
-    mode: str | AutoresetMode,
+    mode: Mode,
     terminated: Array,
     truncated: Array,
     prev_done: Array,
     initial: Array,
     *,
-    on_done: str = "raise",
+    on_done: OnDone = "raise",
     out: Array | None = None,
 ) -> NDArray[np.bool_]:
     """Which observations are the first of an episode, for the state of a recurrent policy.
@@ -110,15 +110,15 @@ def is_first(
 
 
 def next_values(
-    mode: str | AutoresetMode,
+    mode: Mode,
     values: Array,
     terminated: Array,
     truncated: Array,
     *,
     final_values: Array | None = None,
     final_index: Array | None = None,
-    bootstrap: str = "truncated",
-    on_done: str = "raise",
+    bootstrap: Bootstrap = "truncated",
+    on_done: OnDone = "raise",
     out: Array | None = None,
 ) -> NDArray[Any]:
     """The value of the true next observation of each row.
@@ -159,7 +159,7 @@ def next_values(
             where the mode has no use for them.
     """
     native_mode = _native_mode(mode, on_done)
-    check_choice("bootstrap", bootstrap, BOOTSTRAPS)
+    check_choice("bootstrap", bootstrap, Bootstrap)
     if (final_values is None) != (final_index is None):
         raise ValueError("`final_values` and `final_index` go together: give both or none.")
     dtype, (observed,) = as_floats(values=values)
@@ -191,7 +191,7 @@ def _finals(
     return as_rows("final_values", numbers, 1), rows.astype(np.int64, copy=False)
 
 
-def _native_mode(mode: str | AutoresetMode, on_done: str) -> tuple[str, bool]:
+def _native_mode(mode: Mode, on_done: str) -> tuple[str, bool]:
     """The value of the mode, and whether over rows are frozen."""
-    check_choice("on_done", on_done, ("raise", "freeze"))
+    check_choice("on_done", on_done, OnDone)
     return as_autoreset_mode(mode).value, on_done == "freeze"

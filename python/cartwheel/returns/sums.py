@@ -14,6 +14,8 @@ from cartwheel.returns.transitions import as_transitions
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from cartwheel.choices import Bootstrap
+
 
 class NStepReturns(NamedTuple):
     """What :func:`n_step` gives. Rows that are not valid hold 0.
@@ -41,7 +43,7 @@ def lambda_returns(
     valid: Array | None = None,
     gamma: Array,
     lam: Array,
-    bootstrap: str = "truncated",
+    bootstrap: Bootstrap = "truncated",
     num_threads: int | None = None,
     out: Array | None = None,
 ) -> NDArray[Any]:
@@ -105,7 +107,7 @@ def discounted(
     next_values: Array | None = None,
     valid: Array | None = None,
     gamma: Array,
-    bootstrap: str = "truncated",
+    bootstrap: Bootstrap = "truncated",
     num_threads: int | None = None,
     out: Array | None = None,
 ) -> NDArray[Any]:
@@ -167,7 +169,7 @@ def n_step(
     next_values: Array | None = None,
     valid: Array | None = None,
     gamma: Array,
-    bootstrap: str = "truncated",
+    bootstrap: Bootstrap = "truncated",
     num_threads: int | None = None,
     out: tuple[Array, Array, Array] | None = None,
 ) -> NStepReturns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.arguments import check_choice
+from cartwheel.choices import Bootstrap, check_choice
 from cartwheel.returns.arrays import as_flags, as_numbers, as_rewards
 
 if TYPE_CHECKING:
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.returns.arrays import Array
-
-BOOTSTRAPS = ("truncated", "always", "never")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Transitions:
         truncated: Flags ``[T, N]``.
         valid: Flags ``[T, N]``, or ``None`` if every row is a transition.
         gamma: A float, or an array ``[T, N]`` in the dtype of the computation.
-        bootstrap: One of :data:`BOOTSTRAPS`.
+        bootstrap: One of :data:`~cartwheel.choices.Bootstrap`.
         num_threads: At least 1, or ``None`` for as many as pay.
     """
 
@@ -64,7 +62,7 @@ def as_transitions(
         truncated: Flags ``[T, N]``.
         valid: Flags ``[T, N]`` or ``None``.
         gamma: A number or an array ``[T, N]``.
-        bootstrap: One of :data:`BOOTSTRAPS`.
+        bootstrap: One of :data:`~cartwheel.choices.Bootstrap`.
         num_threads: Threads, or ``None``.
         dtype: The dtype of the other arrays; ``None`` if there is none, which leaves the rewards'.
 
@@ -72,7 +70,7 @@ def as_transitions(
         TypeError: A wrong dtype.
         ValueError: Another number of dimensions, an unknown name, a number of threads below 1.
     """
-    check_choice("bootstrap", bootstrap, BOOTSTRAPS)
+    check_choice("bootstrap", bootstrap, Bootstrap)
     if num_threads is not None and (not isinstance(num_threads, int) or num_threads < 1):
         raise ValueError(f"`num_threads` must be a positive integer or None, got {num_threads!r}.")
     rewards = as_rewards(rewards, dtype)

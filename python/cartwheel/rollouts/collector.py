@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
+    from cartwheel.choices import Until
     from cartwheel.rollouts.rollout import Rollout
 
 #: Steps that there is room for at first, where nobody knows how long episodes are.
@@ -120,7 +121,7 @@ class Collector:
         policy: Callable[..., Any],
         num_steps: int | None = None,
         *,
-        until: str | None = None,
+        until: Until | None = None,
         num_episodes: int | None = None,
         recurrent: bool = False,
         seed: Any = None,

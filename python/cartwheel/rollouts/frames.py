@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel.arguments import check_choice
+from cartwheel.choices import RewardPlace, check_choice
 from cartwheel.rollouts.transitions import next_observations
 from cartwheel.spaces import nested
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.rollouts.rollout import Rollout
-
-REWARD_PLACES = ("t+1", "t")
 
 
 def running(rollout: Rollout) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -46,7 +44,7 @@ def running(rollout: Rollout) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
 
 def frames(rollout: Rollout, reward_at: str) -> dict[str, NDArray[Any]]:
     """See :meth:`Rollout.to_workspace`."""
-    check_choice("reward_at", reward_at, REWARD_PLACES)
+    check_choice("reward_at", reward_at, RewardPlace)
     carry = rollout.carry
     sums, steps = running(rollout)
     rewards, terminated, truncated = (
@@ -73,7 +71,7 @@ def frames(rollout: Rollout, reward_at: str) -> dict[str, NDArray[Any]]:
 
 def pairs(rollout: Rollout, reward_at: str) -> dict[str, NDArray[Any]]:
     """See :meth:`Rollout.workspace_transitions`."""
-    check_choice("reward_at", reward_at, REWARD_PLACES)
+    check_choice("reward_at", reward_at, RewardPlace)
     index = steps, rows = np.nonzero(rollout.valid)
     whole = frames(rollout, "t+1")
     first = rollout.is_first[index]

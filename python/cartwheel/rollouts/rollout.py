@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel.arguments import check_choice
+from cartwheel.choices import Part, check_choice
 from cartwheel.rollouts.carry import Carry
 from cartwheel.rollouts.episodes import Episodes
 from cartwheel.rollouts.estimators import Estimators
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
+    from cartwheel.choices import Bootstrap, Order, RewardPlace
     from cartwheel.returns.arrays import Array
 
-PARTS = ("row", "env", "sequence")
 
-
-@dataclasses.dataclass(eq=False, kw_only=True)
+@dataclasses.dataclass(eq=False, kw_only=True, repr=False)
 class Rollout(Estimators):
     """``T`` steps of ``N`` environments, in any autoreset mode; see :class:`Collector`.
 
@@ -90,6 +89,14 @@ class Rollout(Estimators):
         """Whose episode the step before this rollout ended, ``[N]``."""
         return self.carry.done
 
+    def __repr__(self) -> str:
+        """Its size, its mode and the names of its extras in one line."""
+        extras = f", extras {', '.join(self.extras)}" if self.extras else ""
+        return (
+            f"<Rollout of {self.num_steps} steps of {self.num_envs} environments: "
+            f"{int(self.valid.sum()):,} transitions, {self.mode.name.lower()}{extras}>"
+        )
+
     def checked_extras(self) -> dict[str, NDArray[Any]]:
         """The extras as arrays, also those that were added.
 
@@ -137,11 +144,11 @@ class Rollout(Estimators):
 
     def transitions(
         self,
-        order: str = "time",
+        order: Order = "time",
         n_step: int = 1,
         *,
         gamma: Array | None = None,
-        bootstrap: str = "truncated",
+        bootstrap: Bootstrap = "truncated",
     ) -> Transitions:
         """The transitions, with their true next observations: no other row is among them.
 
@@ -177,7 +184,7 @@ class Rollout(Estimators):
         self,
         size: int,
         *,
-        by: str = "row",
+        by: Part = "row",
         length: int | None = None,
         shuffle: bool = True,
         drop_last: bool = False,
@@ -199,7 +206,7 @@ class Rollout(Estimators):
         Raises:
             ValueError: A number below 1, an unknown ``by``, or ``length`` without or not with it.
         """
-        check_choice("by", by, PARTS)
+        check_choice("by", by, Part)
         size = _positive("size", size)
         if (by == "sequence") != (length is not None):
             raise ValueError(f"`length` goes with by='sequence', got by={by!r}, length={length}.")
@@ -295,7 +302,7 @@ class Rollout(Estimators):
 
     # BBRL
 
-    def to_workspace(self, reward_at: str = "t+1") -> dict[str, NDArray[Any]]:
+    def to_workspace(self, reward_at: RewardPlace = "t+1") -> dict[str, NDArray[Any]]:
         """The rollout as frames of a BBRL workspace, ``[T + 1, N, …]``, by its names.
 
         ``env/env_obs`` (or ``env/env_obs/<key>``), ``env/reward``, ``env/terminated``,
@@ -322,7 +329,7 @@ class Rollout(Estimators):
         """
         return frames(self, reward_at)
 
-    def workspace_transitions(self, reward_at: str = "t+1") -> dict[str, NDArray[Any]]:
+    def workspace_transitions(self, reward_at: RewardPlace = "t+1") -> dict[str, NDArray[Any]]:
         """What BBRL's ``get_transitions()`` should give, in every mode, as ``[2, M, …]``.
 
         Frame 0 is that of the observation, frame 1 that of the true next observation; the

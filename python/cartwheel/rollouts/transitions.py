@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel import returns as estimators
-from cartwheel.arguments import check_choice
+from cartwheel.choices import Order, check_choice
 from cartwheel.rollouts.episodes import numbers
 from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from cartwheel.choices import Bootstrap
     from cartwheel.returns.arrays import Array
     from cartwheel.rollouts.rollout import Rollout
-
-ORDERS = ("time", "env")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,10 +67,10 @@ class Transitions:
         cls,
         rollout: Rollout,
         *,
-        order: str = "time",
+        order: Order = "time",
         n_step: int = 1,
         gamma: Array | None = None,
-        bootstrap: str = "truncated",
+        bootstrap: Bootstrap = "truncated",
     ) -> Transitions:
         """Those of a rollout, see :meth:`Rollout.transitions`."""
         steps, rows = ordered_rows(rollout.valid, order)
@@ -112,7 +111,7 @@ def ordered_rows(
     Raises:
         ValueError: An unknown order.
     """
-    check_choice("order", order, ORDERS)
+    check_choice("order", order, Order)
     if order == "time":
         steps, rows = np.nonzero(valid)
     else:

@@ -9,11 +9,12 @@ import contextlib
 import os
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import logger
+from typing_extensions import TypeVar
 
 from cartwheel.arguments import (
     NUMBERING_OPTIONS,
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
     from cartwheel import _cartwheel
 
-ObsType = TypeVar("ObsType")
-ActType = TypeVar("ActType")
+ObsType = TypeVar("ObsType", default=Any)
+ActType = TypeVar("ActType", default=Any)
 
 #: Seconds that environments get to close before their workers are ended.
 CLOSE_GRACE = 5.0

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from gymnasium.spaces import Space
 
+    from cartwheel.choices import Executor, Mode, ObservationMode
     from cartwheel.spaces.describe import EnvFn
 
 
@@ -31,11 +32,11 @@ class AsyncVectorEnv(VectorEnv[ObsType, ActType]):
         context: Any = None,
         daemon: bool = True,  # noqa: FBT001 - Gymnasium's signature
         worker: Any = None,
-        observation_mode: str | tuple[Space[Any], Space[Any]] = "same",
-        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        observation_mode: ObservationMode | tuple[Space[Any], Space[Any]] = "same",
+        autoreset_mode: Mode = AutoresetMode.NEXT_STEP,
         max_concurrency: int | None = None,
         *,
-        executor: str = "process",
+        executor: Executor = "process",
         **keywords: Any,
     ) -> None:
         """As :class:`VectorEnv`, with ``executor="process"``."""
@@ -63,10 +64,10 @@ class SyncVectorEnv(VectorEnv[ObsType, ActType]):
         self,
         env_fns: Iterable[EnvFn],
         copy: bool = True,  # noqa: FBT001 - Gymnasium's signature
-        observation_mode: str | tuple[Space[Any], Space[Any]] = "same",
-        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        observation_mode: ObservationMode | tuple[Space[Any], Space[Any]] = "same",
+        autoreset_mode: Mode = AutoresetMode.NEXT_STEP,
         *,
-        executor: str = "inline",
+        executor: Executor = "inline",
         **keywords: Any,
     ) -> None:
         """As :class:`VectorEnv`, with ``executor="inline"``; :attr:`envs` are the environments."""

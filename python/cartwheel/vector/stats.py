@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _SHOWN = 8
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Stats:
     """Counts and times of a vector environment, from :meth:`cartwheel.VectorEnv.stats`.
 
@@ -93,6 +93,13 @@ class Stats:
         with np.errstate(invalid="ignore"):
             means: NDArray[np.float64] = self.step_seconds / self.steps
         return means
+
+    def __repr__(self) -> str:
+        """The totals in one line; ``print`` shows the table."""
+        return (
+            f"<Stats of {len(self.steps)} environments: {self.steps.sum():,} steps and "
+            f"{self.resets.sum():,} resets in {self.elapsed:.3f} s>"
+        )
 
     def __str__(self) -> str:
         """A table: totals, working and waiting of the busiest shards, and the slowest rows."""

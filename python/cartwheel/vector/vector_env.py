@@ -19,9 +19,9 @@ from cartwheel.arguments import (
     as_num_workers,
     as_timeout,
     as_values,
-    check_choice,
     check_max_slabs,
 )
+from cartwheel.choices import OnDone, check_choice
 from cartwheel.log import LOGGER, reminder_s
 from cartwheel.spaces.batching import Batching
 from cartwheel.spaces.describe import describe, describe_actions
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import numpy as np
     from gymnasium.spaces import Space
 
+    from cartwheel.choices import Executor, Mode, ObservationMode, OnError, OnWorkerDeath
     from cartwheel.spaces.describe import EnvFn
     from cartwheel.worker.crew import Crew
 
@@ -148,16 +149,16 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         context: Any = None,
         daemon: bool = True,  # noqa: FBT001 - Gymnasium's signature
         worker: Any = None,
-        observation_mode: str | tuple[Space[Any], Space[Any]] = "same",
-        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        observation_mode: ObservationMode | tuple[Space[Any], Space[Any]] = "same",
+        autoreset_mode: Mode = AutoresetMode.NEXT_STEP,
         max_concurrency: int | None = None,
         *,
-        executor: str = "auto",
+        executor: Executor = "auto",
         num_workers: int | None = None,
         batch_size: int | None = None,
-        on_done: str = "raise",
-        on_error: str = "raise",
-        on_worker_death: str = "raise",
+        on_done: OnDone = "raise",
+        on_error: OnError = "raise",
+        on_worker_death: OnWorkerDeath = "raise",
         max_restarts: int | None = 10,
         timeout: float | None = None,
         max_slabs: int | None = None,
@@ -165,7 +166,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         """Starts the workers and makes the environments."""
         self.recovery = Recovery(on_error, on_worker_death, max_restarts)
         self.autoreset_mode = as_autoreset_mode(autoreset_mode)
-        check_choice("on_done", on_done, ("raise", "freeze"))
+        check_choice("on_done", on_done, OnDone)
         if worker is not None:
             raise ValueError(
                 "cartwheel cannot use a `worker` function: its workers' loop is native code. Wrap "

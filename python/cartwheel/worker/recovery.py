@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel.arguments import as_integer, check_choice
+from cartwheel.arguments import as_integer
+from cartwheel.choices import OnError, OnWorkerDeath, check_choice
 from cartwheel.log import LOGGER
 from cartwheel.worker.faults import add_note
 
@@ -30,14 +31,14 @@ class Recovery:
             often as it takes.
     """
 
-    on_error: str = "raise"
-    on_worker_death: str = "raise"
+    on_error: OnError = "raise"
+    on_worker_death: OnWorkerDeath = "raise"
     max_restarts: int | None = 10
 
     def __post_init__(self) -> None:
         """Checks the choices."""
-        check_choice("on_error", self.on_error, ("raise", "truncate"))
-        check_choice("on_worker_death", self.on_worker_death, ("raise", "restart"))
+        check_choice("on_error", self.on_error, OnError)
+        check_choice("on_worker_death", self.on_worker_death, OnWorkerDeath)
         if self.max_restarts is not None:
             as_integer("max_restarts", self.max_restarts, 0)
 

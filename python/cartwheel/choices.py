@@ -1,0 +1,34 @@
+"""The values of arguments that choose: types for type checkers, from which checks read them too."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+from gymnasium.vector import AutoresetMode
+
+Executor = Literal["auto", "inline", "thread", "process"]
+NativeExecutor = Literal["auto", "inline", "thread"]
+ModeName = Literal["next_step", "same_step", "disabled", "NextStep", "SameStep", "Disabled"]
+Mode = AutoresetMode | ModeName
+"""An autoreset mode: a member, its name in lower case, or its value."""
+OnDone = Literal["raise", "freeze"]
+OnError = Literal["raise", "truncate"]
+OnWorkerDeath = Literal["raise", "restart"]
+ObservationMode = Literal["same", "different"]
+Vectorization = Literal["sync", "async", "vector_entry_point"]
+Context = Literal["fork", "forkserver", "spawn"]
+Bootstrap = Literal["truncated", "always", "never"]
+Until = Literal["all_done"]
+Order = Literal["time", "env"]
+Part = Literal["row", "env", "sequence"]
+RewardPlace = Literal["t", "t+1"]
+EnvType = Literal["gymnasium", "gym", "dm"]
+
+
+def check_choice(argument: str, value: Any, choices: Any) -> None:
+    """Raises ``ValueError`` unless ``value`` is one of ``choices``, a ``Literal``."""
+    names: tuple[str, ...] = get_args(choices)
+    if value not in names:
+        raise ValueError(
+            f"`{argument}` must be one of {', '.join(map(repr, names))}, got {value!r}."
+        )

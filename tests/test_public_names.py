@@ -1,0 +1,65 @@
+"""What ``import cartwheel`` offers: names, their documentation, short reprs, one default seed."""
+
+import importlib.metadata
+import inspect
+from typing import get_args
+
+import numpy as np
+import pytest
+
+import cartwheel
+from cartwheel import choices
+
+
+def test_the_version_is_that_of_the_installed_wheel():
+    assert cartwheel.__version__ == importlib.metadata.version("cartwheel")
+
+
+@pytest.mark.parametrize("name", [name for name in cartwheel.__all__ if name != "__version__"])
+def test_every_public_name_is_documented(name):
+    assert inspect.getdoc(getattr(cartwheel, name))
+
+
+def test_help_on_vector_env_begins_with_an_example():
+    doc = inspect.getdoc(cartwheel.VectorEnv)
+    assert doc.split("\n\n")[1].startswith("Example:")
+
+
+def test_every_vector_environment_has_the_one_base_class():
+    for each in (cartwheel.VectorEnv, cartwheel.NativeVectorEnv, cartwheel.AsyncVectorEnv):
+        assert issubclass(each, cartwheel.PoolVectorEnv)
+
+
+def test_nothing_is_seeded_unless_the_caller_seeds_it():
+    for function in (cartwheel.evaluate, cartwheel.Collector, cartwheel.VectorEnv.reset):
+        assert inspect.signature(function).parameters["seed"].default is None
+
+
+@pytest.mark.parametrize("name", get_args(choices.ModeName))
+def test_every_name_of_a_mode_that_types_offer_is_taken(name):
+    envs = cartwheel.NativeVectorEnv("CartPole-v1", 2, autoreset_mode=name)
+    assert name.lower().replace("_", "") == envs.autoreset_mode.value.lower()
+    envs.close()
+
+
+def test_a_value_that_types_do_not_offer_is_refused_with_those_that_they_do():
+    with pytest.raises(ValueError, match="must be one of 'raise', 'freeze', got 'wait'"):
+        cartwheel.NativeVectorEnv("CartPole-v1", 2, on_done="wait")
+
+
+def test_reprs_fit_on_one_line():
+    envs = cartwheel.NativeVectorEnv("CartPole-v1", 64)
+    collector = cartwheel.Collector(
+        envs,
+        lambda seen: (np.ones(len(seen), int), {"log_prob": np.zeros(len(seen))}),
+        num_steps=32,
+        seed=1,
+    )
+    rollout = collector.collect()
+    for shown in (repr(rollout), repr(envs.stats())):
+        assert "\n" not in shown
+        assert len(shown) < 120
+    assert "32 steps of 64 environments" in repr(rollout)
+    assert "log_prob" in repr(rollout)
+    assert "2,048 steps" in repr(envs.stats())
+    envs.close()
