@@ -34,62 +34,6 @@ def evaluate(
 ) -> Evaluation:
     """Plays exactly ``episodes_per_env`` complete episodes of every environment.
 
-    Every environment counts the same, however long its episodes are; episodes that happen to end
-    first are not favoured. A row that has played its episodes is not stepped any more and is no
-    longer shown to the policy, so the last of many rows costs what one row costs.
-
-    The same seed and policy give the same bits, whatever the executor, the number of workers and
-    the autoreset mode: a row begins its next episode right after the last one in every mode, and
-    its random numbers are its own. (The policy's must be the caller's to seed.)
-
-    Where failures are not raised but truncate (``on_error="truncate"``,
-    ``on_worker_death="restart"``), an episode that one cut short is not complete. It is dropped and
-    counted in :attr:`Evaluation.failures`, and the same environment plays another in its place.
-    Failures beyond ``max_restarts`` are raised as ever; and an environment that fails in 100
-    episodes in a row is given up, if ``max_restarts`` allows so many.
-
-    All environments are reset at the start. Afterwards, and after an exception, nothing is in
-    flight, and the episodes of some rows are over: call ``reset`` before anything else.
-
-    Vector environments that are not cartwheel's, and wrapped ones, can only be stepped as a whole:
-    rows that have finished go on with their last action, uncounted. Their ``metadata`` must name
-    the autoreset mode; in ``DISABLED`` they must know the option ``"reset_mask"``. In ``NEXT_STEP``
-    the rows being reset are not shown to the policy.
-
-    Args:
-        envs: A vector environment, whose ``batch_size`` is ``num_envs`` if it has one.
-        policy: Called with the observations of the rows that play, a batch of ``k ≤ num_envs``
-            rows in ascending order; returns ``k`` actions, or ``k`` actions and a dictionary of
-            extras, which are ignored: what a policy of :class:`~cartwheel.Collector` returns, in
-            every action space. Any other tuple is actions if the action space is a ``Tuple``;
-            otherwise its first entry is, and the rest is ignored.
-        episodes_per_env: Episodes of each environment, at least 1.
-        seed: As for ``envs.reset``, of the first episodes; later ones go on with the random numbers
-            of their row. ``None`` lets the first do so too.
-        options: As for ``envs.reset``, of the first episodes, without a choice of rows.
-        recurrent: Call the policy as ``policy(observations, env_index, first)`` instead, for
-            policies with a state a row: the rows (an array of integers of shape ``(k,)``) and
-            whether each begins an episode (``bool``). ``Collector(…, recurrent=True)`` calls it in
-            the same way, so one function serves both; it must not count on seeing every row.
-        confidence: The level of the confidence intervals, from 0 to 1, exclusive.
-        progress: ``True`` draws a bar on stderr if that is a terminal and nothing otherwise. A
-            function is called instead with the numbers of episodes done and in all whenever some
-            end, which may feed any other bar. ``False`` does neither.
-
-    Returns:
-        The episodes and what follows from them.
-
-    Raises:
-        ValueError: ``episodes_per_env`` or ``confidence`` makes no sense, ``options`` choose rows,
-            ``envs`` cannot be evaluated, or the policy returned another number of actions than
-            there are observations. Nothing was stepped by that call.
-        TypeError: ``policy`` is no function, or returned no batch. Infos are no dictionary, as
-            behind the wrapper ``DictInfoToList``; or what ``is_success`` or ``success`` says of an
-            episode is no flag, number or array of them, such as a dictionary or a string.
-        RuntimeError: An environment failed in 100 episodes in a row.
-        gymnasium.error.AlreadyPendingCallError: A call is pending or rows are in flight.
-        Exception: What the policy or an environment raises.
-
     Example:
         >>> import cartwheel
         >>> envs = cartwheel.NativeVectorEnv("CartPole-v1", 4)
@@ -98,6 +42,62 @@ def evaluate(
         >>> evaluation.returns.shape
         (4, 5)
         >>> envs.close()
+
+    Every environment counts the same, however long its episodes are: short episodes, which end
+    first, are not favoured. A row that has played its episodes is neither stepped nor shown to the
+    policy, so the last row of many costs what one row costs.
+
+    The same seed and policy give the same bits, whatever the executor, the number of workers and
+    the autoreset mode: in every mode a row begins its next episode right after the last one, and
+    each row has its own random numbers. (Random numbers of the policy are the caller's to seed.)
+
+    Where a failure truncates an episode (``on_error="truncate"``, ``on_worker_death="restart"``),
+    the episode is not complete. It is dropped and counted in :attr:`Evaluation.failures`, and the
+    same environment plays another episode. A failure beyond ``max_restarts`` is raised. An
+    environment that fails in 100 episodes in a row is an error, if ``max_restarts`` allows so many.
+
+    All environments are reset at the start. Afterwards, and after an exception, nothing is in
+    flight, and the episodes of some rows are over: call ``reset`` before anything else.
+
+    Vector environments that are not cartwheel's, and wrapped ones, can only be stepped as a whole:
+    rows that have finished repeat their last action, and what they do is not counted. The
+    ``metadata`` of such an environment must name the autoreset mode; in ``DISABLED`` its ``reset``
+    must support the option ``"reset_mask"``. In ``NEXT_STEP`` rows that reset are not shown to the
+    policy.
+
+    Args:
+        envs: A vector environment, whose ``batch_size`` is ``num_envs`` if it has one.
+        policy: Called with the observations of the rows that play, a batch of ``k ≤ num_envs``
+            rows in ascending order. Returns ``k`` actions, or ``k`` actions and a dictionary of
+            extras, which are ignored: the same function serves :class:`~cartwheel.Collector`, in
+            every action space. Any other tuple is a batch of actions if the action space is a
+            ``Tuple``; otherwise its first entry is the actions, and the rest is ignored.
+        episodes_per_env: Episodes of each environment, at least 1.
+        seed: As for ``envs.reset``, of the first episodes. Later episodes continue with the random
+            numbers of their row; with ``None`` the first episodes do so too.
+        options: As for ``envs.reset``, of the first episodes, without a choice of rows.
+        recurrent: Call the policy as ``policy(observations, env_index, first)`` instead, for
+            policies with a state for each row: the rows (integers, shape ``(k,)``) and whether each
+            begins an episode (``bool``, shape ``(k,)``). ``Collector(…, recurrent=True)`` calls a
+            policy in the same way. The policy does not see every row in every call.
+        confidence: The level of the confidence intervals, between 0 and 1.
+        progress: ``True``: draw a progress bar on stderr if stderr is a terminal. A function: it is
+            called with the number of finished episodes and the number of all episodes whenever
+            episodes finish. ``False``: neither.
+
+    Returns:
+        The episodes, their means and confidence intervals.
+
+    Raises:
+        ValueError: ``episodes_per_env`` or ``confidence`` is out of range, ``options`` choose rows,
+            ``envs`` cannot be evaluated, or the number of actions differs from the number of
+            observations. That call has stepped nothing.
+        TypeError: ``policy`` is not callable or returned no batch. Infos are not a dictionary, as
+            behind the wrapper ``DictInfoToList``; or ``is_success`` or ``success`` of an episode is
+            neither a flag, a number nor an array of them.
+        RuntimeError: An environment failed in 100 episodes in a row.
+        gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+        Exception: What the policy or an environment raises.
     """
     _check(episodes_per_env, options, confidence)
     asked = Policy(policy, envs.single_action_space, recurrent=recurrent)

@@ -29,90 +29,88 @@ FIRST_STEPS = 32
 
 
 class Collector:
-    """Lets a policy act in vector environments, and gives what happened as :class:`Rollout`.
-
-    ::
-
-        collector = cartwheel.Collector(envs, policy, num_steps=128, seed=1)
-        while True:
-            rollout = collector.collect()
-
-    Every autoreset mode and executor will do, and so will a wrapped vector environment or one of
-    Gymnasium's own. Steps of an unwrapped :class:`~cartwheel.VectorEnv` or
-    :class:`~cartwheel.NativeVectorEnv` land in the rollout's arrays without a copy
-    (:meth:`~cartwheel.VectorEnv.rollout`); those of any other are copied there.
-
-    **How long a rollout is.** One of
-
-    * ``num_steps``: so many steps. The next rollout goes on where this one ends, without a reset:
-      its first observations are the last ones of this, no step is lost and none is there twice. An
-      episode that is over restarts as its mode has it; in ``DISABLED`` the collector resets it
-      (``options={"reset_mask": …}``) right after the step that ended it.
-    * ``until="all_done"``: one episode of each environment. Every rollout begins with a reset. A
-      row whose episode is over rests until the last one is: it repeats its last observation and
-      flags with reward 0 and is not ``valid``.
-    * ``num_episodes``: so many episodes in all, at least one of each environment, dealt as evenly
-      as it goes: rows of low numbers play one more. Every rollout begins with a reset, and rows
-      that have played theirs rest. (The first so many to end would be the short ones.)
-
-    With the last two, ``num_steps`` is the most there may be, and ``DISABLED`` with
-    ``on_done="freeze"`` is the cheapest mode: resting rows cost nothing there. In any other the
-    environments play on and what they do is thrown away.
-
-    **Policy.** A callable from observations (as ``envs.step`` returns them) to actions, one an
-    environment, or to actions and a dictionary of extras: arrays ``[N, …]`` under names, such as
-    ``{"value": …, "log_prob": …}``. Both may be NumPy arrays or anything that speaks DLPack and is
-    on the CPU. They are copied. The policy must not write into the observations. ``policy`` is an
-    attribute that may be set at any time. :func:`~cartwheel.evaluate` takes the same policies.
-
-    If the action space is a ``Tuple``, actions are a tuple too. A tuple of two whose second entry
-    is a dictionary is then read as actions and extras, as in any other space. It is read as actions
-    only if the space has two parts, of which the second is a ``Dict``, and the tuple is nested as
-    the space is.
-
-    A recurrent policy keeps a state a row and has to know where episodes begin. With
-    ``recurrent=True`` it is called as ``policy(observations, env_index, first)``, as ``evaluate``
-    does with its own ``recurrent=True``. Here ``env_index`` is always all rows, and ``first`` is
-    :attr:`is_first`, which a policy of one argument may read instead. ``evaluate`` leaves rows out
-    that it is done with, or that are being reset.
-
-    **Errors.** If the policy raises, or what it gives does not fit, nothing is stepped and nothing
-    is lost: :meth:`collect` goes on in the same rollout when it is called again. So it is with
-    actions that cartwheel's own environments refuse before anything is stepped. If the
-    environments raise, the rollout that was begun is lost, and the next one begins with a reset.
-    Where they are made anew instead (``on_error="truncate"``, ``on_worker_death="restart"``), the
-    step that failed is not ``valid``, the one before it is bootstrapped, and the episode counts as
-    played. A step that terminated an episode did not fail, whatever became of the reset after it.
-
-    Only the collector may step and reset the environments; after doing so yourself call
-    :meth:`reset`. It does not close them.
-
-    Args:
-        envs: Vector environments whose observations and actions are arrays of fixed shape, or
-            nested dictionaries and tuples of them.
-        policy: See above.
-        num_steps: Steps of a rollout, from 1 to 65534; the most of them with one of the others.
-        until: ``"all_done"`` or ``None``.
-        num_episodes: Episodes of a rollout, at least one for each environment.
-        recurrent: Call the policy with the rows (integers, ``[N]``) and with whether each begins an
-            episode (``bool``, ``[N]``) too; both arrays are its own.
-        seed: For the first reset, which :meth:`collect` makes; as for ``envs.reset``.
-        options: For every reset of all rows; as for ``envs.reset``.
-
-    Raises:
-        TypeError: ``envs`` is no vector environment, ``policy`` cannot be called, or a space has
-            parts that are no arrays of fixed shape.
-        ValueError: Not one of the three ways, a number out of range, no autoreset mode, or
-            ``batch_size`` is less than ``num_envs``.
+    """Runs a policy in vector environments and returns what happened as :class:`Rollout`.
 
     Example:
         >>> import cartwheel
         >>> envs = cartwheel.NativeVectorEnv("CartPole-v1", 8)
         >>> policy = lambda observations: (observations[:, 2] > 0).astype(int)
-        >>> rollout = cartwheel.Collector(envs, policy, num_steps=16, seed=1).collect()
+        >>> collector = cartwheel.Collector(envs, policy, num_steps=16, seed=1)
+        >>> rollout = collector.collect()
         >>> rollout.observations.shape, rollout.rewards.shape
         ((17, 8, 4), (16, 8))
         >>> envs.close()
+
+    It works with every autoreset mode and executor, with wrapped vector environments and with
+    Gymnasium's own. Steps of an unwrapped :class:`~cartwheel.VectorEnv` or
+    :class:`~cartwheel.NativeVectorEnv` land in the rollout's arrays without a copy
+    (:meth:`~cartwheel.VectorEnv.rollout`); steps of any other are copied there.
+
+    **Length of a rollout.** One of:
+
+    * ``num_steps``: this number of steps. The next rollout continues where this one ends, without a
+      reset: its first observations are the last observations of this one, no step is lost, and no
+      step is there twice. An episode that is over restarts as the autoreset mode says; in
+      ``DISABLED`` the collector resets the row (``options={"reset_mask": …}``) right after the step
+      that ended the episode.
+    * ``until="all_done"``: one episode of each environment. Every rollout begins with a reset. A
+      row whose episode is over rests until the last row is over: it repeats its last observation
+      and flags with reward 0 and is not ``valid``.
+    * ``num_episodes``: this number of episodes in all, at least one of each environment. They are
+      dealt evenly; if the number does not divide, rows of low numbers play one more. Every rollout
+      begins with a reset, and rows that have played theirs rest. (Taking the first episodes to end
+      instead would favour short episodes.)
+
+    With the last two, ``num_steps`` is an upper bound, and ``DISABLED`` with ``on_done="freeze"``
+    is the cheapest mode, because resting rows cost nothing there. In any other mode the
+    environments continue, and their steps are thrown away.
+
+    **Policy.** A callable from observations (as ``envs.step`` returns them) to actions, one for
+    each environment, or to actions and a dictionary of extras: arrays ``[N, …]`` by name, such as
+    ``{"value": …, "log_prob": …}``. Actions and extras may be NumPy arrays or any arrays that
+    support DLPack and are on the CPU. They are copied. The policy must not write into the
+    observations. ``policy`` is an attribute that may be set at any time.
+    :func:`~cartwheel.evaluate` takes the same policies.
+
+    If the action space is a ``Tuple``, actions are a tuple too. A tuple of two whose second entry
+    is a dictionary is then read as actions and extras, as in any other space. It is read as actions
+    only if the space has two parts, the second part is a ``Dict``, and the tuple is nested as the
+    space is.
+
+    A recurrent policy keeps a state for each row and needs to know where episodes begin. With
+    ``recurrent=True`` it is called as ``policy(observations, env_index, first)``, as ``evaluate``
+    does with ``recurrent=True``. Here ``env_index`` is always all rows, and ``first`` is
+    :attr:`is_first`, which a policy of one argument may read instead. ``evaluate`` leaves out rows
+    that have finished or that reset.
+
+    **Errors.** If the policy raises, or if its actions do not fit, nothing is stepped and nothing
+    is lost: :meth:`collect` continues the same rollout when it is called again. The same holds for
+    actions that cartwheel's environments refuse before anything is stepped. If an environment
+    raises, the rollout is lost, and the next one begins with a reset. Where the environment is
+    replaced instead (``on_error="truncate"``, ``on_worker_death="restart"``), the step that failed
+    is not ``valid``, the step before it is bootstrapped, and the episode counts as played. A step
+    that terminated an episode did not fail, even if the reset after it did.
+
+    Only the collector may step and reset the environments; if you do, call :meth:`reset`
+    afterwards. The collector does not close them.
+
+    Args:
+        envs: Vector environments whose observations and actions are arrays of fixed shape, or
+            nested dictionaries and tuples of such arrays.
+        policy: See above.
+        num_steps: Steps of a rollout, from 1 to 65534; their upper bound with one of the others.
+        until: ``"all_done"`` or ``None``.
+        num_episodes: Episodes of a rollout, at least one for each environment.
+        recurrent: Call the policy with the rows (integers, ``[N]``) and with whether each begins an
+            episode (``bool``, ``[N]``) too. Both arrays are the policy's own.
+        seed: For the first reset, which :meth:`collect` makes; as for ``envs.reset``.
+        options: For every reset of all rows; as for ``envs.reset``.
+
+    Raises:
+        TypeError: ``envs`` is not a vector environment, ``policy`` is not callable, or a space has
+            parts that are not arrays of fixed shape.
+        ValueError: The length is given in none of these ways or in several, a number is out of
+            range, there is no autoreset mode, or ``batch_size`` is less than ``num_envs``.
     """
 
     def __init__(
