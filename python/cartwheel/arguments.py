@@ -273,7 +273,7 @@ def copied(options: Any) -> Any:
 
 
 def as_values(values: Any, num_envs: int) -> list[Any]:
-    """One value a row for ``set_attr``: those of a list or tuple; anything else is everybody's.
+    """One value for each row for ``set_attr``: entries of a list or tuple, or one for all.
 
     Raises:
         ValueError: A list or tuple of the wrong length.

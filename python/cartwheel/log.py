@@ -1,15 +1,15 @@
-"""What cartwheel tells through ``logging``, as the logger ``cartwheel``.
+"""The records of the logger ``cartwheel``.
 
 ============  ==================================================================================
 level         what
 ============  ==================================================================================
 ``DEBUG``     a vector environment was made: its executor, workers and process ids
-``WARNING``   a worker process died, and whether it is started anew
+``WARNING``   a worker process died, and whether it is replaced
               (``on_worker_death="restart"``), or ended badly when it was closed
-``WARNING``   the environment of a row failed and is made anew (``on_error="truncate"``), with the
+``WARNING``   the environment of a row failed and is replaced (``on_error="truncate"``), with the
               exception; native ones, which panic, tell it in their infos alone
-``WARNING``   a call is still waiting, and for whom
-``ERROR``     an environment raised when it was closed, or before it is made anew
+``WARNING``   a call is still waiting, and for which workers
+``ERROR``     an environment raised when it was closed, or before it is replaced
 ``ERROR``     a fork of this program shares batches with it, for lack of memory
 ============  ==================================================================================
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("cartwheel")
 
-#: Seconds after which a call that waits says for whom, again and again; the environment variable
+#: Seconds between two records about a call that waits and its workers; the environment variable
 #: ``CARTWHEEL_REMINDER_S`` sets another number for vector environments made later, 0 for never.
 REMINDER_S = 60.0
 

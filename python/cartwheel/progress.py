@@ -1,4 +1,4 @@
-"""A progress bar for people who watch, silent in a log."""
+"""A progress bar on terminals; silent elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Progress:
     """Counts ``advance`` calls up to ``total`` and draws them on stderr if that is a terminal."""
 
     WIDTH = 30
-    #: Seconds between two drawings of one label: more often nobody sees.
+    #: Seconds between two drawings of one label; more drawings would not be seen.
     INTERVAL = 0.05
 
     def __init__(self, total: int) -> None:

@@ -1,4 +1,4 @@
-"""The ceilings: what the cores do when each steps environments of its own and waits for nobody."""
+"""The ceilings: loops on all cores at once, each over its own environments, never synchronised."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class NativeCeiling:
 
 
 def _serve(connection: Connection, env_fns: bytes, first: int) -> None:
-    """A process of the ceiling: runs its loop whenever it is told to, until nobody listens."""
+    """A process of the ceiling: runs its loop at each message, until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the caller, which ends this process
     envs: list[gym.Env[Any, Any]] = [env_fn() for env_fn in pickle.loads(env_fns)]
     space = batch_space(envs[0].action_space, len(envs))

@@ -30,7 +30,7 @@ class Claim:
     bound: float
 
     def verdict(self, measurement: Measurement) -> str:
-        """A line below ``HEADER``: who, both rates, their ratio, the bound, whether it holds."""
+        """A line of the table: contender, both rates, their ratio, the bound, whether it holds."""
         ratio = measurement.ratio(self.contender.name, self.against.name)
         return (
             f"{_pair(measurement, self.contender, self.against)}  {ratio:7.2f}  "
@@ -75,7 +75,7 @@ def check(work: str, env_fn: EnvFn, claims: Mapping[int, Sequence[Claim | Overhe
     Args:
         work: What the environment does, in one line.
         env_fn: Makes one environment.
-        claims: By number of environments; all who are named in those of one number run one race.
+        claims: By number of environments; the contenders of one number run in one race.
     """
     parser = argparse.ArgumentParser(description=work)
     parser.add_argument(
@@ -86,7 +86,7 @@ def check(work: str, env_fn: EnvFn, claims: Mapping[int, Sequence[Claim | Overhe
     print(machine_line())
     print(f"work: {work}, {arguments.seconds:g} s each in {arguments.rounds} rounds\n\n{HEADER}")
     for num_envs, ours in claims.items():
-        contenders = [who for claim in ours for who in (claim.contender, claim.against)]
+        contenders = [each for claim in ours for each in (claim.contender, claim.against)]
         measurement = race(
             env_fn,
             num_envs,

@@ -96,7 +96,7 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
 
 
 def _contenders(spec: EnvSpec | None, arguments: argparse.Namespace) -> list[Contender]:
-    """Everybody who can step such an environment, in the order in which they are built."""
+    """Every contender that can step such an environment, in the order in which they are built."""
     executors = [cartwheel_with(name) for name in EXECUTORS if name in arguments.executors]
     contenders = [SYNC, ASYNC, *executors, CEILING]
     if spec is not None and spec.vector_entry_point is not None:

@@ -1,4 +1,4 @@
-"""Who takes part in a race: the ways to step one and the same list of environments."""
+"""The contenders of a race: ways to step the same list of environments."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 EnvFn = Callable[[], gym.Env[Any, Any]]
 
 EXECUTORS: tuple[Executor, ...] = ("inline", "process", "thread")
-"""In the order in which they are built: who forks comes before who has threads."""
+"""In the order in which they are built: processes fork before there are threads."""
 NATIVE, GYMNASIUM_NATIVE, ENVPOOL = "cartwheel native", "gymnasium native", "envpool"
-"""Who runs other code than the Python environments."""
+"""Contenders that do not run the Python environments."""
 NATIVE_CEILING, NATIVE_CEILING_BY_ROWS = "native ceiling", "native ceiling by rows"
 
 
@@ -104,7 +104,7 @@ CEILING = Contender("ceiling", Ceiling)
 
 
 def no_env() -> NoReturn:
-    """The ``env_fn`` of a race in which nobody makes an environment in Python."""
+    """The ``env_fn`` of a race without environments in Python."""
     raise TypeError("this race is one of native environments")
 
 

@@ -34,7 +34,7 @@ def fastest(
 
     Its own default is one thread for each environment, up to the number of cores, which for cheap
     environments can be slower than a single one. So 1, 2, 4 … threads up to the cores are tried in
-    alternating rounds, and the note of the runner says who won.
+    alternating rounds, and the note of the runner names the fastest.
 
     Args:
         env_id: One of its tasks.

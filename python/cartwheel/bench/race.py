@@ -70,7 +70,7 @@ def race(
     Args:
         env_fn: Makes one environment.
         num_envs: How many of them each contender steps.
-        contenders: Who takes part.
+        contenders: The ways to step the environments.
         seconds: Time that each of them gets, all rounds together.
         rounds: In how many slices; every other round runs in reverse order.
         progress: Called with the name of the contender before it is built and before each slice.

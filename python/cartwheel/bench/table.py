@@ -24,7 +24,7 @@ COLUMNS = {
 FOOTER = """\
 steps/s: environment steps, median of the rounds. spread: half of best minus worst round.
 × async, × sync: against Gymnasium's AsyncVectorEnv and SyncVectorEnv, median of the rounds' ratios.
-ceiling: bare loops over as many environments, one on each core, all at once, waiting for nobody."""
+ceiling: bare loops over as many environments, one on each core, all at once, never synchronised."""
 NATIVE_FOOTER = """\
 native ceiling: the same over native environments in Rust, with no interface at all."""
 

@@ -19,7 +19,7 @@ ARRAY_SPACES = (Box, Discrete, MultiDiscrete, MultiBinary)
 
 
 class Addressed(NamedTuple):
-    """An action batch, and to whom it goes."""
+    """A batch of actions and the ids of its environments."""
 
     #: An array, or nested dictionaries and tuples of arrays, as the action space has them.
     actions: Any
@@ -131,7 +131,7 @@ def _check_objects(batch: Any, rows: int, key: str) -> None:
 def _cast(space: Space[Any], array: NDArray[Any], ids: NDArray[Any], key: str) -> NDArray[Any]:
     dtype = np.dtype(space.dtype)
     if dtype.kind in "iu":
-        # Values are looked at, so that any width of integer will do.
+        # The values are checked, so any integer dtype is accepted.
         if array.dtype.kind not in ("iub" if isinstance(space, MultiBinary) else "iu"):
             raise TypeError(f"{key} must be integers ({dtype}), got {array.dtype}")
         low, high = _bounds(space, dtype)

@@ -52,7 +52,7 @@ class Config:
         """The configuration for a task, whose defaults are the registry's.
 
         Raises:
-            ValueError: A keyword's value makes no sense.
+            ValueError: A keyword has an invalid value.
         """
         names = {one.name for one in fields(cls)} - {"env_type", "seeds", "options"}
         keywords = {
@@ -97,10 +97,10 @@ class Config:
             )
         same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         if same_step and (self.env_type == "dm" or task.parallel):
-            whom = "env_type='dm'" if self.env_type == "dm" else "an environment of several players"
+            form = "env_type='dm'" if self.env_type == "dm" else "an environment of several players"
             raise ValueError(
-                f"autoreset_mode={self.autoreset_mode.value!r} is not for {whom}: there would be "
-                "no place for the last observation of an episode"
+                f"autoreset_mode={self.autoreset_mode.value!r} does not work with {form}: "
+                "there would be no place for the last observation of an episode"
             )
         self._spread_seeds()
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def as_env_ids(env_id: Any, num_envs: int) -> NDArray[np.intp]:
     """An array of environment numbers, from an array or a list of integers.
 
-    Whether one is named twice is left to whoever sends them.
+    The caller checks that no id is there twice.
 
     Raises:
         TypeError: It is no one-dimensional collection of integers.

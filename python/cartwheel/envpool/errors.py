@@ -15,7 +15,7 @@ class EnvBusyError(gym.error.AlreadyPendingCallError, ValueError):
     """
 
     def __init__(self, calling: str, env_ids: list[int]) -> None:
-        """Says who is busy when ``calling`` is called."""
+        """Names the busy environments when ``calling`` is called."""
         super().__init__(
             f"`{calling}` was called while environments {env_ids} have work outstanding: `recv` it "
             "first",

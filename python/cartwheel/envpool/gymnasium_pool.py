@@ -86,7 +86,7 @@ class GymnasiumEnvPool(EnvPool, gym.vector.VectorEnv[Any, Any, Any]):
         """Receives the next batch: the first ``batch_size`` environments to be done.
 
         If fewer are outstanding, it is all of them. With ``batch_size`` equal to ``num_envs`` they
-        stand in the order in which they were sent to, otherwise in that in which they were done.
+        are in the order of the sends, otherwise in the order of completion.
 
         Args:
             reset: Return observations and infos only.

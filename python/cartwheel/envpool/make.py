@@ -35,8 +35,8 @@ def make(task_id: str, env_type: EnvType = "gymnasium", **keywords: Any) -> EnvP
             programs written for large machines run everywhere. Results do not depend on it in
             synchronous mode.
         seed: Environment ``i`` is reset with ``seed + i`` the first time; or a list with one seed
-            each. By default a seed is drawn from the system, so that no two runs are the same by
-            accident, and ``config["seed"]`` tells it. (EnvPool's default is 42 for everybody.)
+            each. By default the seed is drawn from the system, so that two runs are not the same
+            by accident, and is kept in ``config["seed"]``. (EnvPool's default is always 42.)
         env_seed: One seed each, another way to write a list for ``seed``; empty by default. It is
             there so that ``make(task_id, **spec.config._asdict())`` makes the same pool again.
         max_episode_steps: Steps after which an episode is truncated; by default that of the task;
@@ -58,7 +58,7 @@ def make(task_id: str, env_type: EnvType = "gymnasium", **keywords: Any) -> EnvP
         executor: As for :class:`~cartwheel.VectorEnv` or :class:`~cartwheel.NativeVectorEnv`.
         max_slabs: As for :class:`~cartwheel.VectorEnv`.
         timeout: Seconds that ``recv`` waits at most; by default as long as it takes.
-        render_mode: What ``render`` gives: ``"rgb_array"``, or what else the environments have.
+        render_mode: What ``render`` gives: ``"rgb_array"``, or another mode of the environments.
 
     Returns:
         A :class:`~cartwheel.envpool.GymnasiumEnvPool`, :class:`~cartwheel.envpool.GymEnvPool` or
@@ -66,7 +66,7 @@ def make(task_id: str, env_type: EnvType = "gymnasium", **keywords: Any) -> EnvP
 
     Raises:
         gymnasium.error.UnregisteredEnv: There is no such task.
-        ValueError: A keyword's value makes no sense.
+        ValueError: A keyword has an invalid value.
         Exception: What an environment's constructor raises, among it ``TypeError`` or
             ``ValueError`` for a keyword that it does not have.
 

@@ -164,7 +164,7 @@ class EnvPool:
             if begins:
                 raise gym.error.ResetNeeded(
                     f"environments {ids[fresh].tolist()} of several players have to be reset "
-                    "first: who plays is not known before"
+                    "first: which players take part is not known earlier"
                 )
             actions = self._players.places_of(ids, action, owners)
         else:
@@ -179,7 +179,7 @@ class EnvPool:
             raise
 
     def _checked(self, actions: Any, ids: NDArray[Any], *, everything: bool) -> Any:
-        """The actions, checked and of their space's dtype, as far as nobody does that later."""
+        """The actions, checked and of their space's dtype, unless a later call does that."""
         if not everything and self._ready:
             array = np.asarray(actions)
             check_length(array, len(ids))

@@ -120,7 +120,7 @@ class Evaluation:
     def summary(self) -> str:
         """A few lines for people: how many episodes, mean, spread and interval of each figure.
 
-        The last line tells of failures, if there were any.
+        The last line counts failures, if there were any.
         """
         size, level = self.returns.size, f"{self.confidence:.4g}"
         lines = [

@@ -30,7 +30,7 @@ def mean_interval(values: NDArray[np.float64], confidence: float) -> tuple[float
         confidence: From 0 to 1, exclusive.
 
     Returns:
-        Lower and upper end; NaN for a single episode, whose spread nobody knows.
+        Lower and upper end; NaN for a single episode, whose spread is unknown.
     """
     if values.shape[1] == 1:
         values = values.T

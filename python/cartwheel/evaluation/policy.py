@@ -22,7 +22,7 @@ class Policy:
     Args:
         function: The caller's.
         action_space: Of one environment.
-        recurrent: Whether it is told which rows it sees, and which begin an episode.
+        recurrent: Whether it gets the row numbers, and which rows begin an episode.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Policy:
         further = (rows.copy(), first.copy()) if self._recurrent else ()
         answer = self._function(observations, *further)
         actions, _ = actions_and_extras(answer, self._space)
-        # Here a tuple of any form will do, as nothing is done with the extras.
+        # A tuple of any form is accepted here, because the extras are not used.
         others = actions is answer and not isinstance(self._space, Tuple)
         if others and isinstance(answer, tuple):
             if not answer:

@@ -32,7 +32,7 @@ class Stepping(Protocol):
     """A vector environment of which some rows play and the others are left alone.
 
     Attributes:
-        rows: Who plays, ascending: the next actions are theirs.
+        rows: The rows that play, ascending: the next actions are for these rows.
         observations: One for each of ``rows``.
         first: Whether it is the first of an episode.
     """
@@ -66,7 +66,9 @@ def stepping(envs: gym.vector.VectorEnv[Any, Any, Any], seed: Any, options: Any)
         return RowStepping(envs, seed, options)
     mode = (envs.metadata or {}).get("autoreset_mode")
     if mode is None:
-        raise ValueError("`envs.metadata` has no 'autoreset_mode': it is not known who is reset")
+        raise ValueError(
+            "`envs.metadata` has no 'autoreset_mode': so it is not known which rows reset"
+        )
     return BatchStepping(envs, as_autoreset_mode(mode), seed, options)
 
 
@@ -98,15 +100,15 @@ class RowStepping:
         self.first = over
         if not np.count_nonzero(over):
             return
-        everybody = not np.count_nonzero(finished)
+        all_play = not np.count_nonzero(finished)
         same_step = self._envs.autoreset_mode is AutoresetMode.SAME_STEP
-        if everybody and same_step:
+        if all_play and same_step:
             return
         playing = ~finished
         again = over & playing
         mask = np.zeros(self._envs.num_envs, np.bool_)
         mask[self.rows[again]] = True
-        if not everybody:
+        if not all_play:
             self.rows = self.rows[playing]
             self._places = np.arange(len(self.rows))
         self.first = again[playing]
@@ -115,7 +117,7 @@ class RowStepping:
             self.observations, _ = self._envs.reset(options={"reset_mask": mask})
             if len(self.rows) < self._envs.num_envs:
                 self.observations = nested.take(space, self.observations, self.rows)
-        elif not everybody:
+        elif not all_play:
             self.observations = nested.take(space, self.observations, playing.nonzero()[0])
 
 

@@ -39,7 +39,7 @@ class NativeEnv(gym.Env[Any, Any]):
         **options: Keywords of the environment, those of Gymnasium's.
 
     Raises:
-        ValueError: There is no such environment, option or render mode, or a value makes no sense.
+        ValueError: There is no such environment, option or render mode, or a value is invalid.
 
     Example:
         >>> import gymnasium as gym, cartwheel
@@ -101,7 +101,7 @@ class NativeEnv(gym.Env[Any, Any]):
         if goes_on:
             self._lead_generator()
         else:
-            self._generator = None  # who holds it keeps its numbers; the environment has new ones
+            self._generator = None  # its holder keeps its numbers; the environment has new ones
         return _row(self.observation_space, observations), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -156,7 +156,7 @@ class NativeEnv(gym.Env[Any, Any]):
 
     @property
     def np_random(self) -> np.random.Generator:
-        """The random number generator of the environment itself: who draws from it advances both.
+        """The random number generator of the environment itself: drawing from it advances both.
 
         From when it is asked for until the next seed, every step carries its state over and back.
 

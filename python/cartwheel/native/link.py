@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cartwheel import _cartwheel
 
-#: The seed of a row's random stream, ``-1`` when nobody knows it, and the ``state`` of its PCG64.
+#: The seed of a row's random stream, ``-1`` when it is unknown, and the ``state`` of its PCG64.
 Stream = tuple[int, Any]
 
 

@@ -120,7 +120,7 @@ def as_attribute(value: Any) -> Any:
 class Shown:
     """A pool whose results are drawn in a window before they are returned, as far as they can be.
 
-    That is what ``render_mode="human"`` means. While rows are in flight, nobody may look at them.
+    That is what ``render_mode="human"`` means. Rows in flight cannot be drawn.
     """
 
     _RESULTS = ("step", "step_rows", "step_wait", "reset_wait", "recv")

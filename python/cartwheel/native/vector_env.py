@@ -88,7 +88,7 @@ class NativeVectorEnv(PoolVectorEnv):
 
     Raises:
         TypeError: An ``EnvSpec`` of something else, or of a vector or wrapped environment.
-        ValueError: There is no such environment or option, or a value makes no sense.
+        ValueError: There is no such environment or option, or a value is invalid.
 
     Example:
         >>> import cartwheel
@@ -253,7 +253,7 @@ class NativeVectorEnv(PoolVectorEnv):
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
-        """The seed of every row's random numbers, also where nobody chose it."""
+        """The seed of every row's random numbers, also of rows that the caller did not seed."""
         return tuple(seed for seed, _ in self._streams())
 
     def get_attr(self, name: str) -> tuple[Any, ...]:

@@ -31,7 +31,7 @@ def valid_mask(
 
     In ``NEXT_STEP`` the row after the end of an episode is none: its action is ignored, its reward
     0. In ``DISABLED`` with ``on_done="freeze"``, rows after the end are none until the end of the
-    rollout; it is taken for granted that nobody resets them before. Otherwise all rows are
+    rollout; the caller must not have reset them earlier. Otherwise all rows are
     transitions.
 
     Args:
@@ -84,7 +84,7 @@ def is_first(
         truncated: Flags ``[T, N]``.
         prev_done: As for :func:`valid_mask`, ``[N]``.
         initial: Whose first observation of this rollout begins an episode, ``[N]``: the last row of
-            what this function gave for the rollout before. After a ``reset`` everybody's.
+            the result for the rollout before. All true after a ``reset``.
         on_done: What stepping a finished environment does in ``DISABLED``, as for
             :class:`~cartwheel.VectorEnv`.
         out: A ``bool`` array ``[T + 1, N]``.

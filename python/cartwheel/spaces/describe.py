@@ -37,7 +37,7 @@ _LEAF_DTYPES = frozenset(
     ]
 )
 #: Gymnasium's own functions for the spaces that we know: what is registered for anything else, or
-#: in their place, is somebody's own and is called.
+#: in their place, is a subclass's own and is called.
 _LEAVES = (Box, Discrete, MultiDiscrete, MultiBinary)
 _OWN: dict[Any, Any] = {space: concatenate.dispatch(space) for space in (*_LEAVES, Dict, Tuple)}
 
