@@ -4,9 +4,11 @@
 mod array;
 mod error;
 mod memory;
+mod mode;
 mod native;
 mod pool;
 mod returns;
+mod schedule;
 mod space;
 mod value;
 mod worker;
@@ -14,7 +16,7 @@ mod worker;
 #[pyo3::pymodule(gil_used = false)]
 mod _cartwheel {
     #[pymodule_export]
-    use crate::array::SlabLease;
+    use crate::array::{PyDescriptor, PyRolloutSlab, SlabLease};
     #[pymodule_export]
     use crate::memory::{PyMemory, fork_begins, fork_ended, fork_ended_in_child};
     #[pymodule_export]
@@ -24,14 +26,12 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::pool::PyPool;
     #[pymodule_export]
-    use crate::pool::rollout::{PyDescriptor, PyRolloutSlab};
-    #[pymodule_export]
     use crate::returns::{
         discounted, gae, is_first, lambda_returns, masked_mean, masked_normalize, n_step,
         next_values, retrace, valid_mask, vtrace,
     };
     #[pymodule_export]
-    use crate::worker::serve::{
-        PyShardParts, fine_shards, serve, shards, usable_cpus, watch_parent,
-    };
+    use crate::schedule::{fine_shards, shards, usable_cpus};
+    #[pymodule_export]
+    use crate::worker::serve::{PyShardParts, serve, watch_parent};
 }

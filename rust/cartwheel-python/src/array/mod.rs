@@ -15,11 +15,11 @@
 #![expect(unsafe_code, reason = "reads and makes NumPy arrays of any dtype, see the invariants")]
 
 pub(crate) mod dtype;
+mod owner;
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
-use cartwheel::memory::{AddressLease, Lease};
 use cartwheel::space::DType;
 use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE, NpyTypes, get_type_object};
 use numpy::{
@@ -27,19 +27,16 @@ use numpy::{
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 
-use crate::array::dtype::descr;
-use crate::pool::rollout::PyRolloutSlab;
+use crate::array::dtype::{descr, from_scalar};
+pub(crate) use crate::array::owner::{PyDescriptor, PyRolloutSlab, SlabLease};
 
-/// Keeps a slab leased for as long as some array shows it: the `base` of every array made here.
-#[pyclass(frozen, module = "cartwheel._cartwheel")]
-#[derive(Debug)]
-pub(crate) struct SlabLease(AddressLease);
-
-impl SlabLease {
-    pub(crate) fn new(lease: Lease) -> Self {
-        Self(lease.by_address())
-    }
+/// `numpy.asarray`.
+pub(crate) fn as_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
+    static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let asarray = ASARRAY.import(value.py(), "numpy", "asarray")?;
+    Ok(asarray.call1((value,))?.cast_into::<PyUntypedArray>()?)
 }
 
 /// Copies the elements of a C-contiguous array, row-major, from byte `offset` on, as many as `into` has
@@ -98,7 +95,7 @@ pub(crate) fn view<'py>(
     leaf: usize,
     rows: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (py, lease) = (owner.py(), &owner.get().0);
+    let (py, lease) = (owner.py(), owner.get().lease());
     let kind = lease.layout().leaf(leaf);
     let (array, _) = make(py, kind.dtype, Some(rows), &kind.shape, Some(lease.leaf(leaf)))?;
     let base = owner.clone().into_any().into_ptr();
@@ -116,7 +113,7 @@ pub(crate) fn rollout_view<'py>(
     shape: &[usize],
     start: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (py, lease) = (owner.py(), &owner.get().lease);
+    let (py, lease) = (owner.py(), owner.get().lease());
     let bytes = steps * shape.iter().product::<usize>() * dtype.size();
     let (array, _) = make(py, dtype, Some(steps), shape, Some(lease.at(start..start + bytes)))?;
     let base = owner.clone().into_any().into_ptr();
@@ -183,7 +180,7 @@ fn make<'py>(
 /// The bytes of a NumPy scalar of type `dtype`, at the front of the returned room.
 pub(crate) fn scalar_bytes(value: &Bound<'_, PyAny>, dtype: DType) -> [u8; 16] {
     debug_assert!(
-        matches!(crate::array::dtype::from_scalar(value), Ok(Some(found)) if found == dtype),
+        matches!(from_scalar(value), Ok(Some(found)) if found == dtype),
         "a scalar of type {}",
         dtype.name()
     );

@@ -1,28 +1,26 @@
 //! Native environments as Python sees them: made here, stepped by the pool, talked to by mailbox.
 
 pub(crate) mod plain_loop;
+mod space;
 mod stream;
+mod value;
 
 use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cartwheel::Error;
 use cartwheel::autoreset::OnDone;
-use cartwheel::native::{
-    Answer, AnyRecipe, Bounds, Mailbox, Request, RowReset, Seed, Settings, Space, Value,
-};
+use cartwheel::native::{Answer, AnyRecipe, Mailbox, Request, RowReset, Seed, Settings};
 use cartwheel::pool::OwnShard;
-use cartwheel::space::DType;
-use numpy::{PyArray1, PyArrayMethods};
-use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::PyBytes;
 
-use crate::array::dtype;
 use crate::error::to_py_err;
+use crate::mode::mode;
+use crate::native::space::describe;
 use crate::native::stream::{from_stream, to_seed, to_stream};
-use crate::worker::serve::mode;
+use crate::native::value::{from_value, to_value};
 
 /// Documented in the stub.
 #[pyclass(frozen, name = "NativeEnvs", module = "cartwheel._cartwheel")]
@@ -249,84 +247,4 @@ pub(crate) fn native_envs() -> Vec<(&'static str, Option<u32>, Option<f64>, &'st
 #[pyfunction]
 pub(crate) fn block_rows(env_id: &str) -> PyResult<usize> {
     Ok(cartwheel_envs::find(env_id).map_err(to_py_err)?.block)
-}
-
-/// A space as nested tuples: kind first, then what Gymnasium's class of that name takes.
-fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'py, PyAny>> {
-    let bounds = |bounds: &Bounds| match bounds {
-        Bounds::All(bound) => bound.into_bound_py_any(py),
-        Bounds::Each(bounds) => bounds.clone().into_bound_py_any(py),
-    };
-    match space {
-        Space::Box { dtype, shape, low, high } => {
-            ("Box", dtype.name(), shape.clone(), bounds(low)?, bounds(high)?).into_bound_py_any(py)
-        }
-        Space::Discrete { n, start } => ("Discrete", n, start).into_bound_py_any(py),
-        Space::MultiDiscrete(counts) => ("MultiDiscrete", counts.clone()).into_bound_py_any(py),
-        Space::MultiBinary(shape) => ("MultiBinary", shape.clone()).into_bound_py_any(py),
-        Space::Tuple(parts) => {
-            let parts = parts.iter().map(|part| describe(py, part));
-            let parts = PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)?;
-            ("Tuple", parts).into_bound_py_any(py)
-        }
-        Space::Dict(parts) => {
-            let parts = parts.iter().map(|(key, part)| Ok((key.clone(), describe(py, part)?)));
-            ("Dict", parts.collect::<PyResult<Vec<_>>>()?).into_bound_py_any(py)
-        }
-    }
-}
-
-fn from_value(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
-    match value {
-        Value::None => Ok(py.None().into_bound(py)),
-        Value::Bool(flag) => flag.into_bound_py_any(py),
-        Value::Int(int) => int.into_bound_py_any(py),
-        Value::Float(float) => float.into_bound_py_any(py),
-        Value::Float32(float) => PyArray1::from_slice(py, &[float]).get_item(0),
-        Value::Text(text) => text.into_bound_py_any(py),
-        Value::Ints(ints) => ints.into_bound_py_any(py),
-        Value::Floats(floats) => Ok(PyArray1::from_vec(py, floats).into_any()),
-        Value::Float32s(floats) => Ok(PyArray1::from_vec(py, floats).into_any()),
-        Value::Texts(texts) => texts.into_bound_py_any(py),
-    }
-}
-
-fn to_value(value: &Bound<'_, PyAny>) -> PyResult<Value> {
-    use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
-
-    if value.is_none() {
-        return Ok(Value::None);
-    }
-    if let Ok(flag) = value.cast::<PyBool>() {
-        return Ok(Value::Bool(flag.is_true()));
-    }
-    if value.is_instance_of::<PyInt>() {
-        return Ok(Value::Int(value.extract()?));
-    }
-    if value.is_instance_of::<PyFloat>() {
-        return Ok(Value::Float(value.extract()?));
-    }
-    if value.is_instance_of::<PyString>() {
-        return Ok(Value::Text(value.extract()?));
-    }
-    if dtype::from_scalar(value)? == Some(DType::F32) {
-        return Ok(Value::Float32(value.extract()?));
-    }
-    if let Ok(floats) = value.cast::<PyArray1<f32>>() {
-        return Ok(Value::Float32s(floats.readonly().as_array().to_vec()));
-    }
-    if let Ok(texts) = value.extract::<Vec<String>>() {
-        return Ok(Value::Texts(texts));
-    }
-    if let Ok(ints) = value.extract::<Vec<i64>>() {
-        return Ok(Value::Ints(ints));
-    }
-    if let Ok(floats) = value.extract::<Vec<f64>>() {
-        return Ok(Value::Floats(floats));
-    }
-    if let Ok(item) = value.call_method0("item") {
-        return to_value(&item); // a NumPy scalar
-    }
-    let kind = value.get_type();
-    Err(PyTypeError::new_err(format!("no parameter can be of type {kind}")))
 }

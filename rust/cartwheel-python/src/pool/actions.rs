@@ -1,19 +1,15 @@
-//! Actions: from the caller's batch to shared memory, and from there to each environment.
-//!
-//! Environments receive what Gymnasium's `iterate` would give them: NumPy scalars or rows of the
-//! batch's own dtype, Python integers when the batch is a list of them, dictionaries and tuples of
-//! those. The arrays are copies made for the step, so nothing changes them afterwards.
+//! The caller's actions: checked, and ready to be copied to shared memory. `worker/actions.rs` says what
+//! environments get of them.
 
-use cartwheel::memory::{ActionRows, ActionTag};
+use cartwheel::memory::ActionTag;
 use cartwheel::space::{DType, Leaf};
 use numpy::{PyArray1, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyInt, PyList, PySequence, PyTuple};
 
 use crate::array::dtype::{self, descr};
-use crate::array::{copy_bytes, filled};
+use crate::array::{as_array, copy_bytes};
 use crate::space::{Node, Tree};
 
 /// Checked actions of a batch, one part a leaf, not yet copied. The usual single leaf is kept in
@@ -236,13 +232,6 @@ fn native(array: Bound<'_, PyUntypedArray>) -> PyResult<Bound<'_, PyUntypedArray
     Ok(array.call_method1("astype", (swapped,))?.cast_into::<PyUntypedArray>()?)
 }
 
-/// `numpy.asarray`.
-pub(crate) fn as_array<'py>(actions: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
-    static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let asarray = ASARRAY.import(actions.py(), "numpy", "asarray")?;
-    Ok(asarray.call1((actions,))?.cast_into::<PyUntypedArray>()?)
-}
-
 /// Python integers for a leaf of integer scalars: such a batch stays Python integers.
 fn integers(leaf: &Leaf, actions: &Bound<'_, PyAny>, rows: usize) -> PyResult<Option<Vec<i64>>> {
     let is_list =
@@ -294,86 +283,4 @@ fn kind(dtype: DType) -> Kind {
 /// for unsigned spaces too, because sampling libraries give `int64` for everything.
 fn is_same_kind(from: DType, to: DType) -> bool {
     kind(from) <= kind(to) || (kind(from) <= Kind::Signed && kind(to) == Kind::Unsigned)
-}
-
-/// The actions of one shard, ready to be handed to environments row by row.
-#[derive(Debug)]
-pub(crate) enum Actions<'py> {
-    Array(Bound<'py, PyAny>),
-    Integers(Vec<i64>),
-    Dict(Vec<(Bound<'py, PyAny>, Self)>),
-    Tuple(Vec<Self>),
-    /// Values that only pickle can carry, one a row.
-    Rows(Bound<'py, PyList>),
-}
-
-impl<'py> Actions<'py> {
-    /// Copies the actions of `rows` out of shared memory.
-    pub(crate) fn load(
-        py: Python<'py>,
-        tree: &Tree,
-        node: &Node,
-        area: &ActionRows<'_>,
-        rows: &std::ops::Range<usize>,
-    ) -> PyResult<Self> {
-        Ok(match node {
-            Node::Leaf(leaf) => Self::load_leaf(py, &tree.leaves[*leaf], *leaf, area, rows)?,
-            Node::Dict(items) => {
-                let items = items.iter().map(|(key, node)| {
-                    let actions = Self::load(py, tree, node, area, rows)?;
-                    Ok((key.bind(py).clone(), actions))
-                });
-                Self::Dict(items.collect::<PyResult<_>>()?)
-            }
-            Node::Tuple(nodes) => {
-                let nodes = nodes.iter().map(|node| Self::load(py, tree, node, area, rows));
-                Self::Tuple(nodes.collect::<PyResult<_>>()?)
-            }
-            Node::Opaque(..) => unreachable!("opaque actions go over the socket"),
-        })
-    }
-
-    fn load_leaf(
-        py: Python<'py>,
-        leaf: &Leaf,
-        number: usize,
-        area: &ActionRows<'_>,
-        rows: &std::ops::Range<usize>,
-    ) -> PyResult<Self> {
-        let tag =
-            area.tag(number).ok_or_else(|| PyValueError::new_err("no actions were stored"))?;
-        match tag {
-            ActionTag::Integers => {
-                let mut bytes = vec![0; rows.len() * size_of::<i64>()];
-                area.load(number, tag, rows.clone(), &mut bytes);
-                let (integers, _) = bytes.as_chunks::<8>();
-                Ok(Self::Integers(integers.iter().map(|n| i64::from_ne_bytes(*n)).collect()))
-            }
-            ActionTag::Array(dtype) => {
-                let fill = |room: &mut [u8]| area.load(number, tag, rows.clone(), room);
-                let count = Some(rows.len());
-                Ok(Self::Array(filled(py, dtype, count, &leaf.shape, fill)?))
-            }
-        }
-    }
-
-    /// The action of row `row`, counted from the start of the shard.
-    pub(crate) fn row(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyAny>> {
-        match self {
-            Self::Array(array) => array.get_item(row),
-            Self::Integers(integers) => Ok(integers[row].into_pyobject(py)?.into_any()),
-            Self::Rows(rows) => rows.get_item(row),
-            Self::Dict(items) => {
-                let dict = PyDict::new(py);
-                for (key, actions) in items {
-                    dict.set_item(key, actions.row(py, row)?)?;
-                }
-                Ok(dict.into_any())
-            }
-            Self::Tuple(parts) => {
-                let parts = parts.iter().map(|part| part.row(py, row));
-                Ok(PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any())
-            }
-        }
-    }
 }

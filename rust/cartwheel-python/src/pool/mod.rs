@@ -2,13 +2,13 @@
 //!
 //! Above 400 lines: a class's methods have to stand in one block.
 
-pub(crate) mod actions;
+mod actions;
 mod announced;
 mod batch;
 mod infos;
 mod posted;
 mod restart;
-pub(crate) mod rollout;
+mod rollout;
 mod sent;
 mod stats;
 mod workers;
@@ -27,23 +27,23 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+use crate::array::PyRolloutSlab;
 use crate::error::{
     already_pending, closed, forked, in_flight, not_pending, nothing_in_flight, timed_out,
     to_py_err,
 };
 use crate::memory::PyMemory;
+use crate::mode::mode;
 use crate::native::PyNativeEnvs;
 use crate::pool::actions::{Casting, Checked};
 use crate::pool::announced::{Announced, Messages};
 use crate::pool::batch::{Batches, Outputs};
 use crate::pool::infos::Infos;
 use crate::pool::posted::{Posts, To};
-use crate::pool::rollout::PyRolloutSlab;
 use crate::pool::sent::to_rows;
 use crate::pool::stats::to_dict;
 use crate::pool::workers::Made;
 use crate::space::Tree;
-use crate::worker::serve::mode;
 use crate::worker::shard::ACTIONS_BY_CHANNEL;
 
 /// Nobody has closed the pool.
@@ -385,7 +385,7 @@ impl PyPool {
     ) -> PyResult<Bound<'py, PyTuple>> {
         self.enter(py, Call::Call, "rollout", |state| {
             let arrays = self.rollout_arrays(rollout)?;
-            state.pool.record(Arc::clone(&rollout.get().lease)).map_err(to_py_err)?;
+            state.pool.record(Arc::clone(rollout.get().lease())).map_err(to_py_err)?;
             Ok(arrays)
         })
     }

@@ -1,61 +1,15 @@
 //! Rollouts: the batches of some steps in a row as arrays with a time axis.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, Mutex, PoisonError};
-
 use cartwheel::Call;
-use cartwheel::memory::RolloutLease;
 use cartwheel::pool::Recorded;
 use cartwheel::space::DType;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::array::rollout_view;
+use crate::array::{PyRolloutSlab, rollout_view};
 use crate::pool::{PyPool, State};
 use crate::space::Node;
-
-/// Documented in the stub.
-#[pyclass(frozen, name = "RolloutSlab", module = "cartwheel._cartwheel")]
-#[derive(Debug)]
-pub(crate) struct PyRolloutSlab {
-    pub(crate) lease: Arc<RolloutLease>,
-    descriptor: Mutex<Option<OwnedFd>>,
-}
-
-#[pymethods]
-impl PyRolloutSlab {
-    /// Its number, by which workers know it.
-    #[getter]
-    fn index(&self) -> usize {
-        self.lease.index()
-    }
-
-    /// Steps that it has room for.
-    #[getter]
-    fn steps(&self) -> usize {
-        self.lease.steps()
-    }
-
-    /// The descriptor that worker processes have to attach; once.
-    fn take_descriptor(&self) -> Option<PyDescriptor> {
-        let mut descriptor = self.descriptor.lock().unwrap_or_else(PoisonError::into_inner);
-        descriptor.take().map(PyDescriptor)
-    }
-}
-
-/// An open file that is closed with the last reference to it; documented in the stub.
-#[pyclass(frozen, name = "Descriptor", module = "cartwheel._cartwheel")]
-#[derive(Debug)]
-pub(crate) struct PyDescriptor(OwnedFd);
-
-#[pymethods]
-impl PyDescriptor {
-    /// Its number.
-    fn fileno(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-}
 
 impl PyPool {
     /// Takes a rollout of `steps` steps, which nothing records yet.
@@ -72,7 +26,7 @@ impl PyPool {
             ));
         }
         let Recorded { rollout, descriptor } = state.pool.new_rollout(steps).map_err(explain)?;
-        Ok(PyRolloutSlab { lease: rollout, descriptor: Mutex::new(descriptor) })
+        Ok(PyRolloutSlab::new(rollout, descriptor))
     }
 
     /// The arrays of a rollout: observations, rewards, terminations, truncations.
@@ -80,7 +34,7 @@ impl PyPool {
         &self,
         rollout: &Bound<'py, PyRolloutSlab>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let lease = &rollout.get().lease;
+        let lease = rollout.get().lease();
         // The observations begin with the batch before the first step, the outcomes with the first.
         let (before, first) = (lease.layout(0), lease.layout(1));
         let outcome =

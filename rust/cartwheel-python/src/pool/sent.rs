@@ -8,10 +8,10 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::array::copy_bytes;
 use crate::array::dtype;
+use crate::array::{as_array, copy_bytes};
 use crate::error::{in_flight, not_pending, to_py_err};
-use crate::pool::actions::{Checked, as_array};
+use crate::pool::actions::Checked;
 use crate::pool::batch::{Outputs, name_rows};
 use crate::pool::posted::To;
 use crate::pool::{PyPool, State};

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use super::array::{Input, Output, list, with_type_of};
 use super::transitions::{BorrowedFlags, to_bootstrap};
 use crate::error::returns_error;
-use crate::worker::serve::mode;
+use crate::mode::mode;
 
 /// The value of an `AutoresetMode`, and whether over rows are frozen.
 type Mode = (String, bool);

@@ -1,6 +1,9 @@
 //! A worker's side: Python environments, driven row by row, and the loop around them.
 
+mod actions;
+mod laps;
 mod observation;
+mod returned;
 mod rows;
 pub(crate) mod serve;
 pub(crate) mod shard;

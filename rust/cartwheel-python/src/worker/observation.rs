@@ -10,8 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt};
 
 use crate::array::dtype::{self, descr};
-use crate::array::{copy_bytes, scalar_bytes};
-use crate::pool::actions::as_array;
+use crate::array::{as_array, copy_bytes, scalar_bytes};
 use crate::space::Node;
 use crate::value::{Encoder, Foreign};
 

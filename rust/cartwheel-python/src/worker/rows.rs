@@ -5,16 +5,16 @@ use std::ops::Range;
 use cartwheel::autoreset::{Autoreset, PhaseTag, Refusal, Rows, Transition};
 use cartwheel::info::{DEEPEST, InfoWriter, Kind};
 use cartwheel::memory::{SlabRows, process_id};
-use numpy::{PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList};
 
-use crate::pool::actions::Actions;
 use crate::space::Tree;
 use crate::value::{Encoder, Foreign, has_text_keys};
+use crate::worker::actions::Actions;
 use crate::worker::observation::ObservationWriter;
+use crate::worker::returned::{flag, number, unpack};
 
 /// What a row's environment returned last.
 #[derive(Debug, Default)]
@@ -263,54 +263,5 @@ impl Rows for PyRows<'_, '_, '_> {
         let told: String = told.extract()?;
         self.tell(row, "env_error", |infos| infos.text(&told));
         Ok(())
-    }
-}
-
-/// The parts of what `method` returned.
-fn unpack<'py, const N: usize>(
-    result: &Bound<'py, PyAny>,
-    method: &str,
-    names: [&str; N],
-) -> PyResult<[Bound<'py, PyAny>; N]> {
-    let wrong = |got: &dyn std::fmt::Display| {
-        let names = names.join(", ");
-        PyValueError::new_err(format!("{method}() must return ({names}), got {got}"))
-    };
-    let tuple = match (result.cast::<PyTuple>(), result.cast::<PyList>()) {
-        (Ok(tuple), _) => tuple.clone(),
-        (_, Ok(list)) => list.to_tuple(),
-        _ => return Err(wrong(&result.get_type())),
-    };
-    let got = tuple.len();
-    if got != N {
-        return Err(wrong(&format_args!("{got} values")));
-    }
-    Ok(std::array::from_fn(|at| tuple.get_item(at).expect("the length was checked")))
-}
-
-/// A reward: a number, `None` (as in NumPy: not a number) or an array of one element.
-fn number(reward: &Bound<'_, PyAny>) -> PyResult<f64> {
-    if let Ok(float) = reward.cast_exact::<PyFloat>() {
-        return Ok(float.value());
-    }
-    if reward.is_none() {
-        return Ok(f64::NAN);
-    }
-    if let Ok(array) = reward.cast::<PyUntypedArray>() {
-        if array.len() != 1 {
-            let shape = array.shape();
-            return Err(PyValueError::new_err(format!(
-                "a reward must be a number, got an array of shape {shape:?}"
-            )));
-        }
-        return array.call_method0(intern!(reward.py(), "item"))?.extract();
-    }
-    reward.extract()
-}
-
-fn flag(value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    match value.cast_exact::<PyBool>() {
-        Ok(flag) => Ok(flag.is_true()),
-        Err(_) => value.is_truthy(),
     }
 }

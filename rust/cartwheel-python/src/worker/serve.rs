@@ -8,6 +8,7 @@ use pyo3::types::PyList;
 
 use crate::error::to_py_err;
 use crate::memory::{PyMemory, owned};
+use crate::mode::mode;
 use crate::space::Tree;
 use crate::value::Foreign;
 use crate::worker::shard::PyShard;
@@ -79,17 +80,6 @@ impl PyShardParts {
     }
 }
 
-pub(crate) fn mode(value: &str) -> PyResult<AutoresetMode> {
-    Ok(match value {
-        "NextStep" => AutoresetMode::NextStep,
-        "SameStep" => AutoresetMode::SameStep,
-        "Disabled" => AutoresetMode::Disabled,
-        other => {
-            return Err(PyValueError::new_err(format!("{other:?} is no autoreset mode")));
-        }
-    })
-}
-
 /// Serves worker `index` until it is told to close; documented in the stub.
 #[pyfunction]
 #[pyo3(signature = (memory, index, shard, *, spin))]
@@ -109,28 +99,4 @@ pub(crate) fn serve(
 #[pyfunction]
 pub(crate) fn watch_parent(pidfd: i32) -> PyResult<()> {
     exit_with_parent(owned(pidfd)).map_err(to_py_err)
-}
-
-/// First and last row, exclusive, of each worker; documented in the stub.
-#[pyfunction]
-pub(crate) fn shards(num_envs: usize, num_workers: usize) -> Vec<(usize, usize)> {
-    let shards = cartwheel::schedule::shards(num_envs, num_workers);
-    shards.into_iter().map(|shard| (shard.start, shard.end)).collect()
-}
-
-/// First and last row, exclusive, of each shard of native environments; documented in the stub.
-#[pyfunction]
-pub(crate) fn fine_shards(
-    num_envs: usize,
-    num_workers: usize,
-    block: usize,
-) -> Vec<(usize, usize)> {
-    let shards = cartwheel::schedule::fine_shards(num_envs, num_workers, block);
-    shards.into_iter().map(|shard| (shard.start, shard.end)).collect()
-}
-
-/// Processors that this process may use; documented in the stub.
-#[pyfunction]
-pub(crate) fn usable_cpus() -> usize {
-    cartwheel::schedule::usable_cpus()
 }

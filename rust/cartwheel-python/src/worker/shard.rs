@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use cartwheel::Error;
 use cartwheel::autoreset::{Autoreset, PhaseTag, Prepared, PreparedRows, Refusal, Transition};
 use cartwheel::info::InfoWriter;
-use cartwheel::memory::{ActionRows, Tally, Work, process_id};
+use cartwheel::memory::{ActionRows, Work, process_id};
 use cartwheel::wake::Op;
 use cartwheel::worker::{Report, Shard, Task};
 use pyo3::exceptions::PyRuntimeError;
@@ -15,9 +15,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::error::to_py_err;
-use crate::pool::actions::Actions;
 use crate::space::Tree;
 use crate::value::Foreign;
+use crate::worker::actions::Actions;
+use crate::worker::laps::Laps;
 use crate::worker::rows::{Held, PyRows};
 
 /// Flag of a step whose actions come by the worker's channel and not through shared memory.
@@ -249,38 +250,6 @@ impl PyShard {
         let how = how.cast_into::<PyDict>()?;
         let outcome = batch.call_reset(row, Some(&how));
         Ok(Called::Reset(outcome, Some(how.unbind())))
-    }
-}
-
-/// Times the rows of a task one after the other, with one look at the clock a row.
-struct Laps<'a> {
-    op: Op,
-    tally: Tally<'a>,
-    began: Instant,
-    /// What was spent on the first row before.
-    before: Duration,
-}
-
-impl<'a> Laps<'a> {
-    fn begin(op: Op, tally: Tally<'a>, before: Duration) -> Self {
-        Self { op, tally, began: Instant::now(), before }
-    }
-
-    /// The row is done.
-    fn end(&mut self, row: usize, held: &mut Held) {
-        let now = Instant::now();
-        let spent = now - self.began + std::mem::take(&mut self.before);
-        self.began = now;
-        match self.op {
-            Op::Step => self.tally.time_step(row, spent),
-            _ => self.tally.time_other(spent),
-        }
-        if held.resets > 0 {
-            self.tally.count_resets(row, std::mem::take(&mut held.resets));
-        }
-        if held.replacements > 0 {
-            self.tally.count_replacements(row, std::mem::take(&mut held.replacements));
-        }
     }
 }
 

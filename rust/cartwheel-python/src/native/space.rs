@@ -1,0 +1,31 @@
+//! Spaces of native environments as Python gets them.
+
+use cartwheel::native::{Bounds, Space};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+/// A space as nested tuples: kind first, then what Gymnasium's class of that name takes.
+pub(crate) fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'py, PyAny>> {
+    let bounds = |bounds: &Bounds| match bounds {
+        Bounds::All(bound) => bound.into_bound_py_any(py),
+        Bounds::Each(bounds) => bounds.clone().into_bound_py_any(py),
+    };
+    match space {
+        Space::Box { dtype, shape, low, high } => {
+            ("Box", dtype.name(), shape.clone(), bounds(low)?, bounds(high)?).into_bound_py_any(py)
+        }
+        Space::Discrete { n, start } => ("Discrete", n, start).into_bound_py_any(py),
+        Space::MultiDiscrete(counts) => ("MultiDiscrete", counts.clone()).into_bound_py_any(py),
+        Space::MultiBinary(shape) => ("MultiBinary", shape.clone()).into_bound_py_any(py),
+        Space::Tuple(parts) => {
+            let parts = parts.iter().map(|part| describe(py, part));
+            let parts = PyTuple::new(py, parts.collect::<PyResult<Vec<_>>>()?)?;
+            ("Tuple", parts).into_bound_py_any(py)
+        }
+        Space::Dict(parts) => {
+            let parts = parts.iter().map(|(key, part)| Ok((key.clone(), describe(py, part)?)));
+            ("Dict", parts.collect::<PyResult<Vec<_>>>()?).into_bound_py_any(py)
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Parameters of native rows, as attributes of Python environments would have them.
+
+use cartwheel::native::Value;
+use cartwheel::space::DType;
+use numpy::{PyArray1, PyArrayMethods};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
+
+use crate::array::dtype;
+
+/// A parameter as Python gets it.
+pub(crate) fn from_value(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
+    match value {
+        Value::None => Ok(py.None().into_bound(py)),
+        Value::Bool(flag) => flag.into_bound_py_any(py),
+        Value::Int(int) => int.into_bound_py_any(py),
+        Value::Float(float) => float.into_bound_py_any(py),
+        Value::Float32(float) => PyArray1::from_slice(py, &[float]).get_item(0),
+        Value::Text(text) => text.into_bound_py_any(py),
+        Value::Ints(ints) => ints.into_bound_py_any(py),
+        Value::Floats(floats) => Ok(PyArray1::from_vec(py, floats).into_any()),
+        Value::Float32s(floats) => Ok(PyArray1::from_vec(py, floats).into_any()),
+        Value::Texts(texts) => texts.into_bound_py_any(py),
+    }
+}
+
+/// A parameter that Python gave.
+pub(crate) fn to_value(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if value.is_none() {
+        return Ok(Value::None);
+    }
+    if let Ok(flag) = value.cast::<PyBool>() {
+        return Ok(Value::Bool(flag.is_true()));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return Ok(Value::Int(value.extract()?));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(Value::Float(value.extract()?));
+    }
+    if value.is_instance_of::<PyString>() {
+        return Ok(Value::Text(value.extract()?));
+    }
+    if dtype::from_scalar(value)? == Some(DType::F32) {
+        return Ok(Value::Float32(value.extract()?));
+    }
+    if let Ok(floats) = value.cast::<PyArray1<f32>>() {
+        return Ok(Value::Float32s(floats.readonly().as_array().to_vec()));
+    }
+    if let Ok(texts) = value.extract::<Vec<String>>() {
+        return Ok(Value::Texts(texts));
+    }
+    if let Ok(ints) = value.extract::<Vec<i64>>() {
+        return Ok(Value::Ints(ints));
+    }
+    if let Ok(floats) = value.extract::<Vec<f64>>() {
+        return Ok(Value::Floats(floats));
+    }
+    if let Ok(item) = value.call_method0("item") {
+        return to_value(&item); // a NumPy scalar
+    }
+    let kind = value.get_type();
+    Err(PyTypeError::new_err(format!("no parameter can be of type {kind}")))
+}

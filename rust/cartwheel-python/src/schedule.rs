@@ -1,0 +1,28 @@
+//! How rows are dealt to workers, as Python asks for it.
+
+use cartwheel::schedule;
+use pyo3::prelude::*;
+
+/// First and last row, exclusive, of each worker; documented in the stub.
+#[pyfunction]
+pub(crate) fn shards(num_envs: usize, num_workers: usize) -> Vec<(usize, usize)> {
+    let shards = schedule::shards(num_envs, num_workers);
+    shards.into_iter().map(|shard| (shard.start, shard.end)).collect()
+}
+
+/// First and last row, exclusive, of each shard of native environments; documented in the stub.
+#[pyfunction]
+pub(crate) fn fine_shards(
+    num_envs: usize,
+    num_workers: usize,
+    block: usize,
+) -> Vec<(usize, usize)> {
+    let shards = schedule::fine_shards(num_envs, num_workers, block);
+    shards.into_iter().map(|shard| (shard.start, shard.end)).collect()
+}
+
+/// Processors that this process may use; documented in the stub.
+#[pyfunction]
+pub(crate) fn usable_cpus() -> usize {
+    schedule::usable_cpus()
+}

@@ -1,0 +1,41 @@
+//! What the rows of a task take.
+
+use std::time::{Duration, Instant};
+
+use cartwheel::memory::Tally;
+use cartwheel::wake::Op;
+
+use crate::worker::rows::Held;
+
+/// Times the rows of a task one after the other, with one look at the clock a row.
+pub(super) struct Laps<'a> {
+    op: Op,
+    tally: Tally<'a>,
+    began: Instant,
+    /// What was spent on the first row before.
+    before: Duration,
+}
+
+impl<'a> Laps<'a> {
+    /// The first row begins; `before` was spent on it already.
+    pub(super) fn begin(op: Op, tally: Tally<'a>, before: Duration) -> Self {
+        Self { op, tally, began: Instant::now(), before }
+    }
+
+    /// The row is done.
+    pub(super) fn end(&mut self, row: usize, held: &mut Held) {
+        let now = Instant::now();
+        let spent = now - self.began + std::mem::take(&mut self.before);
+        self.began = now;
+        match self.op {
+            Op::Step => self.tally.time_step(row, spent),
+            _ => self.tally.time_other(spent),
+        }
+        if held.resets > 0 {
+            self.tally.count_resets(row, std::mem::take(&mut held.resets));
+        }
+        if held.replacements > 0 {
+            self.tally.count_replacements(row, std::mem::take(&mut held.replacements));
+        }
+    }
+}

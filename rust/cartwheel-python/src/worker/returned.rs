@@ -1,0 +1,57 @@
+//! What an environment returned, taken apart.
+
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyList, PyTuple};
+
+/// The parts of what `method` returned.
+pub(super) fn unpack<'py, const N: usize>(
+    result: &Bound<'py, PyAny>,
+    method: &str,
+    names: [&str; N],
+) -> PyResult<[Bound<'py, PyAny>; N]> {
+    let wrong = |got: &dyn std::fmt::Display| {
+        let names = names.join(", ");
+        PyValueError::new_err(format!("{method}() must return ({names}), got {got}"))
+    };
+    let tuple = match (result.cast::<PyTuple>(), result.cast::<PyList>()) {
+        (Ok(tuple), _) => tuple.clone(),
+        (_, Ok(list)) => list.to_tuple(),
+        _ => return Err(wrong(&result.get_type())),
+    };
+    let got = tuple.len();
+    if got != N {
+        return Err(wrong(&format_args!("{got} values")));
+    }
+    Ok(std::array::from_fn(|at| tuple.get_item(at).expect("the length was checked")))
+}
+
+/// A reward: a number, `None` (as in NumPy: not a number) or an array of one element.
+pub(super) fn number(reward: &Bound<'_, PyAny>) -> PyResult<f64> {
+    if let Ok(float) = reward.cast_exact::<PyFloat>() {
+        return Ok(float.value());
+    }
+    if reward.is_none() {
+        return Ok(f64::NAN);
+    }
+    if let Ok(array) = reward.cast::<PyUntypedArray>() {
+        if array.len() != 1 {
+            let shape = array.shape();
+            return Err(PyValueError::new_err(format!(
+                "a reward must be a number, got an array of shape {shape:?}"
+            )));
+        }
+        return array.call_method0(intern!(reward.py(), "item"))?.extract();
+    }
+    reward.extract()
+}
+
+/// Whether an episode ended: anything that is true or false to Python.
+pub(super) fn flag(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match value.cast_exact::<PyBool>() {
+        Ok(flag) => Ok(flag.is_true()),
+        Err(_) => value.is_truthy(),
+    }
+}
