@@ -1,97 +1,60 @@
-//! The pool as Python sees it, behind one door.
-//!
-//! Above 400 lines: a class's methods have to stand in one block.
+//! The pool as Python sees it: each method goes through the one door and works on the state behind it.
 
 mod actions;
 mod announced;
 mod batch;
+mod call;
+mod door;
 mod infos;
+mod late;
+mod link;
 mod posted;
 mod restart;
 mod rollout;
 mod sent;
+mod state;
 mod stats;
+mod step;
+mod wait;
 mod workers;
 
-use std::ops::Range;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, TryLockError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use cartwheel::memory::{Sharing, process_id};
-use cartwheel::pool::{Finished, Meter, OnDeath, Policy, Pool};
+use cartwheel::Call;
+use cartwheel::memory::Sharing;
+use cartwheel::pool::{Meter, OnDeath, Policy, Pool};
 use cartwheel::worker::CrewSettings;
-use cartwheel::{Call, Error};
 use pyo3::exceptions::PyValueError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::array::PyRolloutSlab;
-use crate::error::{
-    already_pending, closed, forked, in_flight, not_pending, nothing_in_flight, timed_out,
-    to_py_err,
-};
+use crate::error::to_py_err;
 use crate::memory::PyMemory;
 use crate::mode::mode;
-use crate::native::PyNativeEnvs;
-use crate::pool::actions::{Casting, Checked};
-use crate::pool::announced::{Announced, Messages};
-use crate::pool::batch::{Batches, Outputs};
+use crate::pool::announced::Announced;
+use crate::pool::batch::Batches;
+use crate::pool::door::{Closing, Door};
 use crate::pool::infos::Infos;
-use crate::pool::posted::{Posts, To};
+use crate::pool::link::Link;
+use crate::pool::posted::Posts;
 use crate::pool::sent::to_rows;
+use crate::pool::state::State;
 use crate::pool::stats::to_dict;
+use crate::pool::wait::as_duration;
 use crate::pool::workers::Made;
 use crate::space::Tree;
-use crate::worker::shard::ACTIONS_BY_CHANNEL;
-
-/// Nobody has closed the pool.
-const OPEN: u8 = 0;
-/// Somebody closes it, as soon as no other thread is in a call.
-const CLOSING: u8 = 1;
-/// They have waited long enough: the thread that is in a call closes it when it comes back.
-const LEFT: u8 = 2;
-/// How long workers have to end when it is closed by that thread.
-const LAST_GRACE: Duration = Duration::from_secs(1);
-
-#[derive(Debug)]
-pub(crate) struct State {
-    pub(crate) pool: Pool,
-    pub(crate) infos: Infos,
-    pub(crate) announced: Announced,
-    pub(crate) posts: Posts,
-    /// The last wait was given up; a reset may drop what it was for.
-    pub(crate) late: bool,
-}
 
 /// Documented in the stub.
 #[pyclass(frozen, weakref, name = "Pool", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyPool {
-    /// `None` once closed.
-    state: Mutex<Option<State>>,
-    /// `cartwheel.worker.link.Link`: the channels to the workers, and what only Python can do.
-    pub(crate) link: Py<PyAny>,
-    class_name: String,
-    /// Seconds that a synchronous step may take.
-    pub(crate) timeout: Option<f64>,
-    pub(crate) batches: Batches,
-    pub(crate) actions: Tree,
-    pub(crate) rows: usize,
-    /// Native environments, which check their actions.
-    pub(crate) native: Option<Py<PyNativeEnvs>>,
-    /// The caller's thread steps everything: detaching would only cost time.
-    inline: bool,
-    /// [`OPEN`], [`CLOSING`] or [`LEFT`].
-    closing: AtomicU8,
-    /// The call that holds the lock, for the error of a second thread.
-    running: AtomicU8,
+    door: Door<State>,
     /// What the pool shares with its workers, until it is closed.
     sharing: Option<Weak<Sharing>>,
     /// Reads what was counted, until it is closed.
     meter: Weak<Meter>,
-    owner: u32,
 }
 
 #[pymethods]
@@ -135,31 +98,25 @@ impl PyPool {
         let on_death = if restart { OnDeath::Resume } else { OnDeath::Break };
         let policy = Policy { refuse_over, refuse_unstarted: native.is_some(), on_death, spin };
         let mut pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;
-        let announced = Announced::new(pool.shards().len());
         pool.remind_after(as_duration(reminder)?);
         let meter = Arc::downgrade(pool.meter());
-        Ok(Self {
-            state: Mutex::new(Some(State {
-                pool,
-                infos: Infos::new(objects, columnar),
-                announced,
-                posts: Posts::default(),
-                late: false,
-            })),
-            link,
-            class_name,
+        let closing = Arc::new(Closing::new());
+        let state = State {
+            announced: Announced::new(pool.shards().len()),
+            pool,
+            link: Link::new(link, class_name.clone()),
+            closing: Arc::clone(&closing),
             timeout,
-            batches: Batches::new(Tree::new(observations)?),
-            actions: Tree::new(actions)?,
             rows,
+            actions: Tree::new(actions)?,
             native,
             inline,
-            closing: AtomicU8::new(OPEN),
-            running: AtomicU8::new(Call::Step as u8),
-            sharing,
-            meter,
-            owner: process_id(),
-        })
+            batches: Batches::new(Tree::new(observations)?),
+            infos: Infos::new(objects, columnar),
+            posts: Posts::default(),
+            late: false,
+        };
+        Ok(Self { door: Door::new(state, closing, class_name), sharing, meter })
     }
 
     /// `step_async` and `step_wait` in one.
@@ -168,26 +125,25 @@ impl PyPool {
         py: Python<'py>,
         actions: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.enter(py, Call::Step, "step_async", |state| {
-            self.begin_step(py, state, actions)?;
-            self.finish_step(py, state, "", self.timeout)?.into_tuple(py)
-        })
+        self.door.enter(py, Call::Step, "step_async", |state| state.step(py, actions))
     }
 
     fn step_async<'py>(&self, py: Python<'py>, actions: &Bound<'py, PyAny>) -> PyResult<()> {
-        self.enter(py, Call::Step, "step_async", |state| self.begin_step(py, state, actions))
+        self.door.enter(py, Call::Step, "step_async", |state| state.begin_step(py, actions))
     }
 
     #[pyo3(signature = (timeout = None))]
     fn step_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.enter(py, Call::Step, "step_wait", |state| {
-            self.finish_step(py, state, "", timeout)?.into_tuple(py)
+        self.door.enter(py, Call::Step, "step_wait", |state| {
+            state.finish_step(py, "", timeout)?.into_tuple(py)
         })
     }
 
     /// Begins a reset with one message a shard.
     fn reset_async(&self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.begin_with_messages(py, Call::Reset, "reset_async", messages)
+        self.door.enter(py, Call::Reset, "reset_async", |state| {
+            state.begin_with_messages(py, Call::Reset, "reset_async", messages)
+        })
     }
 
     #[pyo3(signature = (timeout = None))]
@@ -196,10 +152,7 @@ impl PyPool {
         py: Python<'py>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.enter(py, Call::Reset, "reset_wait", |state| {
-            let finished = self.finish(py, state, Call::Reset, "", timeout)?;
-            self.collect(py, state, finished)?.into_observations(py)
-        })
+        self.door.enter(py, Call::Reset, "reset_wait", |state| state.finish_reset(py, timeout))
     }
 
     /// Begins a control call with one message a shard. `calling` is the method that the user called.
@@ -209,73 +162,39 @@ impl PyPool {
         messages: &Bound<'_, PyAny>,
         calling: &str,
     ) -> PyResult<()> {
-        self.begin_with_messages(py, Call::Call, calling, messages)
+        self.door.enter(py, Call::Call, calling, |state| {
+            state.begin_with_messages(py, Call::Call, calling, messages)
+        })
     }
 
     #[pyo3(signature = (timeout = None))]
     fn call_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.enter(py, Call::Call, "call_wait", |state| {
-            let link = self.link.bind(py);
-            let received = PyDict::new(py); // of those who answered, when others died before they did
-            loop {
-                self.finish(py, state, Call::Call, "", timeout)?;
-                let announced = state.announced.with_task(&state.pool).rests;
-                let told = (&received, announced);
-                let answers = link.call_method1(intern!(py, "receive_answers"), told)?;
-                if !answers.is_none() {
-                    return Ok(answers);
-                }
-                let messages = link.call_method1(intern!(py, "asked_again"), (&received,))?;
-                let begun = state.pool.begin(Call::Call, 0);
-                begun.map_err(|error| self.explain(py, error, Call::Call, "call_wait"))?;
-                self.post(py, state, To::All, &messages)?;
-            }
-        })
+        self.door.enter(py, Call::Call, "call_wait", |state| state.finish_call(py, timeout))
     }
 
     /// Raises when the pool is closed, and with `idle` also when a call of any kind could not begin.
     /// `calling` is the method that the user called.
     fn check(&self, py: Python<'_>, calling: &str, idle: bool) -> PyResult<()> {
-        self.enter(py, Call::Call, calling, |state| {
-            let checked = if idle { state.pool.check(Call::Call) } else { Ok(()) };
-            checked.map_err(|error| self.explain(py, error, Call::Call, calling))
+        self.door.enter(py, Call::Call, calling, |state| {
+            if idle { state.check_idle(py, calling) } else { Ok(()) }
         })
     }
 
     /// The call that was begun and not finished: "step", "reset", "call" or `None`, which is also
     /// the answer while another thread is in a call.
     fn pending(&self) -> Option<String> {
-        let state = self.state.try_lock().ok()?;
-        state.as_ref()?.pool.pending().map(|call| call.to_string())
+        self.door.look(|state| state.pool.pending())?.map(|call| call.to_string())
     }
 
     /// Waits for a call that was given up after a timeout or an interrupt, and drops its result.
     #[pyo3(signature = (timeout = None))]
     fn discard_late(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        self.enter(py, Call::Reset, "reset_async", |state| {
-            if state.late && state.pool.pending().is_none() {
-                return self.discard_received(py, state, timeout);
-            }
-            let Some(call) = state.pool.pending().filter(|_| state.late) else {
-                return Ok(());
-            };
-            self.finish(py, state, call, "", timeout)?;
-            if call == Call::Step {
-                state.pool.lose(0..self.rows);
-            }
-            let messages = state.announced.with_task(&state.pool);
-            self.discard(py, messages)
-        })
+        self.door.enter(py, Call::Reset, "reset_async", |state| state.discard_late(py, timeout))
     }
 
     /// Nobody is going to wait for what is pending or in flight: a reset may drop it.
     fn give_up(&self) {
-        // Whoever is in a call decides that himself.
-        if let Ok(mut state) = self.state.try_lock()
-            && let Some(state) = state.as_mut()
-        {
-            state.late |= state.pool.pending().is_some() || state.pool.is_flying();
-        }
+        self.door.look(State::give_up); // whoever is in a call decides that himself
     }
 
     /// Sends actions to rows; `None` is all of them.
@@ -286,7 +205,7 @@ impl PyPool {
         actions: &Bound<'_, PyAny>,
         rows: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        self.enter(py, Call::Step, "send", |state| self.send_steps(py, state, actions, rows))
+        self.door.enter(py, Call::Step, "send", |state| state.send_steps(py, actions, rows))
     }
 
     /// Sends resets to rows, with one message for each worker that has some of them.
@@ -296,13 +215,13 @@ impl PyPool {
         rows: &Bound<'_, PyAny>,
         messages: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.enter(py, Call::Reset, "send", |state| self.send_resets(py, state, rows, messages))
+        self.door.enter(py, Call::Reset, "send", |state| state.send_resets(py, rows, messages))
     }
 
     /// The next batch of rows that were sent: what `step` returns, with `env_index` in the infos.
     #[pyo3(signature = (timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.enter(py, Call::Step, "recv", |state| self.receive(py, state, timeout))
+        self.door.enter(py, Call::Step, "recv", |state| state.receive(py, timeout))
     }
 
     /// The next batch of rows that were reset: what `reset` returns, with `env_index` in the infos.
@@ -312,7 +231,7 @@ impl PyPool {
         py: Python<'py>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.enter(py, Call::Reset, "reset_wait", |state| self.receive_resets(py, state, timeout))
+        self.door.enter(py, Call::Reset, "reset_wait", |state| state.receive_resets(py, timeout))
     }
 
     /// `send` and `recv` in one.
@@ -322,21 +241,21 @@ impl PyPool {
         actions: &Bound<'py, PyAny>,
         rows: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.enter(py, Call::Step, "step", |state| {
-            self.send_steps(py, state, actions, Some(rows))?;
-            self.receive(py, state, self.timeout)
+        self.door.enter(py, Call::Step, "step", |state| {
+            state.send_steps(py, actions, Some(rows))?;
+            state.receive(py, state.timeout)
         })
     }
 
     /// The rows that were sent and not received.
     fn in_flight(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
-        self.enter(py, Call::Call, "in_flight", |state| Ok(state.pool.in_flight()))
+        self.door.enter(py, Call::Call, "in_flight", |state| Ok(state.pool.in_flight()))
     }
 
     /// Counts the steps of episodes from now on, and names the rows of batches as `EnvPool` does.
     fn count_episodes(&self, py: Python<'_>, autoreset_mode: &str) -> PyResult<()> {
         let mode = mode(autoreset_mode)?;
-        self.enter(py, Call::Call, "count_episodes", |state| {
+        self.door.enter(py, Call::Call, "count_episodes", |state| {
             state.pool.count_episodes(mode);
             Ok(())
         })
@@ -344,20 +263,21 @@ impl PyPool {
 
     /// Of each row, the steps of its episode.
     fn elapsed(&self, py: Python<'_>) -> PyResult<Vec<i32>> {
-        self.enter(py, Call::Call, "elapsed", |state| {
+        self.door.enter(py, Call::Call, "elapsed", |state| {
             Ok(state.pool.elapsed().unwrap_or_default().to_vec())
         })
     }
 
     /// The rows without an episode.
     fn without_episode(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
-        self.enter(py, Call::Call, "without_episode", |state| Ok(state.pool.without_episode()))
+        self.door.enter(py, Call::Call, "without_episode", |state| Ok(state.pool.without_episode()))
     }
 
     /// Rows were reset by a reset of all rows.
     fn begin_episodes(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
-        let rows = self.own_rows(rows)?;
-        self.enter(py, Call::Call, "begin_episodes", |state| {
+        let rows = to_rows(rows)?;
+        self.door.enter(py, Call::Call, "begin_episodes", |state| {
+            state.check_rows(&rows)?;
             state.pool.begin_episodes(&rows);
             Ok(())
         })
@@ -365,8 +285,9 @@ impl PyPool {
 
     /// The last results of rows are going to be seen by nobody.
     fn lose(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
-        let rows = self.own_rows(rows)?;
-        self.enter(py, Call::Call, "lose", |state| {
+        let rows = to_rows(rows)?;
+        self.door.enter(py, Call::Call, "lose", |state| {
+            state.check_rows(&rows)?;
             state.pool.lose(rows.into_iter());
             Ok(())
         })
@@ -374,7 +295,7 @@ impl PyPool {
 
     /// Takes a rollout of `steps` steps; it is recorded by `record`.
     fn new_rollout(&self, py: Python<'_>, steps: usize) -> PyResult<PyRolloutSlab> {
-        self.enter(py, Call::Call, "rollout", |state| self.take_rollout(py, state, steps))
+        self.door.enter(py, Call::Call, "rollout", |state| state.take_rollout(py, steps))
     }
 
     /// Records the next batches in a rollout, and gives its arrays.
@@ -383,16 +304,12 @@ impl PyPool {
         py: Python<'py>,
         rollout: &Bound<'py, PyRolloutSlab>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        self.enter(py, Call::Call, "rollout", |state| {
-            let arrays = self.rollout_arrays(rollout)?;
-            state.pool.record(Arc::clone(rollout.get().lease())).map_err(to_py_err)?;
-            Ok(arrays)
-        })
+        self.door.enter(py, Call::Call, "rollout", |state| state.record(rollout))
     }
 
     /// Ends a recording.
     fn stop_recording(&self, py: Python<'_>) -> PyResult<()> {
-        self.enter(py, Call::Call, "end_rollout", |state| {
+        self.door.enter(py, Call::Call, "end_rollout", |state| {
             state.pool.stop_recording();
             Ok(())
         })
@@ -400,22 +317,20 @@ impl PyPool {
 
     /// Steps of the rollout that is being recorded.
     fn recorded_steps(&self, py: Python<'_>) -> PyResult<Option<usize>> {
-        self.enter(py, Call::Call, "recorded_steps", |state| Ok(state.pool.recorded_steps()))
+        self.door.enter(py, Call::Call, "recorded_steps", |state| Ok(state.pool.recorded_steps()))
     }
 
     /// Slabs that have memory behind them.
     fn num_slabs(&self, py: Python<'_>) -> PyResult<usize> {
-        self.enter(py, Call::Call, "num_slabs", |state| Ok(state.pool.slabs().reserved()))
+        self.door.enter(py, Call::Call, "num_slabs", |state| Ok(state.pool.slabs().reserved()))
     }
 
     /// What was counted so far.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         // Not through the door: what another thread is waiting for is what one wants to know.
-        if self.owner != process_id() {
-            return Err(forked(py, self.owner));
-        }
-        let meter = self.meter.upgrade().filter(|_| !self.is_closing());
-        to_dict(py, &meter.ok_or_else(|| closed(py, &self.class_name))?.read())
+        self.door.check(py)?;
+        let meter = self.meter.upgrade().ok_or_else(|| self.door.closed(py))?;
+        to_dict(py, &meter.read())
     }
 
     /// Makes the arrays that a forked child sees its own.
@@ -427,293 +342,9 @@ impl PyPool {
 
     /// Ends the workers; returns those that did not end by themselves within `grace` seconds.
     fn close(&self, py: Python<'_>, grace: f64) -> Vec<usize> {
-        if self.owner != process_id() {
-            return Vec::new();
-        }
-        self.closing.fetch_max(CLOSING, Ordering::AcqRel); // ends the wait of another thread
         let grace = Duration::try_from_secs_f64(grace).unwrap_or(Duration::ZERO);
-        let patience = std::time::Instant::now() + grace + Duration::from_millis(500);
-        loop {
-            match self.end(py, grace) {
-                Some(late) => return late,
-                None if std::time::Instant::now() < patience => {
-                    py.detach(|| std::thread::sleep(Duration::from_millis(1)));
-                }
-                None => break,
-            }
-        }
-        // Another thread is inside an environment; the pool ends when it comes back. Either it finds this
-        // word, which it looks at when it has let go of the state, or the state is free by now.
-        self.closing.store(LEFT, Ordering::SeqCst);
-        self.end(py, grace).unwrap_or_default()
+        self.door.close(py, grace)
     }
-}
-
-impl PyPool {
-    /// The one door: checks who calls, takes the state without ever waiting for it.
-    pub(crate) fn enter<T>(
-        &self,
-        py: Python<'_>,
-        call: Call,
-        calling: &str,
-        run: impl FnOnce(&mut State) -> PyResult<T>,
-    ) -> PyResult<T> {
-        if self.owner != process_id() {
-            return Err(forked(py, self.owner));
-        }
-        if self.is_closing() {
-            return Err(closed(py, &self.class_name));
-        }
-        // A second thread, or an environment that calls back, finds the state taken. It must not
-        // wait: the first caller may need the interpreter to go on.
-        let mut state = match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                let running = Call::from_number(self.running.load(Ordering::Relaxed));
-                let running = running.expect("only calls are stored");
-                return Err(already_pending(py, calling, &running.to_string()));
-            }
-        };
-        self.running.store(call as u8, Ordering::Relaxed);
-        let outcome = match state.as_mut() {
-            Some(state) => run(state),
-            None => Err(closed(py, &self.class_name)),
-        };
-        drop(state);
-        if self.closing.load(Ordering::SeqCst) == LEFT {
-            self.end(py, LAST_GRACE);
-        }
-        outcome
-    }
-
-    fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Acquire) != OPEN
-    }
-
-    /// Ends the pool, unless that was done: the workers that did not end within `grace`. `None` while
-    /// another thread is in a call.
-    fn end(&self, py: Python<'_>, grace: Duration) -> Option<Vec<usize>> {
-        let state = match self.state.try_lock() {
-            Ok(mut state) => state.take(),
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().take(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        // With the state go the descriptors; memory stays for as long as some array shows it.
-        let Some(mut state) = state else { return Some(Vec::new()) };
-        self.hang_up_if_owing(py, &state);
-        let pool = &mut state.pool;
-        Some(if self.inline { pool.close(grace) } else { py.detach(|| pool.close(grace)) })
-    }
-
-    /// Rows of this pool.
-    fn own_rows(&self, rows: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
-        let rows = to_rows(rows)?;
-        let missing = rows.iter().find(|&&row| row >= self.rows);
-        missing
-            .map_or(Ok(()), |row| Err(PyValueError::new_err(format!("there is no row {row}"))))?;
-        Ok(rows)
-    }
-
-    /// The exception for an error of the core, with what only the pool knows.
-    pub(crate) fn explain(&self, py: Python<'_>, error: Error, call: Call, calling: &str) -> PyErr {
-        match error {
-            Error::Closed => closed(py, &self.class_name),
-            Error::AlreadyPending { pending } => already_pending(py, calling, &pending.to_string()),
-            Error::NotPending { .. } => not_pending(py, call),
-            Error::InFlight { rows } => in_flight(py, calling, &rows),
-            Error::NothingInFlight => nothing_in_flight(py),
-            Error::Timeout { timeout, rows } => {
-                let rows: Vec<usize> = rows.into_iter().flatten().collect();
-                let waiting =
-                    if calling.is_empty() { format!("{call}_wait") } else { calling.to_owned() };
-                timed_out(py, &waiting, timeout.as_secs_f64(), &rows)
-            }
-            Error::WorkerDied { worker, pid, rows } => {
-                let rows: Vec<usize> = rows.collect();
-                let link = self.link.bind(py);
-                let died = link.call_method1("worker_died", (worker, pid, rows, call.to_string()));
-                died.map_or_else(|error| error, PyErr::from_value)
-            }
-            other => to_py_err(other),
-        }
-    }
-
-    fn begin_with_messages(
-        &self,
-        py: Python<'_>,
-        call: Call,
-        calling: &str,
-        messages: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.enter(py, call, calling, |state| {
-            let explain = |error| self.explain(py, error, call, calling);
-            state.pool.check(call).map_err(explain)?;
-            if self.native.is_some() {
-                self.leave(py, To::All, messages)?;
-                return state.pool.begin(call, 0).map_err(explain);
-            }
-            state.pool.begin(call, 0).map_err(explain)?;
-            self.post(py, state, To::All, messages)
-        })
-    }
-
-    pub(crate) fn begin_step<'py>(
-        &self,
-        py: Python<'py>,
-        state: &mut State,
-        actions: &Bound<'py, PyAny>,
-    ) -> PyResult<()> {
-        let explain = |error| self.explain(py, error, Call::Step, "step_async");
-        state.pool.check(Call::Step).map_err(explain)?;
-        if self.actions.opaque > 0 {
-            let link = self.link.bind(py);
-            let messages = link.call_method1(intern!(py, "pack_actions"), (actions,))?;
-            state.pool.begin(Call::Step, ACTIONS_BY_CHANNEL).map_err(explain)?;
-            return self.post(py, state, To::All, &messages);
-        }
-        let checked = Checked::new(&self.actions, actions, self.rows, self.casting())?;
-        let pool = &mut state.pool;
-        for (leaf, part) in checked.parts() {
-            let filled = pool.fill_actions(leaf, part.tag(), |room| {
-                part.copy_to(0, room);
-                self.check_values(leaf, room)
-            });
-            filled.map_err(explain)?;
-        }
-        pool.begin(Call::Step, 0).map_err(explain)
-    }
-
-    /// How actions are cast: native environments read the space's own dtype, others get the batch's.
-    pub(crate) fn casting(&self) -> Option<Casting> {
-        self.native.as_ref().map(|_| Casting::Safe)
-    }
-
-    /// Refuses actions, copied to where they will be read, that native environments could not take.
-    pub(crate) fn check_values(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
-        let native = self.native.as_ref().map(Py::get);
-        native.map_or(Ok(()), |native| native.check_actions(leaf, elements))
-    }
-
-    pub(crate) fn finish_step<'py>(
-        &self,
-        py: Python<'py>,
-        state: &mut State,
-        calling: &str,
-        timeout: Option<f64>,
-    ) -> PyResult<Outputs<'py>> {
-        let finished = self.finish(py, state, Call::Step, calling, timeout)?;
-        let outputs = self.collect(py, state, finished);
-        if outputs.is_err() {
-            state.pool.lose(0..self.rows);
-        }
-        outputs
-    }
-
-    /// Receives messages and drops them.
-    pub(crate) fn discard(&self, py: Python<'_>, messages: Messages) -> PyResult<()> {
-        if !messages.faults.is_empty() || !messages.rests.is_empty() {
-            let told = (messages.faults, messages.rests);
-            self.link.bind(py).call_method1(intern!(py, "discard"), told)?;
-        }
-        Ok(())
-    }
-
-    fn collect<'py>(
-        &self,
-        py: Python<'py>,
-        state: &mut State,
-        finished: Finished,
-    ) -> PyResult<Outputs<'py>> {
-        let messages = state.announced.with_task(&state.pool);
-        let State { pool, infos, .. } = state;
-        self.batches.collect(self.link.bind(py), pool, infos, finished, &messages)
-    }
-
-    /// Waits for the pending call: detached, bounded, interruptible. Errors call it `calling`, or by its own
-    /// name where that is empty.
-    fn finish(
-        &self,
-        py: Python<'_>,
-        state: &mut State,
-        call: Call,
-        calling: &str,
-        timeout: Option<f64>,
-    ) -> PyResult<Finished> {
-        self.wait(py, state, call, calling, timeout, |pool, timeout, interrupted| {
-            pool.finish(call, timeout, interrupted)
-        })
-    }
-
-    /// Waits by `wait`: detached, bounded, interruptible. A worker that died meanwhile is followed by
-    /// another one, if that is the policy.
-    pub(crate) fn wait<T: Send>(
-        &self,
-        py: Python<'_>,
-        state: &mut State,
-        call: Call,
-        calling: &str,
-        timeout: Option<f64>,
-        wait: impl Fn(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error> + Sync,
-    ) -> PyResult<T> {
-        let timeout = as_duration(timeout)?;
-        self.post_owed(py, state)?;
-        let mut raised = None;
-        let mut interrupted = || {
-            if self.is_closing() {
-                return true;
-            }
-            raised = Python::attach(|py| py.check_signals().err());
-            raised.is_some()
-        };
-        let mut before = Duration::ZERO; // what earlier waits took
-        let outcome = loop {
-            let (pool, left) = (&mut state.pool, timeout.map(|all| all.saturating_sub(before)));
-            let outcome = if self.inline {
-                wait(pool, left, &mut interrupted)
-            } else {
-                py.detach(|| wait(pool, left, &mut interrupted))
-            };
-            match (outcome, timeout) {
-                (Err(Error::WorkerDied { worker, .. }), _) if state.pool.can_resume() => {
-                    self.restart(py, state, worker, call)?;
-                }
-                (Err(Error::StillWaiting { waited, rows }), _) => {
-                    before += waited;
-                    let call = call.to_string();
-                    self.remind(py, if calling.is_empty() { &call } else { calling }, before, rows);
-                }
-                (Err(Error::Timeout { rows, .. }), Some(timeout)) => {
-                    break Err(Error::Timeout { timeout, rows });
-                }
-                (outcome, _) => break outcome,
-            }
-        };
-        match &outcome {
-            Ok(_) => state.late = false,
-            Err(Error::Timeout { .. } | Error::Interrupted) => state.late = true,
-            Err(_) => {} // a wait for something that is not owed says nothing of what is
-        }
-        outcome.map_err(|error| match (error, raised) {
-            (Error::Interrupted, Some(raised)) => raised,
-            (Error::Interrupted, None) => closed(py, &self.class_name),
-            (error, _) => self.explain(py, error, call, calling),
-        })
-    }
-
-    /// Has the link say for whom `waiting` has waited so long; whatever comes of that, the wait goes on.
-    fn remind(&self, py: Python<'_>, waiting: &str, waited: Duration, rows: Vec<Range<usize>>) {
-        let rows: Vec<_> = rows.into_iter().map(|rows| (rows.start, rows.end)).collect();
-        let (link, told) = (self.link.bind(py), (waiting, waited.as_secs_f64(), rows));
-        if let Err(error) = link.call_method1(intern!(py, "still_waiting"), told) {
-            error.write_unraisable(py, Some(link));
-        }
-    }
-}
-
-fn as_duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
-    let seconds = seconds.map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)));
-    seconds.transpose().map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// What rows keep in this process, from what their shards do.

@@ -16,8 +16,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::pool::{PyPool, State};
-
 /// To whom messages go.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum To {
@@ -44,52 +42,36 @@ pub(crate) struct Posts {
     owed: VecDeque<(u64, To, Py<PyAny>)>,
 }
 
-impl PyPool {
-    /// Leaves messages for native shards, before what they are about begins.
-    pub(crate) fn leave(
-        &self,
-        py: Python<'_>,
-        to: To,
-        messages: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.link.bind(py).call_method1(to.method(py), (0, messages)).map(drop)
-    }
-
-    /// Sends messages about what was begun just now.
-    pub(crate) fn post(
-        &self,
-        py: Python<'_>,
-        state: &mut State,
-        to: To,
-        messages: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        let posts = &mut state.posts;
-        posts.count += 1;
-        posts.owed.push_back((posts.count, to, messages.clone().unbind()));
-        self.post_owed(py, state)
+impl Posts {
+    /// Messages about what was begun just now are owed.
+    pub(super) fn owe(&mut self, to: To, messages: &Bound<'_, PyAny>) {
+        self.count += 1;
+        self.owed.push_back((self.count, to, messages.clone().unbind()));
     }
 
     /// Sends what is owed, the oldest first.
-    pub(crate) fn post_owed(&self, py: Python<'_>, state: &mut State) -> PyResult<()> {
-        while let Some((number, to, messages)) = state.posts.owed.front() {
-            let posted = self.link.bind(py).call_method1(to.method(py), (number, messages));
-            if let Err(error) = posted {
-                state.late = true; // as after a wait that was interrupted: a reset may drop it
-                return Err(error);
-            }
-            state.posts.owed.pop_front();
+    pub(super) fn send(&mut self, link: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = link.py();
+        while let Some((number, to, messages)) = self.owed.front() {
+            link.call_method1(to.method(py), (number, messages))?;
+            self.owed.pop_front();
         }
         Ok(())
     }
 
     /// Before the end: lets nobody wait for what is owed and will not come.
-    pub(crate) fn hang_up_if_owing(&self, py: Python<'_>, state: &State) {
-        if state.posts.owed.is_empty() {
+    pub(super) fn hang_up_if_owing(&self, link: &Bound<'_, PyAny>) {
+        if self.owed.is_empty() {
             return;
         }
-        let link = self.link.bind(py);
+        let py = link.py();
         if let Err(error) = link.call_method0(intern!(py, "hang_up")) {
             error.write_unraisable(py, Some(link));
         }
     }
+}
+
+/// Leaves messages for native shards, before what they are about begins.
+pub(super) fn leave(link: &Bound<'_, PyAny>, to: To, messages: &Bound<'_, PyAny>) -> PyResult<()> {
+    link.call_method1(to.method(link.py()), (0, messages)).map(drop)
 }

@@ -8,19 +8,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::error::to_py_err;
-use crate::pool::{PyPool, State};
+use crate::pool::state::State;
 
-impl PyPool {
+impl State {
     /// Puts a new worker process in the place of one that died.
-    pub(crate) fn restart(
-        &self,
-        py: Python<'_>,
-        state: &mut State,
-        worker: usize,
-        call: Call,
-    ) -> PyResult<()> {
-        let (link, pool) = (self.link.bind(py), &mut state.pool);
-        let announced = state.announced.next_process(pool, worker);
+    pub(super) fn restart(&mut self, py: Python<'_>, worker: usize, call: Call) -> PyResult<()> {
+        let (link, pool) = (self.link.bind(py), &mut self.pool);
+        let announced = self.announced.next_process(pool, worker);
         let started = link
             .call_method1(intern!(py, "bury"), (worker,))
             .and_then(|_| pool.lost(worker).map_err(to_py_err))
@@ -33,7 +27,7 @@ impl PyPool {
             Ok(started) => started,
             // Ctrl-C ends the wait, as elsewhere, and not the pool: the next call tries again.
             Err(error) if !error.is_instance_of::<PyException>(py) => {
-                state.late = true;
+                self.late = true;
                 return Err(error);
             }
             Err(error) => {
@@ -41,14 +35,14 @@ impl PyPool {
                 return Err(error);
             }
         };
-        state.announced.follow(pool, worker, filled);
+        self.announced.follow(pool, worker, filled);
         pool.resume(worker, handle);
         if matches!(pool.pending(), Some(Call::Reset | Call::Call)) {
             let posted = link.call_method1(intern!(py, "post_again"), (worker,));
             if let Err(error) = posted {
                 // It would wait for ever for what may never have been sent; so another one follows it.
                 pool.kill(worker);
-                state.late = !error.is_instance_of::<PyException>(py);
+                self.late = !error.is_instance_of::<PyException>(py);
                 return Err(error);
             }
         }

@@ -1,5 +1,7 @@
 //! Rollouts: the batches of some steps in a row as arrays with a time axis.
 
+use std::sync::Arc;
+
 use cartwheel::Call;
 use cartwheel::pool::Recorded;
 use cartwheel::space::DType;
@@ -8,29 +10,35 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::array::{PyRolloutSlab, rollout_view};
-use crate::pool::{PyPool, State};
+use crate::error::to_py_err;
+use crate::pool::state::State;
 use crate::space::Node;
 
-impl PyPool {
+impl State {
     /// Takes a rollout of `steps` steps, which nothing records yet.
-    pub(crate) fn take_rollout(
-        &self,
-        py: Python<'_>,
-        state: &mut State,
-        steps: usize,
-    ) -> PyResult<PyRolloutSlab> {
-        let explain = |error| self.explain(py, error, Call::Call, "rollout");
+    pub(super) fn take_rollout(&mut self, py: Python<'_>, steps: usize) -> PyResult<PyRolloutSlab> {
+        let explain = |error| self.link.explain(py, error, Call::Call, "rollout");
         if self.batches.observations.opaque > 0 {
             return Err(PyValueError::new_err(
                 "a rollout needs observations of fixed shape; this space has parts without one",
             ));
         }
-        let Recorded { rollout, descriptor } = state.pool.new_rollout(steps).map_err(explain)?;
+        let Recorded { rollout, descriptor } = self.pool.new_rollout(steps).map_err(explain)?;
         Ok(PyRolloutSlab::new(rollout, descriptor))
     }
 
+    /// Records the next batches in a rollout, and gives its arrays.
+    pub(super) fn record<'py>(
+        &mut self,
+        rollout: &Bound<'py, PyRolloutSlab>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let arrays = self.rollout_arrays(rollout)?;
+        self.pool.record(Arc::clone(rollout.get().lease())).map_err(to_py_err)?;
+        Ok(arrays)
+    }
+
     /// The arrays of a rollout: observations, rewards, terminations, truncations.
-    pub(crate) fn rollout_arrays<'py>(
+    fn rollout_arrays<'py>(
         &self,
         rollout: &Bound<'py, PyRolloutSlab>,
     ) -> PyResult<Bound<'py, PyTuple>> {

@@ -13,30 +13,30 @@ use crate::array::{as_array, copy_bytes};
 use crate::error::{in_flight, not_pending, to_py_err};
 use crate::pool::actions::Checked;
 use crate::pool::batch::{Outputs, name_rows};
-use crate::pool::posted::To;
-use crate::pool::{PyPool, State};
+use crate::pool::posted::{To, leave};
+use crate::pool::state::{State, check_values};
 use crate::worker::shard::ACTIONS_BY_CHANNEL;
 
-impl PyPool {
+impl State {
     /// Sends actions to `rows`, all of them for `None`.
-    pub(crate) fn send_steps<'py>(
-        &self,
+    pub(super) fn send_steps<'py>(
+        &mut self,
         py: Python<'py>,
-        state: &mut State,
         actions: &Bound<'py, PyAny>,
         rows: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<()> {
-        let explain = |error| self.explain(py, error, Call::Step, "send");
-        let idle = !state.pool.is_flying();
+        let explain = |error| self.link.explain(py, error, Call::Step, "send");
+        let idle = !self.pool.is_flying();
         let rows = match rows {
             // Nothing is in flight and a batch has room for all: the quicker way.
-            None if idle && state.pool.batch_size() == self.rows => {
-                return self.begin_step(py, state, actions);
+            None if idle && self.pool.batch_size() == self.rows => {
+                return self.begin_step(py, actions);
             }
             None => (0..self.rows).collect(),
             Some(rows) => to_rows(rows)?,
         };
-        let mut sending = state.pool.sending(Call::Step, &rows).map_err(explain)?;
+        let (casting, native) = (self.casting(), self.native.as_ref());
+        let mut sending = self.pool.sending(Call::Step, &rows).map_err(explain)?;
         let by_channel = |actions: &Bound<'py, PyAny>| {
             let told = (actions, rows.clone());
             self.link.bind(py).call_method1(intern!(py, "pack_sent_actions"), told)
@@ -44,19 +44,19 @@ impl PyPool {
         if self.actions.opaque > 0 {
             let messages = by_channel(actions)?;
             sending.send(ACTIONS_BY_CHANNEL);
-            return self.post(py, state, To::Some, &messages);
+            return self.post(py, To::Some, &messages);
         }
-        let checked = Checked::new(&self.actions, actions, rows.len(), self.casting())?;
+        let checked = Checked::new(&self.actions, actions, rows.len(), casting)?;
         if !checked.parts().all(|(leaf, part)| sending.fits(leaf, part.tag())) {
             // Of another dtype than those in flight, which is rare.
             let messages = by_channel(&checked.batch(&self.actions, py)?)?;
             sending.send(ACTIONS_BY_CHANNEL);
-            return self.post(py, state, To::Some, &messages);
+            return self.post(py, To::Some, &messages);
         }
         for (leaf, part) in checked.parts() {
             let filled = sending.fill_actions(leaf, part.tag(), |sent, room| {
                 part.copy_to(sent.start * (room.len() / sent.len()), room);
-                self.check_values(leaf, room).map_err(|error| of_row(error, &rows[sent]))
+                check_values(native, leaf, room).map_err(|error| of_row(error, &rows[sent]))
             });
             filled.map_err(to_py_err)?;
         }
@@ -65,97 +65,76 @@ impl PyPool {
     }
 
     /// Sends resets to `rows`, with one message for each worker that has some of them.
-    pub(crate) fn send_resets(
-        &self,
+    pub(super) fn send_resets(
+        &mut self,
         py: Python<'_>,
-        state: &mut State,
         rows: &Bound<'_, PyAny>,
         messages: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let explain = |error| self.explain(py, error, Call::Reset, "send");
+        let explain = |error| self.link.explain(py, error, Call::Reset, "send");
         let rows = to_rows(rows)?;
-        let sending = state.pool.sending(Call::Reset, &rows).map_err(explain)?;
+        let sending = self.pool.sending(Call::Reset, &rows).map_err(explain)?;
         if self.native.is_some() {
-            self.leave(py, To::Some, messages)?;
+            leave(self.link.bind(py), To::Some, messages)?;
             sending.send(0);
             return Ok(());
         }
         sending.send(0);
-        self.post(py, state, To::Some, messages)
+        self.post(py, To::Some, messages)
     }
 
     /// The next batch: observations, rewards, flags, infos.
-    pub(crate) fn receive<'py>(
-        &self,
+    pub(super) fn receive<'py>(
+        &mut self,
         py: Python<'py>,
-        state: &mut State,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        if state.pool.pending() == Some(Call::Step) {
-            let outputs = self.finish_step(py, state, "recv", timeout)?;
-            name_rows(&outputs.infos, &state.pool, 0..self.rows)?;
+        if self.pool.pending() == Some(Call::Step) {
+            let outputs = self.finish_step(py, "recv", timeout)?;
+            name_rows(&outputs.infos, &self.pool, 0..self.rows)?;
             return outputs.into_tuple(py);
         }
-        self.collect_rows(py, state, "recv", timeout)?.into_tuple(py)
+        self.collect_rows(py, "recv", timeout)?.into_tuple(py)
     }
 
     /// The next batch, of rows that were all reset: observations and infos.
-    pub(crate) fn receive_resets<'py>(
-        &self,
+    pub(super) fn receive_resets<'py>(
+        &mut self,
         py: Python<'py>,
-        state: &mut State,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let stepping = state.pool.stepping();
+        let stepping = self.pool.stepping();
         if !stepping.is_empty() {
             return Err(in_flight(py, "reset_wait", &stepping)); // their rewards are not to be dropped
         }
-        if !state.pool.is_flying() {
+        if !self.pool.is_flying() {
             return Err(not_pending(py, Call::Reset));
         }
-        self.collect_rows(py, state, "reset_wait", timeout)?.into_observations(py)
+        self.collect_rows(py, "reset_wait", timeout)?.into_observations(py)
     }
 
     fn collect_rows<'py>(
-        &self,
+        &mut self,
         py: Python<'py>,
-        state: &mut State,
         calling: &str,
         timeout: Option<f64>,
     ) -> PyResult<Outputs<'py>> {
-        let received = self.wait_for_rows(py, state, calling, timeout)?;
-        let messages = state.announced.with_rows(&state.pool, &received);
-        let State { pool, infos, .. } = state;
-        let link = self.link.bind(py);
-        self.batches.collect_received(link, pool, infos, received, &messages)
+        let received = self.wait_for_rows(py, calling, timeout)?;
+        let messages = self.announced.with_rows(&self.pool, &received);
+        let Self { batches, link, pool, infos, .. } = self;
+        batches.collect_received(link.bind(py), pool, infos, received, &messages)
     }
 
-    fn wait_for_rows(
-        &self,
+    /// Waits for the next batch of rows that were sent.
+    pub(super) fn wait_for_rows(
+        &mut self,
         py: Python<'_>,
-        state: &mut State,
         calling: &str,
         timeout: Option<f64>,
     ) -> PyResult<Received> {
-        self.wait(py, state, Call::Step, calling, timeout, |pool, timeout, interrupted| {
+        self.wait(py, Call::Step, calling, timeout, |pool, timeout, interrupted| {
             pool.receive(timeout, interrupted)
         })
-    }
-
-    /// Receives everything that is in flight and drops it.
-    pub(crate) fn discard_received(
-        &self,
-        py: Python<'_>,
-        state: &mut State,
-        timeout: Option<f64>,
-    ) -> PyResult<()> {
-        while state.pool.is_flying() {
-            let received = self.wait_for_rows(py, state, "recv", timeout)?;
-            state.pool.lose(received.rows.iter().copied());
-            let messages = state.announced.with_rows(&state.pool, &received);
-            self.discard(py, messages)?;
-        }
-        Ok(())
     }
 }
 
@@ -170,7 +149,7 @@ fn of_row(error: Error, rows: &[usize]) -> Error {
 }
 
 /// Rows from an array of integers, or a list of them.
-pub(crate) fn to_rows(rows: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+pub(super) fn to_rows(rows: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     // What `recv` gave is what is sent to.
     if let Ok(array) = rows.cast_exact::<PyUntypedArray>()
         && array.ndim() == 1

@@ -1,0 +1,61 @@
+//! Resets of all rows and control calls: they begin with one message a worker.
+
+use cartwheel::Call;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::pool::posted::{To, leave};
+use crate::pool::state::State;
+
+impl State {
+    /// Begins a reset or a control call. `calling` is the method that the user called.
+    pub(super) fn begin_with_messages(
+        &mut self,
+        py: Python<'_>,
+        call: Call,
+        calling: &str,
+        messages: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let explain = |error| self.link.explain(py, error, call, calling);
+        self.pool.check(call).map_err(explain)?;
+        if self.native.is_some() {
+            leave(self.link.bind(py), To::All, messages)?;
+            return self.pool.begin(call, 0).map_err(explain);
+        }
+        self.pool.begin(call, 0).map_err(explain)?;
+        self.post(py, To::All, messages)
+    }
+
+    /// What `reset` returns.
+    pub(super) fn finish_reset<'py>(
+        &mut self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let finished = self.finish(py, Call::Reset, "", timeout)?;
+        self.collect(py, finished)?.into_observations(py)
+    }
+
+    /// The answers to a control call.
+    pub(super) fn finish_call<'py>(
+        &mut self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let received = PyDict::new(py); // of those who answered, when others died before they did
+        loop {
+            self.finish(py, Call::Call, "", timeout)?;
+            let announced = self.announced.with_task(&self.pool).rests;
+            let (link, told) = (self.link.bind(py), (&received, announced));
+            let answers = link.call_method1(intern!(py, "receive_answers"), told)?;
+            if !answers.is_none() {
+                return Ok(answers);
+            }
+            let messages = link.call_method1(intern!(py, "asked_again"), (&received,))?;
+            let begun = self.pool.begin(Call::Call, 0);
+            begun.map_err(|error| self.link.explain(py, error, Call::Call, "call_wait"))?;
+            self.post(py, To::All, &messages)?;
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The door to what one call at a time may use.
+//!
+//! Nobody waits at the door. A second thread, or an environment that calls back, is refused while a call is
+//! inside, since that call may need the interpreter to go on.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::time::{Duration, Instant};
+
+use cartwheel::Call;
+use cartwheel::memory::process_id;
+use pyo3::prelude::*;
+
+use crate::error::{already_pending, closed, forked};
+
+/// Nobody has closed the pool.
+const OPEN: u8 = 0;
+/// Somebody closes it, as soon as no other thread is in a call.
+const CLOSING: u8 = 1;
+/// They have waited long enough: the thread that is in a call closes it when it comes back.
+const LEFT: u8 = 2;
+/// How long workers have to end when it is closed by that thread.
+const LAST_GRACE: Duration = Duration::from_secs(1);
+
+/// What is behind a door.
+pub(super) trait Close {
+    /// Ends it; the workers that did not end by themselves within `grace`.
+    fn close(&mut self, py: Python<'_>, grace: Duration) -> Vec<usize>;
+}
+
+/// Whether somebody closes the door: [`OPEN`], [`CLOSING`] or [`LEFT`].
+#[derive(Debug)]
+pub(super) struct Closing(AtomicU8);
+
+impl Closing {
+    /// Nobody closes it yet.
+    pub(super) const fn new() -> Self {
+        Self(AtomicU8::new(OPEN))
+    }
+
+    /// Whether a call that is inside should come back.
+    pub(super) fn has_begun(&self) -> bool {
+        self.0.load(Ordering::Acquire) != OPEN
+    }
+}
+
+/// Lets one call at a time use a `T`, until it is closed.
+#[derive(Debug)]
+pub(super) struct Door<T> {
+    /// `None` once closed.
+    inside: Mutex<Option<T>>,
+    closing: Arc<Closing>,
+    /// The call that holds the lock, for the error of a second thread.
+    running: AtomicU8,
+    /// The class of the vector environment, for errors.
+    class_name: String,
+    /// The process that may enter.
+    owner: u32,
+}
+
+impl<T: Close> Door<T> {
+    /// A door that closes when `closing` says so.
+    pub(super) fn new(inside: T, closing: Arc<Closing>, class_name: String) -> Self {
+        Self {
+            inside: Mutex::new(Some(inside)),
+            closing,
+            running: AtomicU8::new(Call::Step as u8),
+            class_name,
+            owner: process_id(),
+        }
+    }
+
+    /// Runs `run` on what is inside; raises where the caller may not enter.
+    pub(super) fn enter<R>(
+        &self,
+        py: Python<'_>,
+        call: Call,
+        calling: &str,
+        run: impl FnOnce(&mut T) -> PyResult<R>,
+    ) -> PyResult<R> {
+        self.check(py)?;
+        let mut inside = match self.inside.try_lock() {
+            Ok(inside) => inside,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let running = Call::from_number(self.running.load(Ordering::Relaxed));
+                let running = running.expect("only calls are stored");
+                return Err(already_pending(py, calling, &running.to_string()));
+            }
+        };
+        self.running.store(call as u8, Ordering::Relaxed);
+        let outcome = match inside.as_mut() {
+            Some(inside) => run(inside),
+            None => Err(self.closed(py)),
+        };
+        drop(inside);
+        if self.closing.0.load(Ordering::SeqCst) == LEFT {
+            self.end(py, LAST_GRACE);
+        }
+        outcome
+    }
+
+    /// Runs `run` on what is inside, unless it is closed or a call uses it.
+    pub(super) fn look<R>(&self, run: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.inside.try_lock().ok()?.as_mut().map(run)
+    }
+
+    /// Raises when the door is closed, or belongs to another process.
+    pub(super) fn check(&self, py: Python<'_>) -> PyResult<()> {
+        if self.owner != process_id() {
+            return Err(forked(py, self.owner));
+        }
+        if self.closing.has_begun() {
+            return Err(self.closed(py));
+        }
+        Ok(())
+    }
+
+    /// The exception of a call that comes after the end.
+    pub(super) fn closed(&self, py: Python<'_>) -> PyErr {
+        closed(py, &self.class_name)
+    }
+
+    /// Closes the door for ever; the workers that did not end by themselves within `grace`.
+    pub(super) fn close(&self, py: Python<'_>, grace: Duration) -> Vec<usize> {
+        if self.owner != process_id() {
+            return Vec::new();
+        }
+        self.closing.0.fetch_max(CLOSING, Ordering::AcqRel); // ends the wait of another thread
+        let patience = Instant::now() + grace + Duration::from_millis(500);
+        loop {
+            match self.end(py, grace) {
+                Some(late) => return late,
+                None if Instant::now() < patience => {
+                    py.detach(|| std::thread::sleep(Duration::from_millis(1)));
+                }
+                None => break,
+            }
+        }
+        // Another thread is inside an environment; the pool ends when it comes back. Either it finds this
+        // word, which it looks at when it has let go of the state, or the state is free by now.
+        self.closing.0.store(LEFT, Ordering::SeqCst);
+        self.end(py, grace).unwrap_or_default()
+    }
+
+    /// Ends what is inside, unless that was done: the workers that did not end within `grace`. `None` while
+    /// another thread is in a call.
+    fn end(&self, py: Python<'_>, grace: Duration) -> Option<Vec<usize>> {
+        let inside = match self.inside.try_lock() {
+            Ok(mut inside) => inside.take(),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().take(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(inside.map_or_else(Vec::new, |mut inside| inside.close(py, grace)))
+    }
+}

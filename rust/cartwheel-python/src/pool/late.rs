@@ -1,0 +1,40 @@
+//! What was given up, after a timeout or an interrupt: it is received when it comes, and dropped.
+
+use cartwheel::Call;
+use pyo3::prelude::*;
+
+use crate::pool::state::State;
+
+impl State {
+    /// Nobody is going to wait for what is pending or in flight: a reset may drop it.
+    pub(super) fn give_up(&mut self) {
+        self.late |= self.pool.pending().is_some() || self.pool.is_flying();
+    }
+
+    /// Waits for a call that was given up, and drops its result.
+    pub(super) fn discard_late(&mut self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        if self.late && self.pool.pending().is_none() {
+            return self.discard_received(py, timeout);
+        }
+        let Some(call) = self.pool.pending().filter(|_| self.late) else {
+            return Ok(());
+        };
+        self.finish(py, call, "", timeout)?;
+        if call == Call::Step {
+            self.pool.lose(0..self.rows);
+        }
+        let messages = self.announced.with_task(&self.pool);
+        self.link.discard(py, messages)
+    }
+
+    /// Receives everything that is in flight and drops it.
+    fn discard_received(&mut self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        while self.pool.is_flying() {
+            let received = self.wait_for_rows(py, "recv", timeout)?;
+            self.pool.lose(received.rows.iter().copied());
+            let messages = self.announced.with_rows(&self.pool, &received);
+            self.link.discard(py, messages)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! Python's side of a pool: the channels to its workers, and what only Python can do.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use cartwheel::{Call, Error};
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::error::{
+    already_pending, closed, in_flight, not_pending, nothing_in_flight, timed_out, to_py_err,
+};
+use crate::pool::announced::Messages;
+
+/// A `cartwheel.worker.link.Link`, or the one of native environments.
+#[derive(Debug)]
+pub(super) struct Link {
+    object: Py<PyAny>,
+    /// The class of the vector environment, for errors.
+    class_name: String,
+}
+
+impl Link {
+    pub(super) fn new(object: Py<PyAny>, class_name: String) -> Self {
+        Self { object, class_name }
+    }
+
+    /// The object itself.
+    pub(super) fn bind<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
+        self.object.bind(py)
+    }
+
+    /// The exception for an error of the core, with what only the pool knows.
+    pub(super) fn explain(&self, py: Python<'_>, error: Error, call: Call, calling: &str) -> PyErr {
+        match error {
+            Error::Closed => closed(py, &self.class_name),
+            Error::AlreadyPending { pending } => already_pending(py, calling, &pending.to_string()),
+            Error::NotPending { .. } => not_pending(py, call),
+            Error::InFlight { rows } => in_flight(py, calling, &rows),
+            Error::NothingInFlight => nothing_in_flight(py),
+            Error::Timeout { timeout, rows } => {
+                let rows: Vec<usize> = rows.into_iter().flatten().collect();
+                let waiting =
+                    if calling.is_empty() { format!("{call}_wait") } else { calling.to_owned() };
+                timed_out(py, &waiting, timeout.as_secs_f64(), &rows)
+            }
+            Error::WorkerDied { worker, pid, rows } => {
+                let rows: Vec<usize> = rows.collect();
+                let told = (worker, pid, rows, call.to_string());
+                let died = self.bind(py).call_method1("worker_died", told);
+                died.map_or_else(|error| error, PyErr::from_value)
+            }
+            other => to_py_err(other),
+        }
+    }
+
+    /// Says for whom `waiting` has waited so long; whatever comes of that, the wait goes on.
+    pub(super) fn remind(
+        &self,
+        py: Python<'_>,
+        waiting: &str,
+        waited: Duration,
+        rows: Vec<Range<usize>>,
+    ) {
+        let rows: Vec<_> = rows.into_iter().map(|rows| (rows.start, rows.end)).collect();
+        let (link, told) = (self.bind(py), (waiting, waited.as_secs_f64(), rows));
+        if let Err(error) = link.call_method1(intern!(py, "still_waiting"), told) {
+            error.write_unraisable(py, Some(link));
+        }
+    }
+
+    /// Receives messages and drops them.
+    pub(super) fn discard(&self, py: Python<'_>, messages: Messages) -> PyResult<()> {
+        if !messages.faults.is_empty() || !messages.rests.is_empty() {
+            let told = (messages.faults, messages.rests);
+            self.bind(py).call_method1(intern!(py, "discard"), told)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,108 @@
+//! What a call finds behind the door, and what all calls share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cartwheel::pool::{Finished, Pool};
+use cartwheel::{Call, Error};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::native::PyNativeEnvs;
+use crate::pool::actions::Casting;
+use crate::pool::announced::Announced;
+use crate::pool::batch::{Batches, Outputs};
+use crate::pool::door::{Close, Closing};
+use crate::pool::infos::Infos;
+use crate::pool::link::Link;
+use crate::pool::posted::{Posts, To};
+use crate::space::Tree;
+
+/// A pool, and what turns its batches into Python's.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) pool: Pool,
+    pub(super) link: Link,
+    /// Ends waits.
+    pub(super) closing: Arc<Closing>,
+    /// Seconds that a synchronous step may take.
+    pub(super) timeout: Option<f64>,
+    pub(super) rows: usize,
+    pub(super) actions: Tree,
+    /// Native environments, which check their actions.
+    pub(super) native: Option<Py<PyNativeEnvs>>,
+    /// The caller's thread steps everything: detaching would only cost time.
+    pub(super) inline: bool,
+    pub(super) batches: Batches,
+    pub(super) infos: Infos,
+    pub(super) announced: Announced,
+    pub(super) posts: Posts,
+    /// The last wait was given up; a reset may drop what it was for.
+    pub(super) late: bool,
+}
+
+impl State {
+    /// Raises when a call of any kind could not begin.
+    pub(super) fn check_idle(&self, py: Python<'_>, calling: &str) -> PyResult<()> {
+        let explain = |error| self.link.explain(py, error, Call::Call, calling);
+        self.pool.check(Call::Call).map_err(explain)
+    }
+
+    /// Raises unless all of these are rows of this pool.
+    pub(super) fn check_rows(&self, rows: &[usize]) -> PyResult<()> {
+        let missing = rows.iter().find(|&&row| row >= self.rows);
+        missing.map_or(Ok(()), |row| Err(PyValueError::new_err(format!("there is no row {row}"))))
+    }
+
+    /// How actions are cast: native environments read the space's own dtype, others get the batch's.
+    pub(super) fn casting(&self) -> Option<Casting> {
+        self.native.as_ref().map(|_| Casting::Safe)
+    }
+
+    /// Sends messages about what was begun just now.
+    pub(super) fn post(
+        &mut self,
+        py: Python<'_>,
+        to: To,
+        messages: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.posts.owe(to, messages);
+        self.post_owed(py)
+    }
+
+    /// Sends what is owed.
+    pub(super) fn post_owed(&mut self, py: Python<'_>) -> PyResult<()> {
+        let posted = self.posts.send(self.link.bind(py));
+        self.late |= posted.is_err(); // as after a wait that was interrupted: a reset may drop it
+        posted
+    }
+
+    /// Makes Python's results of a step or reset of all rows.
+    pub(super) fn collect<'py>(
+        &mut self,
+        py: Python<'py>,
+        finished: Finished,
+    ) -> PyResult<Outputs<'py>> {
+        let messages = self.announced.with_task(&self.pool);
+        let Self { batches, link, pool, infos, .. } = self;
+        batches.collect(link.bind(py), pool, infos, finished, &messages)
+    }
+}
+
+/// Refuses actions, copied to where they will be read, that native environments could not take.
+pub(super) fn check_values(
+    native: Option<&Py<PyNativeEnvs>>,
+    leaf: usize,
+    elements: &[u8],
+) -> Result<(), Error> {
+    native.map_or(Ok(()), |native| native.get().check_actions(leaf, elements))
+}
+
+impl Close for State {
+    fn close(&mut self, py: Python<'_>, grace: Duration) -> Vec<usize> {
+        self.posts.hang_up_if_owing(self.link.bind(py));
+        // With the state go the descriptors; memory stays for as long as some array shows it.
+        let pool = &mut self.pool;
+        if self.inline { pool.close(grace) } else { py.detach(|| pool.close(grace)) }
+    }
+}

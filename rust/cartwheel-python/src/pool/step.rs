@@ -1,0 +1,62 @@
+//! Steps of all rows.
+
+use cartwheel::Call;
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::pool::actions::Checked;
+use crate::pool::batch::Outputs;
+use crate::pool::posted::To;
+use crate::pool::state::{State, check_values};
+use crate::worker::shard::ACTIONS_BY_CHANNEL;
+
+impl State {
+    /// `step_async` and `step_wait` in one.
+    pub(super) fn step<'py>(
+        &mut self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.begin_step(py, actions)?;
+        self.finish_step(py, "", self.timeout)?.into_tuple(py)
+    }
+
+    pub(super) fn begin_step<'py>(
+        &mut self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        let explain = |error| self.link.explain(py, error, Call::Step, "step_async");
+        self.pool.check(Call::Step).map_err(explain)?;
+        if self.actions.opaque > 0 {
+            let link = self.link.bind(py);
+            let messages = link.call_method1(intern!(py, "pack_actions"), (actions,))?;
+            self.pool.begin(Call::Step, ACTIONS_BY_CHANNEL).map_err(explain)?;
+            return self.post(py, To::All, &messages);
+        }
+        let checked = Checked::new(&self.actions, actions, self.rows, self.casting())?;
+        let (pool, native) = (&mut self.pool, self.native.as_ref());
+        for (leaf, part) in checked.parts() {
+            let filled = pool.fill_actions(leaf, part.tag(), |room| {
+                part.copy_to(0, room);
+                check_values(native, leaf, room)
+            });
+            filled.map_err(explain)?;
+        }
+        pool.begin(Call::Step, 0).map_err(explain)
+    }
+
+    pub(super) fn finish_step<'py>(
+        &mut self,
+        py: Python<'py>,
+        calling: &str,
+        timeout: Option<f64>,
+    ) -> PyResult<Outputs<'py>> {
+        let finished = self.finish(py, Call::Step, calling, timeout)?;
+        let outputs = self.collect(py, finished);
+        if outputs.is_err() {
+            self.pool.lose(0..self.rows);
+        }
+        outputs
+    }
+}

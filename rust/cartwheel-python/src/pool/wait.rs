@@ -1,0 +1,87 @@
+//! Waits: detached, bounded, interruptible.
+
+use std::time::Duration;
+
+use cartwheel::pool::{Finished, Pool};
+use cartwheel::{Call, Error};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::pool::state::State;
+
+impl State {
+    /// Waits for the pending call. Errors call it `calling`, or by its own name where that is empty.
+    pub(super) fn finish(
+        &mut self,
+        py: Python<'_>,
+        call: Call,
+        calling: &str,
+        timeout: Option<f64>,
+    ) -> PyResult<Finished> {
+        self.wait(py, call, calling, timeout, |pool, timeout, interrupted| {
+            pool.finish(call, timeout, interrupted)
+        })
+    }
+
+    /// Waits by `wait`. A worker that died meanwhile is followed by another one, if that is the policy.
+    pub(super) fn wait<T: Send>(
+        &mut self,
+        py: Python<'_>,
+        call: Call,
+        calling: &str,
+        timeout: Option<f64>,
+        wait: impl Fn(&mut Pool, Option<Duration>, &mut dyn FnMut() -> bool) -> Result<T, Error> + Sync,
+    ) -> PyResult<T> {
+        let timeout = as_duration(timeout)?;
+        self.post_owed(py)?;
+        let mut raised = None;
+        let mut before = Duration::ZERO; // what earlier waits took
+        let outcome = loop {
+            let Self { pool, closing, .. } = self;
+            let left = timeout.map(|all| all.saturating_sub(before));
+            let mut interrupted = || {
+                if closing.has_begun() {
+                    return true;
+                }
+                raised = Python::attach(|py| py.check_signals().err());
+                raised.is_some()
+            };
+            let outcome = if self.inline {
+                wait(pool, left, &mut interrupted)
+            } else {
+                py.detach(|| wait(pool, left, &mut interrupted))
+            };
+            match (outcome, timeout) {
+                (Err(Error::WorkerDied { worker, .. }), _) if self.pool.can_resume() => {
+                    self.restart(py, worker, call)?;
+                }
+                (Err(Error::StillWaiting { waited, rows }), _) => {
+                    before += waited;
+                    let call = call.to_string();
+                    let waiting = if calling.is_empty() { &call } else { calling };
+                    self.link.remind(py, waiting, before, rows);
+                }
+                (Err(Error::Timeout { rows, .. }), Some(timeout)) => {
+                    break Err(Error::Timeout { timeout, rows });
+                }
+                (outcome, _) => break outcome,
+            }
+        };
+        match &outcome {
+            Ok(_) => self.late = false,
+            Err(Error::Timeout { .. } | Error::Interrupted) => self.late = true,
+            Err(_) => {} // a wait for something that is not owed says nothing of what is
+        }
+        outcome.map_err(|error| match (error, raised) {
+            (Error::Interrupted, Some(raised)) => raised,
+            (Error::Interrupted, None) => self.link.explain(py, Error::Closed, call, calling),
+            (error, _) => self.link.explain(py, error, call, calling),
+        })
+    }
+}
+
+/// Seconds that Python gave; none are less than nothing.
+pub(super) fn as_duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
+    let seconds = seconds.map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)));
+    seconds.transpose().map_err(|error| PyValueError::new_err(error.to_string()))
+}
