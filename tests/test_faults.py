@@ -31,9 +31,7 @@ EXCEPTIONS = {
 }
 #: Those that cannot be sent, or that would end the caller's program without being its own.
 NOT_RAISED_AGAIN = {
-    "two arguments",
     "unpicklable",
-    "refusing",
     "base exception",
     "system exit",
     "keyboard interrupt",

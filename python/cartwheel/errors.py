@@ -62,8 +62,9 @@ class WorkerDiedError(RuntimeError):
 class RemoteEnvError(RuntimeError):
     """An environment in a worker raised something that cannot be raised again here.
 
-    That is an exception that does not survive pickling, or one that would end this program, such as
-    ``SystemExit``. The message holds its type and text, the cause the worker's traceback.
+    That is an exception that cannot be pickled, one of a class that this process does not have, or
+    one that would end this program, such as ``SystemExit``. The message holds its type and text,
+    the cause the worker's traceback.
     """
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import pickle
-import sys
 import traceback
 
 from cartwheel.errors import RemoteEnvError, RemoteTraceback
+from cartwheel.worker.pickling import pickled_exception
+
+#: Sets ``__cause__`` even of exceptions to which nothing may be assigned, as of frozen dataclasses.
+_SET_CAUSE = vars(BaseException)["__cause__"].__set__
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,14 +23,16 @@ class Fault:
         row: The row, or ``None`` when it concerns a whole worker.
         error: The exception itself, within one process.
         pickle: The pickled exception, between processes, if it survives pickling.
+        causes: The pickled exceptions that caused it, up to one that does not survive pickling.
         summary: Type and text.
-        trace: The formatted traceback.
+        trace: The formatted traceback, with those of the causes.
         pid: The worker's process.
     """
 
     row: int | None
     error: BaseException | None
     pickle: bytes | None
+    causes: list[bytes]
     summary: str
     trace: str
     pid: int
@@ -35,42 +41,73 @@ class Fault:
     def of(cls, row: int | None, error: BaseException, *, travels: bool) -> Fault:
         """Describes ``error``; with ``travels``, in a form that can be pickled whatever it is."""
         if not travels:
-            return cls(row, error, None, "", "", os.getpid())
-        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        summary = "".join(traceback.format_exception_only(type(error), error)).strip()
-        return cls(row, None, _round_trip(error), summary, trace, os.getpid())
+            return cls(row, error, None, [], "", "", os.getpid())
+        # `SystemExit` and its like are reported, not obeyed.
+        data = pickled_exception(error) if isinstance(error, Exception) else None
+        return cls(row, None, data, _pickled_causes(error), *described(error), os.getpid())
 
     def to_exception(self) -> BaseException:
         """The exception to raise here: of its own type if at all possible."""
         error = self.error
         if error is None:
-            error = pickle.loads(self.pickle) if self.pickle is not None else None
-            if error is None:
-                error = RemoteEnvError(self.summary)
-            error.__cause__ = RemoteTraceback(self.trace)
+            error = _loaded(self.pickle) or RemoteEnvError(self.summary)
+            cause: BaseException = RemoteTraceback(self.trace)
+            _SET_CAUSE(error, cause)
+            for data in self.causes:
+                earlier = _loaded(data)
+                if earlier is None:
+                    break
+                _SET_CAUSE(cause, earlier)
+                cause = earlier
         if self.row is not None:
             where = "" if self.pid == os.getpid() else f" (worker process {self.pid})"
             add_note(error, f"raised by the environment of row {self.row}{where}")
         return error
 
 
-def _round_trip(error: BaseException) -> bytes | None:
-    """The pickled exception, if it can be read again: some dump well and then fail to load."""
-    if not isinstance(error, Exception):
-        return None  # SystemExit and its like are reported, not obeyed
-    try:
-        data = pickle.dumps(error)
-        return data if type(pickle.loads(data)) is type(error) else None
-    except BaseException:
+def _pickled_causes(error: BaseException) -> list[bytes]:
+    causes: list[bytes] = []
+    known = [error]
+    while (cause := known[-1].__cause__) is not None and all(cause is not one for one in known):
+        data = pickled_exception(cause) if isinstance(cause, Exception) else None
+        if data is None:
+            break
+        causes.append(data)
+        known.append(cause)
+    return causes
+
+
+def _loaded(data: bytes | None) -> BaseException | None:
+    """The exception, unless this process lacks its class."""
+    if data is None:
         return None
+    try:
+        error = pickle.loads(data)
+    except Exception:
+        return None
+    return error if isinstance(error, BaseException) else None
+
+
+def described(error: BaseException) -> tuple[str, str]:
+    """Type and text of an exception, and its formatted traceback."""
+    kind, trace = type(error), error.__traceback__
+    try:
+        summary = "".join(traceback.format_exception_only(kind, error)).strip()
+        return summary, "".join(traceback.format_exception(kind, error, trace))
+    except BaseException:  # of the exception's own methods: any
+        summary = f"{kind.__module__}.{kind.__qualname__}: <it cannot be printed>"
+        return summary, "".join([*traceback.format_tb(trace), summary, "\n"])
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """``BaseException.add_note``, which Python has from 3.11 on."""
-    if sys.version_info >= (3, 11):
-        error.add_note(note)
-    else:
-        error.__notes__ = [*getattr(error, "__notes__", []), note]
+    """Adds a note to ``error``, unless its class has no room for notes.
+
+    Not by ``BaseException.add_note``, which Python has from 3.11 on, and which assigns to an
+    attribute: frozen dataclasses refuse that, and the exception would be lost to another one.
+    """
+    with contextlib.suppress(Exception):
+        notes = getattr(error, "__notes__", None)
+        object.__setattr__(error, "__notes__", [*(notes if isinstance(notes, list) else ()), note])
 
 
 def raise_first(faults: list[Fault], received: list[int] | None = None) -> None:

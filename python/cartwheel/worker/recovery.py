@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import traceback
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from cartwheel.arguments import as_integer
 from cartwheel.choices import OnError, OnWorkerDeath, check_choice
 from cartwheel.log import LOGGER
-from cartwheel.worker.faults import add_note
+from cartwheel.worker.faults import add_note, described
 
 if TYPE_CHECKING:
     from cartwheel.spaces.describe import EnvFn
@@ -114,8 +113,8 @@ class Replacements:
         # An episode begins with one reset more; this one lets the environment be called at once.
         env.reset(seed=self._next_seed(row))
         envs[row] = env
-        text = "".join(traceback.format_exception_only(type(failure), failure)).strip()
-        return text[:_LONGEST_TEXT]
+        summary, _ = described(failure)
+        return summary[:_LONGEST_TEXT]
 
     def _next_seed(self, row: int) -> int | None:
         if row not in self._seeds:
