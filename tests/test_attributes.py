@@ -12,6 +12,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
+import cartwheel
 from tests.comparison import assert_identical, assert_names_row
 from tests.environments import TranscriptEnv, transcripts
 from tests.faulty import FaultyEnv
@@ -177,6 +178,21 @@ def test_what_cannot_be_pickled_is_an_error_only_where_it_must_be(build):
         assert [type(lock) for lock in envs.get_attr("lock")] == [type(threading.Lock())] * 3
     assert_identical(envs.get_attr("row"), (0, 1, 2))
     assert envs.reset()[0].tolist() == [[0]] * 3
+
+
+class ExitsWhenPickled:
+    """Raises what is no ``Exception``, as a panic of an extension module does."""
+
+    def __reduce__(self):
+        raise SystemExit("not me")
+
+
+def test_an_answer_that_cannot_be_sent_is_answered_by_why(build_processes):
+    envs = build_attributed(build_processes)
+    envs.set_attr("add", lambda: ExitsWhenPickled())
+    with pytest.raises(cartwheel.RemoteEnvError, match="not me"):
+        envs.call("add")
+    assert_identical(envs.get_attr("row"), (0, 1, 2))
 
 
 def test_functions_defined_here_can_be_sent(build):

@@ -246,8 +246,8 @@ class Worker:
         described = [Fault.of(row, error, travels=self.travels) for row, error in faults]
         self.channel.announce(self.channel.pack(described))
 
-    def send_rest(self, stream: bytes) -> None:
-        """Sends infos that did not fit into shared memory."""
+    def send_rest(self, stream: bytes | None) -> None:
+        """Sends infos that did not fit into shared memory; ``None`` when they are lost."""
         self.channel.announce(self.channel.pack(stream))
 
     def close(self) -> None:

@@ -1,14 +1,19 @@
 //! Every wait ends: by what is waited for, or by an error that says why.
 #![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
 
+mod worker_process;
+
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cartwheel::autoreset::{PhaseTag, Transition};
 use cartwheel::memory::{Memory, Plan, Scope};
 use cartwheel::pool::{OnDeath, OwnShard, Policy, Pool, Workers};
 use cartwheel::schedule::shards;
-use cartwheel::worker::{Crew, CrewSettings, Report, Shard, Task};
+use cartwheel::worker::{Crew, CrewSettings, ProcessHandle, Report, Shard, Task, serve};
 use cartwheel::{Call, Error};
+use rustix::process::{Signal, getpid, kill_process};
 
 const ROWS: usize = 6;
 /// A hang is a failure, long before anybody grows impatient.
@@ -33,30 +38,62 @@ impl Shard for Plain {
     fn close(&mut self) {}
 }
 
-/// `ROWS` rows without observations, received in batches of `batch_size`, in so many shards.
-fn memory(num_shards: usize, batch_size: usize) -> Memory {
-    let plan = Plan {
+/// `ROWS` rows without observations, in so many shards, received in batches of `batch_size`.
+fn plan(num_shards: usize, batch_size: usize) -> Plan {
+    Plan {
         observations: vec![],
         actions: vec![],
         shards: shards(ROWS, num_shards),
         batch_size,
         max_slabs: 2 + ROWS,
         info_bytes: 64,
-    };
-    Memory::new(plan, Scope::Private).unwrap()
+    }
 }
 
-fn inline(batch_size: usize) -> Pool {
-    Pool::new(memory(1, batch_size), Workers::Inline(Box::new(Plain)), POLICY).unwrap()
+/// A pool of the shards that `make` makes, and the threads that serve it.
+struct Running {
+    pool: Pool,
+    threads: Vec<JoinHandle<()>>,
 }
 
-/// A crew of the calling thread and `others`.
-fn crew(others: usize, batch_size: usize) -> Pool {
-    let memory = memory(3, batch_size);
-    let own = (0..3).map(|_| Box::new(Plain) as Box<dyn OwnShard>).collect();
-    let settings = CrewSettings { threads: 1 + others, spin: false, affinity_offset: None };
-    let crew = Crew::new(memory.clone(), own, settings).unwrap();
-    Pool::new(memory, Workers::Crew(crew), POLICY).unwrap()
+impl Running {
+    fn inline(batch_size: usize, make: impl Fn() -> Box<dyn OwnShard>) -> Self {
+        let memory = Memory::new(plan(1, batch_size), Scope::Private).unwrap();
+        let pool = Pool::new(memory, Workers::Inline(make()), POLICY).unwrap();
+        Self { pool, threads: Vec::new() }
+    }
+
+    /// A crew of the calling thread and `others`.
+    fn crew(others: usize, batch_size: usize, make: impl Fn() -> Box<dyn OwnShard>) -> Self {
+        let memory = Memory::new(plan(3, batch_size), Scope::Private).unwrap();
+        let settings = CrewSettings { threads: 1 + others, spin: false, affinity_offset: None };
+        let crew = Crew::new(memory.clone(), (0..3).map(|_| make()).collect(), settings).unwrap();
+        let pool = Pool::new(memory, Workers::Crew(crew), POLICY).unwrap();
+        Self { pool, threads: Vec::new() }
+    }
+
+    fn threads(batch_size: usize, make: impl Fn() -> Box<dyn OwnShard>) -> Self {
+        let memory = Memory::new(plan(3, batch_size), Scope::Private).unwrap();
+        let threads = (0..3).map(|worker| {
+            let (memory, mut shard) = (memory.clone(), make());
+            std::thread::spawn(move || serve(&memory, worker, shard.as_mut(), false).unwrap())
+        });
+        let threads = threads.collect();
+        Self { pool: Pool::new(memory, Workers::Threads, POLICY).unwrap(), threads }
+    }
+
+    /// Closes the pool, whose threads end by themselves.
+    fn close(mut self) {
+        assert_eq!(self.pool.close(LIMIT), [] as [usize; 0]);
+        for thread in self.threads {
+            thread.join().unwrap();
+        }
+    }
+}
+
+fn send(pool: &mut Pool, call: Call) {
+    let rows: Vec<usize> = (0..ROWS).collect();
+    pool.sending(call, &rows).unwrap().send(0);
 }
 
 /// Receives all rows, which are in flight, with a zero timeout; how many calls that took.
@@ -78,17 +115,132 @@ fn poll(pool: &mut Pool) -> usize {
 
 #[test]
 fn polling_with_a_zero_timeout_eventually_receives_every_row() {
+    let plain = || Box::new(Plain) as Box<dyn OwnShard>;
     for batch_size in [1, 4, ROWS] {
-        for (mut pool, alone) in
-            [(inline(batch_size), true), (crew(0, batch_size), true), (crew(1, batch_size), false)]
-        {
+        for (mut running, alone) in [
+            (Running::inline(batch_size, plain), true),
+            (Running::crew(0, batch_size, plain), true),
+            (Running::crew(1, batch_size, plain), false),
+        ] {
             for call in [Call::Reset, Call::Step, Call::Step] {
-                let rows: Vec<usize> = (0..ROWS).collect();
-                pool.sending(call, &rows).unwrap().send(0);
-                let polls = poll(&mut pool);
+                send(&mut running.pool, call);
+                let polls = poll(&mut running.pool);
                 // Every call steps a row, or has a batch to return. Another thread may be slower.
                 assert!(!alone || polls <= 2 * ROWS, "{polls} calls for {ROWS} rows");
             }
+            running.close();
         }
+    }
+}
+
+/// Rows that announce a message, and panic when it is to be sent.
+#[derive(Debug)]
+struct Unsendable(Sender<String>);
+
+impl Shard for Unsendable {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        Plain.run(task);
+        Report { spilled: true, ..Report::default() }
+    }
+
+    fn flush(&mut self, _: Report) {
+        panic!("no way to send it");
+    }
+
+    fn flush_panicked(&mut self, message: &str) {
+        self.0.send(message.to_owned()).unwrap();
+    }
+
+    fn close(&mut self) {}
+}
+
+#[test]
+fn a_panic_where_a_message_is_to_be_sent_is_answered_and_hangs_nobody() {
+    for executor in 0..4 {
+        let (answer, answered) = channel();
+        let make = || Box::new(Unsendable(answer.clone())) as Box<dyn OwnShard>;
+        let mut running = match executor {
+            0 => Running::inline(ROWS, make),
+            1 => Running::threads(ROWS, make),
+            _ => Running::crew(executor - 2, ROWS, make),
+        };
+        for _ in 0..3 {
+            running.pool.begin(Call::Step, 0).unwrap();
+            running.pool.finish(Call::Step, Some(LIMIT), &mut || false).unwrap();
+            send(&mut running.pool, Call::Step);
+            running.pool.receive(Some(LIMIT), &mut || false).unwrap();
+            // One for each shard's task, and one for each row.
+            for _ in 0..running.pool.shards().len() + ROWS {
+                assert_eq!(answered.recv_timeout(LIMIT).unwrap(), "no way to send it");
+            }
+        }
+        running.close();
+    }
+}
+
+/// Rows that a process takes several at a time, if it may; it dies when it has some.
+#[derive(Debug)]
+struct Several {
+    dies: bool,
+}
+
+impl Shard for Several {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        if self.dies {
+            kill_process(getpid(), Signal::KILL).unwrap();
+        }
+        Plain.run(task)
+    }
+
+    fn batch_of_sent(&self) -> usize {
+        4
+    }
+
+    fn flush(&mut self, _: Report) {}
+
+    fn close(&mut self) {}
+}
+
+/// The environment variables that give a worker process the rows of a batch, and have it die.
+const BATCH_SIZE: &str = "CARTWHEEL_TEST_BATCH_SIZE";
+const DIES: &str = "CARTWHEEL_TEST_DIES";
+
+#[test]
+#[ignore = "a worker process of other tests"]
+fn a_worker() {
+    let batch_size = std::env::var(BATCH_SIZE).unwrap().parse().unwrap();
+    let (worker, memory) = worker_process::attach(plan(1, batch_size));
+    let mut shard = Several { dies: std::env::var_os(DIES).is_some() };
+    serve(&memory, worker, &mut shard, false).unwrap();
+}
+
+#[test]
+fn what_a_dead_process_had_of_rows_that_were_sent_is_finished_by_the_one_after_it() {
+    for batch_size in [1, 4, ROWS] {
+        let memory = Memory::new(plan(1, batch_size), Scope::Shared).unwrap();
+        let start = || {
+            let mut process = worker_process::worker(&memory, 0);
+            process.env(BATCH_SIZE, batch_size.to_string());
+            process
+        };
+        let mut dying = start().env(DIES, "").spawn().unwrap();
+        let workers = Workers::Processes(vec![ProcessHandle::new(dying.id()).unwrap()]);
+        let policy = Policy { on_death: OnDeath::Resume, ..POLICY };
+        let mut pool = Pool::new(memory.clone(), workers, policy).unwrap();
+        send(&mut pool, Call::Step);
+        let died = pool.receive(Some(LIMIT), &mut || false);
+        assert!(matches!(died, Err(Error::WorkerDied { worker: 0, .. })), "{died:?}");
+        pool.lost(0).unwrap();
+        dying.wait().unwrap();
+        let mut next = start().spawn().unwrap();
+        pool.resume(0, ProcessHandle::new(next.id()).unwrap());
+        let mut received = Vec::new();
+        while received.len() < ROWS {
+            received.extend(pool.receive(Some(LIMIT), &mut || false).unwrap().rows);
+        }
+        received.sort_unstable();
+        assert_eq!(received, (0..ROWS).collect::<Vec<_>>());
+        assert_eq!(pool.close(LIMIT), [] as [usize; 0]);
+        next.wait().unwrap();
     }
 }

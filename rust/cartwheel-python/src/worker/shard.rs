@@ -54,6 +54,8 @@ pub(crate) struct PyShard {
     spent: Duration,
     /// The task was a control call, whose answer waits to be sent.
     answering: bool,
+    /// What was announced and has not been sent.
+    unsent: Report,
     /// The process that serves it as a worker; none where the caller's thread steps it.
     server: Option<u32>,
 }
@@ -81,6 +83,7 @@ impl PyShard {
             prepared: None,
             spent: Duration::ZERO,
             answering: false,
+            unsent: Report::default(),
             server: None,
         })
     }
@@ -279,6 +282,42 @@ fn refused(refusal: Refusal<PyErr>) -> PyErr {
 }
 
 impl PyShard {
+    /// Sends faults, then infos that did not fit; after a control call, its answer.
+    fn send(&mut self, py: Python<'_>) -> PyResult<()> {
+        let worker = self.worker.bind(py);
+        if self.unsent.failed {
+            let faults: Vec<_> =
+                self.faults.drain(..).map(|(row, fault)| (row, fault.into_value(py))).collect();
+            worker.call_method1(intern!(py, "send_faults"), (faults,))?;
+            self.unsent.failed = false;
+        }
+        if self.answering {
+            worker.call_method0(intern!(py, "send_answer"))?;
+        } else if self.unsent.spilled {
+            let stream = PyBytes::new(py, self.writer.stream());
+            worker.call_method1(intern!(py, "send_rest"), (stream,))?;
+        }
+        self.unsent = Report::default();
+        Ok(())
+    }
+
+    /// Sends `error` in the place of what could not be sent, since the caller waits for every message that was
+    /// announced.
+    fn send_instead(&mut self, py: Python<'_>, error: &PyErr) -> PyResult<()> {
+        let (worker, unsent) = (self.worker.bind(py), std::mem::take(&mut self.unsent));
+        if unsent.failed {
+            let first_row = worker.getattr(intern!(py, "first_row"))?;
+            worker.call_method1(intern!(py, "send_faults"), ([(first_row, error.value(py))],))?;
+        }
+        if unsent.spilled && self.answering {
+            self.answer_failed(py, error.clone_ref(py));
+            worker.call_method0(intern!(py, "send_answer"))?;
+        } else if unsent.spilled {
+            worker.call_method1(intern!(py, "send_rest"), (py.None(),))?; // the infos are lost
+        }
+        Ok(())
+    }
+
     /// Answers a control call by an error of no environment.
     fn answer_failed(&self, py: Python<'_>, error: PyErr) {
         let worker = self.worker.bind(py);
@@ -350,25 +389,20 @@ impl Shard for PyShard {
         })
     }
 
-    /// Sends faults, then infos that did not fit; after a control call, its answer.
     fn flush(&mut self, report: Report) {
-        let outcome = Python::attach(|py| {
-            let worker = self.worker.bind(py);
-            if report.failed {
-                let faults: Vec<_> =
-                    self.faults.drain(..).map(|(row, fault)| (row, fault.into_value(py))).collect();
-                worker.call_method1(intern!(py, "send_faults"), (faults,))?;
-            }
-            if self.answering {
-                worker.call_method0(intern!(py, "send_answer"))?;
-            } else if report.spilled {
-                let stream = PyBytes::new(py, self.writer.stream());
-                worker.call_method1(intern!(py, "send_rest"), (stream,))?;
-            }
-            PyResult::Ok(())
+        self.unsent = report;
+        let sent = Python::attach(|py| {
+            let sent = self.send(py);
+            sent.or_else(|error| self.send_instead(py, &error))
         });
-        // The channel is gone: so is the pool, or soon will be.
-        drop(outcome);
+        // Where that fails too, the channel is gone: so is the pool, or soon will be.
+        drop(sent);
+    }
+
+    fn flush_panicked(&mut self, message: &str) {
+        let message = format!("sending what environments returned panicked: {message}");
+        let sent = Python::attach(|py| self.send_instead(py, &PyRuntimeError::new_err(message)));
+        drop(sent); // as above
     }
 
     fn close(&mut self) {

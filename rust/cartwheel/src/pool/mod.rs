@@ -33,7 +33,7 @@ use crate::error::{Call, Error};
 use crate::memory::{ActionTag, Lease, Memory, SlabPool};
 use crate::schedule::usable_cpus;
 use crate::wake::{Command, Futex, Op, Patience, doorbell_disarm, publish};
-use crate::worker::{Report, perform};
+use crate::worker::{Report, flush, perform};
 use episodes::Episodes;
 pub use recording::Recorded;
 use recording::Recording;
@@ -309,7 +309,7 @@ impl Pool {
                     let report = perform(&self.memory, 0, command, own.as_mut());
                     // Nobody else is counted or woken.
                     self.memory.control.slot(0).done.store(task, Ordering::Relaxed);
-                    own.flush(report);
+                    flush(own.as_mut(), report);
                     true
                 }
                 Workers::Crew(crew) => crew.help(command, limit),

@@ -39,7 +39,7 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{Report, close, next_command, perform, perform_sent};
+use super::{close, flush, next_command, perform, perform_sent};
 use crate::error::Error;
 use crate::memory::{Memory, Scope};
 use crate::pool::{Limit, OwnShard};
@@ -112,9 +112,7 @@ impl Shared {
         let mut locked = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
         let Some(own) = locked.as_mut() else { return };
         let report = perform(&self.memory, shard, command, own.as_mut());
-        if report != Report::default() {
-            own.flush(report);
-        }
+        flush(own.as_mut(), report);
         drop(locked);
         let (header, slot) = (self.memory.control.header(), self.memory.control.slot(shard));
         let doorbell = Futex::new(&header.doorbell, self.memory.scope());

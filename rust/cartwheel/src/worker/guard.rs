@@ -1,4 +1,4 @@
-//! Panics that come out of a shard: they fail the rows of the task, and end no worker.
+//! Panics that come out of a shard: they end no worker, and those of a task fail its rows.
 //!
 //! Shards of native environments know which row a panic came from, and fail that row alone. What gets past
 //! them, from a destructor between two rows or from a mistake of ours, comes here. A worker that died of it
@@ -33,6 +33,16 @@ fn fail(shard: &mut dyn Shard, task: &mut Task<'_>, message: &str) -> Report {
     }
     // A shard that panics once more has told nobody why, but that its rows failed is known.
     guarded(|| shard.panicked(task, message)).unwrap_or(Report { failed: true, spilled: false })
+}
+
+/// Sends what a report announced, if it announced anything.
+pub(crate) fn flush(shard: &mut dyn Shard, report: Report) {
+    if report == Report::default() {
+        return;
+    }
+    if let Err(message) = guarded(|| shard.flush(report)) {
+        let _ = guarded(|| shard.flush_panicked(&message)); // a second panic leaves nothing to try
+    }
 }
 
 /// Ends the environments of a shard.

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 pub use crew::{Crew, Settings as CrewSettings};
-pub(crate) use guard::{close, message_of};
+pub(crate) use guard::{close, flush, message_of};
 pub(crate) use process::has_ended;
 pub use process::{ProcessHandle, exit_with_parent};
 
@@ -111,7 +111,8 @@ pub trait Shard {
     }
 
     /// Most rows that are taken from the queue at once. They get their places together, so more than
-    /// one only where rows cost next to nothing; a single one is prepared first.
+    /// one only where rows cost next to nothing; a single one is prepared first. A process takes one at a
+    /// time: its notes, by which a pool knows what a dead worker had in its hands, are of one row.
     fn batch_of_sent(&self) -> usize {
         1
     }
@@ -132,6 +133,12 @@ pub trait Shard {
     /// Sends what [`Report`] announced. Called after the task was acknowledged; by a [`Crew`], whose shards
     /// tell everything in memory, before.
     fn flush(&mut self, report: Report);
+
+    /// Called when [`Shard::flush`] panicked: sends something else in the place of each message that was not
+    /// sent, because the pool's caller waits for what was announced.
+    fn flush_panicked(&mut self, message: &str) {
+        let _ = message;
+    }
 
     /// Ends the environments.
     fn close(&mut self);
@@ -201,7 +208,8 @@ fn note_time(tally: &Tally<'_>, op: Op, rows: usize, spent: Duration) {
 /// Carries out some of the work in the worker's queue; how many rows it was, 0 when there are none.
 pub(crate) fn perform_sent(memory: &Memory, worker: usize, shard: &mut dyn Shard) -> usize {
     let control = &memory.control;
-    let Some(work) = control.queue(worker).take(shard.batch_of_sent()) else { return 0 };
+    let most = if memory.scope() == Scope::Shared { 1 } else { shard.batch_of_sent() };
+    let Some(work) = control.queue(worker).take(most) else { return 0 };
     let (tally, first_row) = (control.tally(worker), memory.plan().shards[worker].start);
     let mut started = is_timed(work.op, shard, &tally).then(Instant::now);
     tally.count_take();
@@ -243,9 +251,7 @@ pub(crate) fn perform_sent(memory: &Memory, worker: usize, shard: &mut dyn Shard
         if enough {
             ring(&Futex::new(&control.header().doorbell, memory.scope()));
         }
-        if report != Report::default() {
-            shard.flush(report);
-        }
+        guard::flush(shard, report);
         done += places.count;
     }
     done
@@ -346,8 +352,6 @@ pub fn serve(
         }
         let report = perform(memory, worker, command, shard);
         acknowledge(&slot.done, &header.remaining, &doorbell, command.task);
-        if report != Report::default() {
-            shard.flush(report);
-        }
+        guard::flush(shard, report);
     }
 }
