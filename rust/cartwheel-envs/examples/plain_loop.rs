@@ -14,13 +14,16 @@ use std::hint::black_box;
 use std::num::NonZero;
 use std::time::{Duration, Instant};
 
+use cartwheel::Call;
 use cartwheel::autoreset::{AutoresetMode, OnDone};
-use cartwheel::error::Call;
-use cartwheel::memory::{ActionTag, Memory, Plan, Scope};
-use cartwheel::native::{AnyRecipe, PlainLoops, Settings};
+use cartwheel::memory::Plan;
+use cartwheel::native::{AnyRecipe, Settings};
+use cartwheel::plain_loop::PlainLoops;
 use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel::protocol::Memory;
 use cartwheel::rng::Rng;
-use cartwheel::space::Leaf;
+use cartwheel::space::{ActionTag, Leaf};
+use cartwheel::wake::Scope;
 use cartwheel_envs::find;
 
 const ROUNDS: usize = 7;
@@ -115,7 +118,7 @@ fn main() {
     for rows in [1, 8, 64, 1024, 4096] {
         let plain = |blocks| {
             let loops = PlainLoops { rows, threads: 1, duration, max_episode_steps, blocks };
-            recipe.run_plain_loops(&loops).expect("memory")
+            entry.run_plain_loops("", &loops).expect("memory")
         };
         let mut pool = Stepped::new(recipe.as_ref(), rows, max_episode_steps);
         let mut rates = [const { Vec::new() }; 3];

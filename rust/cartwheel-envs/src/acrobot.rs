@@ -15,11 +15,9 @@
 
 use std::f64::consts::PI;
 
-use cartwheel::Error;
-use cartwheel::autoreset::Transition;
-use cartwheel::env::{Env, NoOptions};
-use cartwheel::native::{Parameter, Space, Spaces, Standard, Tuned, Value, wrong};
+use cartwheel::env::{Env, NoOptions, Parameter, Space, Spaces, Standard, Tuned, Value, wrong};
 use cartwheel::rng::Rng;
+use cartwheel::{Error, Transition};
 
 use crate::interval::interval;
 use crate::libm::{cos_f32, sin_f32, square};

@@ -10,11 +10,9 @@
 //! | reward | 1 for a win, 0 for a draw, −1 for a loss; 1.5 for a win with a natural, if `natural` |
 //! | terminates | when the player sticks or goes beyond 21 |
 
-use cartwheel::Error;
-use cartwheel::autoreset::Transition;
-use cartwheel::env::Env;
-use cartwheel::native::{Parameter, Space, Spaces, Value, wrong};
+use cartwheel::env::{Env, Parameter, Space, Spaces, Value, wrong};
 use cartwheel::rng::Rng;
+use cartwheel::{Error, Transition};
 use serde::Deserialize;
 
 use crate::Ignored;

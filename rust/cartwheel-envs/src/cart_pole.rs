@@ -10,11 +10,9 @@
 //! | reward | 1 a step; with `sutton_barto_reward` 0, and −1 when the pole falls |
 //! | terminates | position beyond ±2.4 m, or angle beyond ±12° |
 
-use cartwheel::Error;
-use cartwheel::autoreset::Transition;
-use cartwheel::env::Env;
-use cartwheel::native::{Parameter, Space, Spaces, Standard, Tuned, Value, wrong};
+use cartwheel::env::{Env, Parameter, Space, Spaces, Standard, Tuned, Value, wrong};
 use cartwheel::rng::Rng;
+use cartwheel::{Error, Transition};
 use serde::Deserialize;
 
 use crate::interval::interval;
@@ -193,7 +191,7 @@ impl Env for CartPole {
     const BLOCK: usize = lanes::BLOCK;
 
     #[cfg(target_arch = "x86_64")]
-    fn step_block(block: &mut cartwheel::native::Block<'_, '_, Self>) {
+    fn step_block(block: &mut cartwheel::env::Block<'_, '_, Self>) {
         lanes::step_block(block);
     }
 

@@ -11,11 +11,9 @@
 //! | terminates | at the goal |
 //! | info | `prob`: how likely the move was |
 
-use cartwheel::Error;
-use cartwheel::autoreset::Transition;
-use cartwheel::env::Env;
-use cartwheel::native::{Space, Spaces};
+use cartwheel::env::{Env, Space, Spaces};
 use cartwheel::rng::Rng;
+use cartwheel::{Error, Transition};
 use serde::Deserialize;
 
 use crate::Ignored;

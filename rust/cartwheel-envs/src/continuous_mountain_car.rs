@@ -13,11 +13,9 @@
 //! it stores the state as `float32`; an action out of bounds becomes a Python float on the way. All of
 //! that shows in the last bits, so it is all here.
 
-use cartwheel::Error;
-use cartwheel::autoreset::Transition;
-use cartwheel::env::Env;
-use cartwheel::native::{Parameter, Space, Spaces, Standard, Tuned, Value};
+use cartwheel::env::{Env, Parameter, Space, Spaces, Standard, Tuned, Value};
 use cartwheel::rng::Rng;
+use cartwheel::{Error, Transition};
 
 use crate::libm::square;
 use crate::mountain_car::{Options, Start};

@@ -12,11 +12,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cartwheel::Error;
-use cartwheel::autoreset::Transition;
-use cartwheel::env::Env;
-use cartwheel::native::{Parameter, Space, Spaces, Value, wrong};
+use cartwheel::env::{Env, Parameter, Space, Spaces, Value, wrong};
 use cartwheel::rng::Rng;
+use cartwheel::{Error, Transition};
 use serde::Deserialize;
 
 use crate::Ignored;

@@ -10,11 +10,9 @@
 //! | reward | −1 a step |
 //! | terminates | position at least 0.5 with a velocity of at least `goal_velocity` |
 
-use cartwheel::Error;
-use cartwheel::autoreset::Transition;
-use cartwheel::env::Env;
-use cartwheel::native::{Space, Spaces, Standard, Tuned};
+use cartwheel::env::{Env, Space, Spaces, Standard, Tuned};
 use cartwheel::rng::Rng;
+use cartwheel::{Error, Transition};
 use serde::Deserialize;
 
 use crate::interval::interval;

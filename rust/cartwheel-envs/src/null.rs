@@ -13,12 +13,10 @@
 
 use std::hint::black_box;
 
-use cartwheel::Error;
-use cartwheel::autoreset::Transition;
-use cartwheel::env::Env;
-use cartwheel::native::{Bounds, Flat, Space, Spaces};
+use cartwheel::env::{Bounds, Env, Flat, Space, Spaces};
 use cartwheel::rng::Rng;
 use cartwheel::space::DType;
+use cartwheel::{Error, Transition};
 use serde::Deserialize;
 
 use crate::Ignored;

@@ -11,11 +11,9 @@
 
 use std::f64::consts::PI;
 
-use cartwheel::Error;
-use cartwheel::autoreset::Transition;
-use cartwheel::env::Env;
-use cartwheel::native::{Space, Spaces, Standard, Tuned};
+use cartwheel::env::{Env, Space, Spaces, Standard, Tuned};
 use cartwheel::rng::Rng;
+use cartwheel::{Error, Transition};
 use serde::Deserialize;
 
 use crate::Ignored;

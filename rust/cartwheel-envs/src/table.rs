@@ -5,6 +5,7 @@ use std::num::NonZero;
 use cartwheel::Error;
 use cartwheel::env::Env;
 use cartwheel::native::{AnyRecipe, Recipe};
+use cartwheel::plain_loop::PlainLoops;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -12,6 +13,9 @@ use crate as envs;
 
 /// Makes the recipe of one type of environment.
 type Make = fn(Map<String, Value>) -> Result<Box<dyn AnyRecipe>, Error>;
+
+/// Runs plain loops over one type of environment.
+type Run = fn(Map<String, Value>, &PlainLoops) -> Result<f64, Error>;
 
 /// One registered environment.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +31,7 @@ pub struct Entry {
     /// Most rows that it steps at once: [`Env::BLOCK`].
     pub block: usize,
     make: Make,
+    run: Run,
 }
 
 impl Entry {
@@ -38,6 +43,7 @@ impl Entry {
             reward_threshold: None,
             block: E::BLOCK,
             make: make::<E>,
+            run: run::<E>,
         }
     }
 
@@ -59,6 +65,29 @@ impl Entry {
     ///
     /// [`Error::BadOptions`] when the environment has no such keyword or cannot use its value.
     pub fn recipe(&self, keywords: &str) -> Result<Box<dyn AnyRecipe>, Error> {
+        let all = self.with_defaults(keywords)?;
+        (self.make)(all).map_err(|error| self.name(error))
+    }
+
+    /// Runs [plain loops](PlainLoops::run) over environments with these keywords.
+    ///
+    /// # Errors
+    ///
+    /// As [`Entry::recipe`], and those of [`PlainLoops::run`].
+    pub fn run_plain_loops(&self, keywords: &str, loops: &PlainLoops) -> Result<f64, Error> {
+        (self.run)(self.with_defaults(keywords)?, loops).map_err(|error| self.name(error))
+    }
+
+    /// Says which environment refused its keywords.
+    fn name(&self, error: Error) -> Error {
+        match error {
+            Error::BadOptions(what) => Error::BadOptions(format!("{}: {what}", self.id)),
+            other => other,
+        }
+    }
+
+    /// The keywords of the id, with these in the place of its own.
+    fn with_defaults(&self, keywords: &str) -> Result<Map<String, Value>, Error> {
         let mut all: Map<String, Value> =
             serde_json::from_str(self.keywords).map_err(Error::bad_options)?;
         if !keywords.trim().is_empty() {
@@ -66,13 +95,21 @@ impl Entry {
                 serde_json::from_str(keywords).map_err(Error::bad_options)?;
             all.extend(given);
         }
-        (self.make)(all).map_err(|error| Error::bad_options(format!("{}: {error}", self.id)))
+        Ok(all)
     }
 }
 
-fn make<E: Env>(keywords: Map<String, Value>) -> Result<Box<dyn AnyRecipe>, Error> {
+fn recipe<E: Env>(keywords: Map<String, Value>) -> Result<Recipe<E>, Error> {
     let options = E::Options::deserialize(Value::Object(keywords)).map_err(Error::bad_options)?;
-    Ok(Box::new(Recipe::<E>::with_options(options)?))
+    Recipe::with_options(options)
+}
+
+fn make<E: Env>(keywords: Map<String, Value>) -> Result<Box<dyn AnyRecipe>, Error> {
+    Ok(Box::new(recipe::<E>(keywords)?))
+}
+
+fn run<E: Env>(keywords: Map<String, Value>, loops: &PlainLoops) -> Result<f64, Error> {
+    loops.run(&recipe::<E>(keywords)?)
 }
 
 /// Every environment, with the defaults of Gymnasium's registry.

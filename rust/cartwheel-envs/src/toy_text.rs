@@ -1,8 +1,8 @@
 //! What the toy text environments have in common.
 
 use cartwheel::Error;
+use cartwheel::env::{InfoValue, Parameter, Value, wrong};
 use cartwheel::info::InfoWriter;
-use cartwheel::native::{InfoValue, Parameter, Value, wrong};
 use cartwheel::rng::Rng;
 
 /// `categorical_sample`: the first index at which the running sum of the probabilities is above a

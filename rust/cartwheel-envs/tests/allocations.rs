@@ -6,13 +6,16 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use cartwheel::Call;
 use cartwheel::autoreset::{AutoresetMode, OnDone};
-use cartwheel::error::Call;
-use cartwheel::memory::{ActionTag, Memory, Plan, Scope, bytes_of};
-use cartwheel::native::{Mailbox, RowReset, Settings, Space};
+use cartwheel::env::Space;
+use cartwheel::memory::{Plan, bytes_of};
+use cartwheel::native::{Mailbox, RowReset, Settings};
 use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel::protocol::Memory;
 use cartwheel::rng::Rng;
-use cartwheel::space::DType;
+use cartwheel::space::{ActionTag, DType};
+use cartwheel::wake::Scope;
 use std::sync::Arc;
 
 struct Counting;

@@ -3,7 +3,7 @@
 
 use std::num::NonZero;
 
-use cartwheel::native::{Bounds, Space};
+use cartwheel::env::{Bounds, Space};
 use cartwheel::rng::Rng;
 use cartwheel_envs::{ENTRIES, find, random_map};
 

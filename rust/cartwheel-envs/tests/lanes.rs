@@ -4,16 +4,16 @@
 
 use std::sync::Arc;
 
-use cartwheel::autoreset::{AutoresetMode, OnDone, Transition};
-use cartwheel::env::Env;
-use cartwheel::error::Call;
-use cartwheel::memory::{ActionTag, Lease, Memory, Plan, Scope, bytes_of};
-use cartwheel::native::{
-    AnyRecipe, Mailbox, Parameter, Recipe, Request, RowReset, Settings, Value,
-};
+use cartwheel::autoreset::{AutoresetMode, OnDone};
+use cartwheel::env::{Env, Parameter, Value};
+use cartwheel::memory::{Lease, Plan, bytes_of};
+use cartwheel::native::{AnyRecipe, Mailbox, Recipe, Request, RowReset, Settings};
 use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel::protocol::Memory;
 use cartwheel::rng::Rng;
-use cartwheel::space::DType;
+use cartwheel::space::{ActionTag, DType};
+use cartwheel::wake::Scope;
+use cartwheel::{Call, Transition};
 use cartwheel_envs::CartPole;
 
 /// Two whole groups of lanes, a smaller one and a rest, in blocks of 64.

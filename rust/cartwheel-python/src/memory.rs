@@ -8,7 +8,9 @@
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
-use cartwheel::memory::{Memory, Plan, Scope, forks};
+use cartwheel::memory::{Plan, forks};
+use cartwheel::protocol::Memory;
+use cartwheel::wake::Scope;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

@@ -21,6 +21,8 @@
 //! Source: Gymnasium 1.4.0, `gymnasium/vector/{sync,async}_vector_env.py`; the differences are
 //! listed in `ARCHITECTURE.md`.
 
+use crate::transition::{PhaseTag, Transition};
+
 /// When a finished row restarts. The names are Gymnasium's `AutoresetMode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AutoresetMode {
@@ -39,30 +41,6 @@ pub enum OnDone {
     Raise,
     /// The row repeats its last frame with reward 0 and its flags kept.
     Freeze,
-}
-
-/// What one step of one row gave, apart from the observation.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Transition {
-    /// The reward.
-    pub reward: f64,
-    /// The task reached an end.
-    pub terminated: bool,
-    /// The episode was cut short, usually by a time limit.
-    pub truncated: bool,
-}
-
-impl Transition {
-    /// The transition of a reset: nothing was earned, nothing is over.
-    pub const RESET: Self = Self { reward: 0.0, terminated: false, truncated: false };
-
-    /// The transition of a row that lost its environment: the episode ends here.
-    pub const CUT: Self = Self { reward: 0.0, terminated: false, truncated: true };
-
-    /// Whether the episode is over.
-    pub fn is_over(&self) -> bool {
-        self.terminated || self.truncated
-    }
 }
 
 /// Environments side by side, as the machine drives them. `row` counts from 0 within the shard.
@@ -131,21 +109,6 @@ pub enum Refusal<E> {
     Failed,
     /// It was never reset.
     Unstarted,
-}
-
-/// The phase of a row, as workers report it to the pool. From [`PhaseTag::Failed`] on it cannot be
-/// stepped in any mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum PhaseTag {
-    /// It can be stepped.
-    Running = 0,
-    /// Its episode is over.
-    Over = 1,
-    /// Its environment failed and has not been reset since.
-    Failed = 2,
-    /// It must be reset before its first step.
-    Unstarted = 3,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,46 +7,8 @@ use std::{fmt, io};
 
 use rustix::io::Errno;
 
-use crate::memory::ActionTag;
-use crate::space::DType;
-
-/// What a pool can be waiting for; [`fmt::Display`] gives the word that Gymnasium's errors use.
-///
-/// ```
-/// use cartwheel::Call;
-///
-/// for call in [Call::Step, Call::Reset, Call::Call] {
-///     assert_eq!(Call::from_number(call as u8), Some(call));
-/// }
-/// assert_eq!(Call::from_number(3), None);
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Call {
-    /// A step of every row.
-    Step,
-    /// A reset of some or all rows.
-    Reset,
-    /// A control call: an attribute, a method, a rendering.
-    Call,
-}
-
-impl Call {
-    /// The call whose number, `call as u8`, this is.
-    pub fn from_number(number: u8) -> Option<Self> {
-        [Self::Step, Self::Reset, Self::Call].into_iter().find(|&call| call as u8 == number)
-    }
-}
-
-impl fmt::Display for Call {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Step => "step",
-            Self::Reset => "reset",
-            Self::Call => "call",
-        })
-    }
-}
+use crate::call::Call;
+use crate::space::{ActionTag, DType, TooLarge};
 
 /// Why there is not enough memory.
 #[derive(Debug)]
@@ -266,6 +228,12 @@ fn tag_name(tag: Option<ActionTag>) -> &'static str {
         Some(ActionTag::Array(dtype)) => dtype.name(),
         Some(ActionTag::Integers) => "integers",
         None => "nothing",
+    }
+}
+
+impl From<TooLarge> for Error {
+    fn from(too_large: TooLarge) -> Self {
+        Self::BadPlan(too_large.to_string())
     }
 }
 

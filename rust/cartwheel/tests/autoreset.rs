@@ -1,6 +1,7 @@
 //! The autoreset machine keeps Gymnasium's transcripts, mode by mode.
 
-use cartwheel::autoreset::{Autoreset, AutoresetMode, OnDone, PhaseTag, Refusal, Rows, Transition};
+use cartwheel::autoreset::{Autoreset, AutoresetMode, OnDone, Refusal, Rows};
+use cartwheel::{PhaseTag, Transition};
 
 /// An environment whose episode ends at step `length`; it writes down what is done to it.
 struct Counter {

@@ -5,12 +5,13 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use cartwheel::Call;
-use cartwheel::autoreset::{PhaseTag, Transition};
-use cartwheel::memory::{Memory, Plan, Scope};
-use cartwheel::pool::{OnDeath, OwnShard, Policy, Pool, Workers};
+use cartwheel::memory::Plan;
+use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel::protocol::Memory;
 use cartwheel::schedule::fine_shards;
-use cartwheel::worker::{Crew, CrewSettings, Report, Shard, Task};
+use cartwheel::wake::Scope;
+use cartwheel::worker::{Crew, CrewSettings, OwnShard, Report, Shard, Task};
+use cartwheel::{Call, PhaseTag, Transition};
 
 const ROWS: usize = 16;
 

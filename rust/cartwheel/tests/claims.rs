@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
-use cartwheel::autoreset::{PhaseTag, Transition};
-use cartwheel::memory::{Memory, Plan, Scope};
-use cartwheel::pool::{OnDeath, OwnShard, Policy, Pool, Workers};
+use cartwheel::memory::Plan;
+use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel::protocol::Memory;
 use cartwheel::schedule::shards;
 use cartwheel::space::{DType, Leaf};
-use cartwheel::worker::{Crew, CrewSettings, ProcessHandle, Report, Shard, Task, serve};
-use cartwheel::{Call, Error};
+use cartwheel::wake::Scope;
+use cartwheel::worker::{Crew, CrewSettings, OwnShard, ProcessHandle, Report, Shard, Task, serve};
+use cartwheel::{Call, Error, PhaseTag, Transition};
 use worker_process::attach;
 
 const ROWS: usize = 4;

@@ -10,14 +10,14 @@ mod worker_process;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use cartwheel::autoreset::{PhaseTag, Transition};
-use cartwheel::memory::{ActionTag, Lease, Memory, Plan, Scope};
+use cartwheel::memory::{Lease, Plan};
 use cartwheel::pool::{Finished, OnDeath, Policy, Pool, Workers};
+use cartwheel::protocol::Memory;
 use cartwheel::schedule::shards;
-use cartwheel::space::{DType, Leaf};
-use cartwheel::wake::Op;
+use cartwheel::space::{ActionTag, DType, Leaf};
+use cartwheel::wake::{Op, Scope};
 use cartwheel::worker::{ProcessHandle, Report, Shard, Task, serve};
-use cartwheel::{Call, Error};
+use cartwheel::{Call, Error, PhaseTag, Transition};
 use worker_process::{attach, ignored_test};
 
 const ROWS: usize = 4;

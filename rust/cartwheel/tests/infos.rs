@@ -1,6 +1,6 @@
 //! What is written to an info stream is read back, and columns say what rows said.
 
-use cartwheel::error::Error;
+use cartwheel::Error;
 use cartwheel::info::{Columns, Content, InfoReader, InfoWriter, Irregular, Kind, Value};
 use cartwheel::space::DType;
 use proptest::prelude::*;

@@ -1,9 +1,11 @@
 //! Every row of every leaf has its own, aligned place.
 
 use cartwheel::Error;
-use cartwheel::memory::{Memory, Plan, Scope};
+use cartwheel::memory::Plan;
+use cartwheel::protocol::Memory;
 use cartwheel::schedule::shards;
 use cartwheel::space::{DType, LEAF_ALIGN, Layout, Leaf};
+use cartwheel::wake::Scope;
 use proptest::prelude::*;
 
 fn leaves() -> impl Strategy<Value = Vec<Leaf>> {

@@ -12,14 +12,12 @@ mod destructors;
 mod sent;
 mod support;
 
-use cartwheel::autoreset::{AutoresetMode, OnDone, Transition};
-use cartwheel::env::{Env, NoOptions};
-use cartwheel::error::Error;
+use cartwheel::autoreset::{AutoresetMode, OnDone};
+use cartwheel::env::{Env, NoOptions, Space, Spaces, Value};
 use cartwheel::info::{InfoReader, Value as InfoValue};
-use cartwheel::native::{
-    Answer, AnyRecipe, Recipe, Request, RowReset, Seed, Settings, Space, Spaces, Stream, Value,
-};
+use cartwheel::native::{Answer, AnyRecipe, Recipe, Request, RowReset, Seed, Settings, Stream};
 use cartwheel::rng::Rng;
+use cartwheel::{Error, Transition};
 use serde::Deserialize;
 use support::{Envs, limited, settings};
 
@@ -431,7 +429,7 @@ fn a_step_of_a_row_that_is_over_is_called_so_where_the_pool_lets_it_through() {
 fn actions_that_are_refused_where_they_lie_are_not_stepped() {
     let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
     let start = envs.seed(2).integers(0);
-    let tag = cartwheel::memory::ActionTag::Array(cartwheel::space::DType::I64);
+    let tag = cartwheel::space::ActionTag::Array(cartwheel::space::DType::I64);
     let refused = envs.pool.fill_actions(0, tag, |room| {
         room.fill(77);
         Err(cartwheel::Error::BadRows("seventy-seven".to_owned()))
@@ -445,10 +443,10 @@ fn actions_that_are_refused_where_they_lie_are_not_stepped() {
 fn actions_of_another_dtype_are_refused_and_nothing_is_stepped() {
     let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
     let start = envs.seed(2).integers(0);
-    let tag = cartwheel::memory::ActionTag::Array(cartwheel::space::DType::F32);
+    let tag = cartwheel::space::ActionTag::Array(cartwheel::space::DType::F32);
     envs.pool.store_actions(0, tag, &[0; 8]).unwrap();
-    envs.pool.begin(cartwheel::error::Call::Step, 0).unwrap();
-    let step = cartwheel::error::Call::Step;
+    envs.pool.begin(cartwheel::Call::Step, 0).unwrap();
+    let step = cartwheel::Call::Step;
     let finished = envs.pool.finish(step, None, &mut || false).unwrap();
     assert!(envs.pool.reports().all(|report| report.failed));
     drop(finished);
@@ -468,7 +466,7 @@ cartwheel::view! {
     /// Two parts.
     struct Parts, PartsMut, PartsRef {
         grid: [[u8; 3]; 2],
-        rest: cartwheel::native::Flat<f32>,
+        rest: cartwheel::env::Flat<f32>,
         count: i64,
     }
 }
@@ -487,8 +485,8 @@ impl Env for Mirror {
         let array = |dtype, shape: &[usize]| Space::Box {
             dtype,
             shape: shape.to_vec(),
-            low: cartwheel::native::Bounds::All(0.0),
-            high: cartwheel::native::Bounds::All(9.0),
+            low: cartwheel::env::Bounds::All(0.0),
+            high: cartwheel::env::Bounds::All(9.0),
         };
         let space = Space::Dict(vec![
             ("grid".into(), array(cartwheel::space::DType::U8, &[2, 3])),
@@ -526,14 +524,14 @@ fn structs_see_the_leaves_of_a_dict_in_place() {
     let recipe = Recipe::<Mirror>::new("{}").unwrap();
     let mut envs = Envs::new(&recipe, 2, 0, settings(AutoresetMode::SameStep));
     envs.seed(0);
-    let tag = |dtype| cartwheel::memory::ActionTag::Array(dtype);
+    let tag = |dtype| cartwheel::space::ActionTag::Array(dtype);
     let grid = [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2];
     envs.pool.store_actions(0, tag(cartwheel::space::DType::U8), &grid).unwrap();
     let rest = cartwheel::memory::bytes_of(&[0.0_f32, 1.5, 0.0, 2.5]);
     envs.pool.store_actions(1, tag(cartwheel::space::DType::F32), rest).unwrap();
     let count = cartwheel::memory::bytes_of(&[3_i64, 4]);
-    envs.pool.store_actions(2, cartwheel::memory::ActionTag::Integers, count).unwrap();
-    let step = cartwheel::error::Call::Step;
+    envs.pool.store_actions(2, cartwheel::space::ActionTag::Integers, count).unwrap();
+    let step = cartwheel::Call::Step;
     envs.pool.begin(step, 0).unwrap();
     let finished = envs.pool.finish(step, None, &mut || false).unwrap();
     let mut stream = Vec::new();

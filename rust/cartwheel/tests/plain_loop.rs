@@ -8,12 +8,12 @@ use std::num::NonZero;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use cartwheel::autoreset::Transition;
-use cartwheel::env::{Env, NoOptions};
-use cartwheel::error::Error;
-use cartwheel::native::{AnyRecipe, Block, Bounds, PlainLoops, Recipe, Space, Spaces};
+use cartwheel::env::{Block, Bounds, Env, NoOptions, Space, Spaces};
+use cartwheel::native::Recipe;
+use cartwheel::plain_loop::PlainLoops;
 use cartwheel::rng::Rng;
 use cartwheel::space::DType;
+use cartwheel::{Error, Transition};
 use serde::Deserialize;
 
 /// What was done to environments, by the name of their diary.
@@ -104,7 +104,7 @@ const LOOPS: PlainLoops = PlainLoops {
 fn diary(name: &str, length: i64, loops: PlainLoops) -> Vec<Vec<String>> {
     let options = format!(r#"{{"diary": "{name}", "length": {length}}}"#);
     let recipe = Recipe::<Diarist>::new(&options).unwrap();
-    assert!(recipe.run_plain_loops(&loops).unwrap() > 0.0);
+    assert!(loops.run(&recipe).unwrap() > 0.0);
     let all = DIARIES.lock().unwrap().remove(name).unwrap();
     let of_row = |row: usize| {
         let name = Rng::from_seed(row as u64).integers(0..1_i64 << 40).to_string();
@@ -150,7 +150,7 @@ fn blocks_are_stepped_at_once_and_rows_that_they_leave_by_themselves() {
 #[test]
 fn no_rows_and_no_threads_are_errors() {
     let recipe = Recipe::<Diarist>::new("").unwrap();
-    let error = |loops: PlainLoops| recipe.run_plain_loops(&loops).unwrap_err().to_string();
+    let error = |loops: PlainLoops| loops.run(&recipe).unwrap_err().to_string();
     let loops = PlainLoops { rows: 0, threads: 3, ..LOOPS };
     assert_eq!(error(loops), "plain loops need rows and threads, got 0 and 3");
     let loops = PlainLoops { rows: 2, threads: 0, ..LOOPS };

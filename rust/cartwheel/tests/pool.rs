@@ -7,14 +7,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use cartwheel::autoreset::{PhaseTag, Transition};
-use cartwheel::memory::{ActionTag, Memory, Plan, Scope};
-use cartwheel::pool::{Finished, OnDeath, OwnShard, Policy, Pool, Workers};
+use cartwheel::memory::Plan;
+use cartwheel::pool::{Finished, OnDeath, Policy, Pool, Workers};
+use cartwheel::protocol::Memory;
 use cartwheel::schedule::{fine_shards, shards};
-use cartwheel::space::{DType, Leaf};
-use cartwheel::wake::Op;
-use cartwheel::worker::{Crew, CrewSettings, Report, Shard, Task, serve};
-use cartwheel::{Call, Error};
+use cartwheel::space::{ActionTag, DType, Leaf};
+use cartwheel::wake::{Op, Scope};
+use cartwheel::worker::{Crew, CrewSettings, OwnShard, Report, Shard, Task, serve};
+use cartwheel::{Call, Error, PhaseTag, Transition};
 
 /// Rows that count their steps: observation `[row, steps, last action]`, over after three steps.
 #[derive(Debug)]

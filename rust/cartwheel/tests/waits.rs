@@ -7,12 +7,13 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use cartwheel::autoreset::{PhaseTag, Transition};
-use cartwheel::memory::{Memory, Plan, Scope};
-use cartwheel::pool::{OnDeath, OwnShard, Policy, Pool, Workers};
+use cartwheel::memory::Plan;
+use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel::protocol::Memory;
 use cartwheel::schedule::shards;
-use cartwheel::worker::{Crew, CrewSettings, ProcessHandle, Report, Shard, Task, serve};
-use cartwheel::{Call, Error};
+use cartwheel::wake::Scope;
+use cartwheel::worker::{Crew, CrewSettings, OwnShard, ProcessHandle, Report, Shard, Task, serve};
+use cartwheel::{Call, Error, PhaseTag, Transition};
 use rustix::process::{Signal, getpid, kill_process};
 
 const ROWS: usize = 6;

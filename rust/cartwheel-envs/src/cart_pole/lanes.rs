@@ -11,7 +11,7 @@
 
 use std::sync::OnceLock;
 
-use cartwheel::native::Block;
+use cartwheel::env::Block;
 
 use super::{CartPole, PHYSICS};
 use crate::sine::{self, sin_cos};

@@ -2,13 +2,16 @@
 //!
 //! The form is described in `fixtures/trajectories.py`.
 
+use cartwheel::Call;
 use cartwheel::autoreset::{AutoresetMode, OnDone};
-use cartwheel::error::Call;
+use cartwheel::env::Value;
 use cartwheel::info::InfoReader;
-use cartwheel::memory::{ActionTag, Lease, Memory, Plan, Scope};
-use cartwheel::native::{Mailbox, Request, RowReset, Settings, Value};
+use cartwheel::memory::{Lease, Plan};
+use cartwheel::native::{Mailbox, Request, RowReset, Settings};
 use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
-use cartwheel::space::Leaf;
+use cartwheel::protocol::Memory;
+use cartwheel::space::{ActionTag, Leaf};
+use cartwheel::wake::Scope;
 use serde::Deserialize;
 use std::fmt;
 use std::io::Read;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cartwheel::Error;
 use cartwheel::autoreset::OnDone;
 use cartwheel::native::{Answer, AnyRecipe, Mailbox, Request, RowReset, Seed, Settings};
-use cartwheel::pool::OwnShard;
+use cartwheel::worker::OwnShard;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

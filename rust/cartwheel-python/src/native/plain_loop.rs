@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cartwheel::native::PlainLoops;
+use cartwheel::plain_loop::PlainLoops;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -23,7 +23,6 @@ pub(crate) fn plain_loop(
     let duration = Duration::try_from_secs_f64(seconds)
         .map_err(|error| PyValueError::new_err(format!("seconds is {seconds}: {error}")))?;
     let entry = cartwheel_envs::find(env_id).map_err(to_py_err)?;
-    let recipe = entry.recipe(options).map_err(to_py_err)?;
     let loops = PlainLoops {
         rows: num_envs,
         threads,
@@ -31,5 +30,5 @@ pub(crate) fn plain_loop(
         max_episode_steps: entry.max_episode_steps,
         blocks,
     };
-    py.detach(|| recipe.run_plain_loops(&loops)).map_err(to_py_err)
+    py.detach(|| entry.run_plain_loops(options, &loops)).map_err(to_py_err)
 }

@@ -1,6 +1,6 @@
 //! Spaces of native environments as Python gets them.
 
-use cartwheel::native::{Bounds, Space};
+use cartwheel::env::{Bounds, Space};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

@@ -1,6 +1,6 @@
 //! Parameters of native rows, as attributes of Python environments would have them.
 
-use cartwheel::native::Value;
+use cartwheel::env::Value;
 use cartwheel::space::DType;
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::IntoPyObjectExt;

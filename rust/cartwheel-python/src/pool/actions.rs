@@ -1,8 +1,7 @@
 //! The caller's actions: checked, and ready to be copied to shared memory. `worker/actions.rs` says what
 //! environments get of them.
 
-use cartwheel::memory::ActionTag;
-use cartwheel::space::{DType, Leaf};
+use cartwheel::space::{ActionTag, DType, Leaf};
 use numpy::{PyArray1, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -4,8 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cartwheel::info::{InfoWriter, Kind};
-use cartwheel::memory::Lease;
-use cartwheel::memory::Told;
+use cartwheel::memory::{Lease, Told};
 use cartwheel::pool::{Finished, Pool, Received};
 use cartwheel::space::DType;
 use pyo3::exceptions::{PyRuntimeWarning, PyValueError};

@@ -1,7 +1,7 @@
 //! Who steps the rows: the core's workers, for what Python described.
 
-use cartwheel::memory::Memory;
 use cartwheel::pool::Workers;
+use cartwheel::protocol::Memory;
 use cartwheel::worker::{Crew, CrewSettings, ProcessHandle};
 use pyo3::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cartwheel::memory::Tally;
+use cartwheel::protocol::Tally;
 use cartwheel::wake::Op;
 
 use crate::worker::rows::Held;

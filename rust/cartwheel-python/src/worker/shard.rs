@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use cartwheel::Error;
-use cartwheel::autoreset::{Autoreset, PhaseTag, Prepared, PreparedRows, Refusal, Transition};
+use cartwheel::autoreset::{Autoreset, Prepared, PreparedRows, Refusal};
 use cartwheel::info::InfoWriter;
-use cartwheel::memory::{ActionRows, Work, process_id};
+use cartwheel::memory::{ActionRows, process_id};
+use cartwheel::protocol::Work;
 use cartwheel::wake::Op;
 use cartwheel::worker::{Report, Shard, Task};
+use cartwheel::{Error, PhaseTag, Transition};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;

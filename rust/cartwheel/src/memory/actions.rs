@@ -9,47 +9,12 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::{ActionColumns, Mapping};
-use crate::space::{DType, Extent, LEAF_ALIGN, Leaf};
+use super::mapping::Mapping;
+use crate::space::{ActionTag, Extent, LEAF_ALIGN, Leaf};
 use crate::wake::Op;
 
 /// Bytes kept for one element, whatever its dtype.
 const ELEMENT_BYTES: usize = 16;
-
-/// What the bytes of an action leaf are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ActionTag {
-    /// Array elements of this dtype.
-    Array(DType),
-    /// `int64` values that were integers of the calling language, not array elements.
-    Integers,
-}
-
-impl ActionTag {
-    const INTEGERS: u8 = u8::MAX;
-
-    /// Bytes of one element.
-    pub fn size(self) -> usize {
-        match self {
-            Self::Array(dtype) => dtype.size(),
-            Self::Integers => size_of::<i64>(),
-        }
-    }
-
-    fn to_byte(self) -> u8 {
-        match self {
-            Self::Array(dtype) => dtype.tag(),
-            Self::Integers => Self::INTEGERS,
-        }
-    }
-
-    fn from_byte(byte: u8) -> Option<Self> {
-        if byte == Self::INTEGERS {
-            return Some(Self::Integers);
-        }
-        DType::from_tag(byte).map(Self::Array)
-    }
-}
 
 #[derive(Debug, Clone, Copy)]
 struct Place {
@@ -82,11 +47,11 @@ fn places(leaves: &[Leaf], rows: usize) -> Option<(Vec<Place>, usize)> {
 
 impl ActionArea {
     /// Bytes of the mapping; `None` when they do not fit into the address space.
-    pub(super) fn bytes(leaves: &[Leaf], rows: usize) -> Option<usize> {
+    pub(crate) fn bytes(leaves: &[Leaf], rows: usize) -> Option<usize> {
         places(leaves, rows).map(|(_, bytes)| bytes)
     }
 
-    pub(super) fn new(mapping: Arc<Mapping>, leaves: &[Leaf], rows: usize) -> Self {
+    pub(crate) fn new(mapping: Arc<Mapping>, leaves: &[Leaf], rows: usize) -> Self {
         let (places, bytes) = places(leaves, rows).expect("the plan was checked");
         assert!(mapping.len() >= bytes, "actions fit their mapping");
         Self { mapping, places: places.into(), rows }
@@ -192,11 +157,6 @@ impl<'a> ActionRows<'a> {
         // SAFETY: the elements are inside the mapping and at rest while their rows are stepped
         // (invariant 5); `into` is a live Rust slice and so cannot overlap them.
         unsafe { first.as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) }
-    }
-
-    /// The leaves in order, to be read in place.
-    pub fn columns(&self) -> ActionColumns<'a> {
-        ActionColumns::new(self.clone())
     }
 
     /// Address of the elements, of `size` bytes each as their tag says, of `rows` of one leaf; and elements

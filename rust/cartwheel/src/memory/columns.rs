@@ -19,10 +19,13 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use super::{ActionRows, ActionTag, Cell, Mapping, SlabRows};
-use crate::autoreset::{PhaseTag, Transition};
+use super::actions::ActionRows;
+use super::cell::Cell;
+use super::mapping::Mapping;
+use super::slab::SlabRows;
 use crate::error::Error;
-use crate::space::{DType, Layout};
+use crate::space::{ActionTag, DType, Layout};
+use crate::transition::{PhaseTag, Transition};
 
 /// The leaves of one shard's rows, to be taken in order, and at last their [`Outcomes`].
 #[derive(Debug)]
@@ -148,11 +151,14 @@ pub struct ActionColumns<'a> {
     next: usize,
 }
 
-impl<'a> ActionColumns<'a> {
-    pub(super) fn new(actions: ActionRows<'a>) -> Self {
-        Self { actions, next: 0 }
+impl<'a> ActionRows<'a> {
+    /// The leaves in order, to be read in place.
+    pub fn columns(&self) -> ActionColumns<'a> {
+        ActionColumns { actions: self.clone(), next: 0 }
     }
+}
 
+impl<'a> ActionColumns<'a> {
     /// The next leaf, one cell a row.
     ///
     /// # Errors

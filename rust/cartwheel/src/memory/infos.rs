@@ -5,7 +5,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Mapping, Plan};
+use super::mapping::Mapping;
+use super::plan::Plan;
 use crate::space::{Extent, LEAF_ALIGN, PAGE};
 
 /// The info mapping; cheap to clone.
@@ -16,23 +17,19 @@ pub(crate) struct InfoArea {
     region: usize,
 }
 
-/// Most bytes of a shard's region: workers say in 32 bits how many they wrote, and [`super::Told`] needs the
-/// largest number.
-pub(super) const MOST_INFO_BYTES: usize = u32::MAX as usize / PAGE * PAGE;
-
 impl InfoArea {
     fn region(plan: &Plan) -> usize {
         plan.info_bytes.max(LEAF_ALIGN).next_multiple_of(PAGE)
     }
 
     /// Bytes of all regions; `None` when they do not fit into the address space.
-    pub(super) fn bytes(plan: &Plan) -> Option<usize> {
+    pub(crate) fn bytes(plan: &Plan) -> Option<usize> {
         let mut extent = Extent::default();
         extent.take(plan.shards.len(), Self::region(plan), PAGE)?;
         Some(extent.bytes(PAGE))
     }
 
-    pub(super) fn new(mapping: Arc<Mapping>, plan: Arc<Plan>) -> Self {
+    pub(crate) fn new(mapping: Arc<Mapping>, plan: Arc<Plan>) -> Self {
         Self { mapping, region: Self::region(&plan), plan }
     }
 

@@ -20,15 +20,7 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
 
 use crate::error::Error;
-
-/// Who shares a mapping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// This process alone.
-    Private,
-    /// This process and those that are handed the descriptor.
-    Shared,
-}
+use crate::wake::Scope;
 
 /// What an attached mapping may be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

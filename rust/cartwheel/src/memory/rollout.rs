@@ -20,7 +20,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::forks::Moment;
-use super::{Backing, Mapping, process_id};
+use super::mapping::{Backing, Mapping};
+use super::process_id::process_id;
 use crate::error::Error;
 use crate::space::Layout;
 
@@ -41,7 +42,7 @@ pub(crate) struct RolloutMemory {
 }
 
 impl RolloutMemory {
-    pub(super) fn new(mapping: Mapping, batches: Vec<Layout>, backing: Option<Backing>) -> Self {
+    pub(crate) fn new(mapping: Mapping, batches: Vec<Layout>, backing: Option<Backing>) -> Self {
         Self { mapping, batches, backing: Mutex::new(backing) }
     }
 
@@ -53,7 +54,7 @@ impl RolloutMemory {
     }
 
     /// Another descriptor of it; `None` when it is not shared.
-    pub(super) fn descriptor(&self) -> Result<Option<OwnedFd>, Error> {
+    pub(crate) fn descriptor(&self) -> Result<Option<OwnedFd>, Error> {
         let backing = self.backing.lock().unwrap_or_else(PoisonError::into_inner);
         let copy = backing.as_ref().map(Backing::try_clone).transpose()?;
         Ok(copy.and_then(Backing::into_descriptor))
@@ -195,7 +196,7 @@ impl RolloutLease {
         &self.memory.mapping
     }
 
-    pub(super) fn memory(&self) -> &Arc<RolloutMemory> {
+    pub(crate) fn memory(&self) -> &Arc<RolloutMemory> {
         &self.memory
     }
 }
@@ -228,7 +229,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::memory::Scope;
+    use crate::wake::Scope;
 
     fn lease(free: &Arc<FreeRollouts>) -> RolloutLease {
         let (mapping, backing) = Mapping::new("cartwheel-test", 1, Scope::Private).expect("a page");

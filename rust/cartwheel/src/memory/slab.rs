@@ -25,13 +25,17 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use super::cell::bytes_of;
 use super::forks::Moment;
+use super::free_list::FreeList;
+use super::headroom::Headroom;
+use super::mapping::{Backing, Mapping};
 use super::rollout::{self, FreeRollouts, RolloutLease, RolloutMemory};
-use super::{Backing, FreeList, Headroom, Mapping, Told, bytes_of};
-use crate::autoreset::{PhaseTag, Transition};
+use super::told::Told;
 use crate::error::Error;
 use crate::failpoint::{Failpoint, die};
 use crate::space::Layout;
+use crate::transition::{PhaseTag, Transition};
 
 /// Rows whose numbers are written together.
 const RECEIPTS_AT_ONCE: usize = 64;
@@ -47,7 +51,7 @@ pub(crate) struct SlabMemory {
 }
 
 impl SlabMemory {
-    pub(super) fn new(mapping: Arc<Mapping>, layout: Layout, limit: usize) -> Self {
+    pub(crate) fn new(mapping: Arc<Mapping>, layout: Layout, limit: usize) -> Self {
         let limit = u32::try_from(limit).expect("a plan has fewer than 2^32 slabs");
         Self { mapping, layout, limit, rollouts: RwLock::default() }
     }
@@ -58,7 +62,7 @@ impl SlabMemory {
     }
 
     /// Makes rollout `index` known, before any task refers to it.
-    pub(super) fn add_rollout(&self, index: usize, memory: Arc<RolloutMemory>) {
+    pub(crate) fn add_rollout(&self, index: usize, memory: Arc<RolloutMemory>) {
         let mut rollouts = self.rollouts.write().unwrap_or_else(PoisonError::into_inner);
         if rollouts.len() <= index {
             rollouts.resize(index + 1, None);
@@ -67,12 +71,12 @@ impl SlabMemory {
     }
 
     /// Number of the next rollout to make.
-    pub(super) fn next_rollout(&self) -> usize {
+    pub(crate) fn next_rollout(&self) -> usize {
         self.rollouts.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// The rollouts that exist, by their number.
-    pub(super) fn all_rollouts(&self) -> Vec<(usize, Arc<RolloutMemory>)> {
+    pub(crate) fn all_rollouts(&self) -> Vec<(usize, Arc<RolloutMemory>)> {
         let rollouts = self.rollouts.read().unwrap_or_else(PoisonError::into_inner);
         let known = rollouts.iter().enumerate();
         known.filter_map(|(index, rollout)| Some((index, Arc::clone(rollout.as_ref()?)))).collect()
@@ -330,12 +334,12 @@ impl SlabPool {
     }
 
     /// The number of a rollout that was retired, to be given to a new one.
-    pub(super) fn unused_rollout(&self) -> Option<usize> {
+    pub(crate) fn unused_rollout(&self) -> Option<usize> {
         self.free_rollouts.take_retired()
     }
 
     /// A lease on a rollout that was made just now.
-    pub(super) fn new_rollout(&self, index: usize, memory: Arc<RolloutMemory>) -> RolloutLease {
+    pub(crate) fn new_rollout(&self, index: usize, memory: Arc<RolloutMemory>) -> RolloutLease {
         RolloutLease::new((index, memory), Arc::clone(&self.free_rollouts))
     }
 

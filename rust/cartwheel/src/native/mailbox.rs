@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Stream, Value};
+use super::stream::Stream;
+use crate::env::Value;
 use crate::error::Error;
 
 /// What happens to one row in a reset.

@@ -4,12 +4,12 @@ use std::fmt;
 use std::num::NonZero;
 use std::sync::Arc;
 
-use super::mailbox::ResetOptions;
-use super::{Mailbox, NativeShard, PlainLoops, Spaces, plain_loop, view};
+use super::mailbox::{Mailbox, ResetOptions};
+use super::shard::NativeShard;
 use crate::autoreset::{AutoresetMode, OnDone};
-use crate::env::Env;
+use crate::env::{Env, Spaces, check};
 use crate::error::Error;
-use crate::pool::OwnShard;
+use crate::worker::OwnShard;
 
 /// What the rows of a pool have in common beside the recipe.
 #[derive(Debug, Clone, Copy)]
@@ -51,30 +51,12 @@ pub trait AnyRecipe: fmt::Debug + Send + Sync {
         rows: usize,
         settings: Settings,
     ) -> Result<(Box<dyn OwnShard>, Arc<Mailbox>), Error>;
-
-    /// Runs plain loops over environments of this kind, all at once, none waiting for another:
-    /// `step`, `reset` and `observe` of each in turn, and nothing else.
-    ///
-    /// A row whose episode is over is reset in its next turn, which counts as a step: the same work for
-    /// each counted step as in [`AutoresetMode::NextStep`]. Row `i` has the stream of seed `i`; actions
-    /// are random.
-    ///
-    /// Returns environment steps per second, of all loops together.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BadPlan`] when there are no rows or no threads, [`Error::Os`] when there is no memory.
-    ///
-    /// # Panics
-    ///
-    /// When an environment does, or when no thread can be started.
-    fn run_plain_loops(&self, loops: &PlainLoops) -> Result<f64, Error>;
 }
 
 /// The recipe of an `E`.
 pub struct Recipe<E: Env> {
-    pub(super) options: Arc<E::Options>,
-    pub(super) spaces: Arc<Spaces>,
+    pub(crate) options: Arc<E::Options>,
+    pub(crate) spaces: Arc<Spaces>,
 }
 
 impl<E: Env> fmt::Debug for Recipe<E> {
@@ -101,8 +83,8 @@ impl<E: Env> Recipe<E> {
     pub fn with_options(options: E::Options) -> Result<Self, Error> {
         drop(E::new(&options)?);
         let spaces = Arc::new(E::spaces(&options));
-        view::check::<E::Observation>("observation", &spaces.observation.leaves())?;
-        view::check::<E::Action>("action", &spaces.action.leaves())?;
+        check::<E::Observation>("observation", &spaces.observation.leaves())?;
+        check::<E::Action>("action", &spaces.action.leaves())?;
         Ok(Self { options: Arc::new(options), spaces })
     }
 
@@ -144,9 +126,5 @@ impl<E: Env> AnyRecipe for Recipe<E> {
         let options = Arc::clone(&self.options);
         let shard = NativeShard::new(envs, options, spaces, settings, Arc::clone(&mailbox))?;
         Ok((Box::new(shard), mailbox))
-    }
-
-    fn run_plain_loops(&self, loops: &PlainLoops) -> Result<f64, Error> {
-        plain_loop::run(self, loops)
     }
 }

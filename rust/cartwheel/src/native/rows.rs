@@ -4,12 +4,13 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::{Block, Info, Seed, Space, View};
-use crate::autoreset::{Autoreset, PhaseTag, Rows, Transition};
-use crate::env::{ActionOf, Env};
+use super::stream::Seed;
+use crate::autoreset::{Autoreset, Rows};
+use crate::env::{ActionOf, Block, Env, Info, Space, View};
 use crate::info::{InfoWriter, Kind, RecordAt};
-use crate::memory::Tally;
+use crate::protocol::Tally;
 use crate::rng::Rng;
+use crate::transition::{PhaseTag, Transition};
 
 /// The environments of a shard, in columns: a step does not touch the random streams of most kinds.
 pub(super) struct EnvColumns<E> {

@@ -15,15 +15,14 @@ use super::recipe::Settings;
 use super::replacements::Replacements;
 use super::rows::{EnvColumns, NativeRows};
 use super::stream::{Seed, Stream, unforeseen};
-use super::{Parameter, Spaces, Value, View};
-use crate::autoreset::{
-    Autoreset, PhaseTag, Prepared, PreparedRows, Refusal, Rows, SavedPhase, Transition,
-};
-use crate::env::Env;
+use crate::autoreset::{Autoreset, Prepared, PreparedRows, Refusal, Rows, SavedPhase};
+use crate::env::{Env, Parameter, Spaces, Value, View};
 use crate::error::Error;
 use crate::info::{InfoWriter, Kind, RecordAt};
-use crate::memory::{ActionRows, Columns, Outcomes, Tally, Work};
+use crate::memory::{ActionRows, Columns, Outcomes};
+use crate::protocol::{Tally, Work};
 use crate::rng::Rng;
+use crate::transition::{PhaseTag, Transition};
 use crate::wake::Op;
 use crate::worker::{Report, Shard, Task, message_of};
 

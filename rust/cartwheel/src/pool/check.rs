@@ -1,8 +1,9 @@
 //! What must be so before a call begins; nothing has been changed when it is not.
 
 use super::{Pending, Pool};
-use crate::autoreset::PhaseTag;
-use crate::error::{Call, Error};
+use crate::call::Call;
+use crate::error::Error;
+use crate::transition::PhaseTag;
 
 impl Pool {
     /// Whether a call of this kind could begin now.

@@ -5,7 +5,8 @@
 
 use super::Pool;
 use crate::autoreset::AutoresetMode;
-use crate::error::{Call, Error};
+use crate::call::Call;
+use crate::error::Error;
 use crate::memory::Lease;
 
 /// The rows' episodes.

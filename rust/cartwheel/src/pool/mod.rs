@@ -21,19 +21,20 @@ mod stats;
 mod waiting;
 mod workers;
 
-pub(crate) use waiting::Limit;
-
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::autoreset::PhaseTag;
-use crate::error::{Call, Error};
-use crate::memory::{ActionTag, Lease, Memory, SlabPool};
+use crate::call::Call;
+use crate::error::Error;
+use crate::memory::{Lease, SlabPool};
+use crate::protocol::Memory;
 use crate::schedule::usable_cpus;
+use crate::space::ActionTag;
+use crate::transition::PhaseTag;
 use crate::wake::{Command, Futex, Op, Patience, doorbell_disarm, publish};
-use crate::worker::{Report, flush, perform};
+use crate::worker::{Limit, Report, flush, perform};
 use episodes::Episodes;
 pub use recording::Recorded;
 use recording::Recording;
@@ -43,7 +44,7 @@ use sent::InFlight;
 pub use sent::{Event, Received, Sending};
 pub use stats::{Meter, RowStats, ShardStats, Stats};
 use waiting::{Awaited, Look};
-pub use workers::{OwnShard, Workers};
+pub use workers::Workers;
 
 /// What the death of a worker process means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

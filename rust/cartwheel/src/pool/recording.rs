@@ -11,7 +11,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::Pool;
-use crate::error::{Call, Error};
+use crate::call::Call;
+use crate::error::Error;
 use crate::memory::{Lease, RolloutLease};
 
 #[derive(Debug)]

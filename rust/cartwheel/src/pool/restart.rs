@@ -13,9 +13,10 @@
 use std::sync::atomic::Ordering;
 
 use super::{OnDeath, Pending, Pool, Workers};
-use crate::autoreset::PhaseTag;
-use crate::error::{Call, Error};
-use crate::memory::Work;
+use crate::call::Call;
+use crate::error::Error;
+use crate::protocol::Work;
+use crate::transition::PhaseTag;
 use crate::wake::{Command, Futex, Op, publish};
 use crate::worker::{ProcessHandle, has_ended};
 

@@ -11,11 +11,14 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::{Awaited, Limit, Pool, Workers};
-use crate::error::{Call, Error};
-use crate::memory::{ActionTag, Lease, Plan, Receipts, Told, Work};
+use super::{Awaited, Pool, Workers};
+use crate::call::Call;
+use crate::error::Error;
+use crate::memory::{Lease, Plan, Told};
+use crate::protocol::{Receipts, Work};
+use crate::space::ActionTag;
 use crate::wake::{Command, Futex, Op, doorbell_disarm, publish};
-use crate::worker::perform_sent;
+use crate::worker::{Limit, perform_sent};
 
 /// A batch of rows that were sent.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! What a pool and its workers have done so far: steps, resets, and where the time went.
 //!
 //! Reading takes nothing from anybody: the counters are words that their writers store and this file loads,
-//! see [`crate::memory::Tally`]. So a second thread may read while the pool waits, and a worker that hangs
+//! see [`crate::protocol::Tally`]. So a second thread may read while the pool waits, and a worker that hangs
 //! or died is seen as well as any other.
 
 use std::ops::Range;
@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::memory::{BUCKETS, Control, Memory, SlabPool};
+use crate::memory::SlabPool;
+use crate::protocol::{BUCKETS, Control, Memory};
 
 /// What was counted of one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,7 +209,8 @@ fn add(count: &AtomicU64, more: u64) {
 #[cfg(all(test, not(loom)))] // real slabs, which loom's atomics are not for outside a model
 mod tests {
     use super::*;
-    use crate::memory::{Plan, Scope};
+    use crate::memory::Plan;
+    use crate::wake::Scope;
 
     #[test]
     fn rows_whose_times_are_estimated_take_no_longer_than_there_was_time() {

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use super::{Pool, Workers};
 use crate::error::Error;
-use crate::memory::Control;
+use crate::protocol::Control;
 use crate::wake::{Command, Futex, Op, Parked, doorbell_disarm, park, publish};
-use crate::worker::close;
+use crate::worker::{Limit, close};
 
 /// First and longest time between two looks at the workers' health and the caller's interrupts.
 const FIRST_SLICE: Duration = Duration::from_millis(1);
@@ -75,30 +75,6 @@ impl Slice {
     /// The one after it, which begins now.
     fn next(&self, now: Instant) -> Self {
         Self { began: now, length: (self.length * 2).min(LAST_SLICE) }
-    }
-}
-
-/// How long a call may wait, and since when.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Limit {
-    start: Instant,
-    timeout: Duration,
-}
-
-impl Limit {
-    /// So long from now on.
-    pub(super) fn new(timeout: Duration) -> Self {
-        Self { start: Instant::now(), timeout }
-    }
-
-    /// What is left of it.
-    fn left(&self) -> Duration {
-        self.timeout.saturating_sub(self.start.elapsed())
-    }
-
-    /// Whether nothing is left.
-    pub(crate) fn is_over(&self) -> bool {
-        self.left().is_zero()
     }
 }
 
@@ -198,7 +174,8 @@ impl Pool {
             if interrupted() {
                 return Err(Error::Interrupted);
             }
-            if let Some(Limit { timeout, .. }) = limit.filter(Limit::is_over) {
+            if let Some(limit) = limit.filter(Limit::is_over) {
+                let timeout = limit.timeout();
                 return Err(Error::Timeout { timeout, rows: self.owed(awaited) });
             }
             let waited = began.elapsed();

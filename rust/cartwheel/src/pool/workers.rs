@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::memory::Memory;
+use crate::protocol::Memory;
 use crate::wake::Command;
-use crate::worker::{Crew, ProcessHandle, Shard, close};
+use crate::worker::{Crew, OwnShard, ProcessHandle, close};
 
 /// Who steps the rows of a pool.
 #[derive(Debug)]
@@ -19,11 +19,6 @@ pub enum Workers {
     /// Threads and the calling thread, which share the shards among them.
     Crew(Crew),
 }
-
-/// A [`Shard`] that the calling thread steps itself.
-pub trait OwnShard: Shard + Send + std::fmt::Debug {}
-
-impl<S: Shard + Send + std::fmt::Debug> OwnShard for S {}
 
 impl Workers {
     /// Claims memory for a pool with these workers, and each worker whose rows the pool steps itself.
@@ -76,9 +71,10 @@ impl Workers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{Plan, Scope};
+    use crate::memory::Plan;
     use crate::schedule::fine_shards;
-    use crate::worker::{CrewSettings, Report, Task};
+    use crate::wake::Scope;
+    use crate::worker::{CrewSettings, Report, Shard, Task};
 
     #[derive(Debug)]
     struct Idle;

@@ -1,6 +1,6 @@
 //! The end of a task: who has acknowledged it, and who of them wakes the pool.
 
-use super::Word;
+use super::futex::Word;
 use super::parker::ring;
 use crate::failpoint::{Failpoint, die};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};

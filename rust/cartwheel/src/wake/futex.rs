@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rustix::thread::futex::{Flags, Timespec};
 
+use super::scope::Scope;
 use crate::failpoint::Failpoint;
-use crate::memory::Scope;
 
 /// A 32-bit word with the operations that the parker needs. Implemented by [`Futex`], and in the
 /// loom tests by a model.

@@ -1,20 +1,22 @@
 //! When a worker sleeps, and who wakes it. `README.md` beside this file explains the protocol.
 
+mod command;
 mod countdown;
 mod futex;
 #[cfg(loom)]
 mod model;
 mod parker;
 mod patience;
+mod scope;
 mod trials;
 
+pub use command::{Command, Op};
 pub use countdown::{Countdown, acknowledge};
 pub use futex::{Futex, Word};
 #[cfg(loom)]
 pub use model::{ModelWord, every_interleaving};
 pub(crate) use parker::IDLE;
-pub use parker::{
-    Command, Op, PARKED, Parked, doorbell_disarm, is_closing, park, publish, ring, take,
-};
+pub use parker::{PARKED, Parked, doorbell_disarm, is_closing, park, publish, ring, take};
 pub use patience::Patience;
+pub use scope::Scope;
 pub(crate) use trials::Trials;

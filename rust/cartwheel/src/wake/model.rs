@@ -5,7 +5,7 @@ use std::time::Duration;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Condvar, Mutex};
 
-use super::Word;
+use super::futex::Word;
 
 /// A word whose sleepers are modelled by a condition variable, as the kernel keeps them: the check of
 /// the value and falling asleep are one, and there is no time-out, so a lost wake-up is a deadlock,

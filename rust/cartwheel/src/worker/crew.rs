@@ -39,13 +39,12 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{close, flush, next_command, perform, perform_sent};
+use super::{Limit, OwnShard, close, flush, next_command, perform, perform_sent};
 use crate::error::Error;
-use crate::memory::{Memory, Scope};
-use crate::pool::{Limit, OwnShard};
+use crate::protocol::Memory;
 use crate::schedule::{pin_to_cpu, shards as deal, usable_cpus};
 use crate::wake::{
-    Command, Futex, Op, PARKED, Patience, Trials, Word, acknowledge, is_closing, publish,
+    Command, Futex, Op, PARKED, Patience, Scope, Trials, Word, acknowledge, is_closing, publish,
 };
 
 /// Weight of the newest measurement in the mean cost of a shard.

@@ -10,6 +10,7 @@
 
 mod crew;
 mod guard;
+mod limit;
 mod process;
 
 use std::ops::Range;
@@ -18,17 +19,16 @@ use std::time::{Duration, Instant};
 
 pub use crew::{Crew, Settings as CrewSettings};
 pub(crate) use guard::{close, flush, message_of};
+pub(crate) use limit::Limit;
 pub(crate) use process::has_ended;
 pub use process::{ProcessHandle, exit_with_parent};
 
 use crate::error::Error;
 use crate::failpoint::{Failpoint, die};
-use crate::memory::{
-    ActionColumns, ActionRows, Columns, InfoArea, Memory, Places, Scope, SlabRows, Tally, Told,
-    Work,
-};
+use crate::memory::{ActionColumns, ActionRows, Columns, InfoArea, SlabRows, Told};
+use crate::protocol::{Memory, Places, Tally, Work};
 use crate::schedule::usable_cpus;
-use crate::wake::{Command, Futex, Op, Patience, acknowledge, is_closing, park, ring, take};
+use crate::wake::{Command, Futex, Op, Patience, Scope, acknowledge, is_closing, park, ring, take};
 
 /// Longest sleep of an idle worker before it looks again. Only a lost wake-up would ever need it.
 const IDLE_SLICE: Duration = Duration::from_millis(50);
@@ -143,6 +143,11 @@ pub trait Shard {
     /// Ends the environments.
     fn close(&mut self);
 }
+
+/// A [`Shard`] that the calling thread steps itself.
+pub trait OwnShard: Shard + Send + std::fmt::Debug {}
+
+impl<S: Shard + Send + std::fmt::Debug> OwnShard for S {}
 
 /// Carries out the task that `command` announces; the acknowledgement is left to the caller.
 pub(crate) fn perform(

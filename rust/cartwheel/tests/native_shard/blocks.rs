@@ -1,10 +1,10 @@
 //! Rows that are stepped in blocks are those that are stepped one by one.
 
-use cartwheel::autoreset::{AutoresetMode, Transition};
-use cartwheel::env::{Env, NoOptions};
-use cartwheel::error::Error;
-use cartwheel::native::{Block, Recipe, RowReset, Space, Spaces};
+use cartwheel::autoreset::AutoresetMode;
+use cartwheel::env::{Block, Env, NoOptions, Space, Spaces};
+use cartwheel::native::{Recipe, RowReset};
 use cartwheel::rng::Rng;
+use cartwheel::{Error, Transition};
 
 use crate::support::{Envs, limited};
 

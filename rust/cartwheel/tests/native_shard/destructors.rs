@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cartwheel::autoreset::{AutoresetMode, Transition};
-use cartwheel::env::{Env, NoOptions};
-use cartwheel::error::{Call, Error};
-use cartwheel::memory::ActionTag;
-use cartwheel::native::{Parameter, Recipe, Request, Settings, Space, Spaces, Value};
+use cartwheel::autoreset::AutoresetMode;
+use cartwheel::env::{Env, NoOptions, Parameter, Space, Spaces, Value};
+use cartwheel::native::{Recipe, Request, Settings};
 use cartwheel::rng::Rng;
-use cartwheel::space::DType;
+use cartwheel::space::{ActionTag, DType};
+use cartwheel::{Call, Error, Transition};
 
 use super::support::{Envs, settings};
 

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use cartwheel::autoreset::AutoresetMode;
-use cartwheel::error::{Call, Error};
-use cartwheel::memory::{ActionTag, bytes_of};
-use cartwheel::native::{Request, RowReset, Value};
+use cartwheel::env::Value;
+use cartwheel::memory::bytes_of;
+use cartwheel::native::{Request, RowReset};
 use cartwheel::pool::Received;
 use cartwheel::rng::Rng;
-use cartwheel::space::DType;
+use cartwheel::space::{ActionTag, DType};
+use cartwheel::{Call, Error};
 
 use super::recipe;
 use crate::support::{Envs, limited};

@@ -4,15 +4,17 @@ use std::num::NonZero;
 use std::sync::Arc;
 
 use cartwheel::autoreset::{AutoresetMode, OnDone};
-use cartwheel::error::{Call, Error};
-use cartwheel::memory::{ActionTag, Lease, Memory, Plan, Scope, bytes_of};
+use cartwheel::memory::{Lease, Plan, bytes_of};
 use cartwheel::native::{
     Answer, AnyRecipe, Fault, Mailbox, Request, ResetOptions, RowReset, Settings,
 };
 use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel::protocol::Memory;
 use cartwheel::schedule::shards;
-use cartwheel::space::DType;
+use cartwheel::space::{ActionTag, DType};
+use cartwheel::wake::Scope;
 use cartwheel::worker::serve;
+use cartwheel::{Call, Error};
 
 /// Environments in a pool.
 pub(crate) struct Envs {

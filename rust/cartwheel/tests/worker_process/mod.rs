@@ -5,7 +5,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::parent_id;
 use std::process::{Command, Stdio};
 
-use cartwheel::memory::{Memory, Plan};
+use cartwheel::memory::Plan;
+use cartwheel::protocol::Memory;
 use cartwheel::worker::exit_with_parent;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 

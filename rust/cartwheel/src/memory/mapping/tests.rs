@@ -5,8 +5,9 @@ use std::os::fd::AsFd;
 use rustix::fs::SealFlags;
 use rustix::io::{Errno, FdFlags};
 
-use super::{Access, Backing, Mapping, Scope};
+use super::{Access, Backing, Mapping};
 use crate::error::Error;
+use crate::wake::Scope;
 
 /// What the kernel says of the mapping whose file has this name, or of one next to it.
 #[derive(Debug)]

@@ -4,12 +4,18 @@
 //! that is compiled for the type, so a step costs what the environment costs. Autoreset, time limits,
 //! seeds, threads, masks and the places in memory are cartwheel's affair.
 //!
+//! | noun | what it is |
+//! |---|---|
+//! | [`Space`], [`Spaces`] | Gymnasium's spaces with bounds, and the check of a batch of actions |
+//! | [`View`], [`Flat`] | actions and observations as Rust types, in place |
+//! | [`Info`], [`InfoValue`] | infos as Rust types |
+//! | [`Parameter`], [`Value`], [`Tuned`] | attributes by name, and constants that rows share |
+//! | [`Block`] | neighbouring rows of a shard, stepped at once |
+//!
 //! ```
-//! use cartwheel::autoreset::Transition;
-//! use cartwheel::env::{Env, NoOptions};
-//! use cartwheel::native::{Bounds, Space, Spaces};
+//! use cartwheel::Transition;
+//! use cartwheel::env::{Bounds, Env, NoOptions, Space, Spaces};
 //! use cartwheel::rng::Rng;
-//! use cartwheel::space::DType;
 //!
 //! /// Walk to the end of a corridor.
 //! struct Corridor {
@@ -62,15 +68,28 @@
 //! let recipe = cartwheel::native::Recipe::<Corridor>::new(r#"{"extra": 2.5}"#).unwrap();
 //! ```
 
+mod block;
+mod info;
+mod parameter;
+mod sample;
+mod space;
+mod view;
+
 use std::fmt::Debug;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::autoreset::Transition;
 use crate::error::Error;
-use crate::native::{Block, Info, Parameter, Spaces, View};
 use crate::rng::Rng;
+use crate::transition::Transition;
+
+pub use block::Block;
+pub use info::{Info, InfoValue};
+pub use parameter::{Parameter, Standard, Tuned, Value, wrong};
+pub use space::{Bounds, Space, Spaces};
+pub(crate) use view::check;
+pub use view::{Flat, View, Wanted};
 
 /// One native environment.
 ///
@@ -87,7 +106,7 @@ pub trait Env: Sized + Send + 'static {
     /// What `reset(options=…)` may hold, derived likewise; [`NoOptions`] for nothing. Check values with
     /// `#[serde(try_from = …)]`, so that bad ones are refused before any row is reset.
     type ResetOptions: DeserializeOwned + Default + Debug + Send + Sync + 'static;
-    /// How the action is seen; see [`crate::native::View`] for the choice.
+    /// How the action is seen; see [`crate::env::View`] for the choice.
     type Action: View;
     /// How the observation is seen.
     type Observation: View;
@@ -109,7 +128,7 @@ pub trait Env: Sized + Send + 'static {
 
     /// One step.
     ///
-    /// The action was checked by whoever stored it, see [`crate::native::Space::check_actions`].
+    /// The action was checked by whoever stored it, see [`crate::env::Space::check_actions`].
     fn step(&mut self, action: ActionOf<'_, Self>, rng: &mut Rng) -> Transition;
 
     /// Most rows that [`Env::step_block`] is handed at once. At 1, the default, it is not called, but
@@ -158,7 +177,7 @@ pub trait Env: Sized + Send + 'static {
     }
 
     /// Called after a parameter was set or refused a value, to bring what was computed from it up to date
-    /// and to [settle](crate::native::Tuned::settle) constants that rows share.
+    /// and to [settle](crate::env::Tuned::settle) constants that rows share.
     fn parameters_changed(&mut self) {}
 }
 

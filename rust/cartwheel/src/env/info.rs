@@ -120,15 +120,15 @@ macro_rules! info {
         #[derive(Debug, Clone)]
         $vis struct $info { $($(#[$key_meta])* pub $key: $type,)+ }
 
-        impl $crate::native::Info for $info {
+        impl $crate::env::Info for $info {
             fn len(&self) -> usize {
-                0 $(+ usize::from($crate::native::InfoValue::is_there(&self.$key)))+
+                0 $(+ usize::from($crate::env::InfoValue::is_there(&self.$key)))+
             }
 
             fn write(&self, writer: &mut $crate::info::InfoWriter) {
-                $(if $crate::native::InfoValue::is_there(&self.$key) {
+                $(if $crate::env::InfoValue::is_there(&self.$key) {
                     writer.key(stringify!($key));
-                    $crate::native::InfoValue::write(&self.$key, writer);
+                    $crate::env::InfoValue::write(&self.$key, writer);
                 })+
             }
         }

@@ -12,13 +12,9 @@
 //! `Release`, when the pool frees a worker that it cleared, pairs with the `Acquire` of the next taker, so the new
 //! server finds the queue and the notes as the pool left them. The holder of a pool's claim reads nothing by it.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::control::Slot;
-use super::{Memory, Plan, process_id};
-use crate::error::Error;
+use crate::memory::process_id;
 
 /// Nobody holds it, as in new memory.
 const FREE: u32 = 0;
@@ -32,17 +28,17 @@ pub(super) struct Claim(AtomicU32);
 
 impl Claim {
     /// Takes it for this process; whether it was free.
-    fn take(&self) -> bool {
+    pub(super) fn take(&self) -> bool {
         self.0.compare_exchange(FREE, process_id(), Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Gives back what was taken and not yet used.
-    fn give_back(&self) {
+    pub(super) fn give_back(&self) {
         self.0.store(FREE, Ordering::Release);
     }
 
     /// Has `clear` remove what the holder left, and frees it; unless somebody holds it who has not ended.
-    fn free(&self, has_ended: impl FnOnce(u32) -> bool, clear: impl FnOnce()) -> bool {
+    pub(super) fn free(&self, has_ended: impl FnOnce(u32) -> bool, clear: impl FnOnce()) -> bool {
         let holder = self.0.load(Ordering::Relaxed);
         if holder == CLEARING || (holder != FREE && !has_ended(holder)) {
             return false;
@@ -55,59 +51,6 @@ impl Claim {
         clear();
         self.0.store(FREE, Ordering::Release);
         true
-    }
-}
-
-/// A number that tells a memory from others, by the files behind it, and its plan from other plans that need
-/// as many bytes: by either, two workers could come to write the same rows.
-pub(super) fn identity(plan: &Plan, files: [Option<&OwnedFd>; 4]) -> Result<u32, Error> {
-    // The same in all processes that run this code, which is all that is asked of it.
-    let mut hasher = DefaultHasher::new();
-    plan.hash(&mut hasher);
-    for file in files.into_iter().flatten() {
-        let status = rustix::fs::fstat(file).map_err(Error::os("looking at a memory's file"))?;
-        status.st_ino.hash(&mut hasher);
-    }
-    Ok(u32::try_from(hasher.finish() >> 32).expect("the upper half"))
-}
-
-impl Memory {
-    /// Makes the caller the only one who serves worker `worker`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::AlreadyServed`]; then nothing was changed.
-    pub(crate) fn claim_worker(&self, worker: usize) -> Result<(), Error> {
-        let taken = self.control.slot(worker).server.take();
-        if taken { Ok(()) } else { Err(Error::AlreadyServed { worker }) }
-    }
-
-    /// Makes the caller the only pool of this memory, and the server of the first `own` workers.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::AlreadyPooled`] or [`Error::AlreadyServed`]; then nothing was changed.
-    pub(crate) fn claim_pool(&self, own: usize) -> Result<(), Error> {
-        let pool = &self.control.header().pool;
-        if !pool.take() {
-            return Err(Error::AlreadyPooled);
-        }
-        for worker in 0..own {
-            if let Err(error) = self.claim_worker(worker) {
-                (0..worker).for_each(|worker| self.control.slot(worker).server.give_back());
-                pool.give_back();
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Slot {
-    /// Frees a worker whose server has ended, or never began, for another one, without what the dead one
-    /// left; whether it could. `has_ended` tells it of the process with a number.
-    pub(crate) fn clear(&self, has_ended: impl FnOnce(u32) -> bool) -> bool {
-        self.server.free(has_ended, || self.forget())
     }
 }
 

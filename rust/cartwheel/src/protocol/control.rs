@@ -3,21 +3,27 @@
 //!
 //! Those of pool and workers lie on 128 bytes each, two cache lines, because processors prefetch lines
 //! in pairs.
+//!
+//! # Invariants
+//!
+//! 1. **Life.** A [`Mapping`] stays mapped, at its length, for as long as anybody has it: invariant 1 of
+//!    [`crate::memory`].
+//! 2. **Control words** are only ever touched as atomics, on both sides: invariant 2 of it.
 #![expect(unsafe_code, reason = "views mapped bytes as atomics, see the invariants")]
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use super::arrivals::Tickets;
+use super::arrivals::{Arrivals, OpenBatches, Tickets};
 use super::claim::Claim;
 use super::progress::Notes;
-use super::queue::{Ends, Entry};
-use super::tally::{RowCounts, SentCount, ShardCounts};
-use super::{Arrivals, Mapping, OpenBatches, Plan, Tally, WorkQueue};
+use super::queue::{Ends, Entry, WorkQueue};
+use super::tally::{RowCounts, SentCount, ShardCounts, Tally};
 use crate::error::Error;
+use crate::memory::{Mapping, Plan};
 use crate::space::{Extent, Layout};
-use crate::wake::Countdown;
+use crate::wake::{Countdown, IDLE};
 
 /// "cwhl" and the version of everything that lies in shared memory.
 const MAGIC: u32 = u32::from_le_bytes(*b"cwhl");
@@ -64,6 +70,21 @@ pub(crate) struct Slot {
     pub(super) server: Claim,
     /// What it has in its hands of the rows that were sent.
     pub(crate) notes: Notes,
+}
+
+impl Slot {
+    /// Frees a worker whose server has ended, or never began, for another one, without what the dead one
+    /// left; whether it could. `has_ended` tells it of the process with a number.
+    pub(crate) fn clear(&self, has_ended: impl FnOnce(u32) -> bool) -> bool {
+        self.server.free(has_ended, || self.forget())
+    }
+
+    /// Forgets what a dead worker left: its command, its queue and what it had in its hands.
+    fn forget(&self) {
+        self.word.store(IDLE, Ordering::Release);
+        self.queue.clear();
+        self.notes.forget();
+    }
 }
 
 /// What stands behind the batches of a rollout: which it is.
@@ -244,7 +265,7 @@ impl Control {
     }
 
     /// The phases of all rows, as their workers left them after the last step that was sent: see
-    /// [`crate::autoreset::PhaseTag`]. The pool, which is told with each batch, asks when a worker died
+    /// [`crate::PhaseTag`]. The pool, which is told with each batch, asks when a worker died
     /// between filling a place and the receipt of the batch.
     pub(crate) fn phases(&self) -> &[AtomicU8] {
         let (start, count) = (self.offsets.phases, self.plan.rows());

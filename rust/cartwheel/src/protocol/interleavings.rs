@@ -9,9 +9,10 @@ use std::time::Duration;
 use loom::sync::Arc;
 use loom::thread;
 
+use super::arrivals::{Arrivals, OpenBatches};
 use super::progress::Notes;
-use super::queue::{Ends, Entry};
-use super::{Arrivals, FreeList, OpenBatches, Work, WorkQueue};
+use super::queue::{Ends, Entry, Work, WorkQueue};
+use crate::memory::FreeList;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wake::{ModelWord, Op, Parked, doorbell_disarm, every_interleaving, park, ring};
 

@@ -99,7 +99,7 @@ impl Space {
     /// # Panics
     ///
     /// When there is no such leaf.
-    pub(super) fn array(&self, leaf: usize) -> &Self {
+    pub(crate) fn array(&self, leaf: usize) -> &Self {
         let (mut found, mut number) = (None, 0);
         self.visit(&mut |space| {
             if number == leaf {
@@ -112,7 +112,7 @@ impl Space {
 
     /// Writes one observation as a value of an info, as an environment in Python returns it: integers
     /// for `Discrete`, arrays, tuples, dictionaries. `bytes` gives those of a leaf, by its number.
-    pub(super) fn write_value<'a>(
+    pub(crate) fn write_value<'a>(
         &self,
         bytes: &dyn Fn(usize) -> &'a [u8],
         next: &mut usize,

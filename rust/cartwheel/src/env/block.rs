@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use super::View;
-use crate::autoreset::Transition;
-use crate::env::{ActionOf, Env};
+use super::view::View;
+use super::{ActionOf, Env};
 use crate::rng::Rng;
+use crate::transition::Transition;
 
 /// Neighbouring rows of a shard during one step, at most [`Env::BLOCK`] of them.
 pub struct Block<'a, 'r, E: Env> {
@@ -17,9 +17,9 @@ pub struct Block<'a, 'r, E: Env> {
     pub running: &'a [bool],
     /// What their steps came to; `None` for a row that has not been stepped.
     pub transitions: &'a mut [Option<Transition>],
-    pub(super) actions: &'a <E::Action as View>::Rows<'r>,
+    pub(crate) actions: &'a <E::Action as View>::Rows<'r>,
     /// Where its actions begin.
-    pub(super) first: usize,
+    pub(crate) first: usize,
 }
 
 impl<E: Env> fmt::Debug for Block<'_, '_, E> {

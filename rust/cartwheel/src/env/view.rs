@@ -75,7 +75,7 @@ impl fmt::Display for Wanted {
 /// # Errors
 ///
 /// [`Error::BadOptions`]: the environment declares a space that its types do not fit.
-pub(super) fn check<V: View>(what: &str, leaves: &[Leaf]) -> Result<(), Error> {
+pub(crate) fn check<V: View>(what: &str, leaves: &[Leaf]) -> Result<(), Error> {
     let mut wanted = Vec::new();
     V::wanted(&mut wanted);
     let fits = |(wanted, leaf): (&Wanted, &Leaf)| {
@@ -254,7 +254,7 @@ view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
 ///     /// What the robot sees.
 ///     pub struct Sensors, SensorsMut, SensorsRef {
 ///         /// Pixels, row-major.
-///         camera: cartwheel::native::Flat<u8>,
+///         camera: cartwheel::env::Flat<u8>,
 ///         /// Metres.
 ///         position: [f32; 3],
 ///     }
@@ -281,45 +281,45 @@ macro_rules! view {
         /// One row, to write in place.
         #[allow(missing_debug_implementations, reason = "the parts may have none")]
         $vis struct $mut<'a> {
-            $($(#[$part_meta])* pub $part: <$type as $crate::native::View>::Mut<'a>,)+
+            $($(#[$part_meta])* pub $part: <$type as $crate::env::View>::Mut<'a>,)+
         }
 
         $(#[$meta])*
         /// One row, to read in place.
         #[allow(missing_debug_implementations, reason = "the parts may have none")]
         $vis struct $ref<'a> {
-            $($(#[$part_meta])* pub $part: <$type as $crate::native::View>::Ref<'a>,)+
+            $($(#[$part_meta])* pub $part: <$type as $crate::env::View>::Ref<'a>,)+
         }
 
-        impl $crate::native::View for $view {
-            type RowsMut<'a> = <($($type,)+) as $crate::native::View>::RowsMut<'a>;
+        impl $crate::env::View for $view {
+            type RowsMut<'a> = <($($type,)+) as $crate::env::View>::RowsMut<'a>;
             type Mut<'a> = $mut<'a>;
-            type Rows<'a> = <($($type,)+) as $crate::native::View>::Rows<'a>;
+            type Rows<'a> = <($($type,)+) as $crate::env::View>::Rows<'a>;
             type Ref<'a> = $ref<'a>;
 
-            fn wanted(wanted: &mut Vec<$crate::native::Wanted>) {
-                <($($type,)+) as $crate::native::View>::wanted(wanted);
+            fn wanted(wanted: &mut Vec<$crate::env::Wanted>) {
+                <($($type,)+) as $crate::env::View>::wanted(wanted);
             }
 
             fn rows_mut<'a>(columns: &mut $crate::memory::Columns<'a>) -> Self::RowsMut<'a> {
-                <($($type,)+) as $crate::native::View>::rows_mut(columns)
+                <($($type,)+) as $crate::env::View>::rows_mut(columns)
             }
 
             #[inline]
             fn row_mut<'a>(rows: &'a mut Self::RowsMut<'_>, row: usize) -> Self::Mut<'a> {
-                let ($($part,)+) = <($($type,)+) as $crate::native::View>::row_mut(rows, row);
+                let ($($part,)+) = <($($type,)+) as $crate::env::View>::row_mut(rows, row);
                 $mut { $($part),+ }
             }
 
             fn rows<'a>(
                 columns: &mut $crate::memory::ActionColumns<'a>,
             ) -> ::core::result::Result<Self::Rows<'a>, $crate::Error> {
-                <($($type,)+) as $crate::native::View>::rows(columns)
+                <($($type,)+) as $crate::env::View>::rows(columns)
             }
 
             #[inline]
             fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a> {
-                let ($($part,)+) = <($($type,)+) as $crate::native::View>::row(rows, row);
+                let ($($part,)+) = <($($type,)+) as $crate::env::View>::row(rows, row);
                 $ref { $($part),+ }
             }
 
@@ -328,7 +328,7 @@ macro_rules! view {
                 row: usize,
                 leaf: &mut usize,
             ) -> Option<&'a [u8]> {
-                <($($type,)+) as $crate::native::View>::bytes(rows, row, leaf)
+                <($($type,)+) as $crate::env::View>::bytes(rows, row, leaf)
             }
         }
     };

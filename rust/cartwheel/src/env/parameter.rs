@@ -160,7 +160,7 @@ impl<const N: usize> Parameter for [f64; N] {
 /// constants of its own, which [`Tuned::settle`] takes away again if they are the standard ones.
 ///
 /// ```
-/// use cartwheel::native::{Standard, Tuned};
+/// use cartwheel::env::{Standard, Tuned};
 ///
 /// #[derive(Debug, Clone, PartialEq)]
 /// struct Physics {
@@ -243,14 +243,14 @@ macro_rules! parameters {
             &[$(stringify!($name)),+]
         }
 
-        fn parameter(&self, name: &str) -> Option<&dyn $crate::native::Parameter> {
+        fn parameter(&self, name: &str) -> Option<&dyn $crate::env::Parameter> {
             Some(match name {
                 $(stringify!($name) => &self.$field$(.$rest)*,)+
                 _ => return None,
             })
         }
 
-        fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn $crate::native::Parameter> {
+        fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn $crate::env::Parameter> {
             Some(match name {
                 $(stringify!($name) => &mut self.$field$(.$rest)*,)+
                 _ => return None,

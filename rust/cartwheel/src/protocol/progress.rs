@@ -14,9 +14,6 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::control::Slot;
-use crate::wake::IDLE;
-
 const NOTHING: u64 = 0;
 const TAKEN: u64 = 1;
 const CLAIMING: u64 = 2;
@@ -79,6 +76,11 @@ impl Notes {
         self.progress.store(NOTHING, Ordering::Release);
     }
 
+    /// Forgets what a dead worker had in its hands.
+    pub(super) fn forget(&self) {
+        self.progress.store(NOTHING, Ordering::Release);
+    }
+
     /// What a dead worker had in its hands.
     pub(super) fn in_hand(&self) -> InHand {
         let (row, progress) =
@@ -90,14 +92,5 @@ impl Notes {
             TAKEN | CLAIMED => InHand::Row(row, place),
             _ => InHand::Unknown,
         }
-    }
-}
-
-impl Slot {
-    /// Forgets what a dead worker left: its command, its queue and what it had in its hands.
-    pub(super) fn forget(&self) {
-        self.word.store(IDLE, Ordering::Release);
-        self.queue.clear();
-        self.notes.progress.store(NOTHING, Ordering::Release);
     }
 }

@@ -11,14 +11,16 @@ use std::panic::resume_unwind;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use super::{Block, Info, Recipe, View};
-use crate::autoreset::Transition;
-use crate::env::Env;
+use crate::env::{Block, Env, Info, View};
 use crate::error::Error;
-use crate::memory::{ActionRows, ActionTag, Memory, Plan, Scope};
+use crate::memory::{ActionRows, Plan};
+use crate::native::Recipe;
+use crate::protocol::Memory;
 use crate::rng::Rng;
 use crate::schedule::shards;
-use crate::wake::Op;
+use crate::space::ActionTag;
+use crate::transition::Transition;
+use crate::wake::{Op, Scope};
 
 /// Batches of random actions, drawn before the clock starts and replayed in turn.
 const ACTION_BATCHES: usize = 64;
@@ -41,8 +43,29 @@ pub struct PlainLoops {
     pub blocks: bool,
 }
 
-/// [`super::AnyRecipe::run_plain_loops`].
-pub(super) fn run<E: Env>(recipe: &Recipe<E>, loops: &PlainLoops) -> Result<f64, Error> {
+impl PlainLoops {
+    /// Runs them over environments of this kind, all at once, none waiting for another: `step`, `reset`
+    /// and `observe` of each in turn, and nothing else.
+    ///
+    /// A row whose episode is over is reset in its next turn, which counts as a step: the same work for
+    /// each counted step as in [`NextStep`](crate::autoreset::AutoresetMode::NextStep). Row `i` has the
+    /// stream of seed `i`; actions are random.
+    ///
+    /// Returns environment steps per second, of all loops together.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`] when there are no rows or no threads, [`Error::Os`] when there is no memory.
+    ///
+    /// # Panics
+    ///
+    /// When an environment does, or when no thread can be started.
+    pub fn run<E: Env>(&self, recipe: &Recipe<E>) -> Result<f64, Error> {
+        run(recipe, self)
+    }
+}
+
+fn run<E: Env>(recipe: &Recipe<E>, loops: &PlainLoops) -> Result<f64, Error> {
     let PlainLoops { rows, threads, .. } = *loops;
     if rows == 0 || threads == 0 {
         return Err(Error::BadPlan(format!(

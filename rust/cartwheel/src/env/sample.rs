@@ -1,6 +1,6 @@
 //! Random actions, for benchmarks and tests of native environments.
 
-use super::{Bounds, Space};
+use super::space::{Bounds, Space};
 use crate::rng::Rng;
 use crate::space::DType;
 

@@ -1,0 +1,76 @@
+//! The plan of a pool's memory.
+
+use std::ops::Range;
+
+use crate::error::Error;
+use crate::space::{Layout, Leaf, PAGE};
+
+/// What memory a pool needs. Pool and workers compute every offset from it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Plan {
+    /// Leaves of one observation.
+    pub observations: Vec<Leaf>,
+    /// Leaves of one action.
+    pub actions: Vec<Leaf>,
+    /// The rows of each shard; together `0..num_envs`, in order.
+    pub shards: Vec<Range<usize>>,
+    /// Rows of a batch: all of them, or fewer if the first to be done are to be received first.
+    pub batch_size: usize,
+    /// Most slabs that may exist at once, at least one more than [`Plan::open_batches`].
+    pub max_slabs: usize,
+    /// Bytes for the infos of each shard.
+    pub info_bytes: usize,
+}
+
+impl Plan {
+    /// Rows of all shards.
+    pub fn rows(&self) -> usize {
+        self.shards.last().map_or(0, |shard| shard.end)
+    }
+
+    /// Batches that are being filled at once when every row is in flight.
+    pub fn open_batches(&self) -> usize {
+        self.rows().div_ceil(self.batch_size.max(1))
+    }
+}
+
+/// Most bytes of a shard's region: workers say in 32 bits how many they wrote, and [`Told`](super::Told) needs the
+/// largest number.
+const MOST_INFO_BYTES: usize = u32::MAX as usize / PAGE * PAGE;
+
+/// Most rows of a pool: so many places of open batches, fewer than twice the rows, are numbered in 32 bits.
+const MOST_ROWS: usize = 1 << 31;
+/// Most slabs of a pool: numbers from there on are those of rollouts.
+const MOST_SLABS: usize = 1 << 31;
+
+/// Checks a plan before anything is made from it.
+pub(crate) fn check(plan: &Plan) -> Result<Layout, Error> {
+    let mut next = 0;
+    for shard in &plan.shards {
+        if shard.start != next || shard.is_empty() {
+            return Err(Error::BadPlan(format!("shards {:?} do not tile the rows", plan.shards)));
+        }
+        next = shard.end;
+    }
+    if !(1..=MOST_ROWS).contains(&next) {
+        return Err(Error::BadPlan(format!("a pool has 1 to {MOST_ROWS} rows, not {next}")));
+    }
+    if !(1..=next).contains(&plan.batch_size) {
+        let size = plan.batch_size;
+        return Err(Error::BadPlan(format!("batch_size is {size}, must be 1 to {next}")));
+    }
+    let least = plan.open_batches() + 1;
+    if plan.max_slabs < least {
+        let got = plan.max_slabs;
+        return Err(Error::BadPlan(format!("max_slabs is {got}, at least {least} needed")));
+    }
+    if plan.max_slabs > MOST_SLABS {
+        let got = plan.max_slabs;
+        return Err(Error::BadPlan(format!("max_slabs is {got}, at most {MOST_SLABS} possible")));
+    }
+    if plan.info_bytes > MOST_INFO_BYTES {
+        let (got, most) = (plan.info_bytes, MOST_INFO_BYTES);
+        return Err(Error::BadPlan(format!("info_bytes is {got}, at most {most} possible")));
+    }
+    Ok(Layout::new(&plan.observations, plan.batch_size)?)
+}

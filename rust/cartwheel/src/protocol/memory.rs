@@ -1,0 +1,278 @@
+//! The memory of a pool: control words, actions, infos and slabs, made from one plan.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use super::control::Control;
+use crate::error::Error;
+use crate::memory::{
+    Access, ActionArea, Backing, Headroom, InfoArea, MOST_STEPS, Mapping, Plan, RolloutLease,
+    RolloutMemory, Sharing, SlabMemory, SlabPool, check,
+};
+use crate::space::{Extent, Layout, PAGE, TooLarge};
+use crate::wake::Scope;
+
+/// The four mappings of a pool; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    plan: Arc<Plan>,
+    scope: Scope,
+    /// The control words.
+    pub(crate) control: Control,
+    /// The actions of the batch that is being stepped.
+    pub(crate) actions: ActionArea,
+    /// The infos of the batch that was stepped.
+    pub(crate) infos: InfoArea,
+    /// The slabs.
+    pub(crate) slabs: Arc<SlabMemory>,
+    /// Where the memory was made: what stands behind it.
+    sharing: Option<Arc<Sharing>>,
+}
+
+impl Memory {
+    /// Makes the memory for `plan`, private to this process or shared with workers.
+    ///
+    /// Shared memory is reserved here, so that a machine without enough of it answers with an
+    /// error now and not with a signal later; slabs beyond the first few are reserved when needed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`], [`Error::OutOfMemory`] or [`Error::Os`].
+    pub fn new(plan: Plan, scope: Scope) -> Result<Self, Error> {
+        let layout = check(&plan)?;
+        let make = |name: &'static str, bytes: usize, reserved: usize| {
+            let (mapping, backing) = Mapping::new(name, bytes, scope)?;
+            backing.reserve(0..reserved)?;
+            Ok::<_, Error>((Arc::new(mapping), backing))
+        };
+        let bytes = Self::sizes(&plan, &layout)?;
+        let reserved = layout.bytes() * (plan.open_batches() + 1);
+        let all = bytes[..3].iter().fold(reserved, |all, &bytes| all.saturating_add(bytes));
+        Headroom::require("a vector environment", all)?;
+        let (control, behind_control) = make("cartwheel-control", bytes[0], bytes[0])?;
+        let (actions, behind_actions) = make("cartwheel-actions", bytes[1], bytes[1])?;
+        let (infos, behind_infos) = make("cartwheel-infos", bytes[2], bytes[2])?;
+        let (slabs, behind_slabs) = make("cartwheel-slabs", bytes[3], reserved)?;
+        let mut memory = Self::assemble(plan, scope, layout, [control, actions, infos, slabs]);
+        let backings = [behind_control, behind_actions, behind_infos, behind_slabs];
+        memory
+            .control
+            .initialise(identity(&memory.plan, backings.each_ref().map(Backing::descriptor))?);
+        memory.sharing = Some(Arc::new(Sharing { backings, slabs: Arc::clone(&memory.slabs) }));
+        Ok(memory)
+    }
+
+    /// Maps, in a worker, the memory that [`Memory::new`] made from the same plan; `descriptors`
+    /// are those of [`Memory::descriptors`], in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Mismatch`] when the memory was made by another version or from another plan, or the
+    /// descriptors are not those of one memory in their order; or [`Error::Os`].
+    pub fn attach(plan: Plan, descriptors: [OwnedFd; 4]) -> Result<Self, Error> {
+        let layout = check(&plan)?;
+        let sizes = Self::sizes(&plan, &layout)?;
+        let identity = identity(&plan, descriptors.each_ref().map(Some))?;
+        // Workers only read actions; everything else they write.
+        let access = [Access::Write, Access::Read, Access::Write, Access::Write];
+        let [control, actions, infos, slabs] = descriptors;
+        let map = |descriptor, which: usize| {
+            Mapping::attach(descriptor, sizes[which], access[which]).map(Arc::new)
+        };
+        let mappings = [map(control, 0)?, map(actions, 1)?, map(infos, 2)?, map(slabs, 3)?];
+        let memory = Self::assemble(plan, Scope::Shared, layout, mappings);
+        memory.control.verify(identity)?;
+        Ok(memory)
+    }
+
+    /// Bytes of control words, actions, infos and slabs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`] when one of them does not fit into the address space.
+    fn sizes(plan: &Plan, layout: &Layout) -> Result<[usize; 4], Error> {
+        let (rows, shards, slabs) = (plan.rows(), plan.shards.len(), plan.max_slabs);
+        let mut all_slabs = Extent::default();
+        let all_slabs = all_slabs.take(slabs, layout.bytes(), PAGE).map(|_| all_slabs.bytes(PAGE));
+        Ok([
+            Control::bytes(plan).ok_or_else(|| TooLarge::new("the control words", rows, &[]))?,
+            ActionArea::bytes(&plan.actions, rows)
+                .ok_or_else(|| TooLarge::new("the actions", rows, &plan.actions))?,
+            InfoArea::bytes(plan).ok_or_else(|| {
+                TooLarge::new(&format!("the infos of {shards} shards"), rows, &[])
+            })?,
+            all_slabs.ok_or_else(|| {
+                TooLarge::new(&format!("{slabs} slabs"), plan.batch_size, &plan.observations)
+            })?,
+        ])
+    }
+
+    fn assemble(plan: Plan, scope: Scope, layout: Layout, mappings: [Arc<Mapping>; 4]) -> Self {
+        let [control, actions, infos, slabs] = mappings;
+        let plan = Arc::new(plan);
+        Self {
+            control: Control::new(control, Arc::clone(&plan)),
+            actions: ActionArea::new(actions, &plan.actions, plan.rows()),
+            infos: InfoArea::new(infos, Arc::clone(&plan)),
+            slabs: Arc::new(SlabMemory::new(slabs, layout, plan.max_slabs)),
+            plan,
+            scope,
+            sharing: None,
+        }
+    }
+
+    /// The plan it was made from.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Who shares it, and so who waits on its words.
+    pub(crate) fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// Whether both are clones of one memory.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.plan, &other.plan)
+    }
+
+    /// The descriptors of shared memory, for a worker's [`Memory::attach`]; `None` for private memory
+    /// and in workers.
+    pub fn descriptors(&self) -> Option<[BorrowedFd<'_>; 4]> {
+        let [control, actions, infos, slabs] = &self.sharing.as_ref()?.backings;
+        Some([
+            control.descriptor()?.as_fd(),
+            actions.descriptor()?.as_fd(),
+            infos.descriptor()?.as_fd(),
+            slabs.descriptor()?.as_fd(),
+        ])
+    }
+
+    /// Makes the memory of a further rollout of `steps` steps, all of it reserved, and a lease on it; with
+    /// the descriptor that workers in other processes attach it by.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`], [`Error::OutOfMemory`] or [`Error::Os`].
+    pub(crate) fn new_rollout(
+        &self,
+        pool: &SlabPool,
+        steps: usize,
+    ) -> Result<(RolloutLease, Backing), Error> {
+        let batches = self.rollout_batches(steps)?;
+        let bytes = Control::signed_bytes(&batches[0]);
+        Headroom::require("a rollout", bytes)?;
+        let (mapping, backing) = Mapping::new("cartwheel-rollout", bytes, self.scope)?;
+        backing.reserve(0..bytes)?;
+        let sent = backing.try_clone()?;
+        let index = pool.unused_rollout().unwrap_or_else(|| self.slabs.next_rollout());
+        self.control.sign(&mapping, index);
+        let memory = Arc::new(RolloutMemory::new(mapping, batches, Some(backing)));
+        let lease = pool.new_rollout(index, memory);
+        self.slabs.add_rollout(index, Arc::clone(lease.memory()));
+        Ok((lease, sent))
+    }
+
+    /// The rollouts that a new worker process has to attach: number, steps and a descriptor of each.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Os`] when no descriptor is left.
+    pub fn rollouts(&self) -> Result<Vec<(usize, usize, OwnedFd)>, Error> {
+        let mut shared = Vec::new();
+        for (index, rollout) in self.slabs.all_rollouts() {
+            if let Some(descriptor) = rollout.descriptor()? {
+                shared.push((index, rollout.steps(), descriptor));
+            }
+        }
+        Ok(shared)
+    }
+
+    /// Maps, in a worker process, rollout `index` of `steps` steps, before a task refers to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`] where the memory was made, which knows its rollouts; [`Error::Mismatch`] when it is
+    /// another rollout than that; or [`Error::Os`].
+    pub fn attach_rollout(
+        &self,
+        index: usize,
+        steps: usize,
+        descriptor: OwnedFd,
+    ) -> Result<(), Error> {
+        if self.sharing.is_some() {
+            return Err(Error::BadPlan("rollouts are attached by workers only".to_owned()));
+        }
+        let batches = self.rollout_batches(steps)?;
+        let bytes = Control::signed_bytes(&batches[0]);
+        let mapping = Mapping::attach(descriptor, bytes, Access::Write)?;
+        self.control.verify_signed(&mapping, index)?;
+        self.slabs.add_rollout(index, Arc::new(RolloutMemory::new(mapping, batches, None)));
+        Ok(())
+    }
+
+    fn rollout_batches(&self, steps: usize) -> Result<Vec<Layout>, Error> {
+        if !(1..=MOST_STEPS).contains(&steps) {
+            let most = MOST_STEPS;
+            return Err(Error::BadPlan(format!("a rollout has 1 to {most} steps, not {steps}")));
+        }
+        Ok(Layout::rollout(&self.plan.observations, self.plan.rows(), steps)?)
+    }
+
+    /// What stands behind the slabs; `None` in workers, which make none.
+    pub(crate) fn slab_backing(&self) -> Option<&Backing> {
+        let [.., slabs] = &self.sharing.as_ref()?.backings;
+        Some(slabs)
+    }
+
+    /// What stands behind the memory, for as long as the pool has it; `None` in workers.
+    pub fn sharing(&self) -> Option<&Arc<Sharing>> {
+        self.sharing.as_ref()
+    }
+}
+
+impl Memory {
+    /// Makes the caller the only one who serves worker `worker`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyServed`]; then nothing was changed.
+    pub(crate) fn claim_worker(&self, worker: usize) -> Result<(), Error> {
+        let taken = self.control.slot(worker).server.take();
+        if taken { Ok(()) } else { Err(Error::AlreadyServed { worker }) }
+    }
+
+    /// Makes the caller the only pool of this memory, and the server of the first `own` workers.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AlreadyPooled`] or [`Error::AlreadyServed`]; then nothing was changed.
+    pub(crate) fn claim_pool(&self, own: usize) -> Result<(), Error> {
+        let pool = &self.control.header().pool;
+        if !pool.take() {
+            return Err(Error::AlreadyPooled);
+        }
+        for worker in 0..own {
+            if let Err(error) = self.claim_worker(worker) {
+                (0..worker).for_each(|worker| self.control.slot(worker).server.give_back());
+                pool.give_back();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number that tells a memory from others, by the files behind it, and its plan from other plans that need
+/// as many bytes: by either, two workers could come to write the same rows.
+fn identity(plan: &Plan, files: [Option<&OwnedFd>; 4]) -> Result<u32, Error> {
+    // The same in all processes that run this code, which is all that is asked of it.
+    let mut hasher = DefaultHasher::new();
+    plan.hash(&mut hasher);
+    for file in files.into_iter().flatten() {
+        let status = rustix::fs::fstat(file).map_err(Error::os("looking at a memory's file"))?;
+        status.st_ino.hash(&mut hasher);
+    }
+    Ok(u32::try_from(hasher.finish() >> 32).expect("the upper half"))
+}

@@ -1,0 +1,75 @@
+//! Element types.
+
+macro_rules! dtypes {
+    ($($(#[doc = $doc:literal])* $name:ident = $size:literal, $numpy:literal;)*) => {
+        /// The element types of arrays that cross a process border as plain bytes.
+        ///
+        /// The discriminant is the tag used in shared memory.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum DType { $($(#[doc = $doc])* $name,)* }
+
+        impl DType {
+            /// Every dtype, in the order of their tags.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// Bytes of one element.
+            pub const fn size(self) -> usize {
+                match self { $(Self::$name => $size,)* }
+            }
+
+            /// NumPy's name for it.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $numpy,)* }
+            }
+        }
+    };
+}
+
+dtypes! {
+    /// One byte, zero or one.
+    Bool = 1, "bool";
+    /// Signed 8 bits.
+    I8 = 1, "int8";
+    /// Signed 16 bits.
+    I16 = 2, "int16";
+    /// Signed 32 bits.
+    I32 = 4, "int32";
+    /// Signed 64 bits.
+    I64 = 8, "int64";
+    /// Unsigned 8 bits.
+    U8 = 1, "uint8";
+    /// Unsigned 16 bits.
+    U16 = 2, "uint16";
+    /// Unsigned 32 bits.
+    U32 = 4, "uint32";
+    /// Unsigned 64 bits.
+    U64 = 8, "uint64";
+    /// IEEE half precision.
+    F16 = 2, "float16";
+    /// IEEE single precision.
+    F32 = 4, "float32";
+    /// IEEE double precision.
+    F64 = 8, "float64";
+    /// Two single-precision floats.
+    C64 = 8, "complex64";
+    /// Two double-precision floats.
+    C128 = 16, "complex128";
+}
+
+impl DType {
+    /// The tag used in shared memory and in info streams.
+    pub const fn tag(self) -> u8 {
+        self as u8
+    }
+
+    /// The dtype with this tag, if there is one.
+    pub fn from_tag(tag: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(tag)).copied()
+    }
+
+    /// The dtype with this NumPy name, if cartwheel carries it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|dtype| dtype.name() == name)
+    }
+}

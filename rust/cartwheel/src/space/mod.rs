@@ -1,0 +1,18 @@
+//! Spaces as memory sees them: leaves, and where each leaf of a batch lies.
+//!
+//! A space flattens into *leaves*, arrays of one dtype and one shape. A batch of `rows` rows holds
+//! each leaf as one contiguous array `[rows, *shape]` (structure of arrays), so that a leaf can be
+//! handed to the caller as it is.
+
+mod action_tag;
+mod dtype;
+mod extent;
+mod layout;
+mod leaf;
+
+pub use action_tag::ActionTag;
+pub use dtype::DType;
+pub(crate) use extent::Extent;
+pub(crate) use layout::PAGE;
+pub use layout::{LEAF_ALIGN, Layout};
+pub use leaf::{Leaf, TooLarge};

@@ -1,0 +1,40 @@
+//! What a step gave, and where it left its row.
+
+/// What one step of one row gave, apart from the observation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Transition {
+    /// The reward.
+    pub reward: f64,
+    /// The task reached an end.
+    pub terminated: bool,
+    /// The episode was cut short, usually by a time limit.
+    pub truncated: bool,
+}
+
+impl Transition {
+    /// The transition of a reset: nothing was earned, nothing is over.
+    pub const RESET: Self = Self { reward: 0.0, terminated: false, truncated: false };
+
+    /// The transition of a row that lost its environment: the episode ends here.
+    pub const CUT: Self = Self { reward: 0.0, terminated: false, truncated: true };
+
+    /// Whether the episode is over.
+    pub fn is_over(&self) -> bool {
+        self.terminated || self.truncated
+    }
+}
+
+/// The phase of a row, as workers report it to the pool. From [`PhaseTag::Failed`] on it cannot be
+/// stepped in any mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PhaseTag {
+    /// It can be stepped.
+    Running = 0,
+    /// Its episode is over.
+    Over = 1,
+    /// Its environment failed and has not been reset since.
+    Failed = 2,
+    /// It must be reset before its first step.
+    Unstarted = 3,
+}

@@ -1,0 +1,58 @@
+//! Commands to workers, and the words that hold them.
+
+const OP_BITS: u32 = 3;
+
+/// What a worker is told to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Op {
+    /// Step every row of the shard.
+    Step = 2,
+    /// Reset rows.
+    Reset = 3,
+    /// Answer a control call.
+    Call = 4,
+    /// End.
+    Close = 5,
+    /// Take the rows that were sent.
+    Take = 6,
+}
+
+/// An operation and the number of its task.
+///
+/// Numbers start at 1, go up by one with each task and wrap around, leaving out 0. They make an
+/// acknowledgement of an earlier task recognisable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Command {
+    /// What to do.
+    pub op: Op,
+    /// Number of the task, `1 ..= Command::LAST`.
+    pub task: u32,
+}
+
+impl Command {
+    /// The largest task number.
+    pub const LAST: u32 = u32::MAX >> OP_BITS;
+
+    /// The number after `task`.
+    pub fn next(task: u32) -> u32 {
+        if task >= Self::LAST { 1 } else { task + 1 }
+    }
+
+    pub(super) fn to_word(self) -> u32 {
+        debug_assert!((1..=Self::LAST).contains(&self.task), "tasks are numbered from 1");
+        (self.task << OP_BITS) | self.op as u32
+    }
+
+    pub(super) fn from_word(word: u32) -> Option<Self> {
+        let op = match word & ((1 << OP_BITS) - 1) {
+            2 => Op::Step,
+            3 => Op::Reset,
+            4 => Op::Call,
+            5 => Op::Close,
+            6 => Op::Take,
+            _ => return None,
+        };
+        Some(Self { op, task: word >> OP_BITS })
+    }
+}
