@@ -28,7 +28,7 @@ from cartwheel.bench.work import compute, rounds_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cartwheel.bench.contenders import EnvFn
+    from cartwheel.arguments import EnvFn
 
 NUM_ENVS, BATCH_SIZE = 16, 8
 

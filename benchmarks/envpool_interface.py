@@ -16,7 +16,7 @@ from cartwheel.bench.envpool import fastest, pool_runner, why_not
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cartwheel.bench.contenders import EnvFn
+    from cartwheel.arguments import EnvFn
     from cartwheel.bench.runner import Runner
 
 ENV_ID = "CartPole-v1"

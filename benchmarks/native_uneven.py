@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cartwheel import _cartwheel
+from cartwheel._cartwheel import plain_loop
 from cartwheel.bench.claim import Claim, check
 from cartwheel.bench.contenders import cartwheel_native, native_ceiling, no_env
 
@@ -19,7 +19,7 @@ def rounds_of(seconds: float) -> int:
     """How many rounds of work ``Null-v0`` manages in ``seconds`` on this machine, undisturbed."""
     tried = 100_000
     fastest = max(
-        _cartwheel.plain_loop("Null-v0", 1, seconds=0.01, threads=1, options=f'{{"work": {tried}}}')
+        plain_loop("Null-v0", 1, seconds=0.01, threads=1, options=f'{{"work": {tried}}}')
         for _ in range(20)
     )
     return round(tried * fastest * seconds)

@@ -18,6 +18,7 @@ _PACKAGE = Path(cartwheel.__file__).parent
 CALLERS = (
     "arguments",
     "native/link",
+    "native/options",
     "native/vector_env",
     "vector/interruptible",
     "vector/pool_env",

@@ -134,7 +134,7 @@ class Rival:
 
 def test_envpool_runs_with_the_threads_that_suit_it_best_and_actions_of_its_dtype(monkeypatch):
     monkeypatch.setitem(sys.modules, "envpool", SimpleNamespace(make_gymnasium=Rival))
-    monkeypatch.setattr(_cartwheel, "usable_cpus", lambda: 6)
+    monkeypatch.setattr(envpool, "usable_cpus", lambda: 6)
     speeds = {1: 5.0, 2: 7.0, 4: 9.0, 6: 8.0}
     step = envpool.VectorRunner.run
 

@@ -16,7 +16,8 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
-from cartwheel.worker.channel import LocalChannel, ProcessChannel, WorkerChannel, pickled
+from cartwheel.worker.channel import ProcessChannel, WorkerChannel, pickled
+from cartwheel.worker.local import LocalChannel
 from tests.comparison import assert_identical
 from tests.environments import TranscriptEnv
 from tests.interrupts import ANY_MOMENT, CALLERS, interrupted_at
@@ -183,7 +184,12 @@ def at_every_line(run, check, files=CALLERS):
 
 def files_of(build):
     """What the calling thread runs: where it is the worker, what that does with messages, too."""
-    return (*CALLERS, "worker/channel", *(["worker/worker"] if build.executor == "inline" else []))
+    return (
+        *CALLERS,
+        "worker/channel",
+        "worker/local",
+        *(["worker/worker"] if build.executor == "inline" else []),
+    )
 
 
 @pytest.mark.parametrize("begin", ["reset", "async_reset", "reset some"])

@@ -20,11 +20,13 @@ from cartwheel.errors import (
 from cartwheel.evaluation import Evaluation, evaluate
 from cartwheel.native.env import NativeEnv
 from cartwheel.native.vector_env import NativeVectorEnv
-from cartwheel.registry.make import make_vec, patch_gymnasium, register_native
+from cartwheel.registry.make import make_vec
+from cartwheel.registry.native import register_native
+from cartwheel.registry.patch import patch_gymnasium
 from cartwheel.rollouts import Collector, Rollout
 from cartwheel.vector.pool_env import PoolVectorEnv
 from cartwheel.vector.presets import AsyncVectorEnv, SyncVectorEnv
-from cartwheel.vector.rollout_slab import RolloutSlab
+from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.stats import Stats
 from cartwheel.vector.vector_env import VectorEnv
 
@@ -41,7 +43,7 @@ __all__ = [
     "RemoteEnvError",
     "RemoteTraceback",
     "Rollout",
-    "RolloutSlab",
+    "RolloutArrays",
     "Stats",
     "SyncVectorEnv",
     "VectorEnv",

@@ -1,16 +1,10 @@
 """The native side of cartwheel. Private: users import :mod:`cartwheel`."""
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias, final
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
-
-from cartwheel.native.link import NativeLink
-from cartwheel.returns.transitions import Transitions
-from cartwheel.spaces.describe import Description
-from cartwheel.worker.link import Link
-from cartwheel.worker.worker import Worker
 
 __all__ = [
     "Descriptor",
@@ -44,6 +38,149 @@ __all__ = [
     "watch_parent",
 ]
 
+# What native code calls by name: the classes that Python hands in have these methods. Arguments are
+# positional. A message is announced by a triple: the worker or shard, the row that it is about, and
+# its number.
+
+#: A space by nested tuples, as `cartwheel.spaces.describe` makes them.
+_Description: TypeAlias = tuple[Any, ...]
+_Fault: TypeAlias = tuple[int, int | None, int]
+_Rest: TypeAlias = tuple[int, int, int]
+
+class _Worker(Protocol):
+    """The environments of a shard, and everything that is not the step path."""
+
+    @property
+    def envs(self) -> list[Any]:
+        """The environments, in the order of their rows."""
+
+    @property
+    def pickle(self) -> Callable[[Any], bytes]:
+        """Pickles what a stream of infos has no form for."""
+
+    def receive_actions(self) -> list[Any]:
+        """The actions of a step whose action space has no fixed shape."""
+
+    def receive_reset(self) -> list[dict[str, Any] | None]:
+        """For each row the keywords of ``reset``, or ``None`` where it is left as it is."""
+
+    def take_action(self, row: int, /) -> Any:
+        """The action of a row that was sent."""
+
+    def take_reset(self, row: int, /) -> dict[str, Any]:
+        """The keywords of ``reset`` for a row that was sent."""
+
+    def replace(self, row: int, failure: BaseException, /) -> str | None:
+        """Makes the environment of a row again: what failed, or ``None`` if that is raised."""
+
+    def end_copy(self, failure: BaseException | None, /) -> NoReturn:
+        """Ends a process that an environment forked and that came back from it."""
+
+    def answer(self) -> None:
+        """Carries out the control call that comes next."""
+
+    def answer_failed(self, error: BaseException, /) -> None:
+        """Answers that control call by an error of no environment."""
+
+    def send_answer(self) -> None:
+        """Announces what was answered."""
+
+    def send_faults(self, faults: list[tuple[int, BaseException]], /) -> None:
+        """Announces exceptions, with their rows."""
+
+    def send_rest(self, stream: bytes, /) -> None:
+        """Announces infos that do not fit into shared memory."""
+
+    def close(self) -> None:
+        """Closes the environments."""
+
+class _Link(Protocol):
+    """What a pool of any environments asks of Python."""
+
+    def post(self, number: int, messages: list[Any], /) -> None:
+        """Sends each worker its message; with the same number again, only what was not sent."""
+
+    def post_some(self, number: int, messages: list[Any], /) -> None:
+        """Likewise for the workers that the messages name."""
+
+    def raise_faults(self, announced: list[_Fault], received: list[int] | None, /) -> None:
+        """Raises the fault of the lowest row; ``received`` are the rows of a batch of sent ones."""
+
+    def receive_rest(self, announced: _Rest, /) -> bytes | None:
+        """Infos that did not fit into shared memory; ``None`` if they were lost."""
+
+    def receive_answers(
+        self, answers: dict[int, list[Any]], announced: list[_Rest], /
+    ) -> tuple[Any, ...] | None:
+        """Answers to a control call, one a row; ``None`` if some have to be asked again."""
+
+    def discard(self, faults: list[_Fault], rests: list[_Rest], /) -> None:
+        """Receives and drops what was announced."""
+
+    def add_info(
+        self, infos: dict[str, Any], info: dict[str, Any], place: int, rows: int, /
+    ) -> dict[str, Any]:
+        """Adds one info to those of a batch of ``rows``, by ``VectorEnv._add_info``."""
+
+    def still_waiting(self, call: str, seconds: float, owed: list[tuple[int, int]], /) -> None:
+        """Warns that ``call`` has waited so long for the rows of ``owed``."""
+
+class _WorkersLink(_Link, Protocol):
+    """What a pool of environments in Python asks beside that."""
+
+    def pack_actions(self, actions: Any, /) -> list[Any]:
+        """The messages of a step whose action space has no fixed shape."""
+
+    def pack_sent_actions(self, actions: Any, rows: list[int], /) -> list[Any]:
+        """The messages of actions that are sent to rows and that memory cannot hold."""
+
+    def batch_opaque(self, space: Any, found: dict[int, Any], rows: int, /) -> Any:
+        """A batch of values, by row, of a space without a fixed shape."""
+
+    def asked_again(self, answers: dict[int, list[Any]], /) -> list[Any]:
+        """The messages for workers that died before they answered a control call."""
+
+    def hang_up(self) -> None:
+        """Ends every channel: workers that wait for a message raise."""
+
+    def worker_died(self, worker: int, pid: int, rows: list[int], phase: str, /) -> Exception:
+        """The exception for a worker that was found dead."""
+
+    def bury(self, worker: int, /) -> None:
+        """Waits until nothing is left of a dead worker that could serve."""
+
+    def restart(
+        self,
+        worker: int,
+        phase: str,
+        over: list[bool],
+        resetting: list[int],
+        announced: int,
+        /,
+    ) -> int:
+        """Starts a process in the place of a dead one; its process id."""
+
+    def post_again(self, worker: int, /) -> None:
+        """Sends a restarted worker its message of the pending call."""
+
+class _Transitions(Protocol):
+    """The arrays of an estimator that are checked already, read attribute by attribute."""
+
+    @property
+    def rewards(self) -> NDArray[Any]: ...
+    @property
+    def terminated(self) -> NDArray[np.bool_]: ...
+    @property
+    def truncated(self) -> NDArray[np.bool_]: ...
+    @property
+    def valid(self) -> NDArray[np.bool_] | None: ...
+    @property
+    def gamma(self) -> float | NDArray[Any]: ...
+    @property
+    def bootstrap(self) -> str: ...
+    @property
+    def num_threads(self) -> int | None: ...
+
 @final
 class SlabLease:
     """Keeps a slab leased: the ``base`` of every array that shows it."""
@@ -54,8 +191,8 @@ class Memory:
 
     def __new__(
         cls,
-        observations: Description,
-        actions: Description,
+        observations: _Description,
+        actions: _Description,
         shards: Sequence[tuple[int, int]],
         *,
         batch_size: int,
@@ -102,9 +239,9 @@ class Shard:
 
     def __new__(
         cls,
-        worker: Worker,
-        observations: Description,
-        actions: Description,
+        worker: _Worker,
+        observations: _Description,
+        actions: _Description,
         *,
         autoreset_mode: str,
         freeze: bool,
@@ -230,13 +367,13 @@ class Pool:
     def __new__(
         cls,
         memory: Memory,
-        observations: Description,
-        actions: Description,
+        observations: _Description,
+        actions: _Description,
         *,
         shard: Shard | NativeEnvs,
         pids: Sequence[int],
         objects: Sequence[Sequence[list[Any]] | None],
-        link: Link | NativeLink,
+        link: _WorkersLink | _Link,
         class_name: str,
         timeout: float | None,
         columnar: bool,
@@ -258,7 +395,8 @@ class Pool:
             pids: Process ids of worker processes; empty otherwise.
             objects: Per worker, a list for each row with what its infos refer to; ``None`` for all
                 workers that pickle it.
-            link: Sends and receives what does not go through shared memory.
+            link: Sends and receives what does not go through shared memory; a ``_WorkersLink``
+                where ``shard`` is a :class:`Shard`.
             class_name: Named in errors.
             timeout: Seconds that a synchronous step may take.
             columnar: Whether infos may be gathered without ``VectorEnv._add_info``.
@@ -454,7 +592,7 @@ _Floats: TypeAlias = NDArray[Any]
 _Flags: TypeAlias = NDArray[np.bool_]
 
 def gae(
-    transitions: Transitions,
+    transitions: _Transitions,
     values: _Floats,
     next_values: _Floats,
     lam: float | _Floats,
@@ -464,20 +602,20 @@ def gae(
     """Advantages and returns; with ``normalized`` those of a finite horizon."""
 
 def lambda_returns(
-    transitions: Transitions, next_values: _Floats, lam: float | _Floats, out: _Floats
+    transitions: _Transitions, next_values: _Floats, lam: float | _Floats, out: _Floats
 ) -> None:
     """Lambda-returns."""
 
-def discounted(transitions: Transitions, next_values: _Floats | None, out: _Floats) -> None:
+def discounted(transitions: _Transitions, next_values: _Floats | None, out: _Floats) -> None:
     """Discounted sums of rewards."""
 
 def n_step(
-    transitions: Transitions, next_values: _Floats | None, n: int, out: tuple[NDArray[Any], ...]
+    transitions: _Transitions, next_values: _Floats | None, n: int, out: tuple[NDArray[Any], ...]
 ) -> None:
     """Returns, discounts and lengths (``int64``) of windows of up to ``n`` steps."""
 
 def vtrace(
-    transitions: Transitions,
+    transitions: _Transitions,
     arrays: tuple[_Floats, ...],
     lam: float | _Floats,
     caps: tuple[float, float, float],
@@ -486,7 +624,7 @@ def vtrace(
     """Targets and policy advantages from values, next values and ratios."""
 
 def retrace(
-    transitions: Transitions,
+    transitions: _Transitions,
     arrays: tuple[_Floats, ...],
     lam: float | _Floats,
     c_bar: float,

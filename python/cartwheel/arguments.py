@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import inspect
 import multiprocessing
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel import _cartwheel
+from cartwheel._cartwheel import usable_cpus
 from cartwheel.choices import Executor, check_choice
-from cartwheel.worker.faults import add_note
+from cartwheel.errors import add_note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.choices import Mode
-    from cartwheel.spaces.describe import EnvFn
 
+#: What makes one environment.
+EnvFn: TypeAlias = Callable[[], Any]
 #: Options of a reset that number its rows: our own word for them, and ManiSkill's.
 NUMBERING_OPTIONS = ("env_index", "env_idx")
 #: Options of a reset that say which rows are reset; no environment gets them.
@@ -95,7 +97,7 @@ def as_executor(executor: Executor, num_envs: int) -> Executor:
     check_choice("executor", executor, Executor)
     if executor != "auto":
         return executor
-    return "inline" if num_envs == 1 or _cartwheel.usable_cpus() == 1 else "process"
+    return "inline" if num_envs == 1 or usable_cpus() == 1 else "process"
 
 
 def as_num_workers(num_workers: int | None, max_concurrency: int | None, num_envs: int) -> int:
@@ -106,7 +108,7 @@ def as_num_workers(num_workers: int | None, max_concurrency: int | None, num_env
     """
     most = num_envs if max_concurrency is None else _as_most(max_concurrency)
     if num_workers is None:
-        return min(_cartwheel.usable_cpus(), num_envs, most)
+        return min(usable_cpus(), num_envs, most)
     return min(as_integer("num_workers", num_workers, 1), num_envs, most)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cartwheel import _cartwheel
+from cartwheel._cartwheel import native_envs
 from cartwheel.native.vector_env import NAMESPACE, NativeVectorEnv
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(_: argparse.Namespace) -> int:
     """Prints a table: id, step limit, reward threshold, spaces."""
     print(_COLUMNS.format("id", "limit", "threshold", "observation", "action"))
-    for env_id, limit, threshold, _keywords in _cartwheel.native_envs():
+    for env_id, limit, threshold, _keywords in native_envs():
         envs = NativeVectorEnv(env_id, 1)
         observation, action = envs.single_observation_space, envs.single_action_space
         envs.close()

@@ -1,6 +1,8 @@
-"""Exceptions that Gymnasium has no class for."""
+"""Exceptions that Gymnasium has no class for, and notes on any exception."""
 
 from __future__ import annotations
+
+import contextlib
 
 import gymnasium as gym
 
@@ -87,3 +89,14 @@ class RemoteTraceback(Exception):
 
 class ForkedProcessError(RuntimeError):
     """A vector environment is used in a child that was forked from the process that made it."""
+
+
+def add_note(error: BaseException, note: str) -> None:
+    """Adds a note to ``error``, unless its class has no room for notes.
+
+    Not by ``BaseException.add_note``, which Python has from 3.11 on, and which assigns to an
+    attribute: frozen dataclasses refuse that, and the exception would be lost to another one.
+    """
+    with contextlib.suppress(Exception):
+        notes = getattr(error, "__notes__", None)
+        object.__setattr__(error, "__notes__", [*(notes if isinstance(notes, list) else ()), note])

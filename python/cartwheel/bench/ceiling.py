@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 from gymnasium.vector.utils import batch_space, iterate
 
-from cartwheel import _cartwheel
+from cartwheel._cartwheel import plain_loop, shards, usable_cpus
 from cartwheel.bench.runner import ACTION_BATCHES
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import gymnasium as gym
 
-    from cartwheel.bench.contenders import EnvFn
+    from cartwheel.arguments import EnvFn
 
 CLOCK_READS = 50
 """How often a loop looks at the clock in one run: rarely, because that takes time too."""
@@ -46,7 +46,7 @@ class Ceiling:
         context = multiprocessing.get_context("spawn")
         self._connections: list[Connection] = []
         self._processes = []
-        for first, last in _cartwheel.shards(len(env_fns), _cartwheel.usable_cpus()):
+        for first, last in shards(len(env_fns), usable_cpus()):
             ours, theirs = context.Pipe()
             process = context.Process(
                 target=_serve,
@@ -88,7 +88,7 @@ class NativeCeiling:
     ) -> None:
         """Describes the loops; arguments as for ``_cartwheel.plain_loop``."""
         self._loop = functools.partial(
-            _cartwheel.plain_loop,
+            plain_loop,
             env_id,
             num_envs,
             options=options,

@@ -13,7 +13,8 @@ from cartwheel.bench.race import Measurement, race
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cartwheel.bench.contenders import Contender, EnvFn
+    from cartwheel.arguments import EnvFn
+    from cartwheel.bench.contenders import Contender
 
 HEADER = (
     f"{'envs':>4}  {'contender':17}  {'steps/s':>11} spread  "

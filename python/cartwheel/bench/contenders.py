@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium as gym
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 import cartwheel
-from cartwheel import _cartwheel
+from cartwheel._cartwheel import usable_cpus
 from cartwheel.bench.ceiling import Ceiling, NativeCeiling
 from cartwheel.bench.envpool import fastest
 from cartwheel.bench.runner import AnyVectorEnv, Runner, VectorRunner, sample_actions
 
 if TYPE_CHECKING:
-    from cartwheel.choices import Executor
+    from collections.abc import Callable, Sequence
 
-EnvFn = Callable[[], gym.Env[Any, Any]]
+    from cartwheel.arguments import EnvFn
+    from cartwheel.choices import Executor
 
 EXECUTORS: tuple[Executor, ...] = ("inline", "process", "thread")
 """In the order in which they are built: processes fork before there are threads."""
@@ -78,7 +78,7 @@ def native_ceiling(
     """
 
     def build(env_fns: Sequence[EnvFn]) -> NativeCeiling:
-        loops = threads or _cartwheel.usable_cpus()
+        loops = threads or usable_cpus()
         keywords = json.dumps(options)
         return NativeCeiling(env_id, len(env_fns), keywords, threads=loops, blocks=blocks)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from gymnasium.vector.utils import batch_space
 
-from cartwheel import _cartwheel
+from cartwheel._cartwheel import usable_cpus
 from cartwheel.bench.runner import SendRecvRunner, VectorRunner, sample_actions
 
 TRIALS = 3
@@ -42,7 +42,7 @@ def fastest(
         batch_size: Rows of a batch, to be received in the order in which they are done; by default
             all of them are stepped at once.
     """
-    cores = _cartwheel.usable_cpus()
+    cores = usable_cpus()
     choices = sorted({2**power for power in range(cores.bit_length())} | {cores})
     package = _envpool()
     runners = {

@@ -7,7 +7,7 @@ import os
 import platform
 from pathlib import Path
 
-from cartwheel import _cartwheel
+from cartwheel._cartwheel import usable_cpus
 
 PACKAGES = ("cartwheel", "gymnasium", "numpy")
 
@@ -15,7 +15,7 @@ PACKAGES = ("cartwheel", "gymnasium", "numpy")
 def machine() -> dict[str, str | float]:
     """Cores, their load, processor, system, Python and the versions of the packages that matter."""
     facts: dict[str, str | float] = {
-        "cores": _cartwheel.usable_cpus(),
+        "cores": usable_cpus(),
         "load": round(os.getloadavg()[0], 1),  # of the last minute
         "processor": _processor(),
         "system": f"{platform.system()} {platform.machine()}",

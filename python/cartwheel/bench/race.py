@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cartwheel.bench.contenders import Contender, EnvFn
+    from cartwheel.arguments import EnvFn
+    from cartwheel.bench.contenders import Contender
     from cartwheel.bench.runner import Runner
 
 WARM_UP_S = 0.1

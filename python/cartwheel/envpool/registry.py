@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
-from cartwheel import _cartwheel
+from cartwheel._cartwheel import native_envs
 from cartwheel.native.vector_env import NAMESPACE
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def register(
         ValueError: An id is taken.
     """
     ids = (task_id, *aliases)
-    native = {name for name, *_ in _cartwheel.native_envs()}
+    native = {name for name, *_ in native_envs()}
     for name in ids:
         if name in _REGISTERED or name.removeprefix(NAMESPACE) in native or name in gym.registry:
             raise ValueError(f"the task id {name!r} is taken")
@@ -99,7 +99,7 @@ def _resolving(entry_point: Callable[..., Any] | str) -> Callable[..., Any]:
 
 def list_all_envs() -> list[str]:
     """Every task id, sorted: native environments, registered tasks, and Gymnasium's registry."""
-    native = {name for name, *_ in _cartwheel.native_envs()}
+    native = {name for name, *_ in native_envs()}
     gymnasium = {name for name, spec in gym.registry.items() if spec.entry_point is not None}
     return sorted(native | {NAMESPACE + name for name in native} | gymnasium | set(_REGISTERED))
 
@@ -114,7 +114,7 @@ def find_task(task_id: str) -> Task:
         raise TypeError(f"`task_id` must be a string, got {type(task_id)}")
     if task_id in _REGISTERED:
         return _REGISTERED[task_id]
-    for name, limit, threshold, _ in _cartwheel.native_envs():
+    for name, limit, threshold, _ in native_envs():
         if task_id.removeprefix(NAMESPACE) == name:
             return Task(name, None, max_episode_steps=limit, reward_threshold=threshold)
     try:

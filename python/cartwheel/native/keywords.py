@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
 
 #: The vector entry point of native environments' specs; a string, so that these survive JSON.
-NATIVE_ENTRY_POINT = "cartwheel.registry.make:make_native"
+NATIVE_ENTRY_POINT = "cartwheel.registry.native:make_native"
 #: Keywords of :class:`~cartwheel.VectorEnv` that change nothing here, whatever their value.
 _IDLE = ("shared_memory", "copy", "context", "daemon")
 #: Keywords of it that can have one value here, and why.

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cartwheel.log import log_waiting
-from cartwheel.vector.infos import add_info
+from cartwheel.native.options import reset_as_json
 from cartwheel.worker.faults import Fault, raise_first
+from cartwheel.worker.infos import add_info
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
-    from cartwheel import _cartwheel
+    from cartwheel._cartwheel import NativeEnvs, Pool, RolloutSlab
 
 #: The seed of a row's random stream, ``-1`` when it is unknown, and the ``state`` of its PCG64.
 Stream = tuple[int, Any]
@@ -34,7 +34,7 @@ class NativeLink:
     def __init__(
         self,
         owner: VectorEnv[Any, Any, Any],
-        envs: _cartwheel.NativeEnvs,
+        envs: NativeEnvs,
         shards: list[tuple[int, int]],
         timeout: float | None,
     ) -> None:
@@ -110,7 +110,7 @@ class NativeLink:
             self.begun[row] = True
             self.envs.post_row_reset(shard, row, seed, options)
 
-    def attach_rollout(self, pool: _cartwheel.Pool, slab: _cartwheel.RolloutSlab) -> None:
+    def attach_rollout(self, pool: Pool, slab: RolloutSlab) -> None:
         """Needs nothing: threads share the memory."""
 
     def raise_faults(
@@ -150,46 +150,3 @@ class NativeLink:
     ) -> dict[str, Any]:
         """Adds one info to a batch of ``rows`` by ``VectorEnv._add_info``, or a subclass's own."""
         return add_info(self._owner(), infos, info, place, rows)
-
-
-def as_json(options: dict[str, Any]) -> str:
-    """Keywords of an environment as a JSON object.
-
-    Raises:
-        ValueError: A value has no form there.
-    """
-    return _object({name: _value_as_json(name, value) for name, value in options.items()})
-
-
-def reset_as_json(options: dict[str, Any]) -> str:
-    """Options of a reset as a JSON object.
-
-    An environment ignores options that it does not have, so they may be anything; what has no form
-    there becomes a text, which is refused where a number is wanted.
-    """
-    return _object({str(name): _any_as_json(name, value) for name, value in options.items()})
-
-
-def _object(parts: dict[str, str]) -> str:
-    return f"{{{', '.join(f'{json.dumps(name)}: {part}' for name, part in parts.items())}}}"
-
-
-def _any_as_json(name: str, value: Any) -> str:
-    try:
-        return _value_as_json(name, value)
-    except ValueError:
-        return json.dumps(repr(value))
-
-
-def _value_as_json(name: str, value: Any) -> str:
-    try:
-        return json.dumps(value, default=_plain, allow_nan=False)
-    except (TypeError, AttributeError, ValueError, OverflowError) as error:
-        raise ValueError(
-            f"option {name} cannot be handed to a native environment: {value!r}"
-        ) from error
-
-
-def _plain(value: Any) -> Any:
-    """An array or NumPy scalar as Python's own; letters that NumPy keeps as bytes as text."""
-    return value.decode() if isinstance(value, bytes) else value.tolist()

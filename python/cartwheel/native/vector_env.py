@@ -11,7 +11,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tu
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from cartwheel import _cartwheel
+from cartwheel._cartwheel import Memory, NativeEnvs, Pool, block_rows, fine_shards, native_envs
 from cartwheel.arguments import (
     as_autoreset_mode,
     as_batch_size,
@@ -24,7 +24,8 @@ from cartwheel.arguments import (
 from cartwheel.choices import NativeExecutor, OnDone, check_choice
 from cartwheel.log import LOGGER, reminder_s
 from cartwheel.native.keywords import environment_keywords, read_spec
-from cartwheel.native.link import NativeLink, as_json
+from cartwheel.native.link import NativeLink
+from cartwheel.native.options import as_json
 from cartwheel.native.renderer import Renderer, Shown
 from cartwheel.spaces.describe import describe
 from cartwheel.vector.interruptible import Interruptible
@@ -138,11 +139,11 @@ class NativeVectorEnv(PoolVectorEnv):
         self.executor = "inline" if executor == "inline" else "thread"
         self.on_done = on_done
         self.env_id = env_id.removeprefix(NAMESPACE)
-        block = _cartwheel.block_rows(self.env_id)
+        block = block_rows(self.env_id)
         most = self.num_envs if num_workers is not None else max(1, self.num_envs // block)
         threads = as_num_workers(num_workers, max_concurrency, most)
         self.num_workers = 1 if executor == "inline" else threads
-        limits = {name: limit for name, limit, _, _ in _cartwheel.native_envs()}
+        limits = {name: limit for name, limit, _, _ in native_envs()}
         if limit == "default":
             limit = limits.get(self.env_id)
         if limit == -1:  # Gymnasium's word
@@ -155,8 +156,8 @@ class NativeVectorEnv(PoolVectorEnv):
         native_id = NAMESPACE + self.env_id
         self._renderer = Renderer(self.env_id, options, render_mode, native_id=native_id)
 
-        shards = _cartwheel.fine_shards(self.num_envs, self.num_workers, block)
-        envs = _cartwheel.NativeEnvs(
+        shards = fine_shards(self.num_envs, self.num_workers, block)
+        envs = NativeEnvs(
             self.env_id,
             as_json(options),
             shards,
@@ -174,21 +175,22 @@ class NativeVectorEnv(PoolVectorEnv):
 
         observations = describe(self.single_observation_space)
         actions = describe(self.single_action_space)
-        memory = _cartwheel.Memory(
+        memory = Memory(
             observations,
             actions,
             shards,
             **plan_room(observations, shards, self.batch_size, max_slabs),
         )
-        self._link = NativeLink(self, envs, shards, timeout)
-        self._pool = _cartwheel.Pool(
+        link = NativeLink(self, envs, shards, timeout)
+        self._link = link
+        self._pool = Pool(
             memory,
             observations,
             actions,
             shard=envs,
             pids=[],
             objects=[None] * len(shards),
-            link=self._link,
+            link=link,
             class_name=type(self).__name__,
             timeout=timeout,
             columnar=type(self)._add_info is gym.vector.VectorEnv._add_info,
@@ -203,7 +205,7 @@ class NativeVectorEnv(PoolVectorEnv):
             "%s of %d environments: %d threads", native_id, self.num_envs, self.num_workers
         )
         if render_mode == "human":
-            self._pool = cast("_cartwheel.Pool", Shown(self._pool, self._draw))
+            self._pool = cast("Pool", Shown(self._pool, self._draw))
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001
         """As :meth:`cartwheel.VectorEnv.close_extras`; also closes windows."""
@@ -363,7 +365,7 @@ def as_generator(stream: Stream) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def _shut_down(pool: _cartwheel.Pool, grace: float) -> None:
+def _shut_down(pool: Pool, grace: float) -> None:
     pool.close(grace)
 
 

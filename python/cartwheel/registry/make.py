@@ -9,18 +9,14 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, VectorizeMode
 
-from cartwheel import _cartwheel
 from cartwheel.arguments import keywords_of
 from cartwheel.native.keywords import NATIVE_ENTRY_POINT
-from cartwheel.native.vector_env import NAMESPACE, NativeVectorEnv
+from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.registry.recipe import ENTRY_POINT, Recipe
-from cartwheel.vector.presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from typing_extensions import Self
 
     from cartwheel.choices import Mode, Vectorization
 
@@ -140,75 +136,3 @@ def _find(id_or_spec: Any) -> EnvSpec:
     if colon:
         importlib.import_module(module)
     return gym.spec(name)
-
-
-#: A string, so that the specs survive JSON.
-_SINGLE_ENTRY_POINT = "cartwheel.native.env:NativeEnv"
-
-
-def make_native(
-    num_envs: int,
-    *,
-    env_id: str,
-    autoreset_mode: Mode | None = None,
-    **keywords: Any,
-) -> NativeVectorEnv:
-    """The vector entry point of every id in the namespace ``cartwheel/``.
-
-    As :class:`NativeVectorEnv`, but for :func:`make_vec`'s ``None``: its default mode.
-    """
-    if autoreset_mode is not None:
-        keywords["autoreset_mode"] = autoreset_mode
-    return NativeVectorEnv(env_id, num_envs, **keywords)
-
-
-def register_native() -> None:
-    """Enters the native environments into Gymnasium's registry, once."""
-    for env_id, limit, threshold, _ in _cartwheel.native_envs():
-        if NAMESPACE + env_id not in gym.registry:
-            gym.register(
-                NAMESPACE + env_id,
-                entry_point=_SINGLE_ENTRY_POINT,
-                vector_entry_point=NATIVE_ENTRY_POINT,
-                max_episode_steps=limit,
-                reward_threshold=threshold,
-                kwargs={"env_id": env_id},
-            )
-
-
-class patch_gymnasium:
-    """Makes Gymnasium build cartwheel's vector environments.
-
-    Rebinds ``gymnasium.vector.AsyncVectorEnv`` and ``gymnasium.vector.SyncVectorEnv``, which
-    ``gymnasium.make_vec`` looks up when it is called. A call is enough to patch; in a ``with``
-    statement the classes are restored at its end.
-
-    Example:
-        >>> import gymnasium as gym, cartwheel
-        >>> with cartwheel.patch_gymnasium():
-        ...     envs = gym.make_vec("CartPole-v1", 3, vectorization_mode="sync")
-        >>> type(envs).__module__
-        'cartwheel.vector.presets'
-    """
-
-    def __init__(self) -> None:
-        """Patches."""
-        self._before = (gym.vector.AsyncVectorEnv, gym.vector.SyncVectorEnv)
-        self._bind(AsyncVectorEnv, SyncVectorEnv)
-
-    @staticmethod
-    def _bind(asynchronous: Any, synchronous: Any) -> None:
-        gym.vector.AsyncVectorEnv = asynchronous  # type: ignore[misc]
-        gym.vector.SyncVectorEnv = synchronous  # type: ignore[misc]
-
-    def restore(self) -> None:
-        """Binds the classes that were there before."""
-        self._bind(*self._before)
-
-    def __enter__(self) -> Self:
-        """The patch is in force already."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Restores."""
-        self.restore()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cartwheel import _cartwheel
+import cartwheel._cartwheel as native
 from cartwheel.returns.arrays import as_floats, as_numbers, as_outputs
 from cartwheel.returns.transitions import as_transitions
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.choices import Bootstrap
-    from cartwheel.returns.arrays import Array
+    from cartwheel.spaces.arrays import Array
 
 
 def gae(
@@ -151,6 +151,6 @@ def _gae(
         {"advantages": dtype, "returns": dtype},
         {**vars(transitions), "values": now, "next_values": then, "lam": lam},
     )
-    _cartwheel.gae(transitions, now, then, lam, normalized, outputs)
+    native.gae(transitions, now, then, lam, normalized, outputs)
     advantages, returns = outputs
     return advantages, returns

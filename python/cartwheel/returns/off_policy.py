@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cartwheel import _cartwheel
+import cartwheel._cartwheel as native
 from cartwheel.returns.arrays import as_floats, as_numbers, as_output, as_outputs
 from cartwheel.returns.transitions import as_transitions
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.choices import Bootstrap
-    from cartwheel.returns.arrays import Array
+    from cartwheel.spaces.arrays import Array
 
 
 def vtrace(
@@ -96,7 +96,7 @@ def vtrace(
         {"targets": dtype, "pg_advantages": dtype},
         {**vars(transitions), **dict(zip(names, arrays, strict=True)), "lam": lam},
     )
-    _cartwheel.vtrace(transitions, arrays, lam, (rho_bar, c_bar, pg_rho_bar), outputs)
+    native.vtrace(transitions, arrays, lam, (rho_bar, c_bar, pg_rho_bar), outputs)
     targets, pg_advantages = outputs
     return targets, pg_advantages
 
@@ -172,5 +172,5 @@ def retrace(
     names = ("q_values", "next_values", "ratios")
     inputs = {**vars(transitions), **dict(zip(names, arrays, strict=True)), "lam": lam}
     output = as_output("targets", out, transitions.shape, dtype, inputs)
-    _cartwheel.retrace(transitions, arrays, lam, c_bar, output)
+    native.retrace(transitions, arrays, lam, c_bar, output)
     return output

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel import _cartwheel
+import cartwheel._cartwheel as native
 from cartwheel.arguments import as_autoreset_mode
 from cartwheel.choices import Bootstrap, OnDone, check_choice
-from cartwheel.returns.arrays import as_array, as_flags, as_floats, as_output, as_rows
+from cartwheel.returns.arrays import as_flags, as_floats, as_output, as_rows
+from cartwheel.spaces.arrays import as_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.choices import Mode
-    from cartwheel.returns.arrays import Array
+    from cartwheel.spaces.arrays import Array
 
 
 def valid_mask(
@@ -58,7 +59,7 @@ def valid_mask(
     before = as_flags("prev_done", prev_done, 1)
     inputs = {"terminated": flags[0], "truncated": flags[1], "prev_done": before}
     output = as_output("the mask", out, flags[0].shape, np.bool_, inputs)
-    _cartwheel.valid_mask(native_mode, flags, before, output)
+    native.valid_mask(native_mode, flags, before, output)
     return output
 
 
@@ -105,7 +106,7 @@ def is_first(
     inputs = dict(zip(names, (*flags, before, first), strict=True))
     steps, num_envs = flags[0].shape
     output = as_output("the marks", out, (steps + 1, num_envs), np.bool_, inputs)
-    _cartwheel.is_first(native_mode, flags, before, first, output)
+    native.is_first(native_mode, flags, before, first, output)
     return output
 
 
@@ -170,7 +171,7 @@ def next_values(
         finals = _finals(final_values, final_index, dtype)
         inputs["final_values"] = finals[0]
     output = as_output("next values", out, flags[0].shape, dtype, inputs)
-    _cartwheel.next_values(native_mode, observed, flags, bootstrap, finals, output)
+    native.next_values(native_mode, observed, flags, bootstrap, finals, output)
     return output
 
 

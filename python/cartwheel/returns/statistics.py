@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cartwheel import _cartwheel
-from cartwheel.returns.arrays import FLOATS, as_array, as_flags, as_output, as_rows
+import cartwheel._cartwheel as native
+from cartwheel.returns.arrays import FLOATS, as_flags, as_output, as_rows
+from cartwheel.spaces.arrays import as_array
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cartwheel.returns.arrays import Array
+    from cartwheel.spaces.arrays import Array
 
 
 def masked_mean(x: Array, valid: Array) -> float:
@@ -31,7 +32,7 @@ def masked_mean(x: Array, valid: Array) -> float:
         ValueError: The shapes differ, or no row is valid.
     """
     numbers, mask = _same_shape(x, valid)
-    return _cartwheel.masked_mean(numbers.reshape(-1), mask.reshape(-1))
+    return native.masked_mean(numbers.reshape(-1), mask.reshape(-1))
 
 
 def masked_normalize(
@@ -60,7 +61,7 @@ def masked_normalize(
     numbers, mask = _same_shape(x, valid)
     inputs = {"x": numbers, "valid": mask}
     output = as_output("the result", out, numbers.shape, numbers.dtype, inputs)
-    _cartwheel.masked_normalize(numbers.reshape(-1), mask.reshape(-1), epsilon, output.reshape(-1))
+    native.masked_normalize(numbers.reshape(-1), mask.reshape(-1), epsilon, output.reshape(-1))
     return output
 
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from cartwheel import _cartwheel
-from cartwheel.returns.arrays import Array, as_floats, as_numbers, as_output, as_outputs
+import cartwheel._cartwheel as native
+from cartwheel.returns.arrays import as_floats, as_numbers, as_output, as_outputs
 from cartwheel.returns.transitions import as_transitions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.choices import Bootstrap
+    from cartwheel.spaces.arrays import Array
 
 
 class NStepReturns(NamedTuple):
@@ -95,7 +96,7 @@ def lambda_returns(
     lam = as_numbers("lam", lam, dtype)
     inputs = {**vars(transitions), "next_values": then, "lam": lam}
     output = as_output("returns", out, transitions.shape, dtype, inputs)
-    _cartwheel.lambda_returns(transitions, then, lam, output)
+    native.lambda_returns(transitions, then, lam, output)
     return output
 
 
@@ -156,7 +157,7 @@ def discounted(
     )
     inputs = {**vars(transitions), "next_values": then}
     output = as_output("returns", out, transitions.shape, transitions.rewards.dtype, inputs)
-    _cartwheel.discounted(transitions, then, output)
+    native.discounted(transitions, then, output)
     return output
 
 
@@ -234,7 +235,7 @@ def n_step(
         {**vars(transitions), "next_values": then},
     )
     longest = len(transitions.rewards) + 1  # any window beyond the rollout is the same
-    _cartwheel.n_step(transitions, then, min(steps, longest), outputs)
+    native.n_step(transitions, then, min(steps, longest), outputs)
     return NStepReturns(*outputs)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cartwheel import returns as estimators
+import cartwheel.returns as estimators
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cartwheel import returns
-from cartwheel.returns.arrays import FLOATS, as_array
+import cartwheel.returns as estimators
+from cartwheel.returns.arrays import FLOATS
+from cartwheel.spaces.arrays import as_array
 
 if TYPE_CHECKING:
     from typing import SupportsIndex
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.returns import NStepReturns
-    from cartwheel.returns.arrays import Array
+    from cartwheel.spaces.arrays import Array
 
 
 class Estimators:
@@ -96,7 +97,7 @@ class Estimators:
 
     def gae(self, gamma: Array, lam: Array, **options: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Advantages and returns, as of :func:`cartwheel.returns.gae`; needs values."""
-        return returns.gae(
+        return estimators.gae(
             self.rewards, **self._both(), **self._flags(), gamma=gamma, lam=lam, **options
         )
 
@@ -104,13 +105,13 @@ class Estimators:
         self, gamma: Array, lam: Array, **options: Any
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """As of :func:`cartwheel.returns.gae_normalized`; needs values."""
-        return returns.gae_normalized(
+        return estimators.gae_normalized(
             self.rewards, **self._both(), **self._flags(), gamma=gamma, lam=lam, **options
         )
 
     def lambda_returns(self, gamma: Array, lam: Array, **options: Any) -> NDArray[Any]:
         """Returns, as of :func:`cartwheel.returns.lambda_returns`; needs values."""
-        return returns.lambda_returns(
+        return estimators.lambda_returns(
             self.rewards, self.next_values, **self._flags(), gamma=gamma, lam=lam, **options
         )
 
@@ -118,7 +119,7 @@ class Estimators:
         self, ratios: Array, gamma: Array, lam: Array = 1.0, **options: Any
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Value targets and advantages, as of :func:`cartwheel.returns.vtrace`; needs values."""
-        return returns.vtrace(
+        return estimators.vtrace(
             self.rewards,
             **self._both(),
             **self._flags(),
@@ -136,7 +137,7 @@ class Estimators:
         ``q_values`` are those of the actions that were taken; the values that were set are in
         expectation over actions.
         """
-        return returns.retrace(
+        return estimators.retrace(
             self.rewards,
             q_values,
             self.next_values,
@@ -149,7 +150,7 @@ class Estimators:
 
     def n_step(self, n: SupportsIndex, gamma: Array, **options: Any) -> NStepReturns:
         """As of :func:`cartwheel.returns.n_step`: targets if values are set, otherwise sums."""
-        return returns.n_step(
+        return estimators.n_step(
             self.rewards, **self._flags(), **self._after(), n=n, gamma=gamma, **options
         )
 
@@ -158,7 +159,7 @@ class Estimators:
 
         If values are set, what follows the rollout and truncated episodes is bootstrapped by them.
         """
-        return returns.discounted(
+        return estimators.discounted(
             self.rewards, **self._flags(), **self._after(), gamma=gamma, **options
         )
 

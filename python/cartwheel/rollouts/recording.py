@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel import returns as estimators
+import cartwheel.returns as estimators
 from cartwheel.rollouts.finals import Finals
 from cartwheel.rollouts.rollout import Rollout
 from cartwheel.rollouts.segment import Segment, join

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.choices import Bootstrap, Order, RewardPlace
-    from cartwheel.returns.arrays import Array
+    from cartwheel.spaces.arrays import Array
 
 
 @dataclasses.dataclass(eq=False, kw_only=True, repr=False)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel.policy import actions_and_extras
-from cartwheel.returns.arrays import as_array
 from cartwheel.spaces import nested
+from cartwheel.spaces.arrays import as_array
 from cartwheel.vector.pool_env import PoolVectorEnv
 
 if TYPE_CHECKING:

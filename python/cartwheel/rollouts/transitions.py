@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel import returns as estimators
+import cartwheel.returns as estimators
 from cartwheel.choices import Order, check_choice
 from cartwheel.rollouts.episodes import numbers
 from cartwheel.spaces import nested
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.choices import Bootstrap
-    from cartwheel.returns.arrays import Array
     from cartwheel.rollouts.rollout import Rollout
+    from cartwheel.spaces.arrays import Array
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,6 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -126,7 +125,3 @@ def rows_of(action_space: Space[Any], actions: Any, num_envs: int) -> list[Any]:
     if len(rows) != num_envs:
         raise ValueError(f"expected {num_envs} actions (one per environment), got {len(rows)}")
     return rows
-
-
-#: What makes one environment.
-EnvFn: TypeAlias = Callable[[], Any]

@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.spaces import Dict, Tuple
 from gymnasium.vector.utils import create_empty_array
 
-from cartwheel.returns.arrays import as_array
+from cartwheel.spaces.arrays import as_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

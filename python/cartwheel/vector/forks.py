@@ -26,20 +26,20 @@ from __future__ import annotations
 import os
 import weakref
 
-from cartwheel import _cartwheel
+from cartwheel._cartwheel import Pool, fork_begins, fork_ended, fork_ended_in_child
 from cartwheel.log import LOGGER
 
 #: Pools whose memory is shared with worker processes.
-_sharing: weakref.WeakSet[_cartwheel.Pool] = weakref.WeakSet()
+_sharing: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
-def part_on_fork(pool: _cartwheel.Pool) -> None:
+def part_on_fork(pool: Pool) -> None:
     """Makes the batches of ``pool`` the child's own in every child that is forked from now on."""
     _sharing.add(pool)
 
 
 def _part() -> None:
-    _cartwheel.fork_ended_in_child()
+    fork_ended_in_child()
     for pool in list(_sharing):
         try:
             pool.part()
@@ -48,7 +48,7 @@ def _part() -> None:
 
 
 os.register_at_fork(
-    before=_cartwheel.fork_begins,
-    after_in_parent=_cartwheel.fork_ended,
+    before=fork_begins,
+    after_in_parent=fork_ended,
     after_in_child=_part,
 )

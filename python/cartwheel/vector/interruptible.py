@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cartwheel import _cartwheel
+    from cartwheel._cartwheel import Pool
 
 
 class Interruptible:
@@ -17,7 +17,7 @@ class Interruptible:
 
     __slots__ = ("_pool",)
 
-    def __init__(self, pool: _cartwheel.Pool) -> None:
+    def __init__(self, pool: Pool) -> None:
         """Around a call of ``pool``."""
         self._pool = pool
 

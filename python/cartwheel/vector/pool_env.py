@@ -25,10 +25,10 @@ from cartwheel.arguments import (
     as_timeout,
     without_rows,
 )
+from cartwheel.errors import add_note
 from cartwheel.vector.interruptible import Interruptible
-from cartwheel.vector.rollout_slab import RolloutSlab
+from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.stats import Stats
-from cartwheel.worker.faults import add_note
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
-    from cartwheel import _cartwheel
+    from cartwheel._cartwheel import Pool
 
 ObsType = TypeVar("ObsType", default=Any)
 ActType = TypeVar("ActType", default=Any)
@@ -76,7 +76,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     _link: Any
     #: Whether the last :meth:`step_async` was of rows that it named.
     _steps_rows = False
-    _pool: _cartwheel.Pool
+    _pool: Pool
     _owner: int
     _finalizer: weakref.finalize[..., Any]
 
@@ -392,7 +392,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
     # Rollouts
 
-    def rollout(self, num_steps: int) -> RolloutSlab[ObsType]:
+    def rollout(self, num_steps: int) -> RolloutArrays[ObsType]:
         """Makes the batches of the next ``num_steps`` steps land in contiguous arrays.
 
         The first observation of the rollout is the batch of now, so the last batch of one rollout
@@ -425,7 +425,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             nobody = np.zeros(self.num_envs, dtype=np.bool_)
             self._pool.reset_async(self._link.pack_reset([None] * self.num_envs, nobody, None))
             self._pool.reset_wait(self._link.timeout)
-        return RolloutSlab(*arrays)
+        return RolloutArrays(*arrays)
 
     def end_rollout(self) -> None:
         """Ends the rollout that is being recorded, if one is: it keeps the steps that it has.

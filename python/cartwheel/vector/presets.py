@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from gymnasium.spaces import Space
 
+    from cartwheel.arguments import EnvFn
     from cartwheel.choices import Executor, Mode, ObservationMode
-    from cartwheel.spaces.describe import EnvFn
 
 
 class AsyncVectorEnv(VectorEnv[ObsType, ActType]):

@@ -9,7 +9,7 @@ import gymnasium as gym
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from cartwheel import _cartwheel
+from cartwheel._cartwheel import Pool, shards
 from cartwheel.arguments import (
     as_autoreset_mode,
     as_batch_size,
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     import numpy as np
     from gymnasium.spaces import Space
 
+    from cartwheel._cartwheel import _WorkersLink
+    from cartwheel.arguments import EnvFn
     from cartwheel.choices import Executor, Mode, ObservationMode, OnError, OnWorkerDeath
-    from cartwheel.spaces.describe import EnvFn
     from cartwheel.worker.crew import Crew
 
 
@@ -214,7 +215,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         )
 
     def _start(self, num_workers: int, *, spin: bool) -> Crew:
-        shards = _cartwheel.shards(self.num_envs, num_workers)
+        dealt = shards(self.num_envs, num_workers)
         name = type(self).__name__
         start: launch.Start
         if self.executor == "inline":
@@ -234,7 +235,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
                 spin=spin,
                 recovery=self.recovery,
             )
-        return start(self.env_fns, shards)
+        return start(self.env_fns, dealt)
 
     def _open(
         self,
@@ -278,15 +279,16 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             "freeze": self.on_done == "freeze",
         }
         memory, own_shard = launch.set_up(self._crew, plan, shard)
-        self._link = Link(self, self._crew, self.action_space, timeout)
-        self._pool = _cartwheel.Pool(
+        link: _WorkersLink = Link(self, self._crew, self.action_space, timeout)
+        self._link = link
+        self._pool = Pool(
             memory,
             observations,
             actions,
             shard=own_shard,
             pids=[process.pid for process in self._crew.processes],
             objects=self._crew.objects,
-            link=self._link,
+            link=link,
             class_name=type(self).__name__,
             timeout=timeout,
             columnar=type(self)._add_info is gym.vector.VectorEnv._add_info,
@@ -381,6 +383,6 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         return self._envs
 
 
-def _shut_down(pool: _cartwheel.Pool, crew: Crew, grace: float) -> None:
+def _shut_down(pool: Pool, crew: Crew, grace: float) -> None:
     pool.close(grace)
     crew.join(grace=1.0)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Sequence
 
-    from cartwheel import _cartwheel
+    from cartwheel._cartwheel import Memory
     from cartwheel.worker.channel import Channel
-    from cartwheel.worker.launch import StartProcess
+    from cartwheel.worker.start import StartProcess
     from cartwheel.worker.worker import Worker
 
 
@@ -60,7 +60,7 @@ class Crew:
     reported: set[int] = dataclasses.field(default_factory=set)
     owner: int = dataclasses.field(default_factory=os.getpid)
     start_process: StartProcess | None = None
-    setup: tuple[_cartwheel.Memory, dict[str, Any], dict[str, Any]] | None = None
+    setup: tuple[Memory, dict[str, Any], dict[str, Any]] | None = None
     restarts: list[int] = dataclasses.field(default_factory=list)
     announced: list[int] = dataclasses.field(default_factory=list)
     left: list[dict[int, bytes]] = dataclasses.field(default_factory=list)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import pickle
 import traceback
 
-from cartwheel.errors import RemoteEnvError, RemoteTraceback
+from cartwheel.errors import RemoteEnvError, RemoteTraceback, add_note
 from cartwheel.worker.pickling import pickled_exception
 
 #: Sets ``__cause__`` even of exceptions to which nothing may be assigned, as of frozen dataclasses.
@@ -97,17 +96,6 @@ def described(error: BaseException) -> tuple[str, str]:
     except BaseException:  # of the exception's own methods: any
         summary = f"{kind.__module__}.{kind.__qualname__}: <it cannot be printed>"
         return summary, "".join([*traceback.format_tb(trace), summary, "\n"])
-
-
-def add_note(error: BaseException, note: str) -> None:
-    """Adds a note to ``error``, unless its class has no room for notes.
-
-    Not by ``BaseException.add_note``, which Python has from 3.11 on, and which assigns to an
-    attribute: frozen dataclasses refuse that, and the exception would be lost to another one.
-    """
-    with contextlib.suppress(Exception):
-        notes = getattr(error, "__notes__", None)
-        object.__setattr__(error, "__notes__", [*(notes if isinstance(notes, list) else ()), note])
 
 
 def raise_first(faults: list[Fault], received: list[int] | None = None) -> None:

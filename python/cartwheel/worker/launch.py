@@ -6,28 +6,24 @@ their spaces from the workers' descriptions.
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-import os
 import pickle
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 import cloudpickle
-from gymnasium.vector.utils import clear_mpi_env_vars
 
-from cartwheel import _cartwheel
-from cartwheel.worker.channel import LocalChannel, OwnChannel, ProcessChannel
+from cartwheel._cartwheel import Memory, Shard
+from cartwheel.errors import add_note
 from cartwheel.worker.crew import Crew
 from cartwheel.worker.descriptors import require_descriptors
-from cartwheel.worker.faults import add_note
-from cartwheel.worker.worker import THREAD_VARIABLES, Worker, serve_process, serve_thread
+from cartwheel.worker.local import LocalChannel, OwnChannel
+from cartwheel.worker.start import StartProcess
+from cartwheel.worker.worker import Worker, serve_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from cartwheel.spaces.describe import EnvFn
-    from cartwheel.worker.channel import Channel
+    from cartwheel.arguments import EnvFn
     from cartwheel.worker.recovery import Recovery
 
 
@@ -89,65 +85,6 @@ def start_threads(
     return crew
 
 
-@dataclasses.dataclass(frozen=True)
-class StartProcess:
-    """Starts worker processes: the first ones, and those in the place of dead ones.
-
-    Attributes:
-        shards: First and last row, exclusive, of each worker.
-        parts: The functions of each worker's environments, pickled unless processes are forked.
-        name: The class of the vector environment.
-        context: The ``multiprocessing`` context.
-        daemon: Whether the processes are daemonic.
-        spin: Whether they may look for tasks before sleeping.
-        recovery: What is done about environments that fail.
-    """
-
-    shards: list[tuple[int, int]]
-    parts: list[bytes | Sequence[EnvFn]]
-    name: str
-    context: Any
-    daemon: bool
-    spin: bool
-    recovery: Recovery
-
-    def __call__(self, index: int, channels: Sequence[Channel]) -> tuple[Any, ProcessChannel]:
-        """Starts worker ``index``; ``channels`` are those that a fork would copy into it.
-
-        Returns:
-            The process and the caller's end of its channel.
-        """
-        mine, its = self.context.Pipe()
-        inherited = []
-        if self.context.get_start_method() == "fork":
-            ends = [channel.end for channel in channels]  # type: ignore[attr-defined]
-            inherited = [end for end in [*ends, mine] if not end.closed]
-        process = self.context.Process(
-            target=serve_process,
-            args=(its, inherited, index, self.shards[index][0], self.parts[index]),
-            kwargs={"spin": self.spin, "recovery": self.recovery},
-            name=f"Worker<{self.name}>-{index}",
-            daemon=self.daemon,
-        )
-        parent = os.pidfd_open(os.getpid())
-        try:
-            with _worker_environment():
-                process.start()
-            its.close()
-            channel = ProcessChannel(mine, process.sentinel)
-            channel.send_descriptor(parent, process.pid)
-            channel.keep_stderr(process.pid)
-        except BaseException:
-            if process.pid is not None:
-                process.kill()
-                process.join()
-            mine.close()
-            raise
-        finally:
-            os.close(parent)
-        return process, channel
-
-
 def start_processes(
     env_fns: Sequence[EnvFn],
     shards: list[tuple[int, int]],
@@ -202,22 +139,7 @@ def _can_be_pickled(env_fn: EnvFn) -> bool:
     return True
 
 
-@contextlib.contextmanager
-def _worker_environment() -> Iterator[None]:
-    """Environment variables as workers should find them when they import numerical libraries."""
-    missing = [variable for variable in THREAD_VARIABLES if variable not in os.environ]
-    os.environ.update(dict.fromkeys(missing, "1"))
-    try:
-        with clear_mpi_env_vars():
-            yield
-    finally:
-        for variable in missing:
-            os.environ.pop(variable, None)
-
-
-def set_up(
-    crew: Crew, plan: dict[str, Any], shard: dict[str, Any]
-) -> tuple[_cartwheel.Memory, _cartwheel.Shard]:
+def set_up(crew: Crew, plan: dict[str, Any], shard: dict[str, Any]) -> tuple[Memory, Shard]:
     """Makes the memory and hands it to the workers, which begin to serve.
 
     Args:
@@ -228,7 +150,7 @@ def set_up(
     Returns:
         The memory, and the caller's own shard (a description of all of them, for other executors).
     """
-    memory = _cartwheel.Memory(**plan, shared=bool(crew.processes))
+    memory = Memory(**plan, shared=bool(crew.processes))
     crew.setup = (memory, plan, shard)
     for worker in range(len(crew.processes)):
         crew.hand_over(worker, shard)
@@ -237,8 +159,8 @@ def set_up(
         crew.channels[index].post(
             (
                 memory,
-                lambda worker, objects=objects: _cartwheel.Shard(worker, **shard, objects=objects),
+                lambda worker, objects=objects: Shard(worker, **shard, objects=objects),
             )
         )
     own = crew.local or Worker(LocalChannel.pair()[0], 0, travels=False)
-    return memory, _cartwheel.Shard(own, **shard, objects=crew.objects[0])
+    return memory, Shard(own, **shard, objects=crew.objects[0])

@@ -8,12 +8,12 @@ import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cartwheel.arguments import copied
-from cartwheel.errors import WorkerDiedError
+from cartwheel.errors import WorkerDiedError, add_note
 from cartwheel.log import LOGGER, log_waiting
 from cartwheel.spaces.describe import batch_opaque, rows_of
-from cartwheel.vector.infos import add_info
 from cartwheel.worker.channel import WithDescriptor
-from cartwheel.worker.faults import Fault, add_note, raise_first
+from cartwheel.worker.faults import Fault, raise_first
+from cartwheel.worker.infos import add_info
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
-    from cartwheel import _cartwheel
+    from cartwheel._cartwheel import Pool, RolloutSlab
     from cartwheel.worker.crew import Crew
 
 #: A worker, a message for it, and the resets that it asks for: their rows and keywords.
@@ -156,7 +156,7 @@ class Link:
         for channel in self._crew.channels:
             channel.hang_up()
 
-    def attach_rollout(self, pool: _cartwheel.Pool, slab: _cartwheel.RolloutSlab) -> None:
+    def attach_rollout(self, pool: Pool, slab: RolloutSlab) -> None:
         """Makes a rollout known to worker processes that have not used it before."""
         descriptor = slab.take_descriptor()
         if descriptor is None:

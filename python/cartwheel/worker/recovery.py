@@ -9,11 +9,12 @@ import numpy as np
 
 from cartwheel.arguments import as_integer
 from cartwheel.choices import OnError, OnWorkerDeath, check_choice
+from cartwheel.errors import add_note
 from cartwheel.log import LOGGER
-from cartwheel.worker.faults import add_note, described
+from cartwheel.worker.faults import described
 
 if TYPE_CHECKING:
-    from cartwheel.spaces.describe import EnvFn
+    from cartwheel.arguments import EnvFn
 
 #: Longest text of an exception in ``infos["env_error"]``, in characters.
 _LONGEST_TEXT = 4096

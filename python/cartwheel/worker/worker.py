@@ -14,7 +14,7 @@ import signal
 import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from cartwheel import _cartwheel
+from cartwheel._cartwheel import Memory, Shard, serve, watch_parent
 from cartwheel.log import LOGGER
 from cartwheel.worker.channel import WorkerChannel, pickled
 from cartwheel.worker.faults import Fault
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from multiprocessing.connection import Connection
 
-    from cartwheel.spaces.describe import EnvFn
+    from cartwheel.arguments import EnvFn
     from cartwheel.worker.channel import AnnouncingChannel
 
 #: Methods with a protocol of their own; ``call`` refuses them, as ``AsyncVectorEnv``'s does.
@@ -82,7 +82,7 @@ class Worker:
         self._env_fns: list[EnvFn] = []
         self._replacements = Replacements(recovery or Recovery(), first_row)
         #: The shared memory, in a worker process.
-        self.memory: _cartwheel.Memory | None = None
+        self.memory: Memory | None = None
         self._answer: list[Any] = []
         self._drawing = drawing or contextlib.nullcontext()
         #: Of rows that were sent and not yet begun, what gives the contents of their message: a
@@ -280,7 +280,7 @@ def serve_thread(worker: Worker, index: int, env_fns: Sequence[EnvFn], *, spin: 
         worker.close()
         return
     memory, make_shard = setup
-    _cartwheel.serve(memory, index, make_shard(worker), spin=spin)
+    serve(memory, index, make_shard(worker), spin=spin)
 
 
 def serve_process(
@@ -314,7 +314,7 @@ def serve_process(
     channel = WorkerChannel(end)
     worker = Worker(channel, first_row, travels=True, recovery=recovery)
     try:
-        _cartwheel.watch_parent(channel.receive_descriptor())
+        watch_parent(channel.receive_descriptor())
         keep_stderr(channel.receive_descriptor())
         if isinstance(env_fns, bytes):
             description = _unpickle_and_build(worker, env_fns)
@@ -327,14 +327,14 @@ def serve_process(
             return
         plan, shard, resumed = setup
         descriptors = [channel.receive_descriptor() for _ in range(4)]
-        memory = worker.memory = _cartwheel.Memory(**plan, descriptors=descriptors)
+        memory = worker.memory = Memory(**plan, descriptors=descriptors)
         if resumed is not None:
             channel.count_on(resumed.pop("announced"))
             worker.resume(**resumed)
     except EOFError:  # the caller gave up
         worker.close()
         return
-    _cartwheel.serve(memory, index, _cartwheel.Shard(worker, **shard), spin=spin)
+    serve(memory, index, Shard(worker, **shard), spin=spin)
 
 
 def _unpickle_and_build(worker: Worker, env_fns: bytes) -> dict[str, Any]:

@@ -73,7 +73,7 @@ pub(crate) fn returns_error(error: cartwheel::returns::Error) -> PyErr {
 fn noted(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
     static ADD_NOTE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let added = ADD_NOTE
-        .import(py, "cartwheel.worker.faults", "add_note")
+        .import(py, "cartwheel.errors", "add_note")
         .and_then(|add_note| add_note.call1((error.value(py), note)));
     added.map_or_else(|missing| missing, |_| error)
 }

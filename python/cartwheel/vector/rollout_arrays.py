@@ -1,4 +1,4 @@
-"""Rollout slabs: the batches of some steps in a row, as arrays with a time axis."""
+"""The arrays of a rollout slab: the batches of some steps in a row, with a time axis."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ObsType = TypeVar("ObsType")
 
 
 @dataclasses.dataclass(frozen=True)
-class RolloutSlab(Generic[ObsType]):
+class RolloutArrays(Generic[ObsType]):
     """What the steps after :meth:`PoolVectorEnv.rollout` come to, as they are taken.
 
     The arrays are filled in place, step by step; entries of steps that have not been taken yet have

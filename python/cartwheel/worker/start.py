@@ -1,0 +1,92 @@
+"""Starts one worker process: one of the first, or one in the place of a dead one."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from typing import TYPE_CHECKING, Any
+
+from gymnasium.vector.utils import clear_mpi_env_vars
+
+from cartwheel.worker.channel import ProcessChannel
+from cartwheel.worker.worker import THREAD_VARIABLES, serve_process
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cartwheel.arguments import EnvFn
+    from cartwheel.worker.channel import Channel
+    from cartwheel.worker.recovery import Recovery
+
+
+@dataclasses.dataclass(frozen=True)
+class StartProcess:
+    """Starts worker processes: the first ones, and those in the place of dead ones.
+
+    Attributes:
+        shards: First and last row, exclusive, of each worker.
+        parts: The functions of each worker's environments, pickled unless processes are forked.
+        name: The class of the vector environment.
+        context: The ``multiprocessing`` context.
+        daemon: Whether the processes are daemonic.
+        spin: Whether they may look for tasks before sleeping.
+        recovery: What is done about environments that fail.
+    """
+
+    shards: list[tuple[int, int]]
+    parts: list[bytes | Sequence[EnvFn]]
+    name: str
+    context: Any
+    daemon: bool
+    spin: bool
+    recovery: Recovery
+
+    def __call__(self, index: int, channels: Sequence[Channel]) -> tuple[Any, ProcessChannel]:
+        """Starts worker ``index``; ``channels`` are those that a fork would copy into it.
+
+        Returns:
+            The process and the caller's end of its channel.
+        """
+        mine, its = self.context.Pipe()
+        inherited = []
+        if self.context.get_start_method() == "fork":
+            ends = [channel.end for channel in channels]  # type: ignore[attr-defined]
+            inherited = [end for end in [*ends, mine] if not end.closed]
+        process = self.context.Process(
+            target=serve_process,
+            args=(its, inherited, index, self.shards[index][0], self.parts[index]),
+            kwargs={"spin": self.spin, "recovery": self.recovery},
+            name=f"Worker<{self.name}>-{index}",
+            daemon=self.daemon,
+        )
+        parent = os.pidfd_open(os.getpid())
+        try:
+            with _worker_environment():
+                process.start()
+            its.close()
+            channel = ProcessChannel(mine, process.sentinel)
+            channel.send_descriptor(parent, process.pid)
+            channel.keep_stderr(process.pid)
+        except BaseException:
+            if process.pid is not None:
+                process.kill()
+                process.join()
+            mine.close()
+            raise
+        finally:
+            os.close(parent)
+        return process, channel
+
+
+@contextlib.contextmanager
+def _worker_environment() -> Iterator[None]:
+    """Environment variables as workers should find them when they import numerical libraries."""
+    missing = [variable for variable in THREAD_VARIABLES if variable not in os.environ]
+    os.environ.update(dict.fromkeys(missing, "1"))
+    try:
+        with clear_mpi_env_vars():
+            yield
+    finally:
+        for variable in missing:
+            os.environ.pop(variable, None)
