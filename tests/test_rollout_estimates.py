@@ -8,7 +8,7 @@ import pytest
 
 import cartwheel
 from cartwheel import returns
-from cartwheel.rollouts import Carry
+from cartwheel.rollouts.recording import carry_after
 from tests.brute_force_returns import Run, expected
 from tests.collecting import collector_of, states_of, with_values
 from tests.comparison import assert_identical
@@ -132,7 +132,7 @@ def test_nan_in_stale_rows_reaches_nothing(mode):
     assert np.isfinite(after.extras["advantages"]).all()
     assert np.isfinite(rollout.to_workspace()["env/cumulated_reward"]).all()
     if mode != FROZEN:
-        assert np.isfinite(Carry.after(rollout).returns).all()
+        assert np.isfinite(carry_after(rollout).returns).all()
 
 
 def whole_episodes(mode):

@@ -6,12 +6,9 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
-from gymnasium.vector import AutoresetMode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from cartwheel.rollouts.rollout import Rollout
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,27 +47,4 @@ class Carry:
             is_first=~nobody,
             returns=zeros,
             lengths=np.zeros(num_envs, np.int64),
-        )
-
-    @classmethod
-    def after(cls, rollout: Rollout) -> Carry:
-        """Of the last step of a rollout that was collected by steps."""
-        before, num_steps = rollout.carry, rollout.num_steps
-        # What follows the last end before the last step is one episode. Numbers as small as steps
-        # are compared faster as `int16`, and this is done for every rollout.
-        steps = np.arange(num_steps, dtype=np.int16 if num_steps < 2**15 else np.int64)[:, None]
-        over = rollout.terminated[:-1] | rollout.truncated[:-1]
-        last = np.where(over, steps[:-1], -1).max(axis=0, initial=-1)
-        first = last + 1
-        if rollout.mode == AutoresetMode.NEXT_STEP:  # after a row that only resets
-            first += (last >= 0) | ~rollout.valid[0]
-        goes_on = (first == 0) & ~before.is_first
-        sums = np.where(steps >= first, rollout.rewards, 0.0).sum(axis=0)
-        return cls(
-            rewards=rollout.rewards[-1].copy(),
-            terminated=rollout.terminated[-1].copy(),
-            truncated=rollout.truncated[-1].copy(),
-            is_first=rollout.is_first[-1].copy(),
-            returns=sums + np.where(goes_on, before.returns, 0.0),
-            lengths=num_steps - first.astype(np.int64) + np.where(goes_on, before.lengths, 0),
         )

@@ -11,7 +11,7 @@ from gymnasium.vector import VectorEnv
 
 from cartwheel.arguments import as_autoreset_mode
 from cartwheel.rollouts.carry import Carry
-from cartwheel.rollouts.recording import MAX_STEPS, EpisodeRecording, Recording
+from cartwheel.rollouts.recording import MAX_STEPS, EpisodeRecording, Recording, carry_after
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import check_infos
 
@@ -228,7 +228,7 @@ class Collector:
         self._recording, self._carry = None, None  # until all went well
         rollout = recording.rollout()
         if self.episodes_per_env is None:
-            self._carry, self._shown = Carry.after(rollout), recording.shown
+            self._carry, self._shown = carry_after(rollout), recording.shown
         else:
             self._capacity = max(FIRST_STEPS, 1 << (rollout.num_steps - 1).bit_length())
         return rollout

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel.rollouts.rollout import Rollout
+    from cartwheel.rollouts.record import Record
 
 
 class Episode(NamedTuple):
@@ -66,7 +66,7 @@ class Episodes:
         return (Episode(*row) for row in zip(*columns, strict=True))
 
     @classmethod
-    def of(cls, rollout: Rollout, *, complete_only: bool = False) -> Episodes:
+    def of(cls, rollout: Record, *, complete_only: bool = False) -> Episodes:
         """Those of a rollout; only those that end in it, if asked for."""
         steps, rows, stops = _runs(rollout)
         carry = rollout.carry
@@ -90,7 +90,7 @@ class Episodes:
 
 
 def _runs(
-    rollout: Rollout,
+    rollout: Record,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """First rows, environments and rows after the last ones, in the order of :class:`Episodes`."""
     valid = rollout.valid
@@ -106,7 +106,7 @@ def _runs(
     return first[order], rows[order], last[order] + 1
 
 
-def numbers(rollout: Rollout) -> NDArray[np.int64]:
+def numbers(rollout: Record) -> NDArray[np.int64]:
     """For each row, the place of its episode in :class:`Episodes`, ``[T, N]``; -1 for none."""
     steps, rows, _ = _runs(rollout)
     marks = np.full(rollout.valid.shape, -1, np.int64)

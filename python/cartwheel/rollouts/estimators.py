@@ -6,30 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 import cartwheel.returns as estimators
 from cartwheel.returns.arrays import FLOATS
+from cartwheel.rollouts.record import Record
 from cartwheel.spaces.arrays import as_array
 
 if TYPE_CHECKING:
     from typing import SupportsIndex
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from cartwheel.returns import NStepReturns
     from cartwheel.spaces.arrays import Array
 
 
-class Estimators:
+class Estimators(Record):
     """The part of a rollout that estimates returns; every array is ``[T, N]``.
 
     ``gamma``, ``lam``, ``bootstrap``, ``num_threads`` and ``out`` are those of
     :mod:`cartwheel.returns`, which also has the formulas, the papers and the errors.
     """
 
-    rewards: NDArray[np.float64]
-    terminated: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
-    valid: NDArray[np.bool_]
-    final_index: NDArray[np.int64]
     _values: tuple[NDArray[Any], NDArray[Any]] | None = None
 
     def set_values(self, values: Array) -> None:

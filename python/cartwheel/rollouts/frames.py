@@ -19,10 +19,10 @@ from cartwheel.spaces import nested
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cartwheel.rollouts.rollout import Rollout
+    from cartwheel.rollouts.record import Record
 
 
-def running(rollout: Rollout) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def running(rollout: Record) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Sum of rewards and number of steps of the episode so far, frame by frame, ``[T + 1, N]``.
 
     A frame that ends an episode has all of it, also in the modes that show the first observation of
@@ -42,7 +42,7 @@ def running(rollout: Rollout) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     return sums, steps
 
 
-def frames(rollout: Rollout, reward_at: str) -> dict[str, NDArray[Any]]:
+def frames(rollout: Record, reward_at: str) -> dict[str, NDArray[Any]]:
     """See :meth:`Rollout.to_workspace`."""
     check_choice("reward_at", reward_at, RewardPlace)
     carry = rollout.carry
@@ -69,7 +69,7 @@ def frames(rollout: Rollout, reward_at: str) -> dict[str, NDArray[Any]]:
     return {**{name: _single(array) for name, array in of_envs.items()}, **_acted(rollout)}
 
 
-def pairs(rollout: Rollout, reward_at: str) -> dict[str, NDArray[Any]]:
+def pairs(rollout: Record, reward_at: str) -> dict[str, NDArray[Any]]:
     """See :meth:`Rollout.workspace_transitions`."""
     check_choice("reward_at", reward_at, RewardPlace)
     index = steps, rows = np.nonzero(rollout.valid)
@@ -101,7 +101,7 @@ def _single(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(np.float32, copy=False) if array.dtype.kind == "f" else array
 
 
-def _acted(rollout: Rollout) -> dict[str, NDArray[Any]]:
+def _acted(rollout: Record) -> dict[str, NDArray[Any]]:
     """Actions and extras; nobody has acted on the last frame, which holds zeros."""
     arrays = {**dict(nested.named(rollout.actions, "action")), **rollout.checked_extras()}
     return {name: _later(array) for name, array in arrays.items()}

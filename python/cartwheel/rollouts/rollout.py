@@ -5,7 +5,6 @@ Above 300 lines because every public method carries its documentation here.
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +23,12 @@ from cartwheel.spaces import nested
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
     from cartwheel.choices import Bootstrap, Order, RewardPlace
     from cartwheel.spaces.arrays import Array
 
 
-@dataclasses.dataclass(eq=False, kw_only=True, repr=False)
 class Rollout(Estimators):
     """``T`` steps of ``N`` environments, in any autoreset mode; see :class:`Collector`.
 
@@ -61,34 +58,6 @@ class Rollout(Estimators):
         carry: What the step before the rollout left behind.
     """
 
-    observations: Any
-    actions: Any
-    rewards: NDArray[np.float64]
-    terminated: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
-    valid: NDArray[np.bool_]
-    is_first: NDArray[np.bool_]
-    final_observations: Any
-    final_index: NDArray[np.int64]
-    extras: dict[str, NDArray[Any]]
-    mode: AutoresetMode
-    carry: Carry
-
-    @property
-    def num_steps(self) -> int:
-        """``T``."""
-        return len(self.rewards)
-
-    @property
-    def num_envs(self) -> int:
-        """``N``."""
-        return len(self.carry.rewards)
-
-    @property
-    def prev_done(self) -> NDArray[np.bool_]:
-        """Whose episode the step before this rollout ended, ``[N]``."""
-        return self.carry.done
-
     def __repr__(self) -> str:
         """Its size, its mode and the names of its extras in one line."""
         extras = f", extras {', '.join(self.extras)}" if self.extras else ""
@@ -96,21 +65,6 @@ class Rollout(Estimators):
             f"<Rollout of {self.num_steps} steps of {self.num_envs} environments: "
             f"{int(self.valid.sum()):,} transitions, {self.mode.name.lower()}{extras}>"
         )
-
-    def checked_extras(self) -> dict[str, NDArray[Any]]:
-        """The extras as arrays, also those that were added.
-
-        Raises:
-            ValueError: One has not an entry for each row.
-        """
-        extras = {name: np.asarray(extra) for name, extra in self.extras.items()}
-        for name, extra in extras.items():
-            if extra.shape[:2] != self.rewards.shape:
-                raise ValueError(
-                    f"extra `{name}` must have shape {(*self.rewards.shape, '…')}, got "
-                    f"{extra.shape}."
-                )
-        return extras
 
     # Values
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cartwheel.rollouts.rollout import Rollout
+    from cartwheel.rollouts.record import Record
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Rows:
         return Rows(**{name: nested.at(part, index) for name, part in vars(self).items()})
 
     @classmethod
-    def of(cls, rollout: Rollout, *, valid_only: bool = True) -> Rows:
+    def of(cls, rollout: Record, *, valid_only: bool = True) -> Rows:
         """Those of a rollout: copies, or views if none is left out."""
         num_steps, num_envs = rollout.valid.shape
         parts = {

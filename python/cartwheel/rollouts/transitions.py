@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.choices import Bootstrap
-    from cartwheel.rollouts.rollout import Rollout
+    from cartwheel.rollouts.record import Record
     from cartwheel.spaces.arrays import Array
 
 
@@ -65,7 +65,7 @@ class Transitions:
     @classmethod
     def of(
         cls,
-        rollout: Rollout,
+        rollout: Record,
         *,
         order: Order = "time",
         n_step: int = 1,
@@ -119,7 +119,7 @@ def ordered_rows(
     return steps, rows
 
 
-def next_observations(rollout: Rollout, steps: NDArray[np.int64], rows: NDArray[np.int64]) -> Any:
+def next_observations(rollout: Record, steps: NDArray[np.int64], rows: NDArray[np.int64]) -> Any:
     """The true next observations of some rows; copies."""
     after = nested.at(rollout.observations, (steps + 1, rows))
     if len(rollout.final_index):

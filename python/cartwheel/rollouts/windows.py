@@ -13,7 +13,7 @@ from cartwheel.spaces import nested
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cartwheel.rollouts.rollout import Rollout
+    from cartwheel.rollouts.record import Record
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Places:
         return Places(self.starts[index], self.env_index[index], self.lengths[index])
 
     @classmethod
-    def of(cls, rollout: Rollout, length: int, stride: int, *, stop_at_done: bool) -> Places:
+    def of(cls, rollout: Record, length: int, stride: int, *, stop_at_done: bool) -> Places:
         """Those of a whole rollout."""
         num_steps, num_envs = rollout.valid.shape
         if stop_at_done:
@@ -88,7 +88,7 @@ class Places:
         lengths = np.minimum(length, np.repeat(stop, counts) - starts)
         return cls(starts, np.repeat(rows, counts), lengths)
 
-    def windows(self, rollout: Rollout, length: int) -> Windows:
+    def windows(self, rollout: Record, length: int) -> Windows:
         """What a rollout holds there."""
         offsets = np.arange(length)[:, None]
         steps = self.starts + np.minimum(offsets, self.lengths - 1)

@@ -1,0 +1,62 @@
+"""What was recorded of some steps: the arrays that every part of a rollout is made of."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from gymnasium.vector import AutoresetMode
+    from numpy.typing import NDArray
+
+    from cartwheel.rollouts.carry import Carry
+
+
+@dataclasses.dataclass(eq=False, kw_only=True, repr=False)
+class Record:
+    """The fields of a :class:`~cartwheel.Rollout`, which says what each of them is."""
+
+    observations: Any
+    actions: Any
+    rewards: NDArray[np.float64]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    valid: NDArray[np.bool_]
+    is_first: NDArray[np.bool_]
+    final_observations: Any
+    final_index: NDArray[np.int64]
+    extras: dict[str, NDArray[Any]]
+    mode: AutoresetMode
+    carry: Carry
+
+    @property
+    def num_steps(self) -> int:
+        """``T``."""
+        return len(self.rewards)
+
+    @property
+    def num_envs(self) -> int:
+        """``N``."""
+        return len(self.carry.rewards)
+
+    @property
+    def prev_done(self) -> NDArray[np.bool_]:
+        """Whose episode the step before this rollout ended, ``[N]``."""
+        return self.carry.done
+
+    def checked_extras(self) -> dict[str, NDArray[Any]]:
+        """The extras as arrays, also those that were added.
+
+        Raises:
+            ValueError: One has not an entry for each row.
+        """
+        extras = {name: np.asarray(extra) for name, extra in self.extras.items()}
+        for name, extra in extras.items():
+            if extra.shape[:2] != self.rewards.shape:
+                raise ValueError(
+                    f"extra `{name}` must have shape {(*self.rewards.shape, '…')}, got "
+                    f"{extra.shape}."
+                )
+        return extras
