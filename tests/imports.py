@@ -1,0 +1,72 @@
+"""Who imports whom, as the sources say it: read, not run, so that imports for types count too."""
+
+import ast
+from collections import deque
+from typing import NamedTuple
+
+
+class Import(NamedTuple):
+    """One import of a module by another one of the same package."""
+
+    place: str
+    #: Modules by their names below the root, such as ``worker.crew``.
+    source: str
+    target: str
+
+    def __str__(self):
+        return f"{self.place} imports {self.target}"
+
+
+def python_imports(root):
+    """The imports within a package, whose own ``__init__`` is the module ``__init__``."""
+    modules = {}
+    for path in sorted([*root.rglob("*.py"), *root.rglob("*.pyi")]):
+        parts = path.relative_to(root).with_suffix("").parts
+        name = ".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts)
+        modules[name] = path, ast.parse(path.read_text())
+    bound = {name: _imported_names(tree) for name, (_, tree) in modules.items()}
+    found = []
+    for source, (path, tree) in modules.items():
+        for node in ast.walk(tree):
+            place = f"{path.relative_to(root.parent)}:{getattr(node, 'lineno', 0)}"
+            targets = _targets(node, root.name, source, bound)
+            found += [Import(place, source, target) for target in targets]
+    return list(modules), found
+
+
+def _imported_names(tree):
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return {alias.asname or alias.name for node in nodes for alias in node.names}
+
+
+def _targets(node, package, source, bound):
+    """The modules of the package that a node of the syntax tree imports."""
+    if isinstance(node, ast.Import):
+        names = [alias.name.split(".", 1) for alias in node.names]
+        return [(*name, "__init__")[1] for name in names if name[0] == package]
+    if not isinstance(node, ast.ImportFrom) or node.module.split(".")[0] != package:
+        return []
+    owner = node.module.partition(".")[2]
+    if not owner and source != "__init__":
+        return ["__init__"]  # through the face, also for the sake of a module
+    targets = set()
+    for alias in node.names:
+        module = f"{owner}.{alias.name}".lstrip(".")
+        targets.add(module if module in bound and alias.name not in bound.get(owner, ()) else owner)
+    return sorted(targets)
+
+
+def way(targets, start, goal):
+    """The modules on a shortest way of imports; ``None`` if there is none.
+
+    ``targets`` are the modules that each module imports.
+    """
+    ways, seen = deque([[start]]), {start}
+    while ways:
+        so_far = ways.popleft()
+        if so_far[-1] == goal:
+            return so_far
+        for target in targets.get(so_far[-1], set()) - seen:
+            seen.add(target)
+            ways.append([*so_far, target])
+    return None
