@@ -24,9 +24,19 @@ with warnings.catch_warnings():
 
 import cartwheel
 from cartwheel import envpool
+from tests.cases import Case
 from tests.environments import transcripts
-from tests.executors import EVERY_EXECUTOR, EXECUTORS, PROCESS, THREAD
+from tests.executors import (
+    EVERY_EXECUTOR,
+    EVERY_KIND,
+    EVERY_NATIVE,
+    EXECUTORS,
+    NATIVE,
+    PROCESS,
+    THREAD,
+)
 from tests.gates import Gates
+from tests.oracle import N, beside
 from tests.processes import left_behind, residue
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -72,6 +82,35 @@ def build(request):
 def build_everywhere(request):
     """As ``build``, also with a single worker and with more workers than environments."""
     yield from _builder(request.param)
+
+
+@pytest.fixture(params=EVERY_KIND, ids=str)
+def build_any(request):
+    """As ``build``, and natively too: the rows are copies of one of `tests.cases`."""
+    yield from _builder(request.param)
+
+
+@pytest.fixture(params=[*EVERY_EXECUTOR, *EVERY_NATIVE], ids=str)
+def build_anywhere(request):
+    """As ``build_any``, also with a single worker and with more workers than environments."""
+    yield from _builder(request.param)
+
+
+@pytest.fixture
+def build_native():
+    """As ``build_any``, only natively."""
+    yield from _builder(NATIVE)
+
+
+@pytest.fixture
+def build_pair(build_native):
+    """Builds native rows and Gymnasium's, with the environment's keywords; both are reset alike."""
+
+    def build_pair(env_id, num_envs, mode=N, *, seed=1, num_workers=2, executor="auto", **keywords):
+        workers = {"num_workers": num_workers, "executor": executor}
+        return beside(build_native, Case(env_id, keywords), num_envs, mode, seed=seed, **workers)
+
+    return build_pair
 
 
 @pytest.fixture(params=[THREAD, PROCESS], ids=str)

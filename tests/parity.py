@@ -21,8 +21,8 @@ from gymnasium.vector import AutoresetMode
 
 import cartwheel
 from cartwheel.bench.machine import machine_line
+from tests.cases import DEFAULTS, VARIANTS, choose, twins
 from tests.comparison import count_differing, count_values
-from tests.native_cases import DEFAULTS, VARIANTS, choose, twins
 
 PARTS = ("observations", "rewards", "flags", "infos", "final")
 COLUMNS = ("mode", "episodes", "steps", "values", *PARTS)
@@ -89,7 +89,7 @@ def some_rows(random, rows):
 
 def play(case, mode, *, episodes, rows, seed, progress=None):
     """Plays so many episodes and compares every result."""
-    oracle = twins(case.env_id, rows, mode, **case.keywords)
+    oracle = twins(case, rows, mode)
     natives = [
         cartwheel.NativeVectorEnv(
             case.env_id, rows, autoreset_mode=mode, num_workers=num_workers, **case.keywords

@@ -1,4 +1,4 @@
-"""`reset_async` … `call_wait` follow Gymnasium's states, with its texts, on every executor."""
+"""`reset_async` … `call_wait` follow Gymnasium's states, with its texts, in every executor."""
 
 import contextlib
 import re
@@ -11,122 +11,109 @@ import pytest
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoAsyncCallError
 
 import cartwheel
+from tests.cases import POLE
 from tests.comparison import assert_identical
 from tests.environments import SleepingEnv, transcripts
 from tests.gates import GatedEnv
 from tests.in_parts import PATIENCE_S
+from tests.oracle import assert_same_steps, beside
 
-ACTIONS = [1, 2]
+ACTIONS = [1, 0]
 STARTS = {
-    "reset": lambda envs: envs.reset_async(),
+    "reset": lambda envs: envs.reset_async(seed=4),
     "step": lambda envs: envs.step_async(ACTIONS),
-    "call": lambda envs: envs.call_async("t"),
+    "call": lambda envs: envs.call_async("gravity"),
 }
 WAITS = {
     "reset": lambda envs, **keywords: envs.reset_wait(**keywords),
     "step": lambda envs, **keywords: envs.step_wait(**keywords),
     "call": lambda envs, **keywords: envs.call_wait(**keywords),
 }
+#: What each gives by the oracle.
+SINGLE = {
+    "reset": lambda oracle: oracle.reset(seed=4),
+    "step": lambda oracle: oracle.step(np.array(ACTIONS)),
+    "call": lambda oracle: oracle.call("gravity"),
+}
 
 
-def test_each_pair_gives_what_the_single_call_gives(build_everywhere):
-    envs, twin = build_everywhere(transcripts(2, 3)), build_everywhere(transcripts(2, 3))
-    envs.reset_async(seed=3, options={"x": 1})
-    assert_identical(envs.reset_wait(), twin.reset(seed=3, options={"x": 1}))
-    for _ in range(7):
+def test_each_pair_gives_what_the_single_call_gives(build_anywhere):
+    envs, oracle = beside(build_anywhere, POLE, 2)
+    for _ in range(40):
         envs.step_async(np.array(ACTIONS))
-        assert_identical(envs.step_wait(), twin.step(np.array(ACTIONS)))
-    envs.reset_async(options={"reset_mask": np.array([False, True])})
-    assert_identical(envs.reset_wait(), twin.reset(options={"reset_mask": np.array([False, True])}))
-    envs.call_async("get_wrapper_attr", "t")
-    assert_identical(envs.call_wait(), twin.call("get_wrapper_attr", "t"))
-
-
-def test_arguments_may_be_positional(build):
-    envs = build(transcripts(2, 3))
-    envs.reset_async(3, {"x": 1})
-    assert envs.reset_wait(60)[1]["opt"].tolist() == ["{'x': 1}"] * 2
+        assert_identical(envs.step_wait(), oracle.step(np.array(ACTIONS)))
+    options = {"reset_mask": np.array([False, True]), "low": 0}
+    envs.reset_async(seed=3, options=dict(options))
+    assert_identical(envs.reset_wait(), oracle.reset(seed=3, options=options))
+    envs.reset_async(7, {"low": 0})  # arguments may be positional
+    assert_identical(envs.reset_wait(60), oracle.reset(seed=7, options={"low": 0}))
     envs.step_async(ACTIONS)
-    assert envs.step_wait(60)[1].tolist() == [1, 2]
-    envs.call_async("t")
-    assert envs.call_wait(60) == (1, 1)
-
-
-@pytest.mark.parametrize("second", STARTS)
-@pytest.mark.parametrize("first", STARTS)
-def test_a_call_while_another_is_pending_is_refused(build, first, second):
-    envs = build(transcripts(9, 9))
-    envs.reset()
-    STARTS[first](envs)
-    text = f"Calling `{second}_async` while waiting for a pending call to `{first}` to complete"
-    dot = "" if second == "reset" else "."
-    with pytest.raises(AlreadyPendingCallError, match=f"^{re.escape(text + dot)}$") as refusal:
-        STARTS[second](envs)
-    assert refusal.value.name == first
-    WAITS[first](envs, timeout=60)
-    assert envs.reset()[0].tolist() == [[0], [0]]
-    assert envs.step(ACTIONS)[0].tolist() == [[1], [1]]
+    assert_identical(envs.step_wait(60), oracle.step(np.array(ACTIONS)))
+    envs.call_async("gravity")
+    assert_identical(envs.call_wait(60), oracle.call("gravity"))
 
 
 @pytest.mark.parametrize("first", STARTS)
-def test_a_single_call_while_another_is_pending_is_refused(build, first):
-    envs = build(transcripts(9, 9))
-    envs.reset()
+def test_a_call_while_another_is_pending_is_refused(build_any, first):
+    envs, oracle = beside(build_any, POLE, 2)
     STARTS[first](envs)
+    pending = f"while waiting for a pending call to `{first}` to complete"
+    for second, start in STARTS.items():
+        text = f"Calling `{second}_async` {pending}" + ("" if second == "reset" else ".")
+        with pytest.raises(AlreadyPendingCallError, match=f"^{re.escape(text)}$") as refusal:
+            start(envs)
+        assert refusal.value.name == first
     for call in (
         envs.reset,
         lambda: envs.step(ACTIONS),
-        lambda: envs.call("t"),
-        lambda: envs.get_attr("t"),
+        lambda: envs.call("gravity"),
+        lambda: envs.get_attr("gravity"),
         envs.render,
     ):
-        with pytest.raises(AlreadyPendingCallError, match=f"pending call to `{first}`"):
+        with pytest.raises(AlreadyPendingCallError, match=pending):
             call()
-    text = f"Calling `set_attr` while waiting for a pending call to `{first}` to complete."
+    text = f"Calling `set_attr` {pending}."
     with pytest.raises(AlreadyPendingCallError, match=f"^{re.escape(text)}$"):
-        envs.set_attr("t", 5)
-    WAITS[first](envs)
-    assert envs.get_attr("t") == ((1, 1) if first == "step" else (0, 0))
+        envs.set_attr("gravity", 5)
+    assert_identical(WAITS[first](envs, timeout=60), SINGLE[first](oracle))
+    assert_same_steps(envs, oracle, 5)
 
 
-@pytest.mark.parametrize("waited", WAITS)
 @pytest.mark.parametrize("pending", [None, *STARTS])
-def test_waiting_for_what_was_not_called_is_refused(build, waited, pending):
-    if waited == pending:
-        pytest.skip("this is what is allowed")
-    envs = build(transcripts(9, 9))
-    envs.reset()
+def test_waiting_for_what_was_not_called_is_refused(build_any, pending):
+    envs, oracle = beside(build_any, POLE, 2)
     if pending is not None:
         STARTS[pending](envs)
-    text = f"Calling `{waited}_wait` without any prior call to `{waited}_async`."
-    with pytest.raises(NoAsyncCallError, match=f"^{re.escape(text)}$") as refusal:
-        WAITS[waited](envs)
-    assert refusal.value.name == waited
+    for waited in WAITS.keys() - {pending}:
+        text = f"Calling `{waited}_wait` without any prior call to `{waited}_async`."
+        with pytest.raises(NoAsyncCallError, match=f"^{re.escape(text)}$") as refusal:
+            WAITS[waited](envs)
+        assert refusal.value.name == waited
     if pending is not None:
-        WAITS[pending](envs)
-    with pytest.raises(NoAsyncCallError):
-        WAITS[waited](envs)
+        assert_identical(WAITS[pending](envs), SINGLE[pending](oracle))
+        with pytest.raises(NoAsyncCallError):
+            WAITS[pending](envs)
+    assert_same_steps(envs, oracle, 5)
 
 
-def test_every_call_after_close_is_refused(build):
-    envs = build(transcripts(9, 9))
-    envs.reset()
+def test_every_call_after_close_is_refused(build_any):
+    envs, _ = beside(build_any, POLE, 2)
     envs.close()
-    text = "Trying to operate on `VectorEnv`, after a call to `close()`."
+    text = f"Trying to operate on `{type(envs).__name__}`, after a call to `close()`."
     for call in (
         envs.reset,
         lambda: envs.step(ACTIONS),
         lambda: envs.step(None),
         lambda: envs.reset(seed=[1]),
-        lambda: envs.call("t"),
-        lambda: envs.get_attr("t"),
-        lambda: envs.set_attr("t", 1),
-        lambda: envs.set_attr("t", [1]),
+        lambda: envs.call("gravity"),
+        lambda: envs.get_attr("gravity"),
+        lambda: envs.get_attr("colour"),
+        lambda: envs.set_attr("gravity", 1),
+        lambda: envs.set_attr("gravity", [1]),
         envs.render,
         lambda: envs.np_random,
         lambda: envs.np_random_seed,
-        *[lambda start=start: start(envs) for start in STARTS.values()],
-        *[lambda wait=wait: wait(envs) for wait in WAITS.values()],
+        *[partial(call, envs) for call in (*STARTS.values(), *WAITS.values())],
     ):
         with pytest.raises(ClosedEnvironmentError, match=re.escape(text)):
             call()
@@ -143,9 +130,8 @@ def test_the_closed_error_names_the_class():
 
 
 @pytest.mark.parametrize("pending", STARTS)
-def test_close_warns_of_a_pending_call_and_waits_for_it(build, pending):
-    envs = build(transcripts(9, 9))
-    envs.reset()
+def test_close_warns_of_a_pending_call_and_waits_for_it(build_any, pending):
+    envs, _ = beside(build_any, POLE, 2)
     STARTS[pending](envs)
     text = f"Calling `close` while waiting for a pending call to `{pending}` to complete."
     with pytest.warns(UserWarning, match=re.escape(f"\x1b[33mWARN: {text}\x1b[0m")):
@@ -230,13 +216,14 @@ def test_a_timeout_of_zero_only_looks(build_workers, gates):
     assert result[0].tolist() == [[2], [2]]
 
 
-def test_a_timeout_that_is_not_reached_changes_nothing(build):
-    envs = build(transcripts(9, 9))
-    envs.reset_async()
-    envs.reset_wait(timeout=60)
-    for t in range(1, 5):
+def test_a_timeout_that_is_not_reached_changes_nothing(build_any):
+    envs, oracle = beside(build_any, POLE, 2, timeout=60)
+    for _ in range(20):
         envs.step_async(ACTIONS)
-        assert envs.step_wait(timeout=60)[0].tolist() == [[t], [t]]
+        assert_identical(envs.step_wait(timeout=30), oracle.step(np.array(ACTIONS)))
+    envs.reset_async(seed=2)
+    assert_identical(envs.reset_wait(timeout=60), oracle.reset(seed=2))
+    assert_identical(envs.get_attr("gravity"), oracle.get_attr("gravity"))
 
 
 def test_the_timeout_of_the_constructor_bounds_every_wait(build_workers, gates):
@@ -279,9 +266,9 @@ def test_close_can_be_told_not_to_wait(build_processes, keywords):
     assert envs.closed
 
 
-def test_close_takes_a_timeout_when_nothing_is_pending(build):
-    for keywords in ({"timeout": 5}, {"terminate": True}, {}):
-        envs = build(transcripts(2, 3))
+def test_close_takes_a_timeout_when_nothing_is_pending(build_any):
+    for keywords in ({"timeout": 5}, {"timeout": 0}, {"terminate": True}, {}):
+        envs = build_any([POLE] * 2)
         envs.reset()
         envs.close(**keywords)
         assert envs.closed

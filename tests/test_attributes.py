@@ -13,9 +13,11 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
 import cartwheel
+from tests.cases import POLE
 from tests.comparison import assert_identical, assert_names_row
 from tests.environments import TranscriptEnv, transcripts
 from tests.faulty import FaultyEnv
+from tests.oracle import assert_same_reset, assert_same_steps, beside
 
 
 class AttributedEnv(TranscriptEnv):
@@ -95,15 +97,15 @@ def test_set_attr_takes_a_value_for_each_environment_or_one_for_all(build_everyw
 
 
 @pytest.mark.parametrize("values", [[1], [1, 2, 3, 4], (), (1, 2)], ids=repr)
-def test_set_attr_refuses_the_wrong_number_of_values(build, values):
-    envs = build_attributed(build)
+def test_set_attr_refuses_the_wrong_number_of_values(build_any, values):
+    envs = build_any([POLE] * 3)
     text = (
         "Values must be a list or tuple with length equal to the number of environments. "
         f"Got `{len(values)}` values for 3 environments."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
-        envs.set_attr("row", values)
-    assert_identical(envs.get_attr("row"), (0, 1, 2))
+        envs.set_attr("gravity", values)
+    assert_identical(envs.get_attr("gravity"), (9.8, 9.8, 9.8))
 
 
 def test_names_reach_through_wrappers(build):
@@ -122,16 +124,15 @@ def test_names_reach_through_wrappers(build):
     assert truncations.tolist() == [True] * 3
 
 
-def test_a_missing_name_is_an_attribute_error_and_nothing_else_happens(build):
-    envs = build_attributed(build)
-    envs.reset()
+def test_a_missing_name_is_an_attribute_error_and_nothing_else_happens(build_any):
+    envs, oracle = beside(build_any, POLE, 3)
     for _ in range(2):
         with pytest.raises(AttributeError, match="no_such_thing"):
             envs.get_attr("no_such_thing")
         with pytest.raises(AttributeError, match="no_such_thing"):
-            envs.call("no_such_thing", 1, x=2)
-    assert_identical(envs.get_attr("row"), (0, 1, 2))
-    assert envs.step([1, 2, 3])[1].tolist() == [1, 2, 3]
+            envs.call("no_such_thing")
+    assert_identical(envs.get_attr("gravity"), oracle.get_attr("gravity"))
+    assert_same_steps(envs, oracle, 5)
 
 
 def test_an_error_in_a_call_is_its_own_and_names_its_row(build):
@@ -212,13 +213,11 @@ def test_large_values_travel(build):
     assert [len(text) for text in envs.get_attr("text")] == [5_000_000] * 2
 
 
-def test_calls_between_steps_disturb_nothing(build):
-    envs, oracle = build(transcripts(3, 4)), SyncVectorEnv(transcripts(3, 4))
-    envs.reset()
-    oracle.reset()
+def test_calls_between_steps_disturb_nothing(build_any):
+    envs, oracle = beside(build_any, POLE, 2)
     for _ in range(10):
-        assert_identical(envs.step([1, 2]), oracle.step([1, 2]))
-        assert_identical(envs.get_attr("t"), oracle.get_attr("t"))
+        assert_same_steps(envs, oracle, 1)
+        assert_identical(envs.get_attr("state"), oracle.get_attr("state"))
 
 
 def test_render_gives_a_tuple_of_frames(build_everywhere):
@@ -269,19 +268,15 @@ def test_real_frames_equal_the_oracles(build):
 
 
 def test_np_random_is_a_tuple_of_each_environments_generator(build_everywhere):
-    env_fns = [partial(gym.make, "CartPole-v1")] * 3
-    envs, oracle = build_everywhere(env_fns), SyncVectorEnv(env_fns)
+    envs, oracle = beside(build_everywhere, POLE, 3)
     for seed in (3, [9, None, 1]):
-        envs.reset(seed=seed)
-        oracle.reset(seed=seed)
+        assert_same_reset(envs, oracle, seed=seed)
         assert_identical(envs.np_random_seed, oracle.np_random_seed)
         assert_identical(envs.np_random, oracle.np_random)
-        assert isinstance(envs.np_random, tuple)
-    oracle.close()
 
 
-def test_np_random_cannot_be_assigned(build):
-    envs = build(transcripts(3, 3))
+def test_np_random_cannot_be_assigned(build_any):
+    envs = build_any([POLE] * 2)
     for name in ("np_random", "np_random_seed"):
         with pytest.raises(AttributeError, match=r"no setter|can't set"):
             setattr(envs, name, 3)

@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import cartwheel
+from tests.cases import Case
 from tests.collecting import assert_same, collector_of, policy, states_of
 from tests.comparison import assert_identical
 from tests.environments import (
@@ -19,7 +20,7 @@ from tests.environments import (
     TranscriptEnv,
     transcripts,
 )
-from tests.executors import EVERY_EXECUTOR, EXECUTORS, INLINE, PROCESS
+from tests.executors import EVERY_EXECUTOR, EXECUTORS, INLINE, NATIVE, PROCESS
 from tests.faulty import FaultyEnv, fault
 from tests.simulated_rollouts import FROZEN, MODES, rollouts, simulated_envs
 
@@ -144,8 +145,7 @@ def test_long_episodes_outgrow_the_first_room_and_nothing_is_missing(mode):
     envs.close()
 
 
-def poles(num_envs):
-    return [lambda: gym.make("CartPole-v1", max_episode_steps=12)] * num_envs
+POLES = [Case("CartPole-v1", {"max_episode_steps": 12})] * 7
 
 
 def balance(observations):
@@ -154,26 +154,22 @@ def balance(observations):
     return (lean > 0).astype(np.int64), {"lean": lean, "pair": observations[:, :2] > 0}
 
 
-def native(env_fns, **keywords):
-    return cartwheel.NativeVectorEnv("CartPole-v1", len(env_fns), max_episode_steps=12, **keywords)
-
-
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_every_vector_environment_collects_the_same(mode, way):
     """Of Gymnasium, of ours, native and wrapped: the copies of one are the slabs of another."""
-    oracle = SyncVectorEnv(poles(7), autoreset_mode=mode)
-    builders = [*EXECUTORS, SEVEN_PROCESSES, native, cartwheel.AsyncVectorEnv]
+    oracle = SyncVectorEnv(POLES, autoreset_mode=mode)
+    builders = [*EXECUTORS, SEVEN_PROCESSES, NATIVE, cartwheel.AsyncVectorEnv]
     with_copies = cartwheel.Collector(oracle, balance, seed=4, **way)
     wanted = [with_copies.collect() for _ in range(3)]
     for build in builders:
-        envs = build(poles(7), autoreset_mode=mode)
+        envs = build(POLES, autoreset_mode=mode)
         collector = cartwheel.Collector(envs, balance, seed=4, **way)
         for rollout in wanted:
             assert_same(collector.collect(), rollout)
         envs.close()
     if mode != AutoresetMode.DISABLED:  # whose masked resets confuse Gymnasium's statistics
-        envs = RecordEpisodeStatistics(native(poles(7), autoreset_mode=mode))
+        envs = RecordEpisodeStatistics(NATIVE(POLES, autoreset_mode=mode))
         collector = cartwheel.Collector(envs, balance, seed=4, **way)
         for rollout in wanted:
             assert_same(collector.collect(), rollout)

@@ -3,6 +3,7 @@
 import gc
 import warnings
 from collections import deque
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,10 +13,10 @@ from gymnasium.spaces import Box
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import cartwheel
 from cartwheel import _cartwheel
+from tests.cases import POLE
 from tests.environments import TranscriptEnv
-from tests.executors import EXECUTORS
+from tests.executors import EXECUTORS, NATIVE
 from tests.in_parts import PATIENCE_S
 
 NUM_ENVS = 3
@@ -33,21 +34,25 @@ class CountingEnv(TranscriptEnv):
         return np.full(300, self.t, np.float64)
 
 
-def native(env_fns, **keywords):
-    """As many batches as in the other executors; rows enough that they are not copied."""
-    return cartwheel.NativeVectorEnv("CartPole-v1", 150 * len(env_fns), **keywords)
+#: As many batches natively as in the other executors; rows enough that they are not copied.
+BUILDERS = {
+    **{str(executor): (partial(executor, [CountingEnv] * NUM_ENVS), 2) for executor in EXECUTORS},
+    "native": (partial(NATIVE, [POLE] * 150 * NUM_ENVS), 300),
+}
 
 
-@pytest.fixture(params=[*EXECUTORS, native], ids=["inline", "thread", "process", "native"])
+@pytest.fixture(params=BUILDERS.values(), ids=list(BUILDERS))
 def build_any(request):
+    """Builds rows that were reset; ``batch_size`` is two thirds of them."""
+    builder, batch_size = request.param
     built = []
 
     def build(**keywords):
-        built.append(request.param([CountingEnv] * NUM_ENVS, **keywords))
+        built.append(builder(**keywords))
         built[-1].reset(seed=1)
         return built[-1]
 
-    build.batch_size = 300 if request.param is native else 2
+    build.batch_size = batch_size
     yield build
     for envs in built:
         envs.close()

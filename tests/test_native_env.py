@@ -20,7 +20,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 import cartwheel
 from tests.comparison import assert_identical
-from tests.test_native_calls import OTHER_VALUES
+from tests.parameters import OTHER_VALUES
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of date")
 

@@ -1,108 +1,53 @@
 """Native environments give the same bits as Gymnasium's environments of the same id."""
 
-from functools import cache, partial
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
+from tests.cases import DEFAULTS, POLE, VARIANTS, Case, twins
 from tests.comparison import assert_identical
-from tests.native_cases import DEFAULTS, VARIANTS, Case, choose, twins
-
-MODES = pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
-
-
-def play(envs, case, mode, steps):
-    """Yield every result of a run whose calls depend only on the results and on fixed seeds.
-
-    Rows that are over are restarted by hand if nobody else does. Late in the run rows are reset in
-    every other way: with some seeds and some ``None``, by a mask, with seeds and a mask, without.
-    """
-    num_envs = envs.num_envs
-    random = np.random.default_rng(4321)
-    rows = np.arange(num_envs)
-    seeds = [None if row % 2 else 7 * row for row in range(num_envs)]
-    resets = {
-        steps - 60: {"seed": seeds},
-        steps - 50: {"options": {"reset_mask": rows % 3 == 0}},
-        steps - 40: {"seed": 2**40, "options": {"reset_mask": rows % 2 == 0}},
-        steps - 30: {},
-        steps - 20: {"seed": tuple(reversed(seeds)), "options": {}},
-    }
-    result = envs.reset(seed=100)
-    yield result
-    for step in range(steps):
-        result = envs.step(choose(case, result[0], random, num_envs))
-        yield result
-        over = result[2] | result[3]
-        if mode is AutoresetMode.DISABLED and over.any():
-            result = envs.reset(options={"reset_mask": over})
-            yield result
-        if step in resets:
-            result = envs.reset(**resets[step])
-            yield result
-
-
-@cache
-def recording(case, num_envs, mode, steps):
-    """What Gymnasium gives."""
-    envs = twins(case.env_id, num_envs, mode, **case.keywords)
-    results = list(play(envs, case, mode, steps))
-    envs.close()
-    return results
+from tests.executors import EVERY_NATIVE, NATIVE
+from tests.oracle import MODE, N, assert_same_reset, assert_same_steps
+from tests.runs import assert_same_run, endings, play, recording
 
 
 def assert_ends(case, results):
     """A run without the end of an episode shows nothing."""
-    frames = [result for result in results if len(result) == 5]
-    assert not case.terminates or any(result[2].any() for result in frames)
-    assert not case.truncates or any(result[3].any() for result in frames)
+    terminations, truncations = endings(results)
+    assert not case.terminates or terminations
+    assert not case.truncates or truncations
 
 
-def assert_same_run(envs, case, mode, steps):
-    expected = recording(case, envs.num_envs, mode, steps)
-    for call, result in enumerate(play(envs, case, mode, steps)):
-        assert_identical(result, expected[call], f"{case}: call {call}")
-    assert call == len(expected) - 1
-    envs.close()
-
-
-@MODES
+@MODE
 @pytest.mark.parametrize("case", DEFAULTS, ids=str)
 def test_every_result_equals_that_of_gymnasium(case, mode):
     assert_ends(case, recording(case, 33, mode, case.steps))
-    for num_workers in (1, 2, 7):
-        envs = cartwheel.NativeVectorEnv(
-            case.env_id, 33, autoreset_mode=mode, num_workers=num_workers
-        )
-        assert_same_run(envs, case, mode, case.steps)
+    for build in EVERY_NATIVE:
+        assert_same_run(build([case] * 33, autoreset_mode=mode), case, mode, case.steps)
 
 
-@MODES
+@MODE
 @pytest.mark.parametrize("case", DEFAULTS, ids=str)
 def test_one_environment_gives_what_gymnasium_gives(case, mode):
-    envs = cartwheel.NativeVectorEnv(case.env_id, 1, autoreset_mode=mode)
-    assert_same_run(envs, case, mode, case.steps)
+    assert_same_run(NATIVE([case], autoreset_mode=mode), case, mode, case.steps)
 
 
-@MODES
+@MODE
 @pytest.mark.parametrize("case", VARIANTS, ids=str)
 def test_keywords_do_what_they_do_in_gymnasium(case, mode):
     steps = 280
     assert_ends(case, recording(case, 5, mode, steps))
-    envs = cartwheel.NativeVectorEnv(
-        case.env_id, 5, autoreset_mode=mode, num_workers=2, **case.keywords
-    )
-    assert_same_run(envs, case, mode, steps)
+    assert_same_run(NATIVE([case] * 5, autoreset_mode=mode), case, mode, steps)
 
 
 @pytest.mark.parametrize("case", [*DEFAULTS, *VARIANTS], ids=str)
 def test_the_spaces_are_those_of_gymnasium(case):
-    envs = cartwheel.NativeVectorEnv(case.env_id, 3, **case.keywords)
-    oracle = twins(case.env_id, 3, **case.keywords)
+    envs, oracle = NATIVE([case] * 3), twins(case, 3)
     for name in ("observation_space", "action_space"):
         for prefix in ("", "single_"):
             ours, theirs = getattr(envs, prefix + name), getattr(oracle, prefix + name)
@@ -114,7 +59,7 @@ def test_the_spaces_are_those_of_gymnasium(case):
             ours.seed(3)
             theirs.seed(3)
             assert_identical(ours.sample(), theirs.sample())
-    assert envs.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    assert envs.metadata["autoreset_mode"] is N
     assert envs.num_envs == 3
     assert envs.render_mode is None
     observations, _ = envs.reset(seed=1)
@@ -123,24 +68,21 @@ def test_the_spaces_are_those_of_gymnasium(case):
     oracle.close()
 
 
-@MODES
+@MODE
 def test_long_runs_stay_equal(mode):
-    for env_id in ("CartPole-v1", "Blackjack-v1"):
-        envs = cartwheel.NativeVectorEnv(env_id, 3, autoreset_mode=mode, num_workers=2)
-        assert_same_run(envs, Case(env_id), mode, steps=1000)
+    for case in (POLE, Case("Blackjack-v1")):
+        assert_same_run(NATIVE([case] * 3, autoreset_mode=mode), case, mode, 1000)
 
 
 SEEDS = [0, 1, 2**31, 2**32 - 1, 2**32, 2**63, 2**64 - 1, 2**64, 2**100 + 12345, 2**127]
 
 
 @pytest.mark.parametrize("seed", [*SEEDS, 2**128 - 2, 2**128, 2**200], ids=hex)
-def test_every_seed_gives_the_stream_that_it_gives_in_gymnasium(seed):
+def test_every_seed_gives_the_stream_that_it_gives_in_gymnasium(build_pair, seed):
     for env_id in ("CartPole-v1", "Taxi-v4"):
-        envs, oracle = cartwheel.NativeVectorEnv(env_id, 3), twins(env_id, 3)
-        for _ in range(2):
-            assert_identical(envs.reset(seed=seed), oracle.reset(seed=seed))
-            assert_identical(envs.reset(), oracle.reset())
-        envs.close()
+        envs, oracle = build_pair(env_id, 3, seed=seed)
+        assert_same_reset(envs, oracle)
+        assert_same_reset(envs, oracle, seed=seed)
 
 
 def test_each_row_is_the_single_environment_with_its_seed():
@@ -160,7 +102,7 @@ def test_each_row_is_the_single_environment_with_its_seed():
 def test_a_run_may_be_seeded_anew_at_any_time():
     case = Case("Taxi-v4")
     envs = cartwheel.NativeVectorEnv("Taxi-v4", 4, num_workers=2)
-    runs = [list(play(envs, case, AutoresetMode.NEXT_STEP, 100)) for _ in range(2)]
+    runs = [list(play(envs, case, N, 100)) for _ in range(2)]
     # Half-way rows go on with streams that depend on what came before: only until then.
     assert_identical(runs[0][:40], runs[1][:40])
     envs.close()
@@ -174,7 +116,7 @@ def test_without_a_seed_no_two_rows_are_alike():
     second.close()
 
 
-@MODES
+@MODE
 def test_random_maps_are_lakes_of_their_own(mode):
     """Without a map there is one a row; a row does what Gymnasium does on its map."""
     envs = cartwheel.NativeVectorEnv("FrozenLake-v1", 6, map_name=None, autoreset_mode=mode)
@@ -192,47 +134,17 @@ def test_random_maps_are_lakes_of_their_own(mode):
     envs.close()
 
 
-class NullTwin(gym.Env):
-    """What ``Null-v0`` says of itself."""
-
-    def __init__(self, shape, episode_steps):
-        self.observation_space = Box(0, 255, shape, np.uint8)
-        self.action_space = Discrete(1)
-        self.episode_steps = episode_steps
-        self.steps = 0
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed, options=options)
-        self.steps = 0
-        return self._observation(), {}
-
-    def step(self, _):
-        self.steps += 1
-        return self._observation(), 0.0, self.steps == self.episode_steps, False, {}
-
-    def _observation(self):
-        return np.full(self.observation_space.shape, self.steps % 256, np.uint8)
-
-
-@MODES
+@MODE
 @pytest.mark.parametrize("shape", [(1,), (), (3, 2), (84, 84, 3)], ids=str)
 @pytest.mark.parametrize("episode_steps", [0, 1, 3])
 def test_the_environment_that_does_nothing_counts_its_steps(shape, episode_steps, mode):
-    keywords = {"shape": shape, "episode_steps": episode_steps}
+    case = Case("Null-v0", {"shape": shape, "episode_steps": episode_steps})
     work = {"work": 100, "work_spread": 0.5}  # takes time and changes nothing
-    envs = cartwheel.NativeVectorEnv("Null-v0", 4, autoreset_mode=mode, **keywords, **work)
-    oracle = SyncVectorEnv([partial(NullTwin, **keywords)] * 4, autoreset_mode=mode)
+    envs, oracle = NATIVE([case] * 4, autoreset_mode=mode, **work), twins(case, 4, mode)
     assert envs.observation_space == oracle.observation_space
     assert envs.action_space == oracle.action_space
-    assert_identical(envs.reset(seed=3), oracle.reset(seed=3))
-    for _ in range(9):
-        actions = np.zeros(4, np.int64)
-        result = envs.step(actions)
-        assert_identical(result, oracle.step(actions))
-        over = result[2] | result[3]
-        if mode is AutoresetMode.DISABLED and over.any():
-            mask = {"reset_mask": over}
-            assert_identical(envs.reset(options=dict(mask)), oracle.reset(options=dict(mask)))
+    assert_same_reset(envs, oracle, seed=3)
+    assert_same_steps(envs, oracle, 9)
     envs.close()
 
 

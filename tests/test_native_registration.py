@@ -5,20 +5,17 @@ import os
 import pickle
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from gymnasium.wrappers import vector as wrappers
 
 import cartwheel
+from tests.cases import POLE, Case, twins
 from tests.comparison import assert_identical
+from tests.oracle import MODE, N, S, assert_same_reset, assert_same_steps
 
-MODE = pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
-N, S, D = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
 IDS = [env_id for env_id, *_ in cartwheel._cartwheel.native_envs()]
 MAKERS = {
     "cartwheel.make_vec": lambda env_id, *args, **keywords: cartwheel.make_vec(
@@ -41,33 +38,16 @@ MAKE = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 BY_ID = pytest.mark.parametrize("make", list(MAKERS.values())[:4], ids=list(MAKERS)[:4])
 
 
-def twins(env_id, num_envs, mode=N, **keywords):
-    make = partial(gym.make, env_id, disable_env_checker=True, **keywords)
-    return SyncVectorEnv([make] * num_envs, autoreset_mode=mode)
-
-
-def assert_like(envs, oracle, steps=60):
-    """Same spaces and results; closes both."""
-    assert envs.num_envs == oracle.num_envs
+def assert_like(envs, case, mode=N, steps=60):
+    """Same spaces and results as Gymnasium's; closes what was made."""
+    oracle = twins(case, envs.num_envs, mode)
     assert envs.observation_space == oracle.observation_space
     assert envs.action_space == oracle.action_space
-    assert envs.metadata["autoreset_mode"] is oracle.metadata["autoreset_mode"]
-    for result, expected in zip(results(envs, steps), results(oracle, steps), strict=True):
-        assert_identical(result, expected)
+    assert envs.metadata["autoreset_mode"] is mode
+    assert_same_reset(envs, oracle, seed=1)
+    assert_same_steps(envs, oracle, steps)
     envs.close()
     oracle.close()
-
-
-def results(envs, steps):
-    """What an environment gives; rows that are over are restarted by hand if need be."""
-    envs.action_space.seed(3)
-    yield envs.reset(seed=1)
-    for _ in range(steps):
-        result = envs.step(envs.action_space.sample())
-        yield result
-        over = result[2] | result[3]
-        if envs.metadata["autoreset_mode"] is D and over.any():
-            yield envs.reset(options={"reset_mask": over})
 
 
 # Ids
@@ -80,7 +60,8 @@ def test_every_way_gives_the_same_environment(make, mode):
     assert type(envs) is cartwheel.NativeVectorEnv
     assert envs.unwrapped is envs
     assert (envs.env_id, envs.executor, envs.num_workers) == ("CartPole-v1", "inline", 1)
-    assert_like(envs, twins("CartPole-v1", 3, mode))
+    assert envs.num_envs == 3
+    assert_like(envs, POLE, mode)
 
 
 @pytest.mark.filterwarnings("ignore:.*out of date")
@@ -100,7 +81,7 @@ def test_every_id_is_registered(make, env_id):
 def test_by_default_there_is_one_environment_in_next_step_mode(make):
     envs = make("Pendulum-v1")
     assert envs.num_envs == 1
-    assert_like(envs, twins("Pendulum-v1", 1), steps=205)
+    assert_like(envs, Case("Pendulum-v1"), steps=205)
 
 
 @MAKE
@@ -108,7 +89,7 @@ def test_keywords_reach_the_environments_and_the_vector_environment(make):
     keywords = {"is_slippery": False, "map_name": "8x8", "max_episode_steps": 6}
     envs = make("FrozenLake-v1", 3, num_workers=2, autoreset_mode="SameStep", **keywords)
     assert envs.num_workers == 2
-    assert_like(envs, twins("FrozenLake-v1", 3, S, **keywords))
+    assert_like(envs, Case("FrozenLake-v1", keywords), S)
 
 
 @BY_ID
@@ -120,7 +101,8 @@ def test_the_keywords_of_an_id_are_its_defaults(make):
         "CliffWalkingSlippery-v1 ": {"is_slippery": False},
         "Blackjack-v1": {"sab": False, "natural": True},
     }.items():
-        assert_like(make(env_id.strip(), 3, **keywords), twins(env_id.strip(), 3, **keywords))
+        env_id = env_id.strip()
+        assert_like(make(env_id, 3, **keywords), Case(env_id, keywords))
 
 
 @BY_ID
@@ -135,8 +117,7 @@ def test_without_a_limit_nothing_is_truncated(make):
 @MAKE
 def test_minus_one_is_gymnasiums_word_for_no_limit(make):
     envs = make("Pendulum-v1", 2, max_episode_steps=-1)
-    oracle = twins("Pendulum-v1", 2, max_episode_steps=-1)
-    assert_like(envs, oracle, steps=220)
+    assert_like(envs, Case("Pendulum-v1", {"max_episode_steps": -1}), steps=220)
 
 
 def test_a_single_environment_without_a_limit_is_gymnasiums():
@@ -170,7 +151,7 @@ def test_keywords_of_other_vector_environments_are_known(make):
         max_concurrency=2,
     )
     assert envs.num_workers == 2
-    assert_like(envs, twins("CartPole-v1", 3))
+    assert_like(envs, POLE)
 
 
 @BY_ID
@@ -193,7 +174,7 @@ def test_what_cannot_be_made_is_refused(make):
 def test_none_is_the_default_of_every_mode(make):
     envs = make("CartPole-v1", 2, autoreset_mode=None, render_mode=None, vectorization_mode=None)
     assert (envs.autoreset_mode, envs.render_mode) == (N, None)
-    assert_like(envs, twins("CartPole-v1", 2))
+    assert_like(envs, POLE)
 
 
 def test_make_vec_of_cartwheel_takes_vector_keywords_apart():
@@ -261,7 +242,7 @@ def test_a_spec_rebuilds_what_it_belongs_to(make, rebuild):
         assert type(rebuilt) is cartwheel.NativeVectorEnv
         assert rebuilt.spec == before
         assert (rebuilt.num_envs, rebuilt.num_workers) == (3, 2)
-        assert_like(rebuilt, twins("FrozenLake-v1", 3, S, **keywords), steps=20)
+        assert_like(rebuilt, Case("FrozenLake-v1", keywords), S, steps=20)
     assert spec == before
     assert gym.spec("cartwheel/FrozenLake-v1").kwargs == {"env_id": "FrozenLake-v1"}
     envs.close()
@@ -270,7 +251,7 @@ def test_a_spec_rebuilds_what_it_belongs_to(make, rebuild):
 def test_a_registered_spec_makes_as_many_as_asked_for():
     for make in (cartwheel.make_vec, gym.make_vec):
         envs = make(gym.spec("cartwheel/Taxi-v4"), 3)
-        assert_like(envs, twins("Taxi-v4", 3), steps=20)
+        assert_like(envs, Case("Taxi-v4"), steps=20)
 
 
 def test_the_class_takes_a_spec_like_an_id():
@@ -281,15 +262,15 @@ def test_the_class_takes_a_spec_like_an_id():
         before = copy.deepcopy(spec)
         envs = cartwheel.NativeVectorEnv(spec, 3, autoreset_mode="SameStep")
         assert spec == before
-        oracle = twins("FrozenLake8x8-v1", 3, S, max_episode_steps=limit)
-        assert_like(envs, oracle, steps=20)
+        case = Case("FrozenLake8x8-v1", {"max_episode_steps": limit})
+        assert_like(envs, case, S, steps=20)
     spec = gym.make(
         "cartwheel/FrozenLake-v1", is_slippery=False, render_mode="ansi", max_episode_steps=-1
     ).spec
     envs = cartwheel.NativeVectorEnv(spec, 2, max_episode_steps=5, map_name="8x8")
     assert envs.render_mode == "ansi"
     keywords = {"is_slippery": False, "map_name": "8x8", "max_episode_steps": 5}
-    assert_like(envs, twins("FrozenLake-v1", 2, **keywords), steps=20)
+    assert_like(envs, Case("FrozenLake-v1", keywords), steps=20)
 
 
 def test_the_class_refuses_specs_of_anything_else():
@@ -314,123 +295,4 @@ def test_a_spec_survives_json():
     envs = gym.make_vec("cartwheel/CartPole-v1", 3, max_episode_steps=7)
     spec = type(envs.spec).from_json(envs.spec.to_json())
     envs.close()
-    assert_like(gym.make_vec(spec), twins("CartPole-v1", 3, max_episode_steps=7))
-
-
-# Wrappers
-
-#: Environment, its keywords, the wrapper, and the modes in which upstream accepts it.
-WRAPPERS = {
-    "RecordEpisodeStatistics": ("CartPole-v1", wrappers.RecordEpisodeStatistics, {N, S}),
-    "RecordEpisodeStatistics of infos": ("Taxi-v4", wrappers.RecordEpisodeStatistics, {N, S}),
-    "DictInfoToList": ("Taxi-v4", wrappers.DictInfoToList, {N, S, D}),
-    "NormalizeReward": ("Pendulum-v1", wrappers.NormalizeReward, {N, S, D}),
-    "TransformReward": (
-        "Pendulum-v1",
-        lambda envs: wrappers.TransformReward(envs, lambda rewards: rewards * 2),
-        {N, S, D},
-    ),
-    "ClipReward": ("Pendulum-v1", lambda envs: wrappers.ClipReward(envs, -3, -1), {N, S, D}),
-    "TransformAction": (
-        "Pendulum-v1",
-        lambda envs: wrappers.TransformAction(envs, lambda actions: actions / 2),
-        {N, S, D},
-    ),
-    "ClipAction": ("MountainCarContinuous-v0", wrappers.ClipAction, {N, S, D}),
-    "RescaleAction": (
-        "Pendulum-v1",
-        lambda envs: wrappers.RescaleAction(envs, -np.ones(1, np.float32), np.ones(1, np.float32)),
-        {N, S, D},
-    ),
-    "TransformObservation": (
-        "CartPole-v1",
-        lambda envs: wrappers.TransformObservation(envs, lambda observations: observations * 2),
-        {N, D},
-    ),
-    "FlattenObservation": ("Blackjack-v1", wrappers.FlattenObservation, {N, D}),
-    "NormalizeObservation": ("CartPole-v1", wrappers.NormalizeObservation, {N}),
-}
-LIMIT = 9
-
-
-def without_clock(result):
-    """Statistics hold the time that an episode took."""
-    if len(result) == 5 and "episode" in result[4]:
-        del result[4]["episode"]["t"]
-    return result
-
-
-@pytest.mark.parametrize(
-    ("env_id", "wrap", "mode"),
-    [
-        pytest.param(env_id, wrap, mode, id=f"{name}-{mode.value}")
-        for name, (env_id, wrap, modes) in WRAPPERS.items()
-        for mode in (N, S, D)
-        if mode in modes
-    ],
-)
-def test_wrappers_give_what_they_give_on_gymnasiums(env_id, wrap, mode):
-    envs = cartwheel.NativeVectorEnv(env_id, 3, autoreset_mode=mode, max_episode_steps=LIMIT)
-    oracle = twins(env_id, 3, mode, max_episode_steps=LIMIT)
-    wrapped = wrap(envs)
-    pairs = zip(results(wrapped, 60), results(wrap(oracle), 60), strict=True)
-    for call, (result, expected) in enumerate(pairs):
-        assert_identical(without_clock(result), without_clock(expected), f"call {call}")
-    wrapped.close()
-    assert envs.closed
-    oracle.close()
-
-
-def test_statistics_without_autoreset_are_those_of_gymnasium():
-    """With resets of all rows: upstream's own class hides the mask from the wrapper."""
-    envs = cartwheel.NativeVectorEnv("CartPole-v1", 2, autoreset_mode=D)
-    oracle = twins("CartPole-v1", 2, D)
-    ours, theirs = map(wrappers.RecordEpisodeStatistics, (envs, oracle))
-    episodes = 0
-    for seed in range(12):
-        assert_identical(ours.reset(seed=seed), theirs.reset(seed=seed))
-        over = np.zeros(2, bool)
-        while not over.any():
-            actions = np.array([seed % 2, episodes % 2])
-            result, expected = ours.step(actions), theirs.step(actions)
-            assert_identical(without_clock(result), without_clock(expected))
-            over = result[2] | result[3]
-        episodes += over.sum()
-    assert ours.episode_count == theirs.episode_count == episodes
-    assert list(ours.return_queue) == list(theirs.return_queue)
-    assert list(ours.length_queue) == list(theirs.length_queue)
-    ours.close()
-    theirs.close()
-
-
-def test_statistics_without_autoreset_count_each_row_from_its_own_reset():
-    envs = cartwheel.NativeVectorEnv("CartPole-v1", 4, autoreset_mode=D)
-    wrapped = wrappers.RecordEpisodeStatistics(envs)
-    wrapped.action_space.seed(2)
-    wrapped.reset(seed=1)
-    lengths, episodes = np.zeros(4, np.int64), 0
-    for _ in range(200):
-        *_, terminations, truncations, infos = wrapped.step(wrapped.action_space.sample())
-        lengths += 1
-        over = terminations | truncations
-        if over.any():
-            assert_identical(infos["episode"]["l"], np.where(over, lengths, 0))
-            assert_identical(infos["episode"]["r"], np.where(over, lengths, 0).astype(float))
-            assert_identical(infos["_episode"], over)
-            wrapped.reset(options={"reset_mask": over})
-            lengths[over] = 0
-            episodes += over.sum()
-    assert episodes > 20
-    wrapped.close()
-
-
-def test_wrappers_reach_our_methods_through_unwrapped():
-    envs = cartwheel.make_vec("cartwheel/CartPole-v1", 3)
-    wrapped = wrappers.RecordEpisodeStatistics(wrappers.NormalizeReward(envs))
-    assert wrapped.unwrapped is envs
-    assert wrapped.spec == envs.spec
-    wrapped.reset(seed=1)
-    assert wrapped.unwrapped.get_attr("gravity") == (9.8,) * 3
-    assert wrapped.metadata is envs.metadata
-    wrapped.close()
-    assert envs.closed
+    assert_like(gym.make_vec(spec), Case("CartPole-v1", {"max_episode_steps": 7}))

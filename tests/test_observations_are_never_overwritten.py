@@ -11,6 +11,7 @@ import pytest
 from gymnasium.spaces import Box
 from gymnasium.vector import SyncVectorEnv
 
+from tests.cases import Case
 from tests.comparison import assert_identical
 from tests.environments import (
     BufferReusingEnv,
@@ -20,10 +21,25 @@ from tests.environments import (
     samplers,
     transcripts,
 )
+from tests.executors import EVERY_EXECUTOR, NATIVE
+from tests.oracle import assert_same_reset, beside
 
 SIZES = pytest.mark.parametrize("env_fn", [NestedEnv, LargeNestedEnv], ids=["small", "large"])
 COPIES = pytest.mark.parametrize("copy", [True, False], ids=["copy", "no copy"])
 IMAGE = Box(0, 255, (64, 64, 3), np.uint8)
+#: Native rows whose batches are copied, one of them with infos and one of two arrays, and whose
+#: are views.
+NATIVE_ROWS = [
+    *[Case(env_id) for env_id in ("MountainCarContinuous-v0", "Taxi-v4", "Blackjack-v1")],
+    Case("Null-v0", {"shape": (70, 70), "episode_steps": 5}),
+]
+ROWS = pytest.mark.parametrize(
+    ("build_anywhere", "env_fn"),
+    [(executor, env_fn) for executor in EVERY_EXECUTOR for env_fn in (NestedEnv, LargeNestedEnv)]
+    + [(NATIVE, case) for case in NATIVE_ROWS],
+    indirect=["build_anywhere"],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
 
 
 def leaves(observations):
@@ -46,21 +62,29 @@ def overwrite(observations):
 
 
 @COPIES
-@SIZES
-def test_kept_results_never_change(build_everywhere, env_fn, copy):
-    envs = build_everywhere([env_fn] * 3, copy=copy)
-    kept, copies = [], []
-    for step in range(120):
-        result = envs.reset(seed=step) if step % 50 == 0 else envs.step([0, 1, 2])
-        kept.append(result)
-        copies.append(deepcopy(result))
-    envs.reset(options={"reset_mask": np.array([True, False, True])})
-    assert_identical(kept, copies)
-    envs.close()
-    assert_identical(kept, copies)
-    del envs
-    gc.collect()
-    assert_identical(kept, copies)
+@ROWS
+@pytest.mark.filterwarnings("ignore:every slab is leased:RuntimeWarning")
+def test_kept_results_never_change(build_anywhere, env_fn, copy):
+    for max_slabs in (None, 2):
+        envs = build_anywhere(
+            [env_fn] * 3, autoreset_mode="SameStep", copy=copy, max_slabs=max_slabs
+        )
+        envs.action_space.seed(1)
+        kept, copies = [], []
+        for step in range(120):
+            if step % 50 == 0:
+                kept.append(envs.reset(seed=step))
+            elif step % 20 == 19:
+                kept.append(envs.reset(options={"reset_mask": np.array([True, False, True])}))
+            else:
+                kept.append(envs.step(envs.action_space.sample()))
+            copies.append(deepcopy(kept[-1]))
+        assert_identical(kept, copies)
+        envs.close()
+        assert_identical(kept, copies)
+        del envs
+        gc.collect()
+        assert_identical(kept, copies)
 
 
 @COPIES
@@ -76,18 +100,18 @@ def test_kept_results_never_share_memory(build, env_fn, copy):
 
 
 @COPIES
-@SIZES
-def test_results_are_writable_and_nobody_else_sees_what_is_written(build_everywhere, env_fn, copy):
-    envs, oracle = build_everywhere([env_fn] * 3, copy=copy), SyncVectorEnv([env_fn] * 3)
-    envs.reset(seed=1)
-    oracle.reset(seed=1)
+@ROWS
+def test_results_are_writable_and_nobody_else_sees_what_is_written(build_anywhere, env_fn, copy):
+    envs, oracle = beside(build_anywhere, env_fn, 3, copy=copy)
+    envs.action_space.seed(1)
     for _ in range(40):
-        result, expected = envs.step([0, 1, 2]), oracle.step([0, 1, 2])
-        assert_identical(result, expected)
+        actions = envs.action_space.sample()
+        result = envs.step(actions)
+        assert_identical(result, oracle.step(actions))
         for array in arrays(result):
             assert array.flags.writeable
             array[...] = 1
-    oracle.close()
+    assert_same_reset(envs, oracle, options={"reset_mask": np.array([True, False, False])})
 
 
 @COPIES

@@ -1,14 +1,12 @@
 """``make parity`` counts every value that differs, and says so at the end."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from tests import native_cases, parity
+from tests import parity
+from tests.cases import Case, twins
 from tests.comparison import count_differing, count_values
-from tests.native_cases import Case
 
 NAN = float("nan")
 A = np.array
@@ -44,12 +42,12 @@ def test_values_that_differ_in_any_bit_are_counted(actual, expected, differing, 
 def test_a_run_sees_every_part_of_the_results(mode, monkeypatch):
     """Beside an environment with other rules, there is something in each."""
     case = Case("Taxi-v4", {"is_rainy": True, "max_episode_steps": 20})
-    others = partial(native_cases.twins, rainy_probability=0.5)
     same = parity.play(case, mode, episodes=9, rows=4, seed=1)
     assert not any(same.differing.values())
     assert same.episodes >= 9
     assert same.steps % 4 == 0
-    monkeypatch.setattr(parity, "twins", others)
+    other = Case("Taxi-v4", {**case.keywords, "rainy_probability": 0.5})
+    monkeypatch.setattr(parity, "twins", lambda _, *args: twins(other, *args))
     differing = parity.play(case, mode, episodes=30, rows=4, seed=1).differing
     seen = {part for part, number in differing.items() if number}
     final = {"final"} if mode is AutoresetMode.SAME_STEP else set()
@@ -66,7 +64,7 @@ def test_the_command_prints_a_table_and_fails_when_something_differs(monkeypatch
     assert "\n0 of " in text
     monkeypatch.setattr(parity, "VARIANTS", [])
     monkeypatch.setattr(parity, "DEFAULTS", [Case("Blackjack-v1", {"natural": True, "sab": False})])
-    monkeypatch.setattr(parity, "twins", lambda *args, **_: native_cases.twins(*args))
+    monkeypatch.setattr(parity, "twins", lambda _, *args: twins(Case("Blackjack-v1"), *args))
     assert parity.main([*words, "--episodes", "200"]) == 1
     assert "\n0 of " not in capsys.readouterr().out
 

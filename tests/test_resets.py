@@ -7,18 +7,23 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
+from tests.cases import POLE, Case
 from tests.comparison import assert_identical, assert_names_row
 from tests.environments import NestedEnv, RecordingEnv, transcripts
+from tests.executors import SHORT_ROWS
+from tests.oracle import (
+    MODE,
+    D,
+    assert_same_reset,
+    assert_same_steps,
+    beside,
+    flags,
+    outcome,
+)
 
-MODES = pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
 ERROR = gym.error.Error
-
-
-def mask(*values):
-    return np.array(values, np.bool_)
 
 
 def seeds_and_options(envs):
@@ -46,20 +51,35 @@ def test_each_environment_gets_its_seed(build, seed, expected):
     assert_identical([seed for seed, _options in seeds_and_options(envs)], expected)
 
 
-def test_a_seed_of_none_keeps_the_generator(build):
-    envs, oracle = build([NestedEnv] * 3), SyncVectorEnv([NestedEnv] * 3)
-    for seed in (4, [1, None, 3], None, [None, None, 8]):
-        assert_identical(envs.reset(seed=seed), oracle.reset(seed=seed), f"seed {seed}")
+@MODE
+@pytest.mark.parametrize("case", [POLE, Case("Blackjack-v1"), Case("Taxi-v4")], ids=str)
+def test_every_row_draws_what_it_draws_in_gymnasium_from_whatever_seed(build_any, case, mode):
+    """A seed of ``None`` keeps the generator."""
+    envs, oracle = beside(build_any, case, 3, mode)
+    for seed in (0, True, 41, 2**130, (9, 8, 7), [1, None, 2**64], None, [None, None, 8]):
+        assert_same_reset(envs, oracle, seed=seed)
+        assert_same_steps(envs, oracle, 4)
         assert_identical(envs.np_random_seed, oracle.np_random_seed)
-    oracle.close()
+        assert_identical(envs.get_attr("np_random_seed"), oracle.get_attr("np_random_seed"))
+        for generators in (envs.np_random, envs.get_attr("np_random"), envs.call("np_random")):
+            assert_identical(generators, oracle.np_random)
+
+
+def test_the_seeds_that_nobody_chose_can_be_read(build_any):
+    envs, again = build_any([Case("Taxi-v4")] * 5), build_any([Case("Taxi-v4")] * 5)
+    seeds = envs.np_random_seed
+    assert len(set(seeds)) == 5
+    expected = envs.reset()
+    assert envs.np_random_seed == seeds
+    assert_identical(again.reset(seed=seeds), expected)
 
 
 def test_seeds_under_a_mask_belong_to_their_rows(build):
     envs = build([RecordingEnv] * 3)
     envs.reset(seed=1)
-    envs.reset(seed=50, options={"reset_mask": mask(False, True, False)})
+    envs.reset(seed=50, options={"reset_mask": flags(False, True, False)})
     assert seeds_and_options(envs) == [(1, None), (51, {}), (3, None)]
-    envs.reset(seed=[5, None, 7], options={"reset_mask": mask(True, True, False)})
+    envs.reset(seed=[5, None, 7], options={"reset_mask": flags(True, True, False)})
     assert seeds_and_options(envs) == [(5, {}), (None, {}), (3, None)]
 
 
@@ -73,13 +93,11 @@ def test_seeds_under_a_mask_belong_to_their_rows(build):
     ],
     ids=repr,
 )
-def test_a_wrong_seed_is_refused_before_anything_is_reset(build, seed, error, text):
-    envs = build([RecordingEnv] * 3)
-    envs.reset(seed=1)
+def test_a_wrong_seed_is_refused_before_anything_is_reset(build_any, seed, error, text):
+    envs, oracle = beside(build_any, POLE, 3)
     with pytest.raises(error, match=re.escape(text)):
         envs.reset(seed=seed)
-    assert [len(resets) for resets in envs.get_attr("resets")] == [1, 1, 1]
-    envs.step([0, 0, 0])
+    assert_same_steps(envs, oracle, 5)
 
 
 @pytest.mark.parametrize(
@@ -93,14 +111,13 @@ def test_a_wrong_seed_is_refused_before_anything_is_reset(build, seed, error, te
     ],
     ids=repr,
 )
-def test_a_seed_that_the_environment_refuses_is_its_error(build, seed, text, row):
-    envs = build(transcripts(2, 2, 2))
-    envs.reset(seed=1)
+def test_a_seed_that_the_environment_refuses_is_its_error(build_any, seed, text, row):
+    envs, oracle = beside(build_any, POLE, 3)
     with pytest.raises(ERROR, match=re.escape(text)) as failure:
         envs.reset(seed=seed)
     assert_names_row(failure.value, row)
-    assert envs.reset(seed=1)[0].tolist() == [[0], [0], [0]]
-    assert envs.step([1, 2, 3])[1].tolist() == [1, 2, 3]
+    assert_same_reset(envs, oracle, seed=1)
+    assert_same_steps(envs, oracle, 5)
 
 
 def test_reset_takes_keywords_only(build):
@@ -119,35 +136,37 @@ def test_every_environment_gets_the_options(build, options):
     assert_identical(seeds_and_options(envs), [(None, options)] * 3)
 
 
-def test_rows_get_the_options_without_the_mask(build_everywhere):
+def test_rows_get_the_options_without_the_flags(build_everywhere):
     envs = build_everywhere([RecordingEnv] * 3)
     envs.reset()
-    envs.reset(options={"reset_mask": mask(True, False, True), "x": 1})
+    envs.reset(options={"reset_mask": flags(True, False, True), "x": 1})
     assert seeds_and_options(envs) == [(None, {"x": 1}), (None, None), (None, {"x": 1})]
-    envs.reset(options={"reset_mask": mask(False, True, False)})
+    envs.reset(options={"reset_mask": flags(False, True, False)})
     assert seeds_and_options(envs) == [(None, {"x": 1}), (None, {}), (None, {"x": 1})]
 
 
-def test_the_callers_options_are_never_changed(build):
-    envs = build([RecordingEnv] * 2)
-    selected = mask(True, False)
-    options = {"reset_mask": selected, "x": [1]}
-    for _ in range(2):
-        envs.reset(options=options)
-        assert_identical(options, {"reset_mask": mask(True, False), "x": [1]})
+def test_the_callers_options_are_never_changed(build_any):
+    envs = build_any([POLE] * 2)
+    selected = flags(True, False)
+    options = {"reset_mask": selected, "low": 0.01}
+    for reset in (envs.reset, envs.reset, envs.reset_async):
+        reset(options=options)
+        assert_identical(options, {"reset_mask": flags(True, False), "low": 0.01})
+        assert list(options) == ["reset_mask", "low"]
         assert options["reset_mask"] is selected
-    for wrong in ([True, False], mask(False, False), mask(True)):
-        options = {"reset_mask": wrong, "x": 1}
+    envs.reset_wait()
+    for wrong in ([True, False], flags(False, False), flags(True)):
+        options = {"reset_mask": wrong, "low": 0.01}
         with pytest.raises((TypeError, ValueError)):
             envs.reset(options=options)
-        assert options == {"reset_mask": wrong, "x": 1}
+        assert options == {"reset_mask": wrong, "low": 0.01}
         assert options["reset_mask"] is wrong
 
 
 def test_an_environment_that_changes_its_options_does_not_change_the_callers(build):
     envs = build([partial(RecordingEnv, scribbles=True)] * 2)
     envs.reset()
-    options = {"reset_mask": mask(True, True), "x": 1}
+    options = {"reset_mask": flags(True, True), "x": 1}
     envs.reset(options=options)
     assert set(options) == {"reset_mask", "x"}
 
@@ -200,7 +219,7 @@ def test_an_object_among_the_options_is_the_callers_own_within_one_process(build
 def test_the_mask_may_be_overwritten_after_the_call(build):
     envs = build([RecordingEnv] * 2)
     envs.reset()
-    selected = mask(True, False)
+    selected = flags(True, False)
     envs.reset_async(options={"reset_mask": selected})
     selected[:] = True
     _obs, infos = envs.reset_wait()
@@ -208,95 +227,104 @@ def test_the_mask_may_be_overwritten_after_the_call(build):
     assert [len(resets) for resets in envs.get_attr("resets")] == [2, 1]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "error", "text"),
-    [
-        ([True, False, True], TypeError, "must be a numpy array, got <class 'list'>"),
-        (None, TypeError, "must be a numpy array, got <class 'NoneType'>"),
-        (np.bool_(True), TypeError, "must be a numpy array, got <class 'numpy.bool'>"),
-        (mask(True), ValueError, "must have shape `(3,)`, got (1,)"),
-        (np.ones((3, 1), bool), ValueError, "must have shape `(3,)`, got (3, 1)"),
-        (np.array(True), ValueError, "must have shape `(3,)`, got ()"),
-        (np.array([1, 0, 1]), TypeError, "must have `dtype=np.bool_`, got int64"),
-        (np.array([1.0, 0.0, 1.0]), TypeError, "must have `dtype=np.bool_`, got float64"),
-        (np.array([True, None, False], object), TypeError, "must have `dtype=np.bool_`, got obj"),
-        (np.ones(2), ValueError, "must have shape `(3,)`, got (2,)"),
-        (
-            mask(False, False, False),
-            ValueError,
-            "must contain a boolean array with at least one True value, "
-            "got reset_mask=[False False False]",
-        ),
-    ],
-    ids=repr,
-)
-def test_a_wrong_mask_is_refused_before_anything_is_reset(build, wrong, error, text):
-    if isinstance(wrong, np.bool_):
-        text = f"must be a numpy array, got {np.bool_}"
-    envs = build([RecordingEnv] * 3)
-    envs.reset(seed=1)
-    with pytest.raises(error, match=re.escape(f"`options['reset_mask']` {text}")):
-        envs.reset(seed=2, options={"reset_mask": wrong})
-    assert [len(resets) for resets in envs.get_attr("resets")] == [1, 1, 1]
-    envs.step([0, 0, 0])
+WRONG_MASKS = [
+    [True, False, True],
+    None,
+    np.bool_(True),
+    flags(True),
+    np.ones((3, 1), bool),
+    np.array(True),
+    np.array([1, 0, 1]),
+    np.array([1.0, 0.0, 1.0]),
+    np.array([True, None, False], object),
+    np.ones(2),
+    flags(False, False, False),
+]
 
 
-def test_a_wrong_seed_is_found_before_a_wrong_mask(build):
-    envs = build(transcripts(2, 2))
-    with pytest.raises(ValueError, match="the length must match num_envs=2"):
+@MODE
+def test_a_wrong_mask_is_refused_before_anything_is_reset(build_any, mode):
+    envs, oracle = beside(build_any, POLE, 3, mode)
+    for wrong in WRONG_MASKS:
+        _, expected = outcome(partial(oracle.reset, seed=2, options={"reset_mask": wrong}))
+        assert str(expected).startswith("`options['reset_mask']` must ")
+        with pytest.raises(type(expected), match=f"^{re.escape(str(expected))}$"):
+            envs.reset(seed=2, options={"reset_mask": wrong})
+    with pytest.raises(ValueError, match="the length must match num_envs=3"):
         envs.reset(seed=[1], options={"reset_mask": [True]})
+    assert_same_steps(envs, oracle, 5)
 
 
 def test_a_mask_need_not_be_contiguous(build):
     envs = build([RecordingEnv] * 3)
     envs.reset()
-    envs.reset(options={"reset_mask": mask(True, True, False, True, True, True)[::2]})
+    envs.reset(options={"reset_mask": flags(True, True, False, True, True, True)[::2]})
     assert [len(resets) for resets in envs.get_attr("resets")] == [2, 1, 2]
 
 
-@MODES
+@MODE
+@pytest.mark.parametrize(("build_any", "case"), SHORT_ROWS, indirect=["build_any"], ids=str)
+def test_a_mask_resets_the_rows_that_it_names(build_any, case, mode):
+    """At any moment, also when rows are over and wait for their autoreset."""
+    envs, oracle = beside(build_any, case, 6, mode)
+    random = np.random.default_rng(1)
+    pending = 0
+    for turn in range(60):
+        frames = assert_same_steps(envs, oracle, int(random.integers(0, 8)), seed=turn)
+        pending += bool(frames and (frames[-1][2] | frames[-1][3]).any())
+        mask = random.random(6) < 0.4
+        mask[turn % 6] = True
+        seed = [None, turn, [None, 1, None, turn, 2, 3]][turn % 3]
+        assert_same_reset(envs, oracle, seed=seed, options={"reset_mask": mask})
+    assert pending > 5
+    assert_same_steps(envs, oracle, 20)
+
+
+@MODE
 def test_a_partial_reset_leaves_the_other_rows_alone(build_everywhere, mode):
-    envs = build_everywhere([NestedEnv] * 4, autoreset_mode=mode)
-    oracle = SyncVectorEnv([NestedEnv] * 4, autoreset_mode=mode)
-    assert_identical(envs.reset(seed=5), oracle.reset(seed=5))
+    envs, oracle = beside(build_everywhere, NestedEnv, 4, mode, seed=5)
     for turn in range(16):
         result = envs.step([turn % 3] * 4)
         assert_identical(result, oracle.step([turn % 3] * 4))
         selected = np.arange(4) == turn % 5
-        if mode is AutoresetMode.DISABLED:
+        if mode is D:
             selected |= result[2] | result[3]
         if selected.any():
-            for_us, for_the_oracle = ({"reset_mask": selected.copy(), "x": turn} for _ in range(2))
-            assert_identical(envs.reset(options=for_us), oracle.reset(options=for_the_oracle))
-    oracle.close()
+            assert_same_reset(envs, oracle, options={"reset_mask": selected, "x": turn})
 
 
-@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
-def test_a_step_before_any_reset_is_the_environments_error(build, mode):
-    env_fns = [partial(gym.make, "CartPole-v1")] * 2
-    envs = build(env_fns, autoreset_mode=mode)
-    with pytest.raises(gym.error.ResetNeeded, match=r"Cannot call env\.step"):
+@MODE
+def test_a_step_before_any_reset_is_refused_as_by_gymnasium(build_any, mode):
+    envs, oracle = beside(build_any, POLE, 2, mode, seed=None)
+    _, expected = outcome(partial(oracle.step, [0, 0]))
+    assert type(expected) is gym.error.ResetNeeded
+    with pytest.raises(gym.error.ResetNeeded) as refusal:
         envs.step([0, 0])
-    oracle = SyncVectorEnv(env_fns, autoreset_mode=mode)
-    assert_identical(envs.reset(seed=3), oracle.reset(seed=3))
-    assert_identical(envs.step([0, 1]), oracle.step([0, 1]))
-    oracle.close()
+    assert str(refusal.value) == str(expected)
+    with pytest.raises(gym.error.NoAsyncCallError):
+        envs.step_wait()
+    assert_same_reset(envs, oracle, seed=3)
+    assert_same_steps(envs, oracle, 5)
 
 
-def test_episode_statistics_are_right_under_partial_resets(build):
-    """Gymnasium reports episodes of length 5 as 1 and 2, since it removes the mask (#1696)."""
-    envs = RecordEpisodeStatistics(build(transcripts(2, 5), autoreset_mode="Disabled"))
-    envs.reset()
-    reported = []
-    for _ in range(12):
-        *_, terminations, truncations, infos = envs.step(np.array([1, 1]))
+def test_episode_statistics_are_right_under_partial_resets(build_any):
+    """Gymnasium counts every row from the last reset of any, since it removes the mask (#1696)."""
+    envs = RecordEpisodeStatistics(build_any([POLE] * 4, autoreset_mode=D))
+    envs.action_space.seed(2)
+    envs.reset(seed=1)
+    lengths, reported = np.zeros(4, np.int64), []
+    for _ in range(200):
+        *_, terminations, truncations, infos = envs.step(envs.action_space.sample())
+        lengths += 1
         if (over := terminations | truncations).any():
+            assert_identical(infos["episode"]["l"], np.where(over, lengths, 0))
+            assert_identical(infos["episode"]["r"], np.where(over, lengths, 0).astype(float))
             assert_identical(infos["_episode"], over)
-            reported += infos["episode"]["l"][over].tolist()
+            reported += lengths[over].tolist()
             envs.reset(options={"reset_mask": over})
-    assert reported == [2, 2, 5, 2, 2, 2, 5, 2]
-    assert list(envs.length_queue) == reported
-    assert list(envs.return_queue) == reported
+            lengths[over] = 0
+    assert len(reported) == envs.episode_count > 20
+    assert list(envs.length_queue) == list(envs.return_queue) == reported[-100:]
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])

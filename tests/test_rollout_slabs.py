@@ -3,36 +3,22 @@
 from copy import deepcopy
 from pathlib import Path
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Text
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-import cartwheel
+from tests.cases import Case
 from tests.comparison import assert_identical
 from tests.environments import LargeNestedEnv, NestedEnv, SamplingEnv
-from tests.executors import EVERY_EXECUTOR, EXECUTORS, INLINE, PROCESS
+from tests.executors import EVERY_EXECUTOR, EVERY_NATIVE, EXECUTORS, INLINE, PROCESS
 from tests.faulty import FaultyEnv, fault
+from tests.oracle import MODE
 
-MODES = list(AutoresetMode)
 STEPS = 9
 
 
-def short_poles(num_envs):
-    return [lambda: gym.make("CartPole-v1", max_episode_steps=7)] * num_envs
-
-
-def native(num_envs, **keywords):
-    return cartwheel.NativeVectorEnv("CartPole-v1", num_envs, max_episode_steps=7, **keywords)
-
-
-def builders():
-    python = [
-        pytest.param(lambda n, e=executor, **k: e(short_poles(n), **k), id=str(executor))
-        for executor in EVERY_EXECUTOR
-    ]
-    return [*python, pytest.param(native, id="native")]
+SHORT_POLE = Case("CartPole-v1", {"max_episode_steps": 7})
 
 
 def masked_reset(envs, oracle, flags):
@@ -46,14 +32,13 @@ def masked_reset(envs, oracle, flags):
     return expected
 
 
-@pytest.mark.parametrize("num_envs", [1, 5, 300])
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("build", builders())
-def test_rollouts_hold_what_the_steps_return_and_are_bound_together(build, mode, num_envs):
-    if num_envs == 300 and build is not native:
-        num_envs = 30
-    envs = build(num_envs, autoreset_mode=mode)
-    oracle = SyncVectorEnv(short_poles(num_envs), autoreset_mode=mode)
+@MODE
+@pytest.mark.parametrize("num_envs", [1, 5, 30])
+def test_rollouts_hold_what_the_steps_return_and_are_bound_together(build_anywhere, num_envs, mode):
+    if num_envs == 30 and build_anywhere.executor == "native":
+        num_envs = 300  # batches of which are shown in place
+    envs = build_anywhere([SHORT_POLE] * num_envs, autoreset_mode=mode)
+    oracle = SyncVectorEnv([SHORT_POLE] * num_envs, autoreset_mode=mode)
     envs.reset(seed=3)
     now, _ = oracle.reset(seed=3)
     rng, kept = np.random.default_rng(0), []
@@ -109,9 +94,8 @@ def at(observations, time):
     return observations[time]
 
 
-@pytest.mark.parametrize("build", builders())
-def test_memory_of_a_rollout_that_nobody_holds_serves_the_next_one(build):
-    envs = build(4)
+def test_memory_of_a_rollout_that_nobody_holds_serves_the_next_one(build_anywhere):
+    envs = build_anywhere([SHORT_POLE] * 4)
     envs.reset(seed=0)
     addresses = set()
     for _ in range(6):
@@ -121,33 +105,31 @@ def test_memory_of_a_rollout_that_nobody_holds_serves_the_next_one(build):
             envs.step(np.zeros(4, np.int64))
         del rollout
     assert len(addresses) <= 2
-    envs.close()
 
 
-@pytest.mark.parametrize("build", builders())
-def test_a_reset_before_the_first_step_is_the_first_observation(build):
-    envs = build(3)
+def test_a_reset_before_the_first_step_is_the_first_observation(build_anywhere):
+    envs = build_anywhere([SHORT_POLE] * 3)
     rollout = envs.rollout(2)
     assert_identical(rollout.observations[0], np.zeros((3, 4), np.float32))
     observations, _ = envs.reset(seed=5)
     assert_identical(rollout.observations[0], observations)
     after, *_ = envs.step(np.ones(3, np.int64))
     assert_identical(rollout.observations[1], after)
-    envs.close()
 
 
 LARGE = [
-    *[
-        pytest.param(lambda e=executor: e([LargeNestedEnv] * 3), id=str(executor))
-        for executor in EVERY_EXECUTOR
-    ],
-    pytest.param(lambda: native(300), id="native"),
+    *[(executor, LargeNestedEnv, 3) for executor in EVERY_EXECUTOR],
+    *[(executor, SHORT_POLE, 300) for executor in EVERY_NATIVE],
 ]
 
 
-@pytest.mark.parametrize("build", LARGE)
-def test_a_further_reset_overwrites_nothing_that_an_earlier_one_returned(build):
-    envs = build()
+@pytest.mark.parametrize(
+    ("build_anywhere", "env_fn", "num_envs"), LARGE, indirect=["build_anywhere"], ids=str
+)
+def test_a_further_reset_overwrites_nothing_that_an_earlier_one_returned(
+    build_anywhere, env_fn, num_envs
+):
+    envs = build_anywhere([env_fn] * num_envs)
     envs.reset(seed=1)
     rollout = envs.rollout(2)
     kept = [envs.reset(seed=2)[0]]
@@ -160,9 +142,8 @@ def test_a_further_reset_overwrites_nothing_that_an_earlier_one_returned(build):
     assert_identical(at(rollout.observations, 0), copies[-1])
 
 
-@pytest.mark.parametrize("build", builders())
-def test_rows_are_not_stepped_apart_while_a_rollout_is_recorded(build):
-    envs, oracle = build(3), SyncVectorEnv(short_poles(3))
+def test_rows_are_not_stepped_apart_while_a_rollout_is_recorded(build_anywhere):
+    envs, oracle = build_anywhere([SHORT_POLE] * 3), SyncVectorEnv([SHORT_POLE] * 3)
     oracle.reset(seed=1)
     envs.reset(seed=1)
     rollout = envs.rollout(2)
@@ -183,9 +164,8 @@ def test_rows_are_not_stepped_apart_while_a_rollout_is_recorded(build):
     assert envs.step([0], env_index=[1])[4]["env_index"] == [1]
 
 
-@pytest.mark.parametrize("build", builders())
-def test_a_rollout_may_be_ended_before_it_has_its_steps(build):
-    envs = build(3)
+def test_a_rollout_may_be_ended_before_it_has_its_steps(build_anywhere):
+    envs = build_anywhere([SHORT_POLE] * 3)
     envs.end_rollout()  # of none
     first, _ = envs.reset(seed=1)
     rollout = envs.rollout(4)
@@ -199,9 +179,8 @@ def test_a_rollout_may_be_ended_before_it_has_its_steps(build):
     assert_identical(rollout.observations[:2], kept)
 
 
-@pytest.mark.parametrize("build", builders())
-def test_steps_after_the_last_one_leave_the_rollout_alone(build):
-    envs = build(3)
+def test_steps_after_the_last_one_leave_the_rollout_alone(build_anywhere):
+    envs = build_anywhere([SHORT_POLE] * 3)
     envs.reset(seed=5)
     rollout = envs.rollout(2)
     for _ in range(2):
@@ -210,7 +189,6 @@ def test_steps_after_the_last_one_leave_the_rollout_alone(build):
     for _ in range(5):
         envs.step(np.zeros(3, np.int64))
     assert_identical(rollout.observations, before)
-    envs.close()
 
 
 def test_an_exception_of_an_environment_ends_the_rollout():
@@ -227,19 +205,17 @@ def test_an_exception_of_an_environment_ends_the_rollout():
     envs.close()
 
 
-@pytest.mark.parametrize("build", builders())
 @pytest.mark.parametrize("num_steps", [0, -1, 1.5, 65535, "3", True])
-def test_a_number_of_steps_that_no_rollout_has_is_refused(build, num_steps):
-    envs = build(2)
+def test_a_number_of_steps_that_no_rollout_has_is_refused(build_anywhere, num_steps):
+    envs = build_anywhere([SHORT_POLE] * 2)
     envs.reset(seed=0)
     with pytest.raises(ValueError, match=r"num_steps|steps"):
         envs.rollout(num_steps)
     envs.step(np.zeros(2, np.int64))
-    envs.close()
 
 
 def test_rollouts_need_batches_of_all_rows_and_fixed_shapes():
-    envs = INLINE(short_poles(4), batch_size=2)
+    envs = INLINE([SHORT_POLE] * 4, batch_size=2)
     with pytest.raises(ValueError, match="batch_size"):
         envs.rollout(3)
     envs.close()
@@ -256,7 +232,7 @@ def descriptors():
 def test_rollouts_leave_no_descriptor_behind():
     """Their memory has one each, by which a forked child makes it its own, and takes no second."""
     without = descriptors()
-    envs = PROCESS(short_poles(3))
+    envs = PROCESS([SHORT_POLE] * 3)
     envs.reset(seed=0)
     before = descriptors()
     for _ in range(3):

@@ -9,10 +9,11 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
 from cartwheel.spaces import nested
+from tests.cases import Case
 from tests.collecting import ARRAYS, assert_same
 from tests.comparison import assert_identical
 from tests.environments import LargeNestedEnv, NestedEnv
-from tests.executors import EXECUTORS, INLINE
+from tests.executors import EXECUTORS, INLINE, NATIVE
 
 NUM_ENVS = 3
 WAYS = [{"num_steps": 4}, {"until": "all_done"}]
@@ -27,18 +28,17 @@ def in_place(env_fns, **keywords):
     return SyncVectorEnv(env_fns, copy=False, **keywords)
 
 
-def native(_, **keywords):
-    """So many rows that batches are views of slabs."""
-    return cartwheel.NativeVectorEnv("CartPole-v1", 512, max_episode_steps=12, **keywords)
+#: So many that batches of them are shown in place.
+POLES = [Case("CartPole-v1", {"max_episode_steps": 12})] * 512
 
 
 def builders():
-    """Ways to build vector environments of small and of large observations."""
+    """Ways to build vector environments, and of what: small and large observations."""
     for build in (*EXECUTORS, SyncVectorEnv, in_place, wrapped):
         for env in (NestedEnv, LargeNestedEnv):
             name = getattr(build, "__name__", None) or str(build)
-            yield pytest.param(build, env, id=f"{name}-{env.__name__}")
-    yield pytest.param(native, None, id="native")
+            yield pytest.param(build, [env] * NUM_ENVS, id=f"{name}-{env.__name__}")
+    yield pytest.param(NATIVE, POLES, id="native")
 
 
 class Seeing:
@@ -60,12 +60,12 @@ def overwrite(tree):
         array[...] = ~array if array.dtype == bool else array // 2 + 77
 
 
-def run(build, env, mode, way, *, writes):
+def run(build, env_fns, mode, way, *, writes):
     """Three rollouts, of which the second begins where the first ends, and a third after a reset.
 
     Each is compared with what the policy saw.
     """
-    envs, policy = build([env] * NUM_ENVS, autoreset_mode=mode), Seeing()
+    envs, policy = build(env_fns, autoreset_mode=mode), Seeing()
     collector = cartwheel.Collector(envs, policy, seed=1, **way)
     kept = []
     for number in range(3):
@@ -89,8 +89,10 @@ def run(build, env, mode, way, *, writes):
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-@pytest.mark.parametrize(("build", "env"), list(builders()))
-def test_what_the_caller_writes_is_never_shown_to_the_policy_or_recorded(build, env, mode, way):
-    undisturbed = run(build, env, mode, way, writes=False)
-    for rollout, wanted in zip(run(build, env, mode, way, writes=True), undisturbed, strict=True):
+@pytest.mark.parametrize(("build", "env_fns"), list(builders()))
+def test_what_the_caller_writes_is_never_shown_to_the_policy_or_recorded(build, env_fns, mode, way):
+    undisturbed = run(build, env_fns, mode, way, writes=False)
+    for rollout, wanted in zip(
+        run(build, env_fns, mode, way, writes=True), undisturbed, strict=True
+    ):
         assert_same(rollout, wanted)

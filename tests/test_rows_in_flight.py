@@ -10,9 +10,11 @@ from gymnasium.spaces import Box, Dict, Discrete, Tuple
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
+from tests.cases import POLE
 from tests.comparison import assert_identical
 from tests.environments import NestedEnv, RecordingEnv, transcripts
 from tests.in_parts import PATIENCE_S, index
+from tests.oracle import assert_same_steps, beside
 
 
 def receive_all(envs):
@@ -125,38 +127,32 @@ def test_a_step_of_some_rows_leaves_the_others_alone(build_everywhere):
 
 
 @pytest.mark.parametrize("name", ["env_index", "env_idx"])
-def test_a_reset_of_some_rows_leaves_the_others_alone(build_everywhere, name):
+def test_a_reset_of_some_rows_leaves_the_others_alone(build_anywhere, name):
     """By our own word for them or by ManiSkill's, which reaches no environment either."""
-    envs, oracle = build_everywhere([NestedEnv] * 4), SyncVectorEnv([NestedEnv] * 2)
-    envs.reset(seed=1)
-    envs.step([0] * 4)
-    options = {name: np.array([3, 0]), "size": 3}
-    observations, infos = envs.reset(seed=[8, None], options=options)
-    assert index((infos,)) == [3, 0]
-    assert set(options) == {name, "size"}
-    expected = oracle.reset(seed=[8, 7], options={"size": 3})
-    assert_identical(observations["walk"][0], expected[0]["walk"][0])
-    assert infos["options"].tolist() == ["{'size': 3}"] * 2
-    assert envs.get_attr("t") == (0, 1, 1, 0)
-    oracle.close()
+    envs, oracle = beside(build_anywhere, POLE, 4)
+    first, _ = oracle.reset(seed=1, options={"high": 0.01})
+    options = {name: np.array([3, 0]), "high": 0.01}
+    again, infos = envs.reset(seed=[4, 1], options=options)
+    assert set(options) == {name, "high"}
+    assert_identical(infos, {"env_index": np.array([3, 0])})
+    assert_identical(again, first[[3, 0]])
+    oracle.reset(seed=1)
+    envs.reset(seed=[4, 1], options={name: [3, 0]})
+    envs.reset_async(seed=[2], options={name: [1]})
+    assert index(envs.reset_wait()) == [1]
+    envs.async_reset(seed=[3], options={name: [2]})
+    assert index(envs.recv(PATIENCE_S)) == [2]
+    assert_same_steps(envs, oracle, 5)
 
 
 @pytest.mark.parametrize("name", ["env_index", "env_idx"])
-def test_a_reset_of_some_native_rows_leaves_the_others_alone(name):
-    envs, twin = (cartwheel.NativeVectorEnv("CartPole-v1", 4, num_workers=2) for _ in range(2))
-    first, _ = envs.reset(seed=1)
-    twin.reset(seed=1)
-    again, infos = envs.reset(seed=[4, 1], options={name: np.array([3, 0])})
-    assert_identical(infos, {"env_index": np.array([3, 0])})
-    assert_identical(again[0], first[3])
-    assert_identical(again[1], first[0])
-    envs.reset_async(seed=[2], options={name: [1]})
-    assert_identical(envs.reset_wait()[0][0], first[1])
-    envs.async_reset(seed=[3], options={name: [2]})
-    assert_identical(envs.recv(PATIENCE_S)[0][0], first[2])
-    assert_identical(envs.step([1, 0, 1, 0]), twin.step([1, 0, 1, 0]))
-    envs.close()
-    twin.close()
+def test_neither_word_for_some_rows_reaches_an_environment(build_everywhere, name):
+    envs = build_everywhere(transcripts(9, 9, 9, 9))
+    envs.reset()
+    envs.step([1] * 4)
+    _, infos = envs.reset(options={name: np.array([3, 0]), "size": 3})
+    assert infos["opt"].tolist() == ["{'size': 3}"] * 2
+    assert envs.get_attr("t") == (0, 1, 1, 0)
 
 
 @pytest.mark.parametrize("batch_size", [3, 2])

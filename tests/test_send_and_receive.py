@@ -7,10 +7,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, Text, Tuple
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
 import cartwheel
+from tests.cases import Case
 from tests.comparison import assert_identical
 from tests.environments import (
     NAMES,
@@ -20,10 +21,10 @@ from tests.environments import (
     TranscriptEnv,
     transcripts,
 )
-from tests.executors import Executor
+from tests.executors import Executor, Native
 from tests.in_parts import PATIENCE_S, Oracle, play_in_parts
+from tests.oracle import MODE
 
-MODES = pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
 #: Executor, number of environments, batch size: one environment, one row a batch, batches that do
 #: not divide the environments, more workers than processors, all rows in each batch.
 SETTINGS = [
@@ -104,19 +105,48 @@ def play():
         made.close()
 
 
-@MODES
-@EVERY_SETTING
-@pytest.mark.parametrize("kind", ["nested", "one step long"])
+#: Native rows: short episodes, of one step too; infos or none; one array or several.
+NATIVE_CASES = [
+    Case("CartPole-v1", {"max_episode_steps": 5}),
+    Case("Pendulum-v1", {"max_episode_steps": 1}),
+    Case("Blackjack-v1"),
+    Case("Taxi-v4", {"max_episode_steps": 6}),
+]
+NATIVE_SETTINGS = [
+    (Native("native", {"num_workers": num_workers}), num_envs, batch_size)
+    for num_workers, num_envs, batch_size in [
+        (1, 1, 1),
+        (2, 7, 7),
+        (1, 7, 3),
+        (7, 7, 1),
+        (3, 20, 8),
+    ]
+]
+ROWS = [
+    *[
+        (kind, KINDS[kind], *setting)
+        for setting in SETTINGS
+        for kind in ("nested", "one step long")
+    ],
+    *[(str(case), case, *setting) for setting in NATIVE_SETTINGS for case in NATIVE_CASES],
+]
+
+
+@MODE
+@pytest.mark.parametrize(
+    ("env_fn", "executor", "num_envs", "batch_size"),
+    [pytest.param(*rest, id="-".join(map(str, [name, *rest[1:]]))) for name, *rest in ROWS],
+)
 def test_every_batch_equals_that_of_sync_vector_env(
-    play, kind, executor, num_envs, batch_size, mode
+    play, env_fn, executor, num_envs, batch_size, mode
 ):
-    env_fns = [KINDS[kind]] * num_envs
+    env_fns = [env_fn] * num_envs
     envs = executor(env_fns, autoreset_mode=mode, batch_size=batch_size)
     received = play(envs, env_fns, results=16)
     assert sum((result[2] | result[3]).sum() for result in received) >= num_envs
 
 
-@MODES
+@MODE
 @FEW_SETTINGS
 @pytest.mark.parametrize("kind", ["views", "short", "talking", "without a fixed shape"])
 def test_every_kind_of_observation_and_info_goes_through(
@@ -146,37 +176,6 @@ def test_a_subclass_may_batch_infos_its_own_way(play, executor, num_envs, batch_
     env_fns = [KINDS["talking"]] * num_envs
     envs = OwnInfosEnv(env_fns, batch_size=batch_size, executor=executor.name, **executor.keywords)
     play(envs, env_fns, results=8, vector_class=OwnInfosOracle)
-
-
-#: Short episodes, of one step too; infos or none; observations of one array or several.
-NATIVE = {
-    "CartPole-v1": {"max_episode_steps": 5},
-    "Pendulum-v1": {"max_episode_steps": 1},
-    "Blackjack-v1": {},
-    "Taxi-v4": {"max_episode_steps": 6},
-}
-
-
-@MODES
-@pytest.mark.parametrize(
-    ("num_envs", "batch_size", "num_workers"),
-    [(1, 1, 1), (7, 7, 2), (7, 3, 1), (7, 1, 7), (20, 8, 3)],
-)
-@pytest.mark.parametrize("env_id", NATIVE)
-def test_every_batch_of_native_rows_equals_that_of_sync_vector_env(
-    play, env_id, num_envs, batch_size, num_workers, mode
-):
-    keywords = NATIVE[env_id]
-    env_fns = [partial(gym.make, env_id, disable_env_checker=True, **keywords)] * num_envs
-    envs = cartwheel.NativeVectorEnv(
-        env_id,
-        num_envs,
-        autoreset_mode=mode,
-        batch_size=batch_size,
-        num_workers=num_workers,
-        **keywords,
-    )
-    play(envs, env_fns, results=12)
 
 
 def trajectories(num_envs, results):

@@ -9,6 +9,7 @@ import pytest
 from gymnasium.spaces import Box
 
 import cartwheel
+from tests.cases import POLE, Case
 from tests.environments import PuppetEnv, SleepingEnv, TranscriptEnv, transcripts
 from tests.executors import INLINE, THREAD
 from tests.faulty import FaultyEnv, fault
@@ -17,20 +18,6 @@ MODES = ["NextStep", "SameStep", "Disabled"]
 LENGTHS = [1, 2, 3, 5, 8]
 #: Of native shards the ninth task is timed, and every seventeenth after it.
 FIRST_SAMPLED, SAMPLED = 8, 17
-
-
-@pytest.fixture
-def build_native():
-    """Builds a ``NativeVectorEnv``, closed after the test."""
-    built = []
-
-    def build(*args, **keywords):
-        built.append(cartwheel.NativeVectorEnv(*args, **keywords))
-        return built[-1]
-
-    yield build
-    for envs in built:
-        envs.close()
 
 
 def assert_consistent(stats):
@@ -268,7 +255,7 @@ def test_slabs_and_copies_are_those_of_the_batches_that_are_kept(build):
 def test_native_rows_are_counted_and_a_sample_of_their_tasks_is_timed(
     build_native, mode, num_workers
 ):
-    envs = build_native("CartPole-v1", 40, autoreset_mode=mode, num_workers=num_workers)
+    envs = build_native([POLE] * 40, autoreset_mode=mode, num_workers=num_workers)
     envs.reset(seed=7)
     over, resets, batches = np.zeros(40, bool), np.ones(40, np.int64), 1
     for steps in range(1, 111):
@@ -296,7 +283,7 @@ def test_native_rows_are_counted_and_a_sample_of_their_tasks_is_timed(
 @pytest.mark.parametrize("num_workers", [1, 2])
 @pytest.mark.parametrize("batch_size", [12, 5])
 def test_native_rows_that_are_sent_are_counted(build_native, num_workers, batch_size):
-    envs = build_native("CartPole-v1", 12, num_workers=num_workers, batch_size=batch_size)
+    envs = build_native([POLE] * 12, num_workers=num_workers, batch_size=batch_size)
     envs.async_reset(seed=7)
     sent, over, resets = np.zeros(12, np.int64), np.zeros(12, bool), np.zeros(12, np.int64)
     for _ in range(200):
@@ -318,14 +305,16 @@ def test_native_rows_that_are_sent_are_counted(build_native, num_workers, batch_
 
 
 def test_the_table_of_many_rows_says_how_many_it_leaves_out(build_native):
-    envs = build_native("CartPole-v1", 100)
+    envs = build_native([POLE] * 100)
     assert "92 more rows" in str(envs.stats())
     assert "nan" not in str(envs.stats())
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_native_environments_that_panic_count_as_replaced(build_native, mode):
-    envs = build_native("Acrobot-v1", 4, autoreset_mode=mode, on_error="truncate", num_workers=1)
+    envs = build_native(
+        [Case("Acrobot-v1")] * 4, autoreset_mode=mode, on_error="truncate", num_workers=1
+    )
     envs.reset(seed=3)
     states = list(envs.get_attr("state"))
     states[2] = np.full(4, np.inf)

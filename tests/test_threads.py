@@ -15,32 +15,15 @@ from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoA
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
+from tests.cases import POLE, Case
 from tests.comparison import assert_identical, assert_names_row
-from tests.environments import NestedEnv, SleepingEnv, transcripts
+from tests.environments import SleepingEnv, transcripts
 from tests.executors import INLINE, THREAD
+from tests.oracle import assert_same_reset, assert_same_steps, beside
+from tests.threads import in_thread
 
-
-def in_thread(function, *arguments):
-    """Start a call; returns a function that waits for its result, or raises its exception."""
-    outcome = {}
-
-    def run():
-        try:
-            outcome["result"] = function(*arguments)
-        except BaseException as error:
-            outcome["error"] = error
-
-    thread = threading.Thread(target=run)
-    thread.start()
-
-    def wait():
-        thread.join(timeout=30)
-        assert not thread.is_alive(), "the call hangs"
-        if "error" in outcome:
-            raise outcome["error"]
-        return outcome["result"]
-
-    return wait
+#: For so long several threads call at once.
+HAMMERING_S = 0.5
 
 
 def test_a_second_thread_is_refused_while_the_first_one_steps(build, gates):
@@ -74,8 +57,8 @@ def test_a_reset_is_refused_while_another_thread_steps(build, gates):
     assert wait()[0].tolist() == [[1], [1]]
 
 
-def test_of_many_threads_at_once_each_steps_or_is_refused(build):
-    envs = build(transcripts(10**6, 10**6))
+def test_of_many_threads_at_once_each_steps_or_is_refused(build_any):
+    envs = build_any([Case("Null-v0")] * 2)  # which counts its steps
     envs.reset()
     barrier = threading.Barrier(4)
     counts = {"stepped": 0, "refused": 0}
@@ -83,10 +66,10 @@ def test_of_many_threads_at_once_each_steps_or_is_refused(build):
 
     def hammer():
         barrier.wait()
-        deadline = time.monotonic() + 0.7
+        deadline = time.monotonic() + HAMMERING_S
         while time.monotonic() < deadline:
             try:
-                envs.step([1, 1])
+                envs.step([0, 0])
                 key = "stepped"
             except AlreadyPendingCallError:
                 key = "refused"
@@ -96,20 +79,19 @@ def test_of_many_threads_at_once_each_steps_or_is_refused(build):
     for wait in [in_thread(hammer) for _ in range(4)]:
         wait()
     assert counts["stepped"] > 0
-    observations, *_ = envs.step([1, 1])
-    assert observations.tolist() == [[counts["stepped"] + 1]] * 2
+    observations, *_ = envs.step([0, 0])
+    assert observations.tolist() == [[(counts["stepped"] + 1) % 256]] * 2
 
 
-def test_every_method_at_once_ends_in_a_defined_state(build):
-    envs = build([NestedEnv] * 3)
-    envs.reset(seed=1)
-    deadline = time.monotonic() + 0.8
+def test_every_method_at_once_ends_in_a_defined_state(build_any):
+    envs, oracle = beside(build_any, POLE, 3)
+    deadline = time.monotonic() + HAMMERING_S
     calls = [
-        lambda: envs.step([0, 1, 2]),
+        lambda: envs.step([0, 1, 1]),
         lambda: envs.reset(seed=1),
-        lambda: envs.get_attr("t"),
-        lambda: (envs.step_async([0, 1, 2]), envs.step_wait(timeout=30)),
-        lambda: (envs.call_async("t"), envs.call_wait(timeout=30)),
+        lambda: envs.get_attr("gravity"),
+        lambda: (envs.step_async([0, 1, 1]), envs.step_wait(timeout=30)),
+        lambda: (envs.call_async("gravity"), envs.call_wait(timeout=30)),
     ]
 
     def hammer(call):
@@ -123,29 +105,37 @@ def test_every_method_at_once_ends_in_a_defined_state(build):
         envs.step_wait(timeout=30)
     with contextlib.suppress(NoAsyncCallError):
         envs.call_wait(timeout=30)
-    oracle = SyncVectorEnv([NestedEnv] * 3)
-    assert_identical(envs.reset(seed=4), oracle.reset(seed=4))
-    for _ in range(10):
-        assert_identical(envs.step([0, 1, 2]), oracle.step([0, 1, 2]))
-    oracle.close()
+    assert_same_reset(envs, oracle, seed=4)
+    assert_same_steps(envs, oracle, 10)
 
 
-def test_another_thread_may_wait_for_a_step(build):
-    envs = build(transcripts(9, 9))
-    envs.reset()
-    for t in range(1, 5):
-        envs.step_async([1, 2])
-        assert in_thread(envs.step_wait)()[0].tolist() == [[t], [t]]
-
-
-def test_another_thread_may_do_all_the_work(build):
-    envs = in_thread(build, transcripts(2, 3))()
-    oracle = SyncVectorEnv(transcripts(2, 3))
-    assert_identical(in_thread(envs.reset)(), oracle.reset())
+def test_another_thread_may_wait_for_a_step(build_any):
+    envs, oracle = beside(build_any, POLE, 2)
     for _ in range(5):
-        assert_identical(in_thread(envs.step, [1, 2])(), oracle.step([1, 2]))
+        envs.step_async([0, 1])
+        assert_identical(in_thread(envs.step_wait)(), oracle.step([0, 1]))
+
+
+def test_two_threads_may_take_turns(build_any):
+    envs, oracle = beside(build_any, POLE, 2)
+    lock, results = threading.Lock(), []
+
+    def step():
+        for _ in range(50):
+            with lock:
+                results.append(envs.step([0, 1]))
+
+    for wait in [in_thread(step) for _ in range(2)]:
+        wait()
+    assert_identical(results, [oracle.step([0, 1]) for _ in range(100)])
+
+
+def test_another_thread_may_do_all_the_work(build_any):
+    envs = in_thread(build_any, [POLE] * 2)()
+    oracle = SyncVectorEnv([POLE] * 2)
+    in_thread(partial(assert_same_reset, envs, oracle, seed=1))()
+    in_thread(assert_same_steps, envs, oracle, 10)()
     in_thread(envs.close)()
-    oracle.close()
 
 
 def test_closing_from_another_thread_ends_a_step(build_workers):
@@ -186,17 +176,13 @@ def test_a_step_that_outlasts_the_close_closes_the_environments_when_it_comes_ba
         envs.step([1])
 
 
-def test_several_vector_environments_run_side_by_side(build):
-    def run(seed):
-        envs = build([NestedEnv] * 2)
-        oracle = SyncVectorEnv([NestedEnv] * 2)
-        assert_identical(envs.reset(seed=seed), oracle.reset(seed=seed))
-        for _ in range(30):
-            assert_identical(envs.step([0, 2]), oracle.step([0, 2]))
-        oracle.close()
-        envs.close()
+def test_several_vector_environments_run_side_by_side(build_any):
+    def run(case, seed):
+        envs, oracle = beside(build_any, case, 2, seed=seed)
+        assert_same_steps(envs, oracle, 30, seed=seed)
 
-    for wait in [in_thread(run, seed) for seed in range(3)]:
+    jobs = [(POLE, 1), (Case("Blackjack-v1"), 2), (POLE, 3)]
+    for wait in [in_thread(run, *job) for job in jobs]:
         wait()
 
 
@@ -265,10 +251,9 @@ def test_a_signal_handler_that_calls_is_refused(build_workers, gates):
 
 
 @pytest.mark.parametrize("closing", [False, True])
-def test_sending_receiving_and_closing_at_once_end_in_a_defined_state(build, closing):
-    envs = build(transcripts(*[10**6] * 4))
-    envs.reset()
-    deadline = time.monotonic() + 0.8
+def test_sending_receiving_and_closing_at_once_end_in_a_defined_state(build_any, closing):
+    envs, oracle = beside(build_any, POLE, 4)
+    deadline = time.monotonic() + HAMMERING_S
     calls = [
         lambda: envs.send([1, 1], [0, 3]),
         lambda: envs.send([1], [2]),
@@ -286,7 +271,7 @@ def test_sending_receiving_and_closing_at_once_end_in_a_defined_state(build, clo
 
     waits = [in_thread(hammer, call) for call in calls]
     if closing:
-        time.sleep(0.2)
+        time.sleep(HAMMERING_S / 4)
         envs.close()
     for wait in waits:
         wait()
@@ -297,8 +282,8 @@ def test_sending_receiving_and_closing_at_once_end_in_a_defined_state(build, clo
     with contextlib.suppress(NoAsyncCallError):  # when everything has been received
         while True:
             envs.recv(timeout=30)
-    assert envs.reset()[0].tolist() == [[0]] * 4
-    assert envs.step([1, 2, 3, 4])[1].tolist() == [1, 2, 3, 4]
+    assert_same_reset(envs, oracle, seed=2)
+    assert_same_steps(envs, oracle, 10)
 
 
 @pytest.mark.parametrize("sent", [False, True])

@@ -6,19 +6,15 @@ actions are always ``[1, 2]``.
 
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 
 import cartwheel
+from tests.cases import POLE
 from tests.comparison import assert_identical
 from tests.environments import transcripts
+from tests.oracle import MODE, flags
 
 T, F = True, False
 ACTIONS = np.array([1, 2])
-MODES = list(AutoresetMode)
-
-
-def flags(*values):
-    return np.array(values, np.bool_)
 
 
 def ints(*values):
@@ -284,7 +280,7 @@ def test_a_row_may_be_terminated_and_truncated_at_once(build_everywhere):
     )
 
 
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+@MODE
 def test_a_mask_of_all_rows_is_a_full_reset(build, mode):
     envs = build_two(build, truncates=False, autoreset_mode=mode)
     for episode in (1, 2, 3):
@@ -297,7 +293,7 @@ def test_a_mask_of_all_rows_is_a_full_reset(build, mode):
         assert_frame(envs.step(ACTIONS), obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))
 
 
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
+@MODE
 def test_rows_that_were_never_reset_show_zeros_after_a_partial_reset(build_everywhere, mode):
     envs = build_two(build_everywhere, truncates=False, autoreset_mode=mode)
     options = {"reset_mask": flags(F, T)}
@@ -307,10 +303,10 @@ def test_rows_that_were_never_reset_show_zeros_after_a_partial_reset(build_every
     assert_frame(envs.step(ACTIONS), obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))
 
 
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
-def test_modes_have_three_spellings(build, mode):
-    for spelling in (mode, mode.value, mode.name.lower()):
-        envs = build(transcripts(2, 3), autoreset_mode=spelling)
+@MODE
+def test_modes_have_four_spellings(build_any, mode):
+    for spelling in (mode, mode.value, mode.name, mode.name.lower()):
+        envs = build_any([POLE] * 2, autoreset_mode=spelling)
         assert envs.autoreset_mode is mode
         assert envs.metadata["autoreset_mode"] is mode
         envs.close()

@@ -2,15 +2,16 @@
 
 import gc
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
 
-import cartwheel
 from cartwheel import _cartwheel
+from tests.cases import POLE
 from tests.environments import SamplingEnv
-from tests.executors import EXECUTORS
+from tests.executors import EXECUTORS, NATIVE
 from tests.in_parts import PATIENCE_S
 
 
@@ -21,16 +22,11 @@ class WideEnv(SamplingEnv):
         super().__init__(Box(-1, 1, (500,), np.float64), length=7)
 
 
-def native(**keywords):
-    return cartwheel.NativeVectorEnv("CartPole-v1", 400, num_workers=2, **keywords)
-
-
-def builders():
-    python = [
-        pytest.param(lambda e=executor, **k: e([WideEnv] * 3, **k), id=str(executor))
-        for executor in EXECUTORS
-    ]
-    return [*python, pytest.param(native, id="native")]
+#: So many native rows that they are shown in place too.
+BUILDERS = {
+    **{str(executor): partial(executor, [WideEnv] * 3) for executor in EXECUTORS},
+    "native": partial(NATIVE, [POLE] * 400),
+}
 
 
 def actions(envs):
@@ -94,7 +90,7 @@ def owner(array):
 
 
 @pytest.mark.parametrize("end", [close, collect, close_with_rows_in_flight])
-@pytest.mark.parametrize("build", builders())
+@pytest.mark.parametrize("build", BUILDERS.values(), ids=BUILDERS)
 def test_arrays_are_read_and_written_when_everything_else_is_gone(build, end):
     envs = build()
     kept = [array for source in SOURCES for array in source(envs)]

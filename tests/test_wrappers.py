@@ -1,29 +1,33 @@
 """`gymnasium.wrappers.vector` works on ours as on the oracle, in each mode that upstream allows."""
 
 from copy import deepcopy
-from functools import partial
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.spaces import Box
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import vector as wrappers
 
+from tests.cases import Case
 from tests.comparison import assert_identical
 from tests.environments import NestedEnv, samplers
+from tests.executors import EVERY_KIND, EXECUTORS
+from tests.oracle import D, N, S, assert_same_reset, beside
 
-N, S, D = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
-
-CART_POLE = [partial(gym.make, "CartPole-v1")] * 3
-PENDULUM = [partial(gym.make, "Pendulum-v1", max_episode_steps=7)] * 3
+CART_POLE = [Case("CartPole-v1", {"max_episode_steps": 9})] * 3
+PENDULUM = [Case("Pendulum-v1", {"max_episode_steps": 7})] * 3
+CARS = [Case("MountainCarContinuous-v0", {"max_episode_steps": 9})] * 3
+TAXIS = [Case("Taxi-v4", {"max_episode_steps": 9})] * 3
+BLACKJACK = [Case("Blackjack-v1")] * 3
 IMAGES = samplers(Box(0, 255, (8, 6, 3), np.uint8), 3)
 NESTED = [NestedEnv] * 3
 
 #: The environments, the wrapper, and the modes in which upstream accepts it.
 WRAPPERS = {
     "RecordEpisodeStatistics": (CART_POLE, wrappers.RecordEpisodeStatistics, {N, S, D}),
+    "RecordEpisodeStatistics of infos": (TAXIS, wrappers.RecordEpisodeStatistics, {N, S, D}),
     "DictInfoToList": (NESTED, wrappers.DictInfoToList, {N, S, D}),
+    "DictInfoToList of numbers": (TAXIS, wrappers.DictInfoToList, {N, S, D}),
     "NormalizeReward": (PENDULUM, wrappers.NormalizeReward, {N, S, D}),
     "TransformReward": (
         PENDULUM,
@@ -36,7 +40,7 @@ WRAPPERS = {
         lambda envs: wrappers.TransformAction(envs, lambda actions: actions / 2),
         {N, S, D},
     ),
-    "ClipAction": (PENDULUM, wrappers.ClipAction, {N, S, D}),
+    "ClipAction": (CARS, wrappers.ClipAction, {N, S, D}),
     "RescaleAction": (
         PENDULUM,
         lambda envs: wrappers.RescaleAction(envs, -np.ones(1, np.float32), np.ones(1, np.float32)),
@@ -48,6 +52,7 @@ WRAPPERS = {
         {N, D},
     ),
     "FlattenObservation": (NESTED, wrappers.FlattenObservation, {N, D}),
+    "FlattenObservation of a pair": (BLACKJACK, wrappers.FlattenObservation, {N, D}),
     "FilterObservation": (
         NESTED,
         lambda envs: wrappers.FilterObservation(envs, ["walk", "pixels"]),
@@ -72,14 +77,16 @@ WRAPPERS = {
     "NormalizeObservation": (CART_POLE, wrappers.NormalizeObservation, {N}),
 }
 CASES = pytest.mark.parametrize(
-    ("env_fns", "wrap", "mode", "allowed"),
+    ("build_any", "env_fns", "wrap", "mode", "allowed"),
     [
-        pytest.param(env_fns, wrap, mode, mode in allowed, id=f"{name}-{mode.value}")
+        pytest.param(kind, env_fns, wrap, mode, mode in allowed, id=f"{kind}-{name}-{mode.value}")
         for name, (env_fns, wrap, allowed) in WRAPPERS.items()
         for mode in (N, S, D)
         # Upstream's classes hide the mask from it; `test_resets` has the right values.
-        if (name, mode) != ("RecordEpisodeStatistics", D)
+        if (wrap, mode) != (wrappers.RecordEpisodeStatistics, D)
+        for kind in (EVERY_KIND if isinstance(env_fns[0], Case) else EXECUTORS)
     ],
+    indirect=["build_any"],
 )
 
 
@@ -104,26 +111,42 @@ def without_clock(result):
 
 
 @CASES
-def test_wrappers_give_what_they_give_on_the_oracle(build, env_fns, wrap, mode, allowed):
-    envs = build(env_fns, autoreset_mode=mode)
+def test_wrappers_give_what_they_give_on_the_oracle(build_any, env_fns, wrap, mode, allowed):
+    envs = build_any(env_fns, autoreset_mode=mode)
     if not allowed:
         with pytest.raises(ValueError, match="autoreset_mode"):
             wrap(envs)
         return
-    if wrap is wrappers.RecordEpisodeStatistics and mode is D:
-        pytest.skip(
-            "upstream's own classes hide the mask from it; test_resets has the right values"
-        )
-    oracle = SyncVectorEnv(env_fns, autoreset_mode=mode)
-    pairs = zip(results(wrap(envs), mode), results(wrap(oracle), mode), strict=True)
+    wrapped, oracle = wrap(envs), SyncVectorEnv(env_fns, autoreset_mode=mode)
+    pairs = zip(results(wrapped, mode), results(wrap(oracle), mode), strict=True)
     for call, (result, expected) in enumerate(pairs):
         assert_identical(result, expected, f"call {call}")
-    oracle.close()
+    wrapped.close()
+    assert envs.closed
 
 
-def test_wrappers_that_write_in_place_reach_no_later_result(build):
+def test_statistics_without_autoreset_are_those_of_gymnasium(build_any):
+    """With resets of all rows: upstream's own class hides the mask from the wrapper."""
+    envs, oracle = beside(build_any, Case("CartPole-v1"), 2, D)
+    ours, theirs = map(wrappers.RecordEpisodeStatistics, (envs, oracle))
+    episodes = 0
+    for seed in range(12):
+        assert_same_reset(ours, theirs, seed=seed)
+        over = np.zeros(2, bool)
+        while not over.any():
+            actions = np.array([seed % 2, episodes % 2])
+            result, expected = ours.step(actions), theirs.step(actions)
+            assert_identical(without_clock(result), without_clock(expected))
+            over = result[2] | result[3]
+        episodes += over.sum()
+    assert ours.episode_count == theirs.episode_count == episodes
+    assert list(ours.return_queue) == list(theirs.return_queue)
+    assert list(ours.length_queue) == list(theirs.length_queue)
+
+
+def test_wrappers_that_write_in_place_reach_no_later_result(build_any):
     """Clipping rewards and transforming observations happens in the arrays that were returned."""
-    envs, oracle = build(PENDULUM, copy=False), SyncVectorEnv(PENDULUM)
+    envs, oracle = build_any(PENDULUM, copy=False), SyncVectorEnv(PENDULUM)
     wrapped = wrappers.RescaleObservation(
         wrappers.ClipReward(envs, -1, 0), np.float32(0), np.float32(1)
     )
@@ -139,10 +162,11 @@ def test_wrappers_that_write_in_place_reach_no_later_result(build):
     oracle.close()
 
 
-def test_wrappers_reach_our_methods_through_unwrapped(build):
-    envs = build(CART_POLE)
+def test_wrappers_reach_our_methods_through_unwrapped(build_any):
+    envs = build_any(CART_POLE)
     wrapped = wrappers.RecordEpisodeStatistics(wrappers.NormalizeReward(envs))
     assert wrapped.unwrapped is envs
+    assert wrapped.spec == envs.spec
     wrapped.reset(seed=1)
     assert wrapped.unwrapped.get_attr("gravity") == (9.8,) * 3
     assert wrapped.num_envs == 3
@@ -152,8 +176,8 @@ def test_wrappers_reach_our_methods_through_unwrapped(build):
     assert envs.closed
 
 
-def test_collecting_a_wrapper_does_not_close_its_environments(build):
-    envs = build(CART_POLE)
+def test_collecting_a_wrapper_does_not_close_its_environments(build_any):
+    envs = build_any(CART_POLE)
     wrapped = wrappers.NormalizeReward(envs)
     wrapped.reset(seed=1)
     del wrapped

@@ -12,10 +12,9 @@ import pytest
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, NoAsyncCallError
 from gymnasium.spaces import Box, Dict, Discrete
 
-import cartwheel
+from tests.cases import POLE
 from tests.comparison import assert_identical
 from tests.environments import NAMES, RecordingEnv, SamplingEnv, transcripts
-from tests.executors import EXECUTORS
 from tests.in_parts import PATIENCE_S
 
 NUM_ENVS = 4
@@ -39,23 +38,10 @@ ROWS = {
 BATCHES = pytest.mark.parametrize("batch_size", [NUM_ENVS, 3])
 
 
-def native(env_fns, **keywords):
-    return cartwheel.NativeVectorEnv("CartPole-v1", len(env_fns), **keywords)
-
-
-@pytest.fixture(params=[*EXECUTORS, native], ids=["inline", "thread", "process", "native"])
-def build_any(request):
-    """Builds four rows that never end, also native ones; closed after the test."""
-    built = []
-
-    def build(env_fns=None, **keywords):
-        env_fns = transcripts(*[999] * NUM_ENVS) if env_fns is None else env_fns
-        built.append(request.param(env_fns, **keywords))
-        return built[-1]
-
-    yield build
-    for envs in built:
-        envs.close()
+@pytest.fixture
+def build_four(build_any):
+    """Builds four rows, also native ones."""
+    return partial(build_any, [POLE] * NUM_ENVS)
 
 
 def ready(envs):
@@ -82,8 +68,8 @@ def assert_usable(envs, twin):
 
 
 @BATCHES
-def test_rows_that_make_no_sense_are_refused(build_any, batch_size):
-    envs, twin = (ready(build_any(batch_size=batch_size)) for _ in range(2))
+def test_rows_that_make_no_sense_are_refused(build_four, batch_size):
+    envs, twin = (ready(build_four(batch_size=batch_size)) for _ in range(2))
     for case, (rows, kind, text) in ROWS.items():
         actions = [1] * (2 if case == "ragged" else np.size(rows))
         for call in (
@@ -114,8 +100,8 @@ ACTIONS = {
 
 
 @BATCHES
-def test_actions_that_do_not_fit_their_rows_are_refused(build_any, batch_size):
-    envs, twin = (ready(build_any(batch_size=batch_size)) for _ in range(2))
+def test_actions_that_do_not_fit_their_rows_are_refused(build_four, batch_size):
+    envs, twin = (ready(build_four(batch_size=batch_size)) for _ in range(2))
     for case, (actions, kind) in ACTIONS.items():
         for call in (envs.send, envs.step):
             with pytest.raises(kind):
@@ -125,8 +111,8 @@ def test_actions_that_do_not_fit_their_rows_are_refused(build_any, batch_size):
 
 
 @BATCHES
-def test_rows_named_in_two_ways_are_refused(build_any, batch_size):
-    envs, twin = (ready(build_any(batch_size=batch_size)) for _ in range(2))
+def test_rows_named_in_two_ways_are_refused(build_four, batch_size):
+    envs, twin = (ready(build_four(batch_size=batch_size)) for _ in range(2))
     ways = {
         "reset_mask": np.array([False, True, False, False]),
         "env_index": [1],
@@ -139,8 +125,8 @@ def test_rows_named_in_two_ways_are_refused(build_any, batch_size):
     assert_usable(envs, twin)
 
 
-def test_a_step_of_a_batch_says_whose_actions_they_are(build_any):
-    envs, twin = (ready(build_any(batch_size=2)) for _ in range(2))
+def test_a_step_of_a_batch_says_whose_actions_they_are(build_four):
+    envs, twin = (ready(build_four(batch_size=2)) for _ in range(2))
     text = r"`env_index` is required, .*batch_size=2 of num_envs=4: pass `infos\[\"env_index\"\]`"
     for call in (envs.step, envs.step_async):
         for number in (2, NUM_ENVS):
@@ -164,9 +150,9 @@ def test_a_step_of_a_batch_says_whose_actions_they_are(build_any):
             call([1, 1])
 
 
-def test_a_step_in_two_halves_may_be_of_some_rows(build_any):
+def test_a_step_in_two_halves_may_be_of_some_rows(build_four):
     for batch_size in (NUM_ENVS, 2):
-        envs, twin = (ready(build_any(batch_size=batch_size)) for _ in range(2))
+        envs, twin = (ready(build_four(batch_size=batch_size)) for _ in range(2))
         envs.step_async([1, 1], [3, 0])
         assert envs.in_flight == [0, 3]
         observations, *_, infos = envs.step_wait(PATIENCE_S)
@@ -175,7 +161,7 @@ def test_a_step_in_two_halves_may_be_of_some_rows(build_any):
             shown[:] = shown[rows["env_index"].argsort()]
         assert_identical(observations, expected)
         assert_usable(envs, twin)
-    envs, twin = (ready(build_any()) for _ in range(2))
+    envs, twin = (ready(build_four()) for _ in range(2))
     envs.step_async([1], [2])
     envs.step_wait(PATIENCE_S)
     twin.step([1], [2])
@@ -183,8 +169,8 @@ def test_a_step_in_two_halves_may_be_of_some_rows(build_any):
     assert_identical(envs.step_wait(PATIENCE_S), twin.step([1] * NUM_ENVS))
 
 
-def test_actions_of_a_batch_for_all_rows_are_refused_with_advice(build_any):
-    envs, twin = (ready(build_any(batch_size=2)) for _ in range(2))
+def test_actions_of_a_batch_for_all_rows_are_refused_with_advice(build_four):
+    envs, twin = (ready(build_four(batch_size=2)) for _ in range(2))
     with pytest.raises(ValueError, match="4") as refusal:
         envs.send(envs.action_space.sample())
     assert 'pass its `infos["env_index"]`' in "".join(refusal.value.__notes__)
@@ -192,12 +178,11 @@ def test_actions_of_a_batch_for_all_rows_are_refused_with_advice(build_any):
     assert_usable(envs, twin)
 
 
-def test_a_wrong_native_action_names_its_row():
-    envs = ready(native(range(NUM_ENVS), batch_size=3))
+def test_a_wrong_native_action_names_its_row(build_native):
+    envs = ready(build_native([POLE] * NUM_ENVS, batch_size=3))
     with pytest.raises(ValueError, match=r"row 3\b.*7|7.*row 3\b"):
         envs.send([1, 7], [1, 3])
     assert envs._pool.in_flight() == []
-    envs.close()
 
 
 def test_a_wrong_part_of_an_action_stores_nothing(build):
@@ -224,8 +209,8 @@ def test_wrong_actions_without_a_fixed_shape_are_refused(build):
     assert envs.get_attr("received")[1::2] == ("def", "abc")
 
 
-def test_a_row_in_flight_cannot_be_sent_again(build_any):
-    envs, twin = (ready(build_any(batch_size=3)) for _ in range(2))
+def test_a_row_in_flight_cannot_be_sent_again(build_four):
+    envs, twin = (ready(build_four(batch_size=3)) for _ in range(2))
     envs.send([1, 1], [2, 0])
     for call in (
         lambda: envs.send([1], [2]),
@@ -245,8 +230,8 @@ def test_a_row_in_flight_cannot_be_sent_again(build_any):
     assert_usable(envs, twin)
 
 
-def test_no_other_call_begins_while_rows_are_in_flight(build_any):
-    envs, twin = (ready(build_any()) for _ in range(2))
+def test_no_other_call_begins_while_rows_are_in_flight(build_four):
+    envs, twin = (ready(build_four()) for _ in range(2))
     envs.send([1, 1], [2, 0])
     calls = [
         lambda: envs.step([1] * NUM_ENVS),
@@ -256,9 +241,9 @@ def test_no_other_call_begins_while_rows_are_in_flight(build_any):
         lambda: envs.call("gravity"),
         lambda: envs.get_attr("gravity"),
         lambda: envs.set_attr("gravity", 9.0),
+        lambda: envs.call_async("gravity"),
+        envs.render,
     ]
-    if isinstance(envs, cartwheel.VectorEnv):
-        calls += [lambda: envs.call_async("t"), lambda: envs.render()]
     for call in calls:
         with pytest.raises(AlreadyPendingCallError, match=r"rows \[0, 2\]"):
             call()
@@ -269,24 +254,26 @@ def test_no_other_call_begins_while_rows_are_in_flight(build_any):
     assert_usable(envs, twin)
 
 
-def test_nothing_is_sent_while_another_call_is_pending(build):
-    envs = ready(build(transcripts(*[9] * NUM_ENVS)))
+def test_nothing_is_sent_while_another_call_is_pending(build_four):
+    envs, twin = (ready(build_four()) for _ in range(2))
     for begin, end in (
         (lambda: envs.step_async([1] * NUM_ENVS), envs.step_wait),
         (envs.reset_async, envs.reset_wait),
-        (lambda: envs.call_async("t"), envs.call_wait),
+        (lambda: envs.call_async("gravity"), envs.call_wait),
     ):
         begin()
         for call in (lambda: envs.send([1], [2]), lambda: envs.async_reset()):
             with pytest.raises(AlreadyPendingCallError, match="pending call"):
                 call()
         end(PATIENCE_S)
-    assert envs.get_attr("t") == (0,) * NUM_ENVS
+    twin.step([1] * NUM_ENVS)
+    twin.reset()
+    assert_usable(envs, twin)
 
 
 @BATCHES
-def test_nothing_in_flight_is_an_error_and_not_a_hang(build_any, batch_size):
-    envs, twin = build_any(batch_size=batch_size), build_any(batch_size=batch_size)
+def test_nothing_in_flight_is_an_error_and_not_a_hang(build_four, batch_size):
+    envs, twin = build_four(batch_size=batch_size), build_four(batch_size=batch_size)
     for timeout in (None, 0, 5):
         with pytest.raises(NoAsyncCallError, match="in flight"):
             envs.recv(timeout)
@@ -296,8 +283,8 @@ def test_nothing_in_flight_is_an_error_and_not_a_hang(build_any, batch_size):
     assert_usable(envs, ready(twin))
 
 
-def test_a_time_that_makes_no_sense_is_refused(build_any):
-    envs, twin = (ready(build_any()) for _ in range(2))
+def test_a_time_that_makes_no_sense_is_refused(build_four):
+    envs, twin = (ready(build_four()) for _ in range(2))
     envs.send([1], [2])
     for timeout in (-1, float("nan"), "1", [1]):
         with pytest.raises((TypeError, ValueError), match="timeout"):
@@ -308,8 +295,8 @@ def test_a_time_that_makes_no_sense_is_refused(build_any):
     assert_usable(envs, twin)
 
 
-def test_seeds_that_make_no_sense_are_refused(build_any):
-    envs, twin = (ready(build_any()) for _ in range(2))
+def test_seeds_that_make_no_sense_are_refused(build_four):
+    envs, twin = (ready(build_four()) for _ in range(2))
     mask = np.array([True, False, True, False])
     for seed in ([1], [1, 2, 3], "12", 1.5, [1, -1], [1, 2.5], -9):
         for options in ({"env_index": [2, 0]}, {"reset_mask": mask}):
@@ -319,10 +306,10 @@ def test_seeds_that_make_no_sense_are_refused(build_any):
     assert_usable(envs, twin)
 
 
-def test_a_batch_size_that_makes_no_sense_is_refused(build_any):
+def test_a_batch_size_that_makes_no_sense_is_refused(build_four):
     for batch_size in (0, -1, 5, 2.0, "2", True):
         with pytest.raises(ValueError, match=rf"batch_size.*{re.escape(repr(batch_size))}"):
-            build_any(batch_size=batch_size)
+            build_four(batch_size=batch_size)
 
 
 def test_different_spaces_cannot_be_batched_in_parts(build):
@@ -331,8 +318,8 @@ def test_different_spaces_cannot_be_batched_in_parts(build):
 
 
 @pytest.mark.parametrize("flying", [False, True], ids=["idle", "in flight"])
-def test_after_close_every_call_says_closed(build_any, flying):
-    envs = ready(build_any(batch_size=3))
+def test_after_close_every_call_says_closed(build_four, flying):
+    envs = ready(build_four(batch_size=3))
     if flying:
         envs.send([1, 1], [2, 0])
     envs.close()
@@ -348,9 +335,9 @@ def test_after_close_every_call_says_closed(build_any, flying):
             call()
 
 
-def test_of_two_threads_each_is_served_or_refused(build_any):
+def test_of_two_threads_each_is_served_or_refused(build_four):
     """Two threads send and receive at random: nothing hangs, no row is lost or counted twice."""
-    envs = ready(build_any(batch_size=1))
+    envs = ready(build_four(batch_size=1))
     barrier, lock = threading.Barrier(2), threading.Lock()
     idle, counts, errors = list(range(NUM_ENVS)), {"sent": 0, "received": 0}, []
 
@@ -390,8 +377,8 @@ def test_of_two_threads_each_is_served_or_refused(build_any):
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_forked_child_is_refused(build_any):
-    envs = ready(build_any(batch_size=3))
+def test_a_forked_child_is_refused(build_four):
+    envs = ready(build_four(batch_size=3))
     envs.send([1, 1], [2, 0])
     read, write = os.pipe()
     child = os.fork()

@@ -284,6 +284,7 @@ class NativeVectorEnv(PoolVectorEnv):
             AttributeError: The environment has no such parameter.
             ValueError: A list or tuple of the wrong length, or a value that does not fit.
         """
+        self._pool.check("set_attr", idle=True)
         values = as_values(values, self.num_envs)
         before = self._ask("set_attr", name, None)
         try:

@@ -1,18 +1,23 @@
-"""Every native environment, with keywords, beside Gymnasium's, and who plays them."""
+"""Environments that are Gymnasium's and native too, with keywords, and who plays them."""
 
 import warnings
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 
 @dataclass(frozen=True)
 class Case:
-    """An environment, its keywords, and how a run of it must be able to end."""
+    """An environment, its keywords, and how a run of it must be able to end.
+
+    It is an environment function too, which builds Gymnasium's: a list of one case is what every
+    kind of vector environment can be built from.
+    """
 
     env_id: str
     keywords: dict[str, Any] = field(default_factory=dict)
@@ -25,6 +30,46 @@ class Case:
 
     def __str__(self):
         return "-".join([self.env_id, *map(str, self.keywords.items())]).replace(" ", "")
+
+    def __call__(self):
+        if self.env_id == "Null-v0":
+            return NullEnv(**self.keywords)
+        return gym.make(self.env_id, disable_env_checker=True, **self.keywords)
+
+
+class NullEnv(gym.Env):
+    """What ``Null-v0`` says of itself, which Gymnasium does not have."""
+
+    def __init__(self, shape=(1,), episode_steps=0):
+        self.observation_space = Box(0, 255, shape, np.uint8)
+        self.action_space = Discrete(1)
+        self.episode_steps = episode_steps
+        self.steps = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.steps = 0
+        return self._observation(), {}
+
+    def step(self, _):
+        self.steps += 1
+        return self._observation(), 0.0, self.steps == self.episode_steps, False, {}
+
+    def _observation(self):
+        return np.full(self.observation_space.shape, self.steps % 256, np.uint8)
+
+
+#: The one that most promises are tested with.
+POLE = Case("CartPole-v1")
+#: Environments whose episodes are short, or made so: with infos and without, with scalar, array
+#: and tuple observations.
+SHORT = [
+    Case("CartPole-v1", {"max_episode_steps": 11}),
+    Case("Pendulum-v1", {"max_episode_steps": 4}),
+    Case("Blackjack-v1"),
+    Case("FrozenLake-v1", {"max_episode_steps": 9}),
+    Case("Taxi-v4", {"max_episode_steps": 6, "fickle_passenger": True}),
+]
 
 
 DEFAULTS = [
@@ -74,12 +119,11 @@ VARIANTS = [
 ]
 
 
-def twins(env_id, num_envs, mode=AutoresetMode.NEXT_STEP, **keywords):
+def twins(case, num_envs, mode=AutoresetMode.NEXT_STEP):
     """Gymnasium's own, as a vector."""
-    make = partial(gym.make, env_id, disable_env_checker=True, **keywords)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of ids that are out of date
-        return SyncVectorEnv([make] * num_envs, autoreset_mode=mode)
+        return SyncVectorEnv([case] * num_envs, autoreset_mode=mode)
 
 
 # Who chooses the actions: from the observations, and at random.

@@ -1,0 +1,26 @@
+"""Calls in threads of their own."""
+
+import threading
+
+
+def in_thread(function, *arguments):
+    """Start a call; returns a function that waits for its result, or raises its exception."""
+    outcome = {}
+
+    def run():
+        try:
+            outcome["result"] = function(*arguments)
+        except BaseException as error:
+            outcome["error"] = error
+
+    thread = threading.Thread(target=run)
+    thread.start()
+
+    def wait():
+        thread.join(timeout=30)
+        assert not thread.is_alive(), "the call hangs"
+        if "error" in outcome:
+            raise outcome["error"]
+        return outcome["result"]
+
+    return wait
