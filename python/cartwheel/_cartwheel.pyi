@@ -95,7 +95,7 @@ class _Worker(Protocol):
         """Closes the environments."""
 
 class _Link(Protocol):
-    """What a pool of any environments asks of Python."""
+    """The methods that every pool calls in Python."""
 
     def post(self, number: int, messages: list[Any], /) -> None:
         """Sends each worker its message; with the same number again, only what was not sent."""
@@ -126,7 +126,7 @@ class _Link(Protocol):
         """Warns that ``call`` has waited so long for the rows of ``owed``."""
 
 class _WorkersLink(_Link, Protocol):
-    """What a pool of environments in Python asks beside that."""
+    """The methods that a pool of Python environments calls too."""
 
     def pack_actions(self, actions: Any, /) -> list[Any]:
         """The messages of a step whose action space has no fixed shape."""
@@ -288,11 +288,11 @@ class NativeEnvs:
             autoreset_mode: The value of an ``AutoresetMode``.
             freeze: Whether over rows repeat their last frame when the mode is ``"Disabled"``.
             max_episode_steps: Steps after which an episode is truncated.
-            replacements: How often an environment is made anew after a panic; beyond it the panic
+            replacements: How often an environment is replaced after a panic; beyond it the panic
                 is an exception.
 
         Raises:
-            ValueError: There is no such environment or option, or a value makes no sense.
+            ValueError: There is no such environment or option, or a value is invalid.
         """
 
     def spaces(self) -> tuple[Any, Any]:
@@ -307,7 +307,7 @@ class NativeEnvs:
     def post_reset(
         self, shard: int, mask: Sequence[bool], seeds: Sequence[int | None], options: str | None
     ) -> None:
-        """Leaves the details of the next reset with one shard: who is reset, with which seed."""
+        """Leaves the details of the next reset with one shard: which rows, with which seeds."""
 
     def post_row_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
         """Leaves the details of the reset of one row that is going to be sent."""
@@ -318,7 +318,7 @@ class NativeEnvs:
     def post_streams(self, shard: int, streams: Sequence[tuple[int, Any]] | None) -> None:
         """Leaves a request to read the random streams, or to set them, one a row.
 
-        A stream is its seed, ``-1`` when nobody knows it, and the ``state`` of a ``PCG64``.
+        A stream is its seed, ``-1`` when it is unknown, and the ``state`` of a ``PCG64``.
         """
 
     def take_answer(self, shard: int) -> list[Any] | None:
@@ -436,7 +436,7 @@ class Pool:
         """The call that has not been waited for; ``None`` too while another thread is inside."""
 
     def give_up(self) -> None:
-        """Lets a reset drop what is pending or in flight: nobody is going to wait for it."""
+        """Lets a reset drop what is pending or in flight: the caller does not wait for it."""
 
     def discard_late(self, timeout: float | None = None) -> None:
         """Waits for a call that was given up after a timeout or an interrupt, and drops it."""
@@ -477,10 +477,10 @@ class Pool:
         """Notes which rows were reset by :meth:`reset_async`."""
 
     def lose(self, rows: Any) -> None:
-        """Notes that nobody is going to see the last results of rows."""
+        """Notes that the last results of rows will not be received."""
 
     def new_rollout(self, steps: int) -> RolloutSlab:
-        """Takes a rollout of ``steps`` steps, a used one that nobody holds if there is one.
+        """Takes a rollout of ``steps`` steps, a used one that is free if there is one.
 
         Raises:
             ValueError: Observations have no fixed shape, batches have not all rows, or there are
@@ -517,7 +517,7 @@ class Pool:
         """Ends the workers; returns those that did not end within ``grace`` seconds."""
 
 def serve(memory: Memory, index: int, shard: Shard, *, spin: bool) -> None:
-    """Serves worker ``index`` until it is told to close."""
+    """Serves worker ``index`` until the pool closes it."""
 
 def watch_parent(pidfd: int) -> None:
     """Ends this process as soon as the one behind ``pidfd``, which is taken over, is gone."""
@@ -581,7 +581,7 @@ def plain_loop(
         Environment steps per second, of all loops together.
 
     Raises:
-        ValueError: There is no such environment or option, or a value makes no sense.
+        ValueError: There is no such environment or option, or a value is invalid.
     """
 
 # Return estimators. Arrays are C-contiguous, of the dtype of the transitions' rewards, and outputs

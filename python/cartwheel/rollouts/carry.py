@@ -39,12 +39,12 @@ class Carry:
     @classmethod
     def after_reset(cls, num_envs: int) -> Carry:
         """Every environment shows the first observation of an episode."""
-        zeros, nobody = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
+        zeros, no_rows = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
         return cls(
             rewards=zeros,
-            terminated=nobody,
-            truncated=nobody,
-            is_first=~nobody,
+            terminated=no_rows,
+            truncated=no_rows,
+            is_first=~no_rows,
             returns=zeros,
             lengths=np.zeros(num_envs, np.int64),
         )

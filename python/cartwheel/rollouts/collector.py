@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cartwheel.choices import Until
     from cartwheel.rollouts.rollout import Rollout
 
-#: Steps that there is room for at first, where nobody knows how long episodes are.
+#: Steps that there is room for at first, where the length of episodes is unknown.
 FIRST_STEPS = 32
 
 
@@ -268,7 +268,7 @@ def _mode_of(envs: Any) -> AutoresetMode:
     mode = envs.metadata.get("autoreset_mode")
     if mode is None:
         raise ValueError(
-            "`envs.metadata` has no `autoreset_mode`, so nobody knows which rows are transitions: "
+            "`envs.metadata` has no `autoreset_mode`, so it is unknown which rows are transitions: "
             "set it to a gymnasium.vector.AutoresetMode."
         )
     batch_size = getattr(envs.unwrapped, "batch_size", envs.num_envs)
@@ -299,7 +299,7 @@ def _quota(num_envs: int, until: Any, num_episodes: Any) -> NDArray[np.int64] | 
     """How many episodes each environment plays in one rollout, if episodes are counted.
 
     Raises:
-        ValueError: Both are given, or one makes no sense.
+        ValueError: Both are given, or one is invalid.
     """
     if until is not None and num_episodes is not None:
         raise ValueError("`until` and `num_episodes` exclude each other: give one of them.")

@@ -78,7 +78,7 @@ def pairs(rollout: Record, reward_at: str) -> dict[str, NDArray[Any]]:
     names = [name for name in whole if not name.startswith("env/env_obs")]
     before = {name: whole[name][index] for name in names}
     after = {name: whole[name][steps + 1, rows] for name in names}
-    # In SAME_STEP and DISABLED one frame ends an episode and begins another; a pair tells apart.
+    # In SAME_STEP and DISABLED one frame ends an episode and begins another: a pair has both.
     for name in names:
         if name.startswith("env/"):
             before[name][first] = 0
@@ -102,7 +102,7 @@ def _single(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _acted(rollout: Record) -> dict[str, NDArray[Any]]:
-    """Actions and extras; nobody has acted on the last frame, which holds zeros."""
+    """Actions and extras; the last frame has no action yet and holds zeros."""
     arrays = {**dict(nested.named(rollout.actions, "action")), **rollout.checked_extras()}
     return {name: _later(array) for name, array in arrays.items()}
 

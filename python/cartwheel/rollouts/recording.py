@@ -58,7 +58,7 @@ class Recording:
         self.shown = shown if segment.copies else nested.at(segment.observations, 0)
         self.finals = Finals(envs.single_observation_space)
         self.is_complete = self.is_lost = False
-        #: Steps that are no transitions for some environments, which were made anew in them. Not
+        #: Steps that are no transitions for some environments, which were replaced in them. Not
         #: where one was terminated: its autoreset failed (in ``SAME_STEP``).
         self._failed: dict[int, NDArray[np.bool_]] = {}
 
@@ -155,7 +155,7 @@ class Recording:
 
 
 class EpisodeRecording(Recording):
-    """Whole episodes: so many of each row, which rests afterwards and repeats its last frame.
+    """Whole episodes: a number for each row, which then rests and repeats its last frame.
 
     Where the environments cannot let a row rest (``on_done="freeze"`` can), it plays on unseen.
     """
@@ -175,9 +175,9 @@ class EpisodeRecording(Recording):
         super().__init__(envs, mode, carry, shown, capacity)
         self.left, self.num_steps = episodes.copy(), num_steps
         self.freezes = getattr(envs.unwrapped, "on_done", "raise") == "freeze"
-        nobody = np.zeros(envs.num_envs, np.bool_)
-        self.resting, self.resetting = nobody, nobody
-        self._flags = (nobody, nobody)
+        no_rows = np.zeros(envs.num_envs, np.bool_)
+        self.resting, self.resetting = no_rows, no_rows
+        self._flags = (no_rows, no_rows)
         self._valid: list[NDArray[np.bool_]] = []
         self._first = [carry.is_first]
         self._replaced: list[NDArray[np.bool_]] = []

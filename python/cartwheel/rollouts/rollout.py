@@ -218,7 +218,7 @@ class Rollout(Estimators):
         """The last ``n`` steps as a rollout, views of this one.
 
         Raises:
-            ValueError: There are not so many, or ``n`` is below 1.
+            ValueError: There are fewer, or ``n`` is below 1.
         """
         if _positive("n", n) > self.num_steps:
             raise ValueError(f"`n` must be at most {self.num_steps}, the steps there are; got {n}.")
@@ -261,7 +261,7 @@ class Rollout(Estimators):
 
         ``env/env_obs`` (or ``env/env_obs/<key>``), ``env/reward``, ``env/terminated``,
         ``env/truncated``, ``env/done``, ``env/cumulated_reward``, ``env/timestep``, ``action`` (or
-        ``action/<key>``) and the extras; nobody has acted on the last frame, so it has zeros there.
+        ``action/<key>``) and the extras. The last frame has no action yet, so it has zeros there.
         ``workspace.set_full(name, torch.from_numpy(array))`` takes each in.
 
         Floats under ``env/`` are ``float32``, as BBRL makes them: rewards, their sums (which are

@@ -30,7 +30,7 @@ class Segment:
         self.capacity, self.num_envs, self.steps = capacity, envs.num_envs, 0
         self._action_space = envs.single_action_space
         self.actions = nested.empty(envs.action_space, capacity, "actions")
-        # The actions that fit as they are, if those are an array; told at a glance in every step.
+        # The actions that fit as they are, if those are an array; a cheap check in every step.
         self._dtype = getattr(self.actions, "dtype", None)
         self._shape = getattr(self.actions, "shape", ())[1:]
         self.extras: dict[str, NDArray[Any]] | None = None  # known from the first step on

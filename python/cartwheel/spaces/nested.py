@@ -1,7 +1,7 @@
 """Observations and actions as their spaces nest them: arrays, or dicts and tuples of them.
 
 :func:`apply`, :func:`at` and :func:`assign` take nested arrays as they are, and need no space.
-:func:`take` and :func:`put` are told the space, since a batch of a space without a fixed shape is a
+:func:`take` and :func:`put` get the space, because a batch of a space without a fixed shape is a
 tuple too: of one object a row.
 """
 

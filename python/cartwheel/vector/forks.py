@@ -1,4 +1,4 @@
-"""What becomes of batches when the program forks.
+"""Batches after a fork of the program.
 
 A batch of observations that worker processes wrote is shared memory, and a forked child would share
 it too. So in the child the batches become its own, with the contents that they had; and in the
@@ -10,7 +10,7 @@ matters.
 A rollout that is being recorded goes on in the parent, in the arrays that the parent holds. What
 was recorded before the fork stays what it is in the child, but for the first batch, if a reset
 before the first step replaces it. What has not been recorded yet has no meaning in the child, now
-or later: entries of later steps may come to show what the parent's steps came to.
+or later: entries of later steps may show results of the parent's steps.
 
 The memory of batches that the parent held when it forked is not used again until the vector
 environment is closed: a program that forks often does it best while it holds no batch. Forks that

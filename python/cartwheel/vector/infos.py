@@ -1,4 +1,4 @@
-"""Infos of a batch: those that Gymnasium's own function has to put together, and who failed."""
+"""Infos of a batch: which ones Gymnasium's own function gathers, and which rows failed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 #: The mask of rows whose infos were lost with their worker.
 LOST = "_infos_lost"
-#: Masks of the rows whose environment was made anew.
+#: Masks of the rows whose environment was replaced.
 FAILURES = ("_env_error", "_worker_restarted", LOST)
 
 
 def check_infos(infos: Any) -> None:
-    """Refuses infos of a batch in which nobody could find who failed, or how an episode ended.
+    """Refuses infos that do not show which rows failed and how episodes ended.
 
     Raises:
         TypeError: They are no dictionary.
@@ -30,13 +30,13 @@ def check_infos(infos: Any) -> None:
 
 
 def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
-    """Whose environment was made anew, with ``on_error="truncate"`` or a worker's restart.
+    """The rows whose environment was replaced, by ``on_error="truncate"`` or a worker's restart.
 
     Args:
         infos: Those of one step.
 
     Returns:
-        A mask of the places of the batch; ``None`` if it was nobody's.
+        A mask of the places of the batch; ``None`` if no row failed.
 
     Raises:
         TypeError: They are no dictionary.

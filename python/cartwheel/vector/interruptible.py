@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 class Interruptible:
     """Around a call that begins and waits.
 
-    A Ctrl-C between the two leaves something pending that nobody is going to wait for. So a reset
+    A Ctrl-C between the two leaves a call pending that the caller does not wait for. So a reset
     may drop it, as it does where the wait itself was interrupted.
     """
 

@@ -72,7 +72,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     autoreset_mode: AutoresetMode
     #: Rows of a batch; fewer than ``num_envs`` where the first to be done are received first.
     batch_size: int
-    #: A ``ResetLink``, and what else the subclass asks of it.
+    #: A ``ResetLink``, with more methods that the subclass needs.
     _link: Any
     #: Whether the last :meth:`step_async` was of rows that it named.
     _steps_rows = False
@@ -321,7 +321,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """Receives the next batch: the first ``batch_size`` rows to be done of those in flight.
 
         If fewer are in flight, it is all of them. With ``batch_size`` equal to ``num_envs`` the
-        rows stand in the order in which they were sent, otherwise in that in which they were done.
+        rows are in the order of the sends, otherwise in the order of completion.
 
         Args:
             timeout: Seconds to wait; by default the ``timeout`` of this object.
@@ -422,8 +422,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             self._link.attach_rollout(self._pool, slab)
             arrays = self._pool.record(slab)
             # Every row shows its observation again: the batch of now.
-            nobody = np.zeros(self.num_envs, dtype=np.bool_)
-            self._pool.reset_async(self._link.pack_reset([None] * self.num_envs, nobody, None))
+            no_rows = np.zeros(self.num_envs, dtype=np.bool_)
+            self._pool.reset_async(self._link.pack_reset([None] * self.num_envs, no_rows, None))
             self._pool.reset_wait(self._link.timeout)
         return RolloutArrays(*arrays)
 
@@ -438,7 +438,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     def stats(self) -> Stats:
         """What was done so far: steps, resets and times of each row and worker, waits and memory.
 
-        Reading copies some numbers and disturbs nobody. It works while calls are pending or rows in
+        Reading copies some numbers and delays no call. It works while calls are pending or rows in
         flight, and from another thread while this one waits; what has been handed out is counted.
 
         Raises:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class AsyncVectorEnv(VectorEnv[ObsType, ActType]):
-    """:class:`VectorEnv` in worker processes: for who imports ``AsyncVectorEnv``."""
+    """:class:`VectorEnv` in worker processes, with the arguments of ``AsyncVectorEnv``."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class AsyncVectorEnv(VectorEnv[ObsType, ActType]):
 
 
 class SyncVectorEnv(VectorEnv[ObsType, ActType]):
-    """:class:`VectorEnv` in the calling thread: for who imports ``SyncVectorEnv``."""
+    """:class:`VectorEnv` in the calling thread, with the arguments of ``SyncVectorEnv``."""
 
     _reserves_calls = False
 

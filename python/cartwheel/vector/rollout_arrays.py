@@ -14,7 +14,7 @@ ObsType = TypeVar("ObsType")
 
 @dataclasses.dataclass(frozen=True)
 class RolloutArrays(Generic[ObsType]):
-    """What the steps after :meth:`PoolVectorEnv.rollout` come to, as they are taken.
+    """The results of the steps after :meth:`PoolVectorEnv.rollout`.
 
     The arrays are filled in place, step by step; entries of steps that have not been taken yet have
     no meaning; in a child that is forked meanwhile they never have one. The arrays are contiguous,

@@ -22,7 +22,7 @@ class Stats:
     two. All arrays are copies. Times are in seconds.
 
     Environments written in Python are timed one by one, each step with the copy of its observation
-    and the reset that the autoreset mode asks for. Native ones are too quick for that: one task in
+    and the reset that the autoreset mode asks for. Native steps are too short for that: one task in
     17 of each shard is timed as a whole (the ninth is the first), every row of it counts with the
     mean of the rows, and times of rows and of shards are estimated from this sample.
 
@@ -37,7 +37,7 @@ class Stats:
             the caller's and those of the autoreset mode. In the mode ``NEXT_STEP`` a reset takes
             the place of a step, and is counted as both.
         replacements: ``int64``, shape ``(num_envs,)``: how often each row's environment failed and
-            was made anew (``on_error="truncate"``).
+            was replaced (``on_error="truncate"``).
         step_seconds: ``float64``, shape ``(num_envs,)``: time spent on the steps of each row.
         slowest_step: ``float64``, shape ``(num_envs,)``: time of each row's slowest step; of native
             rows the largest mean of a task of their shard.
@@ -78,7 +78,7 @@ class Stats:
 
     @property
     def waiting(self) -> NDArray[np.float64]:
-        """Time in which nobody worked on each shard: ``elapsed - working``, ``(num_shards,)``."""
+        """Time without work on each shard: ``elapsed - working``, ``(num_shards,)``."""
         return self.elapsed - self.working
 
     @property
@@ -111,8 +111,8 @@ class Stats:
                 f"{self.steps.sum():,} steps, {self.resets.sum():,} resets, {self.batches:,} "
                 f"batches with {self.observation_bytes:,} bytes of observations",
                 f"{self.slabs_leased} of {self.slabs_reserved} slabs in use, {self.copies:,} "
-                f"copies for want of one; {self.replacements.sum():,} environments and "
-                f"{self.restarts.sum():,} workers made anew",
+                f"copies instead; {self.replacements.sum():,} environments and "
+                f"{self.restarts.sum():,} workers replaced",
                 "",
                 f"{'rows':>15} {'working':>11} {'waiting':>11} {'median step':>12} {'restarts':>9}",
                 *(self._shard_line(shard) for shard in shards[:_SHOWN]),
