@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 from cartwheel import returns
 from cartwheel.errors import (
+    BrokenPoolError,
     EnvPanicError,
     EpisodeOverError,
     ForkedProcessError,
@@ -32,6 +33,7 @@ from cartwheel.vector.vector_env import VectorEnv
 
 __all__ = [
     "AsyncVectorEnv",
+    "BrokenPoolError",
     "Collector",
     "EnvPanicError",
     "EpisodeOverError",

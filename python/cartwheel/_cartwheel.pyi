@@ -360,8 +360,9 @@ class Pool:
     """Steps and resets the environments of all workers, from one thread at a time.
 
     Every method raises ``gymnasium.error.ClosedEnvironmentError`` after :meth:`close`,
-    ``gymnasium.error.AlreadyPendingCallError`` while another thread is inside, and
-    ``cartwheel.ForkedProcessError`` in a forked child, unless it says otherwise.
+    ``gymnasium.error.AlreadyPendingCallError`` while another thread is inside,
+    ``cartwheel.ForkedProcessError`` in a forked child, and ``cartwheel.BrokenPoolError`` once a
+    call has panicked, unless it says otherwise.
     """
 
     def __new__(
@@ -433,7 +434,10 @@ class Pool:
         """Raises when closed, and with ``idle`` also when a call is pending."""
 
     def pending(self) -> str | None:
-        """The call that has not been waited for; ``None`` too while another thread is inside."""
+        """The call that has not been waited for.
+
+        ``None`` too while another thread is inside, and when the pool is broken.
+        """
 
     def give_up(self) -> None:
         """Lets a reset drop what is pending or in flight: the caller does not wait for it."""

@@ -74,6 +74,14 @@ class EnvPanicError(RuntimeError):
     """A native environment panicked; its row must be reset, the others were stepped."""
 
 
+class BrokenPoolError(RuntimeError):
+    """A call panicked outside of any environment: the vector environment can only be closed.
+
+    The panic is a mistake in cartwheel, and may leave the vector environment half changed. So the
+    call that panicked and every later call raise this error, with the message of the panic.
+    """
+
+
 class RemoteTraceback(Exception):
     """The traceback of an exception as the worker saw it: the cause of what is raised here."""
 

@@ -112,6 +112,16 @@ pub(crate) fn closed(py: Python<'_>, class: &str) -> PyErr {
     python_error!(py, "gymnasium.error", "ClosedEnvironmentError", (text,))
 }
 
+/// A call panicked: `panic` is the call, and the message of the panic.
+pub(crate) fn broken(py: Python<'_>, panic: Option<(&str, &str)>) -> PyErr {
+    let why =
+        panic.map_or_else(String::new, |(calling, message)| format!(" in `{calling}`: {message}"));
+    let text = format!(
+        "this vector environment is broken by a panic{why}; call close() and make another one"
+    );
+    python_error!(py, "cartwheel.errors", "BrokenPoolError", (text,))
+}
+
 /// The workers owe an answer after `seconds`. Gymnasium's own class and words, and the rows.
 pub(crate) fn timed_out(py: Python<'_>, waiting: &str, seconds: f64, rows: &[usize]) -> PyErr {
     let text = format!(

@@ -2,16 +2,21 @@
 //!
 //! Nobody waits at the door. A second thread, or an environment that calls back, is refused while a call is
 //! inside, since that call may need the interpreter to go on.
+//!
+//! A panic leaves what is inside half changed, and poisons its lock. From then on every call raises the error of
+//! the call that panicked, and what is inside can only be closed.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 
 use cartwheel::Call;
 use cartwheel::memory::process_id;
 use pyo3::prelude::*;
 
-use crate::error::{already_pending, closed, forked};
+use crate::error::{already_pending, broken, closed, forked};
 
 /// Nobody has closed the pool.
 const OPEN: u8 = 0;
@@ -47,8 +52,10 @@ impl Closing {
 /// Lets one call at a time use a `T`, until it is closed.
 #[derive(Debug)]
 pub(super) struct Door<T> {
-    /// `None` once closed.
+    /// `None` once closed; poisoned once a call has panicked.
     inside: Mutex<Option<T>>,
+    /// The call that panicked first, and the message of the panic.
+    panic: OnceLock<(String, String)>,
     closing: Arc<Closing>,
     /// The call that holds the lock, for the error of a second thread.
     running: AtomicU8,
@@ -63,6 +70,7 @@ impl<T: Close> Door<T> {
     pub(super) fn new(inside: T, closing: Arc<Closing>, class_name: String) -> Self {
         Self {
             inside: Mutex::new(Some(inside)),
+            panic: OnceLock::new(),
             closing,
             running: AtomicU8::new(Call::Step as u8),
             class_name,
@@ -79,9 +87,28 @@ impl<T: Close> Door<T> {
         run: impl FnOnce(&mut T) -> PyResult<R>,
     ) -> PyResult<R> {
         self.check(py)?;
+        // What a panic leaves half changed is behind the lock, which is poisoned before the panic is caught.
+        let entered = catch_unwind(AssertUnwindSafe(|| self.go_in(py, call, calling, run)));
+        let outcome = entered.unwrap_or_else(|panic| {
+            self.panic.get_or_init(|| (calling.to_owned(), message_of(panic.as_ref())));
+            Err(self.broken(py))
+        });
+        if self.closing.0.load(Ordering::SeqCst) == LEFT {
+            self.end(py, LAST_GRACE);
+        }
+        outcome
+    }
+
+    fn go_in<R>(
+        &self,
+        py: Python<'_>,
+        call: Call,
+        calling: &str,
+        run: impl FnOnce(&mut T) -> PyResult<R>,
+    ) -> PyResult<R> {
         let mut inside = match self.inside.try_lock() {
             Ok(inside) => inside,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::Poisoned(_)) => return Err(self.broken(py)),
             Err(TryLockError::WouldBlock) => {
                 let running = Call::from_number(self.running.load(Ordering::Relaxed));
                 let running = running.expect("only calls are stored");
@@ -89,18 +116,13 @@ impl<T: Close> Door<T> {
             }
         };
         self.running.store(call as u8, Ordering::Relaxed);
-        let outcome = match inside.as_mut() {
+        match inside.as_mut() {
             Some(inside) => run(inside),
             None => Err(self.closed(py)),
-        };
-        drop(inside);
-        if self.closing.0.load(Ordering::SeqCst) == LEFT {
-            self.end(py, LAST_GRACE);
         }
-        outcome
     }
 
-    /// Runs `run` on what is inside, unless it is closed or a call uses it.
+    /// Runs `run` on what is inside, unless it is closed or broken, or a call uses it.
     pub(super) fn look<R>(&self, run: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.inside.try_lock().ok()?.as_mut().map(run)
     }
@@ -119,6 +141,12 @@ impl<T: Close> Door<T> {
     /// The exception of a call that comes after the end.
     pub(super) fn closed(&self, py: Python<'_>) -> PyErr {
         closed(py, &self.class_name)
+    }
+
+    /// The exception of a call that panicked, and of every later one.
+    fn broken(&self, py: Python<'_>) -> PyErr {
+        let panic = self.panic.get(); // none for a moment, between the panic and its message
+        broken(py, panic.map(|(calling, message)| (calling.as_str(), message.as_str())))
     }
 
     /// Closes the door for ever; the workers that did not end by themselves within `grace`.
@@ -148,9 +176,19 @@ impl<T: Close> Door<T> {
     fn end(&self, py: Python<'_>, grace: Duration) -> Option<Vec<usize>> {
         let inside = match self.inside.try_lock() {
             Ok(mut inside) => inside.take(),
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().take(),
+            Err(TryLockError::Poisoned(broken)) => broken.into_inner().take(), // only to be closed
             Err(TryLockError::WouldBlock) => return None,
         };
-        Some(inside.map_or_else(Vec::new, |mut inside| inside.close(py, grace)))
+        let Some(mut inside) = inside else { return Some(Vec::new()) };
+        // To close something half changed may panic too. Python then ends the processes that are left.
+        let late = catch_unwind(AssertUnwindSafe(|| inside.close(py, grace)));
+        Some(late.unwrap_or_default())
     }
+}
+
+/// What a panic said.
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("it has no message").to_owned()
 }
