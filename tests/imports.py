@@ -1,4 +1,4 @@
-"""Who imports whom, as the sources say it: read, not run, so that imports for types count too."""
+"""Who imports whom in Python: read and not run, so imports for types count too."""
 
 import ast
 from collections import deque
@@ -28,7 +28,7 @@ def python_imports(root):
     found = []
     for source, (path, tree) in modules.items():
         for node in ast.walk(tree):
-            place = f"{path.relative_to(root.parent)}:{getattr(node, 'lineno', 0)}"
+            place = f"{path.relative_to(root.parents[1])}:{getattr(node, 'lineno', 0)}"
             targets = _targets(node, root.name, source, bound)
             found += [Import(place, source, target) for target in targets]
     return list(modules), found

@@ -1,44 +1,82 @@
-"""The layout of the sources: which room may import which, and that no imports run in a circle."""
+"""The layout of the sources: which room may import which, and that no imports run in a circle.
+
+A room is a folder, or a file that stands beside the folders. Each list has one floor a line, top to
+bottom; a room imports only from floors below its own. ``ARCHITECTURE.md`` says what the rooms are.
+"""
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
 from tests.imports import python_imports, way
+from tests.rust_imports import rust_imports
 
 ROOT = Path(__file__).parents[1]
-#: The rooms of `python/cartwheel`, top to bottom. A room imports from floors below its own only.
-PYTHON = (
-    ("__main__",),
-    ("bench",),
-    ("__init__",),
-    ("catalogue", "envpool", "registry"),
-    ("evaluation", "native", "rollouts"),
-    ("vector",),
-    ("returns", "worker"),
-    ("arguments",),
-    ("_cartwheel", "choices", "errors", "log", "policy", "progress", "spaces"),
-)
+PYTHON = """
+    __main__
+    bench
+    __init__
+    catalogue envpool registry
+    evaluation native rollouts
+    vector
+    returns worker
+    arguments
+    _cartwheel choices errors log policy progress spaces
+"""
+BINDING = """
+    lib
+    pool
+    worker
+    memory native returns value
+    array error mode schedule space
+"""
+CORE = """
+    lib
+    plain_loop
+    native
+    env
+    pool
+    worker
+    protocol
+    memory
+    wake
+    info
+    returns rng
+    error
+    autoreset
+    call transition
+    space
+    failpoint schedule sync
+"""
+PACKAGES = {
+    "python/cartwheel": (python_imports, PYTHON),
+    "rust/cartwheel-python/src": (rust_imports, BINDING),
+    "rust/cartwheel/src": (rust_imports, CORE),
+}
 
 
 def room(module):
-    """A folder of the root, or a module that stands there alone."""
     return module.partition(".")[0]
 
 
-@pytest.fixture(scope="module")
-def python():
-    return python_imports(ROOT / "python" / "cartwheel")
+@pytest.fixture(scope="module", params=PACKAGES)
+def package(request):
+    """The modules of a package, the imports among them, and the floor of each room."""
+    reader, floors = PACKAGES[request.param]
+    lines = enumerate(dedent(floors).strip().splitlines())
+    return *reader(ROOT / request.param), {
+        name: floor for floor, line in lines for name in line.split()
+    }
 
 
-def test_every_room_is_on_a_floor(python):
-    modules, _ = python
-    assert {room(module) for module in modules} == {name for floor in PYTHON for name in floor}
+def test_every_room_is_on_a_floor(package):
+    modules, _, floors = package
+    assert {room(module) for module in modules} == set(floors)
 
 
-def test_no_room_imports_from_its_own_floor_or_above(python):
-    _, imports = python
-    floors = {name: floor for floor, names in enumerate(PYTHON) for name in names}
+def test_no_room_imports_from_its_own_floor_or_above(package):
+    _, imports, floors = package
     upwards = [
         f"{found}, which is above"
         for found in imports
@@ -48,11 +86,80 @@ def test_no_room_imports_from_its_own_floor_or_above(python):
     assert not upwards, "\n".join(upwards)
 
 
-def test_no_file_imports_itself_by_way_of_others(python):
-    _, imports = python
+def test_no_file_imports_itself_by_way_of_others(package):
+    _, imports, floors = package
+    if "lib" in floors:  # Rust: a type may have its methods in several files, parts of its own
+        imports = [found for found in imports if not found.source.startswith(f"{found.target}.")]
     targets = {}
     for found in imports:
         targets.setdefault(found.source, set()).add(found.target)
     ways = [(found, way(targets, found.target, found.source)) for found in imports]
     circles = [f"{found}, a circle: {' → '.join(back)}" for found, back in ways if back]
     assert not circles, "\n".join(circles)
+
+
+def read(reader, root, files):
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(dedent(text))
+    return [(str(found), found.source) for found in reader(root)[1]]
+
+
+def test_imports_of_python_count_wherever_they_stand(tmp_path):
+    files = {
+        "__init__.py": "from house.attic.box import Box\n",
+        "cellar.pyi": "import house.attic.box\n",
+        "attic/__init__.py": "from house.attic.chest import lid\n",
+        "attic/chest.py": "lid = None  # from house import cellar\n",
+        "attic/box.py": """\
+            from typing import TYPE_CHECKING
+            from house.attic import chest, lid
+            from house import cellar
+            if TYPE_CHECKING:
+                from house.cellar import Wine
+            def open():
+                import house
+        """,
+    }
+    assert read(python_imports, tmp_path / "python" / "house", files) == [
+        ("python/house/__init__.py:1 imports attic.box", "__init__"),
+        ("python/house/attic/__init__.py:1 imports attic.chest", "attic"),
+        ("python/house/attic/box.py:2 imports attic", "attic.box"),
+        ("python/house/attic/box.py:2 imports attic.chest", "attic.box"),
+        ("python/house/attic/box.py:3 imports __init__", "attic.box"),
+        ("python/house/attic/box.py:5 imports cellar", "attic.box"),
+        ("python/house/attic/box.py:7 imports __init__", "attic.box"),
+        ("python/house/cellar.pyi:1 imports attic.box", "cellar"),
+    ]
+
+
+def test_imports_of_rust_count_wherever_they_stand(tmp_path):
+    files = {
+        "lib.rs": "mod attic;\nmod cellar;\npub use cellar::wine::Wine as Drink;\n",
+        "attic.rs": """\
+            //! See [`crate::cellar`].
+            use std::{fmt, path::{Path}};
+            use crate::{
+                Drink,
+                cellar::{self, shelf::{Jam, Salt}},
+            };
+            const TEXT: &str = "crate::nowhere";
+            fn open<'a>(jam: &'a Jam) { super::cellar::light('"') }
+            mod inner { use super::Jam; use super::super::cellar::Lamp; }
+            #[cfg(test)]
+            mod tests { use crate::cellar::wine; }
+        """,
+        "cellar/mod.rs": "mod shelf;\npub(crate) mod wine;\n#[cfg(all(test, x))]\nmod trial;\n",
+        "cellar/wine.rs": "use super::shelf;\n",
+        "cellar/shelf.rs": "/* use crate::attic; */\n",
+        "cellar/trial.rs": "use crate::attic;\n",
+    }
+    assert read(rust_imports, tmp_path / "rust" / "house" / "src", files) == [
+        ("rust/house/src/attic.rs:3 imports cellar.wine", "attic"),
+        ("rust/house/src/attic.rs:3 imports cellar", "attic"),
+        ("rust/house/src/attic.rs:3 imports cellar.shelf", "attic"),
+        ("rust/house/src/attic.rs:9 imports cellar", "attic"),
+        ("rust/house/src/attic.rs:8 imports cellar", "attic"),
+        ("rust/house/src/cellar/wine.rs:1 imports cellar.shelf", "cellar.wine"),
+        ("rust/house/src/lib.rs:3 imports cellar.wine", "lib"),
+    ]

@@ -18,10 +18,12 @@ mod pace;
 mod recipe;
 mod replacements;
 mod rows;
+mod settings;
 mod shard;
 mod stream;
 
 pub use mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Snapshot};
-pub use recipe::{AnyRecipe, Recipe, Settings};
+pub use recipe::{AnyRecipe, Recipe};
+pub use settings::Settings;
 pub use shard::NativeShard;
 pub use stream::{Seed, Stream};

@@ -1,29 +1,14 @@
 //! Recipes: a kind of environment with its options, from which shards are made.
 
 use std::fmt;
-use std::num::NonZero;
 use std::sync::Arc;
 
 use super::mailbox::{Mailbox, ResetOptions};
+use super::settings::Settings;
 use super::shard::NativeShard;
-use crate::autoreset::{AutoresetMode, OnDone};
 use crate::env::{Env, Spaces, check};
 use crate::error::Error;
 use crate::worker::OwnShard;
-
-/// What the rows of a pool have in common beside the recipe.
-#[derive(Debug, Clone, Copy)]
-pub struct Settings {
-    /// When finished rows restart.
-    pub autoreset: AutoresetMode,
-    /// What stepping an over row means.
-    pub on_done: OnDone,
-    /// Steps after which an episode is truncated.
-    pub max_episode_steps: Option<NonZero<u32>>,
-    /// How often the environment of a row is made anew after a panic, which truncates its episode; a
-    /// panic beyond that fails the row.
-    pub replacements: u32,
-}
 
 /// A recipe whose kind of environment is not known while compiling.
 pub trait AnyRecipe: fmt::Debug + Send + Sync {

@@ -11,9 +11,9 @@ use std::time::Instant;
 
 use super::mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Snapshot};
 use super::pace::Pace;
-use super::recipe::Settings;
 use super::replacements::Replacements;
 use super::rows::{EnvColumns, NativeRows};
+use super::settings::Settings;
 use super::stream::{Seed, Stream, unforeseen};
 use crate::autoreset::{Autoreset, Prepared, PreparedRows, Refusal, Rows, SavedPhase};
 use crate::env::{Env, Parameter, Spaces, Value, View};
