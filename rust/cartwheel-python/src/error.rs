@@ -57,8 +57,9 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
         Error::Panicked { .. } => {
             Python::attach(|py| python_error!(py, "cartwheel.errors", "EnvPanicError", (text,)))
         }
-        // The rest is given more context by the pool; as it is, it is our own mistake. So are a worker that
-        // is `AlreadyServed` and memory that is `AlreadyPooled`: users never see either.
+        // What a `Corrupt` worker did says everything. The rest is given more context by the pool; as it is, it is
+        // our own mistake. So are a worker that is `AlreadyServed` and memory that is `AlreadyPooled`: users
+        // never see either.
         _ => PyRuntimeError::new_err(text),
     }
 }

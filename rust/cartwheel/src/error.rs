@@ -152,6 +152,14 @@ pub enum Error {
         /// The rows it owned.
         rows: Range<usize>,
     },
+    /// Shared memory holds what no worker writes; the pool can only be closed.
+    #[error("{} wrote {wrote}; close the environments and make new ones", one_of(.workers))]
+    Corrupt {
+        /// The worker that wrote it, or all that could have.
+        workers: Vec<usize>,
+        /// What, where, and what was expected there.
+        wrote: String,
+    },
     /// Rows whose episode is over were stepped with autoreset disabled.
     #[error("rows {rows:?} are over and autoreset is disabled")]
     EpisodeOver {
@@ -235,6 +243,15 @@ impl From<TooLarge> for Error {
     fn from(too_large: TooLarge) -> Self {
         Self::BadPlan(too_large.to_string())
     }
+}
+
+/// Who wrote something, as far as that is known.
+fn one_of(workers: &[usize]) -> String {
+    if let [worker] = workers {
+        return format!("worker {worker}");
+    }
+    let names: Vec<_> = workers.iter().map(usize::to_string).collect();
+    format!("one of the workers {}", names.join(", "))
 }
 
 impl Error {

@@ -73,6 +73,11 @@ impl InfoArea {
         unsafe { self.mapping.read(start, into) }
     }
 
+    /// Whether so many bytes of infos fit into the cells of these rows of shard `shard`.
+    pub(crate) fn fit(&self, shard: usize, rows: &Range<usize>, bytes: usize) -> bool {
+        bytes <= self.room(shard, Some(rows)).len()
+    }
+
     /// The rows of shard `shard` in whose cells `bytes` bytes lie that begin in the cell of row `row`.
     pub(crate) fn rows_of(&self, shard: usize, row: usize, bytes: usize) -> Range<usize> {
         let all = &self.plan.shards[shard];

@@ -10,15 +10,10 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::AlreadyPending`]; for a step also
+    /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::Corrupt`], [`Error::AlreadyPending`]; for a step also
     /// [`Error::EpisodeOver`], [`Error::NeedsReset`], [`Error::NeverReset`] and [`Error::NoEpisode`].
     pub fn check(&self, call: Call) -> Result<(), Error> {
-        if self.closed {
-            return Err(Error::Closed);
-        }
-        if let Some((worker, _)) = &self.broken {
-            return Err(self.died(*worker));
-        }
+        self.check_usable()?;
         if let Some(Pending { call: pending, .. }) = self.pending {
             return Err(Error::AlreadyPending { pending });
         }

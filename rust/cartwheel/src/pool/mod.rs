@@ -12,8 +12,10 @@
 //! doorbell decide who wakes the pool; every sleep is a slice, so what goes wrong with them (a worker may
 //! die between `done` and its count) costs milliseconds, never a hang.
 
+mod broken;
 mod check;
 mod episodes;
+mod received;
 mod recording;
 mod restart;
 mod sent;
@@ -35,13 +37,15 @@ use crate::space::ActionTag;
 use crate::transition::PhaseTag;
 use crate::wake::{Command, Futex, Op, Patience, doorbell_disarm, publish};
 use crate::worker::{Limit, Report, flush, perform};
+use broken::Broken;
 use episodes::Episodes;
+pub use received::{Event, Received};
 pub use recording::Recorded;
 use recording::Recording;
 use restart::Interrupted;
 pub use restart::Lost;
 use sent::InFlight;
-pub use sent::{Event, Received, Sending};
+pub use sent::Sending;
 pub use stats::{Meter, RowStats, ShardStats, Stats};
 use waiting::{Awaited, Look};
 pub use workers::Workers;
@@ -104,8 +108,8 @@ pub struct Pool {
     sent: InFlight,
     /// Counted if somebody asked for it.
     episodes: Option<Episodes>,
-    /// A worker died; holds what it was filling, so that nobody else ever fills it.
-    broken: Option<(usize, Option<Lease>)>,
+    /// The pool can only be closed.
+    broken: Option<Broken>,
     /// The workers that died and are to be followed by others.
     interrupted: Vec<Interrupted>,
     meter: Arc<Meter>,
@@ -293,12 +297,7 @@ impl Pool {
         timeout: Option<Duration>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<Finished, Error> {
-        if self.closed {
-            return Err(Error::Closed);
-        }
-        if let Some((worker, _)) = &self.broken {
-            return Err(self.died(*worker));
-        }
+        self.check_usable()?;
         let Some(pending) = self.pending.as_mut().filter(|pending| pending.call == call) else {
             return Err(Error::NotPending { expected: call });
         };

@@ -12,6 +12,7 @@
 
 use std::sync::atomic::Ordering;
 
+use super::broken::Cause;
 use super::{OnDeath, Pending, Pool, Workers};
 use crate::call::Call;
 use crate::error::Error;
@@ -164,9 +165,7 @@ impl Pool {
 
     /// Breaks the pool: nobody follows the dead worker, and what it was filling is nobody's any more.
     pub fn give_up(&mut self, worker: usize) {
-        self.interrupted.clear();
-        let pending = self.pending.take();
-        self.broken = Some((worker, pending.and_then(|pending| pending.lease)));
+        self.break_for(Cause::Died(worker), None);
     }
 
     /// What the dead worker had not counted of the rows in flight; `None` when that cannot be told.

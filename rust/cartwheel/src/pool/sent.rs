@@ -11,52 +11,14 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::{Awaited, Pool, Workers};
+use super::{Awaited, Pool, Received, Workers};
 use crate::call::Call;
 use crate::error::Error;
-use crate::memory::{Lease, Plan, Told};
+use crate::memory::{Lease, Plan};
 use crate::protocol::{Receipts, Work};
 use crate::space::ActionTag;
 use crate::wake::{Command, Futex, Op, doorbell_disarm, publish};
 use crate::worker::{Limit, perform_sent};
-
-/// A batch of rows that were sent.
-#[derive(Debug)]
-pub struct Received {
-    /// The batch; its first `rows.len()` places are filled.
-    pub lease: Lease,
-    /// The rows, in the order of their places.
-    pub rows: Vec<usize>,
-    /// Places that say something of infos: those of the rows from there to the next such place.
-    pub infos: Vec<(usize, Told)>,
-    /// Places of rows that failed.
-    pub failed: Vec<usize>,
-}
-
-/// Something that a received row tells beside its place in the batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// This row failed.
-    Failed(usize),
-    /// Infos begin with this row.
-    Infos(usize, Told),
-}
-
-impl Received {
-    /// What the rows tell, in the order in which each worker tells it: by place, a failure first.
-    pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
-        let (mut failed, mut infos) = (self.failed.iter().peekable(), self.infos.iter().peekable());
-        std::iter::from_fn(move || {
-            let place = |&(place, _): &(usize, Told)| place;
-            match (failed.peek(), infos.peek()) {
-                (Some(&&failing), next) if next.is_none_or(|next| failing <= place(next)) => {
-                    failed.next().map(|&place| Event::Failed(self.rows[place]))
-                }
-                _ => infos.next().map(|&(place, told)| Event::Infos(self.rows[place], told)),
-            }
-        })
-    }
-}
 
 /// Rows that can be sent, and are about to be. Nothing has happened if it is dropped.
 #[derive(Debug)]
@@ -226,16 +188,11 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::AlreadyPending`], [`Error::BadRows`],
-    /// [`Error::InFlight`], [`Error::Recording`]; for a step also [`Error::EpisodeOver`], [`Error::NeedsReset`],
+    /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::Corrupt`], [`Error::AlreadyPending`],
+    /// [`Error::BadRows`], [`Error::InFlight`], [`Error::Recording`]; for a step also [`Error::EpisodeOver`], [`Error::NeedsReset`],
     /// [`Error::NeverReset`] and [`Error::NoEpisode`].
     pub fn sending<'a>(&'a mut self, call: Call, rows: &'a [usize]) -> Result<Sending<'a>, Error> {
-        if self.closed {
-            return Err(Error::Closed);
-        }
-        if let Some((worker, _)) = &self.broken {
-            return Err(self.died(*worker));
-        }
+        self.check_usable()?;
         if let Some(pending) = self.pending() {
             return Err(Error::AlreadyPending { pending });
         }
@@ -308,7 +265,7 @@ impl Pool {
     ///
     /// [`Error::NothingInFlight`]. [`Error::Timeout`] and [`Error::Interrupted`] lose nothing: the batch
     /// can be received later. After [`Error::WorkerDied`] the pool can only be closed, unless it
-    /// [can be resumed](Pool::can_resume).
+    /// [can be resumed](Pool::can_resume); after [`Error::Corrupt`] in any case.
     ///
     /// # Panics
     ///
@@ -318,12 +275,7 @@ impl Pool {
         timeout: Option<Duration>,
         interrupted: &mut dyn FnMut() -> bool,
     ) -> Result<Received, Error> {
-        if self.closed {
-            return Err(Error::Closed);
-        }
-        if let Some((worker, _)) = &self.broken {
-            return Err(self.died(*worker));
-        }
+        self.check_usable()?;
         if !self.sent.any() {
             return Err(Error::NothingInFlight);
         }
@@ -354,38 +306,45 @@ impl Pool {
             Workers::Crew(_) | Workers::Threads | Workers::Processes(_) => {}
         }
         self.wait(Awaited::Rows(batch, wanted), limit, interrupted)?;
-        Ok(self.hand_out(rows))
+        self.hand_out(rows)
     }
 
-    /// Hands the next batch out, whose first `count` places are filled.
-    fn hand_out(&mut self, count: usize) -> Received {
+    /// Hands the next batch out, whose first `count` places are filled. What they say of themselves is another
+    /// process's word, so it is checked.
+    fn hand_out(&mut self, count: usize) -> Result<Received, Error> {
         let lease = self.sent.leases.pop_front().expect("an open batch for every row in flight");
         let Self { sent, phases, episodes, .. } = self;
         sent.receipts.load(&lease, count);
         if let Some(episodes) = episodes {
             episodes.received(&lease, sent.receipts.rows(), &sent.rows);
         }
-        let (mut known, mut steps) = (0, 0);
-        for (row, &phase) in sent.receipts.rows().zip(sent.receipts.phases()) {
-            // A row that no honest worker names is not believed.
+        let (mut steps, mut wrong) = (0, None);
+        let receipts = sent.receipts.rows().zip(sent.receipts.phases());
+        for (place, (row, &phase)) in receipts.enumerate() {
             if let Some(call) = sent.rows.get_mut(row).and_then(Option::take) {
-                known += 1;
                 steps += usize::from(call == Call::Step);
                 phases[row] = phase;
+            } else {
+                wrong = wrong.or(Some((place, row)));
             }
         }
-        sent.count -= known;
+        let rows: Vec<usize> = sent.receipts.rows().collect();
+        if let Some((place, row)) = wrong {
+            return Err(self.break_for_row(row, place, lease));
+        }
+        sent.count -= count;
         sent.steps -= steps;
-        let last = phases.len() - 1;
-        let rows = sent.receipts.rows().map(|row| row.min(last)).collect();
         let (infos, failed) = (sent.receipts.infos(), sent.receipts.failed());
+        if let Some((row, bytes)) = self.overlong_infos(&rows, &infos) {
+            return Err(self.break_for_infos(row, bytes, lease));
+        }
         self.meter.count_batch(count, lease.must_copy());
         self.sent.batch += 1;
         if !self.sent.any() {
             self.memory.control.batches().skip_to(self.sent.batch);
             self.sent.given = 0;
         }
-        Received { lease, rows, infos, failed }
+        Ok(Received { lease, rows, infos, failed })
     }
 
     /// Copies the `bytes` bytes of infos that begin with row `row`, which was received, into `into`.

@@ -160,7 +160,8 @@ impl Meter {
             }
         }));
         if !self.rows_are_timed {
-            let timed: u64 = totals.step_times.iter().sum();
+            // Of a worker that writes where it should not, any numbers are possible.
+            let timed = totals.step_times.iter().copied().fold(0, u64::saturating_add);
             stepping = Duration::ZERO;
             for row in &mut rows[first..] {
                 row.stepping = share(totals.stepping, row.steps, timed);
@@ -211,6 +212,30 @@ mod tests {
     use super::*;
     use crate::memory::Plan;
     use crate::wake::Scope;
+
+    #[test]
+    fn times_that_no_worker_takes_are_cut_to_what_there_was() {
+        let plan = Plan {
+            observations: vec![],
+            actions: vec![],
+            shards: std::iter::once(0..2).collect(),
+            batch_size: 2,
+            max_slabs: 2,
+            info_bytes: 64,
+        };
+        let memory = Memory::new(plan, Scope::Private).expect("a little memory");
+        let open = memory.plan().open_batches();
+        let slabs = Arc::new(SlabPool::new(Arc::clone(&memory.slabs), open));
+        let meter = Meter::new(&memory, slabs, false);
+        let tally = memory.control.tally(0);
+        // A worker that writes where it should not leaves such numbers.
+        for spent in [Duration::from_nanos(30), Duration::from_secs(1 << 40)] {
+            tally.time_steps(usize::MAX, spent);
+        }
+        tally.time_other(Duration::MAX);
+        let Stats { elapsed, shards, .. } = meter.read();
+        assert_eq!(shards[0].working, elapsed);
+    }
 
     #[test]
     fn rows_whose_times_are_estimated_take_no_longer_than_there_was_time() {

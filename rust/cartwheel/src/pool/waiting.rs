@@ -190,12 +190,15 @@ impl Pool {
     fn owing(&self, awaited: Awaited) -> Vec<usize> {
         match awaited {
             Awaited::Task(task) => waiting(&self.memory.control, task).collect(),
-            Awaited::Rows(..) => {
-                let shards = self.shards().iter().enumerate();
-                let owing = shards.filter(|(_, rows)| self.sent.any_of((*rows).clone()));
-                owing.map(|(worker, _)| worker).collect()
-            }
+            Awaited::Rows(..) => self.owing_rows(),
         }
+    }
+
+    /// Workers that owe rows that were sent.
+    pub(super) fn owing_rows(&self) -> Vec<usize> {
+        let shards = self.shards().iter().enumerate();
+        let owing = shards.filter(|(_, rows)| self.sent.any_of((*rows).clone()));
+        owing.map(|(worker, _)| worker).collect()
     }
 
     /// The rows that they owe.

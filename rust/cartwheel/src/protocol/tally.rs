@@ -148,7 +148,8 @@ impl Tally<'_> {
     pub(crate) fn row(&self, row: usize) -> RowTotals {
         let counts = &self.rows[row];
         RowTotals {
-            steps: self.shard.batches.get() + self.sent[row].0.get(),
+            // Of a worker that writes where it should not, any numbers are possible.
+            steps: self.shard.batches.get().saturating_add(self.sent[row].0.get()),
             resets: counts.resets.get(),
             replacements: counts.replacements.get(),
             stepping: Duration::from_nanos(counts.stepping.get()),
@@ -242,6 +243,15 @@ mod tests {
         assert_eq!(tally.row(0).stepping, Duration::ZERO);
         assert_eq!(tally.row(1).stepping, Duration::from_nanos(4096 + 512));
         assert_eq!(tally.row(1).slowest, Duration::from_nanos(4096));
+    }
+
+    #[test]
+    fn counts_that_no_worker_reaches_are_shown_as_the_most_there_can_be() {
+        let (shard, rows, sent) = nothing();
+        let tally = Tally { shard: &shard, rows: &rows, sent: &sent };
+        shard.batches.add(u64::MAX);
+        tally.count_sent(1..2);
+        assert_eq!([0, 1].map(|row| tally.row(row).steps), [u64::MAX; 2]);
     }
 
     #[test]

@@ -1,0 +1,90 @@
+//! A pool that is broken: it can only be closed, and every other call says why.
+
+use super::Pool;
+use crate::error::Error;
+use crate::memory::{Lease, Told};
+
+/// Why a pool is broken.
+#[derive(Debug)]
+pub(super) enum Cause {
+    /// A worker died, and no other follows it.
+    Died(usize),
+    /// One of these workers wrote what no worker writes.
+    Corrupt { workers: Vec<usize>, wrote: String },
+}
+
+/// What is left of a pool that is broken.
+#[derive(Debug)]
+pub(super) struct Broken {
+    cause: Cause,
+    /// The batch that was being filled: kept, so that nobody else ever fills it.
+    _lease: Option<Lease>,
+}
+
+impl Pool {
+    /// Whether the pool is neither closed nor broken.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`], or what broke the pool: [`Error::WorkerDied`] or [`Error::Corrupt`].
+    pub(super) fn check_usable(&self) -> Result<(), Error> {
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        match &self.broken {
+            None => Ok(()),
+            Some(Broken { cause: Cause::Died(worker), .. }) => Err(self.died(*worker)),
+            Some(Broken { cause: Cause::Corrupt { workers, wrote }, .. }) => {
+                Err(Error::Corrupt { workers: workers.clone(), wrote: wrote.clone() })
+            }
+        }
+    }
+
+    /// Breaks the pool. Nobody follows workers that died, and what was being filled, `lease` or the batch of
+    /// the pending call, is nobody's any more.
+    pub(super) fn break_for(&mut self, cause: Cause, lease: Option<Lease>) {
+        self.interrupted.clear();
+        let lease = lease.or_else(|| self.pending.take().and_then(|pending| pending.lease));
+        self.broken = Some(Broken { cause, _lease: lease });
+    }
+
+    /// Breaks the pool because a place of the batch of `lease` names a row that is not in flight; the error.
+    #[cold]
+    pub(super) fn break_for_row(&mut self, row: usize, place: usize, lease: Lease) -> Error {
+        let wrote = format!("row {row} to place {place} of a batch, expected a row in flight");
+        // The row that belongs there is missing, so it is one of a worker that still owes rows.
+        let suspects = self.owing_rows();
+        self.corrupt(suspects, wrote, lease)
+    }
+
+    /// Breaks the pool because of the [overlong infos](Pool::overlong_infos) of a row; the error.
+    #[cold]
+    pub(super) fn break_for_infos(&mut self, row: usize, bytes: u32, lease: Lease) -> Error {
+        let wrote = format!("{bytes} bytes of infos for row {row}, expected what fits its part");
+        self.corrupt(vec![self.shard_of(row)], wrote, lease)
+    }
+
+    /// Breaks the pool because of what one of `workers` wrote about the batch of `lease`; the error.
+    fn corrupt(&mut self, workers: Vec<usize>, wrote: String, lease: Lease) -> Error {
+        let error = Error::Corrupt { workers: workers.clone(), wrote: wrote.clone() };
+        self.break_for(Cause::Corrupt { workers, wrote }, Some(lease));
+        error
+    }
+
+    /// The first row whose infos reach into the part of a row that did not come with it, and their bytes.
+    /// `rows` are those of a batch, `infos` what places of it announce.
+    pub(super) fn overlong_infos(
+        &self,
+        rows: &[usize],
+        infos: &[(usize, Told)],
+    ) -> Option<(usize, u32)> {
+        infos.iter().find_map(|&(place, told)| {
+            let Told::Bytes(bytes) = told else { return None };
+            let (row, shard) = (rows[place], self.shard_of(rows[place]));
+            let reach = self.memory.infos.rows_of(shard, row, bytes as usize);
+            let came = rows[place..].iter().copied().take(reach.len());
+            let fits = self.memory.infos.fit(shard, &reach, bytes as usize);
+            (!fits || !came.eq(reach)).then_some((row, bytes))
+        })
+    }
+}
