@@ -25,7 +25,7 @@ with warnings.catch_warnings():
 import cartwheel
 from cartwheel import envpool
 from tests.cases import Case
-from tests.environments import transcripts
+from tests.environments import scalar_puppets, transcripts
 from tests.executors import (
     EVERY_EXECUTOR,
     EVERY_KIND,
@@ -94,6 +94,14 @@ def build_any(request):
 def build_anywhere(request):
     """As ``build_any``, also with a single worker and with more workers than environments."""
     yield from _builder(request.param)
+
+
+@pytest.fixture(scope="module", params=EXECUTORS, ids=str)
+def puppets(request):
+    """Two puppets of scalars, which the tests of a module share: they only show other things."""
+    envs = request.param(scalar_puppets(2))
+    yield envs
+    envs.close()
 
 
 @pytest.fixture

@@ -121,8 +121,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("rows", CASES.values(), ids=CASES)
-def test_every_kind_of_info_is_batched_as_by_the_oracle(build, rows):
-    assert_batched_as_by_the_oracle(build(scalar_puppets(2)), rows)
+def test_every_kind_of_info_is_batched_as_by_the_oracle(puppets, rows):
+    assert_batched_as_by_the_oracle(puppets, rows)
 
 
 def test_the_table_of_the_contract_holds_literally(build):

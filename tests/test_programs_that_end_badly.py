@@ -47,8 +47,17 @@ def run(*arguments, flags=(), timeout_s=200):
     return facts, program.returncode, err
 
 
-@pytest.mark.parametrize("state", ["idle", "hang", "spin", "hold the GIL", "building"])
-@pytest.mark.parametrize("context", CONTEXTS)
+STATES = ["idle", "hang", "spin", "hold the GIL", "building"]
+
+
+@pytest.mark.parametrize(
+    ("context", "state"),
+    [
+        *[("fork", state) for state in STATES],
+        # Another start method is another way to begin, not to end: those that differ most.
+        *[(context, state) for context in CONTEXTS[1:] for state in ("hold the GIL", "building")],
+    ],
+)
 def test_workers_die_with_the_program_that_made_them(context, state):
     program = start("wait_to_be_killed", context, state)
     try:

@@ -205,12 +205,12 @@ def test_an_exception_of_an_environment_ends_the_rollout():
     envs.close()
 
 
-@pytest.mark.parametrize("num_steps", [0, -1, 1.5, 65535, "3", True])
-def test_a_number_of_steps_that_no_rollout_has_is_refused(build_anywhere, num_steps):
+def test_a_number_of_steps_that_no_rollout_has_is_refused(build_anywhere):
     envs = build_anywhere([SHORT_POLE] * 2)
     envs.reset(seed=0)
-    with pytest.raises(ValueError, match=r"num_steps|steps"):
-        envs.rollout(num_steps)
+    for num_steps in (0, -1, 1.5, 65535, "3", True):
+        with pytest.raises(ValueError, match=r"num_steps|steps"):
+            envs.rollout(num_steps)
     envs.step(np.zeros(2, np.int64))
 
 

@@ -201,20 +201,18 @@ SEEDS = {
 }
 
 
-@pytest.mark.parametrize("case", SEEDS)
 @pytest.mark.parametrize("batch_size", [4, 3, 1])
-def test_each_row_is_reset_with_its_own_seed(build_everywhere, case, batch_size):
+def test_each_row_is_reset_with_its_own_seed(build_everywhere, batch_size):
     """Row ``i`` gets ``seed + i`` from an integer; a list has one entry a row that is reset."""
-    seed, options, expected = SEEDS[case]
     envs = build_everywhere([RecordingEnv] * 4, batch_size=batch_size)
-    envs.async_reset(seed=seed, options=options)
-    rows = []
-    while envs._pool.in_flight():
-        rows += index(envs.recv(PATIENCE_S))
-    assert sorted(rows) == [row for row, got in enumerate(expected) if got != "kept"]
-    left = None if options is None else {}
-    for resets, got in zip(envs.get_attr("resets"), expected, strict=True):
-        assert resets == ([] if got == "kept" else [(got, left)])
+    resets = [[] for _ in range(4)]
+    for case, (seed, options, expected) in SEEDS.items():
+        envs.async_reset(seed=seed, options=options)
+        rows = receive_all(envs)
+        assert sorted(rows) == [row for row, got in enumerate(expected) if got != "kept"], case
+        for row in rows:
+            resets[row].append((expected[row], None if options is None else {}))
+        assert list(envs.get_attr("resets")) == resets, case
 
 
 def test_options_reach_each_row_as_a_copy_of_its_own(build_everywhere):

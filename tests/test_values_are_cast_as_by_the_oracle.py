@@ -31,20 +31,19 @@ class Pair:
     def __init__(self, build, space, good):
         env_fns = [partial(PuppetEnv, space, good)] * 2
         self.good, self.ours, self.oracle = good, build(env_fns), SyncVectorEnv(env_fns)
+        self.ours.reset()
 
     def check(self, observation):
         """Our row 1 returns ``observation``, from a step and from a reset, and row 0 a good one.
 
         All rows of the oracle return it: upstream, what is in one row decides how another is cast.
         """
-        show(self.ours, [self.good, self.good])
-        self.ours.reset()
+        show(self.ours, [self.good, observation])
+        show(self.oracle, [observation, observation])
         for ours, theirs in (
             (partial(self.ours.step, [0, 0]), partial(self.oracle.step, [0, 0])),
             (self.ours.reset, self.oracle.reset),
         ):
-            show(self.ours, [self.good, observation])
-            show(self.oracle, [observation, observation])
             expected, failure = outcome(theirs)
             if failure is None:
                 assert_identical(row_1(ours()[0]), row_1(expected[0]))
@@ -54,6 +53,7 @@ class Pair:
             assert_names_row(raised.value, 1)
             show(self.ours, [self.good, self.good])
             self.ours.reset()
+            show(self.ours, [self.good, observation])
 
     def close(self):
         self.ours.close()
@@ -232,12 +232,11 @@ def test_an_observation_is_never_truncated_silently(build):
     ],
     ids=repr,
 )
-def test_a_reward_is_a_float64(build, reward, expected):
-    envs = build(scalar_puppets(2))
-    envs.reset()
-    envs.set_attr("frame", [(OBS, value, False, False, {}) for value in (0.5, reward)])
+def test_a_reward_is_a_float64(puppets, reward, expected):
+    puppets.reset()
+    puppets.set_attr("frame", [(OBS, value, False, False, {}) for value in (0.5, reward)])
     for _ in range(2):
-        assert_identical(envs.step([0, 0])[1], np.array([0.5, expected]))
+        assert_identical(puppets.step([0, 0])[1], np.array([0.5, expected]))
 
 
 def test_a_reward_of_size_one_survives_the_autoreset(build):
@@ -279,43 +278,40 @@ def test_a_reward_that_is_no_number_is_an_error_of_its_row(build, reward):
     ],
     ids=repr,
 )
-def test_a_flag_is_a_bool(build, position, flag, expected):
-    envs = build(scalar_puppets(2), autoreset_mode="NextStep")
-    envs.reset()
+def test_a_flag_is_a_bool(puppets, position, flag, expected):
+    puppets.reset()
     frame = [OBS, 1.0, False, False, {}]
     frame[position] = flag
-    envs.set_attr("frame", [(OBS, 1.0, False, False, {}), tuple(frame)])
-    result = envs.step([0, 0])
+    puppets.set_attr("frame", [(OBS, 1.0, False, False, {}), tuple(frame)])
+    result = puppets.step([0, 0])
     assert_identical(result[position], np.array([False, expected]))
     assert_identical(result[5 - position], np.array([False, False]))
-    assert_identical(envs.step([0, 0])[1], np.array([1.0, 0.0 if expected else 1.0]))
+    assert_identical(puppets.step([0, 0])[1], np.array([1.0, 0.0 if expected else 1.0]))
 
 
 @pytest.mark.parametrize(
     "frame", [(OBS, 0.0, False, {}), (OBS, 0.0, False, False, {}, 1), (), None, 3], ids=repr
 )
-def test_a_step_that_is_no_tuple_of_five_is_an_error_of_its_row(build, frame):
-    envs = build(scalar_puppets(2))
-    envs.reset()
+def test_a_step_that_is_no_tuple_of_five_is_an_error_of_its_row(puppets, frame):
+    puppets.reset()
     good = (OBS, 0.0, False, False, {})
-    envs.set_attr("frame", [good, frame])
+    puppets.set_attr("frame", [good, frame])
     with pytest.raises((TypeError, ValueError)) as failure:
-        envs.step([0, 0])
+        puppets.step([0, 0])
     assert_names_row(failure.value, 1)
-    envs.reset()
-    envs.set_attr("frame", [good, good])
-    envs.step([0, 0])
+    puppets.reset()
+    puppets.set_attr("frame", [good, good])
+    puppets.step([0, 0])
 
 
 @pytest.mark.parametrize("position", [2, 3], ids=["terminated", "truncated"])
-def test_a_flag_without_one_truth_is_an_error_of_its_row(build, position):
-    envs = build(scalar_puppets(2))
-    envs.reset()
+def test_a_flag_without_one_truth_is_an_error_of_its_row(puppets, position):
+    puppets.reset()
     frame = [OBS, 1.0, False, False, {}]
     frame[position] = np.array([True, False])
-    envs.set_attr("frame", [(OBS, 1.0, False, False, {}), tuple(frame)])
+    puppets.set_attr("frame", [(OBS, 1.0, False, False, {}), tuple(frame)])
     with pytest.raises(ValueError, match=r"truth|sequence") as failure:
-        envs.step([0, 0])
+        puppets.step([0, 0])
     assert_names_row(failure.value, 1)
 
 

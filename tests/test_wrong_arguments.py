@@ -23,13 +23,19 @@ SPACES = {
 
 
 @pytest.mark.parametrize("spaces", SPACES.values(), ids=SPACES)
-def test_observation_spaces_must_be_the_same(build_everywhere, spaces):
+def test_observation_spaces_must_be_the_same(build, spaces):
     env_fns = [samplers(space, 1)[0] for space in (spaces[0], *spaces)]
     text = (
         r"observation_mode='same'\) however .*observation spaces are not equivalent.*"
         r"If this is intentional, use `observation_mode='different'` instead\."
     )
     with pytest.raises(RuntimeError, match=text):
+        build(env_fns)
+
+
+def test_observation_spaces_are_compared_across_workers(build_everywhere):
+    env_fns = [samplers(space, 1)[0] for space in (*[Discrete(3)] * 6, Discrete(4))]
+    with pytest.raises(RuntimeError, match="observation spaces are not equivalent"):
         build_everywhere(env_fns)
 
 
