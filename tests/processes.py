@@ -67,13 +67,13 @@ def wait_until_gone(pids, timeout_s):
     return alive
 
 
-def run_scenario(module, *arguments, inside=(), timeout_s=240):
-    """Runs a scenario of ``module`` in a program of its own, and returns what it told.
+def run_program(name, *arguments, inside=(), timeout_s=240):
+    """Runs one of `tests.programs`, and returns what it told.
 
     ``inside`` is the beginning of a command line that runs it.
     """
     result = subprocess.run(
-        [*inside, sys.executable, "-m", module, *map(str, arguments)],
+        [*inside, sys.executable, "-m", "tests.programs", name, *map(str, arguments)],
         cwd=Path(__file__).parents[1],
         capture_output=True,
         text=True,

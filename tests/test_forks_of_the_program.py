@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.processes import run_scenario
+from tests.processes import run_program
 
 EXECUTORS = ["inline", "thread", "process"]
 
 
 def run(name, executor):
-    return run_scenario("tests.forking", name, executor)
+    return run_program(name, executor)
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.processes import run_scenario
+from tests.processes import run_program
 
 #: Far below what 200 cycles would leave if each left a single batch (80 kB), which they lease three
 #: of; threads make the allocator keep a few megabytes of its own.
@@ -23,7 +23,7 @@ MOST_MAPPINGS = 16
     ],
 )
 def test_many_vector_environments_leave_the_program_as_it_was(executor, context, cycles):
-    facts = run_scenario("tests.cycles", executor, context, cycles)
+    facts = run_program("make_and_close", executor, context, cycles)
     before, after = facts["before"], facts["after"]
     for same in ("residue", "threads"):
         assert after[same] == before[same]

@@ -23,9 +23,9 @@ STRICT = ("-X", "dev", "-W", "error")
 
 
 def start(*arguments, flags=()):
-    """A scenario in a process group of its own."""
+    """A program in a process group of its own."""
     return subprocess.Popen(
-        [sys.executable, *flags, "-m", "tests.scenarios", *arguments],
+        [sys.executable, *flags, "-m", "tests.programs", *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -35,7 +35,7 @@ def start(*arguments, flags=()):
 
 
 def run(*arguments, flags=(), timeout_s=200):
-    """What a scenario told, its exit code, and what it wrote to stderr."""
+    """What a program told, its exit code, and what it wrote to stderr."""
     program = start(*arguments, flags=flags)
     try:
         out, err = program.communicate(timeout=timeout_s)
@@ -58,8 +58,8 @@ STATES = ["idle", "hang", "spin", "hold the GIL", "building"]
         *[(context, state) for context in CONTEXTS[1:] for state in ("hold the GIL", "building")],
     ],
 )
-def test_workers_die_with_the_program_that_made_them(context, state):
-    program = start("wait_to_be_killed", context, state)
+def test_workers_die_with_the_program_that_made_them(context, state, tmp_path):
+    program = start("wait_to_be_killed", context, state, str(tmp_path))
     try:
         facts = json.loads(program.stdout.readline())
         assert len(facts["all"]) >= 2

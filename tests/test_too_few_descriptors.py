@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from tests.processes import run_scenario as run
+from tests.processes import run_program as run
 
 CONTEXTS = ["fork", "forkserver", "spawn"]
 
@@ -13,7 +13,7 @@ CONTEXTS = ["fork", "forkserver", "spawn"]
     ("context", "limits"), [("fork", range(8, 48, 3)), ("forkserver", [16, 32, 39, 48])]
 )
 def test_whatever_the_limit_it_works_or_says_what_to_do(context, limits):
-    facts = run("tests.scarcity", "construct_with_few_descriptors", context, *limits)
+    facts = run("construct_with_few_descriptors", context, *limits)
     refused = [outcome for outcome in facts["outcomes"] if outcome != "works"]
     works = facts["outcomes"][len(refused) :]
     assert limits[len(refused)] > 32, "four workers need more"
@@ -28,5 +28,5 @@ def test_whatever_the_limit_it_works_or_says_what_to_do(context, limits):
 
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_a_worker_takes_as_many_descriptors_for_many_environments_as_for_one(context):
-    one, many = run("tests.scarcity", "count_descriptors", context)["counts"]
+    one, many = run("count_descriptors", context)["counts"]
     assert one == many <= 10, "five, and those of the memory"

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.processes import run_scenario as run
+from tests.processes import run_program as run
 
 EXECUTORS = ["inline", "thread", "process"]
 
@@ -38,7 +38,7 @@ def group(tmp_path):
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_a_control_group_without_room_is_an_exception_that_says_how_much(mounted, group, executor):
     inside = mounted(f"mount --bind {group} /sys/fs/cgroup")
-    facts = run("tests.scarcity", "construct_in_a_full_group", executor, group, inside=inside)
+    facts = run("construct_in_a_full_group", executor, group, inside=inside)
     name, text = facts["error"]
     assert name == "MemoryError"
     needed = int(text.split(" needs ")[1].split()[0])
@@ -51,7 +51,7 @@ def test_a_control_group_without_room_is_an_exception_that_says_how_much(mounted
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_batches_are_copied_when_the_control_group_has_no_room_for_more(mounted, group, executor):
     inside = mounted(f"mount --bind {group} /sys/fs/cgroup")
-    facts = run("tests.scarcity", "keep_batches_in_a_full_group", executor, group, inside=inside)
+    facts = run("keep_batches_in_a_full_group", executor, group, inside=inside)
     assert facts["slabs"] < 8  # the limits are read once for 16 MiB
     assert len(facts["warnings"]) == 1
     assert "copied" in facts["warnings"][0]
@@ -59,7 +59,7 @@ def test_batches_are_copied_when_the_control_group_has_no_room_for_more(mounted,
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_a_rollout_larger_than_the_machine_is_refused_and_nothing_else_is(executor):
-    facts = run("tests.scarcity", "take_a_rollout_larger_than_the_machine", executor)
+    facts = run("take_a_rollout_larger_than_the_machine", executor)
     name, text = facts["error"]
     assert name == "MemoryError"
     assert int(text.split(" needs ")[1].split()[0]) >= facts["bytes"]
@@ -69,7 +69,7 @@ def test_a_rollout_larger_than_the_machine_is_refused_and_nothing_else_is(execut
 
 @pytest.mark.parametrize("executor", ["inline", "process"])
 def test_memory_that_the_system_refuses_is_an_exception_that_says_how_much(executor):
-    facts = run("tests.scarcity", "construct_with_little_address_space", executor)
+    facts = run("construct_with_little_address_space", executor)
     name, text = facts["error"]
     assert name == "MemoryError"
     assert "cartwheel-slabs needs" in text
@@ -91,7 +91,6 @@ SHM = {
 )
 def test_nobody_needs_dev_shm(mounted, tmp_path, context, shm):
     facts = run(
-        "tests.scarcity",
         "step_without_room_in_dev_shm",
         context,
         inside=mounted(SHM[shm].format(tmp_path)),

@@ -15,7 +15,7 @@ import cartwheel
 from tests.environments import SleepingEnv
 from tests.faulty import FaultyEnv, fault
 from tests.in_parts import PATIENCE_S
-from tests.processes import run_scenario, wait_until_gone
+from tests.processes import run_program, wait_until_gone
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_only_the_end_of_a_long_story_is_kept(build_processes):
 
 
 def test_what_a_worker_writes_is_seen_at_once_as_ever():
-    facts = run_scenario("tests.scarcity", "write_to_stderr")
+    facts = run_program("write_to_stderr")
     assert facts["before_the_end"] == ["python\n", "descriptor\n"]
 
 

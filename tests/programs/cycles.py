@@ -1,7 +1,6 @@
-"""Makes, uses and closes vector environments again and again, as ``python -m tests.cycles``."""
+"""A program that makes, uses and closes vector environments again and again."""
 
 import gc
-import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -12,8 +11,8 @@ from gymnasium.spaces import Box
 import cartwheel
 from tests.faulty import FaultyEnv
 from tests.processes import left_behind, residue
-from tests.scarcity import LargeEnv
-from tests.scenarios import tell
+from tests.programs.registry import program, tell
+from tests.programs.scarcity import LargeEnv
 
 #: Cycles before anything is compared: caches, a fork server and the allocator get their size.
 WARM_UP = 20
@@ -56,7 +55,8 @@ def state(entries):
     }
 
 
-def main(executor, context, cycles):
+@program
+def make_and_close(executor, context, cycles):
     for number in range(min(WARM_UP, int(cycles) // 2)):
         cycle(executor, context or None, number)
     gc.collect()
@@ -74,7 +74,3 @@ def main(executor, context, cycles):
 
 def is_native(entry):
     return entry.startswith("native thread")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

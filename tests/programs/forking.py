@@ -1,31 +1,23 @@
-"""Programs that fork while they hold batches, run by the tests as ``python -m tests.forking``.
+"""Programs that fork while they hold batches.
 
 A child is a function that is called with ``wait``, which returns when the parent says so; what it
-returns is told to the parent. Each program prints one line of JSON for its test to judge.
+returns is told to the parent.
 """
 
 import contextlib
 import json
 import os
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from gymnasium.spaces import Box
 
 import cartwheel
-from tests.scarcity import LargeEnv
-from tests.scenarios import tell
+from tests.programs.registry import program, tell
+from tests.programs.scarcity import LargeEnv
 
-SCENARIOS: dict[str, Callable[..., None]] = {}
 NUM_ENVS = 4
 ACTIONS = [0] * NUM_ENVS
-
-
-def scenario(function):
-    SCENARIOS[function.__name__] = function
-    return function
 
 
 class CountingEnv(LargeEnv):
@@ -70,7 +62,7 @@ class Child:
         return said
 
 
-@scenario
+@program
 def parent_steps_on(executor):
     """The parent drops what it held and takes 100 steps; the child looks after each."""
     envs = build(executor)
@@ -94,7 +86,7 @@ def parent_steps_on(executor):
     envs.close()
 
 
-@scenario
+@program
 def child_writes(executor):
     envs = build(executor)
     envs.reset()
@@ -112,7 +104,7 @@ def child_writes(executor):
     tell(written=written, unharmed=unharmed, results=results)
 
 
-@scenario
+@program
 def fork_after_close(executor):
     """The parent's later writes do not show either: nothing is shared any more."""
     envs = build(executor)
@@ -134,7 +126,7 @@ def fork_after_close(executor):
     tell(before=before, after=after, child=seen, parent=[shows(kept[0], 1), shows(kept[1], 100)])
 
 
-@scenario
+@program
 def fork_twice(executor):
     """A child's own child starts with what the child wrote."""
     envs = build(executor)
@@ -157,7 +149,7 @@ def fork_twice(executor):
     envs.close()
 
 
-@scenario
+@program
 def fork_with_a_rollout(executor):
     """Neither sees what the other does to it; the next one is right, in memory of its own."""
     envs = build(executor)
@@ -194,7 +186,7 @@ def fork_with_a_rollout(executor):
     envs.close()
 
 
-@scenario
+@program
 def fork_while_a_rollout_is_recorded(executor):
     """The parent records to the end; the child keeps what was there when it was made."""
     envs = build(executor)
@@ -224,7 +216,7 @@ def maps():
     return Path("/proc/self/maps").read_text().splitlines()
 
 
-@scenario
+@program
 def fork_while_a_step_is_pending(executor):
     envs = build(executor)
     envs.reset()
@@ -237,7 +229,7 @@ def fork_while_a_step_is_pending(executor):
     tell(steps=step)
 
 
-@scenario
+@program
 def fork_often(executor):
     """Memory is used up by what was held, and no faster; then batches are copies."""
     envs = build(executor, max_slabs=8)
@@ -253,7 +245,7 @@ def fork_often(executor):
     tell(slabs=slabs)
 
 
-@scenario
+@program
 def use_in_a_child(executor):
     """What every method of the vector environment says to a child."""
     envs = build(executor)
@@ -296,7 +288,3 @@ def use_in_a_child(executor):
     works = shows(envs.step(ACTIONS)[0], 1)
     envs.close()
     tell(raised=answer, works=works)
-
-
-if __name__ == "__main__":
-    SCENARIOS[sys.argv[1]](*sys.argv[2:])

@@ -1,11 +1,7 @@
-"""Programs that end badly, run by the tests as ``python -m tests.scenarios NAME ARGUMENT…``.
-
-Each prints one line of JSON for its test to judge.
-"""
+"""Programs that end badly."""
 
 import contextlib
 import gc
-import json
 import os
 import random
 import signal
@@ -13,7 +9,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from functools import partial
 
 from gymnasium.error import ClosedEnvironmentError
@@ -25,17 +20,7 @@ from tests.environments import TranscriptEnv
 from tests.faulty import FaultyEnv, fault
 from tests.gates import LIMIT_S, Gates
 from tests.processes import descendants
-
-SCENARIOS: dict[str, Callable[..., None]] = {}
-
-
-def scenario(function):
-    SCENARIOS[function.__name__] = function
-    return function
-
-
-def tell(**facts):
-    print(json.dumps(facts), flush=True)
+from tests.programs.registry import program, tell
 
 
 def build(executor, env_fns, **keywords):
@@ -57,12 +42,13 @@ def assert_works(envs):
     oracle.close()
 
 
-@scenario
-def wait_to_be_killed(context, state):
+@program
+def wait_to_be_killed(context, state, folder):
     """Reports its workers, then waits in the given state for a SIGKILL."""
     if state == "building":
-        threading.Thread(target=_tell_when_there_are_workers, daemon=True).start()
-        build("process", [partial(time.sleep, 3600)] * 4, context=context)
+        gates = Gates(folder)
+        threading.Thread(target=_tell_when_all_are_building, args=[gates], daemon=True).start()
+        build("process", [partial(gates.stand_at, 1), partial(gates.stand_at, 2)], context=context)
     envs = build("process", faulty_rows(), context=context)
     envs.reset()
     if state != "idle":
@@ -72,10 +58,9 @@ def wait_to_be_killed(context, state):
     time.sleep(3600)
 
 
-def _tell_when_there_are_workers():
-    time.sleep(1.5)
-    while len(_descendants()) < 2:  # on a busy machine they take longer
-        time.sleep(0.01)
+def _tell_when_all_are_building(gates):
+    for number in (1, 2):
+        gates.await_arrival(number)
     tell(workers=[], all=_descendants())
 
 
@@ -95,7 +80,7 @@ def interrupter(gates, number, target):
     return threading.Thread(target=interrupt)
 
 
-@scenario
+@program
 def interrupt_a_long_step(executor, target):
     """The step ends when Ctrl-C was noticed, and not before."""
     with tempfile.TemporaryDirectory() as folder:
@@ -127,7 +112,7 @@ def interrupt_a_long_step(executor, target):
     tell(interrupts=interrupts)
 
 
-@scenario
+@program
 def interrupt_a_receipt(executor, target):
     """A Ctrl-C ends the wait for rows in flight, none of which is done, and loses none of them."""
     with tempfile.TemporaryDirectory() as folder:
@@ -157,7 +142,7 @@ def interrupt_a_receipt(executor, target):
     tell(interrupts=interrupts)
 
 
-@scenario
+@program
 def end_with_rows_in_flight(executor, state):
     envs = build(executor, faulty_rows(), batch_size=1)
     envs.async_reset()
@@ -167,7 +152,7 @@ def end_with_rows_in_flight(executor, state):
     envs.send([fault(state), 0], [1, 3])
 
 
-@scenario
+@program
 def interrupt_at_random_moments(executor, target):
     envs = build(executor, faulty_rows())
     send = partial(os.kill, os.getpid()) if target == "process" else partial(os.killpg, 0)
@@ -188,7 +173,7 @@ def interrupt_at_random_moments(executor, target):
     tell(interrupts=interrupts)
 
 
-@scenario
+@program
 def fork_with_live_environments(executor):
     envs = build(executor, faulty_rows())
     envs.reset(seed=1)
@@ -222,7 +207,7 @@ def fork_with_live_environments(executor):
     tell(answers=answers)
 
 
-@scenario
+@program
 def end_without_close(executor, how):
     envs = build(executor, faulty_rows())
     envs.reset(seed=1)
@@ -263,7 +248,7 @@ def _step_for_ever(envs):
             envs.step([0] * 4)
 
 
-@scenario
+@program
 def close_while_a_thread_hangs():
     """A thread cannot be ended: it is left behind, and the program ends all the same."""
     envs = build("thread", faulty_rows())
@@ -274,7 +259,7 @@ def close_while_a_thread_hangs():
     tell(seconds=time.monotonic() - started)
 
 
-@scenario
+@program
 def transcript_of_a_local_class():
     """Environments defined in the program itself, which no worker can import."""
 
@@ -287,7 +272,3 @@ def transcript_of_a_local_class():
         assert envs.step([1, 2, 3])[1].tolist() == [1, 2, 3]
         envs.close()
     tell(done=True)
-
-
-if __name__ == "__main__":
-    SCENARIOS[sys.argv[1]](*sys.argv[2:])

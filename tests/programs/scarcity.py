@@ -1,14 +1,10 @@
-"""Programs that have too little of something, run by the tests as ``python -m tests.scarcity``.
-
-Each prints one line of JSON for its test to judge.
-"""
+"""Programs that have too little of something."""
 
 import gc
 import os
 import resource
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import gymnasium as gym
@@ -18,15 +14,9 @@ from gymnasium.spaces import Box, Discrete
 import cartwheel
 from tests.faulty import FaultyEnv
 from tests.processes import left_behind, residue
-from tests.scenarios import tell
+from tests.programs.registry import program, tell
 
-SCENARIOS: dict[str, Callable[..., None]] = {}
 NUM_ENVS = 4
-
-
-def scenario(function):
-    SCENARIOS[function.__name__] = function
-    return function
 
 
 class LargeEnv(gym.Env):
@@ -69,13 +59,13 @@ def attempt(function):
     return {"error": error, "left": sorted(left_behind(before))}
 
 
-@scenario
+@program
 def construct(executor):
     build(executor).close()  # what a program starts once, it has started
     tell(**attempt(lambda: build(executor)))
 
 
-@scenario
+@program
 def construct_in_a_full_group(executor, group):
     """The control group fills up while the program runs."""
     build(executor).close()
@@ -88,7 +78,7 @@ def fill(group):
         Path(group, name).write_text(str(1 << 40))
 
 
-@scenario
+@program
 def keep_batches_in_a_full_group(executor, group):
     """What was kept before and after there was no room for more."""
     envs = build(executor)
@@ -103,7 +93,7 @@ def keep_batches_in_a_full_group(executor, group):
     envs.close()
 
 
-@scenario
+@program
 def take_a_rollout_larger_than_the_machine(executor):
     lines = Path("/proc/meminfo").read_text().splitlines()
     amounts = {line.split(":")[0]: 1024 * int(line.split()[1]) for line in lines}
@@ -120,7 +110,7 @@ def take_a_rollout_larger_than_the_machine(executor):
     tell(bytes=65535 * NUM_ENVS * bytes_a_row, **facts)
 
 
-@scenario
+@program
 def construct_with_little_address_space(executor):
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * os.sysconf("SC_PAGESIZE") + (256 << 20)
@@ -128,7 +118,7 @@ def construct_with_little_address_space(executor):
     tell(**attempt(lambda: build(executor, context="fork")))
 
 
-@scenario
+@program
 def construct_with_few_descriptors(context, *limits):
     """Tells, for each limit, what it brings: nothing more than a result or one exception."""
     build("process", context=context).close()  # a fork server keeps a few, for every pool
@@ -151,7 +141,7 @@ def construct_with_few_descriptors(context, *limits):
     tell(outcomes=outcomes, left=sorted(left))
 
 
-@scenario
+@program
 def count_descriptors(context):
     """Descriptors of one worker, with one environment and with many."""
     build("process", context=context).close()
@@ -168,7 +158,7 @@ def count_descriptors(context):
     tell(counts=counts)
 
 
-@scenario
+@program
 def step_without_room_in_dev_shm(context):
     """Tells how much room there is, and that nobody needs it."""
     envs = build("process", context=context)
@@ -185,7 +175,7 @@ class WritingEnv(LargeEnv):
         return super().step(action)
 
 
-@scenario
+@program
 def write_to_stderr():
     """Tells what is there while the worker still lives."""
     read, write = os.pipe()
@@ -196,7 +186,3 @@ def write_to_stderr():
     with open(read, closefd=False) as pipe:
         tell(before_the_end=[pipe.readline(), pipe.readline()])
     envs.close()
-
-
-if __name__ == "__main__":
-    SCENARIOS[sys.argv[1]](*sys.argv[2:])

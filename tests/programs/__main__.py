@@ -1,0 +1,9 @@
+"""Runs a program of the tests: ``python -m tests.programs NAME ARGUMENT…``."""
+
+import sys
+
+from tests.programs import cycles, endings, forking, scarcity  # noqa: F401 - they register theirs
+from tests.programs.registry import PROGRAMS
+
+if __name__ == "__main__":
+    PROGRAMS[sys.argv[1]](*sys.argv[2:])
