@@ -58,6 +58,9 @@ class _Worker(Protocol):
     def pickle(self) -> Callable[[Any], bytes]:
         """Pickles what a stream of infos has no form for."""
 
+    def ready(self) -> None:
+        """Tells the caller that tasks may come."""
+
     def receive_actions(self) -> list[Any]:
         """The actions of a step whose action space has no fixed shape."""
 
@@ -521,7 +524,7 @@ class Pool:
         """Ends the workers; returns those that did not end within ``grace`` seconds."""
 
 def serve(memory: Memory, index: int, shard: Shard, *, spin: bool) -> None:
-    """Serves worker ``index`` until the pool closes it."""
+    """Serves worker ``index`` until the pool closes it; calls the worker's ``ready`` first."""
 
 def watch_parent(pidfd: int) -> None:
     """Ends this process as soon as the one behind ``pidfd``, which is taken over, is gone."""

@@ -27,9 +27,10 @@ from cartwheel.spaces.batching import Batching
 from cartwheel.spaces.describe import describe, describe_actions
 from cartwheel.vector.forks import part_on_fork
 from cartwheel.vector.interruptible import Interruptible
-from cartwheel.vector.pool_env import ActType, ObsType, PoolVectorEnv
+from cartwheel.vector.pool_env import LAST_GRACE, ActType, ObsType, PoolVectorEnv
 from cartwheel.vector.room import plan_room, spins
 from cartwheel.worker import launch
+from cartwheel.worker.deadline import Deadline
 from cartwheel.worker.link import Link
 from cartwheel.worker.recovery import Recovery
 
@@ -195,9 +196,10 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         self.on_done = on_done
 
         spin, reminder = spins(), reminder_s()
+        deadline = Deadline(timeout)
         self._crew = self._start(1 if self.executor == "inline" else num_workers, spin=spin)
         try:
-            self._open(timeout, max_slabs, spin=spin, reminder=reminder)
+            self._open(deadline, max_slabs, spin=spin, reminder=reminder)
         except BaseException:
             self._crew.give_up()
             raise
@@ -239,14 +241,14 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
 
     def _open(
         self,
-        timeout: float | None,
+        deadline: Deadline,
         max_slabs: int | None,
         *,
         spin: bool,
         reminder: float | None,
     ) -> None:
         """Learns the spaces from the workers, lays out the memory, opens the pool."""
-        descriptions = self._crew.describe()
+        descriptions = self._crew.describe(deadline)
         self.metadata = {**descriptions[0]["metadata"], "autoreset_mode": self.autoreset_mode}
         self.render_mode = descriptions[0]["render_mode"]
         pairs = [
@@ -279,7 +281,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             "freeze": self.on_done == "freeze",
         }
         memory, own_shard = launch.set_up(self._crew, plan, shard)
-        link: _WorkersLink = Link(self, self._crew, self.action_space, timeout)
+        link: _WorkersLink = Link(self, self._crew, self.action_space, deadline.seconds)
         self._link = link
         self._pool = Pool(
             memory,
@@ -290,13 +292,18 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             objects=self._crew.objects,
             link=link,
             class_name=type(self).__name__,
-            timeout=timeout,
+            timeout=deadline.seconds,
             columnar=type(self)._add_info is gym.vector.VectorEnv._add_info,
             spin=spin,
             inline=self.executor == "inline",
             restart=self.recovery.on_worker_death == "restart",
             reminder=reminder,
         )
+        try:
+            self._crew.wait_until_ready(deadline)
+        except BaseException:
+            self._pool.close(LAST_GRACE)
+            raise
         if self.executor == "process":
             part_on_fork(self._pool)
 

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import array
 import contextlib
+import multiprocessing
 import os
 import pickle
 import queue
 import socket
 import struct
 import threading
+import traceback
 from multiprocessing import connection, reduction
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import cloudpickle
 
+from cartwheel.worker.deadline import Deadline
 from cartwheel.worker.stderr import Stderr
 
 if TYPE_CHECKING:
@@ -62,6 +65,14 @@ class Channel(Protocol):
 
         Raises:
             EOFError: The other end is gone.
+        """
+
+    def receive_within(self, seconds: float | None) -> Any:
+        """As :meth:`receive`, for so long; ``None`` for as long as it takes.
+
+        Raises:
+            EOFError: The other end is gone.
+            multiprocessing.TimeoutError: No message came.
         """
 
     def receive_announced(self, number: int) -> Any:
@@ -201,7 +212,11 @@ class ProcessChannel:
 
     def receive(self) -> Any:
         """Receives and unpickles; only bytes of our own worker or vector environment come here."""
-        return pickle.loads(self._take()[1])
+        return self.receive_within(None)
+
+    def receive_within(self, seconds: float | None) -> Any:
+        """Receives and unpickles, unless that takes longer."""
+        return pickle.loads(self._take(seconds)[1])
 
     def receive_announced(self, number: int) -> Any:
         """Receives and unpickles the message of this number, and passes over those of before."""
@@ -210,11 +225,14 @@ class ProcessChannel:
             if found >= number:
                 return pickle.loads(message)
 
-    def _take(self) -> tuple[int, memoryview]:
-        """The next message and its number."""
+    def _take(self, seconds: float | None = None) -> tuple[int, memoryview]:
+        """The next message and its number; for so long, if the channel has a sentinel."""
+        deadline = Deadline(seconds)
         while missing := self._missing():
             if self.sentinel is not None:
-                ready = connection.wait([self.end, self.sentinel])
+                ready = connection.wait([self.end, self.sentinel], deadline.left())
+                if not ready:
+                    raise multiprocessing.TimeoutError
                 if self.end not in ready:
                     raise EOFError
             amount = max(missing, _AT_ONCE)
@@ -275,9 +293,10 @@ class WorkerChannel(ProcessChannel):
         super().__init__(end)
         os.set_inheritable(end.fileno(), False)  # `spawn` and `forkserver` handed it over as one
         self._announced = 0
-        self._unsent: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
+        self._unsent: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
         # A daemon: what nobody reads any more must not keep the process from ending.
-        threading.Thread(target=self._send, name="channel", daemon=True).start()
+        self._sender = threading.Thread(target=self._send, name="channel", daemon=True)
+        self._sender.start()
 
     def post(self, message: bytes) -> None:
         """Leaves pickled bytes to be sent after those of before."""
@@ -308,11 +327,22 @@ class WorkerChannel(ProcessChannel):
             missing = missing[amount:]
         return data
 
+    def finish(self) -> None:
+        """Waits until everything is sent, or the caller is gone. Nothing can be sent afterwards."""
+        self._unsent.put(None)
+        self._sender.join()
+
     def _send(self) -> None:
-        with contextlib.suppress(OSError):  # the caller is gone
-            while True:
-                number, message = self._unsent.get()
+        try:
+            while (unsent := self._unsent.get()) is not None:
+                number, message = unsent
                 for part in (_HEADER.pack(number, len(message)), message):
                     left = memoryview(part)
                     while left:
                         left = left[os.write(self.end.fileno(), left) :]
+        except ConnectionError:
+            pass  # the caller is gone
+        except BaseException:
+            # The caller would wait for ever for what a mute process has to say. It is found dead.
+            traceback.print_exc()
+            os._exit(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import multiprocessing
 import os
 import pickle
 import signal
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from cartwheel.errors import WorkerDiedError
 from cartwheel.log import LOGGER
 from cartwheel.worker.channel import ProcessChannel
+from cartwheel.worker.deadline import Deadline
+from cartwheel.worker.faults import add_note
 from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
     from cartwheel._cartwheel import Memory
     from cartwheel.worker.channel import Channel
+    from cartwheel.worker.faults import Fault
     from cartwheel.worker.start import StartProcess
     from cartwheel.worker.worker import Worker
 
@@ -71,30 +75,76 @@ class Crew:
         self.restarts, self.announced = [0] * len(self.shards), [0] * len(self.shards)
         self.left = [{} for _ in self.shards]
 
-    def describe(self) -> list[dict[str, Any]]:
+    def describe(self, deadline: Deadline) -> list[dict[str, Any]]:
         """Waits for every worker's description.
 
         Raises:
-            WorkerDiedError: A worker process ended instead.
-            Exception: What an environment function raised; every worker is told to give up.
+            WorkerDiedError: A worker ended instead.
+            multiprocessing.TimeoutError: The deadline has passed.
+            Exception: What an environment function raised, or what came in its worker's way.
         """
-        for worker in range(len(self.descriptions), len(self.channels)):
-            self.descriptions.append(self.receive(worker, "construct"))
-        faults = [
-            description["fault"] for description in self.descriptions if "fault" in description
-        ]
-        if faults:
-            raise min(faults, key=lambda fault: fault.row).to_exception()
+        if self.local is None:
+            self.descriptions = self._receive_all(deadline)
+        elif "fault" in self.descriptions[0]:
+            raise self.descriptions[0]["fault"].to_exception()
         return self.descriptions
 
-    def receive(self, worker: int, phase: str) -> Any:
+    def wait_until_ready(self, deadline: Deadline) -> None:
+        """Waits until every worker serves, as :meth:`describe` waits for descriptions."""
+        if self.local is None:
+            self._receive_all(deadline)
+
+    def _receive_all(self, deadline: Deadline) -> list[dict[str, Any]]:
+        """One message of every worker about its construction; raises the fault of the lowest."""
+        messages: dict[int, dict[str, Any]] = {}
+        late: list[int] = []
+        for worker in range(len(self.channels)):
+            try:
+                messages[worker] = self._receive_about_construction(worker, deadline)
+            except multiprocessing.TimeoutError:  # noqa: PERF203
+                late += range(*self.shards[worker])
+        for worker, message in messages.items():
+            self._check(worker, message)
+        if late:
+            raise multiprocessing.TimeoutError(
+                f"the construction has timed out after {deadline.seconds} second(s): the workers "
+                f"of rows {late} have not answered"
+            )
+        return list(messages.values())
+
+    def _receive_about_construction(self, worker: int, deadline: Deadline) -> dict[str, Any]:
+        try:
+            message: dict[str, Any] = self.receive(worker, "construct", deadline.left())
+        except (WorkerDiedError, multiprocessing.TimeoutError):
+            raise
+        except Exception as error:  # of spaces and metadata that are loaded here: any
+            add_note(error, f"raised while what {self._name(worker)} sent was loaded")
+            raise
+        return message
+
+    def _check(self, worker: int, message: dict[str, Any]) -> None:
+        """Raises the fault that a worker sent, if it sent one."""
+        fault: Fault | None = message.get("fault")
+        if fault is None:
+            return
+        error = fault.to_exception()
+        if fault.row is None:
+            add_note(error, f"raised by {self._name(worker)}, outside of its environments")
+        raise error
+
+    def _name(self, worker: int) -> str:
+        first, last = self.shards[worker]
+        return f"worker {worker} (rows {first} to {last - 1})"
+
+    def receive(self, worker: int, phase: str, seconds: float | None = None) -> Any:
         """Waits for a message of worker ``worker``, which is in ``phase``.
 
         Raises:
             WorkerDiedError: It ended instead.
+            multiprocessing.TimeoutError: No message came within ``seconds``.
         """
         try:
-            return self.channels[worker].receive()
+            return self.channels[worker].receive_within(seconds)
         except (EOFError, ConnectionError):
             raise self.logged(self.died(worker, phase)) from None
 
@@ -115,11 +165,20 @@ class Crew:
             raise self.logged(self.died(worker, "send")) from None
 
     def died(self, worker: int, phase: str) -> WorkerDiedError:
-        """The exception for a worker process that ended while it owed an answer."""
+        """The exception for a worker that ended while it owed an answer."""
+        rows = list(range(*self.shards[worker]))
+        if not self.processes:
+            return WorkerDiedError(
+                f"{self._name(worker)}, a thread, ended during {phase}",
+                worker=worker,
+                rows=rows,
+                pid=os.getpid(),
+                exitcode=None,
+                phase=phase,
+            )
         process = self.processes[worker]
         if process.exitcode is None:  # `join` would wait for processes that it left behind, too
             process.join(1.0)
-        rows = list(range(*self.shards[worker]))
         who = f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid})"
         message = f"{who} died during {phase}: {_how(process.exitcode)}"
         stderr = self._last_lines(worker)
@@ -137,7 +196,7 @@ class Crew:
         """The exception itself; the death is logged, once."""
         if died.worker not in self.reported:
             self.reported.add(died.worker)
-            LOGGER.warning("%s", died)
+            LOGGER.warning("%s", str(died))  # a record that is kept must not keep the frames
         return died
 
     def bury(self, worker: int) -> None:
@@ -152,7 +211,12 @@ class Crew:
         process.join()
 
     def restart(
-        self, worker: int, over: list[bool], resets: dict[int, dict[str, Any]], announced: int
+        self,
+        worker: int,
+        over: list[bool],
+        resets: dict[int, dict[str, Any]],
+        announced: int,
+        timeout: float | None,
     ) -> int:
         """Starts a worker process in the place of one that died, and makes its environments anew.
 
@@ -161,12 +225,14 @@ class Crew:
             over: Which of its rows were over.
             resets: The keywords of resets that rows, counted from its first, were sent for.
             announced: The number after which it counts what it announces.
+            timeout: Seconds that the construction may take.
 
         Returns:
             The process id.
 
         Raises:
             WorkerDiedError: It died too.
+            multiprocessing.TimeoutError: The construction took longer.
             RuntimeError: The spaces of its environments differ from those before.
             Exception: What an environment function raised.
         """
@@ -184,7 +250,8 @@ class Crew:
             assert isinstance(old_channel, ProcessChannel), "only processes die"
             old_channel.leave(self.left[worker])
             old_channel.close()
-            self._check_same(worker, self.receive(worker, "construct"))
+            deadline = Deadline(timeout)
+            self._check_same(worker, self._received_in_restart(worker, deadline))
             memory, _, shard = self.setup
             rollouts = memory.rollouts()
             resumed = {
@@ -198,6 +265,7 @@ class Crew:
             finally:
                 for descriptor in descriptors:
                     os.close(descriptor)
+            self._received_in_restart(worker, deadline)
             self.announced[worker] = announced
         except BaseException:
             process.kill()
@@ -233,10 +301,20 @@ class Crew:
         except ConnectionError:
             raise self.logged(self.died(worker, "construct")) from None
 
+    def _received_in_restart(self, worker: int, deadline: Deadline) -> dict[str, Any]:
+        try:
+            message = self._receive_about_construction(worker, deadline)
+        except multiprocessing.TimeoutError:
+            rows = list(range(*self.shards[worker]))
+            raise multiprocessing.TimeoutError(
+                f"the construction of rows {rows}, whose worker process had died, has timed out "
+                f"after {deadline.seconds} second(s)"
+            ) from None
+        self._check(worker, message)
+        return message
+
     def _check_same(self, worker: int, description: dict[str, Any]) -> None:
         """Checks that a worker has made the environments that the one before it had made."""
-        if "fault" in description:
-            raise description["fault"].to_exception()
         if description["spaces"] != self.descriptions[worker]["spaces"]:
             first, last = self.shards[worker]
             raise RuntimeError(
@@ -260,8 +338,9 @@ class Crew:
 
     def join(self, *, grace: float) -> None:
         """Waits for the workers, and ends processes that outlast ``grace`` seconds."""
+        deadline = Deadline(grace)
         for worker, process in enumerate(self.processes):
-            process.join(grace)
+            process.join(deadline.left())
             if process.is_alive():
                 process.kill()
                 process.join()
@@ -273,7 +352,7 @@ class Crew:
             with contextlib.suppress(ValueError):
                 process.close()
         for thread in self.threads:
-            thread.join(grace)
+            thread.join(deadline.left())
         # They stay listed: another thread may be packing messages, and finds the pool closed then.
         for channel in self.channels:
             channel.close()

@@ -299,6 +299,7 @@ class Link:
 
         Raises:
             WorkerDiedError: It was started anew often enough, or dies while it makes environments.
+            multiprocessing.TimeoutError: It takes longer to make environments than a call may.
             Exception: Its environments could not be made.
         """
         crew, first = self._crew, self._crew.shards[worker][0]
@@ -311,7 +312,7 @@ class Link:
                 break
             LOGGER.warning("started anew: %s", died)
             try:
-                return crew.restart(worker, over, resets, announced)
+                return crew.restart(worker, over, resets, announced, self.timeout)
             except WorkerDiedError as error:
                 died = error
         raise died

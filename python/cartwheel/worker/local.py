@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import queue
 from typing import Any
+
+from cartwheel.worker.deadline import Deadline
 
 #: Stands for the end of all messages.
 _END = object()
@@ -67,11 +70,13 @@ class LocalChannel:
 
     def receive(self) -> Any:
         """Takes the next message, and passes over one that it took before."""
+        return self.receive_within(None)
+
+    def receive_within(self, seconds: float | None) -> Any:
+        """Takes the next message, unless that takes longer."""
+        deadline = Deadline(seconds)
         while True:
-            number, message = self.inbox.get()
-            if message is _END:
-                self.inbox.put((number, message))  # for whoever receives next
-                raise EOFError
+            number, message = self._take(deadline)
             if number == 0 or number > self._received:
                 self._received = max(number, self._received)
                 return message
@@ -79,9 +84,19 @@ class LocalChannel:
     def receive_announced(self, number: int) -> Any:
         """Takes the message of this number, and passes over those of before."""
         while True:
-            found, message = self.inbox.get()
+            found, message = self._take(Deadline(None))
             if found >= number:
                 return message
+
+    def _take(self, deadline: Deadline) -> tuple[int, Any]:
+        try:
+            number, message = self.inbox.get(timeout=deadline.left())
+        except queue.Empty:
+            raise multiprocessing.TimeoutError from None
+        if message is _END:
+            self.inbox.put((number, message))  # for whoever receives next
+            raise EOFError
+        return number, message
 
     def forget(self) -> None:
         """Needs nothing: no signal keeps another thread from taking a message."""

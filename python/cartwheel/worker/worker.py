@@ -83,6 +83,8 @@ class Worker:
         self._replacements = Replacements(recovery or Recovery(), first_row)
         #: The shared memory, in a worker process.
         self.memory: Memory | None = None
+        #: Whether it serves: until then, the caller waits for a message.
+        self.serving = False
         self._answer: list[Any] = []
         self._drawing = drawing or contextlib.nullcontext()
         #: Of rows that were sent and not yet begun, what gives the contents of their message: a
@@ -90,30 +92,84 @@ class Worker:
         self._sent: dict[str, dict[int, Callable[[], dict[int, Any]]]]
         self._sent = {"resets": {}, "actions": {}}
 
-    def build(self, env_fns: Sequence[EnvFn]) -> dict[str, Any]:
+    def build(self, env_fns: bytes | Sequence[EnvFn]) -> dict[str, Any]:
         """Makes the environments and describes them.
 
+        Args:
+            env_fns: One function an environment; pickled for a process that was not forked.
+
         Returns:
-            ``fault`` alone when one could not be made (the others are closed then); otherwise
-            ``metadata`` and ``render_mode`` of the first environment, and the ``spaces`` of each: a
-            pair of observation and action space, or ``None`` when it equals the first's.
+            ``fault`` alone when an environment could not be made or described (all of them are
+            closed then); otherwise ``metadata`` and ``render_mode`` of the first environment, and
+            the ``spaces`` of each: a pair of observation and action space, or ``None`` when it
+            equals the first's.
         """
         row = self.first_row
-        self._env_fns = list(env_fns)
         try:
-            for row, env_fn in enumerate(env_fns, self.first_row):
-                self.envs.append(_checked(env_fn(), row))
-        except BaseException as error:
+            self._env_fns = pickle.loads(env_fns) if isinstance(env_fns, bytes) else list(env_fns)
+            pairs: list[tuple[Any, Any] | None] = []
+            for row, env_fn in enumerate(self._env_fns, self.first_row):
+                env = env_fn()
+                self.envs.append(env)
+                self._check(env, row)
+                pair = (env.observation_space, env.action_space)
+                pairs.append(None if pairs and pair == pairs[0] else pair)
+            row, first = self.first_row, self.envs[0]
+            return {
+                "metadata": dict(getattr(first, "metadata", None) or {}),
+                "render_mode": getattr(first, "render_mode", None),
+                "spaces": pairs,
+            }
+        except BaseException as error:  # the environments' own code: any
+            fault = Fault.of(row, error, travels=self.travels)
             self.close()
-            return {"fault": Fault.of(row, error, travels=self.travels)}
-        first = self.envs[0]
-        pair = (first.observation_space, first.action_space)
-        pairs = [(env.observation_space, env.action_space) for env in self.envs]
-        return {
-            "metadata": dict(getattr(first, "metadata", {})),
-            "render_mode": getattr(first, "render_mode", None),
-            "spaces": [pair, *(None if other == pair else other for other in pairs[1:])],
-        }
+            return {"fault": fault}
+
+    def _check(self, env: Any, row: int) -> None:
+        """Refuses what is no environment, and cannot be closed as one."""
+        names = ("reset", "step", "observation_space", "action_space")
+        missing = [name for name in names if getattr(env, name, None) is None]
+        if not missing and not isinstance(env, type):
+            return
+        self.envs.pop()
+        why = (
+            f"an object of type {type(env)} without {', '.join(missing)}" if missing else repr(env)
+        )
+        raise TypeError(f"env_fns[{row}] must return an environment, got {why}")
+
+    def introduce(self, env_fns: bytes | Sequence[EnvFn]) -> None:
+        """Makes the environments and sends the caller their description, or what went wrong."""
+        description = self.build(env_fns)
+        try:
+            message = self.channel.pack(description)
+        except BaseException as error:  # of spaces and metadata: any
+            row = self._unsendable_row(description["spaces"])
+            fault = Fault.of(row, error, travels=self.travels)
+            self.close()
+            message = self.channel.pack({"fault": fault})
+        self.channel.post(message)
+
+    def _unsendable_row(self, pairs: list[Any]) -> int:
+        """The first row whose spaces cannot be sent; else the first, whose metadata are sent."""
+        rows = enumerate(pairs, self.first_row)
+        return next((row for row, pair in rows if not self._can_be_sent(pair)), self.first_row)
+
+    def _can_be_sent(self, content: Any) -> bool:
+        try:
+            self.channel.pack(content)
+        except BaseException:
+            return False
+        return True
+
+    def ready(self) -> None:
+        """Tells the caller that tasks may come. Native code calls it when it is about to serve."""
+        self.channel.post(self.channel.pack({}))
+        self.serving = True
+
+    def fail(self, error: BaseException) -> None:
+        """Tells the caller what kept this worker from serving, and closes the environments."""
+        self.channel.post(self.channel.pack({"fault": Fault.of(None, error, travels=self.travels)}))
+        self.close()
 
     def resume(self, rollouts: list[tuple[int, int]], resets: dict[int, dict[str, Any]]) -> None:
         """Takes over from a worker process that died.
@@ -260,27 +316,22 @@ class Worker:
                 LOGGER.exception("closing the environment of row %d", row)
 
 
-def _checked(env: Any, row: int) -> Any:
-    """``env`` itself, if it is an environment."""
-    names = ("reset", "step", "observation_space", "action_space")
-    missing = [name for name in names if not hasattr(env, name)]
-    if missing or isinstance(env, type):
-        why = (
-            f"an object of type {type(env)} without {', '.join(missing)}" if missing else repr(env)
-        )
-        raise TypeError(f"env_fns[{row}] must return an environment, got {why}")
-    return env
-
-
 def serve_thread(worker: Worker, index: int, env_fns: Sequence[EnvFn], *, spin: bool) -> None:
     """Runs a worker on this thread until it is told to close."""
-    worker.channel.post(worker.channel.pack(worker.build(env_fns)))
-    setup = worker.channel.receive()
-    if setup is None:
+    try:
+        worker.introduce(env_fns)
+        setup = worker.channel.receive()
+        if setup is None:
+            worker.close()
+            return
+        memory, make_shard = setup
+        serve(memory, index, make_shard(worker), spin=spin)
+    except EOFError:  # the caller gave up
         worker.close()
-        return
-    memory, make_shard = setup
-    serve(memory, index, make_shard(worker), spin=spin)
+    except BaseException as error:  # nobody looks at how a thread ends
+        worker.fail(error)
+    finally:
+        worker.channel.hang_up()  # whoever waits for a message finds that none will come
 
 
 def serve_process(
@@ -316,11 +367,7 @@ def serve_process(
     try:
         watch_parent(channel.receive_descriptor())
         keep_stderr(channel.receive_descriptor())
-        if isinstance(env_fns, bytes):
-            description = _unpickle_and_build(worker, env_fns)
-        else:
-            description = worker.build(env_fns)
-        channel.post(channel.pack(description))
+        worker.introduce(env_fns)
         setup = channel.receive()
         if setup is None:
             worker.close()
@@ -331,15 +378,11 @@ def serve_process(
         if resumed is not None:
             channel.count_on(resumed.pop("announced"))
             worker.resume(**resumed)
+        serve(memory, index, Shard(worker, **shard), spin=spin)
     except EOFError:  # the caller gave up
         worker.close()
-        return
-    serve(memory, index, Shard(worker, **shard), spin=spin)
-
-
-def _unpickle_and_build(worker: Worker, env_fns: bytes) -> dict[str, Any]:
-    try:
-        functions = pickle.loads(env_fns)
     except BaseException as error:
-        return {"fault": Fault.of(worker.first_row, error, travels=True)}
-    return worker.build(functions)
+        if worker.serving:
+            raise  # nobody waits for a message; the process ends, and is found dead
+        worker.fail(error)
+        channel.finish()

@@ -3,6 +3,7 @@
 use cartwheel::autoreset::{Autoreset, AutoresetMode, OnDone};
 use cartwheel::worker::{exit_with_parent, serve as serve_shard};
 use pyo3::exceptions::PyValueError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -91,7 +92,9 @@ pub(crate) fn serve(
     spin: bool,
 ) -> PyResult<()> {
     let memory = &memory.get().memory;
-    let mut shard = shard.get().build(py)?.served();
+    let parts = shard.get();
+    let mut shard = parts.build(py)?.served();
+    parts.worker.call_method0(py, intern!(py, "ready"))?;
     py.detach(|| serve_shard(memory, index, &mut shard, spin)).map_err(to_py_err)
 }
 
