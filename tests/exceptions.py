@@ -100,6 +100,10 @@ def with_note():
     return error
 
 
+def missing_attribute():
+    return AttributeError("no such thing", name="thing", obj=threading.Lock())
+
+
 def in_an_attribute():
     error = ValueError("outer")
     error.inner = TwoArgumentsError("salt", "pepper")
@@ -125,6 +129,7 @@ KEPT = {
     "own words": lambda: OwnWordsError("a lock is left out"),
     "own notes": lambda: OwnNotesError("noted"),
     "with a note": with_note,
+    "a missing attribute": missing_attribute,
     "in an attribute": in_an_attribute,
 }
 if hasattr(builtins, "ExceptionGroup"):

@@ -20,7 +20,17 @@ def contents(error):
     """What of an exception must be the same on the other side."""
     found = {name: value for name, value in vars(error).items() if name not in NOT_COMPARED}
     inner = found.pop("inner", None)
-    members = ("errno", "strerror", "filename", "filename2", "encoding", "object", "reason", "code")
+    members = (
+        "errno",
+        "strerror",
+        "filename",
+        "filename2",
+        "encoding",
+        "object",
+        "reason",
+        "code",
+        "name",
+    )
     return {
         "type": type(error),
         "args": [contents(a) if isinstance(a, BaseException) else a for a in error.args[:1]],

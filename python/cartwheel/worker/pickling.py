@@ -20,6 +20,8 @@ import cloudpickle
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+#: The object that lacks an attribute: mostly an environment, which Python does not pickle either.
+_MISSING_IN = vars(AttributeError)["obj"]
 _GROUPS = getattr(builtins, "BaseExceptionGroup", ())
 
 
@@ -107,5 +109,7 @@ def _descriptors(cls: type[BaseException]) -> dict[str, Any]:
         name: descriptor
         for base in reversed(cls.__mro__)
         for name, descriptor in vars(base).items()
-        if isinstance(descriptor, kinds) and not (name.startswith("__") and name.endswith("__"))
+        if isinstance(descriptor, kinds)
+        and not (name.startswith("__") and name.endswith("__"))
+        and descriptor is not _MISSING_IN
     }
