@@ -123,7 +123,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             raised as with ``"raise"``. ``None``: no limit.
         timeout: Seconds that the construction, and each ``reset``, ``step`` or control call, may
             take before ``multiprocessing.TimeoutError``; ``None``: no limit. A call that timed out
-            is still pending: wait for its result, or call :meth:`reset`.
+            is still pending: wait for its result, or call :meth:`reset`. With ``"inline"`` nothing
+            interrupts a constructor or a step of an environment.
         max_slabs: Upper bound of the batches of observations that are kept as views. Further
             batches are copies, after one warning. The default is as many as fit into 1 GiB, at
             least 8 and at most 1024.

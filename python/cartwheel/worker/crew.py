@@ -11,11 +11,10 @@ import signal
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.errors import WorkerDiedError
+from cartwheel.errors import WorkerDiedError, add_note
 from cartwheel.log import LOGGER
 from cartwheel.worker.channel import ProcessChannel
 from cartwheel.worker.deadline import Deadline
-from cartwheel.worker.faults import add_note
 from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
