@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use cartwheel::Call;
 use cartwheel::autoreset::{AutoresetMode, OnDone};
 use cartwheel::memory::Plan;
-use cartwheel::native::{AnyRecipe, Settings};
+use cartwheel::native::{AnyRecipe, ShardSettings};
 use cartwheel::plain_loop::PlainLoops;
 use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel::protocol::Memory;
@@ -40,7 +40,7 @@ struct Stepped {
 impl Stepped {
     fn new(recipe: &dyn AnyRecipe, rows: usize, max_episode_steps: Option<NonZero<u32>>) -> Self {
         let (autoreset, on_done) = (AutoresetMode::NextStep, OnDone::Raise);
-        let settings = Settings { autoreset, on_done, max_episode_steps, replacements: 0 };
+        let settings = ShardSettings { autoreset, on_done, max_episode_steps, replacements: 0 };
         let (shard, _) = recipe.shard(rows, settings).expect("a shard");
         let space = &recipe.spaces().action;
         let plan = Plan {

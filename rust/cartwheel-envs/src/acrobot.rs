@@ -15,7 +15,9 @@
 
 use std::f64::consts::PI;
 
-use cartwheel::env::{Env, NoOptions, Parameter, Space, Spaces, Standard, Tuned, Value, wrong};
+use cartwheel::env::{
+    Env, NoOptions, Parameter, ParameterValue, Space, Spaces, Standard, Tuned, wrong,
+};
 use cartwheel::rng::Rng;
 use cartwheel::{Error, Transition};
 
@@ -43,14 +45,14 @@ enum Equations {
 }
 
 impl Parameter for Equations {
-    fn get(&self) -> Value {
-        Value::Text(if *self == Self::Nips { "nips" } else { "book" }.to_owned())
+    fn get(&self) -> ParameterValue {
+        ParameterValue::Text(if *self == Self::Nips { "nips" } else { "book" }.to_owned())
     }
 
-    fn set(&mut self, value: Value) -> Result<(), Error> {
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
         *self = match &value {
-            Value::Text(name) if name == "book" => Self::Book,
-            Value::Text(name) if name == "nips" => Self::Nips,
+            ParameterValue::Text(name) if name == "book" => Self::Book,
+            ParameterValue::Text(name) if name == "nips" => Self::Nips,
             _ => return Err(wrong("\"book\" or \"nips\"", &value)),
         };
         Ok(())
@@ -153,16 +155,16 @@ struct State {
 
 /// An array of the width that Gymnasium's has.
 impl Parameter for State {
-    fn get(&self) -> Value {
+    fn get(&self) -> ParameterValue {
         if self.fresh {
-            Value::Float32s(self.values.map(round).to_vec())
+            ParameterValue::Float32s(self.values.map(round).to_vec())
         } else {
             self.values.get()
         }
     }
 
-    fn set(&mut self, value: Value) -> Result<(), Error> {
-        let fresh = matches!(value, Value::Float32s(_));
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+        let fresh = matches!(value, ParameterValue::Float32s(_));
         self.values.set(value)?;
         self.fresh = fresh;
         Ok(())

@@ -10,7 +10,7 @@
 //! | reward | 1 for a win, 0 for a draw, −1 for a loss; 1.5 for a win with a natural, if `natural` |
 //! | terminates | when the player sticks or goes beyond 21 |
 
-use cartwheel::env::{Env, Parameter, Space, Spaces, Value, wrong};
+use cartwheel::env::{Env, Parameter, ParameterValue, Space, Spaces, wrong};
 use cartwheel::rng::Rng;
 use cartwheel::{Error, Transition};
 use serde::Deserialize;
@@ -89,12 +89,12 @@ impl Hand {
 }
 
 impl Parameter for Hand {
-    fn get(&self) -> Value {
-        Value::Ints(self.cards[..self.count].iter().map(|&card| card.into()).collect())
+    fn get(&self) -> ParameterValue {
+        ParameterValue::Ints(self.cards[..self.count].iter().map(|&card| card.into()).collect())
     }
 
-    fn set(&mut self, value: Value) -> Result<(), Error> {
-        let Value::Ints(cards) = &value else {
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+        let ParameterValue::Ints(cards) = &value else {
             return Err(wrong("a list of cards", &value));
         };
         let proper = |card: &i64| (1..=10).contains(card);
@@ -114,11 +114,11 @@ impl Parameter for Hand {
 struct Label(&'static str);
 
 impl Parameter for Label {
-    fn get(&self) -> Value {
-        Value::Text(self.0.to_owned())
+    fn get(&self) -> ParameterValue {
+        ParameterValue::Text(self.0.to_owned())
     }
 
-    fn set(&mut self, value: Value) -> Result<(), Error> {
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
         Err(Error::BadParameter(format!("a drawn card cannot be set, got {value:?}")))
     }
 }

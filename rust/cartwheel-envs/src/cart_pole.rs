@@ -10,7 +10,7 @@
 //! | reward | 1 a step; with `sutton_barto_reward` 0, and −1 when the pole falls |
 //! | terminates | position beyond ±2.4 m, or angle beyond ±12° |
 
-use cartwheel::env::{Env, Parameter, Space, Spaces, Standard, Tuned, Value, wrong};
+use cartwheel::env::{Env, Parameter, ParameterValue, Space, Spaces, Standard, Tuned, wrong};
 use cartwheel::rng::Rng;
 use cartwheel::{Error, Transition};
 use serde::Deserialize;
@@ -43,17 +43,17 @@ enum Integrator {
 }
 
 impl Parameter for Integrator {
-    fn get(&self) -> Value {
-        Value::Text(match self {
+    fn get(&self) -> ParameterValue {
+        ParameterValue::Text(match self {
             Self::Euler => "euler".to_owned(),
             Self::SemiImplicit(name) => name.clone(),
         })
     }
 
-    fn set(&mut self, value: Value) -> Result<(), Error> {
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
         *self = match value {
-            Value::Text(name) if name == "euler" => Self::Euler,
-            Value::Text(name) => Self::SemiImplicit(name),
+            ParameterValue::Text(name) if name == "euler" => Self::Euler,
+            ParameterValue::Text(name) => Self::SemiImplicit(name),
             got => return Err(wrong("the name of an integrator", &got)),
         };
         Ok(())
@@ -191,7 +191,7 @@ impl Env for CartPole {
     const BLOCK: usize = lanes::BLOCK;
 
     #[cfg(target_arch = "x86_64")]
-    fn step_block(block: &mut cartwheel::env::Block<'_, '_, Self>) {
+    fn step_block(block: &mut cartwheel::env::BlockOf<'_, '_, Self>) {
         lanes::step_block(block);
     }
 
@@ -240,10 +240,10 @@ mod tests {
             env.parameters_changed();
             (set.is_ok(), env.physics.is_standard())
         };
-        assert_eq!(set("gravity", Value::Float(4.9)), (true, false));
-        assert_eq!(set("gravity", Value::Text("none".to_owned())), (false, false));
-        assert_eq!(set("gravity", Value::Float(9.8)), (true, true));
-        assert_eq!(set("gravity", Value::Text("none".to_owned())), (false, true));
-        assert_eq!(set("state", Value::Floats(vec![0.0; 4])), (true, true));
+        assert_eq!(set("gravity", ParameterValue::Float(4.9)), (true, false));
+        assert_eq!(set("gravity", ParameterValue::Text("none".to_owned())), (false, false));
+        assert_eq!(set("gravity", ParameterValue::Float(9.8)), (true, true));
+        assert_eq!(set("gravity", ParameterValue::Text("none".to_owned())), (false, true));
+        assert_eq!(set("state", ParameterValue::Floats(vec![0.0; 4])), (true, true));
     }
 }

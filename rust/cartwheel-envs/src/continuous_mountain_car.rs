@@ -13,7 +13,7 @@
 //! it stores the state as `float32`; an action out of bounds becomes a Python float on the way. All of
 //! that shows in the last bits, so it is all here.
 
-use cartwheel::env::{Env, Parameter, Space, Spaces, Standard, Tuned, Value};
+use cartwheel::env::{Env, Parameter, ParameterValue, Space, Spaces, Standard, Tuned};
 use cartwheel::rng::Rng;
 use cartwheel::{Error, Transition};
 
@@ -210,15 +210,15 @@ impl Env for ContinuousMountainCar {
 
 /// An array of the width of the state.
 impl Parameter for State {
-    fn get(&self) -> Value {
+    fn get(&self) -> ParameterValue {
         match self {
             Self::Wide(state) => state.get(),
-            Self::Narrow(state) => Value::Float32s(state.to_vec()),
+            Self::Narrow(state) => ParameterValue::Float32s(state.to_vec()),
         }
     }
 
-    fn set(&mut self, value: Value) -> Result<(), Error> {
-        let narrow = matches!(value, Value::Float32s(_));
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+        let narrow = matches!(value, ParameterValue::Float32s(_));
         let mut state = [0.0; 2];
         state.set(value)?;
         *self = if narrow { Self::Narrow(state.map(round)) } else { Self::Wide(state) };

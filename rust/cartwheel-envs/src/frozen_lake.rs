@@ -12,7 +12,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cartwheel::env::{Env, Parameter, Space, Spaces, Value, wrong};
+use cartwheel::env::{Env, Parameter, ParameterValue, Space, Spaces, wrong};
 use cartwheel::rng::Rng;
 use cartwheel::{Error, Transition};
 use serde::Deserialize;
@@ -319,12 +319,12 @@ impl Env for FrozenLake {
 struct Shared(Arc<Lake>);
 
 impl Parameter for Shared {
-    fn get(&self) -> Value {
-        Value::Texts(self.0.desc())
+    fn get(&self) -> ParameterValue {
+        ParameterValue::Texts(self.0.desc())
     }
 
-    fn set(&mut self, value: Value) -> Result<(), Error> {
-        let Value::Texts(desc) = &value else {
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+        let ParameterValue::Texts(desc) = &value else {
             return Err(wrong("the rows of a map", &value));
         };
         let lake = Lake::new(desc)?;

@@ -13,7 +13,7 @@
 
 use std::sync::LazyLock;
 
-use cartwheel::env::{Env, Parameter, Space, Spaces, Value, wrong};
+use cartwheel::env::{Env, Parameter, ParameterValue, Space, Spaces, wrong};
 use cartwheel::rng::Rng;
 use cartwheel::{Error, Transition};
 use serde::Deserialize;
@@ -119,13 +119,13 @@ impl State {
 
 /// A state as the integer that Gymnasium calls `s`.
 impl Parameter for State {
-    fn get(&self) -> Value {
-        Value::Int(self.encode())
+    fn get(&self) -> ParameterValue {
+        ParameterValue::Int(self.encode())
     }
 
-    fn set(&mut self, value: Value) -> Result<(), Error> {
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
         match value {
-            Value::Int(code @ 0..=499) => *self = Self::decode(code),
+            ParameterValue::Int(code @ 0..=499) => *self = Self::decode(code),
             got => return Err(wrong("a state below 500", &got)),
         }
         Ok(())
@@ -150,13 +150,13 @@ static FIRST: LazyLock<[f64; STATES]> = LazyLock::new(|| {
 struct Orientation(i64);
 
 impl Parameter for Orientation {
-    fn get(&self) -> Value {
-        Value::Int(self.0)
+    fn get(&self) -> ParameterValue {
+        ParameterValue::Int(self.0)
     }
 
-    fn set(&mut self, value: Value) -> Result<(), Error> {
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
         match value {
-            Value::Int(direction @ 0..=3) => self.0 = direction,
+            ParameterValue::Int(direction @ 0..=3) => self.0 = direction,
             got => return Err(wrong("one of the four moves, 0 to 3", &got)),
         }
         Ok(())

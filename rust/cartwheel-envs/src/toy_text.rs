@@ -1,7 +1,7 @@
 //! What the toy text environments have in common.
 
 use cartwheel::Error;
-use cartwheel::env::{InfoValue, Parameter, Value, wrong};
+use cartwheel::env::{InfoValue, Parameter, ParameterValue, wrong};
 use cartwheel::info::InfoWriter;
 use cartwheel::rng::Rng;
 
@@ -42,12 +42,12 @@ impl Cell {
 }
 
 impl Parameter for Cell {
-    fn get(&self) -> Value {
-        Value::Int(self.observation())
+    fn get(&self) -> ParameterValue {
+        ParameterValue::Int(self.observation())
     }
 
-    fn set(&mut self, value: Value) -> Result<(), Error> {
-        let Value::Int(at) = value else {
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+        let ParameterValue::Int(at) = value else {
             return Err(wrong("an integer", &value));
         };
         let at = usize::try_from(at).ok().filter(|&at| at < self.cells);

@@ -10,7 +10,7 @@ use cartwheel::Call;
 use cartwheel::autoreset::{AutoresetMode, OnDone};
 use cartwheel::env::Space;
 use cartwheel::memory::{Plan, bytes_of};
-use cartwheel::native::{Mailbox, RowReset, Settings};
+use cartwheel::native::{Mailbox, RowReset, ShardSettings};
 use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel::protocol::Memory;
 use cartwheel::rng::Rng;
@@ -48,7 +48,7 @@ fn pool(id: &str, autoreset: AutoresetMode) -> (Pool, Arc<Mailbox>, Space) {
     let recipe = entry.recipe("").unwrap();
     let max_episode_steps = entry.max_episode_steps;
     let settings =
-        Settings { autoreset, on_done: OnDone::Freeze, max_episode_steps, replacements: 0 };
+        ShardSettings { autoreset, on_done: OnDone::Freeze, max_episode_steps, replacements: 0 };
     let (shard, mailbox) = recipe.shard(ROWS, settings).unwrap();
     let plan = Plan {
         observations: recipe.spaces().observation.leaves(),

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 
 use cartwheel::autoreset::{AutoresetMode, OnDone};
-use cartwheel::env::{Env, Parameter, Value};
+use cartwheel::env::{Env, Parameter, ParameterValue};
 use cartwheel::memory::{Lease, Plan, bytes_of};
-use cartwheel::native::{AnyRecipe, Mailbox, Recipe, Request, RowReset, Settings};
+use cartwheel::native::{AnyRecipe, Mailbox, Recipe, Request, RowReset, ShardSettings};
 use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel::protocol::Memory;
 use cartwheel::rng::Rng;
@@ -23,8 +23,12 @@ const MODES: [AutoresetMode; 3] =
 
 fn pool(autoreset: AutoresetMode) -> (Pool, Arc<Mailbox>) {
     let recipe = Recipe::<CartPole>::new("").unwrap();
-    let settings =
-        Settings { autoreset, on_done: OnDone::Freeze, max_episode_steps: None, replacements: 0 };
+    let settings = ShardSettings {
+        autoreset,
+        on_done: OnDone::Freeze,
+        max_episode_steps: None,
+        replacements: 0,
+    };
     let (shard, mailbox) = recipe.shard(ROWS, settings).unwrap();
     let plan = Plan {
         observations: recipe.spaces().observation.leaves(),
@@ -49,7 +53,7 @@ fn call(pool: &mut Pool, call: Call) -> Option<Lease> {
     pool.finish(call, None, &mut || false).unwrap().lease
 }
 
-fn set(pool: &mut Pool, mailbox: &Mailbox, name: &str, values: Vec<Value>) {
+fn set(pool: &mut Pool, mailbox: &Mailbox, name: &str, values: Vec<ParameterValue>) {
     mailbox.post_request(Request::Set(name.to_owned(), values));
     call(pool, Call::Call);
     mailbox.take_answer().unwrap().unwrap();
@@ -123,28 +127,28 @@ fn lanes_and_single_rows_agree_in_every_mode() {
                 // Rows with constants of their own, and rows at angles beyond those of a running one.
                 let gravity = |row| if row % 17 == 3 { 4.9 } else { 9.8 };
                 let tilted = |row| vec![0.1, 0.0, if row % 19 == 5 { 2.0 } else { -0.01 }, 0.3];
-                let gravities = (0..ROWS).map(|row| Value::Float(gravity(row))).collect();
+                let gravities = (0..ROWS).map(|row| ParameterValue::Float(gravity(row))).collect();
                 set(&mut pool, &mailbox, "gravity", gravities);
-                let states = (0..ROWS).map(|row| Value::Floats(tilted(row))).collect();
+                let states = (0..ROWS).map(|row| ParameterValue::Floats(tilted(row))).collect();
                 set(&mut pool, &mailbox, "state", states);
                 for (row, (env, _)) in singles.envs.iter_mut().enumerate() {
                     let mut set = |name: &str, value| {
                         Parameter::set(env.parameter_mut(name).unwrap(), value).unwrap();
                     };
-                    set("gravity", Value::Float(gravity(row)));
-                    set("state", Value::Floats(tilted(row)));
+                    set("gravity", ParameterValue::Float(gravity(row)));
+                    set("state", ParameterValue::Floats(tilted(row)));
                 }
             }
             if step == 2000 {
                 // All rows have the standard constants again, some by a value that is refused.
-                set(&mut pool, &mailbox, "gravity", vec![Value::Float(9.8); ROWS]);
-                let refused = vec![Value::Text("9.8".to_owned()); ROWS];
+                set(&mut pool, &mailbox, "gravity", vec![ParameterValue::Float(9.8); ROWS]);
+                let refused = vec![ParameterValue::Text("9.8".to_owned()); ROWS];
                 mailbox.post_request(Request::Set("gravity".to_owned(), refused));
                 call(&mut pool, Call::Call);
                 assert!(mailbox.take_answer().unwrap().is_err());
                 for (env, _) in &mut singles.envs {
                     let gravity = env.parameter_mut("gravity").unwrap();
-                    Parameter::set(gravity, Value::Float(9.8)).unwrap();
+                    Parameter::set(gravity, ParameterValue::Float(9.8)).unwrap();
                 }
             }
             let mut actions = [0; ROWS];

@@ -1,7 +1,7 @@
 //! What is written to an info stream is read back, and columns say what rows said.
 
 use cartwheel::Error;
-use cartwheel::info::{Columns, Content, InfoReader, InfoWriter, Irregular, Kind, Value};
+use cartwheel::info::{Content, InfoColumns, InfoReader, InfoWriter, Irregular, Kind, Value};
 use cartwheel::space::DType;
 use proptest::prelude::*;
 
@@ -147,7 +147,7 @@ proptest! {
                  reason = "a share of a short length")]
         stream.truncate((stream.len() as f64 * cut) as usize);
         // Whatever comes out, it comes out in bounded time and without a panic.
-        let _ = Columns::new(2).add_stream(0, &stream, Some, |_, _| {});
+        let _ = InfoColumns::new(2).add_stream(0, &stream, Some, |_, _| {});
     }
 }
 
@@ -157,7 +157,7 @@ proptest! {
         stream in proptest::collection::vec(prop_oneof![0_u8..16, any::<u8>()], 0..200),
         at in 0_usize..250,
     ) {
-        let _ = Columns::new(2).add_stream(0, &stream, Some, |_, _| {});
+        let _ = InfoColumns::new(2).add_stream(0, &stream, Some, |_, _| {});
         let mut reader = InfoReader::new(&stream, at);
         if at <= stream.len() {
             while reader.record().is_ok_and(|record| record.is_some()) {
@@ -171,7 +171,7 @@ proptest! {
     }
 }
 
-fn gather(columns: &mut Columns, streams: &[InfoWriter]) -> Result<(), Irregular> {
+fn gather(columns: &mut InfoColumns, streams: &[InfoWriter]) -> Result<(), Irregular> {
     columns.begin(columns.rows());
     streams.iter().enumerate().try_for_each(|(shard, stream)| {
         columns.add_stream(shard, stream.stream(), Some, |_, _| {}).expect("well-formed")
@@ -190,7 +190,7 @@ fn infos(rows: &[(usize, &[(&str, Owned)])]) -> InfoWriter {
 
 #[test]
 fn a_column_holds_zeros_where_its_mask_is_false() {
-    let mut columns = Columns::new(3);
+    let mut columns = InfoColumns::new(3);
     // Twice, with other keys in between: buffers are kept, values are not.
     for _ in 0..2 {
         let other = infos(&[(0, &[("b", Owned::Int(1)), ("a", Owned::Text("x".into()))])]);
@@ -223,18 +223,18 @@ fn values_that_do_not_fit_their_column_are_irregular() {
     ];
     for (first, second) in pairs {
         let stream = infos(&[(0, &[("a", first.clone())]), (1, &[("a", second.clone())])]);
-        let outcome = gather(&mut Columns::new(2), &[stream]);
+        let outcome = gather(&mut InfoColumns::new(2), &[stream]);
         assert_eq!(outcome, Err(Irregular), "{first:?} then {second:?}");
     }
     let own_mask = infos(&[(0, &[("a", Owned::Int(1)), ("_a", Owned::Int(5))])]);
-    assert_eq!(gather(&mut Columns::new(1), &[own_mask]), Err(Irregular));
+    assert_eq!(gather(&mut InfoColumns::new(1), &[own_mask]), Err(Irregular));
 }
 
 #[test]
 fn final_obs_is_a_column_of_objects_whatever_it_holds() {
     let dict = Owned::Dict(vec![("x".into(), Owned::Int(1))]);
     let stream = infos(&[(1, &[("final_obs", dict), ("deep", Owned::Dict(vec![]))])]);
-    let mut columns = Columns::new(2);
+    let mut columns = InfoColumns::new(2);
     gather(&mut columns, &[stream]).expect("regular");
     let contents: Vec<_> = columns.iter().map(|column| &column.content).collect();
     assert!(matches!(contents[0], Content::Objects(objects) if objects[0].row == 1));
@@ -249,6 +249,6 @@ fn nesting_without_end_is_refused() {
     (0..100_000).for_each(|_| writer.list(1));
     writer.none();
     writer.end(record);
-    let outcome = Columns::new(1).add_stream(0, writer.stream(), Some, |_, _| {});
+    let outcome = InfoColumns::new(1).add_stream(0, writer.stream(), Some, |_, _| {});
     assert!(matches!(outcome, Err(Error::MalformedInfo { .. })));
 }

@@ -13,9 +13,11 @@ mod sent;
 mod support;
 
 use cartwheel::autoreset::{AutoresetMode, OnDone};
-use cartwheel::env::{Env, NoOptions, Space, Spaces, Value};
-use cartwheel::info::{InfoReader, Value as InfoValue};
-use cartwheel::native::{Answer, AnyRecipe, Recipe, Request, RowReset, Seed, Settings, Stream};
+use cartwheel::env::{Env, NoOptions, ParameterValue, Space, Spaces};
+use cartwheel::info::{InfoReader, Value};
+use cartwheel::native::{
+    Answer, AnyRecipe, Recipe, Request, RowReset, Seed, ShardSettings, Stream,
+};
 use cartwheel::rng::Rng;
 use cartwheel::{Error, Transition};
 use serde::Deserialize;
@@ -114,7 +116,7 @@ fn infos(stream: &[u8]) -> Vec<(usize, String, i64)> {
         while reader.at() < record.end {
             let entry = reader.entry().unwrap();
             let mut value = reader;
-            let int = if let InfoValue::Int(bytes) = value.value().unwrap() { bytes } else { 0 };
+            let int = if let Value::Int(bytes) = value.value().unwrap() { bytes } else { 0 };
             found.push((record.row, entry.key.to_owned(), int));
             reader.skip().unwrap();
         }
@@ -223,7 +225,7 @@ fn a_row_that_is_restored_to_before_its_first_reset_shows_zeros_again() {
 
 /// Sets `left` of every row.
 fn set_left(envs: &mut Envs, values: [i64; 3]) {
-    let values = values.map(Value::Int).to_vec();
+    let values = values.map(ParameterValue::Int).to_vec();
     assert!(matches!(envs.ask(Request::Set("left".into(), values)), Ok(Answer::Done)));
 }
 
@@ -386,15 +388,15 @@ fn parameters_are_read_and_set_by_name() {
     let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
     envs.seed(0);
     assert_eq!(recipe().parameters(), ["penalty", "left"]);
-    let values = vec![Value::Float(2.0), Value::Int(3)];
+    let values = vec![ParameterValue::Float(2.0), ParameterValue::Int(3)];
     assert!(matches!(envs.ask(Request::Set("penalty".into(), values)), Ok(Answer::Done)));
     assert_eq!(envs.step(&[0, 0]).unwrap().rewards(), [-2.0, -3.0]);
     let got = envs.ask(Request::Get("penalty".into()));
     let Ok(Answer::Values(values)) = got else { panic!("values, got {got:?}") };
-    assert_eq!(values, [Value::Float(2.0), Value::Float(3.0)]);
+    assert_eq!(values, [ParameterValue::Float(2.0), ParameterValue::Float(3.0)]);
     let unknown = envs.ask(Request::Get("penalti".into())).unwrap_err().to_string();
     assert_eq!(unknown, "there is no parameter \"penalti\"; there are: penalty, left");
-    let wrong = Request::Set("penalty".into(), vec![Value::Text("no".into()); 2]);
+    let wrong = Request::Set("penalty".into(), vec![ParameterValue::Text("no".into()); 2]);
     assert_eq!(envs.ask(wrong).unwrap_err().to_string(), "expected a number, got Text(\"no\")");
 }
 
@@ -411,7 +413,7 @@ fn bad_options_are_named_before_anything_is_made() {
 
 #[test]
 fn a_step_of_a_row_that_is_over_is_called_so_where_the_pool_lets_it_through() {
-    let raise = Settings { on_done: OnDone::Raise, ..settings(AutoresetMode::Disabled) };
+    let raise = ShardSettings { on_done: OnDone::Raise, ..settings(AutoresetMode::Disabled) };
     for workers in [0, 2] {
         let mut envs = Envs::new(&recipe(), 4, workers, raise);
         let mut batch = envs.seed(2);
@@ -543,13 +545,13 @@ fn structs_see_the_leaves_of_a_dict_in_place() {
     let mut reader = InfoReader::new(&batch.infos, 0);
     reader.record().unwrap().unwrap();
     assert_eq!(reader.entry().unwrap().key, "final_obs");
-    assert!(matches!(reader.value().unwrap(), InfoValue::Dict(3)));
+    assert!(matches!(reader.value().unwrap(), Value::Dict(3)));
     let mut keys = Vec::new();
     for _ in 0..3 {
         let entry = reader.entry().unwrap();
         keys.push(entry.key);
         let mut value = reader;
-        if let InfoValue::Int(int) = value.value().unwrap() {
+        if let Value::Int(int) = value.value().unwrap() {
             assert_eq!(int, 3 + 1, "the terminal observation");
         }
         reader.skip().unwrap();

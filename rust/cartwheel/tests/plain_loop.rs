@@ -8,7 +8,7 @@ use std::num::NonZero;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use cartwheel::env::{Block, Bounds, Env, NoOptions, Space, Spaces};
+use cartwheel::env::{BlockOf, Bounds, Env, NoOptions, Space, Spaces};
 use cartwheel::native::Recipe;
 use cartwheel::plain_loop::PlainLoops;
 use cartwheel::rng::Rng;
@@ -76,7 +76,7 @@ impl Env for Diarist {
         Transition { reward: 1.0, terminated: self.steps == self.length, truncated: false }
     }
 
-    fn step_block(block: &mut Block<'_, '_, Self>) {
+    fn step_block(block: &mut BlockOf<'_, '_, Self>) {
         if block.running[0] {
             let action = block.action(0);
             block.envs[0].write("block");

@@ -11,7 +11,7 @@
 
 use std::sync::OnceLock;
 
-use cartwheel::env::Block;
+use cartwheel::env::BlockOf;
 
 use super::{CartPole, PHYSICS};
 use crate::sine::{self, sin_cos};
@@ -23,7 +23,7 @@ const MANY: usize = 16;
 const FEW: usize = 8;
 
 /// Steps those rows of a block that have the standard physics and small angles, if this machine can.
-pub(super) fn step_block(block: &mut Block<'_, '_, CartPole>) {
+pub(super) fn step_block(block: &mut BlockOf<'_, '_, CartPole>) {
     if is_possible() {
         // SAFETY: both features have been seen (invariant 1).
         unsafe { step_with_vectors(block) }
@@ -39,7 +39,7 @@ fn is_possible() -> bool {
 }
 
 #[target_feature(enable = "avx2,fma")]
-fn step_with_vectors(block: &mut Block<'_, '_, CartPole>) {
+fn step_with_vectors(block: &mut BlockOf<'_, '_, CartPole>) {
     let mut first = 0;
     while first + MANY <= block.len() {
         step_group::<MANY>(block, first);
@@ -52,7 +52,7 @@ fn step_with_vectors(block: &mut Block<'_, '_, CartPole>) {
 
 /// Steps rows `first` to `first + LANES`, unless one is a case of its own.
 #[target_feature(enable = "avx2,fma")]
-fn step_group<const LANES: usize>(block: &mut Block<'_, '_, CartPole>, first: usize) {
+fn step_group<const LANES: usize>(block: &mut BlockOf<'_, '_, CartPole>, first: usize) {
     let mut envs = block.envs[first..first + LANES].iter();
     if envs.all(|env| env.physics.is_standard() && env.state[2].abs() < sine::LIMIT) {
         step_lanes::<LANES>(block, first);
@@ -61,7 +61,7 @@ fn step_group<const LANES: usize>(block: &mut Block<'_, '_, CartPole>, first: us
 
 /// Steps rows `first` to `first + LANES`, which have the standard physics and small angles.
 #[target_feature(enable = "avx2,fma")]
-fn step_lanes<const LANES: usize>(block: &mut Block<'_, '_, CartPole>, first: usize) {
+fn step_lanes<const LANES: usize>(block: &mut BlockOf<'_, '_, CartPole>, first: usize) {
     let p = PHYSICS;
     let envs: &[CartPole; LANES] =
         (&block.envs[first..first + LANES]).try_into().expect("as long as that");

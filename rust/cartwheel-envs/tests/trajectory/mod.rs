@@ -4,10 +4,10 @@
 
 use cartwheel::Call;
 use cartwheel::autoreset::{AutoresetMode, OnDone};
-use cartwheel::env::Value;
+use cartwheel::env::ParameterValue;
 use cartwheel::info::InfoReader;
 use cartwheel::memory::{Lease, Plan};
-use cartwheel::native::{Mailbox, Request, RowReset, Settings};
+use cartwheel::native::{Mailbox, Request, RowReset, ShardSettings};
 use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel::protocol::Memory;
 use cartwheel::space::{ActionTag, Leaf};
@@ -84,7 +84,7 @@ fn differing(left: &[u8], right: &[u8]) -> usize {
 fn pool(header: &Header, observations: Vec<Leaf>, actions: Vec<Leaf>) -> (Pool, Arc<Mailbox>) {
     let entry = cartwheel_envs::find(&header.id).expect("a known environment");
     let recipe = entry.recipe(&header.keywords.to_string()).expect("proper keywords");
-    let settings = Settings {
+    let settings = ShardSettings {
         autoreset: AutoresetMode::NextStep,
         on_done: OnDone::Raise,
         max_episode_steps: entry.max_episode_steps,
@@ -105,8 +105,10 @@ fn pool(header: &Header, observations: Vec<Leaf>, actions: Vec<Leaf>) -> (Pool, 
     let mut pool = Pool::new(memory, Workers::Inline(shard), policy).expect("a pool");
     for (name, value) in &header.parameters {
         let value = match value {
-            serde_json::Value::Number(number) => Value::Float(number.as_f64().expect("a float")),
-            serde_json::Value::String(text) => Value::Text(text.clone()),
+            serde_json::Value::Number(number) => {
+                ParameterValue::Float(number.as_f64().expect("a float"))
+            }
+            serde_json::Value::String(text) => ParameterValue::Text(text.clone()),
             other => panic!("a parameter is {other}"),
         };
         mailbox.post_request(Request::Set(name.clone(), vec![value; header.rows]));

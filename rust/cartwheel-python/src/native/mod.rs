@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cartwheel::Error;
 use cartwheel::autoreset::OnDone;
-use cartwheel::native::{Answer, AnyRecipe, Mailbox, Request, RowReset, Seed, Settings};
+use cartwheel::native::{Answer, AnyRecipe, Mailbox, Request, RowReset, Seed, ShardSettings};
 use cartwheel::worker::OwnShard;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -30,7 +30,7 @@ pub(crate) struct PyNativeEnvs {
     /// Until a pool takes them.
     shards: Mutex<Option<Vec<Box<dyn OwnShard>>>>,
     mailboxes: Vec<Arc<Mailbox>>,
-    settings: Settings,
+    settings: ShardSettings,
 }
 
 #[pymethods]
@@ -50,7 +50,7 @@ impl PyNativeEnvs {
     ) -> PyResult<Self> {
         let recipe = cartwheel_envs::find(env_id).and_then(|entry| entry.recipe(options));
         let recipe = recipe.map_err(to_py_err)?;
-        let settings = Settings {
+        let settings = ShardSettings {
             autoreset: mode(autoreset_mode)?,
             on_done: if freeze { OnDone::Freeze } else { OnDone::Raise },
             max_episode_steps,

@@ -1,6 +1,6 @@
 //! Parameters of native rows, as attributes of Python environments would have them.
 
-use cartwheel::env::Value;
+use cartwheel::env::ParameterValue;
 use cartwheel::space::DType;
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::IntoPyObjectExt;
@@ -11,52 +11,52 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 use crate::array::dtype;
 
 /// A parameter as Python gets it.
-pub(crate) fn from_value(py: Python<'_>, value: Value) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn from_value(py: Python<'_>, value: ParameterValue) -> PyResult<Bound<'_, PyAny>> {
     match value {
-        Value::None => Ok(py.None().into_bound(py)),
-        Value::Bool(flag) => flag.into_bound_py_any(py),
-        Value::Int(int) => int.into_bound_py_any(py),
-        Value::Float(float) => float.into_bound_py_any(py),
-        Value::Float32(float) => PyArray1::from_slice(py, &[float]).get_item(0),
-        Value::Text(text) => text.into_bound_py_any(py),
-        Value::Ints(ints) => ints.into_bound_py_any(py),
-        Value::Floats(floats) => Ok(PyArray1::from_vec(py, floats).into_any()),
-        Value::Float32s(floats) => Ok(PyArray1::from_vec(py, floats).into_any()),
-        Value::Texts(texts) => texts.into_bound_py_any(py),
+        ParameterValue::None => Ok(py.None().into_bound(py)),
+        ParameterValue::Bool(flag) => flag.into_bound_py_any(py),
+        ParameterValue::Int(int) => int.into_bound_py_any(py),
+        ParameterValue::Float(float) => float.into_bound_py_any(py),
+        ParameterValue::Float32(float) => PyArray1::from_slice(py, &[float]).get_item(0),
+        ParameterValue::Text(text) => text.into_bound_py_any(py),
+        ParameterValue::Ints(ints) => ints.into_bound_py_any(py),
+        ParameterValue::Floats(floats) => Ok(PyArray1::from_vec(py, floats).into_any()),
+        ParameterValue::Float32s(floats) => Ok(PyArray1::from_vec(py, floats).into_any()),
+        ParameterValue::Texts(texts) => texts.into_bound_py_any(py),
     }
 }
 
 /// A parameter that Python gave.
-pub(crate) fn to_value(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+pub(crate) fn to_value(value: &Bound<'_, PyAny>) -> PyResult<ParameterValue> {
     if value.is_none() {
-        return Ok(Value::None);
+        return Ok(ParameterValue::None);
     }
     if let Ok(flag) = value.cast::<PyBool>() {
-        return Ok(Value::Bool(flag.is_true()));
+        return Ok(ParameterValue::Bool(flag.is_true()));
     }
     if value.is_instance_of::<PyInt>() {
-        return Ok(Value::Int(value.extract()?));
+        return Ok(ParameterValue::Int(value.extract()?));
     }
     if value.is_instance_of::<PyFloat>() {
-        return Ok(Value::Float(value.extract()?));
+        return Ok(ParameterValue::Float(value.extract()?));
     }
     if value.is_instance_of::<PyString>() {
-        return Ok(Value::Text(value.extract()?));
+        return Ok(ParameterValue::Text(value.extract()?));
     }
     if dtype::from_scalar(value)? == Some(DType::F32) {
-        return Ok(Value::Float32(value.extract()?));
+        return Ok(ParameterValue::Float32(value.extract()?));
     }
     if let Ok(floats) = value.cast::<PyArray1<f32>>() {
-        return Ok(Value::Float32s(floats.readonly().as_array().to_vec()));
+        return Ok(ParameterValue::Float32s(floats.readonly().as_array().to_vec()));
     }
     if let Ok(texts) = value.extract::<Vec<String>>() {
-        return Ok(Value::Texts(texts));
+        return Ok(ParameterValue::Texts(texts));
     }
     if let Ok(ints) = value.extract::<Vec<i64>>() {
-        return Ok(Value::Ints(ints));
+        return Ok(ParameterValue::Ints(ints));
     }
     if let Ok(floats) = value.extract::<Vec<f64>>() {
-        return Ok(Value::Floats(floats));
+        return Ok(ParameterValue::Floats(floats));
     }
     if let Ok(item) = value.call_method0("item") {
         return to_value(&item); // a NumPy scalar

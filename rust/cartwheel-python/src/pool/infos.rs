@@ -1,6 +1,6 @@
 //! Infos of a batch: from the streams of shards or rows to Gymnasium's dictionary of arrays.
 
-use cartwheel::info::{Columns, Content, InfoReader, Irregular, Kind, ObjectAt, Record};
+use cartwheel::info::{Content, InfoColumns, InfoReader, Irregular, Kind, ObjectAt, Record};
 use cartwheel::space::DType;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -23,7 +23,7 @@ pub(crate) struct OpaqueAt {
 pub(crate) struct Infos {
     /// Rows of the batch.
     pub(crate) rows: usize,
-    columns: Columns,
+    columns: InfoColumns,
     /// One stream a shard; of rows that were sent, one for each that tells something. The batch's first.
     pub(crate) streams: Vec<Vec<u8>>,
     /// How many of them are this batch's.
@@ -43,7 +43,7 @@ impl Infos {
         let rows = objects.len();
         Self {
             rows,
-            columns: Columns::new(rows),
+            columns: InfoColumns::new(rows),
             streams: Vec::new(),
             num_streams: 0,
             places: None,
@@ -112,7 +112,7 @@ impl Infos {
     fn columns_to_dict<'py>(
         &self,
         py: Python<'py>,
-        columns: &Columns,
+        columns: &InfoColumns,
     ) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for column in columns.iter() {

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use super::view::View;
-use super::{ActionOf, Env};
 use crate::rng::Rng;
 use crate::transition::Transition;
 
-/// Neighbouring rows of a shard during one step, at most [`Env::BLOCK`] of them.
-pub struct Block<'a, 'r, E: Env> {
+/// Neighbouring rows of a shard during one step, at most [`Env::BLOCK`](super::Env::BLOCK) of them. `E` is the
+/// environment, `A` its action; [`BlockOf`](super::BlockOf) names both by the first.
+pub struct Block<'a, 'r, E, A: View> {
     /// The environments.
     pub envs: &'a mut [E],
     /// Their random streams.
@@ -17,18 +17,18 @@ pub struct Block<'a, 'r, E: Env> {
     pub running: &'a [bool],
     /// What their steps came to; `None` for a row that has not been stepped.
     pub transitions: &'a mut [Option<Transition>],
-    pub(crate) actions: &'a <E::Action as View>::Rows<'r>,
+    pub(crate) actions: &'a A::Rows<'r>,
     /// Where its actions begin.
     pub(crate) first: usize,
 }
 
-impl<E: Env> fmt::Debug for Block<'_, '_, E> {
+impl<E, A: View> fmt::Debug for Block<'_, '_, E, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Block").field("running", &self.running).finish_non_exhaustive()
     }
 }
 
-impl<'r, E: Env> Block<'_, 'r, E> {
+impl<'r, E, A: View> Block<'_, 'r, E, A> {
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.envs.len()
@@ -41,7 +41,7 @@ impl<'r, E: Env> Block<'_, 'r, E> {
 
     /// The action of row `row`, counted from the start of the block.
     #[inline]
-    pub fn action(&self, row: usize) -> ActionOf<'r, E> {
-        E::Action::row(self.actions, self.first + row)
+    pub fn action(&self, row: usize) -> A::Ref<'r> {
+        A::row(self.actions, self.first + row)
     }
 }

@@ -9,7 +9,7 @@
 //! | [`Space`], [`Spaces`] | Gymnasium's spaces with bounds, and the check of a batch of actions |
 //! | [`View`], [`Flat`] | actions and observations as Rust types, in place |
 //! | [`Info`], [`InfoValue`] | infos as Rust types |
-//! | [`Parameter`], [`Value`], [`Tuned`] | attributes by name, and constants that rows share |
+//! | [`Parameter`], [`ParameterValue`], [`Tuned`] | attributes by name, and constants that rows share |
 //! | [`Block`] | neighbouring rows of a shard, stepped at once |
 //!
 //! ```
@@ -86,7 +86,7 @@ use crate::transition::Transition;
 
 pub use block::Block;
 pub use info::{Info, InfoValue};
-pub use parameter::{Parameter, Standard, Tuned, Value, wrong};
+pub use parameter::{Parameter, ParameterValue, Standard, Tuned, wrong};
 pub use space::{Bounds, Space, Spaces};
 pub(crate) use view::check;
 pub use view::{Flat, View, Wanted};
@@ -141,7 +141,7 @@ pub trait Env: Sized + Send + 'static {
     /// state laid out as a structure of arrays is stepped by vector instructions. Rows that it leaves
     /// without a transition, because they are a case of their own or because it panicked, are stepped by
     /// [`Env::step`].
-    fn step_block(block: &mut Block<'_, '_, Self>) {
+    fn step_block(block: &mut BlockOf<'_, '_, Self>) {
         let _ = block;
     }
 
@@ -186,6 +186,9 @@ pub type ActionOf<'a, E> = <<E as Env>::Action as View>::Ref<'a>;
 
 /// The place of one row's observation, as [`Env::observe`] takes it.
 pub type ObservationOf<'a, E> = <<E as Env>::Observation as View>::Mut<'a>;
+
+/// Neighbouring rows, as [`Env::step_block`] takes them.
+pub type BlockOf<'a, 'r, E> = Block<'a, 'r, E, <E as Env>::Action>;
 
 /// No options at all: any keyword is an error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]

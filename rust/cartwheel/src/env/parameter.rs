@@ -7,7 +7,7 @@ use crate::error::Error;
 
 /// A value of a parameter.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum ParameterValue {
     /// Nothing.
     None,
     /// A truth value.
@@ -33,32 +33,32 @@ pub enum Value {
 /// A type that a parameter may have.
 pub trait Parameter {
     /// Its value.
-    fn get(&self) -> Value;
+    fn get(&self) -> ParameterValue;
 
     /// Gives it another value.
     ///
     /// # Errors
     ///
     /// [`Error::BadParameter`] when it cannot have this one; then it keeps its own.
-    fn set(&mut self, value: Value) -> Result<(), Error>;
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error>;
 }
 
 /// An [`Error::BadParameter`] for a value of the wrong kind.
-pub fn wrong(expected: &str, got: &Value) -> Error {
+pub fn wrong(expected: &str, got: &ParameterValue) -> Error {
     Error::BadParameter(format!("expected {expected}, got {got:?}"))
 }
 
 impl Parameter for f64 {
-    fn get(&self) -> Value {
-        Value::Float(*self)
+    fn get(&self) -> ParameterValue {
+        ParameterValue::Float(*self)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "as in Python's own arithmetic")]
-    fn set(&mut self, value: Value) -> Result<(), Error> {
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
         *self = match value {
-            Value::Float(float) => float,
-            Value::Float32(float) => float.into(),
-            Value::Int(int) => int as f64,
+            ParameterValue::Float(float) => float,
+            ParameterValue::Float32(float) => float.into(),
+            ParameterValue::Int(int) => int as f64,
             got => return Err(wrong("a number", &got)),
         };
         Ok(())
@@ -66,16 +66,16 @@ impl Parameter for f64 {
 }
 
 impl Parameter for f32 {
-    fn get(&self) -> Value {
-        Value::Float32(*self)
+    fn get(&self) -> ParameterValue {
+        ParameterValue::Float32(*self)
     }
 
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "as in NumPy")]
-    fn set(&mut self, value: Value) -> Result<(), Error> {
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
         *self = match value {
-            Value::Float32(float) => float,
-            Value::Float(float) => float as f32,
-            Value::Int(int) => int as f32,
+            ParameterValue::Float32(float) => float,
+            ParameterValue::Float(float) => float as f32,
+            ParameterValue::Int(int) => int as f32,
             got => return Err(wrong("a number", &got)),
         };
         Ok(())
@@ -85,12 +85,12 @@ impl Parameter for f32 {
 macro_rules! integers {
     ($($type:ident)*) => {$(
         impl Parameter for $type {
-            fn get(&self) -> Value {
-                Value::Int(i64::try_from(*self).unwrap_or(i64::MAX))
+            fn get(&self) -> ParameterValue {
+                ParameterValue::Int(i64::try_from(*self).unwrap_or(i64::MAX))
             }
 
-            fn set(&mut self, value: Value) -> Result<(), Error> {
-                let Value::Int(int) = value else {
+            fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+                let ParameterValue::Int(int) = value else {
                     return Err(wrong("an integer", &value));
                 };
                 *self = Self::try_from(int).map_err(|_| wrong(stringify!($type), &value))?;
@@ -103,12 +103,12 @@ macro_rules! integers {
 integers! { i64 u32 usize }
 
 impl Parameter for bool {
-    fn get(&self) -> Value {
-        Value::Bool(*self)
+    fn get(&self) -> ParameterValue {
+        ParameterValue::Bool(*self)
     }
 
-    fn set(&mut self, value: Value) -> Result<(), Error> {
-        let Value::Bool(flag) = value else {
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
+        let ParameterValue::Bool(flag) = value else {
             return Err(wrong("a truth value", &value));
         };
         *self = flag;
@@ -117,13 +117,13 @@ impl Parameter for bool {
 }
 
 impl<T: Parameter + Default> Parameter for Option<T> {
-    fn get(&self) -> Value {
-        self.as_ref().map_or(Value::None, T::get)
+    fn get(&self) -> ParameterValue {
+        self.as_ref().map_or(ParameterValue::None, T::get)
     }
 
-    fn set(&mut self, value: Value) -> Result<(), Error> {
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
         *self = match value {
-            Value::None => None,
+            ParameterValue::None => None,
             value => {
                 let mut inner = T::default();
                 inner.set(value)?;
@@ -135,16 +135,16 @@ impl<T: Parameter + Default> Parameter for Option<T> {
 }
 
 impl<const N: usize> Parameter for [f64; N] {
-    fn get(&self) -> Value {
-        Value::Floats(self.to_vec())
+    fn get(&self) -> ParameterValue {
+        ParameterValue::Floats(self.to_vec())
     }
 
-    fn set(&mut self, value: Value) -> Result<(), Error> {
+    fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
         #[expect(clippy::cast_precision_loss, reason = "as in Python's own arithmetic")]
         let floats = match &value {
-            Value::Floats(floats) => floats.clone(),
-            Value::Float32s(floats) => floats.iter().map(|&float| float.into()).collect(),
-            Value::Ints(ints) => ints.iter().map(|&int| int as f64).collect(),
+            ParameterValue::Floats(floats) => floats.clone(),
+            ParameterValue::Float32s(floats) => floats.iter().map(|&float| float.into()).collect(),
+            ParameterValue::Ints(ints) => ints.iter().map(|&int| int as f64).collect(),
             _ => return Err(wrong(&format!("{N} numbers"), &value)),
         };
         let floats = floats.as_slice().try_into();

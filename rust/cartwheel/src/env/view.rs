@@ -14,7 +14,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::error::Error;
-use crate::memory::{ActionColumns, Cell, Columns, bytes_of};
+use crate::memory::{ActionColumns, Cell, SlabColumns, bytes_of};
 use crate::space::{DType, Leaf};
 
 /// How the leaves of a space are seen in Rust. Implemented for the types above; `view!` makes more.
@@ -32,7 +32,7 @@ pub trait View: 'static {
     fn wanted(wanted: &mut Vec<Wanted>);
 
     /// Takes the leaves of a shard, to write.
-    fn rows_mut<'a>(columns: &mut Columns<'a>) -> Self::RowsMut<'a>;
+    fn rows_mut<'a>(columns: &mut SlabColumns<'a>) -> Self::RowsMut<'a>;
 
     /// One row of them, counted from the start of the shard.
     fn row_mut<'a>(rows: &'a mut Self::RowsMut<'_>, row: usize) -> Self::Mut<'a>;
@@ -115,7 +115,7 @@ macro_rules! view_of_cells {
                 wanted.push(Wanted { dtype: <Self as Cell>::DTYPE, shape });
             }
 
-            fn rows_mut<'a>(columns: &mut Columns<'a>) -> Self::RowsMut<'a> {
+            fn rows_mut<'a>(columns: &mut SlabColumns<'a>) -> Self::RowsMut<'a> {
                 columns.leaf()
             }
 
@@ -171,7 +171,7 @@ impl<T: Cell<Element = T>> View for Flat<T> {
         wanted.push(Wanted { dtype: T::DTYPE, shape: None });
     }
 
-    fn rows_mut<'a>(columns: &mut Columns<'a>) -> Self::RowsMut<'a> {
+    fn rows_mut<'a>(columns: &mut SlabColumns<'a>) -> Self::RowsMut<'a> {
         columns.elements()
     }
 
@@ -207,7 +207,7 @@ macro_rules! view_of_tuples {
                 $($name::wanted(wanted);)+
             }
 
-            fn rows_mut<'a>(columns: &mut Columns<'a>) -> Self::RowsMut<'a> {
+            fn rows_mut<'a>(columns: &mut SlabColumns<'a>) -> Self::RowsMut<'a> {
                 ($($name::rows_mut(columns),)+)
             }
 
@@ -301,7 +301,7 @@ macro_rules! view {
                 <($($type,)+) as $crate::env::View>::wanted(wanted);
             }
 
-            fn rows_mut<'a>(columns: &mut $crate::memory::Columns<'a>) -> Self::RowsMut<'a> {
+            fn rows_mut<'a>(columns: &mut $crate::memory::SlabColumns<'a>) -> Self::RowsMut<'a> {
                 <($($type,)+) as $crate::env::View>::rows_mut(columns)
             }
 

@@ -9,7 +9,8 @@
 //! [`Irregular`], and the caller does the batch again by Gymnasium's function itself, which is right
 //! by definition.
 
-use super::{InfoReader, Kind, Value};
+use super::format::Kind;
+use super::reader::{InfoReader, Value};
 use crate::error::Error;
 use crate::space::DType;
 
@@ -41,7 +42,7 @@ pub enum Content {
     /// Values by place; the last of equal places counts.
     Objects(Vec<ObjectAt>),
     /// A dictionary, whose keys are columns.
-    Group(Columns),
+    Group(InfoColumns),
 }
 
 /// One key of a batch of infos.
@@ -64,7 +65,7 @@ pub struct Irregular;
 
 /// The columns of one dictionary. It keeps its buffers from batch to batch.
 #[derive(Debug, Default)]
-pub struct Columns {
+pub struct InfoColumns {
     all: Vec<Column>,
     /// Columns of this batch, in order of first sight.
     order: Vec<usize>,
@@ -75,7 +76,7 @@ pub struct Columns {
 
 const FINAL_OBS: &str = "final_obs";
 
-impl Columns {
+impl InfoColumns {
     /// No columns, for batches of `rows` rows.
     pub fn new(rows: usize) -> Self {
         Self { rows, ..Self::default() }
@@ -213,7 +214,7 @@ impl Content {
     fn begin_group(&mut self, rows: usize) {
         match self {
             Self::Group(columns) => columns.begin(rows),
-            _ => *self = Self::Group(Columns::new(rows)),
+            _ => *self = Self::Group(InfoColumns::new(rows)),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Reads an info stream. Every length is checked: a stream comes from another process.
 
-use super::{Kind, Tag};
+use super::format::{DEEPEST, Kind, Tag};
 use crate::error::Error;
 use crate::space::DType;
 
@@ -35,7 +35,7 @@ pub enum Value<'a> {
 
 /// A key, and where the value that belongs to it begins.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Entry<'a> {
+pub struct InfoEntry<'a> {
     /// The key.
     pub key: &'a str,
     /// Offset of the value in the stream.
@@ -133,10 +133,10 @@ impl<'a> InfoReader<'a> {
     /// # Errors
     ///
     /// [`Error::MalformedInfo`] when it is cut off or no UTF-8.
-    pub fn entry(&mut self) -> Result<Entry<'a>, Error> {
+    pub fn entry(&mut self) -> Result<InfoEntry<'a>, Error> {
         let length = usize::from(u16::from_le_bytes(self.fixed()?));
         let key = self.text(length)?;
-        Ok(Entry { key, value_at: self.at })
+        Ok(InfoEntry { key, value_at: self.at })
     }
 
     /// The next value. The parts of a dictionary, tuple or list follow by further calls.
@@ -188,9 +188,9 @@ impl<'a> InfoReader<'a> {
     ///
     /// # Errors
     ///
-    /// As [`InfoReader::value`]; and for parts nested deeper than [`super::DEEPEST`].
+    /// As [`InfoReader::value`]; and for parts nested deeper than [`DEEPEST`].
     pub fn skip(&mut self) -> Result<(), Error> {
-        self.skip_within(super::DEEPEST)
+        self.skip_within(DEEPEST)
     }
 
     fn skip_within(&mut self, depth: usize) -> Result<(), Error> {

@@ -1,6 +1,7 @@
 //! Writes an info stream.
 
-use super::{InfoReader, Kind, Tag};
+use super::format::{Kind, Tag};
+use super::reader::InfoReader;
 use crate::space::DType;
 
 /// Where a record began, for [`InfoWriter::end`].

@@ -4,7 +4,7 @@
 //!
 //! They rest on those of [`super`], cited as "memory 4" and so on.
 //!
-//! 1. **One hold.** [`Columns`] borrows its [`SlabRows`] mutably, and [`ActionColumns`] the actions of a
+//! 1. **One hold.** [`SlabColumns`] borrows its [`SlabRows`] mutably, and [`ActionColumns`] the actions of a
 //!    task, or of rows that were taken from a queue; so all slices are gone before the task is acknowledged,
 //!    or the rows' places are counted as filled (memory 4 and 5). A plain loop's memory is its own.
 //! 2. **Apart.** Leaves are handed out in order, each once; leaves, rewards, flags and phases are
@@ -29,7 +29,7 @@ use crate::transition::{PhaseTag, Transition};
 
 /// The leaves of one shard's rows, to be taken in order, and at last their [`Outcomes`].
 #[derive(Debug)]
-pub struct Columns<'a> {
+pub struct SlabColumns<'a> {
     mapping: &'a Mapping,
     layout: &'a Layout,
     start: usize,
@@ -40,9 +40,9 @@ pub struct Columns<'a> {
 
 impl SlabRows<'_> {
     /// The rows as typed slices.
-    pub fn columns(&mut self) -> Columns<'_> {
+    pub fn columns(&mut self) -> SlabColumns<'_> {
         let (mapping, layout) = (self.mapping(), self.layout());
-        Columns {
+        SlabColumns {
             mapping,
             layout,
             start: self.start,
@@ -53,7 +53,7 @@ impl SlabRows<'_> {
     }
 }
 
-impl<'a> Columns<'a> {
+impl<'a> SlabColumns<'a> {
     /// The rows, counted from the start of the batch.
     pub fn rows(&self) -> Range<usize> {
         self.rows.clone()

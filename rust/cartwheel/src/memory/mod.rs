@@ -66,7 +66,7 @@ mod told;
 pub(crate) use actions::ActionArea;
 pub use actions::ActionRows;
 pub use cell::{Cell, Shape, bytes_of};
-pub use columns::{ActionColumns, Columns, Outcomes};
+pub use columns::{ActionColumns, Outcomes, SlabColumns};
 #[cfg(all(loom, test))]
 pub(crate) use free_list::FreeList;
 pub use headroom::Headroom;

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::stream::Stream;
-use crate::env::Value;
+use crate::env::ParameterValue;
 use crate::error::Error;
 
 /// What happens to one row in a reset.
@@ -56,7 +56,7 @@ pub enum Request {
     Get(String),
     /// Sets the parameter of this name, one value a row of the shard. When one is refused, the rows
     /// before it keep their new values.
-    Set(String, Vec<Value>),
+    Set(String, Vec<ParameterValue>),
     /// Snapshots of every row.
     Save,
     /// The random stream of every row.
@@ -69,7 +69,7 @@ pub enum Request {
 #[derive(Debug)]
 pub enum Answer {
     /// The parameters, one a row of the shard.
-    Values(Vec<Value>),
+    Values(Vec<ParameterValue>),
     /// All were set, values or streams.
     Done,
     /// The snapshots, one a row of the shard.

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`Stream`], [`Seed`] | the random stream of a row |
 //! | [`Recipe`], [`AnyRecipe`] | a kind of environment with its options |
+//! | [`ShardSettings`] | what all shards of a pool have in common beside it |
 //! | [`NativeShard`] | the environments of one worker |
 //! | [`Mailbox`] | what owner and shard tell each other beside the batch |
 
@@ -24,6 +25,6 @@ mod stream;
 
 pub use mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Snapshot};
 pub use recipe::{AnyRecipe, Recipe};
-pub use settings::Settings;
+pub use settings::ShardSettings;
 pub use shard::NativeShard;
 pub use stream::{Seed, Stream};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::mailbox::{Mailbox, ResetOptions};
-use super::settings::Settings;
+use super::settings::ShardSettings;
 use super::shard::NativeShard;
 use crate::env::{Env, Spaces, check};
 use crate::error::Error;
@@ -34,7 +34,7 @@ pub trait AnyRecipe: fmt::Debug + Send + Sync {
     fn shard(
         &self,
         rows: usize,
-        settings: Settings,
+        settings: ShardSettings,
     ) -> Result<(Box<dyn OwnShard>, Arc<Mailbox>), Error>;
 }
 
@@ -103,7 +103,7 @@ impl<E: Env> AnyRecipe for Recipe<E> {
     fn shard(
         &self,
         rows: usize,
-        settings: Settings,
+        settings: ShardSettings,
     ) -> Result<(Box<dyn OwnShard>, Arc<Mailbox>), Error> {
         let envs = (0..rows).map(|_| E::new(&self.options)).collect::<Result<Vec<_>, _>>()?;
         let mailbox = Arc::new(Mailbox::default());

@@ -6,7 +6,7 @@ use crate::autoreset::{AutoresetMode, OnDone};
 
 /// What the rows of a pool have in common beside the recipe.
 #[derive(Debug, Clone, Copy)]
-pub struct Settings {
+pub struct ShardSettings {
     /// When finished rows restart.
     pub autoreset: AutoresetMode,
     /// What stepping an over row means.

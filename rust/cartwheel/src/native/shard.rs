@@ -13,13 +13,13 @@ use super::mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Sn
 use super::pace::Pace;
 use super::replacements::Replacements;
 use super::rows::{EnvColumns, NativeRows};
-use super::settings::Settings;
+use super::settings::ShardSettings;
 use super::stream::{Seed, Stream, unforeseen};
 use crate::autoreset::{Autoreset, Prepared, PreparedRows, Refusal, Rows, SavedPhase};
-use crate::env::{Env, Parameter, Spaces, Value, View};
+use crate::env::{Env, Parameter, ParameterValue, Spaces, View};
 use crate::error::Error;
 use crate::info::{InfoWriter, Kind, RecordAt};
-use crate::memory::{ActionRows, Columns, Outcomes};
+use crate::memory::{ActionRows, Outcomes, SlabColumns};
 use crate::protocol::{Tally, Work};
 use crate::rng::Rng;
 use crate::transition::{PhaseTag, Transition};
@@ -67,7 +67,7 @@ impl<E: Env> NativeShard<E> {
         envs: Vec<E>,
         options: Arc<E::Options>,
         spaces: Arc<Spaces>,
-        settings: Settings,
+        settings: ShardSettings,
         mailbox: Arc<Mailbox>,
     ) -> Result<Self, Error> {
         let rows = envs.len();
@@ -163,7 +163,7 @@ impl<E: Env> NativeShard<E> {
         span: Range<usize>,
         tally: Tally<'a>,
         actions: Option<<E::Action as View>::Rows<'a>>,
-        mut columns: Columns<'a>,
+        mut columns: SlabColumns<'a>,
     ) -> (&'a mut Autoreset, NativeRows<'a, E>, Outcomes<'a>) {
         let batch = NativeRows {
             first,
@@ -332,7 +332,7 @@ impl<E: Env> NativeShard<E> {
         }
     }
 
-    fn set(&mut self, name: &str, values: Vec<Value>) -> Result<(), Error> {
+    fn set(&mut self, name: &str, values: Vec<ParameterValue>) -> Result<(), Error> {
         self.env_columns.keep_shown();
         for (env, value) in self.env_columns.envs.iter_mut().zip(values) {
             let set = env.parameter_mut(name).ok_or_else(|| no_such::<E>(name))?.set(value);

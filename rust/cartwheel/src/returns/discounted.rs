@@ -1,9 +1,9 @@
 //! Discounted sums of rewards.
 
-use super::columns::{compute_each, split};
 use super::error::Error;
 use super::real::{Real, only_if};
 use super::row::Row;
+use super::split::{compute_each, split};
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;

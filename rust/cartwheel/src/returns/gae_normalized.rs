@@ -1,10 +1,10 @@
 //! Generalised advantage estimation with weights that sum to one over a finite horizon.
 
-use super::columns::{compute_each, split};
 use super::error::Error;
 use super::per_step::PerStep;
 use super::real::{Real, only_if};
 use super::row::Row;
+use super::split::{compute_each, split};
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;

@@ -1,10 +1,10 @@
 //! Lambda-returns: the geometric mixture of all n-step returns.
 
-use super::columns::{compute_each, split};
 use super::error::Error;
 use super::per_step::PerStep;
 use super::real::{Real, only_if};
 use super::row::Row;
+use super::split::{compute_each, split};
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;

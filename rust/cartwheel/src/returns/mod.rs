@@ -44,7 +44,6 @@
 //! # Ok::<(), cartwheel::returns::Error>(())
 //! ```
 
-mod columns;
 mod discounted;
 mod error;
 mod flags;
@@ -60,6 +59,7 @@ mod real;
 mod restart;
 mod retrace;
 mod row;
+mod split;
 mod sweep;
 mod time_major;
 mod transitions;

@@ -1,10 +1,10 @@
 //! Retrace(lambda) and its relatives: off-policy targets of action values.
 
-use super::columns::{compute_each, split};
 use super::error::Error;
 use super::per_step::PerStep;
 use super::real::{Real, capped, only_if};
 use super::row::Row;
+use super::split::{compute_each, split};
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;

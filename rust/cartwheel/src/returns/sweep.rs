@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::columns;
 use super::error::Error;
 use super::flags::{Flags, Stops};
 use super::per_step::{PerStep, Steps};
 use super::real::Real;
 use super::row::Row;
+use super::split;
 use super::time_major::{TimeMajor, check_count};
 use super::transitions::Transitions;
 
@@ -60,7 +60,7 @@ impl<'a, F: Real> Sweep<'a, F> {
             valid,
             beyond: vec![false; shape[1]],
             stops: bootstrap.stops(),
-            shares: columns::shares(shape, num_threads),
+            shares: split::shares(shape, num_threads),
         })
     }
 

@@ -1,6 +1,6 @@
 //! Picks: `Generator.choice` with replacement, and without.
 
-use super::{Rng, index};
+use super::generator::{Rng, index};
 
 /// From this population on, a small sample is drawn by rejection and not from a list of everybody.
 const LARGE_POPULATION: usize = 10_000;

@@ -2,7 +2,7 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use super::Rng;
+use super::generator::Rng;
 
 /// An integer type that NumPy draws: 8 to 64 bits, signed or not, and `bool`.
 ///

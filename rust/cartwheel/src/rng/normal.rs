@@ -1,6 +1,6 @@
 //! Normal variates: `Generator.standard_normal` and `Generator.normal`, by NumPy's ziggurat.
 
-use super::Rng;
+use super::generator::Rng;
 use super::ziggurat::{HEIGHTS, LIMITS, WIDTHS};
 
 /// Where the tail begins, and its inverse as NumPy stores it.

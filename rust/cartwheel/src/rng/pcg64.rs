@@ -1,6 +1,6 @@
 //! The generator behind the draws: PCG XSL-RR 128/64, with NumPy's buffer for 32-bit draws.
 
-use super::SeedSequence;
+use super::seed_sequence::SeedSequence;
 
 const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 

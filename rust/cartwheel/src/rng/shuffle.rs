@@ -1,6 +1,6 @@
 //! Orders: `Generator.shuffle` and `Generator.permutation`.
 
-use super::{Rng, index};
+use super::generator::{Rng, index};
 
 impl Rng {
     /// Puts `items` in a random order: `Generator.shuffle(items)`.

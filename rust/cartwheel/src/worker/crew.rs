@@ -218,7 +218,7 @@ impl fmt::Debug for Crew {
 
 /// How a crew's threads run.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Settings {
+pub struct CrewSettings {
     /// Threads, the caller's included; at most one a shard are used.
     pub threads: usize,
     /// Let threads look for work before they sleep.
@@ -237,7 +237,7 @@ impl Crew {
     pub fn new(
         memory: Memory,
         shards: Vec<Box<dyn OwnShard>>,
-        settings: Settings,
+        settings: CrewSettings,
     ) -> Result<Self, Error> {
         let expected = memory.plan().shards.len();
         if shards.len() != expected {

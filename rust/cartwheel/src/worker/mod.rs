@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-pub use crew::{Crew, Settings as CrewSettings};
+pub use crew::{Crew, CrewSettings};
 pub(crate) use guard::{close, flush, message_of};
 pub(crate) use limit::Limit;
 pub(crate) use process::has_ended;
@@ -25,7 +25,7 @@ pub use process::{ProcessHandle, exit_with_parent};
 
 use crate::error::Error;
 use crate::failpoint::{Failpoint, die};
-use crate::memory::{ActionColumns, ActionRows, Columns, InfoArea, SlabRows, Told};
+use crate::memory::{ActionColumns, ActionRows, InfoArea, SlabColumns, SlabRows, Told};
 use crate::protocol::{Memory, Places, Tally, Work};
 use crate::schedule::usable_cpus;
 use crate::wake::{Command, Futex, Op, Patience, Scope, acknowledge, is_closing, park, ring, take};
@@ -87,7 +87,7 @@ impl Task<'_> {
     }
 
     /// The actions of the rows to read in place, and their places to write in place.
-    pub fn columns(&mut self) -> (ActionColumns<'_>, Columns<'_>) {
+    pub fn columns(&mut self) -> (ActionColumns<'_>, SlabColumns<'_>) {
         (self.actions.columns(), self.slab.columns())
     }
 

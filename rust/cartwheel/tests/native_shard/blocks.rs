@@ -1,7 +1,7 @@
 //! Rows that are stepped in blocks are those that are stepped one by one.
 
 use cartwheel::autoreset::AutoresetMode;
-use cartwheel::env::{Block, Env, NoOptions, Space, Spaces};
+use cartwheel::env::{BlockOf, Env, NoOptions, Space, Spaces};
 use cartwheel::native::{Recipe, RowReset};
 use cartwheel::rng::Rng;
 use cartwheel::{Error, Transition};
@@ -44,7 +44,7 @@ impl<const BLOCK: usize> Env for Sum<BLOCK> {
     }
 
     /// Leaves every third row to `step`, and panics where `step` does.
-    fn step_block(block: &mut Block<'_, '_, Self>) {
+    fn step_block(block: &mut BlockOf<'_, '_, Self>) {
         assert!(block.len() <= BLOCK, "no block is longer");
         for row in (0..block.len()).filter(|row| row % 3 != 1 && block.running[*row]) {
             let action = block.action(row);

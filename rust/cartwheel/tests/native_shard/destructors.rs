@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cartwheel::autoreset::AutoresetMode;
-use cartwheel::env::{Env, NoOptions, Parameter, Space, Spaces, Value};
-use cartwheel::native::{Recipe, Request, Settings};
+use cartwheel::env::{Env, NoOptions, Parameter, ParameterValue, Space, Spaces};
+use cartwheel::native::{Recipe, Request, ShardSettings};
 use cartwheel::rng::Rng;
 use cartwheel::space::{ActionTag, DType};
 use cartwheel::{Call, Error, Transition};
@@ -75,7 +75,7 @@ impl Env for Fused {
 }
 
 fn envs(workers: usize, replacements: u32) -> Envs {
-    let settings = Settings { replacements, ..settings(AutoresetMode::NextStep) };
+    let settings = ShardSettings { replacements, ..settings(AutoresetMode::NextStep) };
     let mut envs = Envs::new(&Recipe::<Fused>::new("").unwrap(), 4, workers, settings);
     envs.seed(0);
     envs
@@ -84,7 +84,7 @@ fn envs(workers: usize, replacements: u32) -> Envs {
 /// Has every shard keep snapshots of its rows, which it drops at the beginning of the next step.
 fn keep_snapshots(envs: &mut Envs) {
     for (rows, mailbox) in envs.pool.shards().iter().zip(&envs.mailboxes) {
-        let values = vec![Value::Int(5); rows.len()];
+        let values = vec![ParameterValue::Int(5); rows.len()];
         mailbox.post_request(Request::Set("steps".to_owned(), values));
     }
     envs.pool.begin(Call::Call, 0).unwrap();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use cartwheel::autoreset::AutoresetMode;
-use cartwheel::env::Value;
+use cartwheel::env::ParameterValue;
 use cartwheel::memory::bytes_of;
 use cartwheel::native::{Request, RowReset};
 use cartwheel::pool::Received;
@@ -246,7 +246,7 @@ fn a_row_that_was_never_reset_is_not_sent() {
 fn rows_that_were_not_sent_show_their_last_observation_whatever_was_set() {
     let mut envs = Envs::new(&recipe(), 4, 0, limited(AutoresetMode::NextStep, 9));
     let start = envs.seed(5).integers(0);
-    let values = [500, 600, 700, 800].map(Value::Int).to_vec();
+    let values = [500, 600, 700, 800].map(ParameterValue::Int).to_vec();
     envs.ask(Request::Set("left".into(), values)).unwrap();
     send_steps(&mut envs, &[2], &[0]).unwrap();
     assert_eq!(frames(&receive(&mut envs))[0].1.0, 699);
@@ -261,7 +261,7 @@ fn a_frozen_row_that_is_sent_shows_its_last_frame_whatever_was_set() {
     let mut envs = Envs::new(&recipe(), 4, 0, limited(AutoresetMode::Disabled, 99));
     envs.seed(5);
     envs.step(&[0, 0, 8, 0]).unwrap();
-    let values = [500, 600, 700, 800].map(Value::Int).to_vec();
+    let values = [500, 600, 700, 800].map(ParameterValue::Int).to_vec();
     envs.ask(Request::Set("left".into(), values)).unwrap();
     send_steps(&mut envs, &[3, 2], &[0; 2]).unwrap();
     let received = frames(&receive(&mut envs));

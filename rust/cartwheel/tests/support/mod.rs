@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cartwheel::autoreset::{AutoresetMode, OnDone};
 use cartwheel::memory::{Lease, Plan, bytes_of};
 use cartwheel::native::{
-    Answer, AnyRecipe, Fault, Mailbox, Request, ResetOptions, RowReset, Settings,
+    Answer, AnyRecipe, Fault, Mailbox, Request, ResetOptions, RowReset, ShardSettings,
 };
 use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel::protocol::Memory;
@@ -31,12 +31,12 @@ pub(crate) struct Batch {
     pub(crate) infos: Vec<u8>,
 }
 
-pub(crate) fn settings(autoreset: AutoresetMode) -> Settings {
-    Settings { autoreset, on_done: OnDone::Freeze, max_episode_steps: None, replacements: 0 }
+pub(crate) fn settings(autoreset: AutoresetMode) -> ShardSettings {
+    ShardSettings { autoreset, on_done: OnDone::Freeze, max_episode_steps: None, replacements: 0 }
 }
 
-pub(crate) fn limited(autoreset: AutoresetMode, steps: u32) -> Settings {
-    Settings { max_episode_steps: NonZero::new(steps), ..settings(autoreset) }
+pub(crate) fn limited(autoreset: AutoresetMode, steps: u32) -> ShardSettings {
+    ShardSettings { max_episode_steps: NonZero::new(steps), ..settings(autoreset) }
 }
 
 impl Envs {
@@ -45,7 +45,7 @@ impl Envs {
         recipe: &dyn AnyRecipe,
         rows: usize,
         workers: usize,
-        settings: Settings,
+        settings: ShardSettings,
     ) -> Self {
         Self::with_batches(recipe, rows, workers, settings, rows)
     }
@@ -55,7 +55,7 @@ impl Envs {
         recipe: &dyn AnyRecipe,
         rows: usize,
         workers: usize,
-        settings: Settings,
+        settings: ShardSettings,
         batch_size: usize,
     ) -> Self {
         let plan = Plan {

@@ -26,14 +26,14 @@ pub(super) fn shares(
 }
 
 /// Some neighbouring environments of an output `[steps, num_envs]`.
-pub(super) struct Columns<'a, T>(Part<'a, T>);
+pub(super) struct EnvSlice<'a, T>(Part<'a, T>);
 
 enum Part<'a, T> {
     Whole { cells: &'a mut [T], num_envs: usize },
     Steps(Vec<&'a mut [T]>),
 }
 
-impl<T> Columns<'_, T> {
+impl<T> EnvSlice<'_, T> {
     /// The cells of these environments at step `t`.
     #[inline]
     pub(super) fn step(&mut self, t: usize) -> &mut [T] {
@@ -45,10 +45,10 @@ impl<T> Columns<'_, T> {
 }
 
 /// Splits an output by environment: one part for each of `shares`, which follow on each other.
-pub(super) fn split<'a, T>(cells: &'a mut [T], shares: &[Range<usize>]) -> Vec<Columns<'a, T>> {
+pub(super) fn split<'a, T>(cells: &'a mut [T], shares: &[Range<usize>]) -> Vec<EnvSlice<'a, T>> {
     let num_envs = shares.last().map_or(1, |share| share.end);
     if shares.len() == 1 {
-        return vec![Columns(Part::Whole { cells, num_envs })];
+        return vec![EnvSlice(Part::Whole { cells, num_envs })];
     }
     let steps = cells.len() / num_envs;
     let mut parts: Vec<_> = shares.iter().map(|_| Vec::with_capacity(steps)).collect();
@@ -59,7 +59,7 @@ pub(super) fn split<'a, T>(cells: &'a mut [T], shares: &[Range<usize>]) -> Vec<C
             rest = others;
         }
     }
-    parts.into_iter().map(|part| Columns(Part::Steps(part))).collect()
+    parts.into_iter().map(|part| EnvSlice(Part::Steps(part))).collect()
 }
 
 /// Calls `compute` for every share with its outputs, each on a thread of its own, the calling thread

@@ -1,0 +1,72 @@
+//! What the bytes of an info stream mean.
+
+/// How deep values may nest in a stream; deeper ones are written as [`InfoWriter::foreign`](super::InfoWriter::foreign) bytes.
+pub const DEEPEST: usize = 32;
+
+/// What a record holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// One info dictionary, as entries.
+    Info = 0,
+    /// One info dictionary, as a single value.
+    Whole = 1,
+    /// One observation leaf without a fixed shape.
+    Opaque = 2,
+    /// Like `Info`, with a value whose column these rules do not know.
+    Irregular = 3,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Tag {
+    /// Nothing.
+    None = 0,
+    /// A truth value of the calling language.
+    False = 1,
+    /// Likewise.
+    True = 2,
+    /// An integer of the calling language that fits 64 bits: `i64`.
+    Int = 3,
+    /// A float of the calling language: `f64`.
+    Float = 4,
+    /// Text: `u32` bytes, UTF-8.
+    Text = 5,
+    /// An array scalar: dtype `u8`, element.
+    Scalar = 6,
+    /// An array: dtype `u8`, dimensions `u8`, each `u32`, elements row-major.
+    Array = 7,
+    /// A dictionary: `u32` entries.
+    Dict = 8,
+    /// A tuple: `u32` values.
+    Tuple = 9,
+    /// A list: `u32` values.
+    List = 10,
+    /// Bytes that only the calling language can read: `u32` bytes.
+    Foreign = 11,
+    /// The number of an object that the shard holds: `u32`. Only within one process.
+    Object = 12,
+}
+
+impl Tag {
+    const ALL: [Self; 13] = [
+        Self::None,
+        Self::False,
+        Self::True,
+        Self::Int,
+        Self::Float,
+        Self::Text,
+        Self::Scalar,
+        Self::Array,
+        Self::Dict,
+        Self::Tuple,
+        Self::List,
+        Self::Foreign,
+        Self::Object,
+    ];
+
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(byte)).copied()
+    }
+}

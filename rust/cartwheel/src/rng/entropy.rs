@@ -1,0 +1,20 @@
+//! What the operating system has of random bits.
+
+use crate::error::Error;
+
+/// 128 bits of the operating system's entropy: what a seed of `None` stands for.
+///
+/// # Errors
+///
+/// [`Error::Os`] when the system has none to give.
+pub fn entropy() -> Result<u128, Error> {
+    let mut bytes = [0; 16];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let flags = rustix::rand::GetRandomFlags::empty();
+        let got =
+            rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut bytes[filled..], flags));
+        filled += got.map_err(Error::os("reading random bytes"))?;
+    }
+    Ok(u128::from_le_bytes(bytes))
+}
