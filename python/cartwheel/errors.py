@@ -75,10 +75,11 @@ class EnvPanicError(RuntimeError):
 
 
 class BrokenPoolError(RuntimeError):
-    """A call panicked outside of any environment: the vector environment can only be closed.
+    """The vector environment is broken, and can only be closed.
 
-    The panic is a mistake in cartwheel, and may leave the vector environment half changed. So the
-    call that panicked and every later call raise this error, with the message of the panic.
+    A call panicked outside of any environment, or a worker process wrote garbage into shared
+    memory. That call and every later one raise this error, and say which of the two it was: the
+    message of the panic, or the worker and what it wrote.
     """
 
 

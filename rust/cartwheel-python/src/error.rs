@@ -57,9 +57,11 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
         Error::Panicked { .. } => {
             Python::attach(|py| python_error!(py, "cartwheel.errors", "EnvPanicError", (text,)))
         }
-        // What a `Corrupt` worker did says everything. The rest is given more context by the pool; as it is, it is
-        // our own mistake. So are a worker that is `AlreadyServed` and memory that is `AlreadyPooled`: users
-        // never see either.
+        Error::Corrupt { .. } => {
+            Python::attach(|py| python_error!(py, "cartwheel.errors", "BrokenPoolError", (text,)))
+        }
+        // The rest is given more context by the pool; as it is, it is our own mistake. So are a worker that
+        // is `AlreadyServed` and memory that is `AlreadyPooled`: users never see either.
         _ => PyRuntimeError::new_err(text),
     }
 }
