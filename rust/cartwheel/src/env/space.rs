@@ -1,5 +1,6 @@
 //! What actions and observations of a native environment may be: Gymnasium's spaces, with bounds.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::error::Error;
@@ -42,7 +43,8 @@ pub enum Space {
     MultiBinary(Vec<usize>),
     /// `Tuple(spaces)`.
     Tuple(Vec<Space>),
-    /// `Dict(spaces)`. Keep the keys sorted: Gymnasium sorts them, and leaves follow its order.
+    /// `Dict(spaces)`, with sorted keys: Gymnasium sorts them, and leaves follow its order. A recipe refuses
+    /// others.
     Dict(Vec<(String, Space)>),
 }
 
@@ -71,6 +73,29 @@ impl Space {
         let mut leaves = Vec::new();
         self.visit(&mut |space| leaves.extend(space.leaf()));
         leaves
+    }
+
+    /// Checks that every `Dict` has its keys in Gymnasium's order: in another one its leaves would change
+    /// places. `what` names the space in the message.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadOptions`]: the environment declares a space that Gymnasium would build otherwise.
+    pub(crate) fn check_keys(&self, what: &str) -> Result<(), Error> {
+        let parts = match self {
+            Self::Dict(parts) => parts,
+            Self::Tuple(parts) => return parts.iter().try_for_each(|part| part.check_keys(what)),
+            _ => return Ok(()),
+        };
+        let keys: Vec<&str> = parts.iter().map(|(key, _)| key.as_str()).collect();
+        if !keys.is_sorted_by(|key, next| key < next) {
+            let sorted: BTreeSet<&str> = keys.iter().copied().collect();
+            return Err(Error::bad_options(format!(
+                "the {what} space has the keys {keys:?}, expected them sorted and each once: {:?}",
+                Vec::from_iter(sorted)
+            )));
+        }
+        parts.iter().try_for_each(|(_, part)| part.check_keys(what))
     }
 
     /// The array of a space that is one.

@@ -68,6 +68,8 @@ impl<E: Env> Recipe<E> {
     pub fn with_options(options: E::Options) -> Result<Self, Error> {
         drop(E::new(&options)?);
         let spaces = Arc::new(E::spaces(&options));
+        spaces.observation.check_keys("observation")?;
+        spaces.action.check_keys("action")?;
         check::<E::Observation>("observation", &spaces.observation.leaves())?;
         check::<E::Action>("action", &spaces.action.leaves())?;
         Ok(Self { options: Arc::new(options), spaces })
