@@ -42,6 +42,13 @@ def seeds_and_options(envs):
         ((9, 8, 7), [9, 8, 7]),
         ([9, None, 0], [9, None, 0]),
         ([2**70, 1, 2], [2**70, 1, 2]),
+        (np.int64(5), [5, 6, 7]),
+        (np.uint8(255), [255, 256, 257]),
+        (np.int64(2**63 - 1), [2**63 - 1, 2**63, 2**63 + 1]),
+        ([np.int64(9), None, np.uint32(7)], [9, None, 7]),
+        (np.array([4, 5, 6]), [4, 5, 6]),
+        (np.array([4, 5, 6], np.int8), [4, 5, 6]),
+        (range(4, 7), [4, 5, 6]),
     ],
     ids=repr,
 )
@@ -65,6 +72,21 @@ def test_every_row_draws_what_it_draws_in_gymnasium_from_whatever_seed(build_any
             assert_identical(generators, oracle.np_random)
 
 
+@pytest.mark.parametrize(
+    ("seed", "number"),
+    [
+        (np.int64(3), 3),
+        (np.array([3, 4, 5]), [3, 4, 5]),
+        ([np.uint8(3), None, 5], [3, None, 5]),
+    ],
+    ids=repr,
+)
+def test_seeds_of_numpys_count_as_their_numbers(build_any, seed, number):
+    envs, oracle = beside(build_any, POLE, 3)
+    assert_identical(envs.reset(seed=seed), oracle.reset(seed=number))
+    assert_identical(envs.np_random_seed, oracle.np_random_seed)
+
+
 def test_the_seeds_that_nobody_chose_can_be_read(build_any):
     envs, again = build_any([Case("Taxi-v4")] * 5), build_any([Case("Taxi-v4")] * 5)
     seeds = envs.np_random_seed
@@ -83,13 +105,23 @@ def test_seeds_under_a_mask_belong_to_their_rows(build):
     assert seeds_and_options(envs) == [(5, {}), (None, {}), (3, None)]
 
 
+@pytest.mark.parametrize("options", [{"env_index": [2, 0]}, {"env_index": np.array([2, 0])}])
+@pytest.mark.parametrize("seed", [5, np.int64(5), [7, 5], np.array([7, 5]), [np.int64(7), 5]])
+def test_rows_that_are_reset_by_number_get_their_seeds(build, seed, options):
+    envs = build([RecordingEnv] * 3)
+    envs.reset(seed=1)
+    envs.reset(seed=seed, options=options)
+    assert_identical([seed for seed, _options in seeds_and_options(envs)], [5, 2, 7])
+
+
 @pytest.mark.parametrize(
     ("seed", "error", "text"),
     [
         ([1], ValueError, "the length must match num_envs=3 but got length=1."),
         ([1, 2, 3, 4], ValueError, "the length must match num_envs=3 but got length=4."),
-        (np.int64(3), TypeError, "object of type 'numpy.int64' has no len()"),
-        (1.5, TypeError, "object of type 'float' has no len()"),
+        (1.5, TypeError, "or a list with one integer or None for each environment, got 1.5"),
+        (np.array(3), TypeError, "or a list with one integer or None for each environment, got"),
+        (np.float64(3), TypeError, "or a list with one integer or None for each environment, got"),
     ],
     ids=repr,
 )
@@ -103,7 +135,10 @@ def test_a_wrong_seed_is_refused_before_anything_is_reset(build_any, seed, error
 @pytest.mark.parametrize(
     ("seed", "text", "row"),
     [
-        (np.array([4, 5, 6]), "Seed must be a python integer, actual type:", 0),
+        (np.array([4.0, 5.0, 6.0]), "Seed must be a python integer, actual type:", 0),
+        (np.int64(-5), "Seed must be greater or equal to zero, actual value: -5", 0),
+        ([1, np.int8(-2), 3], "Seed must be greater or equal to zero, actual value: -2", 1),
+        ([1, np.bool_(True), 3], "Seed must be a python integer, actual type:", 1),
         ("abc", "Seed must be a python integer, actual type:", 0),
         (-5, "Seed must be greater or equal to zero, actual value: -5", 0),
         ([1, 2, -1], "Seed must be greater or equal to zero, actual value: -1", 2),

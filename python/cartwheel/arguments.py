@@ -16,7 +16,7 @@ from cartwheel.choices import Executor, check_choice
 from cartwheel.errors import add_note
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -140,35 +140,47 @@ def as_timeout(timeout: Any) -> float | None:
     return None if seconds == float("inf") else seconds
 
 
-def as_seeds(seed: Any, num_envs: int) -> list[int | None]:
-    """One seed or ``None`` a row.
+def as_seeds(seed: Any, rows: Sequence[int]) -> list[int | None]:
+    """One seed or ``None`` for each of these rows.
+
+    Integers may be Python's or NumPy's; environments get Python's, which is what Gymnasium accepts.
 
     Raises:
-        TypeError: No integer and no list. (What Gymnasium's ``len(seed)`` gives.)
+        TypeError: No integer and no list. (Gymnasium's type for it.)
         ValueError: A list of the wrong length.
         gymnasium.error.Error: A seed that an environment would refuse.
     """
     if seed is None:
-        return [None] * num_envs
-    seeds = [seed + row for row in range(num_envs)] if isinstance(seed, int) else seed
-    if len(seeds) != num_envs:
+        return [None] * len(rows)
+    if isinstance(seed, int | np.integer):
+        seeds: Any = [int(seed) + row for row in rows]
+    else:
+        seeds = seed
+    try:
+        length = len(seeds)
+    except TypeError:
+        raise TypeError(
+            "`seed` must be None, an integer, or a list with one integer or None for each "
+            f"environment, got {seed!r}."
+        ) from None
+    if length != len(rows):
         raise ValueError(
             "If seeds are passed as a list the length must match "
-            f"num_envs={num_envs} but got length={len(seeds)}."
+            f"num_envs={len(rows)} but got length={length}."
         )
-    for row, row_seed in enumerate(seeds):
-        if row_seed is not None:
-            _check_seed(row_seed, row)
-    return list(seeds)
+    return [_as_seed(row_seed, row) for row_seed, row in zip(seeds, rows, strict=True)]
 
 
-def _check_seed(seed: Any, row: int) -> None:
+def _as_seed(seed: Any, row: int) -> int | None:
     """Refuses, before anything is reset, what an environment's ``reset`` would refuse."""
-    if isinstance(seed, int) and seed >= 0:
-        return
+    if seed is None:
+        return None
+    is_integer = isinstance(seed, int | np.integer)
+    if is_integer and seed >= 0:
+        return int(seed)
     refused = gym.error.Error(
         f"Seed must be greater or equal to zero, actual value: {seed}"
-        if isinstance(seed, int)
+        if is_integer
         else f"Seed must be a python integer, actual type: {type(seed)}"
     )
     add_note(refused, f"the seed of row {row}")

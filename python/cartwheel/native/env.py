@@ -85,12 +85,12 @@ class NativeEnv(gym.Env[Any, Any]):
         """Begins an episode.
 
         Args:
-            seed: Seeds the random numbers with a Python integer; ``None`` goes on with them.
+            seed: Seeds the random numbers with an integer; ``None`` goes on with them.
             options: As for Gymnasium's environment, such as ``low`` and ``high``.
 
         Raises:
             ValueError: The environment cannot use the value of an option.
-            gymnasium.error.Error: The seed is no Python integer, or negative.
+            gymnasium.error.Error: The seed is no integer, or negative.
         """
         goes_on = seed is None and self._generator is not None
         if goes_on:

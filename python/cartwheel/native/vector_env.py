@@ -50,9 +50,10 @@ class NativeVectorEnv(PoolVectorEnv):
     that is reset with ``seed=s`` is the single environment with seed ``s + i``. They do not depend
     on ``num_workers``.
 
-    Actions are checked before anything is stepped: their number, shape and dtype (safe casts only),
-    discrete actions for their range, and floats for NaN. Arrays are as for
-    :class:`~cartwheel.VectorEnv`.
+    Actions are checked before anything is stepped: their number, shape and dtype, discrete actions
+    for their range, and floats for NaN. Actions of another dtype are cast to that of the space by
+    NumPy's rule ``same_kind``: ``float64`` to ``float32``, but never floats to integers. Arrays are
+    as for :class:`~cartwheel.VectorEnv`.
 
     Args:
         env_id: A native environment, with or without the namespace ``cartwheel/``; ``python -m

@@ -123,7 +123,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             ValueError: A list of seeds or a mask of the wrong length, a mask without a true value,
                 or several entries that choose the rows.
             TypeError: A mask that is no ``bool`` array, or seeds that are no list.
-            gymnasium.error.Error: A seed that is no Python integer, or negative.
+            gymnasium.error.Error: A seed that is no integer, or negative.
             gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight, whose
                 rewards a reset does not return: :meth:`recv` them first, or use
                 :meth:`async_reset`. Where a wait timed out or was interrupted and some of these
@@ -155,7 +155,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             self._send_resets("reset_async", seed, options, alone=True)
             return
         self._pool.check("reset_async", idle=False)
-        seeds = as_seeds(seed, self.num_envs)
+        seeds = as_seeds(seed, range(self.num_envs))
         self._pool.discard_late(self._link.timeout)
         self._pool.check("reset_async", idle=True)
         mask = as_reset_mask(options, self.num_envs)
@@ -374,10 +374,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         self._pool.check(calling, idle=False)
         rows = as_reset_rows(options, self.num_envs)
         options = without_rows(options)
-        if isinstance(seed, int):
-            seeds = [as_seeds(seed + row, 1)[0] for row in rows]
-        else:
-            seeds = as_seeds(seed, len(rows))
+        seeds = as_seeds(seed, rows)
         flying = self._pool.in_flight()
         if not flying or not set(rows).isdisjoint(flying):
             self._pool.discard_late(self._link.timeout)

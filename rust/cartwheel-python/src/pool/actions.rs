@@ -3,6 +3,7 @@
 
 use cartwheel::space::{ActionTag, DType, Leaf};
 use numpy::{PyArray1, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PySequence, PyTuple};
@@ -49,48 +50,47 @@ impl<'py> Part<'py> {
         }
     }
 
-    /// Makes it an array of `dtype`.
-    fn cast(&mut self, dtype: DType, casting: Casting, py: Python<'py>) -> PyResult<()> {
-        let array = match self {
+    /// Makes it an array of `dtype`, which is of its kind.
+    fn cast(&mut self, dtype: DType, py: Python<'py>) -> PyResult<()> {
+        let (found, array) = match self {
             Self::Array(found, _) if *found == dtype => return Ok(()),
-            Self::Array(_, array) => array.clone().into_any(),
-            Self::Integers(integers) => PyArray1::from_slice(py, integers).into_any(),
+            Self::Array(found, array) => (*found, array.clone().into_any()),
+            Self::Integers(integers) => (DType::I64, PyArray1::from_slice(py, integers).into_any()),
         };
         let array = array.cast_into::<PyUntypedArray>()?;
-        let keywords = PyDict::new(py);
-        keywords.set_item("casting", casting.name())?;
-        let cast = array.call_method("astype", (descr(py, dtype)?,), Some(&keywords));
-        let cast = cast.map_err(|error| {
-            let unsafe_cast = error.is_instance_of::<PyTypeError>(py);
-            if unsafe_cast { cannot_cast(&array, dtype, casting) } else { error }
-        })?;
+        check_integers(&array, found, dtype)?;
+        let cast = array.call_method1("astype", (descr(py, dtype)?,))?;
         *self = Self::Array(dtype, cast.cast_into::<PyUntypedArray>()?);
         Ok(())
     }
 }
 
-/// The rule by which actions become those of their space; the names are NumPy's.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Casting {
-    /// Nothing is lost.
-    Safe,
-    /// Within a kind, and to higher kinds.
-    SameKind,
-}
-
-impl Casting {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Safe => "safe",
-            Self::SameKind => "same_kind",
-        }
+/// Refuses integers that the dtype of the space does not have: a cast would make other actions of them.
+fn check_integers(array: &Bound<'_, PyUntypedArray>, from: DType, to: DType) -> PyResult<()> {
+    let (Some((least, most)), Some((low, high))) = (integers_of(from), integers_of(to)) else {
+        return Ok(());
+    };
+    if low <= least && most <= high {
+        return Ok(());
     }
+    let below = array.rich_compare(low, CompareOp::Lt)?;
+    let wrong = below.bitor(array.rich_compare(high, CompareOp::Gt)?)?;
+    if !wrong.call_method0("any")?.is_truthy()? {
+        return Ok(());
+    }
+    let at: usize = wrong.call_method0("argmax")?.extract()?;
+    let value = array.call_method1("item", (at,))?;
+    let position = at * array.shape()[0] / array.len();
+    let name = to.name();
+    Err(PyValueError::new_err(format!(
+        "action {value} at position {position} is not from {low} to {high}, as the action space's \
+         {name} are"
+    )))
 }
 
-fn cannot_cast(array: &Bound<'_, PyUntypedArray>, to: DType, casting: Casting) -> PyErr {
-    let rule = casting.name();
+fn cannot_cast(array: &Bound<'_, PyUntypedArray>, to: DType) -> PyErr {
     PyTypeError::new_err(format!(
-        "cannot cast actions of dtype {} to the action space's {} according to the rule '{rule}'",
+        "cannot cast actions of dtype {} to the action space's {} according to the rule 'same_kind'",
         array.dtype(),
         to.name()
     ))
@@ -99,20 +99,19 @@ fn cannot_cast(array: &Bound<'_, PyUntypedArray>, to: DType, casting: Casting) -
 impl<'py> Checked<'py> {
     /// Checks `actions` against the space: number, shape and dtype of every leaf.
     ///
-    /// With a rule for `casting` they become arrays of the space's own dtype.
+    /// With `cast` they become arrays of the space's own dtype.
     pub(crate) fn new(
         tree: &Tree,
         actions: &Bound<'py, PyAny>,
         rows: usize,
-        casting: Option<Casting>,
+        cast: bool,
     ) -> PyResult<Self> {
         let mut checked = Self::default();
-        let rule = casting.unwrap_or(Casting::SameKind);
-        checked.add(tree, &tree.root, actions, rows, rule)?;
-        if let Some(casting) = casting {
+        checked.add(tree, &tree.root, actions, rows)?;
+        if cast {
             let parts = checked.first.iter_mut().chain(&mut checked.rest);
             for (part, leaf) in parts.zip(&tree.leaves) {
-                part.cast(leaf.dtype, casting, actions.py())?;
+                part.cast(leaf.dtype, actions.py())?;
             }
         }
         Ok(checked)
@@ -124,11 +123,10 @@ impl<'py> Checked<'py> {
         node: &Node,
         actions: &Bound<'py, PyAny>,
         rows: usize,
-        casting: Casting,
     ) -> PyResult<()> {
         match node {
             Node::Leaf(leaf) => {
-                let part = check(&tree.leaves[*leaf], actions, rows, casting)?;
+                let part = check(&tree.leaves[*leaf], actions, rows)?;
                 match self.first {
                     None => self.first = Some(part),
                     Some(_) => self.rest.push(part),
@@ -136,12 +134,12 @@ impl<'py> Checked<'py> {
             }
             Node::Dict(items) => {
                 for (key, node) in items {
-                    self.add(tree, node, &actions.get_item(key)?, rows, casting)?;
+                    self.add(tree, node, &actions.get_item(key)?, rows)?;
                 }
             }
             Node::Tuple(nodes) => {
                 for (at, node) in nodes.iter().enumerate() {
-                    self.add(tree, node, &actions.get_item(at)?, rows, casting)?;
+                    self.add(tree, node, &actions.get_item(at)?, rows)?;
                 }
             }
             Node::Opaque(..) => unreachable!("opaque actions go over the socket"),
@@ -182,12 +180,7 @@ impl<'py> Checked<'py> {
     }
 }
 
-fn check<'py>(
-    leaf: &Leaf,
-    actions: &Bound<'py, PyAny>,
-    rows: usize,
-    casting: Casting,
-) -> PyResult<Part<'py>> {
+fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: usize) -> PyResult<Part<'py>> {
     let array = if let Ok(array) = actions.cast_exact::<PyUntypedArray>() {
         array.clone()
     } else {
@@ -213,7 +206,7 @@ fn check<'py>(
     let array = native(array)?;
     let found = dtype::from_descr(&array.dtype());
     let Some(dtype) = found.filter(|&dtype| is_same_kind(dtype, leaf.dtype)) else {
-        return Err(cannot_cast(&array, leaf.dtype, casting));
+        return Err(cannot_cast(&array, leaf.dtype));
     };
     if array.is_c_contiguous() {
         return Ok(Part::Array(dtype, array));
@@ -275,6 +268,17 @@ fn kind(dtype: DType) -> Kind {
         DType::I8 | DType::I16 | DType::I32 | DType::I64 => Kind::Signed,
         DType::F16 | DType::F32 | DType::F64 => Kind::Float,
         DType::C64 | DType::C128 => Kind::Complex,
+    }
+}
+
+/// The least and the greatest integer of a dtype of integers.
+fn integers_of(dtype: DType) -> Option<(i128, i128)> {
+    let bits = 8 * dtype.size();
+    match kind(dtype) {
+        Kind::Bool => Some((0, 1)),
+        Kind::Unsigned => Some((0, (1 << bits) - 1)),
+        Kind::Signed => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+        Kind::Float | Kind::Complex => None,
     }
 }
 

@@ -35,7 +35,7 @@ impl State {
             None => (0..self.rows).collect(),
             Some(rows) => to_rows(rows)?,
         };
-        let (casting, native) = (self.casting(), self.native.as_ref());
+        let (cast, native) = (self.casts_actions(), self.native.as_ref());
         let mut sending = self.pool.sending(Call::Step, &rows).map_err(explain)?;
         let by_channel = |actions: &Bound<'py, PyAny>| {
             let told = (actions, rows.clone());
@@ -46,7 +46,7 @@ impl State {
             sending.send(ACTIONS_BY_CHANNEL);
             return self.post(py, To::Some, &messages);
         }
-        let checked = Checked::new(&self.actions, actions, rows.len(), casting)?;
+        let checked = Checked::new(&self.actions, actions, rows.len(), cast)?;
         if !checked.parts().all(|(leaf, part)| sending.fits(leaf, part.tag())) {
             // Of another dtype than those in flight, which is rare.
             let messages = by_channel(&checked.batch(&self.actions, py)?)?;

@@ -9,7 +9,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::native::PyNativeEnvs;
-use crate::pool::actions::Casting;
 use crate::pool::announced::Announced;
 use crate::pool::batch::{Batches, Outputs};
 use crate::pool::door::{Close, Closing};
@@ -54,9 +53,9 @@ impl State {
         missing.map_or(Ok(()), |row| Err(PyValueError::new_err(format!("there is no row {row}"))))
     }
 
-    /// How actions are cast: native environments read the space's own dtype, others get the batch's.
-    pub(super) fn casting(&self) -> Option<Casting> {
-        self.native.as_ref().map(|_| Casting::Safe)
+    /// Whether actions are cast: native environments read the space's own dtype, others get the batch's.
+    pub(super) fn casts_actions(&self) -> bool {
+        self.native.is_some()
     }
 
     /// Sends messages about what was begun just now.

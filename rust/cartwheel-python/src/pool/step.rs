@@ -34,7 +34,7 @@ impl State {
             self.pool.begin(Call::Step, ACTIONS_BY_CHANNEL).map_err(explain)?;
             return self.post(py, To::All, &messages);
         }
-        let checked = Checked::new(&self.actions, actions, self.rows, self.casting())?;
+        let checked = Checked::new(&self.actions, actions, self.rows, self.casts_actions())?;
         let (pool, native) = (&mut self.pool, self.native.as_ref());
         for (leaf, part) in checked.parts() {
             let filled = pool.fill_actions(leaf, part.tag(), |room| {
