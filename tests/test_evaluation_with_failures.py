@@ -233,7 +233,7 @@ def test_an_environment_that_crashes_in_every_episode_ends_in_its_own_exception(
     with pytest.raises(ArithmeticError, match="lost a wheel") as failure:
         cartwheel.evaluate(envs, lambda seen: np.ones(len(seen), np.int64))
     notes = failure.value.__notes__
-    assert any("made anew 4 times before (max_restarts)" in note for note in notes)
+    assert any("replaced 4 times before (max_restarts)" in note for note in notes)
     assert any("row 1" in note for note in notes)
     assert not envs.unwrapped.in_flight
     envs.close()
@@ -249,7 +249,7 @@ def test_a_worker_that_dies_in_every_episode_ends_in_an_exception(mode):
     )
     with pytest.raises(cartwheel.WorkerDiedError, match="SIGKILL") as failure:
         cartwheel.evaluate(envs, lambda seen: np.ones(len(seen), np.int64))
-    assert any("started anew 2 times" in note for note in failure.value.__notes__)
+    assert any("restarted 2 times" in note for note in failure.value.__notes__)
     envs.close()
 
 

@@ -111,7 +111,7 @@ def test_a_worker_that_hangs_may_be_killed_and_is_replaced(build):
 
 
 @pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
-def test_every_start_method_starts_anew(build, context):
+def test_every_start_method_restarts(build, context):
     envs = build(ROWS, context=context)
     envs.reset(seed=SEED)
     assert_cut(envs.step(actions(3, "kill")))
@@ -294,7 +294,7 @@ def test_what_is_beyond_the_budget_is_raised_and_closing_works(build):
     with pytest.raises(cartwheel.WorkerDiedError, match="SIGKILL") as failure:
         envs.step(actions(4, "kill"))
     assert failure.value.worker == 1
-    assert any("started anew 2 times" in note for note in failure.value.__notes__)
+    assert any("restarted 2 times" in note for note in failure.value.__notes__)
     with pytest.raises(cartwheel.WorkerDiedError):
         envs.reset()
     envs.close()
@@ -370,7 +370,7 @@ def test_every_restart_is_logged(build, caplog):
     with caplog.at_level(logging.WARNING, logger="cartwheel"):
         envs.step(actions(4, "kill"))
     [record] = caplog.records
-    for part in ("worker 1", "rows 3 to 4", str(pid), "SIGKILL", "started anew"):
+    for part in ("worker 1", "rows 3 to 4", str(pid), "SIGKILL", "restarting"):
         assert part in record.getMessage()
 
 

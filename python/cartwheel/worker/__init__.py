@@ -1,6 +1,6 @@
-"""What steps environments: a worker, the channels to it, the crew of them and who replaces one.
+"""Workers, which step the environments: how they start, serve, communicate and restart.
 
-:class:`~cartwheel.worker.worker.Worker` holds environments; it runs on the calling thread, on a
-thread or in a process. Everything here may be imported by a worker process and nothing here knows
-:class:`cartwheel.VectorEnv`.
+A :class:`~cartwheel.worker.worker.Worker` holds environments. It runs on the calling thread, on a
+thread of its own or in a process. Worker processes may import every module of this package, and no
+module of this package knows :class:`cartwheel.VectorEnv`.
 """

@@ -1,8 +1,8 @@
 """Channels between a vector environment and one worker, for everything that is not the step path.
 
-A channel carries control calls, faults and what does not fit into shared memory. Its two ends have
-the same methods; what a message is depends on where the worker runs. Here are the ends of a socket,
-for worker processes; those within one process are in ``local.py``.
+A channel carries control calls, faults and whatever does not fit into shared memory. Its two ends
+have the same methods. The form of a message depends on where the worker runs. This module has the
+two ends of a socket, for worker processes; the ends within one process are in ``local.py``.
 """
 
 from __future__ import annotations
@@ -35,30 +35,31 @@ class Channel(Protocol):
     """One end of a channel."""
 
     def pack(self, content: Any) -> Any:
-        """Turns ``content`` into a message, or raises because it cannot travel."""
+        """Turns ``content`` into a message, or raises because it cannot be sent."""
 
     def unpack(self, message: Any) -> Any:
-        """The content of what :meth:`pack` of the other end returned, if it came within another.
+        """Returns the content of a packed message that came inside another message.
 
         Raises:
-            Exception: It cannot be read here.
+            Exception: The message cannot be read in this process.
         """
 
     def post(self, message: Any) -> None:
-        """Sends what :meth:`pack` returned."""
+        """Sends a message that :meth:`pack` returned."""
 
     def post_once(self, number: int, message: Any) -> None:
-        """Sends what :meth:`pack` returned; again, if an exception such as Ctrl-C came.
+        """Sends a message that :meth:`pack` returned, and can be repeated after an exception.
 
-        What is called again with the same number sends only what was not sent before, and the other
-        end takes the message once. Numbers above 0 grow.
+        A signal handler may interrupt the call, as Ctrl-C does. A second call with the same number
+        sends only the part that was not sent before, and the other end takes the message once.
+        Numbers above 0 grow with every message.
         """
 
     def send_descriptor(self, descriptor: int, pid: int) -> None:
         """Sends a descriptor to process ``pid``; only between processes."""
 
     def receive_descriptor(self) -> int:
-        """Receives a descriptor, which is the caller's then; only between processes."""
+        """Receives a descriptor, which the caller must close; only between processes."""
 
     def receive(self) -> Any:
         """Waits for a message and returns its content.
@@ -68,27 +69,27 @@ class Channel(Protocol):
         """
 
     def receive_within(self, seconds: float | None) -> Any:
-        """As :meth:`receive`, for so long; ``None`` for as long as it takes.
+        """Waits at most ``seconds`` for a message and returns its content; ``None``: no limit.
 
         Raises:
             EOFError: The other end is gone.
-            multiprocessing.TimeoutError: No message came.
+            multiprocessing.TimeoutError: No message came in time.
         """
 
     def receive_announced(self, number: int) -> Any:
-        """Waits for the message of this number, and passes over those of before.
+        """Waits for the message with this number, and drops messages with lower numbers.
 
-        They are what nobody received, because an exception such as Ctrl-C came first.
+        Such messages were never received, because an exception such as Ctrl-C came first.
 
         Raises:
             EOFError: The other end is gone.
         """
 
     def forget(self) -> None:
-        """Drops messages that were posted for a call which has ended without taking them."""
+        """Drops messages that were posted for a call that ended before they were received."""
 
     def hang_up(self) -> None:
-        """Ends the messages to the other end, which raises where it waits for one."""
+        """Ends the stream of messages; the other end raises :class:`EOFError` at its next wait."""
 
     def close(self) -> None:
         """Closes this end."""
@@ -98,7 +99,7 @@ class AnnouncingChannel(Channel, Protocol):
     """A worker's end of a channel."""
 
     def announce(self, message: Any) -> None:
-        """Sends what the caller is told of by the native pool, which counts: the first is 1."""
+        """Sends a message that the native pool announces to the caller by number, from 1 on."""
 
 
 def pickled(content: Any) -> bytes:
@@ -111,22 +112,22 @@ def pickled(content: Any) -> bytes:
 
 
 class WithDescriptor(NamedTuple):
-    """A message that a descriptor follows; only between processes."""
+    """A message and the descriptor that is sent after it; only between processes."""
 
     message: bytes
     descriptor: Descriptor
 
 
-#: Before each message of the caller: its length in bytes.
+#: Header of each message from the caller: its length in bytes.
 _LENGTH = struct.Struct("<Q")
-#: Before each message of a worker: its number, 0 if it was not announced, and its length in bytes.
+#: Header of each message from a worker: its number (0 if not announced) and its length in bytes.
 _HEADER = struct.Struct("<QQ")
-#: Bytes that are read at once, at least.
+#: The least number of bytes that one read asks for.
 _AT_ONCE = 1 << 16
 
 
 class _Outgoing:
-    """A message on its way into the socket; how far it is, is known whatever comes in between."""
+    """A message that is being written to a socket; an interrupted write can be continued."""
 
     def __init__(self, number: int, message: bytes | WithDescriptor) -> None:
         self.number = number
@@ -134,31 +135,32 @@ class _Outgoing:
         if isinstance(message, WithDescriptor):
             message, self._descriptor = message
         self._parts = (memoryview(_LENGTH.pack(len(message))), memoryview(message))
-        #: Bytes that each call has written.
+        #: The number of bytes that each system call has written.
         self._written: list[int] = []
 
     def write(self, end: int) -> None:
-        """Writes what is left of it."""
+        """Writes the rest of the message."""
         head, body = self._parts
         while (done := sum(self._written)) < len(head) + len(body):
             left = (head[done:], body[max(0, done - len(head)) :])
-            # Written and counted by one call of C, between whose parts no handler runs.
+            # One call into C writes and counts, so that no signal handler runs in between.
             self._written.extend(map(os.writev, (end,), (left,)))
         if self._descriptor is not None and done == len(head) + len(body):
             rights = array.array("i", [self._descriptor.fileno()])
             control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)]
             with socket.fromfd(end, socket.AF_UNIX, socket.SOCK_STREAM) as through:
-                # A byte that says how many there are, as `multiprocessing` has it; likewise.
+                # The byte is the number of descriptors, as `multiprocessing` expects. This is one
+                # call into C, too.
                 self._written.extend(map(through.sendmsg, ([b"\x01"],), (control,)))
 
 
 class ProcessChannel:
     """The caller's end of a private socket pair to a worker process.
 
-    A signal handler may raise between any two steps of Python. So what is read from the socket is
-    kept by the same call that reads it, and what has been kept is only ever cut in one step: half
-    of a message is never lost, which would make garbage of all that follow. Nor is it ever sent:
-    what was written of a message is counted by the call that writes, and the rest can follow.
+    A signal handler may raise an exception between any two Python instructions. If half of a
+    message were lost then, all later messages would be garbage. So the call that reads bytes from
+    the socket also stores them, and stored bytes are removed in one step. In the same way, the call
+    that writes bytes also counts them, so that the rest of the message can be sent later.
     """
 
     def __init__(self, end: Connection[Any, Any], sentinel: int | None = None) -> None:
@@ -170,15 +172,15 @@ class ProcessChannel:
         """
         self.end = end
         self.sentinel = sentinel
-        #: What the other process keeps of its stderr, if it was asked to.
+        #: The last lines of the other process's stderr, if it was asked to keep them.
         self.stderr: Stderr | None = None
-        #: What was read and belongs to messages that have not been taken.
+        #: Bytes that were read and belong to messages that have not been taken.
         self._chunks: list[bytes] = []
         #: The message that was posted last.
         self._outgoing = _Outgoing(0, b"")
 
     def keep_stderr(self, pid: int) -> None:
-        """Asks process ``pid``, a worker that has begun, to keep the end of what goes to stderr."""
+        """Asks the running worker process ``pid`` to keep the last lines of its stderr."""
         self.stderr = Stderr()
         self.send_descriptor(self.stderr.descriptor, pid)
 
@@ -195,7 +197,7 @@ class ProcessChannel:
         self.post_once(0, message)
 
     def post_once(self, number: int, message: bytes | WithDescriptor) -> None:
-        """Sends pickled bytes, or what is left of those of this number."""
+        """Sends pickled bytes, or the rest of them if this number was sent in part."""
         if number == 0 or number != self._outgoing.number:
             self._outgoing = _Outgoing(number, message)
         self._outgoing.write(self.end.fileno())
@@ -205,28 +207,28 @@ class ProcessChannel:
         reduction.send_handle(self.end, descriptor, pid)
 
     def receive_descriptor(self) -> int:
-        """Receives a descriptor, which programs started from here do not inherit."""
+        """Receives a descriptor, which programs that this process starts do not inherit."""
         descriptor = reduction.recv_handle(self.end)
         os.set_inheritable(descriptor, False)
         return descriptor
 
     def receive(self) -> Any:
-        """Receives and unpickles; only bytes of our own worker or vector environment come here."""
+        """Receives and unpickles; the bytes always come from cartwheel's own other end."""
         return self.receive_within(None)
 
     def receive_within(self, seconds: float | None) -> Any:
-        """Receives and unpickles, unless that takes longer."""
+        """Receives and unpickles; the time limit holds if the channel has a sentinel."""
         return pickle.loads(self._take(seconds)[1])
 
     def receive_announced(self, number: int) -> Any:
-        """Receives and unpickles the message of this number, and passes over those of before."""
+        """Receives and unpickles the message with this number, and drops earlier ones."""
         while True:
             found, message = self._take()
             if found >= number:
                 return pickle.loads(message)
 
     def _take(self, seconds: float | None = None) -> tuple[int, memoryview]:
-        """The next message and its number; for so long, if the channel has a sentinel."""
+        """Takes the next message with its number; the time limit holds if there is a sentinel."""
         deadline = Deadline(seconds)
         while missing := self._missing():
             if self.sentinel is not None:
@@ -236,7 +238,7 @@ class ProcessChannel:
                 if self.end not in ready:
                     raise EOFError
             amount = max(missing, _AT_ONCE)
-            # Read and kept by one call of C, between whose parts no handler runs.
+            # One call into C reads and stores, so that no signal handler runs in between.
             self._chunks.extend(map(os.read, (self.end.fileno(),), (amount,)))
             if not self._chunks[-1]:
                 raise EOFError
@@ -247,7 +249,7 @@ class ProcessChannel:
         return number, memoryview(data)[_HEADER.size : end]
 
     def _missing(self) -> int:
-        """Bytes that are missing of the next message, as far as is known."""
+        """The number of bytes of the next message that are known to be missing."""
         there = sum(map(len, self._chunks))
         if there < _HEADER.size:
             return _HEADER.size - there
@@ -257,24 +259,24 @@ class ProcessChannel:
         return max(0, _HEADER.size + int(length) - there)
 
     def leave(self, messages: dict[int, bytes]) -> None:
-        """Leaves what was announced and has come, pickled, by number. The other end is dead."""
+        """Stores the announced messages of a dead worker process, pickled, by number."""
         os.set_blocking(self.end.fileno(), False)
         self.sentinel = None
-        with contextlib.suppress(EOFError, OSError):  # nothing is there any more
+        with contextlib.suppress(EOFError, OSError):  # all of it has been read
             while True:
                 number, message = self._take()
                 if number:
                     messages[number] = bytes(message)
 
     def forget(self) -> None:
-        """Needs nothing: no signal keeps a worker process from taking a message."""
+        """Does nothing: no signal keeps a worker process from taking a message."""
 
     def hang_up(self) -> None:
         """Closes the socket."""
         self.end.close()
 
     def close(self) -> None:
-        """Closes the socket, and what else there is."""
+        """Closes the socket and the kept lines of stderr."""
         self.end.close()
         if self.stderr is not None:
             self.stderr.close()
@@ -284,40 +286,41 @@ class ProcessChannel:
 class WorkerChannel(ProcessChannel):
     """The worker's end, which never waits for the caller to read.
 
-    The caller reads what a row announced when the batch of the row is whole. A worker that waited
-    for that, with another row of the batch still to step, would wait for ever; so a thread sends.
+    The caller reads the announced messages of a batch once all rows of the batch are done. If a
+    worker waited for that while it still had a row of the batch to step, both ends would wait for
+    ever. So a thread of its own sends the messages.
     """
 
     def __init__(self, end: Connection[Any, Any]) -> None:
         """Wraps one end, which programs that environments start do not inherit."""
         super().__init__(end)
-        os.set_inheritable(end.fileno(), False)  # `spawn` and `forkserver` handed it over as one
+        os.set_inheritable(end.fileno(), False)  # `spawn` and `forkserver` made it inheritable
         self._announced = 0
         self._unsent: queue.SimpleQueue[tuple[int, bytes] | None] = queue.SimpleQueue()
-        # A daemon: what nobody reads any more must not keep the process from ending.
+        # A daemon thread: a message that is never read must not keep the process from ending.
         self._sender = threading.Thread(target=self._send, name="channel", daemon=True)
         self._sender.start()
 
     def post(self, message: bytes) -> None:
-        """Leaves pickled bytes to be sent after those of before."""
+        """Queues pickled bytes to be sent."""
         self._unsent.put((0, message))
 
     def announce(self, message: bytes) -> None:
-        """Leaves pickled bytes to be sent, with a number."""
+        """Queues pickled bytes to be sent, with the next number."""
         self._announced += 1
         self._unsent.put((self._announced, message))
 
     def count_on(self, announced: int) -> None:
-        """Numbers what it announces after this number, as the next process of a worker does."""
+        """Sets the last number that is used up, for a worker that replaces a dead one."""
         self._announced = announced
 
     def receive(self) -> Any:
-        """Receives and unpickles a message of the caller."""
+        """Receives and unpickles a message from the caller."""
         (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
         return pickle.loads(self._read(length))
 
     def _read(self, size: int) -> bytearray:
-        """So many bytes, and no more: a descriptor may follow."""
+        """Reads exactly ``size`` bytes, because a descriptor may follow."""
         data = bytearray(size)
         missing = memoryview(data)
         while missing:
@@ -343,6 +346,7 @@ class WorkerChannel(ProcessChannel):
         except ConnectionError:
             pass  # the caller is gone
         except BaseException:
-            # The caller would wait for ever for what a mute process has to say. It is found dead.
+            # Without this thread the caller would wait for messages for ever. So the process ends,
+            # and the caller finds it dead.
             traceback.print_exc()
             os._exit(1)

@@ -33,23 +33,24 @@ class Crew:
     """The workers of one vector environment, as the caller sees them.
 
     Attributes:
-        shards: First and last row, exclusive, of each worker.
+        shards: For each worker, its first row and the row after its last.
         channels: The caller's end of each worker's channel.
-        processes: The processes, for the ``process`` executor.
-        threads: The threads, for the ``thread`` executor.
+        processes: The processes of the ``process`` executor.
+        threads: The threads of the ``thread`` executor.
         local: The caller's own worker, for the ``inline`` executor.
-        objects: Per worker, a list for each row of the objects that its infos refer to; ``None``
-            for processes.
-        descriptions: What the workers have said of their environments so far.
-        recovery: What is done about environments and workers that fail.
+        objects: For each worker, one list for each row: the objects that its infos refer to;
+            ``None`` for processes.
+        descriptions: The descriptions of their environments that workers have sent so far.
+        recovery: How failures of environments and workers are handled.
         reported: The workers whose death was logged.
         owner: The process that started the workers.
         start_process: Starts worker processes; ``None`` for other executors.
-        setup: Memory, and what a worker process is told to map it and to serve.
-        restarts: How often each worker was started anew.
-        announced: The number of the last message that can be of a process before each worker's own.
-        left: Per worker, what such processes had sent and nobody received, pickled, by number.
-        deaths: The last death of each worker that another one followed.
+        setup: The memory, and the keywords of ``Memory`` and ``Shard`` for worker processes.
+        restarts: For each worker, how often it was restarted.
+        announced: For each worker, the number up to which messages came from dead processes.
+        left: For each worker, messages of its dead processes that were not received, pickled, by
+            number.
+        deaths: The last death of each worker that was restarted.
     """
 
     shards: list[tuple[int, int]]
@@ -78,9 +79,9 @@ class Crew:
         """Waits for every worker's description.
 
         Raises:
-            WorkerDiedError: A worker ended instead.
+            WorkerDiedError: A worker ended before it sent its description.
             multiprocessing.TimeoutError: The deadline has passed.
-            Exception: What an environment function raised, or what came in its worker's way.
+            Exception: An environment function raised it, or its worker could not be set up.
         """
         if self.local is None:
             self.descriptions = self._receive_all(deadline)
@@ -89,12 +90,12 @@ class Crew:
         return self.descriptions
 
     def wait_until_ready(self, deadline: Deadline) -> None:
-        """Waits until every worker serves, as :meth:`describe` waits for descriptions."""
+        """Waits until every worker serves; raises the same exceptions as :meth:`describe`."""
         if self.local is None:
             self._receive_all(deadline)
 
     def _receive_all(self, deadline: Deadline) -> list[dict[str, Any]]:
-        """One message of every worker about its construction; raises the fault of the lowest."""
+        """Receives one construction message from each worker; raises the lowest worker's fault."""
         messages: dict[int, dict[str, Any]] = {}
         late: list[int] = []
         for worker in range(len(self.channels)):
@@ -116,7 +117,7 @@ class Crew:
             message: dict[str, Any] = self.receive(worker, "construct", deadline.left())
         except (WorkerDiedError, multiprocessing.TimeoutError):
             raise
-        except Exception as error:  # of spaces and metadata that are loaded here: any
+        except Exception as error:  # spaces and metadata may raise anything when they are loaded
             add_note(error, f"raised while what {self._name(worker)} sent was loaded")
             raise
         return message
@@ -136,10 +137,10 @@ class Crew:
         return f"worker {worker} (rows {first} to {last - 1})"
 
     def receive(self, worker: int, phase: str, seconds: float | None = None) -> Any:
-        """Waits for a message of worker ``worker``, which is in ``phase``.
+        """Waits for a message from worker ``worker``, which is in ``phase``.
 
         Raises:
-            WorkerDiedError: It ended instead.
+            WorkerDiedError: The worker ended first.
             multiprocessing.TimeoutError: No message came within ``seconds``.
         """
         try:
@@ -148,10 +149,10 @@ class Crew:
             raise self.logged(self.died(worker, phase)) from None
 
     def receive_announced(self, worker: int, number: int) -> Any:
-        """Waits for the message of worker ``worker`` that the native pool was told of.
+        """Waits for the message that worker ``worker`` announced under this number.
 
         Raises:
-            WorkerDiedError: It ended before it could send that, or the process before it had.
+            WorkerDiedError: The process that announced the message died before it sent it.
         """
         if number <= self.announced[worker]:
             message = self.left[worker].pop(number, None)
@@ -164,7 +165,7 @@ class Crew:
             raise self.logged(self.died(worker, "send")) from None
 
     def died(self, worker: int, phase: str) -> WorkerDiedError:
-        """The exception for a worker that ended while it owed an answer."""
+        """Returns the exception for a worker that ended before it answered."""
         rows = list(range(*self.shards[worker]))
         if not self.processes:
             return WorkerDiedError(
@@ -176,7 +177,7 @@ class Crew:
                 phase=phase,
             )
         process = self.processes[worker]
-        if process.exitcode is None:  # `join` would wait for processes that it left behind, too
+        if process.exitcode is None:  # without a limit, `join` would wait for its children, too
             process.join(1.0)
         who = f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid})"
         message = f"{who} died during {phase}: {_how(process.exitcode)}"
@@ -192,17 +193,17 @@ class Crew:
         )
 
     def logged(self, died: WorkerDiedError) -> WorkerDiedError:
-        """The exception itself; the death is logged, once."""
+        """Logs a death, once, and returns the exception itself."""
         if died.worker not in self.reported:
             self.reported.add(died.worker)
             LOGGER.warning("%s", str(died))  # a record that is kept must not keep the frames
         return died
 
     def bury(self, worker: int) -> None:
-        """Ends a worker process that died, or is to be followed by another, and waits for its end.
+        """Ends the process of a worker that is restarted or found dead, and waits for its end.
 
-        It may be alive: its start was interrupted after it had begun to serve. Native code lets
-        nobody else serve the worker before.
+        The process may be alive if its start was interrupted after it had begun to serve. Native
+        code lets no other process serve the worker until this one has ended.
         """
         process = self.processes[worker]
         if process.is_alive():
@@ -217,26 +218,26 @@ class Crew:
         announced: int,
         timeout: float | None,
     ) -> int:
-        """Starts a worker process in the place of one that died, and makes its environments anew.
+        """Replaces a dead worker process by a new one, which makes new environments.
 
         Args:
-            worker: Its index.
-            over: Which of its rows were over.
-            resets: The keywords of resets that rows, counted from its first, were sent for.
-            announced: The number after which it counts what it announces.
+            worker: The index of the worker.
+            over: For each of its rows, whether the episode was over.
+            resets: The keywords of resets that were sent, by row, counted from the worker's first.
+            announced: The new process numbers its announced messages after this number.
             timeout: Seconds that the construction may take.
 
         Returns:
-            The process id.
+            The process id of the new process.
 
         Raises:
-            WorkerDiedError: It died too.
-            multiprocessing.TimeoutError: The construction took longer.
-            RuntimeError: The spaces of its environments differ from those before.
-            Exception: What an environment function raised.
+            WorkerDiedError: The new process died too.
+            multiprocessing.TimeoutError: The construction took longer than ``timeout``.
+            RuntimeError: The spaces of the new environments differ from the old ones.
+            Exception: An environment function raised it.
         """
         assert self.start_process is not None, "worker processes die"
-        assert self.setup is not None, "workers that never served are not started anew"
+        assert self.setup is not None, "only workers that have served are restarted"
         self.restarts[worker] += 1
         self.reported.discard(worker)
         self.bury(worker)
@@ -244,7 +245,7 @@ class Crew:
         (old, self.processes[worker]) = (self.processes[worker], process)
         (old_channel, self.channels[worker]) = (self.channels[worker], channel)
         try:
-            with contextlib.suppress(ValueError):  # a Ctrl-C made `multiprocessing` forget its end
+            with contextlib.suppress(ValueError):  # after Ctrl-C it may still count as running
                 old.close()
             assert isinstance(old_channel, ProcessChannel), "only processes die"
             old_channel.leave(self.left[worker])
@@ -279,16 +280,16 @@ class Crew:
         resumed: dict[str, Any] | None = None,
         further: Sequence[int] = (),
     ) -> None:
-        """Hands the memory to a worker process, which begins to serve.
+        """Sends the memory to a worker process, which then begins to serve.
 
         Args:
-            worker: Its index.
+            worker: The index of the worker.
             shard: Keywords of ``Shard``, besides the worker.
-            resumed: What a worker in the place of a dead one has to take over.
-            further: Descriptors that follow those of the memory.
+            resumed: The state that a restarted worker takes over from the dead process.
+            further: Descriptors to send after those of the memory.
 
         Raises:
-            WorkerDiedError: It ended after it had made its environments.
+            WorkerDiedError: The process ended after it had made its environments.
         """
         assert self.setup is not None, "there is memory to hand over"
         memory, plan, _ = self.setup
@@ -313,12 +314,12 @@ class Crew:
         return message
 
     def _check_same(self, worker: int, description: dict[str, Any]) -> None:
-        """Checks that a worker has made the environments that the one before it had made."""
+        """Checks that the environments of a restarted worker have the same spaces as before."""
         if description["spaces"] != self.descriptions[worker]["spaces"]:
             first, last = self.shards[worker]
             raise RuntimeError(
                 f"the spaces of worker {worker} (rows {first} to {last - 1}) changed when it was "
-                "started anew"
+                "restarted"
             )
 
     def _last_lines(self, worker: int) -> str:
@@ -336,14 +337,14 @@ class Crew:
         self.join(grace=1.0)
 
     def join(self, *, grace: float) -> None:
-        """Waits for the workers, and ends processes that outlast ``grace`` seconds."""
+        """Waits for the workers, and kills processes that still run after ``grace`` seconds."""
         deadline = Deadline(grace)
         for worker, process in enumerate(self.processes):
             process.join(deadline.left())
             if process.is_alive():
                 process.kill()
                 process.join()
-            # Whoever was too slow was killed, which is no news.
+            # A process that was killed above is not worth a warning.
             if worker not in self.reported and process.exitcode not in (0, -signal.SIGKILL):
                 self.reported.add(worker)
                 how, stderr = _how(process.exitcode), self._last_lines(worker)
@@ -352,10 +353,10 @@ class Crew:
                 process.close()
         for thread in self.threads:
             thread.join(deadline.left())
-        # They stay listed: another thread may be packing messages, and finds the pool closed then.
+        # The list is kept: another thread may still use it before it finds the pool closed.
         for channel in self.channels:
             channel.close()
-        self.setup = None  # it holds on to descriptors
+        self.setup = None  # the memory keeps descriptors open
 
 
 def _quoted(stderr: str) -> str:
@@ -363,7 +364,7 @@ def _quoted(stderr: str) -> str:
 
 
 def _how(exitcode: int | None) -> str:
-    """Says in words how a process ended."""
+    """Describes how a process ended."""
     if exitcode is None:
         return "its exit code is unknown"
     if exitcode >= 0:

@@ -1,4 +1,4 @@
-"""Deadlines of waits that have several parts."""
+"""A deadline that several waits share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Deadline:
     """When a wait ends.
 
     Attributes:
-        seconds: Seconds of the whole wait; ``None`` for as long as it takes.
+        seconds: Seconds of the whole wait; ``None`` for no limit.
         begin: When the wait began, by the monotonic clock.
     """
 
@@ -19,7 +19,7 @@ class Deadline:
     begin: float = dataclasses.field(default_factory=time.monotonic)
 
     def left(self) -> float | None:
-        """Seconds that are left, at least 0; ``None`` for as long as it takes."""
+        """Returns the seconds that are left, at least 0; ``None`` for no limit."""
         if self.seconds is None:
             return None
         return max(0.0, self.begin + self.seconds - time.monotonic())

@@ -1,4 +1,4 @@
-"""File descriptors of worker processes: so many a worker, whatever it has to step."""
+"""The number of file descriptors that worker processes need."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import errno
 import os
 import resource
 
-#: The socket, pidfd and last lines of a worker, and the two pipes that ``multiprocessing`` keeps.
+#: For each worker: its socket, its pidfd, its last lines and two pipes of ``multiprocessing``.
 _EACH = 5
-#: The memory's four, and what is open for a moment: to start a process, to read the limits.
+#: For all: four of the memory, and some that are open briefly, as while a process starts.
 _TOGETHER = 16
 
 
 def require_descriptors(num_workers: int) -> None:
-    """Checks that this process may open what ``num_workers`` worker processes need.
+    """Checks that this process may open as many descriptors as the workers need.
 
-    Before the first of them is started, because ``multiprocessing`` leaves pipes open when it finds
-    too few descriptors.
+    The check comes before the first worker is started, because ``multiprocessing`` leaves pipes
+    open when it runs out of descriptors.
 
     Raises:
-        OSError: With ``EMFILE``: it may not.
+        OSError: Too few descriptors are left; ``errno`` is ``EMFILE``.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     left = limit - sum(int(name) < limit for name in os.listdir("/proc/self/fd"))  # noqa: PTH208

@@ -1,4 +1,4 @@
-"""Exceptions of environments on their way from a worker to the caller."""
+"""Exceptions of environments, in the form in which workers send them to the caller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import traceback
 from cartwheel.errors import RemoteEnvError, RemoteTraceback, add_note
 from cartwheel.worker.pickling import pickled_exception
 
-#: Sets ``__cause__`` even of exceptions to which nothing may be assigned, as of frozen dataclasses.
+#: Sets ``__cause__`` even if the exception forbids assignment, as a frozen dataclass does.
 _SET_CAUSE = vars(BaseException)["__cause__"].__set__
 
 
@@ -19,13 +19,13 @@ class Fault:
     """An exception of one row's environment.
 
     Attributes:
-        row: The row, or ``None`` when it concerns a whole worker.
+        row: The row; ``None`` when the exception concerns a whole worker.
         error: The exception itself, within one process.
-        pickle: The pickled exception, between processes, if it survives pickling.
-        causes: The pickled exceptions that caused it, up to one that does not survive pickling.
+        pickle: The pickled exception, between processes; ``None`` if it cannot be pickled.
+        causes: The pickled causes of the exception, up to the first that cannot be pickled.
         summary: Type and text.
-        trace: The formatted traceback, with those of the causes.
-        pid: The worker's process.
+        trace: The formatted traceback, with the tracebacks of the causes.
+        pid: The id of the worker's process.
     """
 
     row: int | None
@@ -38,15 +38,15 @@ class Fault:
 
     @classmethod
     def of(cls, row: int | None, error: BaseException, *, travels: bool) -> Fault:
-        """Describes ``error``; with ``travels``, in a form that can be pickled whatever it is."""
+        """Describes ``error``; with ``travels``, in a form that can always be pickled."""
         if not travels:
             return cls(row, error, None, [], "", "", os.getpid())
-        # `SystemExit` and its like are reported, not obeyed.
+        # An exit such as `SystemExit` is reported to the caller, but does not end the caller.
         data = pickled_exception(error) if isinstance(error, Exception) else None
         return cls(row, None, data, _pickled_causes(error), *described(error), os.getpid())
 
     def to_exception(self) -> BaseException:
-        """The exception to raise here: of its own type if at all possible."""
+        """Returns the exception to raise here, of its original type if possible."""
         error = self.error
         if error is None:
             error = _loaded(self.pickle) or RemoteEnvError(self.summary)
@@ -77,7 +77,7 @@ def _pickled_causes(error: BaseException) -> list[bytes]:
 
 
 def _loaded(data: bytes | None) -> BaseException | None:
-    """The exception, unless this process lacks its class."""
+    """Loads an exception; ``None`` if that fails, as without its class."""
     if data is None:
         return None
     try:
@@ -88,12 +88,12 @@ def _loaded(data: bytes | None) -> BaseException | None:
 
 
 def described(error: BaseException) -> tuple[str, str]:
-    """Type and text of an exception, and its formatted traceback."""
+    """Returns type and text of an exception, and its formatted traceback."""
     kind, trace = type(error), error.__traceback__
     try:
         summary = "".join(traceback.format_exception_only(kind, error)).strip()
         return summary, "".join(traceback.format_exception(kind, error, trace))
-    except BaseException:  # of the exception's own methods: any
+    except BaseException:  # the exception's own methods may raise anything
         summary = f"{kind.__module__}.{kind.__qualname__}: <it cannot be printed>"
         return summary, "".join([*traceback.format_tb(trace), summary, "\n"])
 
@@ -103,7 +103,7 @@ def raise_first(faults: list[Fault], received: list[int] | None = None) -> None:
 
     Args:
         faults: At least one.
-        received: The rows of the batch, if it is one of rows that were sent.
+        received: The rows of the batch, if the rows were sent by ``send``.
     """
     faults = sorted(faults, key=lambda fault: -1 if fault.row is None else fault.row)
     error = faults[0].to_exception()

@@ -1,4 +1,4 @@
-"""Infos of a batch that Gymnasium's own function has to put together."""
+"""Infos of a batch that are put together by Gymnasium's own function."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def add_info(
     place: int,
     rows: int,
 ) -> dict[str, Any]:
-    """Adds one environment's info to those of a batch, by ``VectorEnv._add_info``.
+    """Adds one environment's info to the infos of a batch, by ``VectorEnv._add_info``.
 
-    Its ``num_envs`` is the number of rows of the batch while the function runs.
+    While the function runs, ``owner.num_envs`` is the number of rows of the batch.
 
     Args:
-        owner: The vector environment, whose class may have a function of its own.
+        owner: The vector environment, whose class may override ``_add_info``.
         infos: The batch's infos so far.
         info: The info to add.
         place: The place of its row in the batch.
-        rows: Rows of the batch, which may be fewer than the environments.
+        rows: The number of rows of the batch, at most ``owner.num_envs``.
 
     Raises:
         RuntimeError: The vector environment is gone.
@@ -33,8 +33,8 @@ def add_info(
         raise RuntimeError("the vector environment is gone")
     if rows == owner.num_envs:
         return owner._add_info(infos, info, place)
-    # The function makes arrays of `num_envs` rows. It is the owner's own, and may keep something
-    # there, so it is the owner that has fewer rows meanwhile and not a copy of it.
+    # `_add_info` makes arrays of `num_envs` rows. An override may keep state on the owner, so
+    # `num_envs` is changed on the owner itself and not on a copy.
     num_envs, owner.num_envs = owner.num_envs, rows
     try:
         return owner._add_info(infos, info, place)

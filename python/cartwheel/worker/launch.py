@@ -1,7 +1,7 @@
 """Starts workers: in the calling thread, in threads, or in processes.
 
-The environments are made inside their worker, so the caller's process holds none of them; it learns
-their spaces from the workers' descriptions.
+Each worker makes its environments itself. The caller learns their spaces from the descriptions that
+the workers send.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Start(Protocol):
     """Starts the workers of one executor."""
 
     def __call__(self, env_fns: Sequence[EnvFn], shards: list[tuple[int, int]]) -> Crew:
-        """Starts one worker a shard."""
+        """Starts one worker for each shard."""
 
 
 def start_inline(
     env_fns: Sequence[EnvFn], shards: list[tuple[int, int]], *, reserve: bool, recovery: Recovery
 ) -> Crew:
-    """Makes the environments here, for the calling thread to step."""
+    """Makes the environments in the calling thread, which also steps them."""
     mine, its = OwnChannel.pair()
     worker = Worker(its, 0, travels=False, reserve=reserve, recovery=recovery)
     objects: list[list[list[Any]] | None] = [[[] for _ in env_fns]]
@@ -60,11 +60,11 @@ def start_threads(
     spin: bool,
     recovery: Recovery,
 ) -> Crew:
-    """Starts one thread a shard; it makes its environments itself and keeps them.
+    """Starts one thread for each shard, which makes and keeps its own environments.
 
-    Threads render in turn. Drawing libraries give up the GIL while they fill memory that is the
-    process's: pygame's polygons take their corners from one buffer of SDL_gfx, and two threads
-    that draw at once now and then draw each other's.
+    Threads render in turn, because drawing libraries release the GIL while they use state that is
+    global to the process. In pygame, all polygons share one buffer of corners in SDL_gfx, and two
+    threads that draw at the same time sometimes draw each other's corners.
     """
     crew = Crew(shards, recovery=recovery)
     drawing = threading.Lock()
@@ -95,11 +95,11 @@ def start_processes(
     spin: bool,
     recovery: Recovery,
 ) -> Crew:
-    """Starts one process a shard.
+    """Starts one process for each shard.
 
     Raises:
         TypeError: Some of ``env_fns`` cannot be pickled; no process was started.
-        OSError: There are too few file descriptors left; no process was started.
+        OSError: Too few file descriptors are left; no process was started.
     """
     require_descriptors(len(shards))
     forks = context.get_start_method() == "fork"
@@ -140,7 +140,7 @@ def _can_be_pickled(env_fn: EnvFn) -> bool:
 
 
 def set_up(crew: Crew, plan: dict[str, Any], shard: dict[str, Any]) -> tuple[Memory, Shard]:
-    """Makes the memory and hands it to the workers, which begin to serve.
+    """Makes the memory and sends it to the workers, which then begin to serve.
 
     Args:
         crew: Workers that have described their environments.
@@ -148,7 +148,8 @@ def set_up(crew: Crew, plan: dict[str, Any], shard: dict[str, Any]) -> tuple[Mem
         shard: Keywords of ``Shard``, besides the worker and the objects.
 
     Returns:
-        The memory, and the caller's own shard (a description of all of them, for other executors).
+        The memory, and the caller's own shard. With threads and processes, this shard only
+        describes the environments and steps none.
     """
     memory = Memory(**plan, shared=bool(crew.processes))
     crew.setup = (memory, plan, shard)

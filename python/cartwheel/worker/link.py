@@ -1,4 +1,4 @@
-"""The caller's side of the channels, as the native pool uses it."""
+"""The caller's side of the channels: the methods that the native pool calls."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from cartwheel._cartwheel import Pool, RolloutSlab
     from cartwheel.worker.crew import Crew
 
-#: A worker, a message for it, and the resets that it asks for: their rows and keywords.
+#: A worker, a message for it, and the keywords of the resets in the message, by row.
 RowMessage: TypeAlias = tuple[int, Any, dict[int, dict[str, Any]]]
 
-#: Processes that may die in a row while they make the environments of one worker anew.
+#: The most processes in a row that may die during one restart of a worker.
 _ATTEMPTS = 3
 
 
 class Link:
-    """Sends messages to workers and receives what they announce.
+    """Sends messages to workers and receives the messages that they announce.
 
     Attributes:
-        timeout: Seconds that a synchronous call may take, or ``None``.
+        timeout: Seconds that a synchronous call may take; ``None`` for no limit.
     """
 
     def __init__(
@@ -47,25 +47,25 @@ class Link:
         action_space: Space[Any],
         timeout: float | None,
     ) -> None:
-        """Links ``owner``, which is not kept alive by it, to its workers."""
+        """Links ``owner`` to its workers, by a weak reference to ``owner``."""
         self._owner = weakref.ref(owner)
         self._num_envs = owner.num_envs
         self._crew = crew
         self._action_space = action_space
-        #: What was posted for the pending call: its number, and one message a worker.
+        #: The number of the pending call, and its message for each worker.
         self._posted: tuple[int, list[Any]] = (0, [])
-        #: What workers that died were asked, by worker and process id.
+        #: The phase in which each dead worker process died, by worker and process id.
         self._phases: dict[tuple[int, int], str] = {}
-        #: Keywords of the resets of rows that were sent last.
+        #: The keywords of the last reset that was sent to each row.
         self._row_resets: dict[int, dict[str, Any]] = {}
         self.timeout = timeout
 
     def split(self, parts: list[Any]) -> list[list[Any]]:
-        """Splits a list with one entry a row by worker."""
+        """Splits a list of one entry for each row into one list for each worker."""
         return [parts[first:last] for first, last in self._crew.shards]
 
     def pack(self, contents: list[Any]) -> list[Any]:
-        """Makes one message a worker, or raises because one cannot travel."""
+        """Makes one message for each worker, or raises because one cannot be sent."""
         pairs = zip(self._crew.channels, contents, strict=True)
         return [channel.pack(content) for channel, content in pairs]
 
@@ -75,7 +75,7 @@ class Link:
         mask: NDArray[np.bool_] | None,
         options: dict[str, Any] | None,
     ) -> list[Any]:
-        """Makes the messages for a reset: the keywords of every row that is reset."""
+        """Makes the messages for a reset, with the keywords of every row that is reset."""
         own = self._copier(options)
         resets = [
             {"seed": seed, "options": own()} if mask is None or mask[row] else None
@@ -90,24 +90,24 @@ class Link:
     def pack_row_resets(
         self, rows: list[int], seeds: list[int | None], options: dict[str, Any] | None
     ) -> list[RowMessage]:
-        """Makes the messages for resets of rows that are sent: each row's keywords."""
+        """Makes the messages for resets that ``send`` starts, with the keywords of each row."""
         own = self._copier(options)
         resets = [{"seed": seed, "options": own()} for seed in seeds]
         return self._pack_rows("resets", rows, resets)
 
     def pack_sent_actions(self, actions: Any, rows: list[int]) -> list[RowMessage]:
-        """Makes the messages for steps of rows that are sent, whose actions memory cannot hold."""
+        """Makes the messages for steps that ``send`` starts, if memory cannot hold the actions."""
         return self._pack_rows("actions", rows, self._rows_of(actions, len(rows)))
 
     def _rows_of(self, actions: Any, num_rows: int) -> list[Any]:
-        """The actions one by one: no views of the caller's arrays, where nothing is pickled."""
+        """Returns the action of each row; a copy, unless pickling copies it anyway."""
         parts = rows_of(self._action_space, actions, num_rows)
         return parts if self._crew.processes else [copy.deepcopy(part) for part in parts]
 
     def _copier(self, options: Any) -> Callable[[], Any]:
-        """What gives each row its own copy of the options of a reset, as they are now."""
+        """Returns a function that copies the present options of a reset, once for each row."""
         now = copied(dict(options) if isinstance(options, dict) else options)
-        if self._crew.processes:  # pickling copies what is in the dictionary
+        if self._crew.processes:  # pickling copies the values
             return lambda: dict(now) if isinstance(now, dict) else now
         return lambda: copied(now)
 
@@ -127,10 +127,10 @@ class Link:
         return messages
 
     def post(self, number: int, messages: list[Any]) -> None:
-        """Sends one message a worker. One that is gone is found when the call is waited for.
+        """Sends one message to each worker.
 
-        If an exception such as Ctrl-C comes, the call is repeated: the number says that it is the
-        same one, and what has been sent is not sent again.
+        A dead worker is not reported here but by the wait for the call. After an exception such as
+        Ctrl-C, this method is called again with the same number, and sends only the rest.
         """
         self._posted = number, messages
         for channel, message in zip(self._crew.channels, messages, strict=True):
@@ -139,25 +139,25 @@ class Link:
                 channel.post_once(number, message)
 
     def post_again(self, worker: int) -> None:
-        """Sends what was posted for the pending call to a worker that was started anew."""
+        """Sends the message of the pending call to a worker that was restarted."""
         number, messages = self._posted
         with contextlib.suppress(ConnectionError):
             self._crew.channels[worker].post_once(number, messages[worker])
 
     def post_some(self, number: int, messages: list[RowMessage]) -> None:
-        """Sends messages to some workers, as :meth:`post` does to all, and keeps what they say."""
+        """Sends messages to some workers, as :meth:`post` does to all, and remembers the resets."""
         for worker, message, resets in messages:
             self._row_resets.update(resets)
             with contextlib.suppress(ConnectionError):
                 self._crew.channels[worker].post_once(number, message)
 
     def hang_up(self) -> None:
-        """Ends every channel: workers that wait for a message raise, and can be closed."""
+        """Hangs up every channel: workers that wait for a message raise, and can be closed."""
         for channel in self._crew.channels:
             channel.hang_up()
 
     def attach_rollout(self, pool: Pool, slab: RolloutSlab) -> None:
-        """Makes a rollout known to worker processes that have not used it before."""
+        """Announces a rollout to the worker processes, unless they know it already."""
         descriptor = slab.take_descriptor()
         if descriptor is None:
             return
@@ -167,10 +167,10 @@ class Link:
         pool.call_wait(self.timeout)
 
     def _receive_unless_dead(self, worker: int, number: int) -> Any:
-        """Receives what a worker announced, or ``None`` when it died first and may be started anew.
+        """Receives an announced message; ``None`` if its worker died first and may be restarted.
 
         Raises:
-            WorkerDiedError: It died, and that is to be raised.
+            WorkerDiedError: The worker died, and ``on_worker_death`` is ``"raise"``.
         """
         try:
             return self._crew.receive_announced(worker, number)
@@ -180,25 +180,25 @@ class Link:
             return None
 
     def _receive_faults(self, worker: int, number: int) -> list[Fault]:
-        """Receives the faults that a worker announced, or its death where that came first."""
+        """Receives the faults that a worker announced; if it died first, its death as a fault."""
         try:
             faults: list[Fault] = self._crew.receive_announced(worker, number)
         except WorkerDiedError as died:
             if self._crew.recovery.on_worker_death == "raise":
                 raise
-            # Its rows must be reset, as announced, but nobody knows why.
+            # The announced faults still require a reset of the rows, but the reasons are lost.
             return [Fault.of(self._crew.shards[worker][0], died, travels=False)]
         return faults
 
     def raise_faults(
         self, announced: list[tuple[int, int | None, int]], received: list[int] | None
     ) -> None:
-        """Receives the faults that workers announced and raises that of the lowest row.
+        """Receives the faults that workers announced and raises the fault of the lowest row.
 
         Args:
-            announced: Workers, the row that it is about (``None`` for those of a task), and the
-                numbers of the messages.
-            received: The rows of the batch, if they were sent.
+            announced: For each message its worker, its row (``None`` if it is about a task of the
+                whole worker) and its number.
+            received: The rows of the batch, if the rows were sent by ``send``.
         """
         faults: list[Fault] = []
         for worker, _, number in announced:
@@ -208,11 +208,11 @@ class Link:
     def receive_rest(self, announced: tuple[int, int, int]) -> bytes | None:
         """Receives infos that did not fit into shared memory.
 
-        They are lost, and it is ``None``, when a worker that may be started anew died before it had
-        sent them.
-
         Args:
-            announced: The worker, the row that they begin with, and the number of the message.
+            announced: The worker, the first row of these infos, and the number of the message.
+
+        Returns:
+            The infos; ``None`` when a worker that may be restarted died before it sent them.
         """
         worker, _, number = announced
         rest: bytes | None = self._receive_unless_dead(worker, number)
@@ -221,14 +221,15 @@ class Link:
     def receive_answers(
         self, answers: dict[int, list[Any]], announced: list[tuple[int, int, int]]
     ) -> tuple[Any, ...] | None:
-        """Receives the answers to a control call, one a row, or raises the lowest row's fault.
+        """Receives each row's answer to a control call, or raises the lowest row's fault.
 
         Args:
-            answers: Of each worker that has answered; what is received is added.
+            answers: The answers of each worker that has answered; new answers are added.
             announced: As for :meth:`raise_faults`.
 
         Returns:
-            The answers; ``None`` when some workers died first and must be :meth:`asked_again`.
+            The answers; ``None`` when workers died first and must be asked again, with the messages
+            of :meth:`asked_again`.
         """
         for worker, _, number in announced:
             answer = self._receive_unless_dead(worker, number)
@@ -244,7 +245,7 @@ class Link:
         return tuple(by_row)
 
     def asked_again(self, answers: dict[int, list[Any]]) -> list[Any]:
-        """The messages that ask those who died before they answered, one a worker."""
+        """Returns a message for each worker: the call again, if it died before it answered."""
         return [
             channel.pack(("skip", "", [])) if worker in answers else self._posted[1][worker]
             for worker, channel in enumerate(self._crew.channels)
@@ -253,7 +254,7 @@ class Link:
     def discard(
         self, faults: list[tuple[int, int | None, int]], rests: list[tuple[int, int, int]]
     ) -> None:
-        """Receives and drops what workers announced."""
+        """Receives and drops the messages that workers announced."""
         last = {worker: number for worker, _, number in sorted([*faults, *rests], key=_number)}
         for worker, number in last.items():
             self._crew.left[worker].clear()
@@ -262,7 +263,7 @@ class Link:
     def add_info(
         self, infos: dict[str, Any], info: dict[str, Any], place: int, rows: int
     ) -> dict[str, Any]:
-        """Adds one info to a batch of ``rows`` by ``VectorEnv._add_info``, or a subclass's own."""
+        """Adds one info to a batch of ``rows`` by the owner's ``_add_info``."""
         return add_info(self._owner(), infos, info, place, rows)
 
     def batch_opaque(self, space: Space[Any], found: dict[int, Any], rows: int) -> Any:
@@ -274,33 +275,33 @@ class Link:
         log_waiting(call, seconds, owed, self._crew.shards, self._crew.processes)
 
     def worker_died(self, worker: int, pid: int, rows: list[int], phase: str) -> WorkerDiedError:  # noqa: ARG002
-        """The exception for a worker that the native pool found dead; later ones tell the same."""
+        """Returns the exception for a dead worker; later ones name the same phase."""
         phase = self._phases.setdefault((worker, pid), phase)
         return self._crew.logged(self._crew.died(worker, phase))
 
     def bury(self, worker: int) -> None:
-        """Waits until nobody is left who serves a worker that the native pool found dead."""
+        """Ends the process of a worker that the native pool found dead, and waits for its end."""
         self._crew.bury(worker)
 
     def restart(
         self, worker: int, phase: str, over: list[bool], resetting: list[int], announced: int
     ) -> int:
-        """Starts a worker in the place of one that the native pool found dead.
+        """Restarts a worker that the native pool found dead.
 
         Args:
-            worker: Its index.
-            phase: What it was doing.
-            over: Which of its rows were over.
-            resetting: Those of its rows that were sent to be reset, counted from its first.
-            announced: The number after which the new one counts what it announces.
+            worker: The index of the worker.
+            phase: The phase in which it died.
+            over: For each of its rows, whether the episode was over.
+            resetting: Its rows whose reset was sent, counted from its first row.
+            announced: The new process numbers its announced messages after this number.
 
         Returns:
-            The new process id.
+            The process id of the new process.
 
         Raises:
-            WorkerDiedError: It was started anew often enough, or dies while it makes environments.
-            multiprocessing.TimeoutError: It takes longer to make environments than a call may.
-            Exception: Its environments could not be made.
+            WorkerDiedError: The limit ``max_restarts`` is reached, or new processes died as well.
+            multiprocessing.TimeoutError: The construction took longer than a call may.
+            Exception: The environments could not be made.
         """
         crew, first = self._crew, self._crew.shards[worker][0]
         resets = {row: self._row_resets.get(first + row, {}) for row in resetting}
@@ -308,9 +309,9 @@ class Link:
         for _ in range(_ATTEMPTS):
             if not crew.recovery.allows(crew.restarts[worker]):
                 restarts = crew.restarts[worker]
-                add_note(died, f"it was started anew {restarts} times before (max_restarts)")
+                add_note(died, f"it was restarted {restarts} times before (max_restarts)")
                 break
-            LOGGER.warning("started anew: %s", died)
+            LOGGER.warning("restarting: %s", died)
             try:
                 return crew.restart(worker, over, resets, announced, self.timeout)
             except WorkerDiedError as error:
@@ -319,5 +320,5 @@ class Link:
 
 
 def _number(message: tuple[int, int | None, int]) -> int:
-    """The number of a message that was announced."""
+    """Returns the number of an announced message."""
     return message[2]

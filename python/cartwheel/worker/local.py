@@ -9,24 +9,24 @@ from typing import Any
 
 from cartwheel.worker.deadline import Deadline
 
-#: Stands for the end of all messages.
+#: The message that no other message follows.
 _END = object()
 
 
 class LocalChannel:
-    """An end of a pair of queues within one process; messages are the objects themselves."""
+    """One end of a pair of queues within one process; messages are the objects themselves."""
 
     def __init__(self, inbox: queue.SimpleQueue[Any], outbox: queue.SimpleQueue[Any]) -> None:
         """Receives from ``inbox`` and sends to ``outbox``."""
         self.inbox = inbox
         self.outbox = outbox
         self._announced = 0
-        #: The number of the last message that was received, of those that have one.
+        #: The number of the last numbered message that was received.
         self._received = 0
 
     @classmethod
     def pair(cls) -> tuple[LocalChannel, LocalChannel]:
-        """Two ends that face each other."""
+        """Makes two ends that are connected to each other."""
         there: queue.SimpleQueue[Any] = queue.SimpleQueue()
         back: queue.SimpleQueue[Any] = queue.SimpleQueue()
         return cls(back, there), cls(there, back)
@@ -44,7 +44,7 @@ class LocalChannel:
         self.outbox.put((0, message))
 
     def post_once(self, number: int, message: Any) -> None:
-        """Puts the message into the other end's inbox, which passes over a second one."""
+        """Puts the message into the other end's inbox; a repeated number is dropped there."""
         self.outbox.put((number, message))
 
     def announce(self, message: Any) -> None:
@@ -53,7 +53,7 @@ class LocalChannel:
         self.outbox.put((self._announced, message))
 
     def send_descriptor(self, descriptor: int, pid: int) -> None:
-        """Raises: within one process there is nothing to send.
+        """Raises: within one process, descriptors need not be sent.
 
         Raises:
             TypeError: Always.
@@ -61,7 +61,7 @@ class LocalChannel:
         raise TypeError(f"descriptor {descriptor} is in process {pid} already")
 
     def receive_descriptor(self) -> int:
-        """Raises: within one process there is nothing to receive.
+        """Raises: within one process, descriptors need not be received.
 
         Raises:
             TypeError: Always.
@@ -69,11 +69,11 @@ class LocalChannel:
         raise TypeError("descriptors are in this process already")
 
     def receive(self) -> Any:
-        """Takes the next message, and passes over one that it took before."""
+        """Takes the next message, and drops repeated ones."""
         return self.receive_within(None)
 
     def receive_within(self, seconds: float | None) -> Any:
-        """Takes the next message, unless that takes longer."""
+        """Takes the next message, if one comes within ``seconds``."""
         deadline = Deadline(seconds)
         while True:
             number, message = self._take(deadline)
@@ -82,7 +82,7 @@ class LocalChannel:
                 return message
 
     def receive_announced(self, number: int) -> Any:
-        """Takes the message of this number, and passes over those of before."""
+        """Takes the message with this number, and drops earlier ones."""
         while True:
             found, message = self._take(Deadline(None))
             if found >= number:
@@ -94,29 +94,29 @@ class LocalChannel:
         except queue.Empty:
             raise multiprocessing.TimeoutError from None
         if message is _END:
-            self.inbox.put((number, message))  # for whoever receives next
+            self.inbox.put((number, message))  # for the next wait
             raise EOFError
         return number, message
 
     def forget(self) -> None:
-        """Needs nothing: no signal keeps another thread from taking a message."""
+        """Does nothing: no signal keeps another thread from taking a message."""
 
     def hang_up(self) -> None:
-        """Puts the end of all messages into the other end's inbox."""
+        """Puts the final message into the other end's inbox."""
         self.outbox.put((0, _END))
 
     def close(self) -> None:
-        """Needs nothing."""
+        """Does nothing."""
 
 
 class OwnChannel(LocalChannel):
-    """An end of a pair for the calling thread, which is the worker itself.
+    """One end of a channel between the caller and a worker that runs on the calling thread.
 
-    So Ctrl-C may come where the worker is about to take a message, which is nobody's then.
+    Here, Ctrl-C may interrupt the worker before it takes a message, which then stays in the queue.
     """
 
     def forget(self) -> None:
-        """Takes what is in the other end's inbox away."""
+        """Empties the other end's inbox."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self.outbox.get_nowait()

@@ -1,4 +1,4 @@
-"""What is done about environments and workers that fail, beside raising an exception."""
+"""How failures of environments and workers are handled, other than by raising an exception."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cartwheel.worker.faults import described
 if TYPE_CHECKING:
     from cartwheel.arguments import EnvFn
 
-#: Longest text of an exception in ``infos["env_error"]``, in characters.
+#: The longest text of an exception in ``infos["env_error"]``, in characters.
 _LONGEST_TEXT = 4096
 
 
@@ -25,10 +25,10 @@ class Recovery:
     """The policies of a vector environment.
 
     Attributes:
-        on_error: ``"raise"``, or ``"truncate"``: an environment that raised is made anew.
-        on_worker_death: ``"raise"``, or ``"restart"``: a worker process that died is started anew.
-        max_restarts: Most times that one environment, or one worker, is made anew; ``None`` for as
-            often as it takes.
+        on_error: ``"raise"``, or ``"truncate"``: an environment that raised is replaced.
+        on_worker_death: ``"raise"``, or ``"restart"``: a worker process that died is restarted.
+        max_restarts: How often each environment may be replaced, and each worker restarted;
+            ``None`` for no limit.
     """
 
     on_error: OnError = "raise"
@@ -44,30 +44,30 @@ class Recovery:
 
     @property
     def replacements(self) -> int:
-        """How often a native environment is made anew after a panic."""
+        """How often a native environment may be replaced after a panic."""
         if self.on_error == "raise":
             return 0
         most = 2**32 - 1
         return most if self.max_restarts is None else min(int(self.max_restarts), most)
 
     def allows(self, restarts: int) -> bool:
-        """Whether something that was made anew so many times may be made anew once more."""
+        """Whether one more restart is allowed after ``restarts`` of them."""
         return self.max_restarts is None or restarts < self.max_restarts
 
 
 class Replacements:
-    """Makes environments of one worker anew.
+    """Replaces failed environments of one worker.
 
-    A replacement of a row that was ever seeded is seeded too, from the last such seed and the
-    number of replacements since, so that a run with failures can be repeated.
+    If a row was ever seeded, its replacement is seeded too: from the row's last seed and the number
+    of replacements since then. So a run with failures can be repeated.
     """
 
     def __init__(self, recovery: Recovery, first_row: int) -> None:
-        """Nothing was replaced yet."""
+        """Begins without replacements and seeds."""
         self.recovery = recovery
         self.first_row = first_row
         self._counts: dict[int, int] = {}
-        #: Of rows that were seeded, the seed and the number of replacements since.
+        #: For each row that was seeded, the seed and the number of replacements since then.
         self._seeds: dict[int, tuple[int, int]] = {}
 
     def note_seeds(self, resets: dict[int, dict[str, Any] | None]) -> None:
@@ -79,24 +79,24 @@ class Replacements:
     def replace(
         self, envs: list[Any], env_fn: EnvFn, row: int, failure: BaseException
     ) -> str | None:
-        """Closes the environment of a row of the worker and makes it anew.
+        """Closes the environment of a row of the worker and makes a new one.
 
         Returns:
-            What failed, in words; ``None`` when the policy is not to replace it.
+            A description of the failure; ``None`` when the policy is not to replace it.
 
         Raises:
-            Exception: It could not be made or reset, or has other spaces than before.
+            Exception: The new environment could not be made or reset, or its spaces differ.
         """
         made = self._counts.get(row, 0)
         wanted = self.recovery.on_error == "truncate" and isinstance(failure, Exception)
         if not wanted:
             return None
         if not self.recovery.allows(made):
-            add_note(failure, f"the environment was made anew {made} times before (max_restarts)")
+            add_note(failure, f"the environment was replaced {made} times before (max_restarts)")
             return None
         self._counts[row] = made + 1
         LOGGER.warning(
-            "the environment of row %d failed and is made anew (%d)",
+            "the environment of row %d failed and is replaced (%d)",
             self.first_row + row,
             made + 1,
             exc_info=failure,
@@ -110,8 +110,8 @@ class Replacements:
         for kind in ("observation_space", "action_space"):
             before, now = getattr(old, kind), getattr(env, kind)
             if before != now:
-                raise RuntimeError(f"the {kind} of a replacement is {now}, it was {before}")
-        # An episode begins with one reset more; this one lets the environment be called at once.
+                raise RuntimeError(f"the {kind} of a replacement must be {before}, got {now}")
+        # The next episode begins with a reset of its own. This reset allows control calls before it.
         env.reset(seed=self._next_seed(row))
         envs[row] = env
         summary, _ = described(failure)

@@ -1,4 +1,4 @@
-"""Starts one worker process: one of the first, or one in the place of a dead one."""
+"""Starts one worker process, be it the first of its worker or a replacement of a dead one."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class StartProcess:
-    """Starts worker processes: the first ones, and those in the place of dead ones.
+    """Starts worker processes: the first ones, and replacements of dead ones.
 
     Attributes:
-        shards: First and last row, exclusive, of each worker.
-        parts: The functions of each worker's environments, pickled unless processes are forked.
+        shards: For each worker, its first row and the row after its last.
+        parts: For each worker, its part of ``env_fns``; pickled unless processes are forked.
         name: The class of the vector environment.
         context: The ``multiprocessing`` context.
         daemon: Whether the processes are daemonic.
-        spin: Whether they may look for tasks before sleeping.
-        recovery: What is done about environments that fail.
+        spin: Whether the workers may spin before they sleep.
+        recovery: How failures of environments are handled.
     """
 
     shards: list[tuple[int, int]]
@@ -43,7 +43,7 @@ class StartProcess:
     recovery: Recovery
 
     def __call__(self, index: int, channels: Sequence[Channel]) -> tuple[Any, ProcessChannel]:
-        """Starts worker ``index``; ``channels`` are those that a fork would copy into it.
+        """Starts worker ``index``; a fork would copy the ends of ``channels`` into it.
 
         Returns:
             The process and the caller's end of its channel.
@@ -81,7 +81,7 @@ class StartProcess:
 
 @contextlib.contextmanager
 def _worker_environment() -> Iterator[None]:
-    """Environment variables as workers should find them when they import numerical libraries."""
+    """Sets the environment variables that numerical libraries read when workers import them."""
     missing = [variable for variable in THREAD_VARIABLES if variable not in os.environ]
     os.environ.update(dict.fromkeys(missing, "1"))
     try:

@@ -1,11 +1,10 @@
 """The last lines that a worker process wrote to stderr, for the error that reports its death.
 
-What Python code writes goes where it always went, and its end is kept beside it; nothing is
-redirected, so no output is lost or late. The report of a crash, which ``faulthandler`` writes as
-the process ends, is only kept: the error shows it. What C libraries write themselves to descriptor
-2 is not kept.
+Output of Python code still goes to stderr at once, and a copy of its last lines is kept. When the
+process crashes, ``faulthandler`` writes its report only to the copy, and the error shows it. Output
+that C libraries write directly to descriptor 2 is not kept.
 
-The lines are in memory without a name, which outlives the worker and is gone with its last user.
+The copy is in anonymous memory, which outlives the worker and is freed with its last descriptor.
 """
 
 from __future__ import annotations
@@ -17,51 +16,51 @@ import re
 import sys
 from typing import Any
 
-#: What a report of ``faulthandler`` begins with.
+#: The first words of a report of ``faulthandler``.
 _CRASH = "Fatal Python error: "
-#: Characters that are shown, and bytes that are kept at most before such a report.
+#: The most characters that are shown, and the most bytes that are kept before such a report.
 _SHOWN, _KEPT = 4096, 65536
 
 
 class Stderr:
-    """The caller's view of what its worker keeps.
+    """The caller's view of the last lines that its worker keeps.
 
     Attributes:
-        descriptor: What the worker has to be sent.
+        descriptor: The memory of the lines, which must be sent to the worker.
     """
 
     def __init__(self) -> None:
-        """Makes room for it."""
+        """Makes the memory."""
         self.descriptor = os.memfd_create("cartwheel-stderr", os.MFD_CLOEXEC)
 
     def last_lines(self) -> str:
-        """The last 4096 characters, in whole lines, and at most as many of where it crashed."""
+        """Returns the last 4096 characters, in whole lines, and as many of a crash report."""
         size = os.fstat(self.descriptor).st_size
         text = os.pread(self.descriptor, size, 0).decode(errors="replace")
         said, crash, report = text.partition(_CRASH)
         if len(said) > _SHOWN:
             said = said[-_SHOWN:]
             said = said.partition("\n")[2] or said
-        # The newest calls come first; those of other threads do not matter.
+        # The report lists several threads; only the one that crashed matters.
         thread = re.search(r"^Current thread .*?(?=^$|\Z)", report, re.MULTILINE | re.DOTALL)
         if thread is not None:
             report = report.partition("\n")[0] + "\n" + thread[0]
         return f"{said}{crash}{report[:_SHOWN]}".strip()
 
     def close(self) -> None:
-        """Gives the room up."""
+        """Closes the memory."""
         os.close(self.descriptor)
 
 
 class _Kept:
-    """A text stream that keeps what it writes, too; everything else is the stream's own."""
+    """A text stream that also keeps its last lines; all else is delegated to the stream."""
 
     def __init__(self, stream: Any, descriptor: int) -> None:
         self._stream = stream
         self._descriptor = descriptor
 
     def write(self, text: str) -> int:
-        with contextlib.suppress(Exception):  # the stream itself says what is wrong
+        with contextlib.suppress(Exception):  # if the text is wrong, the stream itself raises
             self._keep(text.encode(errors="backslashreplace"))
         written: int = self._stream.write(text)
         return written
@@ -85,10 +84,10 @@ class _Kept:
 
 
 def keep_stderr(descriptor: int) -> None:
-    """Keeps, in a worker process, what goes to stderr from now on.
+    """Keeps the last lines that this worker process writes to stderr from now on.
 
     Args:
-        descriptor: That of the caller's :class:`Stderr`, which is taken over.
+        descriptor: The descriptor of the caller's :class:`Stderr`; this function takes it over.
     """
     faulthandler.enable(descriptor)
     if sys.stderr is not None:

@@ -1,7 +1,7 @@
-"""A worker: the environments of one shard, wherever they run.
+"""A worker: the environments of one shard.
 
-The native loop steps them; this class does what is not the step path: it builds the environments,
-receives resets and control calls, and sends faults and answers.
+The native loop steps the environments. This class does everything outside the step path: it makes
+the environments, receives resets and control calls, and sends faults and answers.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from cartwheel.arguments import EnvFn
     from cartwheel.worker.channel import AnnouncingChannel
 
-#: Methods with a protocol of their own; ``call`` refuses them, as ``AsyncVectorEnv``'s does.
+#: Methods that ``call`` refuses, as ``AsyncVectorEnv.call`` does.
 _RESERVED = ("reset", "step", "close", "_setattr", "_check_spaces")
 
-#: Thread pools of numerical libraries; one thread each in workers, unless the user chose otherwise.
+#: Sizes of thread pools of numerical libraries; 1 in workers, unless the user has set them.
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -44,11 +44,11 @@ THREAD_VARIABLES = (
 
 
 class Worker:
-    """The environments of one shard and the answers to what is asked of them.
+    """The environments of one shard, and the answers to control calls.
 
     Attributes:
         envs: The environments, in the order of their rows.
-        pickle: Pickles what a stream of infos has no form for.
+        pickle: Pickles the values for which a stream of infos has no format.
     """
 
     pickle = staticmethod(pickled)
@@ -63,16 +63,16 @@ class Worker:
         recovery: Recovery | None = None,
         drawing: AbstractContextManager[object] | None = None,
     ) -> None:
-        """A worker without environments yet.
+        """Makes a worker that has no environments yet.
 
         Args:
-            channel: Its end of the channel.
+            channel: The worker's end of the channel.
             first_row: The row of its first environment.
-            travels: Whether faults and answers leave this process.
+            travels: Whether faults and answers are sent to another process.
             reserve: Whether ``call`` refuses ``reset``, ``step`` and ``close``.
-            recovery: What is done about environments that fail.
-            drawing: Entered while an environment renders: the turn to draw, where other threads
-                of this process draw too.
+            recovery: How failures of environments are handled.
+            drawing: A lock that is held while an environment renders, if other threads of this
+                process render too.
         """
         self.channel = channel
         self.first_row = first_row
@@ -83,12 +83,12 @@ class Worker:
         self._replacements = Replacements(recovery or Recovery(), first_row)
         #: The shared memory, in a worker process.
         self.memory: Memory | None = None
-        #: Whether it serves: until then, the caller waits for a message.
+        #: Whether the worker serves; until then, the caller waits for a message.
         self.serving = False
         self._answer: list[Any] = []
         self._drawing = drawing or contextlib.nullcontext()
-        #: Of rows that were sent and not yet begun, what gives the contents of their message: a
-        #: part for each row that it is for. Where it raises, it does so for each of them.
+        #: For each row that was sent and is not yet begun: a function that unpacks its message,
+        #: which has a part for each of its rows. If unpacking raises, it raises for each of them.
         self._sent: dict[str, dict[int, Callable[[], dict[int, Any]]]]
         self._sent = {"resets": {}, "actions": {}}
 
@@ -96,13 +96,13 @@ class Worker:
         """Makes the environments and describes them.
 
         Args:
-            env_fns: One function an environment; pickled for a process that was not forked.
+            env_fns: One function for each environment; pickled if this process was not forked.
 
         Returns:
-            ``fault`` alone when an environment could not be made or described (all of them are
-            closed then); otherwise ``metadata`` and ``render_mode`` of the first environment, and
-            the ``spaces`` of each: a pair of observation and action space, or ``None`` when it
-            equals the first's.
+            ``fault`` alone when an environment could not be made or described; all environments are
+            closed then. Otherwise ``metadata`` and ``render_mode`` of the first environment, and
+            the ``spaces`` of each: a pair of observation and action space, or ``None`` when the
+            pair equals the first one.
         """
         row = self.first_row
         try:
@@ -120,13 +120,13 @@ class Worker:
                 "render_mode": getattr(first, "render_mode", None),
                 "spaces": pairs,
             }
-        except BaseException as error:  # the environments' own code: any
+        except BaseException as error:  # the environments' own code may raise anything
             fault = Fault.of(row, error, travels=self.travels)
             self.close()
             return {"fault": fault}
 
     def _check(self, env: Any, row: int) -> None:
-        """Refuses what is no environment, and cannot be closed as one."""
+        """Raises if an environment function returned something else than an environment."""
         names = ("reset", "step", "observation_space", "action_space")
         missing = [name for name in names if getattr(env, name, None) is None]
         if not missing and not isinstance(env, type):
@@ -138,11 +138,11 @@ class Worker:
         raise TypeError(f"env_fns[{row}] must return an environment, got {why}")
 
     def introduce(self, env_fns: bytes | Sequence[EnvFn]) -> None:
-        """Makes the environments and sends the caller their description, or what went wrong."""
+        """Makes the environments and sends the caller their description, or the fault."""
         description = self.build(env_fns)
         try:
             message = self.channel.pack(description)
-        except BaseException as error:  # of spaces and metadata: any
+        except BaseException as error:  # pickling spaces and metadata may raise anything
             row = self._unsendable_row(description["spaces"])
             fault = Fault.of(row, error, travels=self.travels)
             self.close()
@@ -150,7 +150,7 @@ class Worker:
         self.channel.post(message)
 
     def _unsendable_row(self, pairs: list[Any]) -> int:
-        """The first row whose spaces cannot be sent; else the first, whose metadata are sent."""
+        """Returns the first row whose spaces cannot be sent; if all can, the worker's first row."""
         rows = enumerate(pairs, self.first_row)
         return next((row for row, pair in rows if not self._can_be_sent(pair)), self.first_row)
 
@@ -162,12 +162,12 @@ class Worker:
         return True
 
     def ready(self) -> None:
-        """Tells the caller that tasks may come. Native code calls it when it is about to serve."""
+        """Sends the caller the message that this worker serves. Native code calls it."""
         self.channel.post(self.channel.pack({}))
         self.serving = True
 
     def fail(self, error: BaseException) -> None:
-        """Tells the caller what kept this worker from serving, and closes the environments."""
+        """Sends the caller the error that keeps this worker from serving; closes everything."""
         self.channel.post(self.channel.pack({"fault": Fault.of(None, error, travels=self.travels)}))
         self.close()
 
@@ -175,7 +175,7 @@ class Worker:
         """Takes over from a worker process that died.
 
         Args:
-            rollouts: Number and steps of the rollouts to attach; their descriptors follow.
+            rollouts: Index and steps of each rollout to attach; the descriptors are sent next.
             resets: The keywords of resets that were sent to the dead worker, by row of the worker.
         """
         assert self.memory is not None, "a worker process has memory"
@@ -184,24 +184,24 @@ class Worker:
         self._sent["resets"].update(dict.fromkeys(resets, lambda: resets))
 
     def receive_actions(self) -> list[Any]:
-        """The actions of a step whose action space has no fixed shape."""
+        """Receives the actions of a step whose action space has no fixed shape."""
         actions: list[Any] = self.channel.receive()
         return actions
 
     def receive_reset(self) -> list[dict[str, Any] | None]:
-        """One entry a row: the keywords for ``reset``, or ``None`` to leave it as it is."""
+        """Receives for each row the keywords of its ``reset``, or ``None`` for no reset."""
         resets: list[dict[str, Any] | None] = self.channel.receive()
         self._replacements.note_seeds(dict(enumerate(resets)))
         return resets
 
     def take_reset(self, row: int) -> dict[str, Any]:
-        """The keywords for the reset of a row that was sent, counted from the worker's first."""
+        """Returns the keywords of a reset that ``send`` started; rows count from the first."""
         keywords: dict[str, Any] = self._take("resets", row)
         self._replacements.note_seeds({row: keywords})
         return keywords
 
     def take_action(self, row: int) -> Any:
-        """The action of a row that was sent, whose action space has no fixed shape."""
+        """Returns the action of a step that ``send`` started, if its space has no fixed shape."""
         return self._take("actions", row)
 
     def _take(self, kind: str, row: int) -> Any:
@@ -212,36 +212,36 @@ class Worker:
         return self._sent[kind].pop(row)()[row]
 
     def end_copy(self, failure: BaseException | None) -> NoReturn:
-        """Ends this process: an environment forked it and let it come back, as a second worker.
+        """Ends this process, which an environment forked and which returned from its call.
 
-        It would tell the caller what the worker is to tell, and outlive it.
+        Otherwise this process would serve as a second copy of the worker and outlive the worker.
 
         Args:
-            failure: What the environment raised here, if it raised.
+            failure: The exception that the environment raised in this process, if any.
         """
         try:
             if failure is not None:
                 traceback.print_exception(failure)
             LOGGER.error(
-                "process %d, which an environment forked, came back from it and is ended: forks "
-                "have to end by os._exit",
+                "process %d, which an environment forked, returned from the environment and is "
+                "ended: forks must end by os._exit",
                 os.getpid(),
             )
         finally:
             os._exit(1)
 
     def replace(self, row: int, failure: BaseException) -> str | None:
-        """Makes the environment of a row, counted from the worker's first, anew.
+        """Replaces the environment of a row, counted from the worker's first.
 
         Returns:
-            What failed, in words; ``None`` when it is to be raised.
+            A description of the failure; ``None`` when the failure is to be raised.
         """
         return self._replacements.replace(self.envs, self._env_fns[row], row, failure)
 
     def answer(self) -> None:
         """Carries out a control call on every environment and keeps the answers."""
         task, name, parts = self.channel.receive()
-        if task == "skip":  # it has answered already; others are asked again
+        if task == "skip":  # this worker has answered; the call is repeated for other workers
             self._answer = []
             return
         if task == "attach_rollout":
@@ -262,7 +262,7 @@ class Worker:
     def _carry_out(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
         try:
             return self._call(task, env, name, part)
-        except BaseException as error:  # reported to the caller, whatever it is
+        except BaseException as error:  # every exception is reported to the caller
             return Fault.of(row, error, travels=self.travels)
 
     def _call(self, task: str, env: Any, name: str, part: Any) -> Any:
@@ -280,11 +280,11 @@ class Worker:
             return attribute(*args, **kwargs)
 
     def answer_failed(self, error: BaseException) -> None:
-        """Answers the control call that is being carried out by an error of no environment."""
+        """Answers the present control call by an error that no environment raised."""
         self._answer = [Fault.of(self.first_row, error, travels=self.travels)]
 
     def send_answer(self) -> None:
-        """Sends the kept answers; one that cannot travel becomes a fault."""
+        """Sends the kept answers; an answer that cannot be sent becomes a fault."""
         answers, self._answer = self._answer, []
         try:
             message = self.channel.pack(answers)
@@ -303,21 +303,21 @@ class Worker:
         self.channel.announce(self.channel.pack(described))
 
     def send_rest(self, stream: bytes | None) -> None:
-        """Sends infos that did not fit into shared memory; ``None`` when they are lost."""
+        """Sends infos that did not fit into shared memory; ``None`` if they are lost."""
         self.channel.announce(self.channel.pack(stream))
 
     def close(self) -> None:
-        """Closes every environment; one that raises is logged and keeps no other from closing."""
+        """Closes every environment; an exception is logged, and the others are still closed."""
         envs, self.envs = self.envs, []
         for row, env in enumerate(envs, self.first_row):
             try:
                 env.close()
-            except BaseException:  # noqa: PERF203 - closing goes on, whatever it is
+            except BaseException:  # noqa: PERF203 - the others are still closed
                 LOGGER.exception("closing the environment of row %d", row)
 
 
 def serve_thread(worker: Worker, index: int, env_fns: Sequence[EnvFn], *, spin: bool) -> None:
-    """Runs a worker on this thread until it is told to close."""
+    """Runs a worker on this thread until it is closed."""
     try:
         worker.introduce(env_fns)
         setup = worker.channel.receive()
@@ -328,10 +328,10 @@ def serve_thread(worker: Worker, index: int, env_fns: Sequence[EnvFn], *, spin: 
         serve(memory, index, make_shard(worker), spin=spin)
     except EOFError:  # the caller gave up
         worker.close()
-    except BaseException as error:  # nobody looks at how a thread ends
+    except BaseException as error:  # an exception of a thread would go unnoticed
         worker.fail(error)
     finally:
-        worker.channel.hang_up()  # whoever waits for a message finds that none will come
+        worker.channel.hang_up()  # the caller must not wait for more messages
 
 
 def serve_process(
@@ -344,23 +344,23 @@ def serve_process(
     spin: bool,
     recovery: Recovery,
 ) -> None:
-    """Runs a worker in this process, which was started for it, until it is told to close.
+    """Runs a worker in this process, which was started for it, until the worker is closed.
 
     Args:
         end: The worker's end of its socket pair.
-        inherited: Ends of others that a fork copied into this process.
-        index: Index of the worker.
+        inherited: Ends of other sockets that a fork copied into this process.
+        index: The index of the worker.
         first_row: The row of its first environment.
-        env_fns: What makes its environments, pickled unless the process was forked.
-        spin: Whether it may look for tasks before sleeping.
-        recovery: What is done about environments that fail.
+        env_fns: The functions that make its environments, pickled unless the process was forked.
+        spin: Whether the worker may spin before it sleeps.
+        recovery: How failures of environments are handled.
     """
     for other in inherited:
         other.close()
     for variable in THREAD_VARIABLES:
         os.environ.setdefault(variable, "1")
-    # Ctrl-C goes to every process of the terminal; it is the caller's to act on. A handler that
-    # does nothing, unlike SIG_IGN, is not inherited by programs that environments start.
+    # Ctrl-C goes to every process of the terminal, but only the caller acts on it. Programs that
+    # environments start do not inherit an empty handler; they would inherit SIG_IGN.
     signal.signal(signal.SIGINT, lambda *_: None)
     channel = WorkerChannel(end)
     worker = Worker(channel, first_row, travels=True, recovery=recovery)
@@ -383,6 +383,6 @@ def serve_process(
         worker.close()
     except BaseException as error:
         if worker.serving:
-            raise  # nobody waits for a message; the process ends, and is found dead
+            raise  # the caller waits for no message: it finds this process dead
         worker.fail(error)
         channel.finish()
