@@ -111,7 +111,7 @@ class Replacements:
             before, now = getattr(old, kind), getattr(env, kind)
             if before != now:
                 raise RuntimeError(f"the {kind} of a replacement must be {before}, got {now}")
-        # The next episode begins with a reset of its own. This reset allows control calls before it.
+        # The next episode begins with its own reset. This reset allows control calls before that.
         env.reset(seed=self._next_seed(row))
         envs[row] = env
         summary, _ = described(failure)
