@@ -7,6 +7,7 @@
 //! | name | what happens |
 //! |---|---|
 //! | `die_before_ack` | the process ends when its rows are written, before it acknowledges or counts them |
+//! | `die_before_access` | the process ends before it loads or stores a word of the protocol |
 //! | `die_before_count` | the process ends when it has acknowledged a task, before it counts itself for the ring |
 //! | `die_mid_row` | the process ends when it has written half of an observation |
 //! | `delay_wake` | a wake-up comes 5 ms late |
@@ -19,6 +20,8 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failpoint {
     DieBeforeAck,
+    #[cfg_attr(not(feature = "failpoints"), expect(dead_code, reason = "nobody wraps the words"))]
+    DieBeforeAccess,
     DieBeforeCount,
     DieMidRow,
     DelayWake,
@@ -72,6 +75,7 @@ mod enabled {
         let (name, from) = entry.split_once('=').unwrap_or((entry, "1"));
         let failpoint = match name {
             "die_before_ack" => Failpoint::DieBeforeAck,
+            "die_before_access" => Failpoint::DieBeforeAccess,
             "die_before_count" => Failpoint::DieBeforeCount,
             "die_mid_row" => Failpoint::DieMidRow,
             "delay_wake" => Failpoint::DelayWake,
@@ -81,6 +85,18 @@ mod enabled {
         };
         let from = from.parse().unwrap_or_else(|_| panic!("{VARIABLE}: {from} is no count"));
         Set { failpoint, from, reached: AtomicU32::new(0) }
+    }
+}
+
+/// Called before every access to a word of the protocol, see [`crate::sync`].
+#[cfg(loom)]
+pub(crate) use crate::wake::before_access;
+
+/// Called before every access to a word of the protocol, see [`crate::sync`].
+#[cfg(all(feature = "failpoints", not(loom)))]
+pub(crate) fn before_access() {
+    if Failpoint::DieBeforeAccess.hit() {
+        die();
     }
 }
 

@@ -1,9 +1,60 @@
-//! Atomics that loom can replace: the only file that chooses between `std` and `loom`.
+//! Atomics that loom can replace, and at which a worker can be made to die.
+//!
+//! This is the only file that chooses between `std` and `loom`. With loom or the feature `failpoints` the words
+//! of the protocol are wrapped: before every access to one of them a test can end the worker, and so between
+//! any two of its stores.
 //!
 //! Words in mapped memory are always `std` atomics, since loom's do not have their layout; the
 //! protocols over them are written against [`crate::wake::Word`] and so can be checked too.
 
+#[cfg(any(loom, feature = "failpoints"))]
+#[expect(unreachable_pub, reason = "one of them is used by the models outside of the crate")]
+pub use mortal::{AtomicU32, AtomicU64};
+
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub(crate) use loom::sync::atomic::Ordering;
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::Ordering;
+#[cfg(not(any(loom, feature = "failpoints")))]
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64};
+
+#[cfg(any(loom, feature = "failpoints"))]
+#[expect(unreachable_pub, reason = "one of them is used by the models outside of the crate")]
+mod mortal {
+    use std::ops::Deref;
+
+    #[cfg(loom)]
+    use loom::sync::atomic;
+    #[cfg(not(loom))]
+    use std::sync::atomic;
+
+    use crate::failpoint::before_access;
+
+    macro_rules! mortal {
+        ($name:ident, $number:ty) => {
+            /// An atomic before whose accesses a thread or process can die.
+            #[derive(Debug, Default)]
+            #[repr(transparent)]
+            pub struct $name(atomic::$name);
+
+            impl $name {
+                /// With a first value.
+                pub fn new(value: $number) -> Self {
+                    Self(atomic::$name::new(value))
+                }
+            }
+
+            impl Deref for $name {
+                type Target = atomic::$name;
+
+                fn deref(&self) -> &Self::Target {
+                    before_access();
+                    &self.0
+                }
+            }
+        };
+    }
+
+    mortal!(AtomicU32, u32);
+    mortal!(AtomicU64, u64);
+}

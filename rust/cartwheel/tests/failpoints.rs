@@ -7,6 +7,7 @@
 
 mod worker_process;
 
+use std::ops::Range;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,8 @@ const ROWS: usize = 4;
 /// A hang is a failure, long before anybody grows impatient.
 const LIMIT: Duration = Duration::from_secs(30);
 const FAILPOINTS: &str = "CARTWHEEL_FAILPOINTS";
+/// The environment variable that gives worker processes the rows of a batch.
+const BATCH_SIZE: &str = "CARTWHEEL_TEST_BATCH_SIZE";
 
 /// Rows whose observations are their number, the action and their sum.
 #[derive(Debug)]
@@ -55,13 +58,19 @@ fn bytes(numbers: &[i64]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
 }
 
+/// In an environment variable, so that worker processes make the same plan.
 fn plan() -> Plan {
+    let batch_size = std::env::var(BATCH_SIZE).map_or(ROWS, |rows| rows.parse().unwrap());
+    plan_of(batch_size)
+}
+
+fn plan_of(batch_size: usize) -> Plan {
     Plan {
         observations: vec![Leaf { dtype: DType::I64, shape: vec![3] }],
         actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
         shards: shards(ROWS, 2),
-        batch_size: ROWS,
-        max_slabs: 4,
+        batch_size,
+        max_slabs: 32,
         info_bytes: 64,
     }
 }
@@ -82,10 +91,18 @@ fn begin(pool: &mut Pool, actions: &[i64; ROWS]) {
 }
 
 fn assert_shows(lease: &Lease, actions: &[i64; ROWS]) {
-    let mut shown = vec![0; ROWS * 24];
+    assert_shows_rows(lease, &[0, 1, 2, 3], actions);
+}
+
+/// The first places of the batch show these rows after these actions of all rows.
+fn assert_shows_rows(lease: &Lease, rows: &[usize], actions: &[i64; ROWS]) {
+    let mut shown = vec![0; rows.len() * 24];
     lease.read(lease.layout().leaf_offset(0), &mut shown);
-    let row = |(row, &action)| [row, action, row + action];
-    let expected: Vec<i64> = (0..).zip(actions).flat_map(row).collect();
+    let row = |&row: &usize| {
+        let (number, action) = (i64::try_from(row).unwrap(), actions[row]);
+        [number, action, number + action]
+    };
+    let expected: Vec<i64> = rows.iter().flat_map(row).collect();
     assert_eq!(shown, bytes(&expected));
 }
 
@@ -111,7 +128,9 @@ fn ends_well(mut child: Child) -> bool {
 }
 
 fn start_worker(memory: &Memory, worker: usize, failpoints: &str) -> Child {
-    worker_process::worker(memory, worker).env(FAILPOINTS, failpoints).spawn().unwrap()
+    let mut process = worker_process::worker(memory, worker);
+    process.env(FAILPOINTS, failpoints).env(BATCH_SIZE, memory.plan().batch_size.to_string());
+    process.spawn().unwrap()
 }
 
 #[test]
@@ -187,7 +206,11 @@ struct Processes {
 
 impl Processes {
     fn new(failpoints: &str, on_death: OnDeath) -> Self {
-        let memory = Memory::new(plan(), Scope::Shared).unwrap();
+        Self::with_batches(ROWS, failpoints, on_death)
+    }
+
+    fn with_batches(batch_size: usize, failpoints: &str, on_death: OnDeath) -> Self {
+        let memory = Memory::new(plan_of(batch_size), Scope::Shared).unwrap();
         let children = vec![start_worker(&memory, 0, ""), start_worker(&memory, 1, failpoints)];
         let handles = children.iter().map(|child| ProcessHandle::new(child.id()).unwrap());
         let workers = Workers::Processes(handles.collect());
@@ -211,6 +234,14 @@ impl Processes {
             }
         }
         panic!("nobody died");
+    }
+
+    /// Starts a process in the place of the second worker, which died.
+    fn follow(&mut self) {
+        self.pool.lost(1).unwrap();
+        self.children[1].wait().unwrap();
+        self.children[1] = start_worker(&self.memory, 1, "");
+        self.pool.resume(1, ProcessHandle::new(self.children[1].id()).unwrap());
     }
 
     fn close(mut self) {
@@ -242,10 +273,7 @@ fn whoever_follows_a_dead_worker_does_its_step_from_the_beginning() {
     for failpoints in ["die_before_ack=2", "die_mid_row=3", "die_mid_row=4"] {
         let mut envs = Processes::new(failpoints, OnDeath::Resume);
         let before = envs.step_until_death();
-        envs.pool.lost(1).unwrap();
-        envs.children[1].wait().unwrap();
-        envs.children[1] = start_worker(&envs.memory, 1, "");
-        envs.pool.resume(1, ProcessHandle::new(envs.children[1].id()).unwrap());
+        envs.follow();
         let finished = finish(&mut envs.pool, Call::Step).unwrap();
         assert_shows(&finished.lease.unwrap(), &[2, 20, 200, 2000]);
         for (lease, actions) in &before {
@@ -265,14 +293,81 @@ fn whoever_dies_before_it_counts_itself_has_done_its_step_and_is_missed_in_the_n
             assert_shows(lease, actions);
         }
         if on_death == OnDeath::Resume {
-            envs.pool.lost(1).unwrap();
-            envs.children[1].wait().unwrap();
-            envs.children[1] = start_worker(&envs.memory, 1, "");
-            envs.pool.resume(1, ProcessHandle::new(envs.children[1].id()).unwrap());
+            envs.follow();
             let finished = finish(&mut envs.pool, Call::Step).unwrap();
             assert_shows(&finished.lease.unwrap(), &[3, 30, 300, 3000]);
         }
         envs.close();
+    }
+}
+
+/// What became of a pool whose worker dies.
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    Lived,
+    Followed,
+    Broken,
+}
+
+/// Steps all rows three times: twice sent, then as one task. Every row arrives once each time, and no batch
+/// changes once it was received, unless the pool says that it cannot go on.
+fn step_thrice(batch_size: usize, failpoints: &str) -> Fate {
+    let mut envs = Processes::with_batches(batch_size, failpoints, OnDeath::Resume);
+    let (mut fate, mut held) = (Fate::Lived, Vec::new());
+    for actions in [[1, 2, 3, 4], [10, 20, 30, 40]] {
+        let mut sending = envs.pool.sending(Call::Step, &[0, 1, 2, 3]).unwrap();
+        let fill = |rows: Range<usize>, room: &mut [u8]| {
+            room.copy_from_slice(&bytes(&actions[rows]));
+            Ok(())
+        };
+        sending.fill_actions(0, ActionTag::Integers, fill).unwrap();
+        sending.send(0);
+        let mut arrived: Vec<usize> = Vec::new();
+        while envs.pool.is_flying() {
+            match envs.pool.receive(Some(Duration::from_secs(10)), &mut || false) {
+                Ok(received) => {
+                    arrived.extend(&received.rows);
+                    held.push((received.lease, received.rows, actions));
+                }
+                Err(Error::WorkerDied { worker: 1, .. }) if envs.pool.can_resume() => {
+                    envs.follow();
+                    fate = Fate::Followed;
+                }
+                Err(Error::WorkerDied { worker: 1, .. }) => {
+                    envs.close();
+                    return Fate::Broken;
+                }
+                Err(error) => panic!("{failpoints}: {error}"),
+            }
+        }
+        arrived.sort_unstable();
+        assert_eq!(arrived, [0, 1, 2, 3], "{failpoints}");
+    }
+    if batch_size == ROWS {
+        let actions = [5, 6, 7, 8];
+        begin(&mut envs.pool, &actions);
+        let mut finished = finish(&mut envs.pool, Call::Step);
+        if matches!(finished, Err(Error::WorkerDied { worker: 1, .. })) {
+            envs.follow();
+            fate = Fate::Followed;
+            finished = finish(&mut envs.pool, Call::Step);
+        }
+        held.push((finished.unwrap().lease.unwrap(), vec![0, 1, 2, 3], actions));
+    }
+    for (lease, rows, actions) in &held {
+        assert_shows_rows(lease, rows, actions);
+    }
+    envs.close();
+    fate
+}
+
+#[test]
+fn every_row_arrives_once_between_whichever_stores_its_worker_died() {
+    for batch_size in [ROWS, 2, 1] {
+        let fates =
+            (1..).map(|store| step_thrice(batch_size, &format!("die_before_access={store}")));
+        let fates: Vec<_> = fates.take_while(|fate| *fate != Fate::Lived).collect();
+        assert!(fates.contains(&Fate::Followed), "{fates:?}");
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use super::arrivals::{Arrivals, OpenBatches, Tickets};
 use super::claim::Claim;
 use super::progress::Notes;
-use super::queue::{Ends, Entry, WorkQueue};
+use super::queue::{Ends, Entry, WorkQueue, ring_places};
 use super::tally::{RowCounts, SentCount, ShardCounts, Tally};
 use crate::error::Error;
 use crate::memory::{Mapping, Plan};
@@ -27,7 +27,7 @@ use crate::wake::{Countdown, IDLE};
 
 /// "cwhl" and the version of everything that lies in shared memory.
 const MAGIC: u32 = u32::from_le_bytes(*b"cwhl");
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 
 /// The pool's own line.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ pub(crate) struct Slot {
     pub(super) queue: Ends,
     /// Who serves the worker.
     pub(super) server: Claim,
-    /// What it has in its hands of the rows that were sent.
+    /// How far it is with the first of the rows that were sent.
     pub(crate) notes: Notes,
 }
 
@@ -79,11 +79,11 @@ impl Slot {
         self.server.free(has_ended, || self.forget())
     }
 
-    /// Forgets what a dead worker left: its command, its queue and what it had in its hands.
+    /// Forgets what a dead worker left: its command, its queue and how far it was.
     fn forget(&self) {
         self.word.store(IDLE, Ordering::Release);
         self.queue.clear();
-        self.notes.forget();
+        self.notes.clear();
     }
 }
 
@@ -118,7 +118,8 @@ impl Offsets {
         Some(Self {
             slots: extent.take_array::<Slot>(shards)?,
             batches: extent.take_array::<Arrivals>(plan.open_batches())?,
-            queues: extent.take_array::<Entry>(rows)?,
+            // No ring has more than two places a row.
+            queues: extent.take_array::<Entry>(rows.checked_mul(2)?)?,
             phases: extent.take_array::<AtomicU8>(rows)?,
             shard_counts: extent.take_array::<ShardCounts>(shards)?,
             row_counts: extent.take_array::<RowCounts>(rows)?,
@@ -282,11 +283,13 @@ impl Control {
     pub(crate) fn queue(&self, worker: usize) -> WorkQueue<'_> {
         let Range { start, end } = self.plan.shards[worker].clone();
         let queues = self.offsets.queues;
-        let bytes = queues + start * size_of::<Entry>()..queues + end * size_of::<Entry>();
+        let (first, count) = (2 * start, ring_places(end - start));
+        let bytes =
+            queues + first * size_of::<Entry>()..queues + (first + count) * size_of::<Entry>();
         let place = self.mapping.at(bytes).cast::<Entry>();
         debug_assert!(place.is_aligned(), "queues lie on multiples of their alignment");
-        // SAFETY: as in `header`, for as many entries as the shard has rows.
-        let entries = unsafe { std::slice::from_raw_parts(place.as_ptr(), end - start) };
+        // SAFETY: as in `header`, for as many entries.
+        let entries = unsafe { std::slice::from_raw_parts(place.as_ptr(), count) };
         let Slot { queue: ends, notes, .. } = self.slot(worker);
         WorkQueue { ends, notes, entries }
     }

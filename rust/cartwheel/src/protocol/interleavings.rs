@@ -1,24 +1,27 @@
 //! Every interleaving of the queues, the tickets, the batches that they are places of, and the free list, by loom.
 //!
-//! What these tests run is the code of `queue.rs`, `arrivals.rs` and `wake/parker.rs` itself; only the
+//! What these tests run is the code of `queue.rs`, `arrivals.rs`, `delivery.rs` and `wake/parker.rs` itself; only the
 //! words lie on the heap instead of in a mapping. An order that is weaker than its comment says makes
 //! one of them fail.
 
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use loom::sync::Arc;
 use loom::thread;
 
-use super::arrivals::{Arrivals, OpenBatches};
+use super::arrivals::{Arrivals, OpenBatches, Places};
+use super::delivery::{Delivery, Filling};
 use super::progress::Notes;
-use super::queue::{Ends, Entry, Work, WorkQueue};
+use super::queue::{Ends, Entry, Work, WorkQueue, ring_places};
 use crate::memory::FreeList;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use crate::wake::{ModelWord, Op, Parked, doorbell_disarm, every_interleaving, park, ring};
+use crate::wake::{ModelWord, Op, Parked, doorbell_disarm, every_interleaving, park};
 
 /// The words of a pool of two workers, and memory that they order: it is accessed without any order of
 /// its own, so whatever is not ordered by the words may be read as it was before.
-struct Words {
+pub(super) struct Words {
     tickets: AtomicU64,
     ring: Vec<Arrivals>,
     batch_size: usize,
@@ -30,6 +33,8 @@ struct Words {
     actions: Vec<AtomicU32>,
     /// What a worker writes to a place: the row's action.
     places: Vec<AtomicU32>,
+    /// Of each worker, whether it is at the rows themselves: whoever dies there can be followed.
+    pub(super) is_stepping: [AtomicBool; 2],
 }
 
 fn cells(count: usize) -> Vec<AtomicU32> {
@@ -38,8 +43,8 @@ fn cells(count: usize) -> Vec<AtomicU32> {
 
 impl Words {
     /// A worker with `rows` rows, or two with `rows` rows each.
-    fn new(rows: usize, batch_size: usize, open_batches: usize) -> Arc<Self> {
-        let entries = || (0..rows).map(|_| Entry::default()).collect();
+    pub(super) fn new(rows: usize, batch_size: usize, open_batches: usize) -> Arc<Self> {
+        let entries = || (0..ring_places(rows)).map(|_| Entry::default()).collect();
         Arc::new(Self {
             tickets: AtomicU64::new(0),
             ring: (0..open_batches).map(|_| Arrivals::default()).collect(),
@@ -50,40 +55,55 @@ impl Words {
             doorbell: ModelWord::default(),
             actions: cells(4),
             places: cells(4),
+            is_stepping: Default::default(),
         })
     }
 
-    fn queue(&self, worker: usize) -> WorkQueue<'_> {
+    pub(super) fn queue(&self, worker: usize) -> WorkQueue<'_> {
         let (ends, notes) = (&self.ends[worker], &self.notes[worker]);
         WorkQueue { ends, notes, entries: &self.entries[worker] }
     }
 
-    fn batches(&self) -> OpenBatches<'_> {
+    pub(super) fn batches(&self) -> OpenBatches<'_> {
         OpenBatches { tickets: &self.tickets, ring: &self.ring, batch_size: self.batch_size }
     }
 
     /// Gives row `row` an action and sends it to a worker.
     fn send(&self, worker: usize, row: usize, action: u32) {
-        self.actions[row].store(action, Ordering::Relaxed);
-        let work = Work { op: Op::Step, flags: 0, rows: row..row + 1, place: None };
-        self.queue(worker).push(&work);
+        self.send_rows(worker, row..row + 1, action, None);
     }
 
-    /// Takes a row from a worker's queue, waiting for one, and carries it out as a worker does. Slab
-    /// `n` begins at place `n`.
+    /// Sends rows to a worker, with actions from `action` on and places if they are given.
+    pub(super) fn send_rows(
+        &self,
+        worker: usize,
+        rows: Range<usize>,
+        action: u32,
+        place: Option<u32>,
+    ) {
+        for (row, action) in rows.clone().zip(action..) {
+            self.actions[row].store(action, Ordering::Relaxed);
+        }
+        self.queue(worker).push(&Work { op: Op::Step, flags: 0, rows, place });
+    }
+
+    /// Empties what a dead worker left, as [`Slot::forget`](super::control::Slot) does.
+    pub(super) fn forget(&self, worker: usize) {
+        self.ends[worker].clear();
+        self.notes[worker].clear();
+    }
+
+    /// Delivers at most `most` rows of a worker's queue as a worker does. Slab `n` begins at place `n`.
+    pub(super) fn deliver(&self, worker: usize, most: usize) -> usize {
+        let (queue, batches) = (self.queue(worker), self.batches());
+        Delivery { queue, batches, doorbell: &self.doorbell }
+            .deliver(most, &mut Writing { words: self, worker })
+    }
+
+    /// Delivers a row of a worker's queue, waiting for one.
     fn work(&self, worker: usize) {
-        let work = loop {
-            match self.queue(worker).take(1) {
-                Some(work) => break work,
-                None => thread::yield_now(),
-            }
-        };
-        let action = self.actions[work.rows.start].load(Ordering::Relaxed);
-        let places = self.batches().claim_next(1);
-        let at = places.slab as usize + places.first;
-        self.places[at].store(action, Ordering::Relaxed);
-        if self.batches().filled(places) {
-            ring(&self.doorbell);
+        while self.deliver(worker, 1) == 0 {
+            thread::yield_now();
         }
     }
 
@@ -99,8 +119,36 @@ impl Words {
     }
 
     /// What stands at a place.
-    fn place(&self, at: usize) -> u32 {
+    pub(super) fn place(&self, at: usize) -> u32 {
         self.places[at].load(Ordering::Relaxed)
+    }
+}
+
+/// Writes the actions of rows to their places.
+struct Writing<'a> {
+    words: &'a Words,
+    worker: usize,
+}
+
+impl Filling for Writing<'_> {
+    fn prepare(&mut self, _work: &Work) {}
+
+    fn fill(&mut self, _work: &Work, rows: Range<usize>, places: Places) {
+        let (words, is_stepping) = (self.words, &self.words.is_stepping[self.worker]);
+        is_stepping.store(true, Ordering::Relaxed);
+        for (nth, row) in rows.enumerate() {
+            let action = words.actions[row].load(Ordering::Relaxed);
+            let at = places.slab as usize + places.first + nth;
+            words.places[at].store(action, Ordering::Relaxed);
+        }
+        is_stepping.store(false, Ordering::Relaxed);
+    }
+
+    fn counted(&mut self) {
+        let (words, is_stepping) = (self.words, &self.words.is_stepping[self.worker]);
+        is_stepping.store(true, Ordering::Relaxed);
+        words.places[0].load(Ordering::Relaxed); // where it can die
+        is_stepping.store(false, Ordering::Relaxed);
     }
 }
 

@@ -1,16 +1,21 @@
 //! Rows that were sent, on their way to a worker: one ring per worker.
 //!
-//! The pool pushes, the worker takes (threads of a crew under the lock of the shard). A ring has a
-//! place for each row of its shard, a row is in flight at most once, and what is taken leaves the ring
-//! before it is stepped: so a ring never overflows, and neither side ever waits for the other.
+//! The pool pushes, the worker takes (threads of a crew under the lock of the shard). Nobody changes an entry
+//! of the ring after the push, and rows leave the ring only when they are about to be counted as filled, see
+//! `progress.rs`. Until then a worker has taken nothing, and when it dies the pool finds the rows where they
+//! were.
+//!
+//! A ring has at least as many places as its shard has rows. A row is in flight at most once, and has left the
+//! ring before it is received: so a ring never overflows, and neither side ever waits for the other. The number
+//! of places is a power of two, so the numbers of entries can wrap around at 2^32.
 //!
 //! `Release` on `tail` publishes an entry, the row's action and the batches that were opened for it; it
-//! pairs with the `Acquire` in [`WorkQueue::take`]. `head` and the first entry belong to the taker.
+//! pairs with the `Acquire` in [`WorkQueue::first`] and [`WorkQueue::is_empty`].
 
 use std::ops::Range;
 
-use super::progress::{InHand, Notes};
-use crate::sync::{AtomicU32, Ordering};
+use super::progress::{MOST_TAKEN, Notes, Progress};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wake::Op;
 
 /// Neighbouring rows that were sent.
@@ -32,21 +37,33 @@ const ON_ARRIVAL: u32 = u32::MAX;
 /// Marks a reset, beside the flags.
 const RESET: u32 = 1 << 31;
 
+/// Places of the ring of a shard with `rows` rows, fewer than twice as many.
+pub(super) const fn ring_places(rows: usize) -> usize {
+    rows.next_power_of_two()
+}
+
 /// The two ends of a ring.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct Ends {
-    /// Number of the next work to take.
-    head: AtomicU32,
-    /// Number of the next work to push.
+    /// The first row in the ring: the number of its entry in the upper half, and in the lower half how many rows
+    /// of the entry come before it.
+    first: AtomicU64,
+    /// Number of the next entry to push.
     tail: AtomicU32,
 }
 
 impl Ends {
     /// Empties the queue of a worker that died.
     pub(super) fn clear(&self) {
-        self.head.store(0, Ordering::Relaxed);
+        self.first.store(0, Ordering::Relaxed);
         self.tail.store(0, Ordering::Relaxed);
+    }
+
+    /// The entry of the first row in the ring, and how many of its rows come before that row.
+    fn first(&self) -> (u32, u32) {
+        let first = self.first.load(Ordering::Relaxed);
+        (low(first >> u32::BITS), low(first))
     }
 }
 
@@ -60,6 +77,14 @@ pub(super) struct Entry {
     place: AtomicU32,
 }
 
+impl Entry {
+    /// The place of its row number `nth`, if places were given.
+    fn place(&self, nth: u32) -> Option<u32> {
+        let first = self.place.load(Ordering::Relaxed);
+        (first != ON_ARRIVAL).then(|| first.wrapping_add(nth))
+    }
+}
+
 /// The ring of one worker.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WorkQueue<'a> {
@@ -70,7 +95,7 @@ pub(crate) struct WorkQueue<'a> {
 
 impl WorkQueue<'_> {
     fn entry(&self, number: u32) -> &Entry {
-        &self.entries[number as usize % self.entries.len()]
+        &self.entries[number as usize & (self.entries.len() - 1)]
     }
 
     /// Adds work. Only the pool calls this, for rows of this shard that are not in flight.
@@ -90,71 +115,113 @@ impl WorkQueue<'_> {
         self.ends.tail.store(tail.wrapping_add(1), Ordering::Release);
     }
 
-    /// Whether there is nothing to take.
+    /// Whether every row has left the queue.
     pub(crate) fn is_empty(&self) -> bool {
-        self.ends.head.load(Ordering::Relaxed) == self.ends.tail.load(Ordering::Acquire)
+        let (entry, _) = self.ends.first();
+        entry == self.ends.tail.load(Ordering::Acquire)
     }
 
-    /// What a worker that died had not counted as filled, one row each: the row in its hands, with its
-    /// place, and those in the queue. `None` when the place of the former is not known.
+    /// At most `most` rows of the work that was pushed first. They stay in the queue.
+    pub(super) fn first(&self, most: usize) -> Option<Work> {
+        let (number, before) = self.ends.first();
+        if number == self.ends.tail.load(Ordering::Acquire) {
+            return None;
+        }
+        let entry = self.entry(number);
+        let first = entry.first.load(Ordering::Relaxed) + before;
+        let most = u32::try_from(most).unwrap_or(u32::MAX).clamp(1, MOST_TAKEN);
+        let count = (entry.count.load(Ordering::Relaxed) - before).min(most);
+        let what = entry.what.load(Ordering::Relaxed);
+        let op = if what & RESET == 0 { Op::Step } else { Op::Reset };
+        let rows = first as usize..(first + count) as usize;
+        Some(Work { op, flags: what & !RESET, rows, place: entry.place(before) })
+    }
+
+    /// Removes rows that are about to be counted as filled: the first `count`, all of one entry.
+    pub(super) fn remove(&self, count: usize) {
+        let (number, before) = self.ends.first();
+        let before = before + self::number(count);
+        let next = if before < self.entry(number).count.load(Ordering::Relaxed) {
+            pack(number, before)
+        } else {
+            pack(number.wrapping_add(1), 0)
+        };
+        // The next lap's `push` into this place follows the receipt of a row that left it here.
+        self.ends.first.store(next, Ordering::Release);
+    }
+
+    /// What a worker that died had not counted as filled, one row each, with the places that are known.
+    /// `None` when the place of a row, or whether it was counted, is not known.
     pub(crate) fn left_behind(&self) -> Option<Vec<Work>> {
-        let work = |row: u32, place| {
-            let rows = row as usize..row as usize + 1;
-            Work { op: Op::Step, flags: 0, rows, place }
-        };
-        let (in_hand, mut left) = match self.notes.in_hand() {
-            InHand::Nothing => (None, Vec::new()),
-            InHand::Row(row, place) => (Some(row), vec![work(row, place)]),
-            InHand::Unknown => return None,
-        };
-        let head = self.ends.head.load(Ordering::Relaxed);
+        let mut left = Vec::new();
+        let (head, mut before) = self.ends.first();
         let entries = self.ends.tail.load(Ordering::Relaxed).wrapping_sub(head);
-        for nth in 0..entries.min(number(self.entries.len())) {
+        // No more than there can be, whatever the dead one wrote; the pool checks the rows.
+        let most = number(self.entries.len());
+        for nth in 0..entries.min(most) {
             let entry = self.entry(head.wrapping_add(nth));
             let first = entry.first.load(Ordering::Relaxed);
-            let place = Some(entry.place.load(Ordering::Relaxed)).filter(|&at| at != ON_ARRIVAL);
-            // No more than there can be, whatever the dead one wrote; the pool checks the rows.
-            let count = entry.count.load(Ordering::Relaxed).min(number(self.entries.len()));
-            for nth in 0..count {
-                // It may have died before the row in its hands left the queue.
-                let row = first.wrapping_add(nth);
-                if in_hand != Some(row) {
-                    left.push(work(row, place.map(|place| place.wrapping_add(nth))));
+            for nth in before..entry.count.load(Ordering::Relaxed).min(most) {
+                let row = first.wrapping_add(nth) as usize;
+                let place = entry.place(nth);
+                left.push(Work { op: Op::Step, flags: 0, rows: row..row + 1, place });
+            }
+            before = 0;
+        }
+        match self.notes.progress() {
+            Progress::Waiting => {}
+            Progress::Claimed { first, count } => {
+                for (nth, work) in (0..count).zip(&mut left) {
+                    work.place = Some(first.wrapping_add(nth));
                 }
             }
+            Progress::Unknown => return None,
         }
         Some(left)
     }
+}
 
-    /// Takes at most `most` rows of the work that was pushed first.
-    pub(crate) fn take(&self, most: usize) -> Option<Work> {
-        if self.is_empty() {
-            return None;
-        }
-        let head = self.ends.head.load(Ordering::Relaxed);
-        let entry = self.entry(head);
-        let (first, count) =
-            (entry.first.load(Ordering::Relaxed), entry.count.load(Ordering::Relaxed));
-        let what = entry.what.load(Ordering::Relaxed);
-        let place = Some(entry.place.load(Ordering::Relaxed)).filter(|&place| place != ON_ARRIVAL);
-        let taken = count.min(u32::try_from(most).unwrap_or(u32::MAX)).max(1);
-        self.notes.note_taken(first, place);
-        if taken < count {
-            entry.first.store(first + taken, Ordering::Release);
-            entry.count.store(count - taken, Ordering::Relaxed);
-            if let Some(place) = place {
-                entry.place.store(place + taken, Ordering::Relaxed);
-            }
-        } else {
-            // The next lap's `push` into this place follows the receipt of a row that was taken here.
-            self.ends.head.store(head.wrapping_add(1), Ordering::Release);
-        }
-        let op = if what & RESET == 0 { Op::Step } else { Op::Reset };
-        let rows = first as usize..(first + taken) as usize;
-        Some(Work { op, flags: what & !RESET, rows, place })
-    }
+const fn pack(entry: u32, before: u32) -> u64 {
+    ((entry as u64) << u32::BITS) | before as u64
+}
+
+/// The lower half of a word.
+#[expect(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
+pub(super) const fn low(word: u64) -> u32 {
+    word as u32
 }
 
 fn number(row: usize) -> u32 {
     u32::try_from(row).expect("a pool has fewer than 2^32 rows")
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_keep_their_order_where_the_numbers_of_works_start_again() {
+        for rows in 1..=9_usize {
+            let entries: Vec<_> = (0..ring_places(rows)).map(|_| Entry::default()).collect();
+            let start = u32::MAX - 2;
+            let ends = Ends { first: AtomicU64::new(pack(start, 0)), tail: AtomicU32::new(start) };
+            let queue = WorkQueue { ends: &ends, notes: &Notes::default(), entries: &entries };
+            for lap in 0..3 {
+                for row in 0..rows {
+                    let place = Some(number(lap * rows + row));
+                    queue.push(&Work { op: Op::Step, flags: 0, rows: row..row + 1, place });
+                }
+                for row in 0..rows {
+                    let work = queue.first(1).expect("as many as were pushed");
+                    queue.remove(1);
+                    assert_eq!(
+                        (work.rows, work.place),
+                        (row..row + 1, Some(number(lap * rows + row))),
+                        "of {rows}"
+                    );
+                }
+                assert!(queue.is_empty());
+            }
+        }
+    }
 }

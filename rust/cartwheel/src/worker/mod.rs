@@ -12,6 +12,7 @@ mod crew;
 mod guard;
 mod limit;
 mod process;
+mod sent;
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -22,13 +23,14 @@ pub(crate) use guard::{close, flush, message_of};
 pub(crate) use limit::Limit;
 pub(crate) use process::has_ended;
 pub use process::{ProcessHandle, exit_with_parent};
+pub(crate) use sent::perform_sent;
 
 use crate::error::Error;
 use crate::failpoint::{Failpoint, die};
-use crate::memory::{ActionColumns, ActionRows, InfoArea, SlabColumns, SlabRows, Told};
-use crate::protocol::{Memory, Places, Tally, Work};
+use crate::memory::{ActionColumns, ActionRows, InfoArea, SlabColumns, SlabRows};
+use crate::protocol::{Memory, Tally, Work};
 use crate::schedule::usable_cpus;
-use crate::wake::{Command, Futex, Op, Patience, Scope, acknowledge, is_closing, park, ring, take};
+use crate::wake::{Command, Futex, Op, Patience, acknowledge, is_closing, park, ring, take};
 
 /// Longest sleep of an idle worker before it looks again. Only a lost wake-up would ever need it.
 const IDLE_SLICE: Duration = Duration::from_millis(50);
@@ -111,8 +113,7 @@ pub trait Shard {
     }
 
     /// Most rows that are taken from the queue at once. They get their places together, so more than
-    /// one only where rows cost next to nothing; a single one is prepared first. A process takes one at a
-    /// time: its notes, by which a pool knows what a dead worker had in its hands, are of one row.
+    /// one only where rows cost next to nothing; a single one is prepared first.
     fn batch_of_sent(&self) -> usize {
         1
     }
@@ -208,99 +209,6 @@ fn is_timed(op: Op, shard: &dyn Shard, tally: &Tally<'_>) -> bool {
 /// Notes how long a task on so many rows took.
 fn note_time(tally: &Tally<'_>, op: Op, rows: usize, spent: Duration) {
     if op == Op::Step { tally.time_steps(rows, spent) } else { tally.time_other(spent) }
-}
-
-/// Carries out some of the work in the worker's queue; how many rows it was, 0 when there are none.
-pub(crate) fn perform_sent(memory: &Memory, worker: usize, shard: &mut dyn Shard) -> usize {
-    let control = &memory.control;
-    let most = if memory.scope() == Scope::Shared { 1 } else { shard.batch_of_sent() };
-    let Some(work) = control.queue(worker).take(most) else { return 0 };
-    let (tally, first_row) = (control.tally(worker), memory.plan().shards[worker].start);
-    let mut started = is_timed(work.op, shard, &tally).then(Instant::now);
-    tally.count_take();
-    let mut prepared = Ok(());
-    if work.rows.len() == 1 {
-        let actions = ActionRows::new(&memory.actions, work.rows.clone(), work.op);
-        prepared = guard::guarded(|| shard.prepare(&work, first_row, &actions));
-    }
-    let mut done = 0;
-    while done < work.rows.len() {
-        let most = work.rows.len() - done;
-        let (batches, notes) = (control.batches(), &control.slot(worker).notes);
-        let places = match work.place {
-            None => {
-                notes.note_claiming();
-                batches.claim_next(most)
-            }
-            Some(first) => batches.claim_given(first as usize + done, most),
-        };
-        notes.note_claimed(places.ring_place(memory.plan().batch_size));
-        let first = work.rows.start + done;
-        let rows = first..first + places.count;
-        let before = std::mem::replace(&mut prepared, Ok(()));
-        let report = fill(memory, worker, &work, rows.clone(), places, before, shard);
-        // Before they are counted as filled: whoever received them finds them here.
-        if let Some(started) = &mut started {
-            let spent = std::mem::replace(started, Instant::now()).elapsed();
-            note_time(&tally, work.op, places.count, spent);
-        }
-        if work.op == Op::Step {
-            tally.count_sent(rows.start - first_row..rows.end - first_row);
-        }
-        if Failpoint::DieBeforeAck.hit() {
-            die();
-        }
-        notes.note_counting();
-        let enough = batches.filled(places);
-        notes.note_counted();
-        if enough {
-            ring(&Futex::new(&control.header().doorbell, memory.scope()));
-        }
-        guard::flush(shard, report);
-        done += places.count;
-    }
-    done
-}
-
-/// Carries out work on `rows`, for which `places` were claimed; `before` says whether their preparation
-/// panicked.
-fn fill(
-    memory: &Memory,
-    worker: usize,
-    work: &Work,
-    rows: Range<usize>,
-    places: Places,
-    before: Result<(), String>,
-    shard: &mut dyn Shard,
-) -> Report {
-    // Claimed here alone: tickets are drawn once and given places dealt once; the claim ends before
-    // they are counted.
-    let slab = memory.slabs.claim(places.slab, places.first..places.first + places.count);
-    let mut task = Task {
-        op: work.op,
-        rows: rows.clone(),
-        first: memory.plan().shards[worker].start,
-        sent: true,
-        flags: work.flags,
-        slab,
-        actions: ActionRows::new(&memory.actions, rows.clone(), work.op),
-        tally: memory.control.tally(worker),
-        infos: &memory.infos,
-        shard: worker,
-        cells: Some(rows.clone()),
-        info_bytes: 0,
-    };
-    let report = guard::run(shard, &mut task, before);
-    let bytes = u32::try_from(task.info_bytes).expect("an info region is below 4 GiB");
-    let told = if report.spilled { Told::Spilled } else { Told::Bytes(bytes) };
-    task.slab.write_receipts(rows.start, told);
-    if memory.scope() == Scope::Shared {
-        // For the pool, should this process die before the batch is received.
-        for (row, place) in rows.zip(task.slab.rows()) {
-            memory.control.phases()[row].store(task.slab.phase(place), Ordering::Release);
-        }
-    }
-    report
 }
 
 /// Waits for a command: looks for it as long as there is patience, then sleeps.

@@ -1,0 +1,65 @@
+//! The delivery of rows that were sent: from a worker's queue to places of open batches.
+//!
+//! What a worker stores, and in which order, is here alone. The pool reads it when the worker died, see
+//! `progress.rs`; what is done to the rows themselves is the worker's affair.
+
+use std::ops::Range;
+
+use super::arrivals::{OpenBatches, Places};
+use super::queue::{Work, WorkQueue};
+use crate::wake::{Word, ring};
+
+/// What a worker does to rows that were sent.
+pub(crate) trait Filling {
+    /// The rows were taken, and have no places yet.
+    fn prepare(&mut self, work: &Work);
+
+    /// Carries out some of the work: `rows`, into `places`.
+    fn fill(&mut self, work: &Work, rows: Range<usize>, places: Places);
+
+    /// The places that were filled last are counted: the pool may hand them out.
+    fn counted(&mut self);
+}
+
+/// What a worker and the pool share for rows that were sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Delivery<'a, W> {
+    pub(crate) queue: WorkQueue<'a>,
+    pub(crate) batches: OpenBatches<'a>,
+    pub(crate) doorbell: &'a W,
+}
+
+impl<W: Word> Delivery<'_, W> {
+    /// Delivers at most `most` rows of the work that was pushed first; how many rows it was, 0 when there are
+    /// none.
+    pub(crate) fn deliver(&self, most: usize, filling: &mut impl Filling) -> usize {
+        let Self { queue, batches, doorbell } = self;
+        let Some(work) = queue.first(most) else { return 0 };
+        filling.prepare(&work);
+        let mut done = 0;
+        while done < work.rows.len() {
+            let most = work.rows.len() - done;
+            let places = match work.place {
+                None => {
+                    queue.notes.note_claiming();
+                    batches.claim_next(most)
+                }
+                Some(first) => batches.claim_given(first as usize + done, most),
+            };
+            let at = places.ring_place(batches.batch_size);
+            queue.notes.note_claimed(at, u32::try_from(places.count).expect("no more were taken"));
+            let first = work.rows.start + done;
+            filling.fill(&work, first..first + places.count, places);
+            queue.notes.note_counting();
+            queue.remove(places.count);
+            let enough = batches.filled(places);
+            queue.notes.clear();
+            if enough {
+                ring(*doorbell);
+            }
+            filling.counted();
+            done += places.count;
+        }
+        done
+    }
+}
