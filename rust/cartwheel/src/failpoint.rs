@@ -88,9 +88,13 @@ mod enabled {
     }
 }
 
-/// Called before every access to a word of the protocol, see [`crate::sync`].
 #[cfg(loom)]
-pub(crate) use crate::wake::before_access;
+mod death;
+
+#[cfg(loom)]
+pub(crate) use death::before_access;
+#[cfg(loom)]
+pub use death::dies_after;
 
 /// Called before every access to a word of the protocol, see [`crate::sync`].
 #[cfg(all(feature = "failpoints", not(loom)))]

@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use cartwheel::wake::{
-    Command, Countdown, ModelWord, Op, Parked, Word, acknowledge, doorbell_disarm,
-    every_interleaving, park, publish, take,
+    AtomicU32, Command, Countdown, ModelWord, Op, Parked, Word, acknowledge, dies_after,
+    doorbell_disarm, every_death, every_interleaving, park, publish, take,
 };
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicU32, Ordering};
+use loom::sync::atomic::Ordering;
 use loom::thread;
 
 fn next_command(word: &ModelWord) -> Command {
@@ -77,9 +77,13 @@ impl Tasks {
         acknowledge(&self.done[worker], &self.remaining, &self.doorbell, task);
     }
 
+    fn is_pending(&self, task: u32) -> bool {
+        self.done.iter().any(|done| done.load(Ordering::Acquire) != task)
+    }
+
     /// Waits as `Pool::finish` does, and looks at the rows.
     fn finish(&self, task: u32) {
-        while self.done.iter().any(|done| done.load(Ordering::Acquire) != task) {
+        while self.is_pending(task) {
             if park(&self.doorbell, Duration::from_millis(1)) == Parked::Ready {
                 doorbell_disarm(&self.doorbell);
             }
@@ -118,5 +122,32 @@ fn a_count_that_comes_after_the_next_task_began_is_none_of_it() {
         tasks.perform(0, 2); // by now a shard of the caller's
         tasks.finish(2);
         [late, other].into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn a_task_ends_wherever_a_worker_died_and_the_next_one_wakes_the_pool() {
+    every_death(|accesses| {
+        let tasks = Arc::new(Tasks::default());
+        tasks.begin(1);
+        let mortal = thread::spawn({
+            let tasks = Arc::clone(&tasks);
+            move || dies_after(accesses, || tasks.perform(0, 1))
+        });
+        let other = performing(&tasks, 1, 1);
+        let died = mortal.join().unwrap();
+        if tasks.done[0].load(Ordering::Acquire) != 1 {
+            tasks.perform(0, 1); // as whoever follows the dead worker
+        }
+        other.join().unwrap();
+        // Nobody rings if the worker died before it counted itself: the pool looks at the end of a slice.
+        assert!(!tasks.is_pending(1));
+        tasks.finish(1);
+        tasks.begin(2);
+        tasks.perform(0, 2);
+        let last = performing(&tasks, 1, 2);
+        tasks.finish(2);
+        last.join().unwrap();
+        died
     });
 }

@@ -13,7 +13,6 @@
 //! All stores are `Release`, so that the compiler does not move one before another; the death itself orders
 //! them before the pool's loads. A thread of a crew writes notes too, for nobody: threads do not die alone.
 
-use super::queue::low;
 use crate::sync::{AtomicU64, Ordering};
 
 const WAITING: u64 = 0;
@@ -25,6 +24,12 @@ const STAGE_BITS: u32 = 2;
 const COUNT_BITS: u32 = u32::BITS - STAGE_BITS;
 /// Most rows that a worker takes at once, so that a note has room for their number.
 pub(super) const MOST_TAKEN: u32 = (1 << COUNT_BITS) - 1;
+
+/// The lower half of a word.
+#[expect(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
+pub(super) const fn low(word: u64) -> u32 {
+    word as u32
+}
 
 /// What a worker had done to the first rows of its queue when it died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

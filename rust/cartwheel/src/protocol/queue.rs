@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use super::progress::{MOST_TAKEN, Notes, Progress};
+use super::progress::{MOST_TAKEN, Notes, Progress, low};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wake::Op;
 
@@ -183,12 +183,6 @@ impl WorkQueue<'_> {
 
 const fn pack(entry: u32, before: u32) -> u64 {
     ((entry as u64) << u32::BITS) | before as u64
-}
-
-/// The lower half of a word.
-#[expect(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
-pub(super) const fn low(word: u64) -> u32 {
-    word as u32
 }
 
 fn number(row: usize) -> u32 {

@@ -14,9 +14,7 @@ pub use command::{Command, Op};
 pub use countdown::{Countdown, acknowledge};
 pub use futex::{Futex, Word};
 #[cfg(loom)]
-pub(crate) use model::before_access;
-#[cfg(loom)]
-pub use model::{ModelWord, dies_after, every_death, every_interleaving};
+pub use model::{ModelWord, every_death, every_interleaving};
 pub(crate) use parker::IDLE;
 pub use parker::{PARKED, Parked, doorbell_disarm, is_closing, park, publish, ring, take};
 pub use patience::Patience;
@@ -24,4 +22,4 @@ pub use scope::Scope;
 pub(crate) use trials::Trials;
 
 #[cfg(loom)]
-pub use crate::sync::AtomicU32;
+pub use crate::{failpoint::dies_after, sync::AtomicU32};

@@ -1,7 +1,5 @@
-//! For loom alone: a word on the heap, with a model of the kernel's sleepers, and the death of a worker.
+//! For loom alone: a word on the heap, with a model of the kernel's sleepers.
 
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -60,50 +58,12 @@ pub fn every_interleaving(run: impl Fn() + Send + Sync + 'static) {
     builder.check(run);
 }
 
-/// A thread that never dies.
-const IMMORTAL: u32 = u32::MAX;
-
-loom::thread_local! {
-    /// Accesses to words of the protocol that this thread makes before it dies.
-    static ACCESSES_LEFT: Cell<u32> = Cell::new(IMMORTAL);
-}
-
-/// What unwinds a thread that dies.
-struct Death;
-
-/// Ends the thread if it has made as many accesses as it was to make.
-pub(crate) fn before_access() {
-    ACCESSES_LEFT.with(|left| match left.get() {
-        IMMORTAL => {}
-        0 => {
-            left.set(IMMORTAL); // what is dropped on the way out may access words
-            resume_unwind(Box::new(Death));
-        }
-        accesses => left.set(accesses - 1),
-    });
-}
-
-/// Runs `worker`, which dies after so many accesses to words of the protocol, if it makes as many; whether it
-/// died.
-///
-/// A process that is killed leaves what it has stored, and so does a thread that unwinds from here.
-pub fn dies_after(accesses: u32, worker: impl FnOnce()) -> bool {
-    ACCESSES_LEFT.with(|left| left.set(accesses));
-    let ended = catch_unwind(AssertUnwindSafe(worker));
-    ACCESSES_LEFT.with(|left| left.set(IMMORTAL));
-    match ended {
-        Ok(()) => false,
-        Err(death) if death.is::<Death>() => true,
-        Err(panic) => resume_unwind(panic),
-    }
-}
-
 /// Runs `run` in every interleaving, for a worker that dies after no access to a word of the protocol, after one,
 /// two and so on, until no worker makes as many. `run` is called with the number of accesses and returns whether
 /// the worker died.
 pub fn every_death(run: impl Fn(u32) -> bool + Send + Sync + 'static) {
     let run = Arc::new(run);
-    for accesses in 0..IMMORTAL {
+    for accesses in 0_u32.. {
         let died = Arc::new(AtomicBool::new(false));
         every_interleaving({
             let (run, died) = (Arc::clone(&run), Arc::clone(&died));
