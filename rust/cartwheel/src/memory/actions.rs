@@ -1,8 +1,8 @@
-//! The actions of one batch, on their way from the pool to the workers.
+//! The actions of one batch, which the pool passes to the workers.
 //!
 //! Every leaf of the action space has an array `[rows, *shape]` here. Its dtype is not fixed: an
-//! environment receives the very dtype that the caller passed, as it does from Gymnasium, so each
-//! batch says in a tag what the bytes are.
+//! environment receives the dtype that the caller passed, as in Gymnasium. So a tag beside each
+//! leaf names the dtype of the bytes.
 #![expect(unsafe_code, reason = "copies into and out of mapped memory, see the invariants")]
 
 use std::ops::Range;
@@ -18,7 +18,7 @@ const ELEMENT_BYTES: usize = 16;
 
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    /// Where the tag lies; the elements follow on the next [`LEAF_ALIGN`].
+    /// Offset of the tag; the elements follow at the next [`LEAF_ALIGN`].
     offset: usize,
     row_len: usize,
 }
@@ -31,8 +31,8 @@ pub(crate) struct ActionArea {
     rows: usize,
 }
 
-/// Where `rows` rows of every leaf lie, and the bytes of all of them; `None` when they do not fit into the
-/// address space.
+/// Offsets of `rows` rows of every leaf, and the bytes of all of them; `None` when they do not fit
+/// into the address space.
 fn places(leaves: &[Leaf], rows: usize) -> Option<(Vec<Place>, usize)> {
     let mut extent = Extent::default();
     let mut places = Vec::with_capacity(leaves.len());
@@ -62,10 +62,10 @@ impl ActionArea {
         0..self.rows
     }
 
-    /// Stores one leaf of `rows`: `fill` writes the elements, row-major, over those that lie there, and
-    /// gives what this gives.
+    /// Stores one leaf of `rows`: `fill` writes the elements, row-major, over those that are there.
+    /// Returns what `fill` returns.
     ///
-    /// Only a pool calls this, while no task is pending and for rows that are not in flight; and a plain
+    /// Only a pool calls this, while no task is pending and the rows are not in flight; and a plain
     /// loop, before anything is stepped.
     ///
     /// # Panics
@@ -85,23 +85,25 @@ impl ActionArea {
         let count = rows.len();
         let (first, row_len) = self.rows(leaf, tag.size(), rows);
         let bytes = count * row_len * tag.size();
-        // SAFETY: the range is inside the mapping, whose bytes are initialised (invariant 7); of these rows
-        // no task is pending and none is in flight, so nobody else accesses it (invariant 5).
+        // SAFETY: the range is inside the mapping, whose bytes are initialised (invariant 7). No
+        // task is pending and these rows are not in flight, so no other thread or process accesses
+        // them (invariant 5).
         fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), bytes) })
     }
 
     /// Tag of one leaf; `None` when it was never stored.
     ///
-    /// Only the pool calls this, and [`ActionRows`] of a step, which is in flight.
+    /// Called by the pool, and by [`ActionRows`] while its step is in flight.
     pub(crate) fn tag(&self, leaf: usize) -> Option<ActionTag> {
         let mut tag = [0];
-        // SAFETY: the caller is the pool, which alone writes it, or has a step in flight, and the pool does
-        // not write (invariant 5).
+        // SAFETY: the caller is the pool, which alone writes the tag, or has a step in flight,
+        // during which the pool does not write it (invariant 5).
         unsafe { self.mapping.read(self.places[leaf].offset, &mut tag) }
         ActionTag::from_byte(tag[0])
     }
 
-    /// Address of the elements, of `size` bytes each, of `rows` of one leaf; and elements of a row.
+    /// Address of the elements of `rows` of one leaf, `size` bytes each; and the number of elements
+    /// of a row.
     ///
     /// # Panics
     ///
@@ -116,21 +118,22 @@ impl ActionArea {
     }
 }
 
-/// The actions of one worker's rows, for as long as they are being stepped; of rows that are reset there are
-/// none.
+/// The actions of one worker's rows, valid while they are being stepped; rows that are being reset
+/// have none.
 ///
-/// Where a row's elements lie depends on their dtype. So nothing is read but what the tag says: it would be
-/// other rows', which the pool may be writing.
+/// The offset of a row's elements depends on their dtype. So elements are read only as the tag
+/// says: an offset for another dtype would be in other rows, which the pool may be writing.
 #[derive(Debug, Clone)]
 pub struct ActionRows<'a> {
-    /// `None` when nothing is stepped: tags can change then.
+    /// `None` when nothing is stepped: the tags may change then.
     area: Option<&'a ActionArea>,
     rows: Range<usize>,
 }
 
 impl<'a> ActionRows<'a> {
-    /// Only [`crate::worker`] makes these, for rows of a task or of a queue that it took and that end before
-    /// it acknowledges or counts them; and a plain loop, for actions that nobody else has.
+    /// Only [`crate::worker`] calls this, for rows of a task or rows that it took from a queue; the
+    /// value is dropped before the worker acknowledges the task or counts the rows. A plain loop
+    /// calls it too, for actions that only the loop can reach.
     pub(crate) fn new(area: &'a ActionArea, rows: Range<usize>, op: Op) -> Self {
         Self { area: (op == Op::Step).then_some(area), rows }
     }
@@ -149,7 +152,8 @@ impl<'a> ActionRows<'a> {
     ///
     /// # Panics
     ///
-    /// When the tag is another one, `into` is not as long as those rows, or they are not among these.
+    /// When the tag of the leaf is not `tag`, `into` is not as long as those rows, or the rows are
+    /// not among these.
     pub fn load(&self, leaf: usize, tag: ActionTag, rows: Range<usize>, into: &mut [u8]) {
         assert_eq!(self.tag(leaf), Some(tag), "tag of leaf {leaf}");
         let (first, row_len) = self.place(leaf, tag.size(), rows.clone());
@@ -159,8 +163,8 @@ impl<'a> ActionRows<'a> {
         unsafe { first.as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) }
     }
 
-    /// Address of the elements, of `size` bytes each as their tag says, of `rows` of one leaf; and elements
-    /// of a row.
+    /// Address of the elements of `rows` of one leaf, `size` bytes each as their tag says; and the
+    /// number of elements of a row.
     ///
     /// # Panics
     ///

@@ -1,11 +1,11 @@
-//! Cells: what one row of a leaf is in Rust, a number or an array of numbers.
+//! Cells: the Rust type of one row of a leaf, a number or an array of numbers.
 //!
 //! # Invariants
 //!
-//! 1. **Form.** A cell is [`Cell::LEN`] elements of [`Cell::DTYPE`] one after the other, with neither
-//!    padding nor anything else, and its alignment is its elements'.
-//! 2. **Values.** Every bit pattern is a value of it. `bool` is therefore no cell; `MultiBinary` spaces
-//!    are `int8`, as in Gymnasium.
+//! 1. **Form.** A cell is [`Cell::LEN`] consecutive elements of [`Cell::DTYPE`] and nothing else,
+//!    without padding; it has the alignment of its elements.
+//! 2. **Values.** Every bit pattern is a valid value. `bool` is therefore not a cell; `MultiBinary`
+//!    spaces are `int8`, as in Gymnasium.
 #![expect(unsafe_code, reason = "cells are seen as bytes, see the invariants")]
 
 use crate::space::DType;
@@ -20,16 +20,16 @@ pub unsafe trait Cell: Copy + Send + Sync + 'static {
     type Element: Cell;
     /// The dtype of the numbers.
     const DTYPE: DType;
-    /// How many numbers.
+    /// Number of numbers in a cell.
     const LEN: usize;
     /// Shape of the array; empty for a number.
     const SHAPE: Shape;
 }
 
-/// Most dimensions of a cell.
+/// Maximum number of dimensions of a cell.
 const MOST_DIMENSIONS: usize = 8;
 
-/// The shape of a cell, known while compiling.
+/// The shape of a cell, a constant.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     lengths: [usize; MOST_DIMENSIONS],
@@ -40,11 +40,11 @@ impl Shape {
     /// The shape of a number.
     pub const NUMBER: Self = Self { lengths: [0; MOST_DIMENSIONS], dimensions: 0 };
 
-    /// The shape of `length` things of this shape.
+    /// The shape of an array of `length` cells of this shape.
     ///
     /// # Panics
     ///
-    /// While compiling, at more than eight dimensions.
+    /// At compile time, when the result would have more than eight dimensions.
     #[must_use]
     pub const fn times(self, length: usize) -> Self {
         assert!(self.dimensions < MOST_DIMENSIONS, "a cell has at most eight dimensions");
@@ -66,7 +66,7 @@ impl Shape {
 
 macro_rules! numbers {
     ($($type:ident $dtype:ident;)*) => {$(
-        // SAFETY: one primitive number, of which every bit pattern is a value.
+        // SAFETY: one primitive number; every bit pattern is a value.
         unsafe impl Cell for $type {
             type Element = Self;
             const DTYPE: DType = DType::$dtype;

@@ -1,18 +1,19 @@
-//! The rows of a shard as typed slices, for workers that write and read them in place.
+//! The rows of a shard as typed slices, which workers read and write in place.
 //!
 //! # Invariants
 //!
-//! They rest on those of [`super`], cited as "memory 4" and so on.
+//! These rest on the invariants of [`super`], cited as "memory 4" and so on.
 //!
-//! 1. **One hold.** [`SlabColumns`] borrows its [`SlabRows`] mutably, and [`ActionColumns`] the actions of a
-//!    task, or of rows that were taken from a queue; so all slices are gone before the task is acknowledged,
-//!    or the rows' places are counted as filled (memory 4 and 5). A plain loop's memory is its own.
+//! 1. **One hold.** [`SlabColumns`] borrows its [`SlabRows`] mutably, and [`ActionColumns`] borrows
+//!    the actions of a task or of rows taken from a queue; so all slices are gone before the task
+//!    is acknowledged or the rows' places are counted as filled (memory 4 and 5). A plain loop owns
+//!    its memory.
 //! 2. **Apart.** Leaves are handed out in order, each once; leaves, rewards, flags and phases are
-//!    disjoint ranges of the slab, and rows of other shards are in none of these slices.
-//! 3. **Type.** A slice of cells is made only of a leaf of their dtype and length. Leaves start on
-//!    [`LEAF_ALIGN`](crate::space::LEAF_ALIGN), in a rollout whole batches further, and rows are whole
-//!    cells, so every cell is aligned; every bit pattern is a value
-//!    (invariant 2 of [`super::cell`], memory 7).
+//!    disjoint ranges of the slab, and no slice contains rows of another shard.
+//! 3. **Type.** A slice of cells is made only from a leaf of their dtype and length. Leaves start
+//!    at multiples of [`LEAF_ALIGN`](crate::space::LEAF_ALIGN), in a rollout with an offset of
+//!    whole batches, and rows are whole cells, so every cell is aligned; every bit pattern is a
+//!    value (invariant 2 of [`super::cell`], memory 7).
 #![expect(unsafe_code, reason = "slices of mapped memory, see the invariants")]
 
 use std::marker::PhantomData;
@@ -27,7 +28,7 @@ use crate::error::Error;
 use crate::space::{ActionTag, DType, Layout};
 use crate::transition::{PhaseTag, Transition};
 
-/// The leaves of one shard's rows, to be taken in order, and at last their [`Outcomes`].
+/// The leaves of one shard's rows, taken in order, and after them the rows' [`Outcomes`].
 #[derive(Debug)]
 pub struct SlabColumns<'a> {
     mapping: &'a Mapping,
@@ -59,24 +60,24 @@ impl<'a> SlabColumns<'a> {
         self.rows.clone()
     }
 
-    /// The next leaf, one cell a row.
+    /// The next leaf, one cell for each row.
     ///
     /// # Panics
     ///
-    /// When there is no further leaf, or its rows are no such cells.
+    /// When there is no further leaf, or its rows are not such cells.
     pub fn leaf<C: Cell>(&mut self) -> &'a mut [C] {
         let (place, row_len) = self.take(C::DTYPE);
         assert_eq!(row_len, C::LEN, "elements of a row");
-        // SAFETY: the range of these rows is inside the mapping, ours alone (invariants 1 and 2),
-        // and made of such cells (invariant 3).
+        // SAFETY: the range of these rows is inside the mapping, accessed only here (invariants 1
+        // and 2), and consists of such cells (invariant 3).
         unsafe { std::slice::from_raw_parts_mut(place.cast().as_ptr(), self.rows.len()) }
     }
 
-    /// The next leaf as its elements, and how many a row has.
+    /// The elements of the next leaf, and the number of elements in a row.
     ///
     /// # Panics
     ///
-    /// When there is no further leaf, or its elements are of another dtype.
+    /// When there is no further leaf, or its dtype is another one.
     pub fn elements<C: Cell<Element = C>>(&mut self) -> (&'a mut [C], usize) {
         let (place, row_len) = self.take(C::DTYPE);
         let length = row_len * self.rows.len();
@@ -84,7 +85,7 @@ impl<'a> SlabColumns<'a> {
         (unsafe { std::slice::from_raw_parts_mut(place.cast().as_ptr(), length) }, row_len)
     }
 
-    /// Address of the next leaf's rows, and elements of a row.
+    /// Address of the next leaf's rows, and the number of elements in a row.
     fn take(&mut self, dtype: DType) -> (NonNull<u8>, usize) {
         let layout = self.layout;
         let leaf = layout.leaf(self.next);
@@ -120,7 +121,7 @@ impl<'a> SlabColumns<'a> {
     }
 }
 
-/// What the rows of a shard came to, apart from observations.
+/// Rewards, flags and phases of the rows of a shard.
 #[derive(Debug)]
 pub struct Outcomes<'a> {
     rewards: &'a mut [f64],
@@ -130,7 +131,7 @@ pub struct Outcomes<'a> {
 }
 
 impl Outcomes<'_> {
-    /// Writes reward, flags and phase of row `row`, counted from the start of the shard.
+    /// Writes reward, flags and phase of row `row`, counted from the first row of the shard.
     ///
     /// # Panics
     ///
@@ -152,14 +153,14 @@ pub struct ActionColumns<'a> {
 }
 
 impl<'a> ActionRows<'a> {
-    /// The leaves in order, to be read in place.
+    /// The leaves in order, for reading in place.
     pub fn columns(&self) -> ActionColumns<'a> {
         ActionColumns { actions: self.clone(), next: 0 }
     }
 }
 
 impl<'a> ActionColumns<'a> {
-    /// The next leaf, one cell a row.
+    /// The next leaf, one cell for each row.
     ///
     /// # Errors
     ///
@@ -168,16 +169,16 @@ impl<'a> ActionColumns<'a> {
     ///
     /// # Panics
     ///
-    /// When there is no further leaf, or its rows are no such cells.
+    /// When there is no further leaf, or its rows are not such cells.
     pub fn leaf<C: Cell>(&mut self) -> Result<&'a [C], Error> {
         let (place, row_len) = self.take(C::DTYPE)?;
         assert_eq!(row_len, C::LEN, "elements of a row");
-        // SAFETY: the range of these rows is inside the mapping, at rest while the task lasts
-        // (invariant 1), and made of such cells (invariant 3).
+        // SAFETY: the range of these rows is inside the mapping, not written while the task lasts
+        // (invariant 1), and consists of such cells (invariant 3).
         Ok(unsafe { std::slice::from_raw_parts(place.cast().as_ptr(), self.actions.rows().len()) })
     }
 
-    /// The next leaf as its elements, and how many a row has.
+    /// The elements of the next leaf, and the number of elements in a row.
     ///
     /// # Errors
     ///

@@ -1,15 +1,18 @@
-//! Forks of this process, as far as leases on shared memory are concerned.
+//! Counts forks of this process, for leases on shared memory.
 //!
-//! A forked child sees what was leased, and what was being filled, when it was made. Its copies of the
-//! leases end with it, unknown to the parent; so a slab that was leased then must never be filled again.
+//! A forked child sees the slabs that were leased or being filled at the fork. Its copies of the
+//! leases end with the child, and the parent does not notice; so a slab of shared memory that was
+//! leased at a fork must never be filled again.
 //!
-//! Whoever notices forks tells [`begins`] before and [`ended`] or [`ended_in_child`] after each. A lease
-//! notes the number of forks when it is taken; if another number is found when it is dropped, a fork has
-//! happened in between, and while one is under way there may be one at any moment.
+//! The code that observes forks calls [`begins`] before each fork and [`ended`] or
+//! [`ended_in_child`] after it. A lease records the number of forks when it is taken. If the number
+//! differs when the lease is dropped, a fork has happened in between. While a fork is under way,
+//! the child may be created at any moment.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Beginnings and ends of forks so far (upper half), and forks under way (lower half).
+/// Number of beginnings and ends of forks so far (upper half), number of forks under way (lower
+/// half).
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
 const COUNTED: u64 = 1 << 32;
@@ -19,7 +22,7 @@ pub fn begins() {
     FORKS.fetch_add(COUNTED + 1, Ordering::SeqCst);
 }
 
-/// The process has forked, or has failed to; called in the parent.
+/// The process has forked, or the fork has failed; called in the parent.
 pub fn ended() {
     FORKS.fetch_add(COUNTED - 1, Ordering::SeqCst);
 }
@@ -30,7 +33,7 @@ pub fn ended_in_child() {
     FORKS.store(counted.wrapping_add(COUNTED), Ordering::SeqCst);
 }
 
-/// When a lease was taken, counted in forks.
+/// The count of forks when a lease was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Moment(u64);
 
@@ -39,7 +42,7 @@ impl Moment {
         Self(FORKS.load(Ordering::SeqCst))
     }
 
-    /// Whether a forked child may know what was leased at this moment and is still leased now.
+    /// Whether a forked child may still see what was leased at this moment.
     pub(super) fn forked_since(self) -> bool {
         let now = Self::now();
         now != self || now.0 & (COUNTED - 1) != 0

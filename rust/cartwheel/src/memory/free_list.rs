@@ -1,12 +1,12 @@
-//! The slabs that nobody holds, last released first.
+//! The free slabs, last released first.
 //!
 //! A lock-free stack of slab numbers (R. K. Treiber, IBM RJ 5118, 1986): the head holds the number
-//! on top, and `next[n]` the one below `n`. Leases end on any thread, in the middle of anything, so
-//! a push must not block. Last in, first out keeps the warmest slab in use.
+//! on top, and `next[n]` holds the number below `n`. A lease can end on any thread at any time, so
+//! a push must not block. Last in, first out reuses the slab that is most likely in the cache.
 //!
 //! Popping has the ABA problem: between reading `next[top]` and swapping the head, other threads
-//! may pop `top`, change what lies below it and push it again. The upper half of the head counts
-//! every change, so such a head never compares equal.
+//! may pop `top`, change the numbers below it and push it again. The upper half of the head counts
+//! every change, so a head that changed never compares equal.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -34,13 +34,13 @@ impl FreeList {
         }
     }
 
-    /// Puts `number`, which must not be in the list, on top.
+    /// Pushes `number`, which must not be in the list.
     pub(crate) fn push(&self, number: u32) {
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
             self.next[number as usize].store(lower(head), Ordering::Relaxed);
-            // `Release` publishes `next[number]` and everything done with the slab; it pairs with
-            // the `Acquire` loads of the head in `pop`.
+            // `Release` publishes `next[number]` and all accesses to the slab; it pairs with the
+            // `Acquire` loads of the head in `pop`.
             match self.head.compare_exchange(
                 head,
                 pack(upper(head).wrapping_add(1), number),
@@ -53,10 +53,10 @@ impl FreeList {
         }
     }
 
-    /// Takes the number on top, the one pushed last.
+    /// Pops the number that was pushed last.
     pub(crate) fn pop(&self) -> Option<u32> {
         // Every load of the head is an `Acquire` that pairs with the `Release` in `push`: it makes
-        // `next[top]` visible, and all that was done with the slab before it was released.
+        // `next[top]` visible, and all accesses to the slab before it was released.
         let mut head = self.head.load(Ordering::Acquire);
         loop {
             let top = lower(head);
@@ -85,7 +85,7 @@ const fn upper(head: u64) -> u32 {
     (head >> 32) as u32
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
+#[expect(clippy::cast_possible_truncation, reason = "the lower half is the number")]
 const fn lower(head: u64) -> u32 {
     head as u32
 }

@@ -1,10 +1,10 @@
-//! How much memory this program may still take before the system ends it.
+//! How much memory this process may still take before the system kills it.
 //!
-//! A control group that runs out of memory gets a SIGKILL, which nobody can catch, and `fallocate`
-//! answers no sooner: it takes page after page until then. So the limits are read before memory is
-//! taken: those of the control groups that the process is in, up the hierarchy, and what the machine
-//! has left. What the kernel would give back first (file cache, swap) counts as left, so that nothing
-//! is refused that might have fitted.
+//! A control group that runs out of memory gets a SIGKILL, which cannot be caught, and `fallocate`
+//! does not fail before that: it takes page after page until the kill. So the limits are read
+//! before memory is taken: the limits of the process's control groups, up the hierarchy, and the
+//! memory that is left on the machine. Memory that the kernel would reclaim first (file cache,
+//! swap) counts as left, so a request that might have fitted is not refused.
 //!
 //! Sources: the kernel's `admin-guide/cgroup-v2.rst`, `cgroup-v1/memory.rst` and
 //! `filesystems/proc.rst`.
@@ -14,25 +14,26 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Shortage};
 
-/// Growth is checked once for so many bytes: reading the limits costs more than a small slab does.
+/// Growth is checked once for this many bytes: reading the limits costs more than a small slab
+/// does.
 const STRIDE: usize = 16 << 20;
 
-/// Memory that is left below the tightest limit.
+/// The memory that is left below the tightest limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headroom {
-    /// Bytes, those counted in that the kernel would give back.
+    /// Bytes, including those that the kernel would reclaim.
     pub bytes: u64,
     /// The file that states the limit.
     pub file: PathBuf,
 }
 
 impl Headroom {
-    /// What this process has left; `None` where the system does not tell.
+    /// The memory that this process has left; `None` where the system does not say.
     pub fn now() -> Option<Self> {
         Self::below(Path::new("/"))
     }
 
-    /// What a process has left whose `proc` and `sys` are below `root`.
+    /// The memory left to a process whose `proc` and `sys` are below `root`.
     pub fn below(root: &Path) -> Option<Self> {
         let swap = swap_left(root);
         let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
@@ -41,7 +42,7 @@ impl Headroom {
         groups.chain(machine(root, swap)).min_by_key(|headroom| headroom.bytes)
     }
 
-    /// Refuses to take `bytes` bytes for `what` when there are not so many.
+    /// Refuses to take `bytes` bytes for `what` when fewer are left.
     ///
     /// # Errors
     ///
@@ -55,7 +56,7 @@ impl Headroom {
         }
     }
 
-    /// [`Headroom::require`] for memory that grows from `start` to `end` bytes, a little at a time.
+    /// [`Headroom::require`] for memory that grows from `start` to `end` bytes in small parts.
     ///
     /// # Errors
     ///
@@ -69,22 +70,22 @@ impl Headroom {
     }
 }
 
-/// A control group with a say about memory, and what its files are called.
+/// A control group that limits memory, and the names of its files.
 struct Group {
-    /// Where the hierarchy is mounted.
+    /// Mount point of the hierarchy.
     mount: PathBuf,
-    /// The group, below the mount.
+    /// Path of the group, below the mount point.
     path: PathBuf,
     limit: &'static str,
     usage: &'static str,
-    /// Entries of `memory.stat` that the kernel gives back when memory is short.
+    /// Entries of `memory.stat` that the kernel reclaims when memory is short.
     given_back: &'static [&'static str],
-    /// The limit of swap, where the group has one of its own.
+    /// The limit of swap, where the group has a separate one.
     swap: Option<[&'static str; 2]>,
 }
 
 impl Group {
-    /// The group of a line of `/proc/self/cgroup`: `0::PATH` (version 2), or `N:CONTROLLERS:PATH`.
+    /// Parses a line of `/proc/self/cgroup`: `0::PATH` (version 2), or `N:CONTROLLERS:PATH`.
     fn new(root: &Path, line: &str) -> Option<Self> {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?);
@@ -110,10 +111,10 @@ impl Group {
         })
     }
 
-    /// What the group has left, and each one above it.
+    /// The memory left to the group and to each group above it.
     ///
-    /// A container may see the path that its host sees, of which nothing is mounted but the end: such
-    /// groups are not there, and are left out.
+    /// A container may see the path that its host sees, while only the end of that path is mounted:
+    /// groups that are not mounted are left out.
     fn headrooms(&self, swap: u64) -> impl Iterator<Item = Headroom> + '_ {
         self.path.ancestors().filter_map(move |path| self.headroom(&self.mount.join(path), swap))
     }
@@ -121,7 +122,7 @@ impl Group {
     fn headroom(&self, directory: &Path, swap: u64) -> Option<Headroom> {
         let number = |name: &str| read_number(&directory.join(name));
         let file = directory.join(self.limit);
-        let limit = read_number(&file)?; // "max" is no number, and no limit
+        let limit = read_number(&file)?; // "max" is not a number and means no limit
         let used = number(self.usage)?;
         let stat = fs::read_to_string(directory.join("memory.stat")).unwrap_or_default();
         let given_back: u64 = self.given_back.iter().map(|name| entry(&stat, name)).sum();
@@ -134,7 +135,7 @@ impl Group {
     }
 }
 
-/// What the machine as a whole has left.
+/// The memory left on the whole machine.
 fn machine(root: &Path, swap: u64) -> Option<Headroom> {
     let file = root.join("proc/meminfo");
     let available = kibibytes(&fs::read_to_string(&file).ok()?, "MemAvailable:")?;

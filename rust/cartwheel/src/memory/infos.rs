@@ -1,5 +1,5 @@
-//! The infos of one batch, on their way from the workers to the pool: one region per shard, which the
-//! whole shard uses in a task, and in equal cells the rows that are sent on their own.
+//! The infos of one batch, which the workers pass to the pool: one region for each shard. In a task
+//! the whole shard uses the region; rows that are sent on their own each have an equal cell of it.
 #![expect(unsafe_code, reason = "copies into and out of mapped memory, see the invariants")]
 
 use std::ops::Range;
@@ -33,8 +33,8 @@ impl InfoArea {
         Self { mapping, region: Self::region(&plan), plan }
     }
 
-    /// The region of shard `shard`, or in it the cells of `rows`, counted from the start of the
-    /// environments.
+    /// The region of shard `shard`, or the cells of `rows` in it, counted from the first row of the
+    /// pool.
     fn room(&self, shard: usize, rows: Option<&Range<usize>>) -> Range<usize> {
         let start = shard * self.region;
         let all = &self.plan.shards[shard];
@@ -44,41 +44,42 @@ impl InfoArea {
         start + cell * (rows.start - all.start)..start + cell * (rows.end - all.start)
     }
 
-    /// Stores the infos of shard `shard`, or of some of its rows; `false`, and nothing stored, when they
-    /// do not fit.
+    /// Stores the infos of shard `shard`, or of some of its rows; returns `false`, and stores
+    /// nothing, when they do not fit.
     ///
-    /// Only that shard's worker calls this: between taking a task and acknowledging it, or before it
-    /// counts the places of those rows as filled.
+    /// Only that shard's worker calls this: between taking a task and acknowledging it, or before
+    /// it counts the places of those rows as filled.
     pub(crate) fn store(&self, shard: usize, rows: Option<&Range<usize>>, stream: &[u8]) -> bool {
         let room = self.room(shard, rows);
         if stream.len() > room.len() {
             return false;
         }
-        // SAFETY: region or cells are this worker's for now (invariant 6).
+        // SAFETY: only this worker accesses the region or the cells now (invariant 6).
         unsafe { self.mapping.write(room.start, stream) }
         true
     }
 
-    /// Copies the `bytes` bytes of infos of shard `shard`, or those that begin in the cell of a row of
-    /// it, into `into`, in place of what it held.
+    /// Copies `bytes` bytes of infos into `into`, replacing its contents: those of shard `shard`,
+    /// or those that begin in the cell of row `row` of the shard.
     ///
-    /// Only the pool calls this, after that shard's acknowledgement or that row's receipt. A length that
-    /// no honest worker gives is cut to the region.
+    /// Only the pool calls this, after that shard's acknowledgement or after the row was received.
+    /// A length that is too large, which only a corrupt worker writes, is cut to the region.
     pub(crate) fn load(&self, shard: usize, row: Option<usize>, bytes: usize, into: &mut Vec<u8>) {
         let region = self.room(shard, None);
         let start = row.map_or(region.start, |row| self.room(shard, Some(&(row..row + 1))).start);
         into.clear();
         into.resize(bytes.min(region.end - start), 0);
-        // SAFETY: the worker is done and writes no more (invariant 6).
+        // SAFETY: the worker has finished and no longer writes there (invariant 6).
         unsafe { self.mapping.read(start, into) }
     }
 
-    /// Whether so many bytes of infos fit into the cells of these rows of shard `shard`.
+    /// Whether `bytes` bytes of infos fit into the cells of these rows of shard `shard`.
     pub(crate) fn fit(&self, shard: usize, rows: &Range<usize>, bytes: usize) -> bool {
         bytes <= self.room(shard, Some(rows)).len()
     }
 
-    /// The rows of shard `shard` in whose cells `bytes` bytes lie that begin in the cell of row `row`.
+    /// The rows of shard `shard` whose cells hold `bytes` bytes that begin in the cell of row
+    /// `row`.
     pub(crate) fn rows_of(&self, shard: usize, row: usize, bytes: usize) -> Range<usize> {
         let all = &self.plan.shards[shard];
         let cell = (self.region / all.len()).max(1);

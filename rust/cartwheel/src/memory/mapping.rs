@@ -1,12 +1,12 @@
-//! A stretch of memory, private or shared, that never moves.
+//! A range of memory, private or shared, that never moves.
 //!
-//! Shared memory is a `memfd`: it has no name, so nothing is left behind whoever is killed, and it
-//! is not bounded by the size of `/dev/shm`. It is sealed against shrinking and growing, so that no
-//! process can turn another one's access into a SIGBUS, and reserved with `fallocate` before use,
-//! so that a shortage is an error and not a signal.
+//! Shared memory is a `memfd`: it has no name, so nothing is left behind when a process is killed,
+//! and the size of `/dev/shm` does not limit it. It is sealed against shrinking and growing, so no
+//! process can cause a SIGBUS in another one. It is reserved with `fallocate` before use, so a
+//! shortage is an error instead of a signal.
 //!
-//! A page without any access stands before and behind every mapping: a stray write that runs off one
-//! end is a segmentation fault where it happens, and never reaches the next mapping.
+//! Before and behind every mapping there is a page that cannot be accessed: a stray write past
+//! either end is a segmentation fault at once, and never reaches the next mapping.
 #![expect(unsafe_code, reason = "maps memory and copies through raw pointers, see the invariants")]
 
 use std::ffi::c_void;
@@ -22,7 +22,7 @@ use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
 use crate::error::Error;
 use crate::wake::Scope;
 
-/// What an attached mapping may be used for.
+/// The access that an attached mapping allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Reading; a write is a segmentation fault.
@@ -31,11 +31,11 @@ pub(crate) enum Access {
     Write,
 }
 
-/// What stands behind a mapping in the process that made it: the descriptor of shared memory, or
+/// The memory behind a mapping in the process that made it: the descriptor of shared memory, or
 /// nothing for private memory.
 ///
-/// It is apart from the [`Mapping`] so that a pool can give up its descriptors when it closes, while
-/// arrays still show the memory.
+/// It is separate from the [`Mapping`] so that a pool can close its descriptors while arrays still
+/// show the memory.
 #[derive(Debug)]
 pub(crate) struct Backing {
     name: &'static str,
@@ -48,16 +48,16 @@ impl Backing {
         self.descriptor.as_ref()
     }
 
-    /// The descriptor of shared memory, to give away.
+    /// The descriptor of shared memory, moved to the caller.
     pub(crate) fn into_descriptor(self) -> Option<OwnedFd> {
         self.descriptor
     }
 
-    /// Another hold on the same.
+    /// Another handle to the same memory.
     ///
     /// # Errors
     ///
-    /// [`Error::Os`] when there is no descriptor left.
+    /// [`Error::Os`] when the process has no descriptor left.
     pub(crate) fn try_clone(&self) -> Result<Self, Error> {
         let descriptor = self.descriptor.as_ref().map(OwnedFd::try_clone).transpose();
         let descriptor = descriptor.map_err(|source| Error::Os {
@@ -67,10 +67,10 @@ impl Backing {
         Ok(Self { name: self.name, descriptor })
     }
 
-    /// Makes sure that `range` has memory behind it.
+    /// Makes sure that `range` is backed by memory.
     ///
-    /// Private memory needs nothing: the system gives it page by page. Whoever reserves asks for
-    /// [`Headroom`](super::Headroom) first: the system kills before it refuses.
+    /// Private memory needs nothing: the system provides it page by page. Callers check
+    /// [`Headroom`](super::Headroom) first, because the system kills the process before it refuses.
     ///
     /// # Errors
     ///
@@ -90,7 +90,8 @@ impl Backing {
 
 const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 
-/// Addresses that `bytes` bytes take up together with their guards; `None` when there are no so many.
+/// Addresses that `bytes` bytes and their guard pages take up; `None` when the address space is too
+/// small.
 fn reserved(bytes: usize) -> Option<usize> {
     let page = rustix::param::page_size();
     bytes.checked_next_multiple_of(page)?.checked_add(2 * page)
@@ -101,18 +102,18 @@ fn reserved(bytes: usize) -> Option<usize> {
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
-    /// What it shared it shares no longer.
+    /// Whether shared memory was made private.
     parted: AtomicBool,
 }
 
-// SAFETY: a mapping is plain memory without thread affinity; what may be done through it, and
-// when, is the business of invariants 2 to 6.
+// SAFETY: a mapping is plain memory without thread affinity; invariants 2 to 6 say which accesses
+// are allowed, and when.
 unsafe impl Send for Mapping {}
-// SAFETY: as for `Send`; `&Mapping` gives out raw pointers and unsafe copies only.
+// SAFETY: as for `Send`; `&Mapping` gives out only raw pointers and unsafe copies.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Makes `bytes` bytes of zeros. `name` shows up in `/proc/*/maps` of shared memory.
+    /// Makes `bytes` bytes of zeros. `name` appears in `/proc/*/maps` for shared memory.
     ///
     /// # Errors
     ///
@@ -127,7 +128,7 @@ impl Mapping {
         if scope == Scope::Private {
             let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
             let mapping = Self::between_guards(bytes, |start| {
-                // SAFETY: replaces a part of a reservation that nobody else knows of (invariant 1).
+                // SAFETY: replaces a part of a reservation that no other code knows (invariant 1).
                 unsafe { rustix::mm::mmap_anonymous(start, bytes, READ_WRITE, flags) }
             });
             return Ok((mapping.map_err(failed)?, Backing { name, descriptor: None }));
@@ -158,7 +159,7 @@ impl Mapping {
         if got != bytes {
             return Err(Error::Mismatch { what: "size of a mapping", expected: bytes, got });
         }
-        // The mapping outlives its descriptor.
+        // The mapping does not need the descriptor any longer.
         Self::map(&descriptor, bytes, access).map_err(Error::memory("a worker", bytes))
     }
 
@@ -169,12 +170,12 @@ impl Mapping {
         };
         let flags = MapFlags::SHARED | MapFlags::FIXED;
         Self::between_guards(bytes, |start| {
-            // SAFETY: replaces a part of a reservation that nobody else knows of (invariant 1).
+            // SAFETY: replaces a part of a reservation that no other code knows (invariant 1).
             unsafe { rustix::mm::mmap(start, bytes, protection, flags, descriptor, 0) }
         })
     }
 
-    /// Reserves addresses for `bytes` bytes and the two guards, and has `map` fill the middle.
+    /// Reserves addresses for `bytes` bytes and the two guards, and calls `map` to fill the middle.
     fn between_guards(
         bytes: usize,
         map: impl FnOnce(*mut c_void) -> Result<*mut c_void, Errno>,
@@ -182,28 +183,28 @@ impl Mapping {
         let guard = rustix::param::page_size();
         let all = reserved(bytes).ok_or(Errno::NOMEM)?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing.
+        // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
         let first = unsafe {
             rustix::mm::mmap_anonymous(std::ptr::null_mut(), all, ProtFlags::empty(), flags)
         }?;
         let start = first.wrapping_byte_add(guard);
         let start_of_bytes = NonNull::new(start.cast()).expect("mmap never maps at address zero");
         let parted = AtomicBool::new(false);
-        let mapping = Self { start: start_of_bytes, bytes, parted }; // unmapped, should `map` fail
+        let mapping = Self { start: start_of_bytes, bytes, parted }; // unmapped if `map` fails
         map(start)?;
-        // SAFETY: the range was mapped just now; keeping it out of core dumps changes no contents.
+        // SAFETY: the range was just mapped; keeping it out of core dumps changes no contents.
         let advised = unsafe { rustix::mm::madvise(start, bytes, Advice::LinuxDontDump) };
-        let _ = advised; // a core dump that is too large is no reason to fail
+        let _ = advised; // a core dump that is too large is not an error
         Ok(mapping)
     }
 
     /// Makes shared memory private to this process, at the same address and with the same contents:
-    /// what is written here stays here. `backing` is what stands behind it. Once is enough: it must
-    /// not lose what was written since.
+    /// later writes of this process stay in it. `backing` is the memory behind the mapping. A second
+    /// call does nothing, so that it does not lose what was written since.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`] or [`Error::Os`]; then it is shared as before.
+    /// [`Error::OutOfMemory`] or [`Error::Os`]; the memory stays shared then.
     pub(crate) fn part(&self, backing: &Backing) -> Result<(), Error> {
         let Some(descriptor) = backing.descriptor() else { return Ok(()) };
         if self.parted.swap(true, Ordering::Relaxed) {
@@ -217,22 +218,23 @@ impl Mapping {
     fn replace_by_copy(&self, descriptor: &OwnedFd) -> Result<(), Errno> {
         let protection = READ_WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // Elsewhere first: mapping over what is there could fail when that is gone already.
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing.
+        // The copy is mapped elsewhere first: if mapping over the old range failed, its contents
+        // would be lost.
+        // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
         let copy = unsafe {
             rustix::mm::mmap(std::ptr::null_mut(), self.bytes, protection, flags, descriptor, 0)
         }?;
         let (start, flags) = (self.start.as_ptr().cast(), MremapFlags::MAYMOVE);
-        // SAFETY: both ranges are whole mappings of our own, of the same length and contents; the
-        // kernel puts one into the place of the other in one go, so every pointer stays good
-        // (invariants 1 and 8).
+        // SAFETY: both ranges are whole mappings that this code owns, of the same length and
+        // contents; the kernel replaces one with the other in one step, so every pointer stays
+        // valid (invariants 1 and 8).
         let moved = unsafe { rustix::mm::mremap_fixed(copy, self.bytes, self.bytes, flags, start) };
         if let Err(error) = moved {
-            // SAFETY: mapped above, and known to nobody.
+            // SAFETY: mapped above, and no other code knows the address.
             let _ = unsafe { rustix::mm::munmap(copy, self.bytes) };
             return Err(error);
         }
-        // SAFETY: as in `between_guards`; a new mapping has to be told again.
+        // SAFETY: as in `between_guards`; the advice has to be repeated for a new mapping.
         let _ = unsafe { rustix::mm::madvise(start, self.bytes, Advice::LinuxDontDump) };
         Ok(())
     }
@@ -261,11 +263,12 @@ impl Mapping {
     ///
     /// # Safety
     ///
-    /// Nobody else may access the range meanwhile: one of invariants 4 to 6 must say so.
+    /// No other thread or process may access the range during the call: one of invariants 4 to 6
+    /// must say so.
     pub(crate) unsafe fn write(&self, offset: usize, bytes: &[u8]) {
         let target = self.at(offset..offset + bytes.len());
-        // SAFETY: the target is inside the mapping and, by the caller's word, ours alone; `bytes`
-        // is a live Rust slice and so cannot overlap it.
+        // SAFETY: the target is inside the mapping and, as the caller promises, accessed by nothing
+        // else; `bytes` is a live Rust slice and so cannot overlap it.
         unsafe {
             target.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
@@ -278,7 +281,8 @@ impl Mapping {
     /// As for [`Mapping::write`].
     pub(crate) unsafe fn zero(&self, range: Range<usize>) {
         let bytes = range.len();
-        // SAFETY: the target is inside the mapping and, by the caller's word, ours alone.
+        // SAFETY: the target is inside the mapping and, as the caller promises, accessed by nothing
+        // else.
         unsafe { self.at(range).as_ptr().write_bytes(0, bytes) }
     }
 
@@ -286,11 +290,12 @@ impl Mapping {
     ///
     /// # Safety
     ///
-    /// Nobody may write the range meanwhile: one of invariants 4 to 6 must say so.
+    /// No thread or process may write the range during the call: one of invariants 4 to 6 must say
+    /// so.
     pub(crate) unsafe fn read(&self, offset: usize, into: &mut [u8]) {
         let source = self.at(offset..offset + into.len());
-        // SAFETY: the source is inside the mapping and, by the caller's word, at rest; `into` is a
-        // live Rust slice and so cannot overlap it.
+        // SAFETY: the source is inside the mapping and, as the caller promises, not being written;
+        // `into` is a live Rust slice and so cannot overlap it.
         unsafe {
             source.as_ptr().copy_to_nonoverlapping(into.as_mut_ptr(), into.len());
         }
@@ -302,7 +307,7 @@ impl Drop for Mapping {
         let first =
             self.start.as_ptr().cast::<c_void>().wrapping_byte_sub(rustix::param::page_size());
         let all = reserved(self.bytes).expect("it was reserved");
-        // SAFETY: the whole reservation is the mapping's own, and nothing borrows it any more
+        // SAFETY: the mapping owns the whole reservation, and nothing borrows it any longer
         // (invariant 1).
         let unmapped = unsafe { rustix::mm::munmap(first, all) };
         debug_assert!(unmapped.is_ok(), "a mapping is unmapped once");

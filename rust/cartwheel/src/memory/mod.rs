@@ -1,9 +1,9 @@
 //! The memory that a pool and its workers share.
 //!
-//! Four mappings, apart so that a stray write into one cannot reach another: control words, actions
-//! (pool → workers), infos (workers → pool) and slabs (observations, rewards and flags). For
-//! process workers each is a sealed `memfd`; for threads and for the calling thread it is private
-//! anonymous memory. Everything else is the same.
+//! There are four mappings: control words, actions (pool → workers), infos (workers → pool) and
+//! slabs (observations, rewards and flags). They are separate so that a stray write into one cannot
+//! reach another. For process workers each is a sealed `memfd`; for threads and for the calling
+//! thread it is private anonymous memory. Everything else is the same.
 //!
 //! # Invariants
 //!
@@ -11,42 +11,46 @@
 //!
 //! 1. **Life.** A `Mapping` stays mapped until its drop, its length never changes (memfds are sealed
 //!    against shrinking and growing), and every pointer into it is used behind an `Arc` or a borrow of it.
-//! 2. **Control words** are only ever touched as atomics, on both sides.
-//! 3. **Phases of a slab.** Free → filling by `SlabPool::acquire`; filling → leased when every worker has
-//!    acknowledged the task, or every place of the batch is counted as filled; leased → free by the drop of
-//!    the [`Lease`]. Only the pool does these, of which a memory has one in its life (invariant 9); a slab
-//!    that a late or dead worker may still be filling is not filled again: the pool is waiting, broken or
-//!    closed then, and takes none.
-//! 4. **Rows.** While a slab is filling, each place is written by one shard alone: a task gives each shard,
-//!    which one worker serves (invariant 9), the places of its own rows, tickets are drawn once and given
-//!    places are dealt once, and a [`SlabRows`] refuses places outside its range. It lives only between
-//!    taking a task and acknowledging it, or between claiming the places and counting them as filled. The
-//!    pool reads a slab only after that.
-//! 5. **Actions** of a row are written by the pool while no task is pending and the row is not in flight,
-//!    and read by its worker between taking a task and acknowledging it, or taking the row from its queue
-//!    and counting its place as filled. Tags change only while no step is in flight; an [`ActionRows`]
-//!    reads them, and the elements that they describe, only of rows that are being stepped.
-//! 6. **Infos.** The region of shard *k* is written by its worker between taking a task and acknowledging
-//!    it, and read by the pool after that and before the next task, never once it is closed or broken. A
-//!    row that was sent has a cell of that region, written before its place is counted as filled and read
-//!    before the row is sent again; no task begins while rows are in flight.
-//! 7. **Payload.** Every bit pattern of the payload is valid where it is read: numbers are copied as bytes,
-//!    flags are read as `u8` and compared with zero, and nothing read from shared memory is used as an
-//!    index without a bounds check.
-//! 8. **Parting.** Slabs and rollouts are made private in place, by [`Sharing::part`], only where nobody
-//!    waits any more for what a worker writes: in a forked child, and when a pool has ended its workers.
-//! 9. **Claims.** A memory, with all its clones and attachments, has one pool; each worker has one server,
-//!    which is the pool itself where it steps the worker's rows. Both are words of the control memory that
-//!    are taken once, see `protocol/claim.rs`. A worker's is free again only when its process has ended and the pool
-//!    has cleared what it left. Whoever attaches the memory deals its rows by the same plan.
+//! 2. **Control words** are only ever accessed as atomics, on both sides.
+//! 3. **Phases of a slab.** Free → filling by `SlabPool::acquire`; filling → leased when every
+//!    worker has acknowledged the task, or every place of the batch is counted as filled; leased →
+//!    free when the [`Lease`] is dropped. Only the pool changes the phase, and a memory has one
+//!    pool in its life (invariant 9). A slab that a late or dead worker may still be filling is not
+//!    filled again: the pool is then waiting, broken or closed, and acquires no slab.
+//! 4. **Rows.** While a slab is filling, each place is written by one shard alone. A task gives
+//!    each shard the places of its own rows, and one worker serves the shard (invariant 9). Tickets
+//!    are drawn once, and given places are dealt once. A [`SlabRows`] refuses places outside its
+//!    range. It lives only between taking a task and acknowledging it, or between claiming the
+//!    places and counting them as filled. The pool reads a slab only after that.
+//! 5. **Actions** of a row are written by the pool while no task is pending and the row is not in
+//!    flight. They are read by the row's worker between taking a task and acknowledging it, or
+//!    between taking the row from its queue and counting its place as filled. Tags change only
+//!    while no step is in flight; an [`ActionRows`] reads tags, and the elements that they
+//!    describe, only for rows that are being stepped.
+//! 6. **Infos.** The region of shard *k* is written by its worker between taking a task and
+//!    acknowledging it. The pool reads it after that and before the next task, and never once the
+//!    pool is closed or broken. A row that was sent has a cell of that region, written before its
+//!    place is counted as filled and read before the row is sent again; no task begins while rows
+//!    are in flight.
+//! 7. **Payload.** Every bit pattern of the payload is valid for the type it is read as: numbers
+//!    are copied as bytes, flags are read as `u8` and compared with zero, and nothing read from
+//!    shared memory is used as an index without a bounds check.
+//! 8. **Parting.** Slabs and rollouts are made private in place, by [`Sharing::part`], only where
+//!    nothing waits any longer for what a worker writes: in a forked child, and when a pool has
+//!    ended its workers.
+//! 9. **Claims.** A memory, with all its clones and attachments, has one pool; each worker has one
+//!    server, which is the pool itself where it steps the worker's rows. Both claims are words of
+//!    the control memory that are taken once, see `protocol/claim.rs`. A worker's claim is free
+//!    again only when its process has ended and the pool has cleared what it left. Every process
+//!    that attaches the memory deals its rows by the same plan.
 //!
-//! Outside this crate nobody reaches a control word, or an area but through a [`Lease`] or a task. So safe code
-//! that embeds it can break none of these, as long as it writes to no descriptor of [`crate::protocol::Memory::descriptors`] by
-//! itself.
+//! Code outside this crate cannot reach a control word, and reaches the other areas only through a
+//! [`Lease`] or a task. So safe code that embeds this crate cannot break these invariants, as long
+//! as it does not itself write to the descriptors of [`crate::protocol::Memory::descriptors`].
 //!
-//! Between processes Rust has no settled memory model; the practical rule followed here is that
-//! control words are atomics, and that plain data between trusting processes is ordered by them. A
-//! worker that breaks the protocol can spoil values, never the pool's own memory.
+//! Rust has no settled memory model between processes. The practical rule followed here is that
+//! control words are atomics, and that they order plain data between trusting processes. A worker
+//! that breaks the protocol can spoil values, but never the pool's own memory.
 
 mod actions;
 mod cell;

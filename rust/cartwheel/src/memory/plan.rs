@@ -5,18 +5,19 @@ use std::ops::Range;
 use crate::error::Error;
 use crate::space::{Layout, Leaf, PAGE};
 
-/// What memory a pool needs. Pool and workers compute every offset from it.
+/// The sizes of a pool's memory. Pool and workers compute every offset from it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Plan {
     /// Leaves of one observation.
     pub observations: Vec<Leaf>,
     /// Leaves of one action.
     pub actions: Vec<Leaf>,
-    /// The rows of each shard; together `0..num_envs`, in order.
+    /// The rows of each shard, in order; together they are `0..num_envs`.
     pub shards: Vec<Range<usize>>,
-    /// Rows of a batch: all of them, or fewer if the first to be done are to be received first.
+    /// Rows of a batch: all of them, or fewer for a pool that receives the first rows that are
+    /// done.
     pub batch_size: usize,
-    /// Most slabs that may exist at once, at least one more than [`Plan::open_batches`].
+    /// Maximum number of slabs at once, at least one more than [`Plan::open_batches`].
     pub max_slabs: usize,
     /// Bytes for the infos of each shard.
     pub info_bytes: usize,
@@ -28,22 +29,23 @@ impl Plan {
         self.shards.last().map_or(0, |shard| shard.end)
     }
 
-    /// Batches that are being filled at once when every row is in flight.
+    /// Number of batches that are being filled when every row is in flight.
     pub fn open_batches(&self) -> usize {
         self.rows().div_ceil(self.batch_size.max(1))
     }
 }
 
-/// Most bytes of a shard's region: workers say in 32 bits how many they wrote, and [`Told`](super::Told) needs the
-/// largest number.
+/// Maximum bytes of a shard's region: workers report in 32 bits how many they wrote, and
+/// [`Told`](super::Told) reserves the largest number.
 const MOST_INFO_BYTES: usize = u32::MAX as usize / PAGE * PAGE;
 
-/// Most rows of a pool: so many places of open batches, fewer than twice the rows, are numbered in 32 bits.
+/// Maximum number of rows of a pool: the places of open batches, fewer than twice the rows, are
+/// numbered in 32 bits.
 const MOST_ROWS: usize = 1 << 31;
-/// Most slabs of a pool: numbers from there on are those of rollouts.
+/// Maximum number of slabs of a pool: larger numbers belong to rollouts.
 const MOST_SLABS: usize = 1 << 31;
 
-/// Checks a plan before anything is made from it.
+/// Checks a plan before anything is allocated for it.
 pub(crate) fn check(plan: &Plan) -> Result<Layout, Error> {
     let mut next = 0;
     for shard in &plan.shards {

@@ -1,13 +1,14 @@
-//! The number of this process, remembered.
+//! The cached number of this process.
 //!
-//! Every call of a pool asks whether it comes from the process that made the pool, and a system call for
-//! that takes as long as some native steps. So the number is kept on a page that the kernel wipes in every
-//! forked child, however it was forked: a child finds zero there, and asks.
+//! Every call of a pool checks whether it comes from the process that made the pool, and the system
+//! call for that takes as long as some native steps. So the number is cached on a page that the
+//! kernel wipes in every forked child, for every kind of fork: a child finds zero there, and makes
+//! the system call.
 //!
 //! # Invariants
 //!
-//! 1. The page is mapped for as long as the process lives, and touched as one atomic number only, which
-//!    every bit pattern is valid for.
+//! 1. The page is mapped for as long as the process lives, and accessed only as one atomic number,
+//!    for which every bit pattern is valid.
 #![expect(unsafe_code, reason = "a number on a page of its own, see the invariants")]
 
 use std::ptr::NonNull;
@@ -16,11 +17,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-/// The number of this process, as `std::process::id` has it.
+/// The number of this process, as `std::process::id` returns it.
 pub fn process_id() -> u32 {
     static PAGE: OnceLock<Option<&AtomicU32>> = OnceLock::new();
     let Some(kept) = PAGE.get_or_init(wiped_on_fork) else { return std::process::id() };
-    // `Relaxed`: whoever finds zero finds the same number by itself.
+    // `Relaxed`: every thread that finds zero computes the same number itself.
     match kept.load(Ordering::Relaxed) {
         0 => {
             let id = std::process::id();
@@ -35,19 +36,20 @@ pub fn process_id() -> u32 {
 fn wiped_on_fork() -> Option<&'static AtomicU32> {
     let bytes = rustix::param::page_size();
     let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping at an address of the kernel's choice touches nothing.
+    // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
     let page = unsafe {
         rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE)
     };
     let page = page.ok()?;
-    // SAFETY: the page is ours, and nothing is on it yet.
+    // SAFETY: the page was just mapped, and nothing is on it yet.
     if unsafe { rustix::mm::madvise(page, bytes, Advice::LinuxWipeOnFork) }.is_err() {
-        // SAFETY: mapped above, and known to nobody.
+        // SAFETY: mapped above, and no other code knows the address.
         let _ = unsafe { rustix::mm::munmap(page, bytes) };
         return None;
     }
     let kept = NonNull::new(page)?.cast::<AtomicU32>();
-    // SAFETY: a page of zeros, aligned, never unmapped and only ever seen as this atomic (invariant 1).
+    // SAFETY: a page of zeros, aligned, never unmapped and only ever accessed as this atomic
+    // (invariant 1).
     Some(unsafe { kept.as_ref() })
 }
 

@@ -1,4 +1,4 @@
-//! Rollouts: the batches of some steps in a row, in one piece of memory.
+//! Rollouts: the batches of consecutive steps, in one mapping.
 //!
 //! # The life of a rollout
 //!
@@ -6,12 +6,12 @@
 //! free ──take──▶ recording, one batch after the other ──last view dropped──▶ free, or retired
 //! ```
 //!
-//! Each has a mapping of its own, made when it is first asked for and handed to the workers before a
-//! task refers to it; afterwards it is used again for rollouts of as many steps. Every batch of it is
-//! filled by one task, as a slab is (and retired like one, see [`forks`](super::forks)), and is not
-//! filled again before the whole is free; the first one excepted, which a reset before the first step
-//! replaces, if no lease is left by which safe code could read it. So invariant 3 of [`super`] holds
-//! for it, batch by batch.
+//! Each rollout has a mapping of its own. It is made at the first request and handed to the workers
+//! before a task refers to it; later it is reused for rollouts of the same number of steps. Every
+//! batch is filled by one task, like a slab (and retired like one, see [`forks`](super::forks)),
+//! and is not filled again before the whole rollout is free. The first batch is the exception: a
+//! reset before the first step replaces it, if there is no lease left through which safe code could
+//! read it. So invariant 3 of [`super`] holds for a rollout, batch by batch.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -25,19 +25,20 @@ use super::process_id::process_id;
 use crate::error::Error;
 use crate::space::Layout;
 
-/// Marks a number as that of a batch of a rollout: rollout in the upper half, batch in the lower.
+/// Marks a number as a batch of a rollout: the rollout in the upper half, the batch in the lower
+/// half.
 const ROLLOUT: u32 = 1 << 31;
-/// Most steps of a rollout.
+/// Maximum number of steps of a rollout.
 pub const MOST_STEPS: usize = u16::MAX as usize - 1;
-/// Most rollouts that can exist at once.
+/// Maximum number of rollouts at once.
 const MOST_ROLLOUTS: usize = 1 << 15;
 
-/// The memory of one rollout, and where its batches lie.
+/// The memory of one rollout, and the layout of its batches.
 #[derive(Debug)]
 pub(crate) struct RolloutMemory {
     pub(super) mapping: Mapping,
     pub(super) batches: Vec<Layout>,
-    /// What stands behind it, where it was made and until it is private.
+    /// The memory behind the mapping, in the process that made it, until it is made private.
     backing: Mutex<Option<Backing>>,
 }
 
@@ -46,21 +47,21 @@ impl RolloutMemory {
         Self { mapping, batches, backing: Mutex::new(backing) }
     }
 
-    /// Makes it private to this process, with its contents, and gives its descriptor up.
+    /// Makes the memory private to this process, with its contents, and closes its descriptor.
     pub(super) fn part(&self) -> Result<(), Error> {
-        // In a forked child a lock may be held by a thread that there is not.
+        // A lock in a forked child may be held by a thread that does not exist there.
         let Ok(mut backing) = self.backing.try_lock() else { return Ok(()) };
         backing.take().map_or(Ok(()), |backing| self.mapping.part(&backing))
     }
 
-    /// Another descriptor of it; `None` when it is not shared.
+    /// Another descriptor of the memory; `None` when it is not shared.
     pub(crate) fn descriptor(&self) -> Result<Option<OwnedFd>, Error> {
         let backing = self.backing.lock().unwrap_or_else(PoisonError::into_inner);
         let copy = backing.as_ref().map(Backing::try_clone).transpose()?;
         Ok(copy.and_then(Backing::into_descriptor))
     }
 
-    /// Steps that it has room for.
+    /// Number of steps that fit.
     pub(crate) fn steps(&self) -> usize {
         self.batches.len() - 1
     }
@@ -74,22 +75,23 @@ pub(super) fn number(rollout: usize, batch: usize) -> u32 {
     ROLLOUT | rollout << 16 | batch
 }
 
-/// Rollout and batch of such a number; `None` for that of a slab.
+/// Rollout and batch of such a number; `None` for the number of a slab.
 pub(super) fn parts(number: u32) -> Option<(usize, usize)> {
     let rollout = (number & !ROLLOUT) >> 16;
     (number & ROLLOUT != 0).then_some((rollout as usize, (number & 0xffff) as usize))
 }
 
-/// Rollouts that nobody holds, to be used again.
+/// Rollouts that are not leased, for reuse.
 #[derive(Debug, Default)]
 pub(super) struct FreeRollouts {
     free: Mutex<Vec<(usize, Arc<RolloutMemory>)>>,
-    /// Numbers of rollouts that a forked child may know, or workers may not: the memory is not filled again.
+    /// Numbers of rollouts that a forked child may see, or that some workers may not know: their
+    /// memory is not filled again.
     retired: Mutex<Vec<usize>>,
 }
 
 impl FreeRollouts {
-    /// Takes one with room for just so many steps.
+    /// Takes a rollout with room for exactly this many steps.
     pub(super) fn take(&self, steps: usize) -> Option<(usize, Arc<RolloutMemory>)> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let at = free.iter().rposition(|(_, memory)| memory.steps() == steps)?;
@@ -100,7 +102,8 @@ impl FreeRollouts {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).push(rollout);
     }
 
-    /// The number of one that was retired, for new memory; what was there is freed where it is replaced.
+    /// The number of a retired rollout, for new memory; the old memory is freed when it is
+    /// replaced.
     pub(super) fn take_retired(&self) -> Option<usize> {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
@@ -110,18 +113,19 @@ impl FreeRollouts {
     }
 }
 
-/// A hold on one rollout; it is free again when the last of them is dropped.
+/// A hold on one rollout; the rollout is free again when the last hold is dropped.
 #[derive(Debug)]
 pub struct RolloutLease {
     index: usize,
     memory: Arc<RolloutMemory>,
     free: Arc<FreeRollouts>,
     taken: Moment,
-    /// The process that took it.
+    /// The process that took the lease.
     owner: u32,
-    /// Batches of it were handed out, or may have been: none is filled for another recording.
+    /// Whether batches were, or may have been, handed out: then no batch is filled for another
+    /// recording.
     recorded: AtomicBool,
-    /// Leases on the first batch by which safe code may read it.
+    /// Number of leases on the first batch through which safe code may read it.
     reading_first: AtomicUsize,
 }
 
@@ -135,12 +139,13 @@ impl RolloutLease {
         Self { index, memory, free, taken, owner, recorded, reading_first }
     }
 
-    /// Begins its only recording, by the pool whose free rollouts these are.
+    /// Begins the only recording of this rollout. `free` are the free rollouts of the pool that
+    /// records.
     pub(super) fn begin_recording(&self, free: &Arc<FreeRollouts>) -> Result<(), Error> {
         if !Arc::ptr_eq(&self.free, free) {
             return Err(Error::BadPlan("the rollout is another pool's".to_owned()));
         }
-        // `Relaxed`: the pool, which alone records, is borrowed mutably.
+        // `Relaxed`: only the pool records, and it is borrowed mutably.
         if self.recorded.swap(true, Ordering::Relaxed) {
             return Err(Error::BadPlan("a rollout is recorded once: take a new one".to_owned()));
         }
@@ -154,36 +159,37 @@ impl RolloutLease {
         }
     }
 
-    /// A lease on a batch ends, or lets nobody read any more.
+    /// A lease on a batch ends, or no longer allows reading.
     pub(super) fn end_reading(&self, batch: usize) {
         if batch == 0 {
-            // Pairs with the `Acquire` in `is_first_read`: what was read was read before.
+            // Pairs with the `Acquire` in `is_first_read`: all reads come before the count reaches
+            // zero.
             self.reading_first.fetch_sub(1, Ordering::Release);
         }
     }
 
-    /// Whether somebody may be reading the first batch, which a reset is to fill once more.
+    /// Whether safe code may be reading the first batch, which a reset is about to replace.
     pub(crate) fn is_first_read(&self) -> bool {
         self.reading_first.load(Ordering::Acquire) > 0
     }
 
-    /// Its number, by which workers know it.
+    /// The rollout's number, by which workers know it.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Steps that it has room for.
+    /// Number of steps that fit.
     pub fn steps(&self) -> usize {
         self.memory.steps()
     }
 
-    /// Where batch `batch` lies; 0 is the one before the first step.
+    /// Layout of batch `batch`; batch 0 is the one before the first step.
     pub fn layout(&self, batch: usize) -> &Layout {
         &self.memory.batches[batch]
     }
 
-    /// Address of `range`, valid as long as the lease lives. What a task that is not yet finished fills
-    /// must not be looked at.
+    /// Address of `range`, valid as long as the lease lives. Memory that an unfinished task fills
+    /// must not be read.
     ///
     /// # Panics
     ///
@@ -203,17 +209,18 @@ impl RolloutLease {
 
 impl Drop for RolloutLease {
     fn drop(&mut self) {
-        // In a forked child a lock may be held by a thread that there is not; and nobody there takes a
-        // rollout from the list.
+        // A lock in a forked child may be held by a thread that does not exist there; and the child
+        // takes no rollout from the list.
         if self.owner != process_id() {
             return;
         }
-        // Whoever holds this one may be copying the whole rollout: it is, or was until then, shared.
+        // The lock is held while another thread copies the whole rollout: it is, or was until then,
+        // shared.
         let shared = match self.memory.backing.try_lock() {
             Ok(backing) => backing.as_ref().is_some_and(|backing| backing.descriptor().is_some()),
             Err(_) => true,
         };
-        // Who was interrupted before the recording began may not have told every worker of it.
+        // If an interrupt came before the recording began, some workers may not know the rollout.
         let is_known = self.recorded.load(Ordering::Relaxed);
         if !is_known || (shared && self.taken.forked_since()) {
             self.free.retire(self.index);
@@ -238,7 +245,7 @@ mod tests {
         RolloutLease::new((0, memory), Arc::clone(free))
     }
 
-    /// Drops a lease on another thread; whether that ends.
+    /// Drops a lease on another thread; returns whether the drop finishes.
     fn is_dropped(lease: RolloutLease) -> bool {
         let (tell, dropped) = channel();
         std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! What stands behind shared memory, in the process that made it.
+//! The memory that a pool shares, in the process that made it.
 
 use std::sync::Arc;
 
@@ -6,21 +6,21 @@ use super::mapping::Backing;
 use super::slab::SlabMemory;
 use crate::error::Error;
 
-/// What stands behind a pool's memory in the process that made it.
+/// The descriptors and rollouts of a pool's memory, in the process that made it.
 #[derive(Debug)]
 pub struct Sharing {
-    /// Behind control words, actions, infos and slabs.
+    /// Of the control words, actions, infos and slabs.
     pub(crate) backings: [Backing; 4],
     pub(crate) slabs: Arc<SlabMemory>,
 }
 
 impl Sharing {
-    /// Makes the slabs and rollouts that this process shows private to it, with their contents. Workers
-    /// write no more batches for it.
+    /// Makes slabs and rollouts that this process shows private to it, with their contents. Workers
+    /// write no more batches for this process after that.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`] or [`Error::Os`] for the first that stays shared.
+    /// [`Error::OutOfMemory`] or [`Error::Os`] for the first mapping that stays shared.
     pub fn part(&self) -> Result<(), Error> {
         let [.., slabs] = &self.backings;
         self.slabs.part(slabs)

@@ -1,4 +1,4 @@
-//! Slabs: the memory of one batch each, and the leases that keep them.
+//! Slabs, each the memory of one batch, and the leases that keep them.
 //!
 //! # The life of a slab
 //!
@@ -8,16 +8,18 @@
 //!
 //! Shared memory that was leased when the process forked is retired instead, see [`forks`](super::forks).
 //!
-//! `acquire` pops the free list; when it is empty a further slab is reserved, up to `max_slabs`.
-//! The first slabs, one for each batch that can be open at once, are never leased out: when nothing
-//! else is left one of them is filled, copied out and free again at once, so a caller who keeps
-//! everything gets copies and is never made to wait.
+//! `acquire` pops the free list; when the list is empty, a further slab is reserved, up to
+//! `max_slabs`. The first slabs, one for each batch that can be open at once, are scratch slabs and
+//! never leased out. When no other slab is left, one of them is filled, copied out and free again
+//! at once, so a caller that keeps every batch gets copies and never has to wait.
 //!
-//! A lease is *the* proof that somebody may still look: a reference count of anything else would
-//! be wrong now and then (a worker may hold its own for an instant after acknowledging, NumPy views
-//! refer to their base and not to the array they were made from).
+//! Only a lease proves that a caller may still read the slab. A reference count of anything else
+//! would sometimes be wrong: a worker may hold its own reference for an instant after
+//! acknowledging, and NumPy views refer to their base and not to the array from which they were
+//! made.
 //!
-//! Above 400 lines: the writer's view and the reader's stand beside the argument that keeps them apart.
+//! Above 400 lines: the writer's view and the reader's view are beside the argument that keeps them
+//! apart.
 #![expect(unsafe_code, reason = "copies into and out of mapped memory, see the invariants")]
 
 use std::ops::Range;
@@ -37,7 +39,7 @@ use crate::failpoint::{Failpoint, die};
 use crate::space::Layout;
 use crate::transition::{PhaseTag, Transition};
 
-/// Rows whose numbers are written together.
+/// Number of rows whose numbers are written together.
 const RECEIPTS_AT_ONCE: usize = 64;
 
 /// The mapping of all slabs and the layout of each.
@@ -46,7 +48,7 @@ pub(crate) struct SlabMemory {
     mapping: Arc<Mapping>,
     layout: Layout,
     limit: u32,
-    /// Rollouts by their number.
+    /// The rollouts, indexed by number.
     rollouts: RwLock<Vec<Option<Arc<RolloutMemory>>>>,
 }
 
@@ -56,12 +58,12 @@ impl SlabMemory {
         Self { mapping, layout, limit, rollouts: RwLock::default() }
     }
 
-    /// Where everything lies within a slab.
+    /// Layout of a slab.
     pub(crate) fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Makes rollout `index` known, before any task refers to it.
+    /// Adds rollout `index`, before any task refers to it.
     pub(crate) fn add_rollout(&self, index: usize, memory: Arc<RolloutMemory>) {
         let mut rollouts = self.rollouts.write().unwrap_or_else(PoisonError::into_inner);
         if rollouts.len() <= index {
@@ -75,7 +77,7 @@ impl SlabMemory {
         self.rollouts.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// The rollouts that exist, by their number.
+    /// The rollouts that exist, with their numbers.
     pub(crate) fn all_rollouts(&self) -> Vec<(usize, Arc<RolloutMemory>)> {
         let rollouts = self.rollouts.read().unwrap_or_else(PoisonError::into_inner);
         let known = rollouts.iter().enumerate();
@@ -85,7 +87,7 @@ impl SlabMemory {
     /// Makes slabs and rollouts private to this process, see [`super::Sharing::part`].
     pub(super) fn part(&self, backing: &Backing) -> Result<(), Error> {
         let slabs = self.mapping.part(backing);
-        // In a forked child a lock may be held by a thread that there is not.
+        // A lock in a forked child may be held by a thread that does not exist there.
         let Ok(rollouts) = self.rollouts.try_read() else { return slabs };
         rollouts.iter().flatten().map(|rollout| rollout.part()).fold(slabs, Result::and)
     }
@@ -98,9 +100,9 @@ impl SlabMemory {
 
     /// The places `rows` of slab `slab`, for the worker that fills them.
     ///
-    /// Only [`crate::worker`] calls this: for the slab of a task that it took and its own shard, or for
-    /// places that it claimed; and it drops the claim before acknowledging (invariants 3 and 4). And a
-    /// plain loop does, for memory of its own that no pool has.
+    /// Only [`crate::worker`] calls this: for the slab of a task that it took and its own shard, or
+    /// for places that it claimed; and it drops the result before acknowledging (invariants 3 and
+    /// 4). A plain loop calls it too, for its own memory, which has no pool.
     pub(crate) fn claim(&self, slab: u32, rows: Range<usize>) -> SlabRows<'_> {
         assert!(rows.end <= self.layout.rows(), "{rows:?} are rows of the batch");
         match rollout::parts(slab) {
@@ -122,7 +124,7 @@ impl SlabMemory {
 #[derive(Debug)]
 pub struct SlabRows<'a> {
     memory: &'a SlabMemory,
-    /// Where they are in a batch of a rollout: it, and the number of the batch.
+    /// The rollout and the number of the batch, if the slab is a batch of a rollout.
     rollout: Option<(Arc<RolloutMemory>, usize)>,
     pub(super) start: usize,
     rows: Range<usize>,
@@ -165,7 +167,7 @@ impl SlabRows<'_> {
         });
     }
 
-    /// Has `fill` write row `row` (counted from the start of the batch) of leaf `leaf`.
+    /// Calls `fill` to write row `row` (counted from the start of the batch) of leaf `leaf`.
     ///
     /// # Panics
     ///
@@ -173,8 +175,8 @@ impl SlabRows<'_> {
     pub fn fill(&mut self, leaf: usize, row: usize, fill: impl FnOnce(&mut [u8])) {
         let place = self.place(leaf, row);
         let (length, first) = (place.len(), self.mapping().at(place));
-        // SAFETY: the row is this shard's alone while the slab is filling (invariant 4), inside the
-        // mapping, and any bytes are values (invariant 7).
+        // SAFETY: only this shard accesses the row while the slab is filling (invariant 4), the
+        // range is inside the mapping, and any bytes are values (invariant 7).
         let room = unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), length) };
         if Failpoint::DieMidRow.hit() {
             let mut whole = vec![0; length];
@@ -189,7 +191,7 @@ impl SlabRows<'_> {
     pub(crate) fn phase(&self, row: usize) -> u8 {
         assert!(self.rows.contains(&row), "row {row} is not in this shard");
         let mut phase = [0];
-        // SAFETY: the row is this shard's alone while the slab is filling (invariant 4).
+        // SAFETY: only this shard accesses the row while the slab is filling (invariant 4).
         unsafe { self.mapping().read(self.start + self.layout().phases_offset() + row, &mut phase) }
         phase[0]
     }
@@ -205,7 +207,7 @@ impl SlabRows<'_> {
         unsafe { self.mapping().zero(place) }
     }
 
-    /// Makes every row one that failed: zeros, no reward, no flags.
+    /// Marks every row as failed: zeros, no reward, no flags.
     pub(crate) fn write_failed(&mut self) {
         let leaves = self.layout().num_leaves();
         for row in self.rows() {
@@ -235,8 +237,8 @@ impl SlabRows<'_> {
 }
 
 impl SlabRows<'_> {
-    /// Writes, to these places of a batch of rows that were sent, which rows they are, from `row` on, and
-    /// where the infos of all of them are, which the first place tells.
+    /// Writes to these places of a batch of sent rows the numbers of the rows, starting at `row`.
+    /// The first place also gets `told`, which says where the infos of all these rows are.
     pub(crate) fn write_receipts(&mut self, row: usize, told: Told) {
         let layout = self.layout();
         let numbers = self.start + layout.row_numbers_offset();
@@ -261,27 +263,27 @@ impl SlabRows<'_> {
     }
 }
 
-/// The pool's view of its slabs: which are free, and how many there are so far.
+/// The pool's view of its slabs: which are free, and how many exist.
 #[derive(Debug)]
 pub struct SlabPool {
     memory: Arc<SlabMemory>,
     free: FreeList,
-    /// Slabs that have memory behind them, the scratch slabs included.
+    /// Number of slabs that are backed by memory, including the scratch slabs.
     reserved: AtomicU32,
-    /// Slabs that somebody has a lease on, or is filling.
+    /// Number of slabs that are leased or being filled.
     leased: AtomicU32,
-    /// The scratch slabs that are being filled or copied.
+    /// Whether each scratch slab is being filled or copied.
     scratch_busy: Box<[AtomicBool]>,
     free_rollouts: Arc<FreeRollouts>,
 }
 
 impl SlabPool {
-    /// A pool over new memory, whose first slabs are reserved: `scratch` that are copied out, one for
-    /// each batch that is filled at one time, and one more.
+    /// A pool over new memory, whose first slabs are reserved: `scratch` slabs that are copied out,
+    /// one for each batch that can be filled at once, and one more.
     ///
     /// # Panics
     ///
-    /// When there are 2^32 of them, which a plan rules out.
+    /// When there are 2^32 slabs; no plan allows that.
     pub(crate) fn new(memory: Arc<SlabMemory>, scratch: usize) -> Self {
         let scratch_busy: Box<_> = (0..scratch).map(|_| AtomicBool::new(false)).collect();
         let first = u32::try_from(scratch).expect("a plan has fewer than 2^32 slabs");
@@ -292,31 +294,31 @@ impl SlabPool {
         Self { memory, free, reserved, leased, scratch_busy, free_rollouts }
     }
 
-    /// Where everything lies within a slab.
+    /// Layout of a slab.
     pub fn layout(&self) -> &Layout {
         self.memory.layout()
     }
 
-    /// Slabs that have memory behind them, the scratch slabs included.
+    /// Number of slabs that are backed by memory, including the scratch slabs.
     pub fn reserved(&self) -> usize {
         self.reserved.load(Ordering::Relaxed) as usize
     }
 
-    /// Slabs that are being filled or that somebody holds.
+    /// Number of slabs that are leased or being filled.
     pub fn leased(&self) -> usize {
         self.leased.load(Ordering::Relaxed) as usize
     }
 
-    /// A slab to fill: the one released last, or a new one, or at last a scratch slab. `backing`
-    /// stands behind the slabs.
+    /// A slab to fill: the one that was released last, otherwise a new one, otherwise a scratch
+    /// slab. `backing` is the memory behind the slabs.
     ///
     /// # Panics
     ///
-    /// When every scratch slab is in use; there is one for each batch that is filled at one time.
+    /// When every scratch slab is in use; there is one for each batch that can be filled at once.
     pub(crate) fn acquire(self: &Arc<Self>, backing: &Backing) -> Lease {
         let slab = self.free.pop().or_else(|| self.grow(backing)).unwrap_or_else(|| {
-            // `Acquire` pairs with the `Release` in `Lease::drop`: the copy out of the scratch
-            // slab is finished before it is filled again.
+            // `Acquire` pairs with the `Release` in `Lease::drop`: the copy out of the scratch slab
+            // is finished before it is filled again.
             let mut scratch = self.scratch_busy.iter();
             let free = scratch.position(|busy| !busy.swap(true, Ordering::Acquire));
             let free = free.expect("a scratch slab is copied out before the next batch");
@@ -327,32 +329,33 @@ impl SlabPool {
         Lease { pool: Arc::clone(self), slab, rollout: None, taken, reads: true }
     }
 
-    /// A rollout of so many steps that nobody holds, if there is one.
+    /// A rollout of `steps` steps that is not leased, if there is one.
     pub(crate) fn free_rollout(&self, steps: usize) -> Option<RolloutLease> {
         let free = self.free_rollouts.take(steps)?;
         Some(RolloutLease::new(free, Arc::clone(&self.free_rollouts)))
     }
 
-    /// The number of a rollout that was retired, to be given to a new one.
+    /// The number of a retired rollout, for a new one.
     pub(crate) fn unused_rollout(&self) -> Option<usize> {
         self.free_rollouts.take_retired()
     }
 
-    /// A lease on a rollout that was made just now.
+    /// A lease on a rollout that was just made.
     pub(crate) fn new_rollout(&self, index: usize, memory: Arc<RolloutMemory>) -> RolloutLease {
         RolloutLease::new((index, memory), Arc::clone(&self.free_rollouts))
     }
 
-    /// Begins the recording of a rollout, which is this pool's and has not been recorded.
+    /// Begins the recording of a rollout, which must belong to this pool and must not have been
+    /// recorded.
     ///
     /// # Errors
     ///
-    /// [`Error::BadPlan`] when it is neither.
+    /// [`Error::BadPlan`] otherwise.
     pub(crate) fn begin_recording(&self, rollout: &RolloutLease) -> Result<(), Error> {
         rollout.begin_recording(&self.free_rollouts)
     }
 
-    /// A lease on batch `batch` of a rollout, to be filled by the next task.
+    /// A lease on batch `batch` of a rollout, for the next task to fill.
     pub(crate) fn batch_of(self: &Arc<Self>, rollout: &Arc<RolloutLease>, batch: usize) -> Lease {
         let slab = rollout::number(rollout.index(), batch);
         rollout.begin_reading(batch);
@@ -360,8 +363,8 @@ impl SlabPool {
         Lease { pool: Arc::clone(self), slab, rollout, taken: None, reads: true }
     }
 
-    /// Reserves one slab more, unless the limit is reached or there is no memory left, which means
-    /// the same: the caller keeps too much, and gets copies from now on.
+    /// Reserves one more slab, unless the limit is reached or no memory is left. Both mean that the
+    /// caller keeps too many batches, and gets copies from now on.
     fn grow(&self, backing: &Backing) -> Option<u32> {
         let slab = self.reserved.load(Ordering::Relaxed);
         if slab >= self.memory.limit {
@@ -381,40 +384,41 @@ impl SlabPool {
 pub struct Lease {
     pool: Arc<SlabPool>,
     slab: u32,
-    /// The rollout and the number of the batch, if it is one of a rollout.
+    /// The rollout and the number of the batch, if the slab is a batch of a rollout.
     rollout: Option<(Arc<RolloutLease>, usize)>,
-    /// When a slab of shared memory was taken.
+    /// When the lease was taken, for shared memory.
     taken: Option<Moment>,
-    /// Safe code may read it.
+    /// Whether safe code may read the slab.
     reads: bool,
 }
 
-/// A [`Lease`] whose holder goes by addresses: what is there is not looked at by safe code.
+/// A [`Lease`] whose holder uses addresses only: safe code does not read the memory.
 #[derive(Debug)]
 pub struct AddressLease(Lease);
 
 impl AddressLease {
-    /// Where everything lies within the slab.
+    /// Layout of the slab.
     pub fn layout(&self) -> &Layout {
         self.0.layout()
     }
 
-    /// Address of leaf `leaf`, as [`Lease::leaf`] gives it. Another reset before the first step of a rollout
-    /// fills the first batch once more, and then it must not be looked at until that has ended.
+    /// Address of leaf `leaf`, as [`Lease::leaf`] returns it. Another reset before the first step
+    /// of a rollout fills the first batch once more; the memory must not be read until that reset
+    /// has ended.
     pub fn leaf(&self, leaf: usize) -> NonNull<u8> {
         self.0.leaf(leaf)
     }
 }
 
 impl Lease {
-    /// Goes on with addresses alone. So the first batch of a rollout can be filled once more, by another
-    /// reset.
+    /// Keeps the addresses only. Then another reset can fill the first batch of a rollout once
+    /// more.
     pub fn by_address(mut self) -> AddressLease {
         self.end_reading();
         AddressLease(self)
     }
 
-    /// Safe code has read what it wanted to.
+    /// Safe code no longer reads the slab.
     fn end_reading(&mut self) {
         if let Some((rollout, batch)) = self.rollout.as_ref().filter(|_| self.reads) {
             rollout.end_reading(*batch);
@@ -427,7 +431,7 @@ impl Lease {
         self.slab
     }
 
-    /// Where everything lies within the slab.
+    /// Layout of the slab.
     pub fn layout(&self) -> &Layout {
         match &self.rollout {
             None => self.pool.layout(),
@@ -435,7 +439,7 @@ impl Lease {
         }
     }
 
-    /// The mapping, and where in it the slab starts.
+    /// The mapping, and the offset of the slab in it.
     fn place(&self) -> (&Mapping, usize) {
         match &self.rollout {
             None => (&self.pool.memory.mapping, self.pool.memory.start(self.slab)),
@@ -443,21 +447,22 @@ impl Lease {
         }
     }
 
-    /// Whether this is a scratch slab: copy what is needed and drop the lease before the next batch.
+    /// Whether this is a scratch slab: copy what is needed, and drop the lease before the next
+    /// batch.
     pub fn must_copy(&self) -> bool {
         (self.slab as usize) < self.pool.scratch_busy.len()
     }
 
-    /// Whether this is the first batch of a rollout, which another reset before the first step fills once
-    /// more: copy what is to stay.
+    /// Whether this is the first batch of a rollout, which another reset before the first step
+    /// fills once more: copy what must not change.
     pub fn may_be_filled_again(&self) -> bool {
         matches!(self.rollout, Some((_, 0)))
     }
 
     /// Address of `range` of the slab, counted from its start.
     ///
-    /// The address is valid as long as the lease lives. Nobody else reads or writes there, so its
-    /// holder may do both.
+    /// The address is valid as long as the lease lives. No other thread or process reads or writes
+    /// there, so the holder may do both.
     ///
     /// # Panics
     ///
@@ -482,7 +487,7 @@ impl Lease {
 
     /// Copies `into.len()` bytes from `offset` of the slab.
     ///
-    /// Only for a slab that has been filled: the pool hands leases out after the acknowledgements.
+    /// Only for a slab that has been filled: the pool hands out leases after the acknowledgements.
     ///
     /// # Panics
     ///
@@ -503,13 +508,13 @@ impl Drop for Lease {
     fn drop(&mut self) {
         self.end_reading();
         if self.rollout.is_some() {
-            return; // the rollout has a lease of its own, which waits for a list's lock at most
+            return; // the rollout has its own lease, whose drop waits at most for the lock of a list
         }
         self.pool.leased.fetch_sub(1, Ordering::Relaxed);
         match self.pool.scratch_busy.get(self.slab as usize) {
             // Pairs with the `Acquire` in `SlabPool::acquire`.
             Some(busy) => busy.store(false, Ordering::Release),
-            None if self.taken.is_some_and(Moment::forked_since) => {} // a child may look at it
+            None if self.taken.is_some_and(Moment::forked_since) => {} // a forked child may read it
             None => self.pool.free.push(self.slab),
         }
     }

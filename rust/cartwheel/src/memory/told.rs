@@ -1,11 +1,12 @@
-//! What a row that was sent says of its infos.
+//! Where the infos of a row that was sent are.
 
-/// What a row that was sent says of its infos.
+/// Where the infos of a row that was sent are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
-    /// They begin in its cell and have this many bytes; those of the rows behind it are in them.
+    /// They begin in the row's cell and have this many bytes; they include the infos of the rows
+    /// after it.
     Bytes(u32),
-    /// They follow by the shard's own channel.
+    /// They follow through the shard's own channel.
     Spilled,
 }
 

@@ -1,4 +1,5 @@
-//! Shared memory is private to those that are handed it, cannot change its size, and has guards.
+//! Shared memory can only be accessed by the processes that received it, cannot change its size,
+//! and has guard pages.
 
 use std::os::fd::AsFd;
 
@@ -9,7 +10,7 @@ use super::{Access, Backing, Mapping};
 use crate::error::Error;
 use crate::wake::Scope;
 
-/// What the kernel says of the mapping whose file has this name, or of one next to it.
+/// The kernel's description of the mapping whose file has this name, or of a neighbouring one.
 #[derive(Debug)]
 struct Place {
     start: usize,
@@ -18,7 +19,7 @@ struct Place {
     flags: Vec<String>,
 }
 
-/// All mappings of this process, by address; with the number of the one named `name`.
+/// All mappings of this process, by address; and the index of the one named `name`.
 fn places(name: &str) -> (Vec<Place>, usize) {
     let (mut places, mut found) = (Vec::<Place>::new(), None);
     for line in std::fs::read_to_string("/proc/self/smaps").expect("Linux").lines() {
@@ -52,7 +53,7 @@ fn shared_memory_is_sealed_and_its_descriptor_is_nobody_elses() {
         assert_eq!(rustix::fs::ftruncate(descriptor, bytes), Err(Errno::PERM), "{bytes} bytes");
     }
     let more = rustix::fs::fcntl_add_seals(descriptor, SealFlags::WRITE);
-    assert_eq!(more, Err(Errno::PERM), "nobody can take the write access away");
+    assert_eq!(more, Err(Errno::PERM), "no process can take the write access away");
     assert!(rustix::io::fcntl_getfd(descriptor).expect("open").contains(FdFlags::CLOEXEC));
     let status = rustix::fs::fstat(descriptor).expect("open");
     assert_eq!(status.st_mode & 0o777, 0o600);
@@ -68,7 +69,7 @@ fn shared_memory_lies_between_guards_and_stays_out_of_core_dumps() {
         assert_eq!(own.access, "rw-s");
         assert_eq!(own.end - own.start, bytes.next_multiple_of(rustix::param::page_size()));
         assert!(own.flags.iter().any(|flag| flag == "dd"), "{:?}", own.flags);
-        assert_eq!((before.end, behind.start), (own.start, own.end), "guards are next to it");
+        assert_eq!((before.end, behind.start), (own.start, own.end), "guard pages are next to it");
         for guard in [before, behind] {
             assert!(guard.access.starts_with("---"), "{guard:?}");
         }
@@ -80,7 +81,7 @@ fn shared_memory_lies_between_guards_and_stays_out_of_core_dumps() {
 fn memory_that_was_attached_for_reading_is_not_writable() {
     let (_mapping, backing) = shared("readable", 100);
     let descriptor = backing.into_descriptor().expect("shared");
-    let attached = Mapping::attach(descriptor, 100, Access::Read).expect("of this size");
+    let attached = Mapping::attach(descriptor, 100, Access::Read).expect("the size is right");
     let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux");
     let own = maps.lines().filter(|line| line.contains("readable"));
     let mut access: Vec<_> = own.filter_map(|line| line.split_whitespace().nth(1)).collect();
