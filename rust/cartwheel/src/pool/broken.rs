@@ -1,4 +1,4 @@
-//! A pool that is broken: it can only be closed, and every other call says why.
+//! A broken pool: it can only be closed, and every other call says why.
 
 use super::Pool;
 use crate::error::Error;
@@ -7,17 +7,17 @@ use crate::memory::{Lease, Told};
 /// Why a pool is broken.
 #[derive(Debug)]
 pub(super) enum Cause {
-    /// A worker died, and no other follows it.
+    /// A worker died, and no other one replaces it.
     Died(usize),
-    /// One of these workers wrote what no worker writes.
+    /// One of these workers wrote something that only a corrupt worker writes.
     Corrupt { workers: Vec<usize>, wrote: String },
 }
 
-/// What is left of a pool that is broken.
+/// What remains of a broken pool.
 #[derive(Debug)]
 pub(super) struct Broken {
     cause: Cause,
-    /// The batch that was being filled: kept, so that nobody else ever fills it.
+    /// The batch that was being filled: kept, so that it is never filled again.
     _lease: Option<Lease>,
 }
 
@@ -40,39 +40,43 @@ impl Pool {
         }
     }
 
-    /// Breaks the pool. Nobody follows workers that died, and what was being filled, `lease` or the batch of
-    /// the pending call, is nobody's any more.
+    /// Breaks the pool. Workers that died are not replaced, and the batch that was being filled,
+    /// `lease` or that of the pending call, is never handed out.
     pub(super) fn break_for(&mut self, cause: Cause, lease: Option<Lease>) {
         self.interrupted.clear();
         let lease = lease.or_else(|| self.pending.take().and_then(|pending| pending.lease));
         self.broken = Some(Broken { cause, _lease: lease });
     }
 
-    /// Breaks the pool because a place of the batch of `lease` names a row that is not in flight; the error.
+    /// Breaks the pool because a place of the batch of `lease` names a row that is not in flight;
+    /// returns the error.
     #[cold]
     pub(super) fn break_for_row(&mut self, row: usize, place: usize, lease: Lease) -> Error {
         let wrote = format!("row {row} to place {place} of a batch, expected a row in flight");
-        // The row that belongs there is missing, so it is one of a worker that still owes rows.
+        // The row that belongs there is missing, so it belongs to a worker that still owes rows.
         let suspects = self.owing_rows();
         self.corrupt(suspects, wrote, lease)
     }
 
-    /// Breaks the pool because of the [overlong infos](Pool::overlong_infos) of a row; the error.
+    /// Breaks the pool because of the [overlong infos](Pool::overlong_infos) of a row; returns the
+    /// error.
     #[cold]
     pub(super) fn break_for_infos(&mut self, row: usize, bytes: u32, lease: Lease) -> Error {
         let wrote = format!("{bytes} bytes of infos for row {row}, expected what fits its part");
         self.corrupt(vec![self.shard_of(row)], wrote, lease)
     }
 
-    /// Breaks the pool because of what one of `workers` wrote about the batch of `lease`; the error.
+    /// Breaks the pool because of what one of `workers` wrote about the batch of `lease`; returns
+    /// the error.
     fn corrupt(&mut self, workers: Vec<usize>, wrote: String, lease: Lease) -> Error {
         let error = Error::Corrupt { workers: workers.clone(), wrote: wrote.clone() };
         self.break_for(Cause::Corrupt { workers, wrote }, Some(lease));
         error
     }
 
-    /// The first row whose infos reach into the part of a row that did not come with it, and their bytes.
-    /// `rows` are those of a batch, `infos` what places of it announce.
+    /// The first row whose infos extend into the cell of a row that was not received together with
+    /// it, and the number of their bytes. `rows` are the rows of a batch, `infos` what its places
+    /// announce.
     pub(super) fn overlong_infos(
         &self,
         rows: &[usize],

@@ -1,4 +1,4 @@
-//! What must be so before a call begins; nothing has been changed when it is not.
+//! Conditions that must hold before a call begins; when one does not, nothing has been changed.
 
 use super::{Pending, Pool};
 use crate::call::Call;
@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::transition::PhaseTag;
 
 impl Pool {
-    /// Whether a call of this kind could begin now.
+    /// Checks whether a call of this kind can begin now.
     ///
     /// # Errors
     ///
@@ -23,7 +23,7 @@ impl Pool {
         if call == Call::Step { self.check_rows(0..self.phases.len()) } else { Ok(()) }
     }
 
-    /// Whether these rows can be stepped.
+    /// Checks whether these rows can be stepped.
     pub(super) fn check_rows(
         &self,
         rows: impl Iterator<Item = usize> + Clone,
@@ -32,8 +32,8 @@ impl Pool {
             episodes.check(rows.clone())?;
         }
         let refused = if self.policy.refuse_over { PhaseTag::Over } else { PhaseTag::Failed };
-        // Every step comes here, several times: a look at all rows without a branch. Only a batch that
-        // is refused is searched.
+        // Every step calls this several times, so all rows are checked without a branch. Only a
+        // batch that is refused is searched.
         if rows.clone().fold(0, |highest, row| self.phases[row].max(highest)) < refused as u8 {
             return Ok(());
         }

@@ -1,7 +1,7 @@
-//! Where each row is in its episode, as whoever receives its results sees it.
+//! Where each row is in its episode, as seen by the caller that receives its results.
 //!
-//! Workers know that too, but they are ahead of what has been received. So the pool counts along, if it
-//! is asked to: from what a row was sent for, and from the flags that came back.
+//! Workers know that too, but they are ahead of what has been received. So the pool counts as well,
+//! on request: from what a row was sent for, and from the flags that were received.
 
 use super::Pool;
 use crate::autoreset::AutoresetMode;
@@ -13,14 +13,15 @@ use crate::memory::Lease;
 #[derive(Debug)]
 pub(super) struct Episodes {
     mode: AutoresetMode,
-    /// Steps of the episode to which the reward that was received last belongs.
+    /// Steps of the episode to which the last received reward belongs.
     elapsed: Vec<i32>,
-    /// 1 where that step was the episode's last.
+    /// 1 where that step was the last of its episode.
     ended: Vec<u8>,
-    /// Rows without an episode: never reset, or what they returned last was lost.
+    /// Rows without an episode: never reset, or their last result was lost.
     fresh: Vec<bool>,
     any_fresh: bool,
-    /// Of the batch that is being received, whether the row in each place is over; kept for its memory.
+    /// For each place of the batch that is being received, whether its row is over; kept to reuse
+    /// the memory.
     over: Vec<u8>,
     truncations: Vec<u8>,
 }
@@ -38,7 +39,7 @@ impl Episodes {
         }
     }
 
-    /// Reads which of the first `rows` places of a batch are over.
+    /// Reads which rows in the first `rows` places of a batch are over.
     fn load(&mut self, lease: &Lease, rows: usize) {
         let layout = lease.layout();
         self.over.resize(rows, 0);
@@ -50,11 +51,11 @@ impl Episodes {
         }
     }
 
-    /// A batch of all rows was stepped.
+    /// All rows of a batch were stepped.
     pub(super) fn stepped(&mut self, lease: &Lease) {
         self.load(lease, self.elapsed.len());
         let rows = self.elapsed.iter_mut().zip(&mut self.ended).zip(&self.over);
-        // Without branches: it is a part of every step of thousands of rows.
+        // Without branches: this is a part of every step of thousands of rows.
         match self.mode {
             AutoresetMode::NextStep => rows.for_each(|((elapsed, ended), over)| {
                 *elapsed = (*elapsed + 1) * i32::from(1 - *ended);
@@ -71,8 +72,8 @@ impl Episodes {
         }
     }
 
-    /// Rows that were sent are in the first places of a batch. `calls` says of each row of the pool what
-    /// it was sent for.
+    /// Rows that were sent are in the first places of a batch. `calls` holds, for each row of the
+    /// pool, what it was sent for.
     pub(super) fn received(
         &mut self,
         lease: &Lease,
@@ -94,7 +95,7 @@ impl Episodes {
         }
     }
 
-    /// Rows begin an episode: they are being reset.
+    /// These rows begin an episode: they are being reset.
     pub(super) fn begin(&mut self, rows: &[usize]) {
         for &row in rows {
             (self.elapsed[row], self.ended[row], self.fresh[row]) = (0, 0, false);
@@ -102,8 +103,9 @@ impl Episodes {
         self.any_fresh = self.fresh.contains(&true);
     }
 
-    /// Every row shows its observation again. In `SAME_STEP` that is the next episode's first where the last
-    /// step ended one, and no reward of that step is shown with it.
+    /// Every row shows its observation again. In `SAME_STEP` that is the first observation of the
+    /// next episode where the last step ended one, and the reward of that step is not shown with
+    /// it.
     fn show(&mut self) {
         if self.mode == AutoresetMode::SameStep {
             for (elapsed, ended) in self.elapsed.iter_mut().zip(&mut self.ended) {
@@ -120,7 +122,7 @@ impl Episodes {
         }
     }
 
-    /// Raises unless each of these rows has an episode.
+    /// Fails unless each of these rows has an episode.
     pub(super) fn check(&self, rows: impl Iterator<Item = usize>) -> Result<(), Error> {
         if !self.any_fresh {
             return Ok(());
@@ -131,32 +133,33 @@ impl Episodes {
 }
 
 impl Pool {
-    /// From now on, counts the steps of every row's episode, and refuses to step rows that have none:
-    /// those that were never reset, and those whose last result was lost.
+    /// From now on, counts the steps of every row's episode, and refuses to step rows without one:
+    /// rows that were never reset, and rows whose last result was lost.
     ///
-    /// Rows that are sent for a reset begin an episode; of a reset of all rows only the caller knows
-    /// whom it concerns, and tells by [`Pool::begin_episodes`].
+    /// Rows that are sent for a reset begin an episode. After a reset of all rows only the caller
+    /// knows which rows it concerned, and calls [`Pool::begin_episodes`].
     pub fn count_episodes(&mut self, mode: AutoresetMode) {
         self.episodes = Some(Episodes::new(mode, self.phases.len()));
     }
 
-    /// Of each row, steps of the episode to which the reward and flags that were received last belong,
-    /// 0 where they are those of a reset; `None` where nobody counts.
+    /// For each row, the steps of the episode to which the last received reward and flags belong, 0
+    /// where they belong to a reset; `None` where episodes are not counted.
     pub fn elapsed(&self) -> Option<&[i32]> {
         self.episodes.as_ref().map(|episodes| &*episodes.elapsed)
     }
 
-    /// The rows that have no episode; none where nobody counts.
+    /// The rows that have no episode; empty where episodes are not counted.
     pub fn without_episode(&self) -> Vec<usize> {
         let fresh = self.episodes.iter().flat_map(|episodes| &episodes.fresh).enumerate();
         fresh.filter(|(_, fresh)| **fresh).map(|(row, _)| row).collect()
     }
 
-    /// A reset of all rows returned, which concerned these; the others show their last observation.
+    /// A reset of all rows returned, which concerned `rows`; the others show their last
+    /// observation.
     ///
     /// # Panics
     ///
-    /// When there is no such row.
+    /// When one of the rows does not exist.
     pub fn begin_episodes(&mut self, rows: &[usize]) {
         if let Some(episodes) = &mut self.episodes {
             episodes.begin(rows);
@@ -164,11 +167,11 @@ impl Pool {
         }
     }
 
-    /// What these rows returned last is not going to be seen by anybody, so their episodes are over.
+    /// The last results of these rows will not be seen, so their episodes are over.
     ///
     /// # Panics
     ///
-    /// When there is no such row.
+    /// When one of the rows does not exist.
     pub fn lose(&mut self, rows: impl Iterator<Item = usize>) {
         if let Some(episodes) = &mut self.episodes {
             episodes.lose(rows);

@@ -1,16 +1,16 @@
 //! The pool: owns the memory, the workers and the order of calls.
 //!
-//! Every call is a *task* in two halves: [`Pool::begin`] checks it, pops a slab and publishes it to
-//! the workers; [`Pool::finish`] steps the caller's own shard, waits for the acknowledgements and
-//! hands the slab out. `step` is both. Nothing is published before everything that can be wrong
-//! with a call has been checked.
+//! Every call is a *task* in two halves: [`Pool::begin`] checks the call, acquires a slab and
+//! publishes the task to the workers; [`Pool::finish`] steps the caller's own shard, waits for the
+//! acknowledgements and hands out the slab. `step` is both. Nothing is published before everything
+//! that can be wrong with a call has been checked.
 //!
-//! Beside tasks there are rows that are *sent* and *received*, see `sent.rs`; a task begins only while
-//! none of them is in flight, and none is sent while a task is pending.
+//! Besides tasks, rows can be *sent* and *received*, see `sent.rs`; a task begins only while no
+//! rows are in flight, and no rows are sent while a task is pending.
 //!
-//! `done` of each worker is the truth about a task. `remaining`, which counts for one task only, and the
-//! doorbell decide who wakes the pool; every sleep is a slice, so what goes wrong with them (a worker may
-//! die between `done` and its count) costs milliseconds, never a hang.
+//! The `done` word of each worker says whether it has finished a task. `remaining`, which counts
+//! for one task only, and the doorbell decide who wakes the pool. Every sleep is short, so an error
+//! in those two (a worker may die between `done` and its count) costs milliseconds and never hangs.
 
 mod broken;
 mod check;
@@ -50,25 +50,26 @@ pub use stats::{Meter, RowStats, ShardStats, Stats};
 use waiting::{Awaited, Look};
 pub use workers::Workers;
 
-/// What the death of a worker process means.
+/// The consequence of a worker process's death.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDeath {
     /// The pool can only be closed.
     Break,
-    /// Another process can take over, see [`Pool::resume`].
+    /// Another process can replace it, see [`Pool::resume`].
     Resume,
 }
 
-/// How a pool treats rows and waits.
+/// How a pool treats rows and waits for workers.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy {
     /// Refuse to step when a row is over: autoreset is disabled and over rows do not freeze.
     pub refuse_over: bool,
-    /// Refuse to step rows that were never reset. Without it that is the environments' affair.
+    /// Refuse to step rows that were never reset. Otherwise the environments decide what such a
+    /// step does.
     pub refuse_unstarted: bool,
     /// What the death of a worker process means.
     pub on_death: OnDeath,
-    /// Allow looking for a result before sleeping.
+    /// Poll for a result before sleeping.
     pub spin: bool,
 }
 
@@ -77,16 +78,16 @@ struct Pending {
     call: Call,
     command: Command,
     lease: Option<Lease>,
-    /// The calling thread has done its part.
+    /// Whether the calling thread has done its part.
     own_done: bool,
 }
 
-/// What a finished call left.
+/// The result of a finished call.
 #[derive(Debug)]
 pub struct Finished {
     /// The batch of a step or reset.
     pub lease: Option<Lease>,
-    /// Number of the task, by which later messages of the shards are recognised.
+    /// Number of the task; later messages of the shards carry it.
     pub task: u32,
 }
 
@@ -98,7 +99,7 @@ pub struct Pool {
     workers: Workers,
     policy: Policy,
     patience: Patience,
-    /// How long a wait may last before it is interrupted by [`Error::StillWaiting`].
+    /// Duration of a wait after which [`Error::StillWaiting`] interrupts it.
     reminder: Option<Duration>,
     look: Look,
     task: u32,
@@ -106,11 +107,11 @@ pub struct Pool {
     phases: Vec<u8>,
     recording: Option<Recording>,
     sent: InFlight,
-    /// Counted if somebody asked for it.
+    /// Present if episodes are counted.
     episodes: Option<Episodes>,
-    /// The pool can only be closed.
+    /// Present if the pool is broken: it can only be closed.
     broken: Option<Broken>,
-    /// The workers that died and are to be followed by others.
+    /// The workers that died and are to be replaced.
     interrupted: Vec<Interrupted>,
     meter: Arc<Meter>,
     closed: bool,
@@ -119,13 +120,13 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool over new memory, whose workers are running or about to.
+    /// A pool over new memory, whose workers are running or will be started.
     ///
     /// # Errors
     ///
-    /// [`Error::BadPlan`] when the workers do not match the memory's shards. [`Error::AlreadyPooled`] when
-    /// the memory has, or had, a pool; [`Error::AlreadyServed`] when somebody serves a worker that this pool
-    /// is to step itself.
+    /// [`Error::BadPlan`] when the workers do not match the memory's shards.
+    /// [`Error::AlreadyPooled`] when the memory has, or had, a pool; [`Error::AlreadyServed`] when
+    /// a worker that this pool is to step itself is already served.
     pub fn new(memory: Memory, mut workers: Workers, policy: Policy) -> Result<Self, Error> {
         if let Err(error) = workers.claim(&memory) {
             workers.dismiss();
@@ -158,7 +159,7 @@ impl Pool {
         })
     }
 
-    /// From now on, waits end with [`Error::StillWaiting`] after so long; they can be taken up again.
+    /// From now on, waits end with [`Error::StillWaiting`] after this time; they can be continued.
     pub fn remind_after(&mut self, reminder: Option<Duration>) {
         self.reminder = reminder;
     }
@@ -168,7 +169,7 @@ impl Pool {
         &self.slabs
     }
 
-    /// What reads the counters of pool and workers, from any thread.
+    /// Reads the counters of pool and workers, from any thread.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
@@ -178,7 +179,7 @@ impl Pool {
         &self.memory.plan().shards
     }
 
-    /// The call that was begun and not finished.
+    /// The call that has begun and not finished.
     pub fn pending(&self) -> Option<Call> {
         self.pending.as_ref().map(|pending| pending.call)
     }
@@ -210,13 +211,14 @@ impl Pool {
         })
     }
 
-    /// Stores the actions of the next step, one leaf at a time: `fill` writes the `rows * row_len` elements
-    /// to where the workers will read them, and can look at them there before any worker does. Until
-    /// [`Pool::begin`] they are nobody's: a step whose actions are refused has not happened.
+    /// Stores the actions of the next step, one leaf at a time: `fill` writes the `rows * row_len`
+    /// elements to where the workers will read them, and can check them before any worker reads
+    /// them. They take effect only at [`Pool::begin`]: a step whose actions are refused has not
+    /// happened.
     ///
     /// # Errors
     ///
-    /// As [`Pool::check`] for a step, and that of `fill`.
+    /// As [`Pool::check`] for a step, and the error of `fill`.
     pub fn fill_actions(
         &mut self,
         leaf: usize,
@@ -228,12 +230,13 @@ impl Pool {
         area.store(leaf, tag, area.all_rows(), fill)
     }
 
-    /// Begins a call: publishes its task to every worker. `flags` reach the shards as they are.
+    /// Begins a call: publishes its task to every worker. The shards get `flags` unchanged.
     ///
     /// # Errors
     ///
-    /// As [`Pool::check`]; for a reset also [`Error::BadPlan`] when it would fill the first batch of a rollout
-    /// once more and its [lease](Lease) is held. Then nothing was published.
+    /// As [`Pool::check`]; for a reset also [`Error::BadPlan`] when it would fill the first batch
+    /// of a rollout once more while a [lease](Lease) on that batch is held. In these cases nothing
+    /// was published.
     pub fn begin(&mut self, call: Call, flags: u32) -> Result<(), Error> {
         self.check(call)?;
         if call == Call::Reset {
@@ -279,17 +282,17 @@ impl Pool {
         Ok(())
     }
 
-    /// Waits for the pending call and hands its result out.
+    /// Waits for the pending call and hands out its result.
     ///
-    /// `interrupted` is asked about once a slice, 1 to 50 ms apart, and ends the wait by `true`. The
-    /// caller's own part is whole shards, of a crew at least one: who asks again and again, with no
-    /// time at all, comes to the end.
+    /// `interrupted` is called every 1 to 50 ms; when it returns `true`, the wait ends. The
+    /// caller's own part is done in whole shards, of a crew's shards at least one for each call, so
+    /// polling with a zero timeout eventually finishes.
     ///
     /// # Errors
     ///
-    /// [`Error::NotPending`] when `call` is not what is pending. [`Error::Timeout`],
-    /// [`Error::StillWaiting`] and [`Error::Interrupted`] leave the call pending: it can be waited for
-    /// again. After [`Error::WorkerDied`] the pool can only be closed, unless it [can be
+    /// [`Error::NotPending`] when `call` is not the pending call. [`Error::Timeout`],
+    /// [`Error::StillWaiting`] and [`Error::Interrupted`] leave the call pending: `finish` can be
+    /// called again. After [`Error::WorkerDied`] the pool can only be closed, unless it [can be
     /// resumed](Pool::can_resume).
     pub fn finish(
         &mut self,
@@ -307,7 +310,7 @@ impl Pool {
             pending.own_done = match &mut self.workers {
                 Workers::Inline(own) => {
                     let report = perform(&self.memory, 0, command, own.as_mut());
-                    // Nobody else is counted or woken.
+                    // No other thread is counted or woken.
                     self.memory.control.slot(0).done.store(task, Ordering::Relaxed);
                     flush(own.as_mut(), report);
                     true
@@ -326,29 +329,29 @@ impl Pool {
             }
         }
         if self.recording.is_some() && self.reports().any(|report| report.failed) {
-            self.recording = None; // what follows is no continuation of it
+            self.recording = None; // the following steps do not continue it
         }
         Ok(Finished { lease, task })
     }
 
-    /// Whether no task is pending, and none is whose end nobody waited for.
+    /// Whether no task is pending, nor running without a wait for its end.
     fn is_open(&self) -> bool {
         self.pending.is_none() && self.broken.is_none() && !self.closed
     }
 
-    /// What each shard says of the call that finished last, until the next one begins.
+    /// The report of each shard on the call that finished last, until the next one begins.
     pub fn reports(&self) -> impl Iterator<Item = Report> + '_ {
         let control = &self.memory.control;
         let status = |shard| control.slot(shard).status.load(Ordering::Relaxed);
         (0..control.workers()).map(move |shard| Report::from_word(status(shard)))
     }
 
-    /// Copies the info stream of shard `shard` for the call that finished last into `into`.
+    /// Copies the info stream of shard `shard` for the call that finished last to `into`.
     ///
     /// # Panics
     ///
-    /// When a worker may be writing infos: a call is pending, rows are in flight, or the pool was closed or
-    /// broken, which late workers do not know.
+    /// When a worker may be writing infos: a call is pending, rows are in flight, or the pool is
+    /// closed or broken, which late workers may not have noticed.
     pub fn load_infos(&self, shard: usize, into: &mut Vec<u8>) {
         assert!(self.is_open() && !self.sent.any(), "infos are those of a call that finished");
         let bytes = self.memory.control.slot(shard).info_bytes.load(Ordering::Relaxed);

@@ -1,21 +1,21 @@
-//! A batch of rows that were sent, as it is handed out.
+//! A received batch of rows.
 
 use crate::memory::{Lease, Told};
 
-/// A batch of rows that were sent.
+/// A received batch of rows.
 #[derive(Debug)]
 pub struct Received {
     /// The batch; its first `rows.len()` places are filled.
     pub lease: Lease,
     /// The rows, in the order of their places.
     pub rows: Vec<usize>,
-    /// Places that say something of infos: those of the rows from there to the next such place.
+    /// Places that announce infos: each covers the rows from that place to the next one listed.
     pub infos: Vec<(usize, Told)>,
     /// Places of rows that failed.
     pub failed: Vec<usize>,
 }
 
-/// Something that a received row tells beside its place in the batch.
+/// What a received row announces besides its place in the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// This row failed.
@@ -25,7 +25,8 @@ pub enum Event {
 }
 
 impl Received {
-    /// What the rows tell, in the order in which each worker tells it: by place, a failure first.
+    /// What the rows announce, in the order in which each worker sends it: by place, a failure
+    /// first.
     pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
         let (mut failed, mut infos) = (self.failed.iter().peekable(), self.infos.iter().peekable());
         std::iter::from_fn(move || {

@@ -1,11 +1,11 @@
-//! Recording a rollout: the batches of the next steps go to one piece of memory.
+//! Recording a rollout: the batches of the next steps go to one mapping.
 //!
-//! [`Pool::record`] chooses the rollout. The next reset of all rows goes to its first batch, every step to
-//! the next one; after the last step batches go to slabs again. A reset after the first step is no part
-//! of the rollout and goes to a slab.
+//! [`Pool::record`] chooses the rollout. The next reset of all rows goes to its first batch, every
+//! step to the next one; after the last step batches go to slabs again. A reset after the first
+//! step is not part of the rollout and goes to a slab.
 //!
-//! Batches of a rollout are of all rows. So meanwhile no rows are sent that would have to be in one: for a
-//! step, or for a reset before the first one.
+//! A batch of a rollout contains all rows. So during a recording no rows are sent whose results
+//! would belong in one: for a step, or for a reset before the first step.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Steps that were begun: every batch but the first is one's.
+    /// Number of steps that were begun: each filled one batch after the first.
     fn steps(&self) -> usize {
         self.batch.saturating_sub(1)
     }
@@ -34,17 +34,17 @@ impl Recording {
 pub struct Recorded {
     /// The rollout.
     pub rollout: Arc<RolloutLease>,
-    /// The descriptor by which worker processes have to attach it, if they do not know it yet.
+    /// The descriptor that worker processes need to attach the rollout, if they do not know it yet.
     pub descriptor: Option<OwnedFd>,
 }
 
 impl Pool {
-    /// Takes a rollout of `steps` steps, to be recorded from [`Pool::record`] on.
+    /// Takes a rollout of `steps` steps, for a recording that begins with [`Pool::record`].
     ///
     /// # Errors
     ///
-    /// As [`Pool::check`] for a control call; [`Error::BadPlan`] when batches have not all rows or a rollout
-    /// cannot have so many steps, [`Error::Os`] when there is no memory for it.
+    /// As [`Pool::check`] for a control call; [`Error::BadPlan`] when batches do not contain all
+    /// rows or a rollout cannot have `steps` steps, [`Error::Os`] when there is no memory for it.
     pub fn new_rollout(&mut self, steps: usize) -> Result<Recorded, Error> {
         self.check(Call::Call)?;
         if self.batch_size() < self.phases.len() {
@@ -60,11 +60,11 @@ impl Pool {
     }
 
     /// Records the next batches in this rollout, in place of one that was not finished.
-    ///
+    /// Records the next batches in this rollout, replacing an unfinished recording.
     /// # Errors
     ///
-    /// [`Error::BadPlan`] when it is another pool's, whose workers know another rollout by its number; or
-    /// when it was recorded before, since somebody may be looking at it.
+    /// [`Error::BadPlan`] when it belongs to another pool, whose workers know another rollout by its
+    /// number; or when it was recorded before, since its batches may be in use.
     pub fn record(&mut self, rollout: Arc<RolloutLease>) -> Result<(), Error> {
         self.slabs.begin_recording(&rollout)?;
         self.recording = Some(Recording { rollout, batch: 0 });
@@ -76,17 +76,16 @@ impl Pool {
         self.recording = None;
     }
 
-    /// Steps that the rollout which is being recorded has, one that is pending among them; `None` while
-    /// nothing is recorded.
+    /// Number of steps recorded so far, including a pending one; `None` while nothing is recorded.
     pub fn recorded_steps(&self) -> Option<usize> {
         self.recording.as_ref().map(Recording::steps)
     }
 
-    /// Whether a reset can begin, which may fill the first batch once more.
+    /// Checks whether a reset can begin, which may fill the first batch once more.
     ///
     /// # Errors
     ///
-    /// [`Error::BadPlan`] when somebody holds it.
+    /// [`Error::BadPlan`] when a lease on that batch is held.
     pub(super) fn check_recording(&self) -> Result<(), Error> {
         match &self.recording {
             Some(Recording { rollout, batch: 0 | 1 }) if rollout.is_first_read() => {
@@ -97,7 +96,7 @@ impl Pool {
         }
     }
 
-    /// Whether rows can be sent for this call: what they do is no part of the rollout.
+    /// Checks whether rows can be sent for this call: their results are not part of the rollout.
     ///
     /// # Errors
     ///
@@ -112,7 +111,7 @@ impl Pool {
         }
     }
 
-    /// The batch of the rollout that a call fills, if it fills one.
+    /// The batch of the rollout that a call fills, if there is one.
     pub(super) fn recorded(&mut self, call: Call) -> Option<Lease> {
         let Recording { rollout, batch } = self.recording.as_mut()?;
         let chosen = match (call, *batch) {

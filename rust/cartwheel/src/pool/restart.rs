@@ -1,14 +1,15 @@
-//! A worker process in the place of one that died.
+//! Replacing a worker process that died.
 //!
-//! Where the policy allows it, [`Error::WorkerDied`] leaves what is pending and what is in flight as they
-//! are. The caller asks what was [`Pool::lost`], starts a process whose rows know that they lost their
-//! environments, and lets the pool [`Pool::resume`]: the pending task, or the rows that the dead worker had
-//! not counted as filled, are then the new worker's to finish.
+//! Where the policy allows it, [`Error::WorkerDied`] leaves pending tasks and rows in flight as
+//! they are. The caller asks what the worker [lost](Pool::lost), starts a process whose rows know
+//! that they lost their environments, and calls [`Pool::resume`]. The new worker then finishes the
+//! pending task, or the rows that the dead worker had not counted as filled.
 //!
-//! A dead process writes nothing any more, so its line of the control words is the pool's until the new one
-//! serves. What the dead one had acknowledged or counted stays; the rest is done once more, from the
-//! beginning, into the same places. Only a worker that died between the two halves of claiming or counting
-//! a place, some nanoseconds each, leaves the pool unable to tell; then it is broken as without the policy.
+//! A dead process writes nothing any more, so the pool may change its line of the control words
+//! until the new process serves. What the dead worker had acknowledged or counted stays; the rest
+//! is repeated from the beginning, into the same places. Only if the worker died between the two
+//! halves of claiming or counting a place, some nanoseconds each, the pool cannot tell what was
+//! done; then it is broken, as without the policy.
 
 use std::sync::atomic::Ordering;
 
@@ -24,36 +25,37 @@ use crate::worker::{ProcessHandle, has_ended};
 /// What the rows of a dead worker were doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// Of each row, whether its episode was over.
+    /// For each row, whether its episode was over.
     pub over: Vec<bool>,
-    /// Rows that were sent to be reset and are not yet, counted from the worker's first.
+    /// Rows that were sent for a reset that has not happened yet, counted from the worker's first
+    /// row.
     pub resetting: Vec<usize>,
-    /// Rows in flight whose results are there, counted from the start of the environments. What the dead
-    /// worker tells of them beside the batch is its own, whoever follows it.
+    /// Rows in flight whose results are complete, counted from the first row of the pool. What the
+    /// dead worker announced about them outside the batch is lost with it, also after a restart.
     pub filled: Vec<usize>,
 }
 
-/// The work of a dead worker that waits for the next.
+/// The work of a dead worker that waits for the next worker.
 #[derive(Debug)]
 pub(super) struct Interrupted {
     worker: usize,
     work: Vec<Work>,
-    /// What the dead worker left in the control words was cleared.
+    /// Whether the words that the dead worker left were cleared.
     is_cleared: bool,
 }
 
 impl Pool {
-    /// Takes note of a death: the pool can be resumed if that is its policy, and is broken otherwise.
+    /// Records a death: the pool can be resumed if that is its policy, and is broken otherwise.
     pub(super) fn note_death(&mut self, worker: usize) -> Error {
         if self.work_of(worker).is_some() {
-            return self.died(worker); // nobody has followed it yet
+            return self.died(worker); // it has not been replaced yet
         }
         let left = match self.policy.on_death {
             OnDeath::Resume => self.left_behind(worker),
             OnDeath::Break => None,
         };
         match left {
-            // Beside that of others whose start was itself interrupted.
+            // Other workers may wait too, whose restart was itself interrupted.
             Some(work) => {
                 self.interrupted.push(Interrupted { worker, work, is_cleared: false });
             }
@@ -62,24 +64,24 @@ impl Pool {
         self.died(worker)
     }
 
-    /// Whether a worker died whom another one can follow.
+    /// Whether a worker died that can be replaced.
     pub fn can_resume(&self) -> bool {
         !self.interrupted.is_empty()
     }
 
-    /// What waits for the one that follows a dead worker.
+    /// The work that waits for the replacement of a dead worker.
     fn work_of(&self, worker: usize) -> Option<&[Work]> {
         let mut interrupted = self.interrupted.iter();
         interrupted.find(|interrupted| interrupted.worker == worker).map(|found| &*found.work)
     }
 
-    /// What the dead worker's rows lost. Its queue and its command word are empty then, and another process
-    /// may [serve](crate::worker::serve) it.
+    /// What the dead worker's rows lost. Afterwards its queue and its command word are empty, and
+    /// another process may [serve](crate::worker::serve) it.
     ///
     /// # Errors
     ///
-    /// [`Error::AlreadyServed`] when who serves the worker has not ended, or no death of it was noticed: a
-    /// process that was started in its place and given up has to end first.
+    /// [`Error::AlreadyServed`] when the process that serves the worker has not ended, or no death
+    /// of it was noticed: a replacement process that was started and abandoned has to end first.
     pub fn lost(&mut self, worker: usize) -> Result<Lost, Error> {
         self.clear(worker)?;
         let rows = self.shards()[worker].clone();
@@ -88,8 +90,8 @@ impl Pool {
             self.sent.any_of(row..row + 1) && !work.iter().any(|work| work.rows.contains(&row))
         };
         let is_over = |row: usize| {
-            // What was filled and is not yet received, only the dead worker knew; what is to be done once
-            // more is as it was before.
+            // Only the dead worker knew the phase of a row that was filled and not yet received; a
+            // row that is to be repeated is in the phase in which it was before.
             let phase = if is_filled(row) {
                 self.memory.control.phases()[row].load(Ordering::Acquire)
             } else {
@@ -105,7 +107,7 @@ impl Pool {
         Ok(Lost { over, resetting, filled })
     }
 
-    /// Clears what a dead worker left, and frees its place.
+    /// Clears the words that a dead worker left, and frees its claim.
     fn clear(&mut self, worker: usize) -> Result<(), Error> {
         let mut interrupted = self.interrupted.iter_mut();
         let interrupted = interrupted.find(|interrupted| interrupted.worker == worker);
@@ -113,7 +115,8 @@ impl Pool {
             Workers::Processes(handles) => handles.get(worker),
             Workers::Inline(_) | Workers::Threads | Workers::Crew(_) => None,
         };
-        // Who took the claim need not be the process that the pool was told of.
+        // The process that took the claim may be another one than the process that the pool was
+        // given.
         let is_dead = |pid: u32| {
             let known = handle.filter(|handle| handle.pid() == pid);
             known.map_or_else(|| has_ended(pid), |handle| !handle.is_alive())
@@ -129,8 +132,8 @@ impl Pool {
     ///
     /// # Panics
     ///
-    /// When nobody asked what was [lost](Pool::lost), so that the new process may have found what the dead one
-    /// left.
+    /// When [`Pool::lost`] was not called before, so that the new process may have found the dead
+    /// one's words.
     pub fn resume(&mut self, worker: usize, handle: ProcessHandle) {
         let mut dead = self.interrupted.iter();
         let Some(at) = dead.position(|interrupted| interrupted.worker == worker) else { return };
@@ -142,7 +145,7 @@ impl Pool {
         self.meter.count_restart(worker);
         let slot = self.memory.control.slot(worker);
         let command = if let Some(Pending { command, .. }) = &self.pending {
-            // What was told beside the operation concerned messages to the dead one.
+            // The flags of the operation concerned messages to the dead process.
             slot.flags.store(0, Ordering::Relaxed);
             *command
         } else {
@@ -156,26 +159,29 @@ impl Pool {
         publish(&Futex::new(&slot.word, self.memory.scope()), command);
     }
 
-    /// Ends the process of a worker, which is dead then as others that die. Threads cannot be ended.
+    /// Kills the process of a worker; its death is then handled like any other. Threads cannot be
+    /// killed.
     pub fn kill(&self, worker: usize) {
         if let Workers::Processes(handles) = &self.workers {
             handles[worker].kill();
         }
     }
 
-    /// Breaks the pool: nobody follows the dead worker, and what it was filling is nobody's any more.
+    /// Breaks the pool: the dead worker is not replaced, and the batch that it was filling is never
+    /// handed out.
     pub fn give_up(&mut self, worker: usize) {
         self.break_for(Cause::Died(worker), None);
     }
 
-    /// What the dead worker had not counted of the rows in flight; `None` when that cannot be told.
+    /// The rows in flight that the dead worker had not counted; `None` when that cannot be
+    /// determined.
     fn left_behind(&self, worker: usize) -> Option<Vec<Work>> {
         if self.pending.is_some() {
             return Some(Vec::new());
         }
         let shard = &self.shards()[worker];
         let mut work = self.memory.control.queue(worker).left_behind()?;
-        // The pool's own records are believed before those of somebody who died.
+        // The pool's own records take precedence over those of the dead worker.
         work.retain(|work| shard.contains(&work.rows.start));
         for work in &mut work {
             work.op = match self.sent.call_of(work.rows.start)? {

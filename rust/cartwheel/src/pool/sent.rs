@@ -1,9 +1,10 @@
 //! Rows that are sent and received in parts: any rows, at any time, several sends in flight.
 //!
-//! [`Pool::sending`] checks rows, [`Sending::send`] gives them to their workers and returns; [`Pool::receive`] hands out the next batch: the
-//! first `batch_size` rows that are done, or all that are in flight if they are fewer. In a pool whose
-//! batches have room for every row the rows of a batch stand in the order in which they were sent; in any
-//! other pool in the order in which they were done.
+//! [`Pool::sending`] checks rows, [`Sending::send`] gives them to their workers and returns;
+//! [`Pool::receive`] hands out the next batch: the first `batch_size` rows that are done, or all
+//! rows in flight if these are fewer. In a pool whose batches have room for every row, the rows of
+//! a batch are in the order in which they were sent; in any other pool in the order in which they
+//! were done.
 //!
 //! A row is in flight from its send to its receipt, and cannot be sent meanwhile.
 
@@ -20,7 +21,7 @@ use crate::space::ActionTag;
 use crate::wake::{Command, Futex, Op, doorbell_disarm, publish};
 use crate::worker::{Limit, perform_sent};
 
-/// Rows that can be sent, and are about to be. Nothing has happened if it is dropped.
+/// Rows that can be sent and are about to be. Dropping this value has no effect.
 #[derive(Debug)]
 pub struct Sending<'a> {
     pool: &'a mut Pool,
@@ -29,19 +30,20 @@ pub struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    /// Whether actions with this tag can lie beside those of the steps in flight: where a row's elements lie
-    /// depends on it, so there is one for all.
+    /// Whether actions with this tag fit those of the steps in flight: the tag determines the
+    /// offset of a row's elements, so all rows in flight share one tag.
     pub fn fits(&self, leaf: usize, tag: ActionTag) -> bool {
         self.pool.sent.steps == 0 || self.pool.memory.actions.tag(leaf) == Some(tag)
     }
 
-    /// Stores the rows' actions, one leaf at a time. `fill` is called for the rows in order, neighbours
-    /// together: with their positions among those that are sent, and the room of their elements, where
-    /// the workers will read them. Until [`Sending::send`] they are nobody's.
+    /// Stores the rows' actions, one leaf at a time. `fill` is called for the rows in order, once
+    /// for each run of neighbours: with their positions among the rows that are sent, and the
+    /// memory for their elements, where the workers will read them. They take effect only at
+    /// [`Sending::send`].
     ///
     /// # Errors
     ///
-    /// The first of `fill`; it is not called again.
+    /// The first error of `fill`, which is not called again.
     ///
     /// # Panics
     ///
@@ -63,30 +65,31 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// Gives the rows to their workers. `flags`, below 2^31, reach the shards as they are.
+    /// Gives the rows to their workers. The shards get `flags`, which must be below 2^31,
+    /// unchanged.
     pub fn send(self, flags: u32) {
         self.pool.send(self.call, self.rows, flags);
     }
 }
 
-/// What is in flight.
+/// The rows in flight.
 #[derive(Debug)]
 pub(super) struct InFlight {
-    /// Of each row, what it was sent for.
+    /// For each row, what it was sent for.
     rows: Vec<Option<Call>>,
     count: usize,
-    /// How many of them step.
+    /// Number of rows in flight that step.
     steps: usize,
     /// Number of the batch that is received next.
     batch: u64,
-    /// The slabs of the open batches, that one's first.
+    /// The slabs of the open batches, starting with that batch.
     leases: VecDeque<Lease>,
-    /// Places of the only batch that were given out.
+    /// Number of places of the only batch that were dealt.
     given: usize,
-    /// Of each row, the number of the request that named it last.
+    /// For each row, the number of the last request that named it.
     named: Vec<u64>,
     requests: u64,
-    /// The workers that the last request concerns.
+    /// Whether the last request concerns each worker.
     woken: Vec<bool>,
     receipts: Receipts,
 }
@@ -107,22 +110,22 @@ impl InFlight {
         }
     }
 
-    /// The rows that step.
+    /// The rows in flight that step.
     pub(super) fn stepping(&self) -> Vec<usize> {
         (0..self.rows.len()).filter(|&row| self.rows[row] == Some(Call::Step)).collect()
     }
 
-    /// Whether anything is.
+    /// Whether any row is in flight.
     pub(super) fn any(&self) -> bool {
         self.count > 0
     }
 
-    /// How many batches are open.
+    /// Number of open batches.
     pub(super) fn open_batches(&self) -> u64 {
         self.leases.len() as u64
     }
 
-    /// Whether any of these rows is.
+    /// Whether any of these rows is in flight.
     pub(super) fn any_of(&self, rows: Range<usize>) -> bool {
         self.rows[rows].iter().any(Option::is_some)
     }
@@ -132,7 +135,7 @@ impl InFlight {
         self.rows.get(row).copied().flatten()
     }
 
-    /// The rows that are.
+    /// The rows in flight.
     pub(super) fn rows(&self) -> Vec<usize> {
         (0..self.rows.len()).filter(|&row| self.rows[row].is_some()).collect()
     }
@@ -184,13 +187,14 @@ impl Pool {
         self.sent.any()
     }
 
-    /// Begins to send rows: checks that they can be. `call` is [`Call::Step`] or [`Call::Reset`].
+    /// Checks that rows can be sent. `call` is [`Call::Step`] or [`Call::Reset`].
     ///
     /// # Errors
     ///
     /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::Corrupt`], [`Error::AlreadyPending`],
-    /// [`Error::BadRows`], [`Error::InFlight`], [`Error::Recording`]; for a step also [`Error::EpisodeOver`], [`Error::NeedsReset`],
-    /// [`Error::NeverReset`] and [`Error::NoEpisode`].
+    /// [`Error::BadRows`], [`Error::InFlight`], [`Error::Recording`]; for a step also
+    /// [`Error::EpisodeOver`], [`Error::NeedsReset`], [`Error::NeverReset`] and
+    /// [`Error::NoEpisode`].
     pub fn sending<'a>(&'a mut self, call: Call, rows: &'a [usize]) -> Result<Sending<'a>, Error> {
         self.check_usable()?;
         if let Some(pending) = self.pending() {
@@ -263,9 +267,9 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// [`Error::NothingInFlight`]. [`Error::Timeout`] and [`Error::Interrupted`] lose nothing: the batch
-    /// can be received later. After [`Error::WorkerDied`] the pool can only be closed, unless it
-    /// [can be resumed](Pool::can_resume); after [`Error::Corrupt`] in any case.
+    /// [`Error::NothingInFlight`]. [`Error::Timeout`] and [`Error::Interrupted`] lose nothing: the
+    /// batch can be received later. After [`Error::WorkerDied`] the pool can only be closed, unless
+    /// it [can be resumed](Pool::can_resume); after [`Error::Corrupt`] it can only be closed.
     ///
     /// # Panics
     ///
@@ -286,8 +290,8 @@ impl Pool {
         doorbell_disarm(&Futex::new(doorbell, self.memory.scope()));
         control.batches().want(batch, wanted);
         let limit = timeout.map(Limit::new);
-        // Whether the calling thread, which has taken so many rows itself, is to take no more. However short
-        // the limit is, it takes some: polling with a zero timeout eventually finishes.
+        // Whether the calling thread, which has itself stepped `taken` rows, should stop. However
+        // short the limit is, it steps some rows: polling with a zero timeout eventually finishes.
         let enough = |taken: usize| {
             control.batches().arrived(batch) >= wanted
                 || (taken > 0 && limit.as_ref().is_some_and(Limit::is_over))
@@ -309,8 +313,8 @@ impl Pool {
         self.hand_out(rows)
     }
 
-    /// Hands the next batch out, whose first `count` places are filled. What they say of themselves is another
-    /// process's word, so it is checked.
+    /// Hands out the next batch, whose first `count` places are filled. What the places announce
+    /// was written by another process, so it is checked.
     fn hand_out(&mut self, count: usize) -> Result<Received, Error> {
         let lease = self.sent.leases.pop_front().expect("an open batch for every row in flight");
         let Self { sent, phases, episodes, .. } = self;
@@ -347,12 +351,12 @@ impl Pool {
         Ok(Received { lease, rows, infos, failed })
     }
 
-    /// Copies the `bytes` bytes of infos that begin with row `row`, which was received, into `into`.
+    /// Copies the `bytes` bytes of infos that begin with received row `row` to `into`.
     ///
     /// # Panics
     ///
-    /// When a worker may be writing there: one of the rows whose infos they are is in flight again, a call is
-    /// pending, or the pool was closed or broken. When there is no such row.
+    /// When a worker may be writing there: one of the rows to which the infos belong is in flight
+    /// again, a call is pending, or the pool is closed or broken. When the row does not exist.
     pub fn load_received_infos(&self, row: usize, bytes: u32, into: &mut Vec<u8>) {
         let (shard, bytes) = (self.shard_of(row), bytes as usize);
         let rows = self.memory.infos.rows_of(shard, row, bytes);
@@ -366,7 +370,7 @@ impl Pool {
     }
 }
 
-/// Neighbouring rows among those that are named one after the other.
+/// Runs of neighbouring rows among rows that are named in sequence.
 fn runs(rows: &[usize]) -> impl Iterator<Item = Range<usize>> + '_ {
     rows.chunk_by(|before, row| before + 1 == *row).map(|run| run[0]..run[run.len() - 1] + 1)
 }

@@ -1,8 +1,8 @@
-//! What a pool and its workers have done so far: steps, resets, and where the time went.
+//! What a pool and its workers have done so far: steps, resets, and the time they took.
 //!
-//! Reading takes nothing from anybody: the counters are words that their writers store and this file loads,
-//! see [`crate::protocol::Tally`]. So a second thread may read while the pool waits, and a worker that hangs
-//! or died is seen as well as any other.
+//! Reading disturbs no worker: the counters are words that their writers store and this file loads,
+//! see [`crate::protocol::Tally`]. So a second thread may read while the pool waits, and sees a
+//! worker that hangs or died like any other.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,61 +12,61 @@ use std::time::{Duration, Instant};
 use crate::memory::SlabPool;
 use crate::protocol::{BUCKETS, Control, Memory};
 
-/// What was counted of one row.
+/// The counters of one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowStats {
-    /// Steps, those included that reset the environment or repeated its last frame.
+    /// Steps, including those that reset the environment or repeated its last frame.
     pub steps: u64,
-    /// Resets of its environment, explicit ones and autoresets.
+    /// Resets of its environment, both explicit resets and autoresets.
     pub resets: u64,
-    /// How often its environment failed and was made anew.
+    /// How often its environment failed and was replaced.
     pub replacements: u64,
-    /// Time of its steps. Where rows are not timed one by one, its part of the shard's.
+    /// Time of its steps. Where rows are not timed one by one, its share of the shard's time.
     pub stepping: Duration,
-    /// Time of the slowest step; likewise the shard's.
+    /// Time of the slowest step; where rows are not timed one by one, of the shard's slowest.
     pub slowest: Duration,
 }
 
-/// What was counted of one shard.
+/// The counters of one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardStats {
     /// Its rows.
     pub rows: Range<usize>,
-    /// How many of its steps took `2^k` to `2^(k + 1)` nanoseconds: all of them, or where rows are not
-    /// timed one by one a sample, in which every row of a task counts with their mean.
+    /// How many of its steps took `2^k` to `2^(k + 1)` nanoseconds. All steps count; where rows are
+    /// not timed one by one, a sample of tasks counts, in which every row has the mean time.
     pub step_times: [u64; BUCKETS],
-    /// Time spent on its rows; an estimate from that sample, where there is one.
+    /// Time spent on its rows; where rows are not timed one by one, an estimate from that sample.
     pub working: Duration,
-    /// How often another worker process took the place of a dead one.
+    /// How often another worker process replaced a dead one.
     pub restarts: u64,
 }
 
-/// All counts of a pool.
+/// All counters of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
     /// Time since the pool was made.
     pub elapsed: Duration,
     /// Row by row.
     pub rows: Vec<RowStats>,
-    /// Shard by shard, which for Python environments is worker by worker.
+    /// Shard by shard; for Python environments each shard is one worker.
     pub shards: Vec<ShardStats>,
-    /// Time that calls waited for workers; steps that the calling thread makes itself are none.
+    /// Time that calls waited for workers, without the steps that the calling thread makes itself.
     pub waited: Duration,
     /// Batches that were handed out.
     pub batches: u64,
     /// Bytes of the observations in them.
     pub observation_bytes: u64,
-    /// Batches that have to be copied because there was no slab left.
+    /// Batches that have to be copied because no slab was left.
     pub copies: u64,
-    /// Slabs that have memory behind them.
+    /// Slabs that are backed by memory.
     pub slabs_reserved: usize,
-    /// Those that are being filled or are held by the caller.
+    /// Slabs that are being filled or that the caller holds.
     pub slabs_leased: usize,
 }
 
-/// Reads the counters of workers, and keeps those of the pool.
+/// Reads the counters of the workers, and keeps those of the pool.
 ///
-/// Only the pool's calls count, one at a time, so a load and a store are enough here too.
+/// Only the pool's calls count, one at a time, so a load and a store suffice here too.
 #[derive(Debug)]
 pub struct Meter {
     opened: Instant,
@@ -120,13 +120,13 @@ impl Meter {
         add(&self.restarts[worker], 1);
     }
 
-    /// What was counted so far. While calls are pending or rows in flight, counts of a row that is being
-    /// stepped may differ by one.
+    /// The counters so far. While calls are pending or rows are in flight, the counters of a row
+    /// that is being stepped may differ by one.
     pub fn read(&self) -> Stats {
         let mut rows = Vec::with_capacity(self.shards.last().map_or(0, |shard| shard.end));
         let mut shards: Vec<_> =
             (0..self.shards.len()).map(|shard| self.read_shard(shard, &mut rows)).collect();
-        // Read last, so nobody has worked longer.
+        // Read last, so that no worker has worked longer.
         let elapsed = self.opened.elapsed();
         for shard in &mut shards {
             cap(shard, &mut rows, elapsed);
@@ -160,7 +160,7 @@ impl Meter {
             }
         }));
         if !self.rows_are_timed {
-            // Of a worker that writes where it should not, any numbers are possible.
+            // A corrupt worker may have written any number.
             let timed = totals.step_times.iter().copied().fold(0, u64::saturating_add);
             stepping = Duration::ZERO;
             for row in &mut rows[first..] {
@@ -178,8 +178,8 @@ impl Meter {
     }
 }
 
-/// Caps an estimate at the time that there was: a step that was sampled while the machine did something else
-/// stands for many.
+/// Limits an estimate to the time that has passed: a sampled step during which the machine was busy
+/// elsewhere counts for many steps.
 fn cap(shard: &mut ShardStats, rows: &mut [RowStats], elapsed: Duration) {
     if shard.working <= elapsed {
         return;
@@ -193,7 +193,7 @@ fn cap(shard: &mut ShardStats, rows: &mut [RowStats], elapsed: Duration) {
     shard.working = elapsed;
 }
 
-/// The time of `steps` steps where so many as were `timed` took `time`.
+/// The estimated time of `steps` steps when `timed` of them took `time`.
 fn share(time: Duration, steps: u64, timed: u64) -> Duration {
     let nanoseconds = time.as_nanos() * u128::from(steps) / u128::from(timed.max(1));
     Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
@@ -207,7 +207,7 @@ fn add(count: &AtomicU64, more: u64) {
     count.store(count.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
 }
 
-#[cfg(all(test, not(loom)))] // real slabs, which loom's atomics are not for outside a model
+#[cfg(all(test, not(loom)))] // real slabs: loom's atomics work only inside a model
 mod tests {
     use super::*;
     use crate::memory::Plan;
@@ -228,7 +228,7 @@ mod tests {
         let slabs = Arc::new(SlabPool::new(Arc::clone(&memory.slabs), open));
         let meter = Meter::new(&memory, slabs, false);
         let tally = memory.control.tally(0);
-        // A worker that writes where it should not leaves such numbers.
+        // A corrupt worker leaves such numbers.
         for spent in [Duration::from_nanos(30), Duration::from_secs(1 << 40)] {
             tally.time_steps(usize::MAX, spent);
         }

@@ -1,11 +1,12 @@
-//! Waiting for workers: for their acknowledgements, for their death, for their end.
+//! Waiting for workers: for their acknowledgements, their death and their end.
 //!
-//! A wait is made of slices of 1 to 50 ms. At the end of a slice the pool looks at the workers' pidfds, so
-//! a death is noticed within 50 ms, and asks its caller whether to go on, so Ctrl-C works. A slice may take
-//! several sleeps: a ring or a handled signal ends a sleep, not the slice.
+//! A wait consists of slices of 1 to 50 ms. At the end of a slice the pool checks the workers'
+//! pidfds, so a death is noticed within 50 ms, and asks its caller whether to continue, so Ctrl-C
+//! works. A slice may take several sleeps: a ring or a handled signal ends a sleep, not the slice.
 //!
-//! A pool that receives rows in parts need not sleep at all: the rows of the living go round and round, and
-//! a dead worker's are never missed. So a receipt looks at the pidfds, too, where nobody has for 50 ms.
+//! A pool that receives rows in parts may never sleep: rows of living workers keep arriving, and a
+//! dead worker's rows are not missed. So a receipt checks the pidfds too, when the last check is 50
+//! ms ago.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -17,16 +18,16 @@ use crate::protocol::Control;
 use crate::wake::{Command, Futex, Op, Parked, doorbell_disarm, park, publish};
 use crate::worker::{Limit, close};
 
-/// First and longest time between two looks at the workers' health and the caller's interrupts.
+/// First and longest time between two checks of the workers' health and the caller's interrupts.
 const FIRST_SLICE: Duration = Duration::from_millis(1);
 const LAST_SLICE: Duration = Duration::from_millis(50);
 
 /// What a pool waits for.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Awaited {
-    /// That every worker acknowledges this task.
+    /// Every worker has acknowledged this task.
     Task(u32),
-    /// That so many rows of this batch are there.
+    /// This batch, the first number, has this many rows.
     Rows(u64, u32),
 }
 
@@ -39,11 +40,12 @@ impl Awaited {
     }
 }
 
-/// The last look at the health of worker processes.
+/// The last check of the worker processes' health.
 #[derive(Debug)]
 pub(super) struct Look {
     at: Instant,
-    /// One was found dead by a receipt that had its rows: batches before this number were whole by then.
+    /// A receipt that had its rows found a dead worker: batches before this number were complete by
+    /// then.
     whole_before: Option<u64>,
 }
 
@@ -53,8 +55,8 @@ impl Look {
     }
 }
 
-/// The time between two looks, measured from the look before it: signals that interrupt every sleep must not
-/// put the next look off.
+/// The time between two checks, measured from the previous check: signals that interrupt every
+/// sleep must not delay the next check.
 #[derive(Debug)]
 struct Slice {
     began: Instant,
@@ -62,17 +64,17 @@ struct Slice {
 }
 
 impl Slice {
-    /// The first one of a wait.
+    /// The first slice of a wait.
     fn first(now: Instant) -> Self {
         Self { began: now, length: FIRST_SLICE }
     }
 
-    /// What is left of it.
+    /// The rest of the slice.
     fn left(&self, now: Instant) -> Duration {
         self.length.saturating_sub(now.saturating_duration_since(self.began))
     }
 
-    /// The one after it, which begins now.
+    /// The slice after this one, which begins now.
     fn next(&self, now: Instant) -> Self {
         Self { began: now, length: (self.length * 2).min(LAST_SLICE) }
     }
@@ -101,18 +103,18 @@ impl Pool {
         }
         match awaited {
             Awaited::Rows(batch, _) if self.is_look_due() => self.look_beside(awaited, batch),
-            _ => Ok(()), // every worker has acknowledged a task, and those that are stepped here cannot die
+            _ => Ok(()), // all workers have acknowledged the task; those stepped here cannot die
         }
     }
 
-    /// Whether a receipt that has its rows is to look at the health of worker processes all the same.
+    /// Whether a receipt that has its rows should check the health of worker processes.
     fn is_look_due(&self) -> bool {
         matches!(self.workers, Workers::Processes(_))
             && (self.look.whole_before.is_some() || self.look.at.elapsed() >= LAST_SLICE)
     }
 
-    /// Looks at the health of workers although what is awaited, batch number `batch`, is there. What was there when a death is
-    /// seen is handed out before it is told.
+    /// Checks the health of workers although batch number `batch` is complete. Rows that were
+    /// complete when a death is noticed are handed out before the error is returned.
     fn look_beside(&mut self, awaited: Awaited, batch: u64) -> Result<(), Error> {
         let Some(dead) = self.dead(awaited) else {
             self.look.whole_before = None;
@@ -128,7 +130,7 @@ impl Pool {
         Err(self.note_death(dead))
     }
 
-    /// A worker that died and owes something.
+    /// A worker that died and owes rows or an acknowledgement.
     fn dead(&mut self, awaited: Awaited) -> Option<usize> {
         self.look.at = Instant::now();
         self.owing(awaited).into_iter().find(|&worker| !self.is_alive(worker))
@@ -163,9 +165,9 @@ impl Pool {
             }
             let now = Instant::now();
             if !slice.left(now).is_zero() && !limit.is_some_and(|limit| limit.is_over()) {
-                continue; // woken early: no need to look at anybody's health yet
+                continue; // woken early: no health check is due yet
             }
-            // It may have acknowledged and then ended between the two looks.
+            // It may have acknowledged and then ended between the two checks.
             let dead = self.dead(awaited);
             if let Some(worker) = dead.filter(|dead| !ready() && self.owing(awaited).contains(dead))
             {
@@ -186,7 +188,7 @@ impl Pool {
         }
     }
 
-    /// Workers that owe something.
+    /// Workers that owe rows or an acknowledgement.
     fn owing(&self, awaited: Awaited) -> Vec<usize> {
         match awaited {
             Awaited::Task(task) => waiting(&self.memory.control, task).collect(),
@@ -194,14 +196,14 @@ impl Pool {
         }
     }
 
-    /// Workers that owe rows that were sent.
+    /// Workers that owe sent rows.
     pub(super) fn owing_rows(&self) -> Vec<usize> {
         let shards = self.shards().iter().enumerate();
         let owing = shards.filter(|(_, rows)| self.sent.any_of((*rows).clone()));
         owing.map(|(worker, _)| worker).collect()
     }
 
-    /// The rows that they owe.
+    /// The rows that those workers owe.
     fn owed(&self, awaited: Awaited) -> Vec<Range<usize>> {
         match awaited {
             Awaited::Task(_) => {
@@ -227,15 +229,16 @@ impl Pool {
         Error::WorkerDied { worker, pid, rows: self.shards()[worker].clone() }
     }
 
-    /// Ends the workers: asks them to close, gives them `grace`, kills the processes that are left.
+    /// Ends the workers: asks them to close, waits for `grace`, and kills the processes that are
+    /// left.
     ///
-    /// Idempotent, bounded, and never an error. Returns the workers that did not end by
-    /// themselves; a thread among them runs on until its environment returns, and keeps its memory.
+    /// Idempotent, bounded, and never an error. Returns the workers that did not end by themselves;
+    /// a thread among them continues until its environment returns, and keeps its memory.
     pub fn close(&mut self, grace: Duration) -> Vec<usize> {
         if std::mem::replace(&mut self.closed, true) || self.owner != std::process::id() {
             return Vec::new();
         }
-        self.pending = None; // a slab that is still being filled is free now, but nobody takes it
+        self.pending = None; // a slab that is still being filled is free now, but never acquired
         self.task = Command::next(self.task);
         let command = Command { op: Op::Close, task: self.task };
         match &mut self.workers {
@@ -259,8 +262,8 @@ impl Pool {
             for &worker in &late {
                 handles[worker].kill();
             }
-            // Arrays that outlive the pool must not be shared with children that are forked later. If
-            // there is no room for that, they are as they were.
+            // Arrays that outlive the pool must not be shared with children that are forked later.
+            // If there is no memory for the copy, they stay shared.
             let _ = self.memory.sharing().map(|sharing| sharing.part());
             return late;
         }

@@ -1,4 +1,4 @@
-//! Who steps the rows of a pool, and how many they are.
+//! The workers that step the rows of a pool, and their number.
 
 use std::time::Duration;
 
@@ -7,25 +7,26 @@ use crate::protocol::Memory;
 use crate::wake::Command;
 use crate::worker::{Crew, OwnShard, ProcessHandle, close};
 
-/// Who steps the rows of a pool.
+/// What steps the rows of a pool.
 #[derive(Debug)]
 pub enum Workers {
     /// The calling thread.
     Inline(Box<dyn OwnShard>),
-    /// One thread a shard, each running [`crate::worker::serve`].
+    /// One thread for each shard, running [`crate::worker::serve`].
     Threads,
-    /// One process a shard, each running [`crate::worker::serve`].
+    /// One process for each shard, running [`crate::worker::serve`].
     Processes(Vec<ProcessHandle>),
-    /// Threads and the calling thread, which share the shards among them.
+    /// Threads and the calling thread, which share the shards.
     Crew(Crew),
 }
 
 impl Workers {
-    /// Claims memory for a pool with these workers, and each worker whose rows the pool steps itself.
+    /// Claims memory for a pool with these workers, and claims each worker whose rows the pool
+    /// steps itself.
     ///
     /// # Errors
     ///
-    /// Those of [`Pool::new`](super::Pool::new); then nothing is claimed.
+    /// The errors of [`Pool::new`](super::Pool::new); then nothing is claimed.
     pub(super) fn claim(&self, memory: &Memory) -> Result<(), Error> {
         let shards = memory.plan().shards.len();
         if u32::try_from(shards).is_err() {
@@ -49,7 +50,7 @@ impl Workers {
         memory.claim_pool(own)
     }
 
-    /// Ends workers that no pool is to have: a crew's threads would wait for tasks for ever.
+    /// Ends workers that no pool will use: a crew's threads would wait for tasks forever.
     pub(super) fn dismiss(&mut self) {
         match self {
             Self::Inline(own) => close(own.as_mut()),
@@ -58,7 +59,8 @@ impl Workers {
         }
     }
 
-    /// Threads that want a processor while a task of so many shards runs, the calling one among them.
+    /// Number of threads that want a processor while a task of `shards` shards runs, including the
+    /// calling thread.
     pub(super) fn threads(&self, shards: usize) -> usize {
         match self {
             Self::Inline(_) => 1,
