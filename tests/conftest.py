@@ -13,7 +13,7 @@ import gymnasium as gym
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Workers import the environments by the name `tests.environments`, as the tests do.
+# Workers import the environments by the name `tests.support.environments`, as the tests do.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 with warnings.catch_warnings():
@@ -23,10 +23,8 @@ with warnings.catch_warnings():
         importlib.import_module("Box2D")
 
 import cartwheel
-from cartwheel import envpool
-from tests.cases import Case
-from tests.environments import scalar_puppets, transcripts
-from tests.executors import (
+from tests.support.environments import scalar_puppets, transcripts
+from tests.support.executors import (
     EVERY_EXECUTOR,
     EVERY_KIND,
     EVERY_NATIVE,
@@ -35,9 +33,8 @@ from tests.executors import (
     PROCESS,
     THREAD,
 )
-from tests.gates import Gates
-from tests.oracle import N, beside
-from tests.processes import left_behind, residue
+from tests.support.gates import Gates
+from tests.support.processes import left_behind, residue
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts what runs in its background so, and programs started here would inherit it.
@@ -86,7 +83,7 @@ def build_everywhere(request):
 
 @pytest.fixture(params=EVERY_KIND, ids=str)
 def build_any(request):
-    """As ``build``, and natively too: the rows are copies of one of `tests.cases`."""
+    """As ``build``, and natively too: the rows are copies of one of `tests.support.cases`."""
     yield from _builder(request.param)
 
 
@@ -110,17 +107,6 @@ def build_native():
     yield from _builder(NATIVE)
 
 
-@pytest.fixture
-def build_pair(build_native):
-    """Builds native rows and Gymnasium's, with the environment's keywords; both are reset alike."""
-
-    def build_pair(env_id, num_envs, mode=N, *, seed=1, num_workers=2, executor="auto", **keywords):
-        workers = {"num_workers": num_workers, "executor": executor}
-        return beside(build_native, Case(env_id, keywords), num_envs, mode, seed=seed, **workers)
-
-    return build_pair
-
-
 @pytest.fixture(params=[THREAD, PROCESS], ids=str)
 def build_workers(request):
     """As ``build``, without the executor that steps in the calling thread."""
@@ -139,20 +125,6 @@ def gates(tmp_path):
     gates = Gates(tmp_path)
     yield gates
     gates.open(*range(10))  # whatever is still waiting may end
-
-
-@pytest.fixture
-def make():
-    """``envpool.make``; what it makes is closed after the test."""
-    made = []
-
-    def make(*args, **keywords):
-        made.append(envpool.make(*args, **keywords))
-        return made[-1]
-
-    yield make
-    for envs in made:
-        envs.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -27,8 +27,8 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 import cartwheel
-from tests.faulty import FAULTS, FaultyEnv, limit_memory, starve
-from tests.processes import descendants
+from tests.support.faulty import FAULTS, FaultyEnv, limit_memory, starve
+from tests.support.processes import descendants
 
 NUM_ENVS = 4
 #: The row in which it happens; the second of two workers has it, and row 2.

@@ -23,7 +23,7 @@ from typing import Any
 
 from cartwheel.bench.machine import machine_line
 from tests.fault_cells import BUILDERS, CELLS, NATIVE, POLICED
-from tests.processes import is_alive
+from tests.support.processes import is_alive
 
 ROOT = Path(__file__).parents[1]
 LIMIT_S = 15.0

@@ -21,8 +21,8 @@ from gymnasium.vector import AutoresetMode
 
 import cartwheel
 from cartwheel.bench.machine import machine_line
-from tests.cases import DEFAULTS, VARIANTS, choose, twins
-from tests.comparison import count_differing, count_values
+from tests.support.cases import DEFAULTS, VARIANTS, choose, twins
+from tests.support.comparison import count_differing, count_values
 
 PARTS = ("observations", "rewards", "flags", "infos", "final")
 COLUMNS = ("mode", "episodes", "steps", "values", *PARTS)

@@ -5,8 +5,8 @@
 Worker processes are killed at random moments, stopped and continued; environments raise; steps and
 receipts time out; Ctrl-C arrives in the middle of a wait; and pools are closed and opened again, in
 every autoreset mode, with all rows at once and in parts. Every value that comes back is compared
-with the model in ``tests/ledger.py``. At the end stand the counts, and how memory and descriptors
-of this process went. The exit status is 1 when any value differs.
+with the model in ``tests/support/ledger.py``. At the end stand the counts, and how memory and
+descriptors of this process went. The exit status is 1 when any value differs.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 import cartwheel
-from tests.ledger import LedgerEnv, Row
+from tests.support.ledger import LedgerEnv, Row
 
 MODES = ("NextStep", "SameStep", "Disabled")
 #: Seconds between two faults that come from outside, on average.

@@ -5,8 +5,8 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from tests import parity
-from tests.cases import Case, twins
-from tests.comparison import count_differing, count_values
+from tests.support.cases import Case, twins
+from tests.support.comparison import count_differing, count_values
 
 NAN = float("nan")
 A = np.array

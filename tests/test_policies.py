@@ -9,8 +9,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import cartwheel
 from cartwheel.policy import actions_and_extras
-from tests.environments import TranscriptEnv, transcripts
-from tests.executors import INLINE, PROCESS
+from tests.support.environments import TranscriptEnv, transcripts
+from tests.support.executors import INLINE, PROCESS
 
 MODES = ["next_step", "same_step", "disabled"]
 SPACES = {

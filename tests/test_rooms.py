@@ -9,8 +9,8 @@ from textwrap import dedent
 
 import pytest
 
-from tests.imports import python_imports, way
-from tests.rust_imports import rust_imports
+from tests.support.imports import python_imports, way
+from tests.support.rust_imports import rust_imports
 
 ROOT = Path(__file__).parents[1]
 PYTHON = """

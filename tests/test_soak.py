@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.ledger import Row
 from tests.soak import soak
+from tests.support.ledger import Row
 
 
 def test_nothing_differs_from_the_model_whatever_fails():

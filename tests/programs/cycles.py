@@ -9,10 +9,10 @@ import numpy as np
 from gymnasium.spaces import Box
 
 import cartwheel
-from tests.faulty import FaultyEnv
-from tests.processes import left_behind, residue
 from tests.programs.registry import program, tell
 from tests.programs.scarcity import LargeEnv
+from tests.support.faulty import FaultyEnv
+from tests.support.processes import left_behind, residue
 
 #: Cycles before anything is compared: caches, a fork server and the allocator get their size.
 WARM_UP = 20

@@ -15,12 +15,12 @@ from gymnasium.error import ClosedEnvironmentError
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
-from tests.comparison import assert_identical
-from tests.environments import TranscriptEnv
-from tests.faulty import FaultyEnv, fault
-from tests.gates import LIMIT_S, Gates
-from tests.processes import descendants
 from tests.programs.registry import program, tell
+from tests.support.comparison import assert_identical
+from tests.support.environments import TranscriptEnv
+from tests.support.faulty import FaultyEnv, fault
+from tests.support.gates import LIMIT_S, Gates
+from tests.support.processes import descendants
 
 
 def build(executor, env_fns, **keywords):

@@ -12,9 +12,9 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 import cartwheel
-from tests.faulty import FaultyEnv
-from tests.processes import left_behind, residue
 from tests.programs.registry import program, tell
+from tests.support.faulty import FaultyEnv
+from tests.support.processes import left_behind, residue
 
 NUM_ENVS = 4
 

@@ -1,6 +1,6 @@
 //! What return estimators promise: one formula each, related to the others, whatever computes it.
 //!
-//! `tests/test_returns_*.py` hold them against brute force over simulated episodes.
+//! `tests/returns/` hold them against brute force over simulated episodes.
 
 use std::num::NonZero;
 

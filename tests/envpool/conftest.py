@@ -1,0 +1,19 @@
+"""Tasks that are made by EnvPool's names."""
+
+import pytest
+
+from cartwheel import envpool
+
+
+@pytest.fixture
+def make():
+    """``envpool.make``; what it makes is closed after the test."""
+    made = []
+
+    def make(*args, **keywords):
+        made.append(envpool.make(*args, **keywords))
+        return made[-1]
+
+    yield make
+    for envs in made:
+        envs.close()

@@ -1,0 +1,82 @@
+"""Actions of no fixed shape: one for each environment, or nothing is sent."""
+
+import re
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Dict, Discrete, Sequence, Text, Tuple
+
+from tests.envpool.tasks import RECORDING
+
+TEXT, MIXED = Text(5), Dict(t=Text(5), d=Discrete(3))
+NUMBERS = np.zeros(3, np.int64)
+
+
+def mixed(texts):
+    return {"t": texts, "d": NUMBERS}
+
+
+BAD_BATCHES = {
+    "too few": (TEXT, ("a", "b"), ValueError, "action has 2 rows for 3 environments"),
+    "too many": (TEXT, ["a"] * 4, ValueError, "action has 4 rows for 3 environments"),
+    "none": (TEXT, (), ValueError, "action has 0 rows for 3 environments"),
+    "an array": (TEXT, np.array(["a"]), ValueError, "action has 1 rows for 3 environments"),
+    "a single value": (TEXT, np.array("abc"), ValueError, "3 rows, got a single value of shape ()"),
+    "nothing": (TEXT, None, TypeError, "action must be a tuple or list of 3 actions, got None"),
+    "a number": (TEXT, 5, TypeError, "got 5"),
+    "a single text": (TEXT, "abc", TypeError, "got 'abc'"),
+    "too few of a key": (MIXED, mixed(("a", "b")), ValueError, "t has 2 rows for 3 environments"),
+    "too many of a key": (MIXED, mixed(["a"] * 4), ValueError, "t has 4 rows for 3 environments"),
+    "nothing of a key": (MIXED, mixed(None), TypeError, "t must be a tuple or list of 3"),
+    "a single text of a key": (MIXED, mixed("abc"), TypeError, "got 'abc'"),
+    "too few of a place": (
+        Tuple([TEXT, Discrete(3)]),
+        (("a",), NUMBERS),
+        ValueError,
+        "action.0 has 1",
+    ),
+    "too few of a sequence": (
+        Sequence(Discrete(4)),
+        ((1,), (2, 2)),
+        ValueError,
+        "has 2 rows for 3",
+    ),
+}
+#: Environments that were reset before; the others begin with the step.
+BEGUN = [[0, 1, 2], [0], [2], []]
+
+
+@pytest.mark.parametrize("executor", ["inline", "thread", "process"])
+@pytest.mark.parametrize("misuse", BAD_BATCHES)
+def test_not_one_action_each_is_refused_before_anything_is_sent(make, executor, misuse):
+    space, batch, error, words = BAD_BATCHES[misuse]
+    for begun in BEGUN:
+        envs = make(RECORDING, num_envs=3, executor=executor, action_space=space)
+        if begun:
+            envs.reset(begun)
+        for send in (envs.send, envs.step, lambda batch, envs=envs: envs.send(batch, [0, 1, 2])):
+            with pytest.raises(error, match=re.escape(words)):
+                send(batch)
+            assert envs._envs.in_flight == []
+        resets = [len(resets) for resets in envs._envs.get_attr("resets")]
+        assert resets == [int(row in begun) for row in range(3)]
+        assert envs._envs.get_attr("actions") == ([],) * 3
+        envs.close()
+
+
+@pytest.mark.parametrize("executor", ["inline", "thread", "process"])
+def test_actions_of_no_fixed_shape_reach_the_environments_that_have_begun(make, executor):
+    envs = make(RECORDING, num_envs=4, executor=executor, action_space=MIXED)
+    envs.reset([2, 0])
+    texts, numbers = ("a", "b", "c", "d"), np.array([0, 1, 2, 0])
+    for form in (tuple, list, np.array):
+        info = envs.step({"t": form(texts), "d": numbers}, [3, 2, 1, 0])[4]
+        assert info["env_id"].tolist() == [3, 2, 1, 0]
+    sent = {"t": texts, "d": numbers}
+    received = [
+        [(action["t"], int(action["d"])) for action in actions]
+        for actions in envs._envs.get_attr("actions")
+    ]
+    of = {row: (sent["t"][at], int(sent["d"][at])) for at, row in enumerate([3, 2, 1, 0])}
+    # Rows 1 and 3 had no episode: their first action began one.
+    assert received == [[of[0]] * 3, [of[1]] * 2, [of[2]] * 3, [of[3]] * 2]

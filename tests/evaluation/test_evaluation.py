@@ -1,0 +1,510 @@
+"""Every environment plays its quota of complete episodes, whatever steps it.
+
+Above 400 lines: every promise is held against one brute-force evaluation, which is here.
+"""
+# ruff: noqa: ARG001, ARG002, ARG005 (signatures are Gymnasium's)
+
+import io
+import sys
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, Text, Tuple
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+import cartwheel
+from cartwheel import envpool
+from cartwheel.evaluation.tally import reported_successes
+from tests.support.environments import TranscriptEnv, transcripts
+from tests.support.executors import EVERY_EXECUTOR, INLINE, PROCESS
+
+MODES = ["next_step", "same_step", "disabled"]
+NUM_ENVS, EPISODES, SEED = 5, 4, 11
+RESULTS = ["returns", "lengths", "terminated", "truncated", "successes"]
+
+
+class LotteryEnv(gym.Env):
+    """Random lengths, rewards, flags and success; odd rows are 100 times as long as even ones."""
+
+    observation_space = Dict(luck=Box(-np.inf, np.inf, (2,), np.float64), t=Discrete(1000))
+    action_space = Box(-np.inf, np.inf, (2,), np.float64)
+
+    def __init__(self, row=0, raises_at=None):
+        self.longest = 2 if row % 2 == 0 else 200
+        self.raises_at = raises_at
+        self.steps = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        self.length = int(self.np_random.integers(self.longest // 2, self.longest + 1))
+        return self.observe(), {"is_success": True}
+
+    def step(self, action):
+        self.t += 1
+        self.steps += 1
+        if self.steps == self.raises_at:
+            raise RuntimeError("lost the ticket")
+        reward = float(action @ self.np_random.normal(size=2))
+        over = self.t == self.length
+        flags = [(True, False), (False, True), (True, True)][self.np_random.integers(3)]
+        info = {"is_success": bool(self.np_random.integers(2))} if over else {"is_success": True}
+        return self.observe(), reward, *(flags if over else (False, False)), info
+
+    def observe(self):
+        return {"luck": self.np_random.normal(size=2), "t": self.t}
+
+
+def lotteries(num_envs=NUM_ENVS, **keywords):
+    return [partial(LotteryEnv, row, **keywords) for row in range(num_envs)]
+
+
+def follow_luck(observations):
+    """Depends on each row alone, and is the same for one row as for many."""
+    return observations["luck"] * 2 + observations["t"][:, None]
+
+
+def alone(env_fns, policy, episodes, seed):
+    """What each environment's episodes are when it is stepped by itself."""
+    records = {name: [] for name in RESULTS}
+    for row, env_fn in enumerate(env_fns):
+        env = env_fn()
+        row_seed = seed + row
+        for _ in range(episodes):
+            observation, _ = env.reset(seed=row_seed)
+            row_seed, total, length, terminated, truncated = None, 0.0, 0, False, False
+            while not (terminated or truncated):
+                batch = {key: np.asarray(value)[None] for key, value in observation.items()}
+                action = policy(batch)[0]
+                observation, reward, terminated, truncated, info = env.step(action)
+                total, length = total + reward, length + 1
+            row_of = [total, length, terminated, truncated, info["is_success"]]
+            for name, value in zip(RESULTS, row_of, strict=True):
+                records[name].append(value)
+    return {name: np.reshape(values, (-1, episodes)) for name, values in records.items()}
+
+
+def same(evaluation, expected):
+    for name in RESULTS:
+        values = getattr(evaluation, name)
+        assert values.shape == expected[name].shape
+        assert values.tobytes() == expected[name].astype(values.dtype).tobytes(), name
+
+
+def _builders():
+    for mode in MODES:
+        for executor in EVERY_EXECUTOR:
+            yield pytest.param(partial(executor, autoreset_mode=mode), id=f"{executor}-{mode}")
+        sync = partial(gym.vector.SyncVectorEnv, autoreset_mode=AutoresetMode[mode.upper()])
+        yield pytest.param(sync, id=f"gymnasium-{mode}")
+    frozen = partial(INLINE, autoreset_mode="disabled", on_done="freeze")
+    yield pytest.param(frozen, id="inline-freeze")
+
+
+BUILDERS = list(_builders())
+
+
+@pytest.fixture
+def build_with():
+    """Builds vector environments that are closed after the test."""
+    opened = []
+
+    def build(builder, *args, **keywords):
+        envs = builder(*args, **keywords)
+        opened.append(envs)
+        return envs
+
+    yield build
+    for envs in opened:
+        envs.close()
+
+
+@pytest.mark.parametrize("build", BUILDERS)
+def test_every_episode_is_that_of_the_environment_alone(build_with, build):
+    envs = build_with(build, lotteries())
+    evaluation = cartwheel.evaluate(envs, follow_luck, episodes_per_env=EPISODES, seed=SEED)
+    expected = alone(lotteries(), follow_luck, EPISODES, SEED)
+    same(evaluation, expected)
+    assert evaluation.mean_return == expected["returns"].mean()
+    assert evaluation.mean_length == expected["lengths"].mean()
+    assert evaluation.success_rate == expected["successes"].mean()
+    assert expected["terminated"].sum() + expected["truncated"].sum() > NUM_ENVS * EPISODES
+    # Once more with the same object: nothing is left over from the first time.
+    again = cartwheel.evaluate(envs, follow_luck, episodes_per_env=EPISODES, seed=SEED)
+    same(again, expected)
+
+
+def test_a_policy_is_asked_the_same_questions_in_every_mode_and_executor(build_with):
+    asked = []
+    for mode in MODES:
+        for executor in (INLINE, PROCESS):
+            envs = build_with(executor, lotteries(), autoreset_mode=mode)
+            questions, chance = [], np.random.default_rng(3)
+
+            def guess(observations, rows, first, questions=questions, chance=chance):
+                questions.append(
+                    (
+                        observations["luck"].tobytes(),
+                        observations["t"].tobytes(),
+                        rows.tolist(),
+                        first.tolist(),
+                    )
+                )
+                return chance.normal(size=(len(rows), 2))
+
+            evaluation = cartwheel.evaluate(envs, guess, episodes_per_env=3, recurrent=True, seed=0)
+            asked.append((questions, evaluation.returns.tobytes()))
+    assert all(other == asked[0] for other in asked)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_native_rows_play_the_same_episodes_in_every_mode(build_with, mode):
+    def lean(observations):
+        return (observations[:, 2] > 0).astype(np.int64)
+
+    expected = cartwheel.evaluate(
+        build_with(gym.vector.SyncVectorEnv, [lambda: gym.make("CartPole-v1")] * 7),
+        lean,
+        episodes_per_env=3,
+        seed=5,
+    )
+    for workers in (1, 2):
+        envs = build_with(
+            cartwheel.NativeVectorEnv, "CartPole-v1", 7, autoreset_mode=mode, num_workers=workers
+        )
+        evaluation = cartwheel.evaluate(envs, lean, episodes_per_env=3, seed=5)
+        assert evaluation.returns.tobytes() == expected.returns.tobytes()
+        assert evaluation.lengths.tobytes() == expected.lengths.tobytes()
+        assert evaluation.successes is None
+        assert evaluation.success_rate is None
+        assert evaluation.success_interval is None
+
+
+@pytest.mark.parametrize("executor", [INLINE, PROCESS], ids=str)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_row_that_has_finished_is_not_stepped(build_with, executor, mode):
+    envs = build_with(executor, lotteries(), autoreset_mode=mode)
+    shown = []
+
+    def policy(observations):
+        shown.append(len(observations["t"]))
+        return follow_luck(observations)
+
+    evaluation = cartwheel.evaluate(envs, policy, episodes_per_env=EPISODES)
+    assert list(envs.get_attr("steps")) == evaluation.lengths.sum(axis=1).tolist()
+    assert sum(shown) == evaluation.lengths.sum()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_short_episodes_are_not_favoured(build_with, mode):
+    envs = build_with(INLINE, transcripts(1, 100, 3), autoreset_mode=mode)
+    evaluation = cartwheel.evaluate(envs, lambda t: np.ones(len(t), int), episodes_per_env=2)
+    assert evaluation.returns.tolist() == [[1, 1], [100, 100], [3, 3]]
+    assert evaluation.mean_return == pytest.approx(104 / 3)
+
+
+@pytest.mark.parametrize("build", BUILDERS)
+def test_a_recurrent_policy_knows_its_rows_and_where_episodes_begin(build_with, build):
+    envs = build_with(build, transcripts(2, 5, 1, 3))
+    clocks = np.full(4, -1)
+
+    def policy(observations, rows, first):
+        clocks[rows] = np.where(first, 0, clocks[rows] + 1)
+        assert clocks[rows].tolist() == observations[:, 0].tolist()
+        rows[:], first[:] = 0, False  # the policy's own to write
+        return np.ones(len(rows), np.int64)
+
+    evaluation = cartwheel.evaluate(envs, policy, episodes_per_env=3, recurrent=True)
+    assert evaluation.lengths.tolist() == [[2] * 3, [5] * 3, [1] * 3, [3] * 3]
+
+
+@pytest.mark.parametrize("build", BUILDERS)
+def test_actions_reach_the_rows_that_they_are_for(build_with, build):
+    """Rewards of this environment are its actions."""
+    envs = build_with(build, transcripts(2, 5, 1, 3))
+
+    def number(observations, rows, first):
+        return rows + 1, {"value": None}
+
+    evaluation = cartwheel.evaluate(envs, number, episodes_per_env=2, recurrent=True)
+    assert evaluation.returns.tolist() == [[2, 2], [10, 10], [3, 3], [12, 12]]
+
+
+class NestedActionEnv(TranscriptEnv):
+    def __init__(self, length, action_space):
+        super().__init__(length)
+        self.action_space = action_space
+
+    def step(self, action):
+        first, second = action.values() if isinstance(action, dict) else action
+        return super().step(first + 10 * second)
+
+
+@pytest.mark.parametrize("build", BUILDERS)
+@pytest.mark.parametrize("space", [Tuple([Discrete(5)] * 2), Dict(a=Discrete(5), b=Discrete(5))])
+def test_nested_actions_reach_the_rows_that_they_are_for(build_with, build, space):
+    envs = build_with(build, [partial(NestedActionEnv, length, space) for length in (1, 3)])
+
+    def policy(observations, rows, first):
+        parts = rows + 1, rows + 2
+        return parts if isinstance(space, Tuple) else dict(zip("ab", parts, strict=True))
+
+    evaluation = cartwheel.evaluate(envs, policy, episodes_per_env=2, recurrent=True)
+    assert evaluation.returns.tolist() == [[21, 21], [96, 96]]
+
+
+class WordEnv(TranscriptEnv):
+    """Shows a word, which no array holds, beside what it always does."""
+
+    observation_space = Tuple([Text(9, charset="abc"), TranscriptEnv.observation_space])
+
+    def observe(self):
+        return "abc"[self.t % 3] * self.length, super().observe()
+
+
+@pytest.mark.parametrize("build", BUILDERS)
+def test_observations_without_a_fixed_shape_are_those_of_the_rows_that_play(build_with, build):
+    envs = build_with(build, [partial(WordEnv, length) for length in (2, 5, 1)])
+
+    def read(observations, rows, first):
+        words, clocks = observations
+        assert isinstance(words, tuple)
+        assert [len(word) for word in words] == [[2, 5, 1][row] for row in rows]
+        assert [word[0] for word in words] == ["abc"[int(t) % 3] for t in clocks[:, 0]]
+        return np.ones(len(rows), np.int64)
+
+    evaluation = cartwheel.evaluate(envs, read, episodes_per_env=2, recurrent=True)
+    assert evaluation.lengths.tolist() == [[2, 2], [5, 5], [1, 1]]
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_wrapped_environments_are_evaluated_too(build_with, mode):
+    envs = build_with(RecordEpisodeStatistics, INLINE(lotteries(), autoreset_mode=mode))
+    evaluation = cartwheel.evaluate(envs, follow_luck, episodes_per_env=EPISODES, seed=SEED)
+    same(evaluation, alone(lotteries(), follow_luck, EPISODES, SEED))
+
+
+def test_a_pool_of_envpool_is_evaluated_too(build_with):
+    def lean(observations):
+        return (observations[:, 2] > 0).astype(np.int64)
+
+    pool = build_with(envpool.make_gymnasium, "CartPole-v1", num_envs=3)
+    native = build_with(cartwheel.NativeVectorEnv, "CartPole-v1", 3)
+    of_pool, of_native = (
+        cartwheel.evaluate(envs, lean, episodes_per_env=2, seed=5) for envs in (pool, native)
+    )
+    assert of_pool.returns.tobytes() == of_native.returns.tobytes()
+
+
+class ReportingEnv(TranscriptEnv):
+    """The info of the last step is chosen."""
+
+    def __init__(self, last_info):
+        super().__init__(length=2)
+        self.last_info = last_info
+
+    def step(self, action):
+        *frame, _ = super().step(action)
+        return *frame, self.last_info if frame[2] else {"is_success": True}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("infos", "expected"),
+    [
+        ([{"is_success": True}, {"is_success": False}], [[True], [False]]),
+        ([{"success": np.True_}, {"success": False}], [[True], [False]]),
+        ([{"is_success": 1.0}, {}], [[True], [False]]),
+        ([{"is_success": False, "success": True}] * 2, [[False], [False]]),
+        ([{"success": np.array([1, 0])}, {"success": np.array([1, 1])}], [[False], [True]]),
+        ([{}, {"other": True}], None),
+    ],
+)
+def test_success_is_what_the_last_info_says(build_with, mode, infos, expected):
+    envs = build_with(INLINE, [partial(ReportingEnv, info) for info in infos], autoreset_mode=mode)
+    evaluation = cartwheel.evaluate(envs, lambda t: np.zeros(len(t), int))
+    found = evaluation.successes
+    assert (None if found is None else found.tolist()) == expected
+
+
+WRONG_ANSWERS = [
+    (lambda observations: np.zeros((1, 2)), ValueError, "1 actions for 5 observations"),
+    (lambda observations: np.zeros((6, 2)), ValueError, "6 actions for 5 observations"),
+    (lambda observations: (np.zeros((2, 2)), None), ValueError, "2 actions for 5"),
+    (lambda observations: (), ValueError, "5 observations"),
+    (lambda observations: 0.0, TypeError, "float.*batch of 5 actions"),
+    (lambda observations: np.zeros((5, 3)), ValueError, "shape"),
+    (lambda observations: np.zeros((5, 2), complex), TypeError, "complex"),
+    (lambda observations: 1 / 0, ZeroDivisionError, "division"),
+]
+
+
+@pytest.mark.parametrize("executor", [INLINE, PROCESS], ids=str)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_policy_that_fails_leaves_the_environments_usable(build_with, executor, mode):
+    envs = build_with(executor, lotteries(), autoreset_mode=mode)
+    expected = alone(lotteries(), follow_luck, 1, SEED)
+    for wrong, error, words in WRONG_ANSWERS:
+        before = envs.get_attr("steps")
+        with pytest.raises(error, match=words):
+            cartwheel.evaluate(envs, wrong)
+        assert envs.get_attr("steps") == before
+    same(cartwheel.evaluate(envs, follow_luck, seed=SEED), expected)
+
+    def fails_late(observations):  # when some rows have finished
+        count = len(observations["t"])
+        return follow_luck(observations)[: count if count == NUM_ENVS else count + 1 - 2]
+
+    with pytest.raises(ValueError, match=r"the policy returned \d actions for \d observations"):
+        cartwheel.evaluate(envs, fails_late)
+    assert not envs.in_flight
+    same(cartwheel.evaluate(envs, follow_luck, seed=SEED), expected)
+
+
+def test_a_missing_part_of_an_action_is_named(build_with):
+    space = Dict(a=Discrete(5), b=Discrete(5))
+    envs = build_with(INLINE, [partial(NestedActionEnv, 2, space)] * 3)
+    with pytest.raises(ValueError, match="2 actions under 'b' for 3 observations"):
+        cartwheel.evaluate(envs, lambda t: {"a": np.zeros(3, int), "b": np.zeros(2, int)})
+
+
+@pytest.mark.parametrize("executor", [INLINE, PROCESS], ids=str)
+def test_an_environment_that_raises_leaves_the_others_usable(build_with, executor):
+    envs = build_with(executor, [*lotteries(2), partial(LotteryEnv, 1, raises_at=7)])
+    with pytest.raises(RuntimeError, match="lost the ticket"):
+        cartwheel.evaluate(envs, follow_luck, seed=SEED)
+    assert not envs.in_flight
+    steps_like_row_3 = [*lotteries(2), partial(LotteryEnv, 1)]
+    same(
+        cartwheel.evaluate(envs, follow_luck, seed=SEED),
+        alone(steps_like_row_3, follow_luck, 1, SEED),
+    )
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"episodes_per_env": 0}, "episodes_per_env.*0"),
+        ({"episodes_per_env": -1}, "episodes_per_env.*-1"),
+        ({"episodes_per_env": 1.5}, "episodes_per_env.*1.5"),
+        ({"episodes_per_env": True}, "episodes_per_env.*True"),
+        ({"confidence": 0}, "confidence.*0"),
+        ({"confidence": 1.0}, "confidence.*1.0"),
+        ({"confidence": float("nan")}, "confidence.*nan"),
+        ({"options": {"reset_mask": np.array([True, False])}}, "reset_mask"),
+        ({"options": {"env_index": [0]}}, "env_index"),
+        ({"options": {"env_idx": [0]}}, "env_idx"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_reset(build_with, keywords, words):
+    envs = build_with(INLINE, lotteries(2))
+    with pytest.raises(ValueError, match=words):
+        cartwheel.evaluate(envs, follow_luck, **keywords)
+    with pytest.raises(TypeError, match="policy"):
+        cartwheel.evaluate(envs, "no function")
+    assert not any(hasattr(env.unwrapped, "t") for env in envs.envs)
+
+
+def test_environments_that_cannot_be_evaluated_are_refused(build_with):
+    with pytest.raises(ValueError, match="batch_size=1 below num_envs=2"):
+        cartwheel.evaluate(build_with(INLINE, lotteries(2), batch_size=1), follow_luck)
+    in_parts = INLINE(lotteries(2), batch_size=1, autoreset_mode="next_step")
+    with pytest.raises(ValueError, match="batch_size=1 below num_envs=2"):
+        cartwheel.evaluate(build_with(RecordEpisodeStatistics, in_parts), follow_luck)
+    plain = build_with(gym.vector.SyncVectorEnv, lotteries(2))
+    plain.metadata = {}
+    with pytest.raises(ValueError, match="autoreset_mode"):
+        cartwheel.evaluate(plain, follow_luck)
+    busy = build_with(INLINE, lotteries(2))
+    busy.reset()
+    busy.send(np.zeros((2, 2)))
+    with pytest.raises(gym.error.AlreadyPendingCallError):
+        cartwheel.evaluate(busy, follow_luck)
+    busy.recv()
+    cartwheel.evaluate(busy, follow_luck)
+
+
+def test_options_and_seeds_are_those_of_the_first_episodes(build_with):
+    envs = build_with(INLINE, lotteries(2))
+    first = cartwheel.evaluate(envs, follow_luck, seed=[8, 3])
+    each = [
+        cartwheel.evaluate(build_with(INLINE, lotteries()[row : row + 1]), follow_luck, seed=seed)
+        for row, seed in enumerate([8, 3])
+    ]
+    assert first.returns.tolist() == [one.returns[0].tolist() for one in each]
+    assert first.seed == [8, 3]
+    unseeded = cartwheel.evaluate(envs, follow_luck, seed=None)
+    assert unseeded.returns.tolist() != first.returns.tolist()
+
+
+def test_progress_is_reported_to_a_function(build_with):
+    envs, reports = build_with(INLINE, lotteries()), []
+    cartwheel.evaluate(
+        envs, follow_luck, episodes_per_env=3, progress=lambda *report: reports.append(report)
+    )
+    done = [report[0] for report in reports]
+    assert done == sorted(set(done))
+    assert reports[-1] == (15, 15)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("screen", "progress", "drawn"),
+    [(Terminal, True, True), (Terminal, False, False), (io.StringIO, True, False)],
+)
+def test_a_bar_is_drawn_where_somebody_watches(build_with, monkeypatch, screen, progress, drawn):
+    envs, stderr = build_with(INLINE, lotteries(2)), screen()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", stderr)
+        cartwheel.evaluate(envs, follow_luck, progress=progress)
+    assert ("/2 episodes" in stderr.getvalue()) == drawn
+    assert bool(stderr.getvalue()) == drawn
+
+
+def test_an_evaluation_says_what_it_found(build_with):
+    evaluation = cartwheel.evaluate(
+        build_with(INLINE, lotteries(2)), follow_luck, episodes_per_env=2, seed=4, confidence=0.9
+    )
+    text = evaluation.summary()
+    assert "4 episodes, 2 of each of 2 environments, seed 4" in text
+    for figure in (evaluation.mean_return, *evaluation.return_interval, evaluation.mean_length):
+        assert f"{figure:.6g}" in text
+    assert "0.9 interval" in text
+    assert f"success  {evaluation.success_rate:.4g}" in text
+    assert f"mean_return={evaluation.mean_return:.6g}" in repr(evaluation)
+    assert evaluation.std_return == evaluation.returns.std(ddof=1)
+    assert evaluation.std_length == evaluation.lengths.std(ddof=1)
+    with pytest.raises(ValueError, match="read-only"):
+        evaluation.returns[0, 0] = 1
+    with pytest.raises(AttributeError):
+        evaluation.returns = None
+
+
+class LastActionEnv(TranscriptEnv):
+    def step(self, action):
+        self.last_action = int(action)
+        return super().step(action)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_where_all_rows_are_stepped_those_that_finished_repeat_their_action(build_with, mode):
+    envs = build_with(
+        gym.vector.SyncVectorEnv,
+        [partial(LastActionEnv, length) for length in (1, 4)],
+        autoreset_mode=AutoresetMode[mode.upper()],
+    )
+    cartwheel.evaluate(envs, lambda observations, rows, first: rows + 7, recurrent=True)
+    assert envs.get_attr("last_action") == (7, 8)
+
+
+def test_what_stands_in_rows_that_report_no_success_does_not_matter():
+    infos = {"success": np.array([7.0, 7.0, 0.0]), "_success": np.array([True, False, True])}
+    assert reported_successes(infos, np.array([0, 1, 2])).tolist() == [True, False, False]
+    assert reported_successes(infos, np.array([1])) is None

@@ -1,0 +1,314 @@
+"""Episodes that a failure cut short are dropped and counted, and others played in their place."""
+# ruff: noqa: ARG001, ARG002 (signatures are Gymnasium's)
+
+import os
+import signal
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+
+import cartwheel
+from cartwheel.evaluation.interval import mean_interval
+from tests.support.environments import TranscriptEnv, transcripts
+from tests.support.executors import INLINE, PROCESS, THREAD
+
+MODES = ["next_step", "same_step", "disabled"]
+NUM_ENVS, EPISODES, SEED = 5, 4, 3
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+
+class CrashingEnv(gym.Env):
+    """Crashes in a third of its episodes, when it has already given a lot of reward."""
+
+    observation_space = Box(-np.inf, np.inf, (2,), np.float64)
+    action_space = Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t, self.length = 0, int(self.np_random.integers(2, 7))
+        self.crashes_at = self.length if self.np_random.random() < 1 / 3 else None
+        return self.np_random.normal(size=2), {}
+
+    def step(self, action):
+        self.t += 1
+        if self.t == self.crashes_at:
+            raise ArithmeticError("lost a wheel")
+        over, how = self.t == self.length, bool(self.np_random.integers(2))
+        info = {"is_success": how} if over else {}
+        reward = self.np_random.normal() + 1000 * (self.crashes_at is not None) + action
+        return self.np_random.normal(size=2), reward, over and how, over and not how, info
+
+
+def alone(row):
+    """The complete episodes of a row that is stepped by itself, and how many crashed meanwhile."""
+    env, replaced, episodes = CrashingEnv(), 0, []
+    observation, _ = env.reset(seed=SEED + row)
+    while len(episodes) < EPISODES:
+        total, length, over = 0.0, 0, False
+        try:
+            while not over:
+                step = env.step(int(observation[0] > 0))
+                observation, total, length = step[0], total + step[1], length + 1
+                over = step[2] or step[3]
+            episodes.append((total, length, step[2], step[3], step[4]["is_success"]))
+        except ArithmeticError:
+            env, replaced = CrashingEnv(), replaced + 1
+            seeds = np.random.SeedSequence([SEED + row, replaced])
+            env.reset(seed=int(seeds.generate_state(1)[0]))
+        observation, _ = env.reset()
+    return [np.array(column) for column in zip(*episodes, strict=True)], replaced
+
+
+def policy(observations):
+    return (observations[:, 0] > 0).astype(np.int64)
+
+
+def named(build):
+    """The name of an executor, or of a function: the same in every process."""
+    return getattr(build, "__name__", None) or str(build)
+
+
+def wrapped(env_fns, **keywords):
+    """These can only be stepped as a whole."""
+    return gym.vector.VectorWrapper(INLINE(env_fns, **keywords))
+
+
+@pytest.mark.parametrize("build", [INLINE, THREAD, PROCESS, wrapped], ids=named)
+@pytest.mark.parametrize("mode", MODES)
+def test_another_episode_is_played_in_the_place_of_each_that_crashed(mode, build):
+    rows = [alone(row) for row in range(NUM_ENVS)]
+    envs = build(
+        [CrashingEnv] * NUM_ENVS, autoreset_mode=mode, on_error="truncate", max_restarts=None
+    )
+    reports = []
+    evaluation = cartwheel.evaluate(
+        envs,
+        policy,
+        episodes_per_env=EPISODES,
+        seed=SEED,
+        progress=lambda *report: reports.append(report),
+    )
+    envs.close()
+    names = ["returns", "lengths", "terminated", "truncated", "successes"]
+    for place, name in enumerate(names):
+        expected = np.stack([columns[place] for columns, _ in rows])
+        assert getattr(evaluation, name).tolist() == expected.tolist(), name
+    assert evaluation.failures.dtype == np.int64
+    assert evaluation.failures.tolist() == [failures for _, failures in rows]
+    assert evaluation.returns.max() < 1000, "nothing of an episode that crashed counts"
+    # Rows differ in how often they crashed, and still weigh the same.
+    assert len(set(evaluation.failures.tolist())) > 1
+    assert evaluation.return_interval == mean_interval(evaluation.returns, 0.95)
+    done = [report[0] for report in reports]
+    assert done == sorted(set(done))
+    assert reports[-1] == (NUM_ENVS * EPISODES, NUM_ENVS * EPISODES)
+    failures = int(evaluation.failures.sum())
+    assert f"failures {failures} more episodes were cut" in evaluation.summary()
+    assert f"failures={failures}" in repr(evaluation)
+    with pytest.raises(ValueError, match="read-only"):
+        evaluation.failures[0] = 0
+
+
+def test_without_failures_nothing_is_said_of_them():
+    envs = INLINE(transcripts(2, 3), on_error="truncate")
+    evaluation = cartwheel.evaluate(envs, lambda seen: np.ones(len(seen), np.int64))
+    envs.close()
+    assert evaluation.failures.tolist() == [0, 0]
+    assert "failures" not in evaluation.summary() + repr(evaluation)
+
+
+class KillingEnv(TranscriptEnv):
+    """Ends its process at the third step of its first episode, if a file is there, and removes it.
+
+    Without a path it never does.
+    """
+
+    def __init__(self, length, path=None):
+        super().__init__(length)
+        self.path = path
+
+    def step(self, action):
+        if self.path is not None and self.t == 2 and self.path.exists():
+            self.path.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().step(action)
+
+
+def kept_time(num_envs):
+    """A recurrent policy that fails unless it is told of every first observation."""
+    clocks = np.full(num_envs, -1)
+
+    def tell(observations, rows, first):
+        clocks[rows] = np.where(first, 0, clocks[rows] + 1)
+        assert clocks[rows].tolist() == observations[:, 0].tolist()
+        return np.ones(len(rows), np.int64)
+
+    return tell
+
+
+def wrapped_processes(env_fns, **keywords):
+    return gym.vector.VectorWrapper(PROCESS(env_fns, **keywords))
+
+
+@pytest.mark.parametrize("build", [PROCESS, wrapped_processes], ids=named)
+@pytest.mark.parametrize("mode", MODES)
+def test_episodes_that_died_with_their_worker_are_played_again(mode, build, tmp_path):
+    path = tmp_path / "kill"
+    path.touch()
+    lengths = [2, 4, 3, 5, 6]
+    env_fns = transcripts(*lengths[:4])  # rows 3 and 4 have a worker of their own
+    envs = build(
+        [*env_fns, partial(KillingEnv, 6, path)], autoreset_mode=mode, on_worker_death="restart"
+    )
+    evaluation = cartwheel.evaluate(envs, kept_time(5), episodes_per_env=3, recurrent=True)
+    assert not path.exists()
+    assert evaluation.lengths.tolist() == [[length] * 3 for length in lengths]
+    assert evaluation.returns.tolist() == evaluation.lengths.tolist()
+    assert evaluation.terminated.all()
+    assert not evaluation.truncated.any()
+    assert evaluation.failures.tolist() == [0, 0, 0, 1, 1]
+    # Nothing is left over.
+    again = cartwheel.evaluate(envs, kept_time(5), episodes_per_env=2, recurrent=True)
+    assert again.lengths.tolist() == [[length] * 2 for length in lengths]
+    assert not again.failures.any()
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rows_that_have_finished_are_not_played_again_when_their_worker_dies(mode, tmp_path):
+    path = tmp_path / "kill"
+    path.touch()
+    env_fns = [*transcripts(9, 9, 9), partial(KillingEnv, 1), partial(KillingEnv, 4, path)]
+    envs = PROCESS(env_fns, autoreset_mode=mode, on_worker_death="restart")
+    evaluation = cartwheel.evaluate(envs, kept_time(5), recurrent=True)
+    assert evaluation.lengths[:, 0].tolist() == [9, 9, 9, 1, 4]
+    assert evaluation.failures.tolist() == [0, 0, 0, 0, 1]
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_worker_that_died_between_two_steps_is_noticed(mode):
+    envs = PROCESS(transcripts(4, 4, 4, 4), autoreset_mode=mode, on_worker_death="restart")
+    tell, asked = kept_time(4), []
+
+    def policy(observations, rows, first):
+        asked.append(rows.tolist())
+        if len(asked) == 3:
+            envs.processes[0].kill()
+            envs.processes[0].join()
+        return tell(observations, rows, first)
+
+    evaluation = cartwheel.evaluate(envs, policy, recurrent=True)
+    assert evaluation.lengths[:, 0].tolist() == [4] * 4
+    assert evaluation.failures.tolist() == [1, 1, 0, 0]
+    assert asked[-1] == [0, 1]
+    envs.close()
+
+
+class HopelessEnv(TranscriptEnv):
+    """Fails at the second step of each episode."""
+
+    def __init__(self, *, kills=False):
+        super().__init__(5)
+        self.kills = kills
+
+    def step(self, action):
+        if self.t == 1:
+            if self.kills:
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise ArithmeticError("lost a wheel")
+        return super().step(action)
+
+
+@pytest.mark.parametrize("build", [INLINE, PROCESS, wrapped], ids=named)
+@pytest.mark.parametrize("mode", MODES)
+def test_an_environment_that_crashes_in_every_episode_ends_in_its_own_exception(mode, build):
+    envs = build(
+        [*transcripts(3), HopelessEnv], autoreset_mode=mode, on_error="truncate", max_restarts=4
+    )
+    with pytest.raises(ArithmeticError, match="lost a wheel") as failure:
+        cartwheel.evaluate(envs, lambda seen: np.ones(len(seen), np.int64))
+    notes = failure.value.__notes__
+    assert any("replaced 4 times before (max_restarts)" in note for note in notes)
+    assert any("row 1" in note for note in notes)
+    assert not envs.unwrapped.in_flight
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_worker_that_dies_in_every_episode_ends_in_an_exception(mode):
+    envs = PROCESS(
+        [*transcripts(3), partial(HopelessEnv, kills=True)],
+        autoreset_mode=mode,
+        on_worker_death="restart",
+        max_restarts=2,
+    )
+    with pytest.raises(cartwheel.WorkerDiedError, match="SIGKILL") as failure:
+        cartwheel.evaluate(envs, lambda seen: np.ones(len(seen), np.int64))
+    assert any("restarted 2 times" in note for note in failure.value.__notes__)
+    envs.close()
+
+
+@pytest.mark.parametrize("build", [INLINE, wrapped], ids=named)
+@pytest.mark.parametrize("mode", MODES)
+def test_without_a_budget_a_hopeless_environment_is_given_up_all_the_same(mode, build):
+    envs = build(
+        [*transcripts(3), HopelessEnv], autoreset_mode=mode, on_error="truncate", max_restarts=None
+    )
+    text = "row 1 failed in 100 episodes in a row, the last time by ArithmeticError: lost a wheel"
+    with pytest.raises(RuntimeError, match=text):
+        cartwheel.evaluate(envs, lambda seen: np.ones(len(seen), np.int64))
+    assert not envs.unwrapped.in_flight
+    envs.reset()
+    envs.close()
+
+
+class FailsToResetOnceEnv(TranscriptEnv):
+    """The first reset without a seed in this process fails."""
+
+    failed = False
+
+    def reset(self, *, seed=None, options=None):
+        if seed is None and not FailsToResetOnceEnv.failed:
+            FailsToResetOnceEnv.failed = True
+            raise ArithmeticError("lost the key")
+        return super().reset(seed=seed, options=options)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_episode_whose_successor_fails_to_begin_is_complete(mode):
+    FailsToResetOnceEnv.failed = False
+    envs = INLINE([partial(FailsToResetOnceEnv, 3)] * 2, autoreset_mode=mode, on_error="truncate")
+    evaluation = cartwheel.evaluate(
+        envs, lambda seen: np.ones(len(seen), np.int64), episodes_per_env=2
+    )
+    envs.close()
+    assert FailsToResetOnceEnv.failed
+    assert evaluation.lengths.tolist() == [[3, 3], [3, 3]]
+    assert not evaluation.failures.any()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_native_environment_that_panics_plays_another_episode(mode):
+    envs = cartwheel.NativeVectorEnv("Acrobot-v1", 3, autoreset_mode=mode, on_error="truncate")
+    steps = []
+
+    def swing(observations, rows, first):
+        steps.append(len(rows))
+        if len(steps) == 20:
+            states = list(envs.get_attr("state"))
+            states[1] = np.full(4, np.inf)
+            envs.set_attr("state", states)
+        return np.where(observations[:, 4] > 0, 2, 0)  # with the swing of the first joint
+
+    evaluation = cartwheel.evaluate(envs, swing, recurrent=True, seed=SEED)
+    undisturbed = cartwheel.evaluate(envs, swing, recurrent=True, seed=SEED)
+    envs.close()
+    assert evaluation.failures.tolist() == [0, 1, 0]
+    assert not undisturbed.failures.any()
+    assert evaluation.returns[[0, 2]].tolist() == undisturbed.returns[[0, 2]].tolist()
+    assert evaluation.lengths[1] > 20, "the failed episode is not among the complete ones"

@@ -1,0 +1,471 @@
+"""A single native environment is Gymnasium's of the same id, to the last bit and type."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from copy import deepcopy
+from pathlib import Path
+from unittest.mock import Mock
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.error import ClosedEnvironmentError, ResetNeeded
+from gymnasium.spaces import Box
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+
+import cartwheel
+from tests.support.comparison import assert_identical
+from tests.support.parameters import OTHER_VALUES
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*out of date")
+
+IDS = [env_id for env_id, *_ in cartwheel._cartwheel.native_envs() if env_id != "Null-v0"]
+BY_ID = pytest.mark.parametrize("env_id", IDS)
+
+
+@pytest.fixture
+def build():
+    """Makes a native environment and Gymnasium's, both closed after the test."""
+    built = []
+
+    def build(env_id, **keywords):
+        pair = gym.make(f"cartwheel/{env_id}", **keywords), gym.make(env_id, **keywords)
+        built.extend(pair)
+        return pair
+
+    yield build
+    for env in built:
+        env.close()
+
+
+def assert_same_steps(env, twin, steps, *, seed=5, **reset):
+    """Both go on alike, from one episode into the next; returns how many ended."""
+    twin.action_space.seed(seed)
+    over = 0
+    for _ in range(steps):
+        action = twin.action_space.sample()
+        result = env.step(action)
+        assert_identical(result, twin.step(action))
+        if result[2] or result[3]:
+            over += 1
+            assert_identical(env.reset(**reset), twin.reset(**reset))
+    return over
+
+
+@pytest.mark.parametrize(
+    ("env_id", "keywords"),
+    [
+        *[(env_id, {}) for env_id in IDS],
+        ("CartPole-v1", {"sutton_barto_reward": True}),
+        ("CartPole-v1", {"max_episode_steps": 4}),
+        ("MountainCarContinuous-v0", {"goal_velocity": 0.01, "max_episode_steps": 40}),
+        ("Pendulum-v1", {"g": 9.81}),
+        ("Blackjack-v1", {"natural": True, "sab": False}),
+        ("FrozenLake-v1", {"reward_schedule": (2, -0.5, np.float32(0.25)), "is_slippery": False}),
+        ("FrozenLake-v1", {"map_name": "8x8", "success_rate": 0.5}),
+        ("CliffWalking-v1", {"is_slippery": True, "max_episode_steps": 30}),
+        ("Taxi-v4", {"is_rainy": True, "fickle_passenger": True}),
+    ],
+    ids=str,
+)
+def test_episodes_are_those_of_gymnasium(build, env_id, keywords):
+    env, twin = build(env_id, **keywords)
+    assert_identical(env.reset(seed=2**70 + 3), twin.reset(seed=2**70 + 3))
+    limit = twin.spec.max_episode_steps or 200
+    assert assert_same_steps(env, twin, limit + 5) > 0 or env_id.startswith("Cliff")
+    for seed in (0, None, 41):
+        assert_identical(env.reset(seed=seed), twin.reset(seed=seed))
+        assert_same_steps(env, twin, 20, seed=seed)
+
+
+@BY_ID
+def test_spaces_and_metadata_are_those_of_gymnasium(build, env_id):
+    env, twin = build(env_id)
+    for name in ("observation_space", "action_space"):
+        ours, theirs = getattr(env, name), getattr(twin, name)
+        assert ours == theirs
+        assert repr(ours) == repr(theirs)
+        if isinstance(theirs, Box):
+            assert_identical((ours.low, ours.high), (theirs.low, theirs.high))
+    assert env.metadata == twin.metadata
+    assert (env.render_mode, env.unwrapped.render_mode) == (None, None)
+
+
+@BY_ID
+def test_wrappers_and_spec_are_those_of_gymnasium(build, env_id):
+    env, twin = build(env_id)
+    assert str(env) == str(twin).replace(str(twin.unwrapped), f"<NativeEnv<cartwheel/{env_id}>>")
+    for field in ("reward_threshold", "nondeterministic", "max_episode_steps", "order_enforce"):
+        assert getattr(env.spec, field) == getattr(twin.spec, field)
+    assert env.spec.disable_env_checker == twin.spec.disable_env_checker
+    again = gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json()))
+    assert str(again) == str(env)
+    assert again.spec == env.spec
+    again.close()
+
+
+def checked(env_id):
+    """What Gymnasium's checker warns of."""
+    env = gym.make(env_id).unwrapped
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        check_env(env)
+    env.close()
+    return sorted(str(warning.message).replace("cartwheel/", "") for warning in warned)
+
+
+@BY_ID
+def test_gymnasiums_checker_has_no_more_to_say_than_of_its_own(env_id, monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setattr("pygame.time.Clock", Mock)  # windows need not be slow here
+    assert checked(f"cartwheel/{env_id}") == checked(env_id)
+
+
+def test_the_checker_passes_what_gymnasium_does_not_have():
+    env = gym.make("cartwheel/Null-v0", shape=[2, 3], episode_steps=3)
+    check_env(env.unwrapped)
+    env.reset(seed=1)
+    assert_identical(env.step(0), (np.ones((2, 3), np.uint8), 0.0, False, False, {}))
+    env.close()
+
+
+# Random numbers
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "Taxi-v4", "Blackjack-v1"])
+def test_the_generator_is_the_environments_own(build, env_id):
+    """What is drawn from it is gone for the environment, and the other way round."""
+    env, twin = build(env_id)
+    for seed in (5, None, 2**200):
+        for each in (env, twin):
+            each.reset(seed=seed) if seed else each.reset()
+        assert env.np_random_seed == twin.np_random_seed
+        ours, theirs = env.np_random, twin.np_random
+        assert env.np_random is ours
+        for _ in range(4):
+            assert_identical(ours.integers(5, size=3), theirs.integers(5, size=3))
+            assert_same_steps(env, twin, 7)
+            assert_identical(ours, theirs)
+            assert_identical(env.reset(), twin.reset())
+        assert_identical(env.unwrapped._np_random, twin.unwrapped._np_random)
+    env.reset(seed=1)
+    assert env.np_random is not ours
+    assert_identical(ours, theirs)
+
+
+def test_wrappers_may_draw_from_the_generator(build):
+    env, twin = (
+        gym.wrappers.StickyAction(each, repeat_action_probability=0.5) for each in build("Taxi-v4")
+    )
+    assert_identical(env.reset(seed=3), twin.reset(seed=3))
+    assert_same_steps(env, twin, 250)
+
+
+def test_a_generator_may_be_set(build):
+    env, twin = build("FrozenLake-v1")
+    for each in (env, twin):
+        each.reset(seed=1)
+        each.np_random = np.random.default_rng(7)
+    assert env.np_random_seed == twin.np_random_seed == -1
+    assert_same_steps(env, twin, 60)
+    assert_identical(env.np_random, twin.np_random)
+    with pytest.raises(TypeError, match="draw from a PCG64 generator, got MT19937"):
+        env.np_random = np.random.Generator(np.random.MT19937(1))
+    assert_same_steps(env, twin, 5)
+    assert_identical(env.reset(seed=3), twin.reset(seed=3))
+    assert env.np_random_seed == 3
+
+
+def test_without_a_seed_the_one_that_was_chosen_is_told():
+    env, again = (gym.make("cartwheel/CartPole-v1") for _ in "ab")
+    observation, _ = env.reset()
+    assert env.np_random_seed > 2**64
+    assert_identical(again.reset(seed=env.np_random_seed)[0], observation)
+    env.close()
+    again.close()
+
+
+def test_a_seed_of_numpys_counts_as_its_number(build):
+    env, twin = build("CartPole-v1")
+    assert_identical(env.reset(seed=np.int64(3)), twin.reset(seed=3))
+    assert env.unwrapped.np_random_seed == 3
+
+
+@pytest.mark.parametrize("seed", [-1, "7", 1.5, np.bool_(True)], ids=repr)
+def test_seeds_that_gymnasium_refuses_are_refused(build, seed):
+    env, twin = build("CartPole-v1")
+    with pytest.raises(gym.error.Error) as theirs:
+        twin.reset(seed=seed)
+    with pytest.raises(gym.error.Error) as ours:
+        env.reset(seed=seed)
+    assert str(ours.value) == str(theirs.value)
+
+
+# Attributes
+
+
+@pytest.mark.parametrize("env_id", OTHER_VALUES)
+def test_parameters_are_attributes(build, env_id):
+    env, twin = build(env_id)
+    assert_identical(env.reset(seed=1), twin.reset(seed=1))
+    assert_same_steps(env, twin, 3)
+    for name in OTHER_VALUES[env_id]:
+        for read in (getattr, gym.Env.get_wrapper_attr):
+            ours, theirs = read(env.unwrapped, name), read(twin.unwrapped, name)
+            assert np.asarray(ours).tolist() == np.asarray(theirs).tolist(), name
+        assert env.has_wrapper_attr(name)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "name"), [(env_id, name) for env_id in OTHER_VALUES for name in OTHER_VALUES[env_id]]
+)
+def test_setting_an_attribute_sets_the_parameter(build, env_id, name):
+    env, twin = build(env_id)
+    assert_identical(env.reset(seed=1), twin.reset(seed=1))
+    value = OTHER_VALUES[env_id][name]
+    value = value[0] if isinstance(value, list) else value
+    setattr(env.unwrapped, name, deepcopy(value))
+    setattr(twin.unwrapped, name, deepcopy(value))
+    assert_same_steps(env, twin, 40)
+    env.set_wrapper_attr(name, deepcopy(value))
+    twin.set_wrapper_attr(name, deepcopy(value))
+    assert_same_steps(env, twin, 40)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "name"),
+    [
+        ("CartPole-v1", "state"),
+        ("MountainCarContinuous-v0", "state"),
+        ("Pendulum-v1", "state"),
+        ("Pendulum-v1", "last_u"),
+        ("Acrobot-v1", "state"),
+        ("Blackjack-v1", "dealer_top_card_suit"),
+        ("Blackjack-v1", "dealer_top_card_value_str"),
+        ("Taxi-v4", "taxi_orientation"),
+    ],
+)
+def test_what_rendering_reads_is_as_wide_as_gymnasiums(build, env_id, name):
+    env, twin = build(env_id)
+    for _ in range(3):
+        assert_identical(env.reset(seed=5), twin.reset(seed=5))
+        for _ in range(2):
+            ours, theirs = getattr(env.unwrapped, name), getattr(twin.unwrapped, name)
+            assert np.asarray(ours).dtype == np.asarray(theirs).dtype
+            assert np.asarray(ours).tolist() == np.asarray(theirs).tolist()
+            action = twin.action_space.sample()
+            result = env.step(action)
+            assert_identical(result, twin.step(action))
+            if result[2]:
+                break
+
+
+def test_maps_are_characters(build):
+    env, twin = build("FrozenLake-v1")
+    env.reset()
+    assert_identical(env.unwrapped.desc, twin.unwrapped.desc)
+
+
+def test_what_is_no_parameter_is_an_ordinary_attribute(build):
+    env, _ = build("CartPole-v1")
+    with pytest.raises(AttributeError, match=r"no attribute 'colour'; the parameters .* gravity"):
+        _ = env.unwrapped.colour
+    assert not hasattr(env.unwrapped, "colour")
+    assert not hasattr(env.unwrapped, "_colour")
+    env.unwrapped.colour = "red"
+    assert env.get_wrapper_attr("colour") == "red"
+    with pytest.raises(ValueError, match="expected a number"):
+        env.unwrapped.gravity = "heavy"
+    assert env.unwrapped.gravity == 9.8
+
+
+# Order of calls, and bad ones
+
+
+def test_calls_have_their_order(build):
+    env, twin = build("CartPole-v1")
+    for each in (env, twin):
+        with pytest.raises(ResetNeeded, match=r"env.step\(\) before calling env.reset"):
+            each.step(0)
+        with pytest.raises(ResetNeeded, match=r"before calling `env.reset"):
+            each.render()
+    env.reset(seed=1)
+    while not env.step(0)[2]:
+        pass
+    for _ in range(2):
+        with pytest.raises(ResetNeeded, match=r"^The episode is over: call `reset\(\)` before"):
+            env.step(0)
+    assert_identical(env.reset(seed=1), twin.reset(seed=1))
+    assert_same_steps(env, twin, 20)
+    env.close()
+    env.close()
+    for call in (env.reset, lambda: env.step(0), lambda: env.unwrapped.gravity):
+        with pytest.raises(ClosedEnvironmentError, match="operate on `NativeEnv`, after a call"):
+            call()
+    assert not hasattr(env.unwrapped, "colour")
+
+
+@pytest.mark.parametrize(
+    ("env_id", "action", "error", "text"),
+    [
+        ("CartPole-v1", 2, ValueError, r"^action 2 .* is not in Discrete\(2\)$"),
+        ("CartPole-v1", 0.0, TypeError, "float64 to .* int64 according to the rule"),
+        ("CartPole-v1", [0, 1], ValueError, r"got shape \[1, 2\]"),
+        ("Pendulum-v1", np.array([np.nan], np.float32), ValueError, "^action nan"),
+        ("Pendulum-v1", np.array([1j]), TypeError, "complex128.* to .*float32.* 'same_kind'"),
+    ],
+)
+def test_bad_actions_are_refused_and_change_nothing(build, env_id, action, error, text):
+    env, twin = build(env_id)
+    assert_identical(env.reset(seed=1), twin.reset(seed=1))
+    with pytest.raises(error, match=text):
+        env.step(action)
+    assert_same_steps(env, twin, 10)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "text"),
+    [
+        ({"gravity": 1}, ValueError, "unknown field `gravity`"),
+        ({"num_workers": 2}, TypeError, "`num_workers` is a keyword of vector environments"),
+        ({"render_mode": "ansi"}, ValueError, "one of None, 'human', 'rgb_array', got 'ansi'"),
+        ({"sutton_barto_reward": "yes"}, ValueError, "CartPole-v1: .* string"),
+    ],
+)
+def test_bad_keywords_are_refused(keywords, error, text):
+    with pytest.raises(error, match=text):
+        gym.make("cartwheel/CartPole-v1", **keywords)
+
+
+@pytest.mark.parametrize("keyword", ["copy", "shared_memory", "timeout", "max_concurrency"])
+def test_keywords_of_any_vector_environment_are_refused(keyword):
+    with pytest.raises(TypeError, match=f"`{keyword}` is a keyword of vector environments"):
+        gym.make("cartwheel/CartPole-v1", **{keyword: 1})
+
+
+def test_copies_are_refused_with_advice(build):
+    """Its state cannot be carried over exactly; a wrapper may not be copied at half."""
+    env, _ = build("CartPole-v1")
+    env.reset(seed=1)
+    text = r"^a native CartPole-v1 can be neither copied nor pickled: .* by gymnasium.make\(env.sp"
+    for duplicate in (
+        lambda: copy.copy(env.unwrapped),
+        lambda: deepcopy(env.unwrapped),
+        lambda: deepcopy(env),
+        lambda: pickle.dumps(env),
+    ):
+        with pytest.raises(TypeError, match=text):
+            duplicate()
+    assert env.step(1)[1] == 1.0
+
+
+def test_options_of_a_reset_reach_the_environment(build):
+    env, twin = build("Pendulum-v1")
+    options = {"x_init": 0.5, "y_init": 0.1}
+    assert_identical(env.reset(seed=1, options=options), twin.reset(seed=1, options=options))
+    assert_identical(env.reset(options=options), twin.reset(options=options))
+    assert options == {"x_init": 0.5, "y_init": 0.1}
+    # Nothing to this environment:
+    others = {"low": 1, "reset_mask": None, "env_index": [5], "env_idx": [0]}
+    assert_identical(env.reset(options=others), twin.reset(options=others))
+    assert_same_steps(env, twin, 10)
+
+
+# Rendering
+
+
+@pytest.mark.parametrize("render_mode", ["rgb_array", "ansi", "rgb_array_list", "ansi_list"])
+def test_it_renders_as_gymnasiums_does(build, render_mode):
+    env, twin = build("FrozenLake-v1", render_mode=render_mode)
+    assert_identical(env.reset(seed=4), twin.reset(seed=4))
+    for _ in range(3):
+        assert_same_steps(env, twin, 3)
+        assert_identical(env.render(), twin.render())
+    assert env.render_mode == twin.render_mode == render_mode
+
+
+# Vectors of single environments
+
+
+@pytest.mark.parametrize(
+    ("mode", "vector", "keywords"),
+    [("sync", SyncVectorEnv, {}), ("async", AsyncVectorEnv, {"shared_memory": False})],
+    ids=["sync", "async"],
+)
+def test_gymnasium_steps_them_side_by_side_when_asked_to(mode, vector, keywords):
+    envs = gym.make_vec(
+        "cartwheel/Taxi-v4",
+        2,
+        vectorization_mode=mode,
+        vector_kwargs=keywords,
+        max_episode_steps=5,
+    )
+    oracle = gym.make_vec("Taxi-v4", 2, vectorization_mode="sync", max_episode_steps=5)
+    assert type(envs) is vector
+    assert_same_vectors(envs, oracle)
+
+
+@pytest.mark.parametrize(("mode", "executor"), [("sync", "inline"), ("async", "process")])
+def test_cartwheel_steps_them_side_by_side_when_asked_to(mode, executor):
+    """With wrappers of their own, which native vector environments cannot have."""
+    wrap = gym.wrappers.RecordEpisodeStatistics
+    keywords = {"vectorization_mode": mode, "wrappers": [wrap], "max_episode_steps": 5}
+    envs = cartwheel.make_vec("cartwheel/Taxi-v4", 2, **keywords, autoreset_mode="same_step")
+    assert (type(envs), envs.executor) == (cartwheel.VectorEnv, executor)
+    assert envs.spec.id == "cartwheel/Taxi-v4"
+    again = cartwheel.make_vec(envs.spec)
+    assert (type(again), again.executor, again.spec) == (type(envs), executor, envs.spec)
+    again.close()
+    keywords |= {"vectorization_mode": "sync"}
+    vector = {"autoreset_mode": AutoresetMode.SAME_STEP}
+    assert_same_vectors(envs, gym.make_vec("Taxi-v4", 2, **keywords, vector_kwargs=vector))
+
+
+def assert_same_vectors(envs, oracle):
+    """Same results, but for the clock of statistics; closes both."""
+    assert_identical(envs.reset(seed=1), oracle.reset(seed=1))
+    oracle.action_space.seed(1)
+    for _ in range(13):
+        actions = oracle.action_space.sample()
+        result, expected = envs.step(actions), oracle.step(actions)
+        for infos in (result[4], expected[4]):
+            infos.get("final_info", {}).get("episode", {}).pop("t", None)
+        assert_identical(result, expected)
+    assert_identical(envs.get_attr("s"), oracle.get_attr("s"))
+    assert_identical(envs.np_random_seed, oracle.np_random_seed)
+    assert_identical(envs.np_random, oracle.np_random)
+    envs.close()
+    oracle.close()
+
+
+def test_by_default_a_vector_of_them_is_native():
+    for make in (gym.make_vec, cartwheel.make_vec):
+        for mode in (None, "vector_entry_point"):
+            envs = make("cartwheel/CartPole-v1", 2, vectorization_mode=mode)
+            assert type(envs) is cartwheel.NativeVectorEnv
+            envs.close()
+
+
+def test_gymnasium_imports_the_module_that_an_id_names():
+    program = (
+        "import gymnasium as gym; "
+        "env = gym.make('cartwheel:cartwheel/CartPole-v1'); "
+        "print(env.reset(seed=1)[0].shape, env); env.close()"
+    )
+    folder = str(Path(cartwheel.__file__).parents[1])
+    path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    expected = "<TimeLimit<OrderEnforcing<PassiveEnvChecker<NativeEnv<cartwheel/CartPole-v1>>>>>"
+    assert (done.stdout, done.stderr) == (f"(4,) {expected}\n", "")

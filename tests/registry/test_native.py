@@ -1,0 +1,298 @@
+"""Native environments are found by their ids, rebuilt by their specs and wrapped like any other."""
+
+import copy
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import cartwheel
+from tests.support.cases import POLE, Case, twins
+from tests.support.comparison import assert_identical
+from tests.support.oracle import MODE, N, S, assert_same_reset, assert_same_steps
+
+IDS = [env_id for env_id, *_ in cartwheel._cartwheel.native_envs()]
+MAKERS = {
+    "cartwheel.make_vec": lambda env_id, *args, **keywords: cartwheel.make_vec(
+        f"cartwheel/{env_id}", *args, **keywords
+    ),
+    "gym.make_vec": lambda env_id, *args, **keywords: gym.make_vec(
+        f"cartwheel/{env_id}", *args, **keywords
+    ),
+    "gym.make_vec with a module": lambda env_id, *args, **keywords: gym.make_vec(
+        f"cartwheel:cartwheel/{env_id}", *args, **keywords
+    ),
+    "cartwheel.make_vec with a module": lambda env_id, *args, **keywords: cartwheel.make_vec(
+        f"cartwheel:cartwheel/{env_id}", *args, **keywords
+    ),
+    "the class": lambda env_id, *args, **keywords: cartwheel.NativeVectorEnv(
+        f"cartwheel/{env_id}", *args, **keywords
+    ),
+}
+MAKE = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+BY_ID = pytest.mark.parametrize("make", list(MAKERS.values())[:4], ids=list(MAKERS)[:4])
+
+
+def assert_like(envs, case, mode=N, steps=60):
+    """Same spaces and results as Gymnasium's; closes what was made."""
+    oracle = twins(case, envs.num_envs, mode)
+    assert envs.observation_space == oracle.observation_space
+    assert envs.action_space == oracle.action_space
+    assert envs.metadata["autoreset_mode"] is mode
+    assert_same_reset(envs, oracle, seed=1)
+    assert_same_steps(envs, oracle, steps)
+    envs.close()
+    oracle.close()
+
+
+# Ids
+
+
+@MAKE
+@MODE
+def test_every_way_gives_the_same_environment(make, mode):
+    envs = make("CartPole-v1", 3, autoreset_mode=mode, executor="inline")
+    assert type(envs) is cartwheel.NativeVectorEnv
+    assert envs.unwrapped is envs
+    assert (envs.env_id, envs.executor, envs.num_workers) == ("CartPole-v1", "inline", 1)
+    assert envs.num_envs == 3
+    assert_like(envs, POLE, mode)
+
+
+@pytest.mark.filterwarnings("ignore:.*out of date")
+@BY_ID
+@pytest.mark.parametrize("env_id", IDS)
+def test_every_id_is_registered(make, env_id):
+    envs = make(env_id, 2)
+    assert envs.env_id == env_id
+    assert envs.spec.id == f"cartwheel/{env_id}"
+    observations, _ = envs.reset(seed=1)
+    assert observations in envs.observation_space
+    envs.step(envs.action_space.sample())
+    envs.close()
+
+
+@BY_ID
+def test_by_default_there_is_one_environment_in_next_step_mode(make):
+    envs = make("Pendulum-v1")
+    assert envs.num_envs == 1
+    assert_like(envs, Case("Pendulum-v1"), steps=205)
+
+
+@MAKE
+def test_keywords_reach_the_environments_and_the_vector_environment(make):
+    keywords = {"is_slippery": False, "map_name": "8x8", "max_episode_steps": 6}
+    envs = make("FrozenLake-v1", 3, num_workers=2, autoreset_mode="SameStep", **keywords)
+    assert envs.num_workers == 2
+    assert_like(envs, Case("FrozenLake-v1", keywords), S)
+
+
+@BY_ID
+def test_the_keywords_of_an_id_are_its_defaults(make):
+    for env_id, keywords in {
+        "FrozenLake8x8-v1": {},
+        "FrozenLake8x8-v1 ": {"map_name": "4x4"},
+        "CliffWalkingSlippery-v1": {},
+        "CliffWalkingSlippery-v1 ": {"is_slippery": False},
+        "Blackjack-v1": {"sab": False, "natural": True},
+    }.items():
+        env_id = env_id.strip()
+        assert_like(make(env_id, 3, **keywords), Case(env_id, keywords))
+
+
+@BY_ID
+def test_without_a_limit_nothing_is_truncated(make):
+    envs = make("Pendulum-v1", 2, max_episode_steps=None)
+    envs.reset(seed=1)
+    actions = np.zeros((2, 1), np.float32)
+    assert not any(envs.step(actions)[3].any() for _ in range(300))
+    envs.close()
+
+
+@MAKE
+def test_minus_one_is_gymnasiums_word_for_no_limit(make):
+    envs = make("Pendulum-v1", 2, max_episode_steps=-1)
+    assert_like(envs, Case("Pendulum-v1", {"max_episode_steps": -1}), steps=220)
+
+
+def test_a_single_environment_without_a_limit_is_gymnasiums():
+    env, twin = (
+        gym.make(env_id, max_episode_steps=-1)
+        for env_id in ("cartwheel/Pendulum-v1", "Pendulum-v1")
+    )
+    assert_identical(env.reset(seed=1), twin.reset(seed=1))
+    action = np.ones(1, np.float32)
+    for _ in range(220):
+        result = env.step(action)
+        assert_identical(result, twin.step(action))
+        assert not result[3]
+    env.close()
+
+
+@MAKE
+def test_keywords_of_other_vector_environments_are_known(make):
+    """What is about processes, or about copies that nobody needs, changes nothing."""
+    envs = make(
+        "CartPole-v1",
+        3,
+        shared_memory=False,
+        copy=False,
+        context="spawn",
+        daemon=False,
+        worker=None,
+        observation_mode="same",
+        on_worker_death="raise",
+        num_workers=3,
+        max_concurrency=2,
+    )
+    assert envs.num_workers == 2
+    assert_like(envs, POLE)
+
+
+@BY_ID
+def test_what_cannot_be_made_is_refused(make):
+    with pytest.raises(gym.error.NameNotFound, match="`Nowhere` doesn't exist in namespace cartw"):
+        make("Nowhere-v0", 2)
+    with pytest.raises(gym.error.VersionNotFound, match="version `v9` for environment `cartwheel"):
+        make("CartPole-v9", 2)
+    with pytest.raises(ValueError, match="unknown field `colour`, expected `sutton_barto_reward`"):
+        make("CartPole-v1", 2, colour=1)
+    with pytest.raises(ValueError, match="`num_envs` must be a positive integer"):
+        make("CartPole-v1", 0)
+    with pytest.raises(ValueError, match=r"^Invalid vectorization mode: 'fast', valid modes: "):
+        make("CartPole-v1", 2, vectorization_mode="fast")
+    with pytest.raises(gym.error.Error, match=r"cannot be wrapped|wrappers argument"):
+        make("CartPole-v1", 2, wrappers=[lambda env: env])
+
+
+@BY_ID
+def test_none_is_the_default_of_every_mode(make):
+    envs = make("CartPole-v1", 2, autoreset_mode=None, render_mode=None, vectorization_mode=None)
+    assert (envs.autoreset_mode, envs.render_mode) == (N, None)
+    assert_like(envs, POLE)
+
+
+def test_make_vec_of_cartwheel_takes_vector_keywords_apart():
+    envs = cartwheel.make_vec("cartwheel/CartPole-v1", 2, vector_kwargs={"executor": "inline"})
+    assert envs.executor == "inline"
+    envs.close()
+    with pytest.raises(TypeError, match="`executor` is given twice"):
+        cartwheel.make_vec(
+            "cartwheel/CartPole-v1", 2, vector_kwargs={"executor": "inline"}, executor="thread"
+        )
+    with pytest.raises(ValueError, match="sometimes"):
+        cartwheel.make_vec("cartwheel/CartPole-v1", 2, autoreset_mode="sometimes")
+
+
+@pytest.mark.filterwarnings("ignore:.*out of date")
+def test_the_registry_knows_what_gymnasiums_knows():
+    for env_id in IDS:
+        spec = gym.spec(f"cartwheel/{env_id}")
+        assert spec.namespace == "cartwheel"
+        if env_id != "Null-v0":
+            twin = gym.spec(env_id)
+            assert spec.max_episode_steps == twin.max_episode_steps
+            assert spec.reward_threshold == twin.reward_threshold
+            assert (spec.name, spec.version) == (twin.name, twin.version)
+
+
+def test_gymnasiums_own_ids_are_left_alone():
+    envs = cartwheel.make_vec("CartPole-v1", 2, executor="inline")
+    assert type(envs) is cartwheel.VectorEnv
+    envs.close()
+
+
+def test_gymnasium_imports_the_module_that_an_id_names():
+    program = (
+        "import gymnasium as gym; "
+        "envs = gym.make_vec('cartwheel:cartwheel/CartPole-v1', 3); "
+        "print(type(envs).__name__, envs.num_envs); envs.close()"
+    )
+    folder = str(Path(cartwheel.__file__).parents[1])
+    path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("NativeVectorEnv 3\n", "")
+
+
+# Specs
+
+
+@pytest.mark.parametrize("rebuild", [cartwheel.make_vec, gym.make_vec], ids=["ours", "gymnasium's"])
+@BY_ID
+def test_a_spec_rebuilds_what_it_belongs_to(make, rebuild):
+    keywords = {"is_slippery": False, "max_episode_steps": 7}
+    envs = make("FrozenLake-v1", 3, autoreset_mode="SameStep", num_workers=2, **keywords)
+    spec = envs.spec
+    before = copy.deepcopy(spec)
+    assert repr(envs) == "NativeVectorEnv(cartwheel/FrozenLake-v1, num_envs=3)"
+    for again in (spec, copy.deepcopy(spec), pickle.loads(pickle.dumps(spec))):
+        rebuilt = rebuild(again)
+        assert type(rebuilt) is cartwheel.NativeVectorEnv
+        assert rebuilt.spec == before
+        assert (rebuilt.num_envs, rebuilt.num_workers) == (3, 2)
+        assert_like(rebuilt, Case("FrozenLake-v1", keywords), S, steps=20)
+    assert spec == before
+    assert gym.spec("cartwheel/FrozenLake-v1").kwargs == {"env_id": "FrozenLake-v1"}
+    envs.close()
+
+
+def test_a_registered_spec_makes_as_many_as_asked_for():
+    for make in (cartwheel.make_vec, gym.make_vec):
+        envs = make(gym.spec("cartwheel/Taxi-v4"), 3)
+        assert_like(envs, Case("Taxi-v4"), steps=20)
+
+
+def test_the_class_takes_a_spec_like_an_id():
+    for spec, limit in (
+        (gym.spec("cartwheel/FrozenLake8x8-v1"), 200),
+        (gym.make("cartwheel/FrozenLake8x8-v1", max_episode_steps=7).spec, 7),
+    ):
+        before = copy.deepcopy(spec)
+        envs = cartwheel.NativeVectorEnv(spec, 3, autoreset_mode="SameStep")
+        assert spec == before
+        case = Case("FrozenLake8x8-v1", {"max_episode_steps": limit})
+        assert_like(envs, case, S, steps=20)
+    spec = gym.make(
+        "cartwheel/FrozenLake-v1", is_slippery=False, render_mode="ansi", max_episode_steps=-1
+    ).spec
+    envs = cartwheel.NativeVectorEnv(spec, 2, max_episode_steps=5, map_name="8x8")
+    assert envs.render_mode == "ansi"
+    keywords = {"is_slippery": False, "map_name": "8x8", "max_episode_steps": 5}
+    assert_like(envs, Case("FrozenLake-v1", keywords), steps=20)
+
+
+def test_the_class_refuses_specs_of_anything_else():
+    vector = cartwheel.make_vec("cartwheel/CartPole-v1", 2)
+    wrapped = gym.wrappers.TimeAwareObservation(gym.make("cartwheel/CartPole-v1"))
+    for spec, text in (
+        (
+            gym.spec("CartPole-v1"),
+            r"^CartPole-v1 is not native: use cartwheel.make_vec\(spec, num_",
+        ),
+        (vector.spec, r"spec of a vector environment, which cartwheel.make_vec\(spec\) rebuilds"),
+        (wrapped.spec, r"wrapped by TimeAwareObservation, .*cartwheel.make_vec\(spec, num_envs, "),
+    ):
+        with pytest.raises(TypeError, match=text):
+            cartwheel.NativeVectorEnv(spec, 2)
+    vector.close()
+    wrapped.close()
+
+
+def test_a_spec_survives_json():
+    """As that of Gymnasium's own vector environment does."""
+    envs = gym.make_vec("cartwheel/CartPole-v1", 3, max_episode_steps=7)
+    spec = type(envs.spec).from_json(envs.spec.to_json())
+    envs.close()
+    assert_like(gym.make_vec(spec), Case("CartPole-v1", {"max_episode_steps": 7}))

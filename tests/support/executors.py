@@ -1,0 +1,53 @@
+"""The kinds of vector environments that the promises are tested with."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import cartwheel
+from tests.support.cases import SHORT
+
+
+@dataclass(frozen=True)
+class Executor:
+    """Builds a ``VectorEnv`` that runs in one of these ways."""
+
+    name: str
+    keywords: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self):
+        return "-".join(map(str, [self.name, *self.keywords.values()]))
+
+    def __call__(self, env_fns, *args, **keywords):
+        keywords = {"executor": self.name, **self.keywords, **keywords}
+        return cartwheel.VectorEnv(env_fns, *args, **keywords)
+
+
+class Native(Executor):
+    """Builds a ``NativeVectorEnv`` with the rows of a list of one `tests.support.cases.Case`."""
+
+    def __call__(self, env_fns, **keywords):
+        (case,) = set(env_fns)
+        keywords = {**self.keywords, **case.keywords, **keywords}
+        return cartwheel.NativeVectorEnv(case.env_id, len(env_fns), **keywords)
+
+
+INLINE = Executor("inline")
+THREAD = Executor("thread", {"num_workers": 2})
+PROCESS = Executor("process", {"num_workers": 2})
+NATIVE = Native("native", {"num_workers": 2})
+EXECUTORS = [INLINE, THREAD, PROCESS]
+EVERY_EXECUTOR = [
+    *EXECUTORS,
+    Executor("thread", {"num_workers": 7}),
+    Executor("process", {"num_workers": 1}),
+    Executor("process", {"num_workers": 7}),
+]
+EVERY_NATIVE = [
+    NATIVE,
+    Native("native", {"executor": "inline"}),
+    Native("native", {"num_workers": 1}),
+    Native("native", {"num_workers": 7}),
+]
+EVERY_KIND = [*EXECUTORS, NATIVE]
+#: Each kind with an environment of short episodes, the native one with all of them.
+SHORT_ROWS = [(executor, SHORT[0]) for executor in EXECUTORS] + [(NATIVE, case) for case in SHORT]

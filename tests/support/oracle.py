@@ -1,0 +1,96 @@
+"""What Gymnasium makes of it."""
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+
+from tests.support.comparison import assert_identical
+
+N, S, D = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
+MODE = pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
+
+
+def flags(*values):
+    return np.array(values, np.bool_)
+
+
+def batched(rows):
+    """What the oracle makes of the infos of all rows."""
+    oracle, infos = VectorEnv(), {}
+    oracle.num_envs = len(rows)
+    for row, info in enumerate(rows):
+        infos = oracle._add_info(infos, info, row)
+    return infos
+
+
+def outcome(function):
+    """The result, or the exception."""
+    try:
+        return function(), None
+    except Exception as error:
+        return None, error
+
+
+def beside(build, env_fn, num_envs, mode=N, *, seed=1, **keywords):
+    """Rows of ``env_fn`` as ``build`` builds them, and Gymnasium's; both are reset alike.
+
+    With a ``seed`` of ``None`` neither is.
+    """
+    envs = build([env_fn] * num_envs, autoreset_mode=mode, **keywords)
+    oracle = SyncVectorEnv([env_fn] * num_envs, autoreset_mode=mode)
+    if seed is not None:
+        assert_same_reset(envs, oracle, seed=seed)
+    return envs, oracle
+
+
+def assert_same_reset(envs, oracle, *, seed=None, options=None):
+    """Each gets options of its own: Gymnasium takes the mask out of those that it gets."""
+    ours, theirs = (None if options is None else dict(options) for _ in range(2))
+    result = envs.reset(seed=seed, options=ours)
+    assert_identical(result, oracle.reset(seed=seed, options=theirs))
+    return result
+
+
+def assert_same_steps(envs, oracle, steps, *, seed=5):
+    """Both go on alike; in ``DISABLED`` rows that are over are restarted. The results of steps."""
+    oracle.action_space.seed(seed)
+    results = []
+    for _ in range(steps):
+        actions = oracle.action_space.sample()
+        results.append(envs.step(actions))
+        assert_identical(results[-1], oracle.step(actions))
+        over = results[-1][2] | results[-1][3]
+        if oracle.metadata["autoreset_mode"] is D and over.any():
+            assert_same_reset(envs, oracle, options={"reset_mask": over})
+    return results
+
+
+class FrozenOracle:
+    """What ``on_done="freeze"`` is to give, by Gymnasium's single environments."""
+
+    def __init__(self, env_fn, num_envs):
+        self.envs = [env_fn() for _ in range(num_envs)]
+        self.last = [None] * num_envs  # observation, terminated, truncated
+
+    def reset(self, mask, seed=None):
+        infos = [{}] * len(self.envs)
+        for row, env in enumerate(self.envs):
+            if mask[row]:
+                observation, infos[row] = env.reset(seed=None if seed is None else seed + row)
+                self.last[row] = (observation, False, False)
+        return self._observations(), batched(infos)
+
+    def step(self, actions):
+        infos, rewards = [{}] * len(self.envs), np.zeros(len(self.envs))
+        for row, env in enumerate(self.envs):
+            if not any(self.last[row][1:]):
+                observation, rewards[row], *over, infos[row] = env.step(actions[row])
+                self.last[row] = (observation, *over)
+        terminations, truncations = (flags(*[last[at] for last in self.last]) for at in (1, 2))
+        return self._observations(), rewards, terminations, truncations, batched(infos)
+
+    def _observations(self):
+        observations = [last[0] for last in self.last]
+        if isinstance(observations[0], tuple):
+            return tuple(np.array(leaf) for leaf in zip(*observations, strict=True))
+        return np.array(observations)

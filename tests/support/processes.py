@@ -1,0 +1,84 @@
+"""What this program has running and open, as the kernel sees it; and programs that tests run."""
+
+import contextlib
+import gc
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+
+def residue():
+    """The processes, threads and descriptors of this program, as comparable text."""
+    processes = {f"process {pid}" for pid in descendants(os.getpid())}
+    threads = {f"thread {thread.name}" for thread in threading.enumerate()}
+    threads |= {f"native thread {entry.name}" for entry in Path("/proc/self/task").iterdir()}
+    descriptors = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # that of the listing itself
+            descriptors.add(f"descriptor {entry.name} {entry.readlink()}")
+    return processes | threads | descriptors
+
+
+def left_behind(before):
+    """What :func:`residue` shows beyond ``before``, once what is ending has had time to end."""
+    deadline = time.monotonic() + 30  # a joined thread stays in /proc until the kernel has ended it
+    while (left := residue() - before) and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)
+    return left
+
+
+def descendants(pid):
+    """The living processes below ``pid``."""
+    found, unseen = set(), [pid]
+    while unseen:
+        children = _children(unseen.pop())
+        unseen += children
+        found |= {child for child in children if is_alive(child)}
+    return found
+
+
+def _children(pid):
+    children = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ends meanwhile
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children += map(int, (task / "children").read_text().split())
+    return children
+
+
+def is_alive(pid):
+    """Whether there is such a process and it runs: one that waits to be reaped does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def wait_until_gone(pids, timeout_s):
+    """The processes that are still alive when all are gone or the time is over."""
+    deadline = time.monotonic() + timeout_s
+    while (alive := {pid for pid in pids if is_alive(pid)}) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return alive
+
+
+def run_program(name, *arguments, inside=(), timeout_s=240):
+    """Runs one of `tests.programs`, and returns what it told.
+
+    ``inside`` is the beginning of a command line that runs it.
+    """
+    result = subprocess.run(
+        [*inside, sys.executable, "-m", "tests.programs", name, *map(str, arguments)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout.splitlines()[-1])

@@ -1,0 +1,289 @@
+"""An exception in an environment arrives as it was raised, and everything goes on after a reset."""
+
+import builtins
+import re
+import traceback
+from functools import partial
+
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+import cartwheel
+from tests.support import faulty
+from tests.support.comparison import assert_identical, assert_names_row, text_of
+from tests.support.faulty import FailingAutoresetEnv, FaultyEnv, fault
+
+#: What each fault is raised as, and part of its text.
+EXCEPTIONS = {
+    "value error": (ValueError, "boom"),
+    "two arguments": (faulty.TwoArgumentsError, "salt and pepper"),
+    "unpicklable": (faulty.UnpicklableError, "holds a lock"),
+    "refusing": (faulty.RefusesToPickleError, "refuses"),
+    "unprintable": (faulty.UnprintableError, ""),
+    "base exception": (faulty.FaultyBaseError, "not an Exception"),
+    "system exit": (SystemExit, "3"),
+    "keyboard interrupt": (KeyboardInterrupt, ""),
+    "chained": (RuntimeError, "the outer one"),
+    "long message": (ValueError, "xxxxxxxx"),
+    "recursion": (RecursionError, "recursion"),
+}
+#: Those that cannot be sent, or that would end the caller's program without being its own.
+NOT_RAISED_AGAIN = {
+    "unpicklable",
+    "base exception",
+    "system exit",
+    "keyboard interrupt",
+}
+NUM_ENVS = 5
+
+
+def faulty_rows(num_envs=NUM_ENVS, cls=FaultyEnv):
+    return [partial(cls, row) for row in range(num_envs)]
+
+
+def actions(**faults):
+    """No fault but in the rows given as ``row_3="value error"``."""
+    batch = [fault("none")] * NUM_ENVS
+    for row, name in faults.items():
+        batch[int(row.removeprefix("row_"))] = fault(name)
+    return batch
+
+
+def expected_type(name, executor):
+    if executor == "process" and name in NOT_RAISED_AGAIN:
+        return cartwheel.RemoteEnvError
+    return EXCEPTIONS[name][0]
+
+
+def assert_goes_on_like_new(envs):
+    """After a reset with a seed, results equal those of environments that never failed."""
+    oracle = SyncVectorEnv(faulty_rows())
+    obs, _infos = envs.reset(seed=7)
+    assert_identical(obs, oracle.reset(seed=7)[0])
+    for _ in range(10):
+        assert_identical(envs.step(actions())[:4], oracle.step(actions())[:4])
+    oracle.close()
+
+
+@pytest.mark.parametrize("name", EXCEPTIONS)
+def test_an_exception_in_a_step_arrives_as_it_was_raised(build, name):
+    envs = build(faulty_rows())
+    envs.reset(seed=1)
+    envs.step(actions())
+    with pytest.raises(expected_type(name, build.executor)) as failure:
+        envs.step(actions(row_3=name))
+    error = failure.value
+    if name != "unprintable":
+        assert EXCEPTIONS[name][1] in text_of(error)
+        assert_names_row(error, 3)
+    if type(error) is cartwheel.RemoteEnvError:
+        assert EXCEPTIONS[name][0].__name__ in str(error)
+    assert envs.get_attr("steps") == (2, 2, 2, 1, 2)
+    assert_goes_on_like_new(envs)
+
+
+@pytest.mark.parametrize("name", EXCEPTIONS)
+def test_an_exception_in_a_reset_arrives_as_it_was_raised(build, name):
+    envs = build(faulty_rows())
+    with pytest.raises(expected_type(name, build.executor)) as failure:
+        envs.reset(seed=1, options={"faults": {2: name}})
+    if name != "unprintable":
+        assert_names_row(failure.value, 2)
+    assert envs.get_attr("resets") == (1,) * NUM_ENVS
+    with pytest.raises(ResetNeeded):
+        envs.step(actions())
+    assert_goes_on_like_new(envs)
+
+
+@pytest.mark.parametrize("name", ["value error", "unpicklable", "system exit"])
+def test_an_exception_in_a_call_arrives_as_it_was_raised(build, name):
+    envs = build(faulty_rows())
+    envs.reset(seed=7)
+    with pytest.raises(expected_type(name, build.executor)) as failure:
+        envs.call("fail_in_row", 4, name)
+    assert_names_row(failure.value, 4)
+    envs.step(actions())  # a failing call is no reason for a reset
+    assert_goes_on_like_new(envs)
+
+
+def test_arguments_of_an_exception_are_kept(build):
+    envs = build(faulty_rows())
+    envs.reset()
+    with pytest.raises(ValueError, match="boom") as failure:
+        envs.step(actions(row_0="value error"))
+    assert failure.value.args == ("boom", 7)
+
+
+def test_the_message_is_not_shortened(build):
+    envs = build(faulty_rows())
+    envs.reset()
+    with pytest.raises(ValueError, match="xxx") as failure:
+        envs.step(actions(row_0="long message"))
+    assert failure.value.args == ("x" * 5_000_000,)
+
+
+def test_a_message_of_50_mb_arrives_whole(build_processes):
+    def build_env():
+        env = FaultyEnv()
+
+        def commit(_name):
+            raise ValueError("x" * 50_000_000)
+
+        env.commit = commit
+        return env
+
+    envs = build_processes([build_env] * 2)
+    with pytest.raises(ValueError, match="xxx") as failure:
+        envs.reset()
+    assert len(str(failure.value)) == 50_000_000
+
+
+@pytest.mark.parametrize("name", ["value error", "unpicklable", "chained"])
+def test_the_traceback_leads_into_the_environment(build, name):
+    envs = build(faulty_rows())
+    envs.reset()
+    with pytest.raises(expected_type(name, build.executor)) as failure:
+        envs.step(actions(row_3=name))
+    shown = "".join(traceback.format_exception(failure.value))
+    for place in ("faulty.py", "in commit", f"in _raise_{name.replace(' ', '_')}"):
+        assert place in shown
+    if name == "chained":
+        assert "boom" in shown
+    if build.executor == "process":
+        assert "faulty.py" in str(failure.value.__cause__)
+
+
+def test_the_lowest_row_is_raised_and_every_other_row_is_stepped(build_everywhere):
+    envs = build_everywhere(faulty_rows())
+    envs.reset(seed=1)
+    with pytest.raises(RuntimeError, match="the outer one") as failure:
+        envs.step(actions(row_1="chained", row_3="value error", row_4="unpicklable"))
+    assert_names_row(failure.value, 1)
+    assert envs.get_attr("steps") == (1, 0, 1, 0, 0)
+    assert_goes_on_like_new(envs)
+
+
+def test_rows_that_raised_must_be_reset_first(build_everywhere):
+    envs = build_everywhere(faulty_rows())
+    oracle = SyncVectorEnv(faulty_rows())
+    envs.reset(seed=1)
+    oracle.reset(seed=1)
+    with pytest.raises(ValueError, match="boom"):
+        envs.step(actions(row_1="value error", row_2="value error"))
+    for _ in range(2):
+        with pytest.raises(ResetNeeded, match=r"1\D+2"):
+            envs.step(actions())
+    assert envs.get_attr("steps") == (1, 0, 0, 1, 1)
+    only = np.array([False, True, False, False, False])
+    envs.reset(options={"reset_mask": only})
+    with pytest.raises(ResetNeeded, match="2"):
+        envs.step(actions())
+    others = np.array([False, False, True, False, False])
+    envs.reset(seed=30, options={"reset_mask": others})
+    oracle.step(actions())
+    rewards = envs.step(actions())[1]
+    assert_identical(rewards[[0, 3, 4]], oracle.step(actions())[1][[0, 3, 4]])
+    oracle.reset(seed=30)
+    assert_identical(rewards[2], oracle.step(actions())[1][2])
+    assert envs.get_attr("resets") == (1, 2, 2, 1, 1)
+    oracle.close()
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_an_exception_in_an_autoreset_is_an_error_of_its_row(build, mode):
+    envs = build(faulty_rows(3, FailingAutoresetEnv), autoreset_mode=mode)
+    envs.reset(seed=1)
+    if mode == "NextStep":
+        assert envs.step([0] * 3)[2].tolist() == [False, True, False]
+    with pytest.raises(ValueError, match="boom") as failure:
+        envs.step([0] * 3)
+    assert_names_row(failure.value, 1)
+    with pytest.raises(ResetNeeded, match="1"):
+        envs.step([0] * 3)
+    oracle = SyncVectorEnv(faulty_rows(3))
+    assert_identical(envs.reset(seed=1)[0], oracle.reset(seed=1)[0])
+    if mode == "NextStep":
+        assert_identical(envs.step([0] * 3)[:2], oracle.step([0] * 3)[:2])
+    oracle.close()
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
+def test_failing_again_and_again_changes_nothing(build, mode):
+    envs = build(faulty_rows(), autoreset_mode=mode)
+    for turn in range(20):
+        envs.reset(seed=turn)
+        with pytest.raises(ValueError, match="boom") as failure:
+            envs.step(actions(**{f"row_{turn % NUM_ENVS}": "value error"}))
+        assert_names_row(failure.value, turn % NUM_ENVS)
+    assert_goes_on_like_new(envs)
+
+
+def test_workers_survive_an_exception(build_processes):
+    envs = build_processes(faulty_rows())
+    pids = envs.get_attr("pid")
+    for name in EXCEPTIONS:
+        envs.reset()
+        with pytest.raises(BaseException) as failure:  # noqa: PT011 (of every type there is)
+            envs.step(actions(row_2=name))
+        assert isinstance(failure.value, (EXCEPTIONS[name][0], cartwheel.RemoteEnvError))
+    assert envs.get_attr("pid") == pids
+
+
+def test_an_exception_of_a_pending_step_arrives_when_it_is_waited_for(build):
+    envs = build(faulty_rows())
+    envs.reset()
+    envs.step_async(actions(row_2="value error"))
+    with pytest.raises(ValueError, match="boom") as failure:
+        envs.step_wait()
+    assert_names_row(failure.value, 2)
+    assert_goes_on_like_new(envs)
+
+
+def test_a_class_that_exists_only_in_the_worker_is_reported(build_processes):
+    class HomeMadeError(Exception):
+        pass
+
+    def build_env():
+        env = FaultyEnv()
+
+        def commit(_name):
+            raise HomeMadeError("never seen before")
+
+        env.commit = commit
+        return env
+
+    envs = build_processes([build_env] * 2)
+    with pytest.raises(Exception, match="never seen before") as failure:
+        envs.reset()
+    assert "HomeMadeError" in f"{type(failure.value).__name__} {failure.value}"
+
+
+def test_an_exception_group_arrives_whole(build):
+    if not hasattr(builtins, "ExceptionGroup"):
+        pytest.skip("Python 3.10 has no exception groups")
+
+    def build_env():
+        env = FaultyEnv()
+
+        def commit(_name):
+            raise builtins.ExceptionGroup("a group", [ValueError(1), TypeError(2)])
+
+        env.commit = commit
+        return env
+
+    envs = build([build_env] * 2)
+    with pytest.raises(builtins.ExceptionGroup, match="a group") as failure:
+        envs.reset()
+    assert [type(error) for error in failure.value.exceptions] == [ValueError, TypeError]
+
+
+def test_nothing_of_ours_is_printed(build, capfd):
+    envs = build(faulty_rows())
+    envs.reset()
+    with pytest.raises(ValueError, match="boom"):
+        envs.step(actions(row_2="value error"))
+    envs.close()
+    captured = capfd.readouterr()
+    assert re.sub(r"\s", "", captured.out + captured.err) == ""

@@ -1,0 +1,274 @@
+"""A batch takes memory for as long as somebody looks at it, and not a moment longer."""
+
+import gc
+import warnings
+from collections import deque
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cartwheel import _cartwheel
+from tests.support.cases import POLE
+from tests.support.environments import TranscriptEnv
+from tests.support.executors import EXECUTORS, NATIVE
+from tests.support.in_parts import PATIENCE_S
+
+NUM_ENVS = 3
+
+
+class CountingEnv(TranscriptEnv):
+    """Every number of the observation says how many steps were taken; too large to be copied."""
+
+    observation_space = Box(0, np.inf, (300,), np.float64)
+
+    def __init__(self):
+        super().__init__(10**9)
+
+    def observe(self):
+        return np.full(300, self.t, np.float64)
+
+
+#: As many batches natively as in the other executors; rows enough that they are not copied.
+BUILDERS = {
+    **{str(executor): (partial(executor, [CountingEnv] * NUM_ENVS), 2) for executor in EXECUTORS},
+    "native": (partial(NATIVE, [POLE] * 150 * NUM_ENVS), 300),
+}
+
+
+@pytest.fixture(params=BUILDERS.values(), ids=list(BUILDERS))
+def build_any(request):
+    """Builds rows that were reset; ``batch_size`` is two thirds of them."""
+    builder, batch_size = request.param
+    built = []
+
+    def build(**keywords):
+        built.append(builder(**keywords))
+        built[-1].reset(seed=1)
+        return built[-1]
+
+    build.batch_size = batch_size
+    yield build
+    for envs in built:
+        envs.close()
+
+
+def actions(envs, size=None):
+    return np.ones(envs.num_envs if size is None else size, np.int64)
+
+
+def step_all(envs):
+    return envs.step(actions(envs))[0]
+
+
+def step_in_parts(envs):
+    """All rows, in two sends that are received together."""
+    half = envs.num_envs // 2
+    envs.send(actions(envs, half), np.arange(half))
+    envs.send(actions(envs, envs.num_envs - half), np.arange(half, envs.num_envs))
+    return envs.recv(PATIENCE_S)[0]
+
+
+HOWS = pytest.mark.parametrize("how", [step_all, step_in_parts], ids=["step", "send"])
+
+
+def is_view(array):
+    return isinstance(array.base, _cartwheel.SlabLease)
+
+
+@pytest.mark.parametrize(("how", "steps"), [(step_all, 10_000), (step_in_parts, 2_000)])
+def test_every_array_of_thousands_of_steps_keeps_its_values(build_any, how, steps):
+    """More than there are slabs: the first ones are views, the others copies, and none changes."""
+    envs = build_any(max_slabs=300)
+    kept, sums = [], []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(steps):
+            kept.append(how(envs))
+            sums.append(kept[-1].sum())
+    assert len(caught) == 1, [str(warning.message) for warning in caught]
+    assert "max_slabs" in str(caught[0].message)
+    assert [is_view(array) for array in kept] == [True] * 300 + [False] * (steps - 300)
+    envs.close()
+    assert [array.sum() for array in kept] == sums
+
+
+@HOWS
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_a_loop_that_keeps_a_few_batches_uses_a_constant_number_of_slabs(build_any, how, length):
+    envs = build_any()
+    kept = deque(maxlen=length)
+    for _ in range(length + 2):
+        kept.append(how(envs))
+    slabs = envs._pool.num_slabs()
+    assert slabs <= length + 3  # one is filled while the others are kept, one stands in reserve
+    for _ in range(500):
+        kept.append(how(envs))
+    assert envs._pool.num_slabs() == slabs
+
+
+@HOWS
+def test_a_slab_is_free_as_soon_as_the_last_view_of_it_is_gone(build_any, how):
+    """The newest first: memory that was just used is used again."""
+    envs = build_any()
+    kept = [how(envs) for _ in range(6)]
+    slabs = envs._pool.num_slabs()
+    addresses = {array.ctypes.data for array in kept}
+    view = kept[2][1:, ::2].T
+    again = kept[2].ctypes.data
+    del kept
+    gc.collect()
+    for _ in range(20):
+        observations = how(envs)
+        assert observations.ctypes.data in addresses - {again}
+        del observations
+    del view
+    assert how(envs).ctypes.data == again
+    assert envs._pool.num_slabs() == slabs
+
+
+def resident_bytes():
+    """Memory of this program, anonymous and shared, that lies in RAM."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line.split()[1] for line in status if line.startswith("VmRSS")))
+
+
+@HOWS
+def test_resident_memory_stays_flat(build_any, how):
+    """The million steps are in ``benchmarks/resident_memory.py``."""
+    envs = build_any()
+    kept = deque(maxlen=2)
+    for _ in range(1000):
+        kept.append(how(envs))
+    gc.collect()
+    before = resident_bytes()
+    for _ in range(4000):
+        kept.append(how(envs))
+    gc.collect()
+    batch = kept[0].nbytes
+    assert resident_bytes() - before < 100 * batch  # a leak of each batch would be forty times that
+
+
+def receive_all(envs):
+    """Everything in flight, batch by batch."""
+    received = []
+    while envs._pool.in_flight():
+        received.append(envs.recv(PATIENCE_S)[0])
+    return received
+
+
+def test_where_no_slab_is_left_for_rows_in_flight_they_are_copied_after_one_warning(build_any):
+    """Two batches are filled at once, and all of them are kept."""
+    envs = build_any(max_slabs=2, batch_size=build_any.batch_size)
+    receive_all(envs)
+    kept, copies = [], []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(12):
+            envs.send(actions(envs, envs.num_envs), np.arange(envs.num_envs))
+            kept += receive_all(envs)
+            copies += [array.copy() for array in kept[len(copies) :]]
+    assert len(caught) == 1, [str(warning.message) for warning in caught]
+    assert sum(map(is_view, kept)) >= 2
+    for array, copy in zip(kept, copies, strict=True):
+        assert array.tobytes() == copy.tobytes()
+    slabs = envs._pool.num_slabs()
+    kept.clear()
+    for _ in range(5):
+        envs.send(actions(envs, envs.num_envs), np.arange(envs.num_envs))
+        receive_all(envs)
+    assert envs._pool.num_slabs() == slabs
+
+
+class Keeper:
+    """What a caller kept, and what it looked like when it came."""
+
+    def __init__(self):
+        self.kept = []
+
+    def keep(self, observations, part):
+        view = (observations, observations[:1], observations[::-1], observations.T)[part]
+        self.kept.append((view, view.copy()))
+
+    def drop(self, which):
+        if self.kept:
+            self.kept.pop(which % len(self.kept))
+
+    def assert_untouched(self):
+        for view, copy in self.kept:
+            assert view.tobytes() == copy.tobytes()
+        ranges = sorted(np.lib.array_utils.byte_bounds(view) for view, _ in self.kept)
+        for (_, end), (start, _) in pairwise(ranges):
+            assert end <= start, "two batches share memory"
+
+
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), st.integers(1, 7)),
+        st.tuples(st.just("receive"), st.integers(0, 3)),
+        st.tuples(st.just("receive"), st.just(None)),
+        st.tuples(st.just("drop"), st.integers(0, 9)),
+    ),
+    min_size=20,
+    max_size=80,
+)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["all rows", "some rows"])
+def test_whatever_is_kept_and_dropped_nothing_kept_ever_changes(build_any, whole):
+    """Sends, receipts, keeping and dropping in any order, with rows in flight all the time."""
+    envs = build_any(max_slabs=6, batch_size=None if whole else build_any.batch_size)
+    receive_all(envs)
+    most = 6 + (1 if whole else 3)  # those that may be kept, are filled, and are copied out
+
+    @settings(max_examples=25)
+    @given(OPERATIONS)
+    def check(operations):
+        keeper, third = Keeper(), envs.num_envs // 3
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for operation, argument in operations:
+                flying = envs._pool.in_flight()
+                if operation == "send":
+                    for part in range(3):
+                        rows = np.arange(part * third, (part + 1) * third)
+                        if argument >> part & 1 and not np.isin(rows, flying).any():
+                            envs.send(actions(envs, third), rows)
+                elif operation == "receive" and flying:
+                    observations = envs.recv(PATIENCE_S)[0]
+                    if argument is not None:
+                        keeper.keep(observations, argument)
+                elif operation == "drop":
+                    keeper.drop(argument)
+                keeper.assert_untouched()
+            receive_all(envs)
+        keeper.assert_untouched()
+        assert envs._pool.num_slabs() <= most
+
+    check()
+    slabs = envs._pool.num_slabs()
+    for _ in range(20):
+        envs.send(actions(envs, envs.num_envs), np.arange(envs.num_envs))
+        receive_all(envs)
+    assert envs._pool.num_slabs() == slabs, "a slab was lost"
+
+
+def test_what_was_received_outlives_the_object(build_any):
+    envs = build_any(batch_size=build_any.batch_size)
+    receive_all(envs)
+    envs.send(actions(envs, envs.num_envs), np.arange(envs.num_envs))
+    kept = [envs.recv(PATIENCE_S)[0]]
+    envs.send(actions(envs, 1), [envs._pool.in_flight()[0] - 1])  # in flight when it is closed
+    copies = [array.copy() for array in kept]
+    envs.close()
+    other = build_any()
+    for _ in range(20):
+        step_all(other)
+    for array, copy in zip(kept, copies, strict=True):
+        assert array.tobytes() == copy.tobytes()
+        array[:] = 3

@@ -1,0 +1,412 @@
+"""Rows are sent, overtake each other, arrive and wait as the documentation says."""
+
+from functools import partial
+from multiprocessing import TimeoutError
+
+import numpy as np
+import pytest
+from gymnasium.error import AlreadyPendingCallError
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
+from gymnasium.vector import SyncVectorEnv
+
+import cartwheel
+from tests.support.cases import POLE
+from tests.support.comparison import assert_identical
+from tests.support.environments import NestedEnv, RecordingEnv, transcripts
+from tests.support.in_parts import PATIENCE_S, index
+from tests.support.oracle import assert_same_steps, beside
+
+
+def receive_all(envs):
+    """Receives everything that is in flight; the rows."""
+    rows = []
+    while envs.in_flight:
+        rows += index(envs.recv(PATIENCE_S))
+    return rows
+
+
+def begin(envs):
+    """Resets every row, in parts."""
+    envs.async_reset()
+    assert sorted(receive_all(envs)) == list(range(envs.num_envs))
+
+
+# The order of arrival
+
+
+def test_rows_arrive_in_the_order_in_which_they_are_done(build_workers, gates):
+    envs = build_workers(gates.env_fns(3), batch_size=1, num_workers=3)
+    envs.async_reset()
+    assert sorted(index(envs.recv(PATIENCE_S))[0] for _ in range(3)) == [0, 1, 2]
+    for first, order in ((1, [2, 0, 1]), (4, [1, 2, 0])):
+        envs.send([first + order.index(row) for row in range(3)], [0, 1, 2])
+        for place, row in enumerate(order):
+            gates.open(first + place)
+            result = envs.recv(PATIENCE_S)
+            assert index(result) == [row]
+            assert result[1].tolist() == [first + place]
+
+
+def test_a_row_that_takes_long_keeps_nobody_else(build_workers, gates):
+    envs = build_workers(gates.env_fns(4), batch_size=2, num_workers=4)
+    envs.async_reset()
+    rows = index(envs.recv(PATIENCE_S)) + index(envs.recv(PATIENCE_S))
+    assert sorted(rows) == [0, 1, 2, 3]
+    envs.send([1, 0, 0, 0], [3, 0, 1, 2])
+    for _ in range(30):
+        rows = index(envs.recv(PATIENCE_S))
+        assert 3 not in rows
+        envs.send([0, 0], rows)
+    gates.open(1)
+    while 3 not in rows:
+        rows = index(envs.recv(PATIENCE_S))
+        envs.send([0] * 2, rows)
+
+
+def test_a_full_batch_has_its_rows_in_the_order_of_sending(build_everywhere, gates):
+    """With the size of all rows, whoever is done first."""
+    envs = build_everywhere(gates.env_fns(5))
+    envs.async_reset()
+    assert index(envs.recv(PATIENCE_S)) == [0, 1, 2, 3, 4]
+    gates.open(*range(1, 10))
+    envs.send([1, 2], [4, 1])
+    envs.send([3], np.array([0], np.uint8))
+    envs.send([5, 6], (3, 2))
+    result = envs.recv(PATIENCE_S)
+    assert index(result) == [4, 1, 0, 3, 2]
+    assert result[1].tolist() == [1, 2, 3, 5, 6]
+    envs.send([1, 2, 3, 4, 5])
+    result = envs.recv(PATIENCE_S)
+    assert index(result) == [0, 1, 2, 3, 4]
+    assert result[1].tolist() == [1, 2, 3, 4, 5]
+    assert result[0].tolist() == [[2]] * 5
+
+
+def test_env_index_is_an_int64_array_of_its_own(build):
+    for keywords in ({}, {"batch_size": 2}):
+        envs = build(transcripts(9, 9, 9), **keywords)
+        envs.async_reset()
+        kept = envs.recv(PATIENCE_S)[4]["env_index"]
+        assert kept.dtype == np.int64
+        copy = kept.copy()
+        while envs._pool.in_flight():
+            envs.recv(PATIENCE_S)
+        envs.send([1], [2])
+        envs.recv(PATIENCE_S)
+        assert_identical(kept, copy)
+
+
+def test_what_arrives_last_is_received_short(build_everywhere):
+    envs = build_everywhere(transcripts(*[9] * 7), batch_size=3)
+    envs.async_reset()
+    assert [len(index(envs.recv(PATIENCE_S))) for _ in range(3)] == [3, 3, 1]
+    for rows in ([5], [2, 6, 0, 1], [3, 4]):
+        envs.send([1] * len(rows), rows)
+        sizes, got = [], []
+        while len(got) < len(rows):
+            got += (batch := index(envs.recv(PATIENCE_S)))
+            sizes.append(len(batch))
+        assert sorted(got) == sorted(rows)
+        assert sizes == ([3, 1] if len(rows) == 4 else [len(rows)])
+
+
+# Some of the rows at once
+
+
+def test_a_step_of_some_rows_leaves_the_others_alone(build_everywhere):
+    envs, oracle = build_everywhere([NestedEnv] * 4), SyncVectorEnv([NestedEnv] * 2)
+    envs.reset(seed=[9, 1, 2, 9])
+    oracle.reset(seed=[2, 1])
+    for _ in range(8):
+        result, expected = envs.step([0, 2], env_index=[2, 1]), oracle.step([0, 2])
+        assert index(result) == [2, 1]
+        del result[4]["env_index"]
+        assert_identical(result, expected)
+    assert envs.get_attr("t") == (0, 8, 8, 0)
+    oracle.close()
+
+
+@pytest.mark.parametrize("name", ["env_index", "env_idx"])
+def test_a_reset_of_some_rows_leaves_the_others_alone(build_anywhere, name):
+    """By our own word for them or by ManiSkill's, which reaches no environment either."""
+    envs, oracle = beside(build_anywhere, POLE, 4)
+    first, _ = oracle.reset(seed=1, options={"high": 0.01})
+    options = {name: np.array([3, 0]), "high": 0.01}
+    again, infos = envs.reset(seed=[4, 1], options=options)
+    assert set(options) == {name, "high"}
+    assert_identical(infos, {"env_index": np.array([3, 0])})
+    assert_identical(again, first[[3, 0]])
+    oracle.reset(seed=1)
+    envs.reset(seed=[4, 1], options={name: [3, 0]})
+    envs.reset_async(seed=[2], options={name: [1]})
+    assert index(envs.reset_wait()) == [1]
+    envs.async_reset(seed=[3], options={name: [2]})
+    assert index(envs.recv(PATIENCE_S)) == [2]
+    assert_same_steps(envs, oracle, 5)
+
+
+@pytest.mark.parametrize("name", ["env_index", "env_idx"])
+def test_neither_word_for_some_rows_reaches_an_environment(build_everywhere, name):
+    envs = build_everywhere(transcripts(9, 9, 9, 9))
+    envs.reset()
+    envs.step([1] * 4)
+    _, infos = envs.reset(options={name: np.array([3, 0]), "size": 3})
+    assert infos["opt"].tolist() == ["{'size': 3}"] * 2
+    assert envs.get_attr("t") == (0, 1, 1, 0)
+
+
+@pytest.mark.parametrize("batch_size", [3, 2])
+def test_a_reset_never_takes_rewards_of_rows_in_flight(build_everywhere, batch_size):
+    envs = build_everywhere(transcripts(1, 99, 99), batch_size=batch_size)
+    begin(envs)
+    envs.send([4], [0])
+    options = {"env_index": [2]}
+    for calling, reset in (
+        ("reset", lambda: envs.reset(options=options)),
+        ("reset_async", lambda: envs.reset_async(options=options)),
+        ("reset_wait", envs.reset_wait),
+    ):
+        with pytest.raises(AlreadyPendingCallError, match=rf"`{calling}` while rows \[0\] are in"):
+            reset()
+        assert envs.in_flight == [0]
+    envs.async_reset(options=options)  # resets may be in flight beside steps
+    with pytest.raises(AlreadyPendingCallError, match=r"rows \[0\] are in flight"):
+        envs.reset_wait()
+    rewards, over = {}, {}
+    while envs.in_flight:
+        result = envs.recv(PATIENCE_S)
+        rewards |= dict(zip(index(result), result[1].tolist(), strict=True))
+        over |= dict(zip(index(result), result[2].tolist(), strict=True))
+    assert (rewards, over) == ({0: 4, 2: 0}, {0: True, 2: False})
+    assert index(envs.reset(options=options)) == [2]
+
+
+SEEDS = {
+    "none": (None, None, [None] * 4),
+    "an integer": (7, None, [7, 8, 9, 10]),
+    "a list": ([5, None, 6, 0], None, [5, None, 6, 0]),
+    "an integer for some": (7, {"env_index": [2, 0]}, [7, "kept", 9, "kept"]),
+    "a list for some": ([3, None], {"env_index": [2, 0]}, [None, "kept", 3, "kept"]),
+    "an integer for ManiSkill's": (7, {"env_idx": [2, 0]}, [7, "kept", 9, "kept"]),
+    "an integer and a mask": (
+        7,
+        {"reset_mask": np.array([False, True, False, True])},
+        ["kept", 8, "kept", 10],
+    ),
+    "a list and a mask": (
+        [1, 2],
+        {"reset_mask": np.array([False, True, False, True])},
+        ["kept", 1, "kept", 2],
+    ),
+}
+
+
+@pytest.mark.parametrize("batch_size", [4, 3, 1])
+def test_each_row_is_reset_with_its_own_seed(build_everywhere, batch_size):
+    """Row ``i`` gets ``seed + i`` from an integer; a list has one entry a row that is reset."""
+    envs = build_everywhere([RecordingEnv] * 4, batch_size=batch_size)
+    resets = [[] for _ in range(4)]
+    for case, (seed, options, expected) in SEEDS.items():
+        envs.async_reset(seed=seed, options=options)
+        rows = receive_all(envs)
+        assert sorted(rows) == [row for row, got in enumerate(expected) if got != "kept"], case
+        for row in rows:
+            resets[row].append((expected[row], None if options is None else {}))
+        assert list(envs.get_attr("resets")) == resets, case
+
+
+def test_options_reach_each_row_as_a_copy_of_its_own(build_everywhere):
+    envs = build_everywhere([partial(RecordingEnv, scribbles=True)] * 3, batch_size=2)
+    options = {"size": 3, "env_index": np.array([2, 1])}
+    envs.async_reset(options=options)
+    envs.recv(PATIENCE_S)
+    assert set(options) == {"size", "env_index"}
+    assert envs.get_attr("resets") == ([], [(None, {"size": 3})], [(None, {"size": 3})])
+
+
+@pytest.mark.parametrize("batch_size", [3, 2])
+@pytest.mark.parametrize(
+    ("space", "actions"),
+    [
+        (Box(-1, 1, (2,), np.float32), np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])),
+        (Box(-100, 100, (1,), np.int8), np.array([[300], [1], [-300]])),
+        (Box(0, 255, (1,), np.uint8), np.array([[200], [1], [-1]])),
+        (Discrete(10), [1, 2, 3]),
+    ],
+    ids=["float64", "int64 for int8", "int64 for uint8", "a list"],
+)
+def test_an_action_that_is_sent_is_the_same_as_in_a_step(
+    build_everywhere, space, actions, batch_size
+):
+    env_fns = [partial(RecordingEnv, space)] * 3
+    expected = build_everywhere(env_fns)
+    expected.reset()
+    expected.step(actions)
+    envs = build_everywhere(env_fns, batch_size=batch_size)
+    begin(envs)
+    sent = actions.copy()
+    envs.send(sent[1:], [1, 2])
+    envs.send(sent[:1], [0])
+    sent[:] = [actions[1]] * 3  # they were copied
+    receive_all(envs)
+    assert_identical(envs.get_attr("actions"), expected.get_attr("actions"))
+
+
+@pytest.mark.parametrize("batch_size", [3, 2, 1])
+def test_actions_of_every_dtype_may_be_in_flight_at_once(build_everywhere, batch_size):
+    space = Dict(a=Discrete(10), b=Tuple([Box(-1, 1, (2,), np.float32)]))
+    envs = build_everywhere([partial(RecordingEnv, space)] * 3, batch_size=batch_size)
+    begin(envs)
+    sent = [
+        {"a": np.array([1]), "b": (np.array([[0.1, 0.2]]),)},
+        {"a": [2], "b": (np.array([[0.3, 0.4]], np.float32),)},
+        {"a": np.array([3], np.uint8), "b": ([[1, 0]],)},
+    ]
+    expected = [
+        {"a": np.int64(1), "b": (np.array([0.1, 0.2]),)},
+        {"a": 2, "b": (np.array([0.3, 0.4], np.float32),)},
+        {"a": np.uint8(3), "b": (np.array([1, 0]),)},
+    ]
+    order = [0, 1, 2]
+    for _ in range(3):
+        for row in order:
+            envs.send(sent[row], [row])
+        receive_all(envs)
+        order.append(order.pop(0))  # what comes first decides how the others travel
+    assert_identical(envs.get_attr("actions"), tuple([action] * 3 for action in expected))
+
+
+def test_a_batch_may_be_smaller_than_all_rows_in_every_call(build_everywhere):
+    envs = build_everywhere(transcripts(*[99] * 5), batch_size=2)
+    assert envs.observation_space.shape == (2, 1)
+    assert envs.action_space.shape == (2,)
+    observations, infos = envs.reset(seed=1)
+    rows = infos["env_index"].tolist()
+    assert observations.shape == (2, 1)
+    for _ in range(5):
+        result = envs.step(envs.action_space.sample(), rows)
+        assert result[0].shape == (2, 1)
+        rows = index(result)
+
+
+# Rows that are over
+
+
+def play_until_over(envs, lengths):
+    """Resets all rows and steps each to the end of its episode, in parts."""
+    envs.async_reset()
+    rows = []
+    while envs._pool.in_flight():
+        rows += index(envs.recv(PATIENCE_S))
+    for row in rows:
+        for _ in range(lengths[row]):
+            envs.send([1], [row])
+            result = envs.recv(PATIENCE_S)
+        assert result[2].tolist() == [True]
+
+
+@pytest.mark.parametrize("batch_size", [3, 2])
+def test_a_row_that_is_over_is_refused_and_nothing_is_stepped(build_everywhere, batch_size):
+    envs = build_everywhere(transcripts(1, 2, 9), autoreset_mode="Disabled", batch_size=batch_size)
+    play_until_over(envs, [1, 2, 9])
+    envs.async_reset(options={"env_index": [1]})
+    envs.recv(PATIENCE_S)
+    with pytest.raises(cartwheel.EpisodeOverError) as refusal:
+        envs.send([1, 1, 1], [1, 2, 0])
+    assert list(refusal.value.rows) == [2, 0]
+    assert envs._pool.in_flight() == []
+    assert envs.get_attr("t") == (1, 0, 9)
+    result = envs.step([4], env_index=[1])
+    assert (index(result), result[1].tolist()) == ([1], [4])
+    envs.async_reset(options={"env_index": [0, 2]})
+    envs.recv(PATIENCE_S)
+    assert envs.step([1], env_index=[2])[0].tolist() == [[1]]
+
+
+@pytest.mark.parametrize("batch_size", [3, 2])
+def test_a_row_that_is_over_may_be_frozen_instead(build_everywhere, batch_size):
+    envs = build_everywhere(
+        transcripts(1, 2, 9), autoreset_mode="Disabled", on_done="freeze", batch_size=batch_size
+    )
+    play_until_over(envs, [1, 2, 9])
+    for _ in range(3):
+        observations, rewards, terminations, truncations, infos = envs.step([5, 5], [2, 0])
+        order = infos["env_index"].tolist()
+        assert sorted(order) == [0, 2]
+        assert observations.tolist() == [[{0: 1, 2: 9}[row]] for row in order]
+        assert rewards.tolist() == [0, 0]
+        assert terminations.tolist() == [True, True]
+        assert truncations.tolist() == [False, False]
+    assert envs.get_attr("t") == (1, 2, 9)
+    observations, infos = envs.reset(options={"env_index": [2]})
+    assert observations.tolist() == [[0]]
+    assert envs.step([5], [2])[1].tolist() == [5]
+
+
+# Waiting
+
+
+def test_a_wait_that_is_given_up_loses_nothing(build_workers, gates):
+    envs = build_workers(gates.env_fns(3), batch_size=2, num_workers=3)
+    envs.async_reset()
+    rows = index(envs.recv(PATIENCE_S)) + index(envs.recv(PATIENCE_S))
+    envs.send([1, 2, 3], [0, 1, 2])
+    gates.open(2)
+    for timeout in (0, 0.001, 0.05):
+        with pytest.raises(TimeoutError, match="recv"):
+            envs.recv(timeout=timeout)
+    assert sorted(envs._pool.in_flight()) == sorted(rows)
+    gates.open(1)
+    result = envs.recv(PATIENCE_S)
+    # Whichever was done first: while a wait was given up, row 1 may have been done or not.
+    assert sorted(zip(index(result), result[1].tolist(), strict=True)) == [(0, 1), (1, 2)]
+    with pytest.raises(TimeoutError):
+        envs.recv(timeout=0)
+    gates.open(3)
+    result = envs.recv(PATIENCE_S)
+    assert (index(result), result[1].tolist()) == ([2], [3])
+
+
+def test_the_timeout_of_the_object_holds_for_receiving(build_workers, gates):
+    envs = build_workers(gates.env_fns(2), batch_size=1, timeout=20)
+    envs.async_reset()
+    rows = index(envs.recv()) + index(envs.recv())
+    assert sorted(rows) == [0, 1]
+    envs._link.timeout = 0.05
+    envs.send([1], [0])
+    with pytest.raises(TimeoutError):
+        envs.recv()
+    gates.open(1)
+    assert index(envs.recv(PATIENCE_S)) == [0]
+
+
+def test_a_reset_of_some_rows_after_a_timeout_drops_nobody_else(build_workers, gates):
+    envs = build_workers(gates.env_fns(3), batch_size=1, num_workers=3)
+    envs.async_reset()
+    for _ in range(3):
+        envs.recv(PATIENCE_S)
+    envs.send([1], [0])
+    with pytest.raises(TimeoutError):
+        envs.recv(timeout=0)
+    envs.async_reset(options={"env_index": [2]})
+    result = envs.recv(PATIENCE_S)
+    assert (index(result), result[1].tolist()) == ([2], [0])
+    gates.open(1)
+    result = envs.recv(PATIENCE_S)
+    assert (index(result), result[1].tolist()) == ([0], [1])
+
+
+def test_a_reset_of_all_rows_after_a_timeout_drops_what_was_late(build_workers, gates):
+    envs = build_workers(gates.env_fns(3), batch_size=2, num_workers=3)
+    envs.async_reset()
+    envs.recv(PATIENCE_S)
+    envs.recv(PATIENCE_S)
+    envs.send([1, 0], [0, 1])
+    with pytest.raises(TimeoutError):
+        envs.recv(timeout=0)
+    gates.open(1)
+    observations, infos = envs.reset()
+    rows = infos["env_index"].tolist() + index(envs.recv(PATIENCE_S))
+    assert observations.tolist() == [[0], [0]]
+    assert sorted(rows) == [0, 1, 2]
+    assert envs._pool.in_flight() == []

@@ -1,0 +1,226 @@
+"""What is sent and received in parts is what Gymnasium gives, whoever is done first."""
+
+import time
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, Text, Tuple
+from gymnasium.vector import SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
+
+import cartwheel
+from tests.support.cases import Case
+from tests.support.comparison import assert_identical
+from tests.support.environments import (
+    NAMES,
+    LargeNestedEnv,
+    NestedEnv,
+    SamplingEnv,
+    TranscriptEnv,
+    transcripts,
+)
+from tests.support.executors import Executor, Native
+from tests.support.in_parts import PATIENCE_S, Oracle, play_in_parts
+from tests.support.oracle import MODE
+
+#: Executor, number of environments, batch size: one environment, one row a batch, batches that do
+#: not divide the environments, more workers than processors, all rows in each batch.
+SETTINGS = [
+    (Executor("inline"), 1, 1),
+    (Executor("inline"), 7, 1),
+    (Executor("inline"), 7, 3),
+    (Executor("inline"), 7, 7),
+    (Executor("thread", {"num_workers": 1}), 1, 1),
+    (Executor("thread", {"num_workers": 2}), 7, 3),
+    (Executor("thread", {"num_workers": 7}), 7, 1),
+    (Executor("thread", {"num_workers": 7}), 9, 9),
+    (Executor("process", {"num_workers": 1}), 1, 1),
+    (Executor("process", {"num_workers": 1}), 5, 2),
+    (Executor("process", {"num_workers": 2}), 7, 3),
+    (Executor("process", {"num_workers": 2}), 7, 7),
+    (Executor("process", {"num_workers": 7}), 7, 1),
+    (Executor("process", {"num_workers": 7}), 9, 4),
+]
+EVERY_SETTING = pytest.mark.parametrize(("executor", "num_envs", "batch_size"), SETTINGS, ids=str)
+FEW_SETTINGS = pytest.mark.parametrize(
+    ("executor", "num_envs", "batch_size"), [SETTINGS[2], SETTINGS[5], SETTINGS[10]], ids=str
+)
+
+
+class UnevenEnv(gym.Wrapper):
+    """Takes a different time for each step, so that rows overtake each other."""
+
+    def step(self, action):
+        time.sleep(np.random.default_rng().exponential(2e-4))
+        return super().step(action)
+
+
+def uneven(env_fn, length):
+    return UnevenEnv(TimeLimit(env_fn(), length))
+
+
+class TalkingEnv(TranscriptEnv):
+    """Infos of every kind: some always there, some now and then, some too large for their room."""
+
+    def step(self, action):
+        obs, reward, terminated, truncated, info = super().step(action)
+        info |= {"half": self.t / 2, "text": "x" * self.t, "array": np.arange(3) + self.t}
+        info |= {"nested": {"deep": {"t": self.t}}, "object": [None, self.t], "flag": self.t == 2}
+        if self.t % 2:
+            info["mixed"] = self.t if action % 2 else self.t / 2  # the first one decides the dtype
+        if self.t % 3 == 0:
+            info["large"] = np.full(20_000, self.t)
+        if self.t % 4 == 0:
+            info |= {7: "no text for a key", "set": {self.t}}
+        return obs, reward, terminated, truncated, info
+
+
+NAMED = Dict(name=NAMES, pair=Tuple([Box(-1, 1, (2,), np.float64), Text(3)]))
+KINDS = {
+    "nested": partial(uneven, NestedEnv, 5),
+    "views": partial(uneven, LargeNestedEnv, 5),  # large enough not to be copied
+    "short": partial(uneven, partial(TranscriptEnv, 3), 3),
+    "one step long": partial(uneven, partial(TranscriptEnv, 1), 3),
+    "talking": partial(uneven, partial(TalkingEnv, 9), 7),
+    "without a fixed shape": partial(
+        uneven, partial(SamplingEnv, NAMED, action_space=Dict(say=NAMES, go=Discrete(3))), 3
+    ),
+}
+
+
+@pytest.fixture
+def play():
+    """Plays in parts beside the oracle; closes both after the test."""
+    built = []
+
+    def play(envs, env_fns, *, results, seed=0, vector_class=SyncVectorEnv):
+        oracle = Oracle(env_fns, envs.autoreset_mode, vector_class)
+        built.extend([envs, oracle])
+        return play_in_parts(envs, oracle, results=results, seed=seed)
+
+    yield play
+    for made in built:
+        made.close()
+
+
+#: Native rows: short episodes, of one step too; infos or none; one array or several.
+NATIVE_CASES = [
+    Case("CartPole-v1", {"max_episode_steps": 5}),
+    Case("Pendulum-v1", {"max_episode_steps": 1}),
+    Case("Blackjack-v1"),
+    Case("Taxi-v4", {"max_episode_steps": 6}),
+]
+NATIVE_SETTINGS = [
+    (Native("native", {"num_workers": num_workers}), num_envs, batch_size)
+    for num_workers, num_envs, batch_size in [
+        (1, 1, 1),
+        (2, 7, 7),
+        (1, 7, 3),
+        (7, 7, 1),
+        (3, 20, 8),
+    ]
+]
+ROWS = [
+    *[
+        (kind, KINDS[kind], *setting)
+        for setting in SETTINGS
+        for kind in ("nested", "one step long")
+    ],
+    *[(str(case), case, *setting) for setting in NATIVE_SETTINGS for case in NATIVE_CASES],
+]
+
+
+@MODE
+@pytest.mark.parametrize(
+    ("env_fn", "executor", "num_envs", "batch_size"),
+    [pytest.param(*rest, id="-".join(map(str, [name, *rest[1:]]))) for name, *rest in ROWS],
+)
+def test_every_batch_equals_that_of_sync_vector_env(
+    play, env_fn, executor, num_envs, batch_size, mode
+):
+    env_fns = [env_fn] * num_envs
+    envs = executor(env_fns, autoreset_mode=mode, batch_size=batch_size)
+    received = play(envs, env_fns, results=16)
+    assert sum((result[2] | result[3]).sum() for result in received) >= num_envs
+
+
+@MODE
+@FEW_SETTINGS
+@pytest.mark.parametrize("kind", ["views", "short", "talking", "without a fixed shape"])
+def test_every_kind_of_observation_and_info_goes_through(
+    play, kind, executor, num_envs, batch_size, mode
+):
+    env_fns = [KINDS[kind]] * num_envs
+    play(executor(env_fns, autoreset_mode=mode, batch_size=batch_size), env_fns, results=20, seed=1)
+
+
+class OwnInfosEnv(cartwheel.VectorEnv):
+    def _add_info(self, vector_infos, env_info, env_num):
+        return own_infos(vector_infos, env_info, env_num)
+
+
+class OwnInfosOracle(SyncVectorEnv):
+    def _add_info(self, vector_infos, env_info, env_num):
+        return own_infos(vector_infos, env_info, env_num)
+
+
+def own_infos(vector_infos, env_info, env_num):
+    vector_infos.setdefault("rows", {})[env_num] = env_info
+    return vector_infos
+
+
+@FEW_SETTINGS
+def test_a_subclass_may_batch_infos_its_own_way(play, executor, num_envs, batch_size):
+    env_fns = [KINDS["talking"]] * num_envs
+    envs = OwnInfosEnv(env_fns, batch_size=batch_size, executor=executor.name, **executor.keywords)
+    play(envs, env_fns, results=8, vector_class=OwnInfosOracle)
+
+
+def trajectories(num_envs, results):
+    """Keeps what each row gave, one after the other."""
+    rows = [[] for _ in range(num_envs)]
+
+    def keep(result):
+        observations, rewards, terminations, truncations, infos = result
+        for place, row in enumerate(infos.get("env_index", range(num_envs))):
+            outcome = [column[place] for column in (rewards, terminations, truncations)]
+            ended = "final_obs" in infos and infos["_final_obs"][place]
+            final = (infos["final_obs"][place], infos["final_info"]["t"][place]) if ended else None
+            if len(rows[row]) < results:
+                rows[row].append((observations[place].copy(), *outcome, final))
+
+    return rows, keep
+
+
+def action(row, time):
+    """What row ``row`` is sent for its result number ``time``, in whatever batch that is."""
+    return (row * 31 + time * 7) % 10
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@EVERY_SETTING
+def test_each_row_lives_as_in_lockstep(executor, num_envs, batch_size, mode):
+    """The oracle steps all rows at once, and knows nothing of parts."""
+    env_fns = [partial(uneven, env_fn, 9) for env_fn in transcripts(*range(1, num_envs + 1))]
+    results = 12
+    expected, keep = trajectories(num_envs, results)
+    oracle = SyncVectorEnv(env_fns, autoreset_mode=mode)
+    observations, infos = oracle.reset(seed=5)
+    zeros = np.zeros(num_envs)
+    keep((observations, zeros, zeros.astype(bool), zeros.astype(bool), infos))
+    for step in range(1, results):
+        keep(oracle.step([action(row, step) for row in range(num_envs)]))
+    oracle.close()
+
+    actual, keep = trajectories(num_envs, results)
+    envs = executor(env_fns, autoreset_mode=mode, batch_size=batch_size)
+    envs.async_reset(seed=5)
+    while min(map(len, actual)) < results:
+        result = envs.recv(timeout=PATIENCE_S)
+        keep(result)
+        rows = result[4]["env_index"]
+        envs.send([action(row, len(actual[row])) for row in rows], rows)
+    envs.close()
+    assert_identical(actual, expected)

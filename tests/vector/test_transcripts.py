@@ -1,0 +1,337 @@
+"""What each autoreset mode returns at the end of an episode, frame by frame.
+
+``TranscriptEnv`` counts its steps; row 0 is over after two of them, row 1 after three, and the
+actions are always ``[1, 2]``.
+"""
+
+import numpy as np
+import pytest
+
+import cartwheel
+from tests.support.cases import POLE
+from tests.support.comparison import assert_identical
+from tests.support.environments import transcripts
+from tests.support.oracle import MODE, flags
+
+T, F = True, False
+ACTIONS = np.array([1, 2])
+
+
+def ints(*values):
+    return np.array(values, np.int64)
+
+
+def objects(*values):
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def observations(*values):
+    return np.array(values, np.float32).reshape(-1, 1)
+
+
+def steps(*values):
+    """The infos of real steps; 0 where a row had none."""
+    return {"t": ints(*values), "_t": ints(*values) > 0} if any(values) else {}
+
+
+def resets(*episodes, options="None"):
+    """The infos of resets, by number of the episode; 0 where a row had none."""
+    mask = ints(*episodes) > 0
+    return {
+        "ep": ints(*episodes),
+        "_ep": mask,
+        "opt": objects(*[options if reset else None for reset in mask]),
+        "_opt": mask,
+    }
+
+
+def final(row, value):
+    """``final_obs`` and ``final_info`` where only this row of two is over."""
+    mask = flags(row == 0, row == 1)
+    obs = np.array([value], np.float32)
+    return {
+        "final_obs": objects(*[obs if over else None for over in mask]),
+        "_final_obs": mask,
+        "final_info": {"t": ints(*np.where(mask, value, 0)), "_t": mask},
+        "_final_info": mask,
+    }
+
+
+def assert_frame(result, *, obs, rewards, over=(F, F), infos, truncates=False):
+    terminations, truncations = (flags(F, F), flags(*over))[:: 1 if truncates else -1]
+    expected = (
+        observations(*obs),
+        np.array(rewards, np.float64),
+        terminations,
+        truncations,
+        infos,
+    )
+    assert_identical(result, expected)
+
+
+def assert_reset(result, *, obs, infos):
+    assert_identical(result, (observations(*obs), infos))
+
+
+ENDINGS = pytest.mark.parametrize("truncates", [False, True], ids=["terminated", "truncated"])
+
+
+def build_two(build, truncates, **keywords):
+    return build(transcripts(2, 3, terminates=not truncates, truncates=truncates), **keywords)
+
+
+@ENDINGS
+def test_next_step_resets_a_row_in_the_step_after_its_last(build_everywhere, truncates):
+    envs = build_two(build_everywhere, truncates, autoreset_mode="NextStep")
+
+    def check(**frame):
+        assert_frame(envs.step(ACTIONS), **frame, truncates=truncates)
+
+    assert_reset(envs.reset(), obs=[0, 0], infos=resets(1, 1))
+    check(obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))
+    check(obs=[2, 2], rewards=[1, 2], over=[T, F], infos=steps(2, 2))
+    check(obs=[0, 3], rewards=[0, 2], over=[F, T], infos=resets(2, 0) | steps(0, 3))
+    check(obs=[1, 0], rewards=[1, 0], infos=steps(1, 0) | resets(0, 2))
+    check(obs=[2, 1], rewards=[1, 2], over=[T, F], infos=steps(2, 1))
+    check(obs=[0, 2], rewards=[0, 2], infos=resets(3, 0) | steps(0, 2))
+
+
+@ENDINGS
+def test_same_step_resets_a_row_in_its_last_step(build_everywhere, truncates):
+    envs = build_two(build_everywhere, truncates, autoreset_mode="SameStep")
+
+    def check(**frame):
+        assert_frame(envs.step(ACTIONS), **frame, truncates=truncates)
+
+    assert_reset(envs.reset(), obs=[0, 0], infos=resets(1, 1))
+    check(obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))
+    check(
+        obs=[0, 2],
+        rewards=[1, 2],
+        over=[T, F],
+        infos=final(row=0, value=2) | resets(2, 0) | steps(0, 2),
+    )
+    check(
+        obs=[1, 0],
+        rewards=[1, 2],
+        over=[F, T],
+        infos=steps(1, 0) | final(row=1, value=3) | resets(0, 2),
+    )
+    check(
+        obs=[0, 1],
+        rewards=[1, 2],
+        over=[T, F],
+        infos=final(row=0, value=2) | resets(3, 0) | steps(0, 1),
+    )
+
+
+@ENDINGS
+def test_disabled_waits_until_a_row_is_reset(build_everywhere, truncates):
+    envs = build_two(build_everywhere, truncates, autoreset_mode="Disabled")
+
+    def check(**frame):
+        assert_frame(envs.step(ACTIONS), **frame, truncates=truncates)
+
+    assert_reset(envs.reset(), obs=[0, 0], infos=resets(1, 1))
+    check(obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))
+    check(obs=[2, 2], rewards=[1, 2], over=[T, F], infos=steps(2, 2))
+    options = {"reset_mask": flags(T, F), "x": 1}
+    assert_reset(envs.reset(options=options), obs=[0, 2], infos=resets(2, 0, options="{'x': 1}"))
+    check(obs=[1, 3], rewards=[1, 2], over=[F, T], infos=steps(1, 3))
+    options = {"reset_mask": flags(F, T)}
+    assert_reset(envs.reset(options=options), obs=[1, 0], infos=resets(0, 2, options="{}"))
+    check(obs=[2, 1], rewards=[1, 2], over=[T, F], infos=steps(2, 1))
+
+
+@ENDINGS
+def test_a_frozen_row_repeats_its_last_frame_until_it_is_reset(build_everywhere, truncates):
+    envs = build_two(build_everywhere, truncates, autoreset_mode="Disabled", on_done="freeze")
+
+    def check(**frame):
+        assert_frame(envs.step(ACTIONS), **frame, truncates=truncates)
+
+    assert_reset(envs.reset(), obs=[0, 0], infos=resets(1, 1))
+    check(obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))
+    check(obs=[2, 2], rewards=[1, 2], over=[T, F], infos=steps(2, 2))
+    check(obs=[2, 3], rewards=[0, 2], over=[T, T], infos=steps(0, 3))
+    check(obs=[2, 3], rewards=[0, 0], over=[T, T], infos={})
+    check(obs=[2, 3], rewards=[0, 0], over=[T, T], infos={})
+    options = {"reset_mask": flags(T, F)}
+    assert_reset(envs.reset(options=options), obs=[0, 3], infos=resets(2, 0, options="{}"))
+    check(obs=[1, 3], rewards=[1, 0], over=[F, T], infos=steps(1, 0))
+    check(obs=[2, 3], rewards=[1, 0], over=[T, T], infos=steps(2, 0))
+    assert_reset(envs.reset(), obs=[0, 0], infos=resets(3, 2))
+    check(obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))
+    check(obs=[2, 2], rewards=[1, 2], over=[T, F], infos=steps(2, 2))
+
+
+def test_stepping_a_row_that_is_over_is_refused_before_anything_is_stepped(build_everywhere):
+    envs = build_everywhere(transcripts(3, 2, 2), autoreset_mode="Disabled")
+    actions = np.array([1, 2, 3])
+    envs.reset()
+    envs.step(actions)
+    envs.step(actions)
+    for _ in range(2):
+        with pytest.raises(cartwheel.EpisodeOverError, match=r"1\D+2") as refusal:
+            envs.step(actions)
+        assert isinstance(refusal.value, AssertionError)
+        assert envs.get_attr("t") == (2, 2, 2)
+    obs, infos = envs.reset(options={"reset_mask": flags(F, T, T)})
+    assert_identical((obs, infos), (observations(2, 0, 0), resets(0, 2, 2, options="{}")))
+    obs, _rewards, terminations, _truncations, _infos = envs.step(actions)
+    assert_identical((obs, terminations), (observations(3, 1, 1), flags(T, F, F)))
+
+
+def test_next_step_with_a_mask_leaves_the_pending_resets_of_other_rows(build_everywhere):
+    envs = build_two(build_everywhere, truncates=False, autoreset_mode="NextStep")
+    envs.reset()
+    envs.step(ACTIONS)
+    envs.step(ACTIONS)
+    options = {"reset_mask": flags(F, T)}
+    assert_reset(envs.reset(options=options), obs=[2, 0], infos=resets(0, 2, options="{}"))
+    assert_frame(envs.step(ACTIONS), obs=[0, 1], rewards=[0, 2], infos=resets(2, 0) | steps(0, 1))
+
+
+def test_next_step_with_a_mask_clears_the_pending_resets_of_its_rows(build_everywhere):
+    envs = build_two(build_everywhere, truncates=False, autoreset_mode="NextStep")
+    envs.reset()
+    envs.step(ACTIONS)
+    envs.step(ACTIONS)
+    options = {"reset_mask": flags(T, F)}
+    assert_reset(envs.reset(options=options), obs=[0, 2], infos=resets(2, 0, options="{}"))
+    assert_frame(envs.step(ACTIONS), obs=[1, 3], rewards=[1, 2], over=[F, T], infos=steps(1, 3))
+
+
+def test_next_step_with_a_full_reset_clears_every_pending_reset(build_everywhere):
+    for options in (None, {"reset_mask": flags(T, T)}):
+        envs = build_everywhere(transcripts(1, 1), autoreset_mode="NextStep")
+        envs.reset()
+        assert_frame(envs.step(ACTIONS), obs=[1, 1], rewards=[1, 2], over=[T, T], infos=steps(1, 1))
+        text = "None" if options is None else "{}"
+        assert_reset(envs.reset(options=options), obs=[0, 0], infos=resets(2, 2, options=text))
+        assert_frame(envs.step(ACTIONS), obs=[1, 1], rewards=[1, 2], over=[T, T], infos=steps(1, 1))
+        envs.close()
+
+
+def test_same_step_with_a_mask_restarts_only_its_rows(build_everywhere):
+    envs = build_two(build_everywhere, truncates=False, autoreset_mode="SameStep")
+    envs.reset()
+    envs.step(ACTIONS)
+    options = {"reset_mask": flags(T, F)}
+    assert_reset(envs.reset(options=options), obs=[0, 1], infos=resets(2, 0, options="{}"))
+    assert_frame(envs.step(ACTIONS), obs=[1, 2], rewards=[1, 2], infos=steps(1, 2))
+    assert_frame(
+        envs.step(ACTIONS),
+        obs=[0, 0],
+        rewards=[1, 2],
+        over=[T, T],
+        infos={
+            "final_obs": objects(np.array([2], np.float32), np.array([3], np.float32)),
+            "_final_obs": flags(T, T),
+            "final_info": {"t": ints(2, 3), "_t": flags(T, T)},
+            "_final_info": flags(T, T),
+        }
+        | resets(3, 2),
+    )
+
+
+def test_episodes_of_one_step_alternate_between_steps_and_resets(build_everywhere):
+    envs = build_everywhere(transcripts(1, 1), autoreset_mode="NextStep")
+    envs.reset()
+    for episode in range(2, 6):
+        assert_frame(envs.step(ACTIONS), obs=[1, 1], rewards=[1, 2], over=[T, T], infos=steps(1, 1))
+        assert_frame(envs.step(ACTIONS), obs=[0, 0], rewards=[0, 0], infos=resets(episode, episode))
+
+
+def test_episodes_of_one_step_end_in_every_step_of_same_step(build_everywhere):
+    envs = build_everywhere(transcripts(1, 1), autoreset_mode="SameStep")
+    envs.reset()
+    for episode in range(2, 6):
+        assert_frame(
+            envs.step(ACTIONS),
+            obs=[0, 0],
+            rewards=[1, 2],
+            over=[T, T],
+            infos={
+                "final_obs": objects(np.array([1], np.float32), np.array([1], np.float32)),
+                "_final_obs": flags(T, T),
+                "final_info": {"t": ints(1, 1), "_t": flags(T, T)},
+                "_final_info": flags(T, T),
+            }
+            | resets(episode, episode),
+        )
+
+
+def test_a_row_may_be_terminated_and_truncated_at_once(build_everywhere):
+    envs = build_everywhere(transcripts(1, 2, truncates=True), autoreset_mode="NextStep")
+    envs.reset()
+    assert_identical(envs.step(ACTIONS)[2:4], (flags(T, F), flags(T, F)))
+    assert_identical(
+        envs.step(ACTIONS),
+        (
+            observations(0, 2),
+            np.array([0.0, 2.0]),
+            flags(F, T),
+            flags(F, T),
+            resets(2, 0) | steps(0, 2),
+        ),
+    )
+
+
+@MODE
+def test_a_mask_of_all_rows_is_a_full_reset(build, mode):
+    envs = build_two(build, truncates=False, autoreset_mode=mode)
+    for episode in (1, 2, 3):
+        options = {"reset_mask": flags(T, T), "x": 1}
+        assert_reset(
+            envs.reset(options=options),
+            obs=[0, 0],
+            infos=resets(episode, episode, options="{'x': 1}"),
+        )
+        assert_frame(envs.step(ACTIONS), obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))
+
+
+@MODE
+def test_rows_that_were_never_reset_show_zeros_after_a_partial_reset(build_everywhere, mode):
+    envs = build_two(build_everywhere, truncates=False, autoreset_mode=mode)
+    options = {"reset_mask": flags(F, T)}
+    assert_reset(envs.reset(options=options), obs=[0, 0], infos=resets(0, 1, options="{}"))
+    options = {"reset_mask": flags(T, F)}
+    assert_reset(envs.reset(options=options), obs=[0, 0], infos=resets(1, 0, options="{}"))
+    assert_frame(envs.step(ACTIONS), obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))
+
+
+@MODE
+def test_modes_have_four_spellings(build_any, mode):
+    for spelling in (mode, mode.value, mode.name, mode.name.lower()):
+        envs = build_any([POLE] * 2, autoreset_mode=spelling)
+        assert envs.autoreset_mode is mode
+        assert envs.metadata["autoreset_mode"] is mode
+        envs.close()
+
+
+def test_a_refused_step_leaves_nothing_pending(build):
+    envs = build(transcripts(1, 9), autoreset_mode="Disabled")
+    envs.reset()
+    envs.step(ACTIONS)
+    with pytest.raises(cartwheel.EpisodeOverError):
+        envs.step_async(ACTIONS)
+    assert envs.get_attr("t") == (1, 1)
+    options = {"reset_mask": flags(T, F)}
+    assert_reset(envs.reset(options=options), obs=[0, 1], infos=resets(2, 0, options="{}"))
+    envs.step_async(ACTIONS)
+    assert_frame(envs.step_wait(), obs=[1, 2], rewards=[1, 2], over=[T, F], infos=steps(1, 2))
+
+
+def test_all_rows_may_be_over_at_once(build_everywhere):
+    envs = build_everywhere(transcripts(2, 2), autoreset_mode="Disabled", on_done="freeze")
+    envs.reset()
+    envs.step(ACTIONS)
+    assert_frame(envs.step(ACTIONS), obs=[2, 2], rewards=[1, 2], over=[T, T], infos=steps(2, 2))
+    for _ in range(3):
+        assert_frame(envs.step(ACTIONS), obs=[2, 2], rewards=[0, 0], over=[T, T], infos={})
+    options = {"reset_mask": flags(T, T)}
+    assert_reset(envs.reset(options=options), obs=[0, 0], infos=resets(2, 2, options="{}"))
+    assert_frame(envs.step(ACTIONS), obs=[1, 1], rewards=[1, 2], infos=steps(1, 1))

@@ -1,0 +1,251 @@
+"""A worker that dies is named at once; one that hangs keeps nobody from closing."""
+
+import os
+import re
+import signal
+import threading
+import time
+from functools import partial
+from multiprocessing import TimeoutError
+
+import pytest
+
+import cartwheel
+from tests.support.environments import transcripts
+from tests.support.faulty import FaultyEnv, build_faulty, fault
+from tests.support.processes import wait_until_gone
+
+#: Each fault that ends a process, and what the report must say of it.
+DEATHS = {
+    "exit 0": r"code 0",
+    "exit 3": r"code 3",
+    "kill": r"SIGKILL|signal 9",
+    "crash": r"SIGSEGV|signal 11",
+}
+CONTEXTS = ["fork", "forkserver", "spawn"]
+ROWS = [partial(FaultyEnv, row) for row in range(5)]  # two workers: rows 0 to 2 and rows 3 to 4
+
+
+def actions(row, name):
+    return [fault(name) if row == other else fault("none") for other in range(5)]
+
+
+def assert_names_worker(error, pid, how):
+    """The second worker died, which owns the rows 3 and 4."""
+    assert isinstance(error, RuntimeError)
+    assert (error.worker, list(error.rows), error.pid) == (1, [3, 4], pid)
+    for part in ("worker 1", "3", "4", str(pid)):
+        assert part in str(error)
+    assert re.search(how, str(error)), f"not {how!r}: {error}"
+
+
+def assert_stays_broken_and_closes(envs, pids):
+    """Every call says the same, and nothing keeps the rest from being closed."""
+    for call in (lambda: envs.step(actions(0, "none")), envs.reset, lambda: envs.get_attr("pid")):
+        with pytest.raises(cartwheel.WorkerDiedError):
+            call()
+    started = time.monotonic()
+    envs.close()
+    assert time.monotonic() - started < 5
+    assert envs.closed
+    assert not wait_until_gone(pids, timeout_s=5)
+
+
+@pytest.mark.parametrize("name", DEATHS)
+def test_a_worker_that_dies_in_a_step_is_named(build_processes, name):
+    envs = build_processes(ROWS)
+    pids = envs.get_attr("pid")
+    envs.reset()
+    started = time.monotonic()
+    with pytest.raises(cartwheel.WorkerDiedError) as failure:
+        envs.step(actions(3, name))
+    assert time.monotonic() - started < 1
+    assert_names_worker(failure.value, pids[3], DEATHS[name])
+    assert_stays_broken_and_closes(envs, pids)
+
+
+@pytest.mark.parametrize("name", ["exit 3", "kill"])
+def test_a_worker_that_dies_in_a_reset_is_named(build_processes, name):
+    envs = build_processes(ROWS)
+    pids = envs.get_attr("pid")
+    with pytest.raises(cartwheel.WorkerDiedError) as failure:
+        envs.reset(options={"faults": {4: name}})
+    assert_names_worker(failure.value, pids[3], DEATHS[name])
+    assert_stays_broken_and_closes(envs, pids)
+
+
+@pytest.mark.parametrize("name", ["exit 3", "kill"])
+def test_a_worker_that_dies_in_a_call_is_named(build_processes, name):
+    envs = build_processes(ROWS)
+    pids = envs.get_attr("pid")
+    envs.reset()
+    with pytest.raises(cartwheel.WorkerDiedError) as failure:
+        envs.call("fail_in_row", 3, name)
+    assert_names_worker(failure.value, pids[3], DEATHS[name])
+    assert_stays_broken_and_closes(envs, pids)
+
+
+@pytest.mark.parametrize("name", ["exit 0", "exit 3", "kill"])
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_worker_that_dies_while_building_is_named(build_processes, name, context):
+    env_fns = [partial(build_faulty, row, name if row == 3 else "none") for row in range(5)]
+    with pytest.raises(cartwheel.WorkerDiedError, match=DEATHS[name]) as failure:
+        build_processes(env_fns, context=context)
+    assert (failure.value.worker, list(failure.value.rows)) == (1, [3, 4])
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_worker_that_is_killed_while_idle_is_named(build_processes, context):
+    envs = build_processes(ROWS, context=context)
+    pids = envs.get_attr("pid")
+    envs.reset()
+    os.kill(pids[3], signal.SIGKILL)
+    wait_until_gone(pids[3:], timeout_s=5)
+    started = time.monotonic()
+    with pytest.raises(cartwheel.WorkerDiedError) as failure:
+        envs.step(actions(0, "none"))
+    assert time.monotonic() - started < 1
+    assert_names_worker(failure.value, pids[3], DEATHS["kill"])
+    assert_stays_broken_and_closes(envs, pids)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGABRT])
+def test_a_worker_that_is_killed_in_a_long_step_is_named_within_a_second(build_processes, how):
+    envs = build_processes(ROWS)
+    pids = envs.get_attr("pid")
+    envs.reset()
+    killed = []
+
+    def kill():
+        killed.append(time.monotonic())
+        os.kill(pids[3], how)
+
+    timer = threading.Timer(0.3, kill)
+    timer.start()
+    with pytest.raises(cartwheel.WorkerDiedError) as failure:
+        envs.step(actions(3, "hang"))
+    assert time.monotonic() - killed[0] < 1
+    timer.join()
+    assert_names_worker(failure.value, pids[3], f"{how.name}|signal {how.value}")
+    assert_stays_broken_and_closes(envs, pids)
+
+
+def test_a_worker_that_dies_does_not_wait_for_the_others(build_processes):
+    """Row 0 hangs in the other worker."""
+    envs = build_processes(ROWS)
+    pids = envs.get_attr("pid")
+    envs.reset()
+    started = time.monotonic()
+    with pytest.raises(cartwheel.WorkerDiedError):
+        envs.step([fault("hang"), 0, 0, 0, fault("exit 3")])
+    assert time.monotonic() - started < 2
+    started = time.monotonic()
+    envs.close(timeout=0.5)
+    assert time.monotonic() - started < 5
+    assert not wait_until_gone(pids, timeout_s=5)
+
+
+def test_a_worker_that_dies_while_a_step_is_pending_is_named(build_processes):
+    envs = build_processes(ROWS)
+    pids = envs.get_attr("pid")
+    envs.reset()
+    envs.step_async(actions(4, "exit 3"))
+    with pytest.raises(cartwheel.WorkerDiedError) as failure:
+        envs.step_wait(timeout=30)
+    assert_names_worker(failure.value, pids[3], DEATHS["exit 3"])
+
+
+def test_closing_with_a_dead_worker_raises_nothing(build_processes):
+    envs = build_processes(ROWS)
+    pids = envs.get_attr("pid")
+    os.kill(pids[0], signal.SIGKILL)
+    started = time.monotonic()
+    envs.close()
+    assert time.monotonic() - started < 5
+    assert not wait_until_gone(pids, timeout_s=5)
+
+
+@pytest.mark.parametrize("name", ["hang", "spin", "hold the GIL"])
+def test_a_worker_that_hangs_is_waited_for_no_longer_than_allowed(build_processes, name):
+    envs = build_processes(ROWS)
+    pids = envs.get_attr("pid")
+    envs.reset()
+    envs.step_async(actions(3, name))
+    started = time.monotonic()
+    with pytest.raises(TimeoutError):
+        envs.step_wait(timeout=0.3)
+    assert 0.2 < time.monotonic() - started < 2
+    started = time.monotonic()
+    with pytest.warns(UserWarning, match="pending call to `step`"):
+        envs.close(timeout=0.3)
+    assert time.monotonic() - started < 5
+    assert not wait_until_gone(pids, timeout_s=5)
+
+
+def test_a_worker_that_is_stopped_is_waited_for_no_longer_than_allowed(build_processes):
+    envs = build_processes(ROWS)
+    pids = envs.get_attr("pid")
+    envs.reset()
+    os.kill(pids[3], signal.SIGSTOP)
+    envs.step_async(actions(0, "none"))
+    with pytest.raises(TimeoutError):
+        envs.step_wait(timeout=0.3)
+    started = time.monotonic()
+    with pytest.warns(UserWarning, match="pending call to `step`"):
+        envs.close(timeout=0.3)
+    assert time.monotonic() - started < 5
+    assert not wait_until_gone(pids, timeout_s=5)
+
+
+def test_a_worker_that_was_stopped_and_goes_on_loses_nothing(build_processes):
+    envs = build_processes(transcripts(9, 9, 9, 9))
+    pids = [int(pid) for pid in _worker_pids(envs)]
+    envs.reset()
+    os.kill(pids[-1], signal.SIGSTOP)
+    envs.step_async([1, 2, 3, 4])
+    with pytest.raises(TimeoutError):
+        envs.step_wait(timeout=0.2)
+    os.kill(pids[-1], signal.SIGCONT)
+    assert envs.step_wait()[1].tolist() == [1, 2, 3, 4]
+    assert envs.step([5, 6, 7, 8])[1].tolist() == [5, 6, 7, 8]
+
+
+def _worker_pids(envs):
+    envs.set_attr("getpid", os.getpid)
+    return envs.call("getpid")
+
+
+def test_closing_without_a_limit_ends_although_an_environment_hangs(build_processes):
+    envs = build_processes(ROWS)
+    pids = envs.get_attr("pid")
+    envs.reset()
+    envs.step_async(actions(3, "hang"))
+    started = time.monotonic()
+    with pytest.warns(UserWarning, match="pending call to `step`"):
+        envs.close()
+    assert time.monotonic() - started < 30
+    assert not wait_until_gone(pids, timeout_s=5)
+
+
+def test_a_pending_call_and_closing_share_the_time_that_is_given(build_processes):
+    envs = build_processes(ROWS)
+    envs.reset()
+    envs.step_async(actions(3, "hang"))
+    started = time.monotonic()
+    with pytest.warns(UserWarning, match="pending call to `step`"):
+        envs.close(timeout=3)
+    assert time.monotonic() - started < 2 * 3, "each of them took all of it"
+
+
+def test_an_environment_that_hangs_when_closed_keeps_nobody(build_processes):
+    envs = build_processes([HangingWhenClosedEnv] * 2)
+    pids = envs.get_attr("pid")
+    started = time.monotonic()
+    envs.close()
+    assert time.monotonic() - started < 30
+    assert not wait_until_gone(pids, timeout_s=5)
+
+
+class HangingWhenClosedEnv(FaultyEnv):
+    def close(self):
+        self.commit("hang")

@@ -1,0 +1,268 @@
+"""Ctrl-C while something is sent to a worker, or received, garbles nothing that follows."""
+
+import contextlib
+import itertools
+import multiprocessing
+import os
+import random
+import signal
+import threading
+import time
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import SyncVectorEnv
+
+import cartwheel
+from cartwheel.worker.channel import ProcessChannel, WorkerChannel, pickled
+from cartwheel.worker.local import LocalChannel
+from tests.support.comparison import assert_identical
+from tests.support.environments import TranscriptEnv
+from tests.support.interrupts import ANY_MOMENT, CALLERS, interrupted_at
+
+pytestmark = ANY_MOMENT
+
+#: Characters of a message: less than a read, and many reads.
+SIZES = (10, 3_000_000)
+
+
+class TalkativeEnv(TranscriptEnv):
+    """Answers with as many characters as it is asked for."""
+
+    def __init__(self):
+        super().__init__(length=1000)
+
+    def talk(self, letter, size):
+        return letter * size
+
+    def step(self, action):
+        if action == 2:
+            raise ValueError("x" * SIZES[1])
+        return super().step(action)
+
+
+def interrupted(run):
+    """What ``run`` returns; ``None`` where a ``KeyboardInterrupt`` came first, early or late."""
+    armed, came = True, False
+
+    def raise_once(*_):
+        nonlocal armed, came
+        came = True
+        if armed:
+            armed = False
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, raise_once)
+    timer = threading.Timer(random.uniform(0, 4e-3), os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        try:
+            timer.start()
+            return run()
+        finally:
+            armed = False
+    except KeyboardInterrupt:
+        return None
+    finally:
+        timer.join()
+        while not came:  # it has been sent, and is not for the handler of before
+            time.sleep(0)
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def ends():
+    mine, theirs = multiprocessing.Pipe()
+    ours, worker = ProcessChannel(mine), WorkerChannel(theirs)
+    yield ours, worker
+    ours.close()
+    deadline = time.monotonic() + 10
+    while channel_threads() and time.monotonic() < deadline:
+        worker.post(b"")  # finds the other end gone
+        time.sleep(1e-3)
+    worker.close()
+
+
+def channel_threads():
+    return [thread for thread in threading.enumerate() if thread.name == "channel"]
+
+
+def test_half_a_message_is_never_lost(ends):
+    ours, worker = ends
+    for number in range(1, 60):
+        expected = chr(96 + number % 26) * SIZES[number % 2]
+        worker.announce(pickled(expected))
+        got = interrupted(partial(ours.receive_announced, number))
+        assert got in (None, expected)
+    worker.announce(pickled("last"))
+    assert ours.receive_announced(60) == "last"
+
+
+def test_half_a_message_is_never_sent(ends):
+    ours, worker = ends
+    messages = [chr(97 + number % 26) * SIZES[number % 2] for number in range(40)]
+    received = []
+    reader = threading.Thread(target=lambda: received.extend(worker.receive() for _ in messages))
+    reader.start()
+    for number, message in enumerate(messages, 1):
+        post = partial(ours.post_once, number, pickled(message))
+        while not interrupted(lambda post=post: post() is None):
+            pass  # once more, whether it had come early or late
+    reader.join()
+    assert received == messages
+
+
+@pytest.mark.parametrize("kind", ["process", "local"])
+def test_a_message_that_is_posted_again_is_received_once(ends, kind):
+    ours, worker = ends if kind == "process" else LocalChannel.pair()
+    for number in (1, 1, 2, 2, 2, 3):
+        ours.post_once(number, ours.pack(number))
+    assert [worker.receive() for _ in range(3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", ["process", "local"])
+def test_messages_that_nobody_received_are_passed_over(ends, kind):
+    ours, worker = ends if kind == "process" else LocalChannel.pair()
+    for number in range(1, 6):
+        worker.announce(worker.pack(number))
+    assert [ours.receive_announced(number) for number in (1, 3, 5)] == [1, 3, 5]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_call_after_interrupted_calls_has_its_own_answers(build_workers, size):
+    envs = build_workers([TalkativeEnv] * 3, num_workers=2)
+    envs.reset()
+    for turn in range(12):
+        envs.call_async("talk", "a", size)
+        interrupted(envs.call_wait)
+        if envs._pool.pending():  # it came while the workers were busy: nothing is lost
+            assert envs.call_wait() == ("a" * size,) * 3
+        assert envs.call("talk", chr(98 + turn), 3) == (chr(98 + turn) * 3,) * 3
+
+
+def test_a_step_after_an_interrupted_exception_is_its_own(build_workers):
+    envs = build_workers([TalkativeEnv] * 3, num_workers=2)
+    for turn in range(12):
+        assert envs.reset(seed=turn)[0].tolist() == [[0]] * 3
+        envs.step_async(np.array([2, 2, 2]))
+        with contextlib.suppress(ValueError):
+            interrupted(envs.step_wait)
+        if envs._pool.pending():
+            with pytest.raises(ValueError, match="xxx"):
+                envs.step_wait()
+        envs.reset()
+        assert envs.step(np.array([0, 1, 0]))[0].tolist() == [[1]] * 3
+
+
+CART_POLES = [partial(gym.make, "CartPole-v1")] * 3
+
+
+@pytest.fixture
+def oracle():
+    envs = SyncVectorEnv(CART_POLES)
+    yield envs
+    envs.close()
+
+
+def assert_in_step(envs, oracle, seed):
+    assert_identical(envs.reset(seed=seed), oracle.reset(seed=seed))
+    actions = np.array([0, 1, 1])
+    assert_identical(envs.step(actions), oracle.step(actions))
+
+
+def at_every_line(run, check, files=CALLERS):
+    """Interrupts ``run(line)`` before one line after the other; ``check(line)`` after each."""
+    for line in itertools.count(1):
+        came = interrupted_at(
+            line, lambda line=line: run(line), *([] if files is None else [files])
+        )
+        check(line)
+        if not came:
+            return line
+
+
+def files_of(build):
+    """What the calling thread runs: where it is the worker, what that does with messages, too."""
+    return (
+        *CALLERS,
+        "worker/channel",
+        "worker/local",
+        *(["worker/worker"] if build.executor == "inline" else []),
+    )
+
+
+@pytest.mark.parametrize("begin", ["reset", "async_reset", "reset some"])
+def test_a_reset_after_interrupted_resets_has_its_own_seeds(build, oracle, begin):
+    envs = build(CART_POLES)
+
+    def run(line):
+        if begin == "reset some":
+            envs.reset(seed=line, options={"env_index": [2, 0]})
+        else:
+            getattr(envs, begin)(seed=line)
+
+    def check(line):
+        if begin == "async_reset" and envs.in_flight:  # not interrupted, or after all was sent
+            envs.recv()
+        assert_in_step(envs, oracle, 1000 + line)
+
+    files = files_of(build) if begin == "reset" else CALLERS
+    assert at_every_line(run, check, files) > 20
+
+
+def test_a_native_reset_after_interrupted_resets_has_its_own_seeds(oracle):
+    envs = cartwheel.NativeVectorEnv("CartPole-v1", 3, num_workers=2)
+    run = partial(lambda line: envs.reset(seed=line))
+    assert at_every_line(run, lambda line: assert_in_step(envs, oracle, 1000 + line)) > 20
+    envs.close()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_call_after_interrupted_requests_has_its_own_answers(build, size):
+    envs = build([TalkativeEnv] * 3)
+    envs.reset()
+
+    def check(line):
+        if envs._pool.pending():
+            assert envs.call_wait() == ("a" * size,) * 3
+        letter = chr(98 + line % 20)
+        assert envs.call("talk", letter, 3) == (letter * 3,) * 3
+
+    assert at_every_line(lambda _: envs.call("talk", "a" * size, 1), check) > 10
+
+
+# A duplicate of the channel's socket, which nothing but the interrupted call refers to.
+@pytest.mark.filterwarnings("ignore:(?s).*unclosed <socket:pytest.PytestUnraisableExceptionWarning")
+def test_a_rollout_after_interrupted_ones_is_complete(build_workers, oracle):
+    envs = build_workers(CART_POLES, num_workers=2)
+    envs.reset(seed=0)
+    actions = np.array([1, 0, 1])
+    files = (
+        "vector/interruptible",
+        "vector/pool_env",
+        "worker/channel",
+        "worker/descriptors",
+        "worker/link",
+    )
+
+    def check(line):
+        assert_in_step(envs, oracle, line)
+        slab = envs.rollout(line)  # as long as the one that was not made
+        expected = oracle.step(actions)
+        assert_identical(envs.step(actions), expected)
+        assert_identical(slab.observations[1], expected[0])
+
+    assert at_every_line(envs.rollout, check, files) > 30
+
+
+def test_what_is_closed_after_an_interrupt_leaves_no_thread(build):
+    def begin(_):
+        envs.async_reset(seed=1)
+
+    for line in itertools.count(1):
+        envs = build(CART_POLES)
+        came = interrupted_at(line, partial(begin, line))
+        envs.close()
+        if not came:
+            break

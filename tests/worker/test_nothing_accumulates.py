@@ -1,0 +1,31 @@
+"""Vector environments may be made and closed all day long: nothing of them stays."""
+
+import pytest
+
+from tests.support.processes import run_program
+
+#: Far below what 200 cycles would leave if each left a single batch (80 kB), which they lease three
+#: of; threads make the allocator keep a few megabytes of its own.
+MOST_KIB = 8 * 1024
+#: Each cycle maps four areas of memory, and threads have stacks.
+MOST_MAPPINGS = 16
+
+
+@pytest.mark.parametrize(
+    ("executor", "context", "cycles"),
+    [
+        ("inline", "", 200),
+        ("thread", "", 200),
+        ("native", "", 200),
+        ("process", "fork", 200),
+        ("process", "forkserver", 4),
+        ("process", "spawn", 2),
+    ],
+)
+def test_many_vector_environments_leave_the_program_as_it_was(executor, context, cycles):
+    facts = run_program("make_and_close", executor, context, cycles)
+    before, after = facts["before"], facts["after"]
+    for same in ("residue", "threads"):
+        assert after[same] == before[same]
+    assert after["mappings"] - before["mappings"] <= MOST_MAPPINGS
+    assert after["KiB"] - before["KiB"] <= MOST_KIB

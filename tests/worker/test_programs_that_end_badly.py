@@ -1,0 +1,210 @@
+"""However a program ends or is interrupted, its workers end too, quietly, and nothing hangs."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes import wait_until_gone
+
+ROOT = Path(__file__).parents[2]
+EXECUTORS = ["inline", "thread", "process"]
+CONTEXTS = ["fork", "forkserver", "spawn"]
+
+
+#: Every warning is an error, and Python checks more than it usually does.
+STRICT = ("-X", "dev", "-W", "error")
+
+
+def start(*arguments, flags=()):
+    """A program in a process group of its own."""
+    return subprocess.Popen(
+        [sys.executable, *flags, "-m", "tests.programs", *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def run(*arguments, flags=(), timeout_s=200):
+    """What a program told, its exit code, and what it wrote to stderr."""
+    program = start(*arguments, flags=flags)
+    try:
+        out, err = program.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(program.pid, signal.SIGKILL)
+        out, err = program.communicate()
+        pytest.fail(f"{arguments} did not end in {timeout_s} s:\n{out}\n{err}")
+    facts = json.loads(out.splitlines()[-1]) if out.strip() else {}
+    return facts, program.returncode, err
+
+
+STATES = ["idle", "hang", "spin", "hold the GIL", "building"]
+
+
+@pytest.mark.parametrize(
+    ("context", "state"),
+    [
+        *[("fork", state) for state in STATES],
+        # Another start method is another way to begin, not to end: those that differ most.
+        *[(context, state) for context in CONTEXTS[1:] for state in ("hold the GIL", "building")],
+    ],
+)
+def test_workers_die_with_the_program_that_made_them(context, state, tmp_path):
+    program = start("wait_to_be_killed", context, state, str(tmp_path))
+    try:
+        facts = json.loads(program.stdout.readline())
+        assert len(facts["all"]) >= 2
+        program.kill()
+        program.wait()
+        assert not wait_until_gone(facts["all"], timeout_s=30)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+        program.communicate()
+
+
+@pytest.mark.parametrize("target", ["process", "group"])
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_control_c_in_a_long_step_is_noticed_at_once_and_a_reset_recovers(executor, target):
+    facts, code, err = run("interrupt_a_long_step", executor, target)
+    assert code == 0, err
+    assert facts == {"interrupts": 2}
+    assert err == ""
+
+
+@pytest.mark.parametrize("target", ["process", "group"])
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_control_c_at_any_moment_is_recoverable(executor, target):
+    facts, code, err = run("interrupt_at_random_moments", executor, target)
+    assert code == 0, err
+    assert facts == {"interrupts": 25}
+    assert err == ""
+
+
+@pytest.mark.parametrize("target", ["process", "group"])
+@pytest.mark.parametrize("executor", ["thread", "process"])
+def test_control_c_while_receiving_loses_no_row(executor, target):
+    facts, code, err = run("interrupt_a_receipt", executor, target)
+    assert code == 0, err
+    assert facts == {"interrupts": 2}
+    assert err == ""
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_forked_child_cannot_disturb_its_parent(executor):
+    facts, code, err = run("fork_with_live_environments", executor)
+    assert code == 0, err
+    if executor == "process":
+        assert facts["answers"][0] == "ForkedProcessError"
+
+
+ENDINGS = ["end", "pending", "collected", "global", "cycle", "exception", "exit", "exit at once"]
+ENDINGS += ["exit in a step", "thread"]
+
+
+@pytest.mark.parametrize(
+    ("executor", "how"),
+    [
+        *[(executor, how) for executor in ("thread", "process") for how in ENDINGS],
+        *[("inline", how) for how in ("end", "exception", "exit in a step", "thread")],
+    ],
+)
+def test_a_program_may_end_without_close(executor, how):
+    facts, code, err = run("end_without_close", executor, how, flags=STRICT)
+    codes = {"exception": 1, "exit": 7, "exit at once": 7, "exit in a step": 3}
+    if executor == "process":
+        codes["exit in a step"] = 1  # the environment's wish to exit is an error like any other
+    assert code == codes.get(how, 0), err
+    assert not wait_until_gone(facts["all"], timeout_s=30)
+    if how == "exception":
+        assert err.rstrip().endswith("ValueError: at top level")
+        assert err.count("Traceback") == 1
+    elif code == 1:
+        assert "RemoteEnvError: SystemExit: 3" in err
+    else:
+        assert "Traceback" not in err
+        assert "leaked" not in err
+
+
+@pytest.mark.parametrize(
+    ("executor", "state"),
+    [("inline", "none"), ("thread", "none"), ("process", "none"), ("process", "hang")],
+)
+def test_a_program_may_end_with_rows_in_flight(executor, state):
+    facts, code, err = run("end_with_rows_in_flight", executor, state)
+    assert code == 0, err
+    assert err == ""
+    assert not wait_until_gone(facts["all"], timeout_s=30)
+
+
+def test_a_hanging_thread_keeps_nobody_from_closing_or_ending():
+    facts, code, err = run("close_while_a_thread_hangs")
+    assert code == 0, err
+    assert facts["seconds"] < 10
+
+
+def test_environments_defined_in_the_program_itself_reach_the_workers():
+    facts, code, err = run("transcript_of_a_local_class")
+    assert (facts, code) == ({"done": True}, 0), err
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_script_with_its_environment_in_main_works(tmp_path, context):
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            f"""
+            import gymnasium as gym
+            import cartwheel
+
+            class Mine(gym.Wrapper):
+                def reward(self):
+                    return 1
+
+            def build():
+                return Mine(gym.make("CartPole-v1"))
+
+            if __name__ == "__main__":
+                envs = cartwheel.VectorEnv([build] * 3, executor="process", context={context!r})
+                print(envs.reset(seed=1)[0].shape, envs.step([0, 1, 0])[1].tolist())
+            """
+        )
+    )
+    result = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "(3, 4) [1.0, 1.0, 1.0]\n"
+
+
+def test_a_script_without_a_main_guard_works_or_says_what_is_missing(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import gymnasium as gym
+            import cartwheel
+
+            envs = cartwheel.VectorEnv(
+                [lambda: gym.make("CartPole-v1")] * 3, executor="process", context="spawn"
+            )
+            print(envs.reset(seed=1)[0].shape)
+            """
+        )
+    )
+    result = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=200, check=False
+    )
+    if result.returncode == 0:
+        assert result.stdout == "(3, 4)\n"
+    else:
+        assert "__main__" in result.stderr

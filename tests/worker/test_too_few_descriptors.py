@@ -1,0 +1,32 @@
+"""Descriptors are so many a worker; too few of them is an exception that says how many."""
+
+import errno
+
+import pytest
+
+from tests.support.processes import run_program as run
+
+CONTEXTS = ["fork", "forkserver", "spawn"]
+
+
+@pytest.mark.parametrize(
+    ("context", "limits"), [("fork", range(8, 48, 3)), ("forkserver", [16, 32, 39, 48])]
+)
+def test_whatever_the_limit_it_works_or_says_what_to_do(context, limits):
+    facts = run("construct_with_few_descriptors", context, *limits)
+    refused = [outcome for outcome in facts["outcomes"] if outcome != "works"]
+    works = facts["outcomes"][len(refused) :]
+    assert limits[len(refused)] > 32, "four workers need more"
+    assert works, "and no more than the most that was tried"
+    assert set(works) == {"works"}, "a higher limit never brings less"
+    for limit, (number, text) in zip(limits, refused, strict=False):
+        assert number == errno.EMFILE
+        for part in ("4 worker processes", f"of {limit}:", "ulimit -n", "num_workers"):
+            assert part in text
+    assert facts["left"] == []
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_a_worker_takes_as_many_descriptors_for_many_environments_as_for_one(context):
+    one, many = run("count_descriptors", context)["counts"]
+    assert one == many <= 10, "five, and those of the memory"

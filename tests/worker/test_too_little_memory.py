@@ -1,0 +1,98 @@
+"""Too little memory is an exception that says how much, not a signal; what worked goes on."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from tests.support.processes import run_program as run
+
+EXECUTORS = ["inline", "thread", "process"]
+
+
+@pytest.fixture
+def mounted():
+    """Begins a command line whose program sees other mounts, by a line of shell."""
+
+    def mounted(script):
+        unshare = shutil.which("unshare")
+        inside = [unshare, "-rm", "sh", "-c", f'{script} && exec "$@"', "sh"]
+        if unshare is None or subprocess.run([*inside, "true"], check=False).returncode != 0:
+            pytest.skip("this system does not allow private mounts")
+        return inside
+
+    return mounted
+
+
+@pytest.fixture
+def group(tmp_path):
+    """A control group with a gigabyte left, in the files of both versions."""
+    (tmp_path / "memory").mkdir()
+    for name, content in (("max", 2 << 30), ("current", 1 << 30)):
+        (tmp_path / f"memory.{name}").write_text(f"{content}\n")
+    for name, content in (("limit", 2 << 30), ("usage", 1 << 30)):
+        (tmp_path / f"memory/memory.{name}_in_bytes").write_text(f"{content}\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_control_group_without_room_is_an_exception_that_says_how_much(mounted, group, executor):
+    inside = mounted(f"mount --bind {group} /sys/fs/cgroup")
+    facts = run("construct_in_a_full_group", executor, group, inside=inside)
+    name, text = facts["error"]
+    assert name == "MemoryError"
+    needed = int(text.split(" needs ")[1].split()[0])
+    assert 8_000_000 <= needed <= 20_000_000  # two batches of four megabytes, and the infos
+    for part in (", 0 are left", "/sys/fs/cgroup/memory", "fewer environments"):
+        assert part in text
+    assert facts["left"] == []
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_batches_are_copied_when_the_control_group_has_no_room_for_more(mounted, group, executor):
+    inside = mounted(f"mount --bind {group} /sys/fs/cgroup")
+    facts = run("keep_batches_in_a_full_group", executor, group, inside=inside)
+    assert facts["slabs"] < 8  # the limits are read once for 16 MiB
+    assert len(facts["warnings"]) == 1
+    assert "copied" in facts["warnings"][0]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_rollout_larger_than_the_machine_is_refused_and_nothing_else_is(executor):
+    facts = run("take_a_rollout_larger_than_the_machine", executor)
+    name, text = facts["error"]
+    assert name == "MemoryError"
+    assert int(text.split(" needs ")[1].split()[0]) >= facts["bytes"]
+    assert "/proc/meminfo" in text or "cgroup" in text
+    assert facts["left"] == []
+
+
+@pytest.mark.parametrize("executor", ["inline", "process"])
+def test_memory_that_the_system_refuses_is_an_exception_that_says_how_much(executor):
+    facts = run("construct_with_little_address_space", executor)
+    name, text = facts["error"]
+    assert name == "MemoryError"
+    assert "cartwheel-slabs needs" in text
+    assert "Cannot allocate memory" in text
+    assert facts["left"] == []
+
+
+SHM = {
+    "1 MiB": "mount -t tmpfs -o size=1m tmpfs /dev/shm",
+    "read-only": "mount -t tmpfs -o size=4k,ro tmpfs /dev/shm",
+    "missing": "touch {0}/null {0}/urandom && mount --bind /dev/null {0}/null && "
+    "mount --bind /dev/urandom {0}/urandom && mount --rbind {0} /dev",
+}
+
+
+@pytest.mark.parametrize(
+    ("context", "shm"),
+    [("fork", "read-only"), ("fork", "missing"), ("forkserver", "1 MiB"), ("spawn", "1 MiB")],
+)
+def test_nobody_needs_dev_shm(mounted, tmp_path, context, shm):
+    facts = run(
+        "step_without_room_in_dev_shm",
+        context,
+        inside=mounted(SHM[shm].format(tmp_path)),
+    )
+    assert facts["bytes"] == {"1 MiB": 1 << 20, "read-only": 4096, "missing": None}[shm]

@@ -1,0 +1,216 @@
+"""What a worker process is like, seen from inside and from outside."""
+
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Discrete
+from gymnasium.vector import SyncVectorEnv
+
+import cartwheel
+from tests.support.comparison import assert_identical
+from tests.support.environments import NestedEnv, TranscriptEnv, transcripts
+from tests.support.executors import EXECUTORS
+from tests.support.processes import residue
+
+
+class InsideEnv(TranscriptEnv):
+    """Tells about the process that it lives in."""
+
+    def __init__(self):
+        super().__init__(length=9)
+
+    def name(self):
+        return multiprocessing.current_process().name
+
+    def daemon(self):
+        return multiprocessing.current_process().daemon
+
+    def child(self):
+        process = multiprocessing.get_context("fork").Process(target=os.getpid)
+        process.start()
+        process.join()
+        return process.exitcode
+
+
+class MatryoshkaEnv(gym.Env):
+    """Has environments of its own inside, stepped by ``executor``."""
+
+    action_space = NestedEnv.action_space
+    observation_space = gym.vector.utils.batch_space(NestedEnv.observation_space, 2)
+
+    def __init__(self, executor):
+        self.envs = cartwheel.VectorEnv([NestedEnv] * 2, executor=executor, num_workers=2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.envs.reset(seed=seed, options=options)[0], {}
+
+    def step(self, action):
+        obs, rewards, terminations, _truncations, _infos = self.envs.step([action] * 2)
+        return obs, rewards.sum(), bool(terminations.all()), False, {}
+
+    def close(self):
+        self.envs.close()
+
+
+def test_workers_are_named_after_the_class_and_their_index(build_processes):
+    envs = build_processes([InsideEnv] * 4)
+    assert envs.call("name") == ("Worker<VectorEnv>-0",) * 2 + ("Worker<VectorEnv>-1",) * 2
+
+
+@pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
+def test_workers_are_daemons_unless_they_are_to_have_children(build_processes, context):
+    envs = build_processes([InsideEnv] * 2, context=context)
+    assert envs.call("daemon") == (True, True)
+    with pytest.raises(AssertionError, match="daemonic processes are not allowed to have children"):
+        envs.call("child")
+    envs = build_processes([InsideEnv] * 2, context=context, daemon=False)
+    assert envs.call("daemon") == (False, False)
+    assert envs.call("child") == (0, 0)
+
+
+@pytest.mark.parametrize("inner", ["inline", "thread", "process"])
+def test_vector_environments_may_be_nested(build_processes, inner):
+    env_fns = [partial(MatryoshkaEnv, inner)] * 2
+    envs = build_processes(env_fns, daemon=inner != "process")
+    oracle = SyncVectorEnv([partial(MatryoshkaEnv, "inline")] * 2)
+    assert_identical(envs.reset(seed=1), oracle.reset(seed=1))
+    for _ in range(20):
+        assert_identical(envs.step([0, 2]), oracle.step([0, 2]))
+    oracle.close()
+
+
+@pytest.mark.parametrize("executor", EXECUTORS, ids=str)
+def test_a_vector_environment_cannot_be_pickled(executor):
+    envs = executor(transcripts(2, 3))
+    with pytest.raises(TypeError, match=r"(?i)pickl"):
+        pickle.dumps(envs)
+    envs.reset()
+    envs.close()
+
+
+def test_the_random_numbers_of_unseeded_environments_differ(build):
+    """Workers are often copies of one process, random numbers and all."""
+    envs = build([NestedEnv] * 4)
+    walks = envs.reset()[0]["walk"]
+    assert len({walk.tobytes() for walk in walks}) == 4
+    seeds = envs.np_random_seed
+    assert len(set(seeds)) == 4
+    again = build([NestedEnv] * 4)
+    assert not np.array_equal(again.reset()[0]["walk"], walks)
+
+
+def test_descriptors_are_counted_by_worker_not_by_environment(build_processes):
+    before = residue()
+    envs = build_processes(transcripts(*[9] * 40))
+    envs.reset()
+    added = [item for item in residue() - before if item.startswith("descriptor")]
+    assert len(added) <= 20, added
+
+
+#: Prints what the descriptors of a program are.
+DESCRIPTORS = """
+import os
+for name in os.listdir("/proc/self/fd"):
+    try:
+        print(os.readlink("/proc/self/fd/" + name))
+    except OSError:
+        pass
+"""
+
+
+class StartingEnv(TranscriptEnv):
+    """Starts a program that inherits whatever may be inherited."""
+
+    def __init__(self):
+        super().__init__(length=3)
+
+    def inherited(self):
+        program = [sys.executable, "-c", DESCRIPTORS]
+        done = subprocess.run(program, close_fds=False, capture_output=True, text=True, check=True)
+        return done.stdout.split("\n")
+
+
+@pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
+def test_programs_that_environments_start_inherit_nothing_of_ours(build_processes, context):
+    envs = build_processes([StartingEnv] * 2, context=context, on_worker_death="restart")
+    envs.reset()
+    envs.rollout(3)
+    envs.step([0, 0])
+    for links in envs.call("inherited"):
+        ours = [link for link in links if link.startswith(("socket:", "/memfd:", "anon_inode:"))]
+        assert not ours
+
+
+def test_workers_compute_with_one_thread_unless_the_user_chose(build_processes, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setenv("MKL_NUM_THREADS", "3")
+    for context in ("forkserver", "spawn"):
+        envs = build_processes([EnvironmentVariablesEnv] * 2, context=context)
+        if context == "spawn":
+            assert envs.call("variable", "MKL_NUM_THREADS") == ("3", "3")
+        assert envs.call("variable", "OMP_NUM_THREADS") == ("1", "1")
+        envs.close()
+    assert "OMP_NUM_THREADS" not in os.environ
+
+
+class EnvironmentVariablesEnv(TranscriptEnv):
+    def __init__(self):
+        super().__init__(length=3)
+
+    def variable(self, name):
+        return os.environ.get(name)
+
+
+def _raise():
+    raise ZeroDivisionError("in the copy")
+
+
+WAYS = {"raises": _raise, "exits": sys.exit, "returns": int}
+
+
+class ForkingEnv(gym.Env):
+    """Forks in a step or a reset, and the child comes back in one of three ways."""
+
+    observation_space, action_space = Discrete(100), Discrete(2)
+
+    def __init__(self, row, where, way):
+        self.forks, self.way = where if row == 1 else None, WAYS[way]
+        self.status, self.steps = 0, 0
+
+    def fork(self, where):
+        if self.forks == where:
+            pid = os.fork()
+            if pid == 0:
+                self.way()
+                return
+            self.status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.steps = 0
+        self.fork("reset")
+        return 0, {}
+
+    def step(self, _):
+        self.steps += 1
+        self.fork("step")
+        return self.steps, 1.0, False, False, {}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("where", ["reset", "step"])
+def test_a_process_that_an_environment_forked_is_no_second_worker(build_workers, where, way):
+    envs = build_workers([partial(ForkingEnv, row, where, way) for row in range(3)], timeout=60)
+    for _ in range(2):
+        assert envs.reset()[0].tolist() == [0, 0, 0]
+        for step in range(1, 4):
+            assert envs.step([0, 0, 0])[0].tolist() == [step] * 3
+    assert envs.get_attr("status") == (0, 1, 0)
