@@ -1,5 +1,6 @@
-"""The vector environments over Gymnasium environments, and what they share with native ones.
+"""Vector environments over Gymnasium environments, and the base class of all vector environments.
 
-:class:`~cartwheel.vector.pool_env.PoolVectorEnv` is the part of Gymnasium's interface that a pool
-answers, whoever steps its rows; :class:`~cartwheel.vector.vector_env.VectorEnv` starts workers.
+:class:`~cartwheel.vector.pool_env.PoolVectorEnv`, the base class, has the part of Gymnasium's
+interface that only needs a native pool. :class:`~cartwheel.vector.vector_env.VectorEnv` starts
+workers that step environments written in Python.
 """

@@ -1,24 +1,24 @@
 """Batches after a fork of the program.
 
-A batch of observations that worker processes wrote is shared memory, and a forked child would share
-it too. So in the child the batches become its own, with the contents that they had; and in the
-parent those that were held at that moment are never written again, so that the child's stay what
-they are. One thing is left: what the parent itself writes into such an array afterwards shows in
-the child, as long as the child has not written there (a page at a time). Take a copy where that
-matters.
+A batch of observations from worker processes is in shared memory, which a forked child would share
+too. So in the child the batches become private copies with the same contents. In the parent,
+batches that were held at the time of the fork are never overwritten by workers, so the child's
+copies do not change. One case is left: if the parent's own code writes into such an array after the
+fork, the child sees the change on every page that the child has not written yet. Copy the array
+where that matters.
 
-A rollout that is being recorded goes on in the parent, in the arrays that the parent holds. What
-was recorded before the fork stays what it is in the child, but for the first batch, if a reset
-before the first step replaces it. What has not been recorded yet has no meaning in the child, now
-or later: entries of later steps may show results of the parent's steps.
+A rollout that is being recorded continues in the parent, in the arrays that the parent holds. In
+the child, the steps that were recorded before the fork do not change, except for the first batch if
+a reset before the first step replaces it. Later steps are undefined in the child: their entries may
+show results of the parent's steps.
 
-The memory of batches that the parent held when it forked is not used again until the vector
-environment is closed: a program that forks often does it best while it holds no batch. Forks that
-start worker processes are no exception, since an environment function may refer to such a batch;
-where nothing is held, they cost nothing.
+The memory of batches that the parent held at the fork is not used again until the vector
+environment is closed, so a program that forks often should hold no batch when it forks. The same
+holds for forks that start worker processes, because an environment function may refer to such a
+batch. A fork without held batches costs nothing.
 
-Forks by code that is no Python (``fork`` of the C library) go unnoticed. The memory of the
-executors ``thread`` and ``inline`` is private, as any other.
+Forks by other code than Python (``fork`` of the C library) are not noticed. The memory of the
+executors ``thread`` and ``inline`` is private like any other memory of the process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _sharing: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 
 def part_on_fork(pool: Pool) -> None:
-    """Makes the batches of ``pool`` the child's own in every child that is forked from now on."""
+    """Makes the batches of ``pool`` private in every child that is forked from now on."""
     _sharing.add(pool)
 
 
@@ -43,7 +43,7 @@ def _part() -> None:
     for pool in list(_sharing):
         try:
             pool.part()
-        except (MemoryError, OSError):  # noqa: PERF203 - the others are parted
+        except (MemoryError, OSError):  # noqa: PERF203 - the other pools still follow
             LOGGER.exception("batches stay shared with the parent process")
 
 

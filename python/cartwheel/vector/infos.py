@@ -1,4 +1,4 @@
-"""Infos of a batch: which ones Gymnasium's own function gathers, and which rows failed."""
+"""Infos of a batch: a check of their form, and the rows that failed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ FAILURES = ("_env_error", "_worker_restarted", LOST)
 
 
 def check_infos(infos: Any) -> None:
-    """Refuses infos that do not show which rows failed and how episodes ended.
+    """Checks that infos are a dictionary, which shows failed rows and final observations.
 
     Raises:
-        TypeError: They are no dictionary.
+        TypeError: The infos are not a dictionary.
     """
     if not isinstance(infos, dict):
         raise TypeError(
-            "the infos of vector environments must be a dict of arrays with an entry an "
-            f"environment, got {type(infos)}: leave the wrapper out that makes them so, such as "
-            "gymnasium.wrappers.vector.DictInfoToList, and wrap only what others are given"
+            "the infos of vector environments must be a dict of arrays with one entry for each "
+            f"environment, got {type(infos)}: remove the wrapper that changes the infos, such as "
+            "gymnasium.wrappers.vector.DictInfoToList"
         )
 
 
@@ -33,13 +33,13 @@ def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
     """The rows whose environment was replaced, by ``on_error="truncate"`` or a worker's restart.
 
     Args:
-        infos: Those of one step.
+        infos: The infos of one step.
 
     Returns:
-        A mask of the places of the batch; ``None`` if no row failed.
+        A mask of the batch; ``None`` if no row failed.
 
     Raises:
-        TypeError: They are no dictionary.
+        TypeError: The infos are not a dictionary.
     """
     check_infos(infos)
     masks = [infos[name] for name in FAILURES if name in infos]

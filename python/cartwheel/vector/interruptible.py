@@ -1,4 +1,4 @@
-"""What a Ctrl-C in the middle of a call leaves behind."""
+"""Handles Ctrl-C in the middle of a call."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ if TYPE_CHECKING:
 
 
 class Interruptible:
-    """Around a call that begins and waits.
+    """A context around a call that begins a task and then waits for the result.
 
-    A Ctrl-C between the two leaves a call pending that the caller does not wait for. So a reset
-    may drop it, as it does where the wait itself was interrupted.
+    If Ctrl-C comes between the two, the call stays pending although the caller does not wait for
+    its result. A later reset may drop such a call, as it may after an interrupted wait.
     """
 
     __slots__ = ("_pool",)
 
     def __init__(self, pool: Pool) -> None:
-        """Around a call of ``pool``."""
+        """Guards a call of ``pool``."""
         self._pool = pool
 
     def __enter__(self) -> None:
-        """Needs nothing."""
+        """Does nothing."""
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Looks at what ended the call."""
+        """Marks the pending call as given up if something such as Ctrl-C ended the context."""
         if kind is not None and not issubclass(kind, Exception):
             self._pool.give_up()

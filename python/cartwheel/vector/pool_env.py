@@ -1,6 +1,6 @@
-"""What every vector environment of cartwheel does: step, reset, send, receive, wait, close.
+"""The methods that all vector environments of cartwheel share: step, reset, send, recv, close.
 
-Above 400 lines because every public method carries its documentation here.
+This file is above 400 lines because it has the documentation of every public method.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 ObsType = TypeVar("ObsType", default=Any)
 ActType = TypeVar("ActType", default=Any)
 
-#: Seconds that environments get to close before their workers are ended.
+#: Seconds that environments get to close before their workers are killed.
 CLOSE_GRACE = 5.0
-#: Seconds that workers get to close, at least, when a pending call has used up what it was given.
+#: The least seconds that workers get to close after a pending call has used up the time to close.
 LAST_GRACE = 1.0
 
 
 class ResetLink(Protocol):
-    """The part of a link that resets need."""
+    """The methods of a link that resets need."""
 
     timeout: float | None
 
@@ -58,34 +58,36 @@ class ResetLink(Protocol):
         mask: NDArray[np.bool_] | None,
         options: dict[str, Any] | None,
     ) -> list[Any]:
-        """Makes one message a shard."""
+        """Makes one message for each shard."""
 
     def pack_row_resets(
         self, rows: list[int], seeds: list[int | None], options: dict[str, Any] | None
     ) -> list[Any]:
-        """Makes the messages for resets of rows that are sent."""
+        """Makes the messages for resets that ``async_reset`` starts."""
 
 
 class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
-    """A vector environment over a native pool, which its subclasses make."""
+    """A vector environment over a native pool; its subclasses make the pool."""
 
     autoreset_mode: AutoresetMode
-    #: Rows of a batch; fewer than ``num_envs`` where the first to be done are received first.
+    #: Rows of a batch; if fewer than ``num_envs``, a batch has the rows that finish first.
     batch_size: int
     #: A ``ResetLink``, with more methods that the subclass needs.
     _link: Any
-    #: Whether the last :meth:`step_async` was of rows that it named.
+    #: Whether the last :meth:`step_async` had an ``env_index``.
     _steps_rows = False
     _pool: Pool
     _owner: int
     _finalizer: weakref.finalize[..., Any]
 
     def _opened(self, shut_down: Callable[..., None], *args: Any) -> None:
-        """Registers what ends the workers: at close, when collected, or at the interpreter's end.
+        """Registers the function that ends the workers.
+
+        The function runs at :meth:`close`, when this object is collected, or at exit.
 
         Args:
-            shut_down: Called with the pool, ``args`` and the seconds of grace.
-            *args: Must not refer to this object, or it would never be collected.
+            shut_down: Called with the pool, ``args`` and the seconds that workers get to close.
+            *args: Must not refer to this object; otherwise it would never be collected.
         """
         self._owner = os.getpid()
         end = _Ending(shut_down, self._pool, args)
@@ -99,37 +101,37 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         seed: int | list[int | None] | tuple[int | None, ...] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[ObsType, dict[str, Any]]:
-        """Resets every environment, or those of a mask.
+        """Resets every environment, or the rows that ``options`` select.
 
         Args:
-            seed: ``None`` lets every environment go on with its random numbers (or choose them, the
-                first time); an integer ``s`` seeds row ``i`` by ``s + i``; a list holds one seed or
-                ``None`` a row.
-            options: Handed to every environment's ``reset``, as a copy, with the dictionaries,
-                lists, tuples and arrays in it; other objects are shared within one process. The
-                entry ``"reset_mask"``, a ``bool`` array of shape ``(num_envs,)`` with at least one
-                true value, is not handed on: it says which rows are reset. The others keep their
-                state and repeat their last observation (zeros before their first reset). Neither is
-                the entry ``"env_index"``, or ManiSkill's ``"env_idx"`` in its place, an array of
-                row numbers: only these rows are reset, and only they are returned, in this order.
-                The dictionary itself is not changed.
+            seed: ``None``: every environment continues its random numbers (at the first reset, it
+                chooses a seed itself). An integer ``s``: row ``i`` gets the seed ``s + i``. A list:
+                one seed or ``None`` for each row.
+            options: Every environment's ``reset`` gets its own copy of this dictionary and of the
+                dictionaries, lists, tuples and arrays in it; other objects are shared within one
+                process. Two entries select rows and are not passed on. ``"reset_mask"``, a ``bool``
+                array of shape ``(num_envs,)`` with at least one true value: these rows are reset,
+                the others keep their state and repeat their last observation (zeros before their
+                first reset). ``"env_index"`` (or ManiSkill's name ``"env_idx"``), an array of row
+                numbers: only these rows are reset, and only they are returned, in this order.
 
         Returns:
-            Observations and infos. Pending autoresets and frozen rows end with an explicit reset.
-            With a ``batch_size`` below ``num_envs``, the first rows to be done, as from
-            :meth:`recv`; the others come from :meth:`recv`.
+            Observations and infos. A reset row is no longer frozen, and its autoreset is no longer
+            pending. With a ``batch_size`` below ``num_envs``, the batch has the rows that finish
+            first; :meth:`recv` returns the others.
 
         Raises:
-            ValueError: A list of seeds or a mask of the wrong length, a mask without a true value,
-                or several entries that choose the rows.
-            TypeError: A mask that is no ``bool`` array, or seeds that are no list.
-            gymnasium.error.Error: A seed that is no integer, or negative.
-            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight, whose
-                rewards a reset does not return: :meth:`recv` them first, or use
-                :meth:`async_reset`. Where a wait timed out or was interrupted and some of these
-                rows are in flight, everything in flight is waited for and dropped instead.
-            RuntimeError: Only some rows, before the first step of a :meth:`rollout`. A
-                ``"reset_mask"`` is in order.
+            ValueError: A list of seeds or a mask has the wrong length, a mask has no true value, or
+                several entries select rows.
+            TypeError: The mask is not a ``bool`` array, or the seeds are not a list.
+            gymnasium.error.Error: A seed is negative or not an integer.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+                :meth:`recv` them first, because a reset does not return their rewards, or use
+                :meth:`async_reset`. If some of these rows are in flight after a wait that timed out
+                or was interrupted, there is no error: the reset waits for all rows in flight and
+                drops their results.
+            RuntimeError: ``"env_index"`` selects rows before the first step of a :meth:`rollout`. A
+                ``"reset_mask"`` is allowed there.
         """
         with Interruptible(self._pool):
             if self._in_parts(options):
@@ -144,9 +146,10 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         seed: int | list[int | None] | tuple[int | None, ...] | None = None,
         options: dict[str, Any] | None = None,
     ) -> None:
-        """Begins a reset; :meth:`reset_wait` gives its result. Arguments as for :meth:`reset`.
+        """Begins a reset, with the arguments of :meth:`reset`; :meth:`reset_wait` returns it.
 
-        A call that timed out or was interrupted is waited for and dropped first.
+        If an earlier call timed out or was interrupted, this method waits for that call first and
+        drops its result.
 
         Raises:
             Exception: As :meth:`reset`.
@@ -171,8 +174,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
         Raises:
             gymnasium.error.NoAsyncCallError: There was no :meth:`reset_async`.
-            gymnasium.error.AlreadyPendingCallError: Steps are in flight, whose rewards a reset does
-                not return: :meth:`recv` them.
+            gymnasium.error.AlreadyPendingCallError: Steps are in flight: :meth:`recv` them, because
+                a reset does not return their rewards.
             multiprocessing.TimeoutError: Environments are still busy; wait again, or reset again.
         """
         in_parts = self._pool.pending() is None and self._pool.in_flight()
@@ -181,7 +184,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         return result
 
     def _in_parts(self, options: dict[str, Any] | None) -> bool:
-        """Whether a reset with these options goes row by row."""
+        """Whether a reset with these options returns a batch of some rows, as ``recv`` does."""
         return self.batch_size < self.num_envs or (
             options is not None and any(name in options for name in NUMBERING_OPTIONS)
         )
@@ -189,30 +192,32 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     def step(
         self, actions: ActType, env_index: Any = None
     ) -> tuple[ObsType, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Steps every environment, or those of some rows.
+        """Steps every environment, or the rows of ``env_index``.
 
         Args:
-            actions: One action per environment, as :attr:`action_space` has them: an array, a list,
-                or dictionaries and tuples of those. An environment receives a copy of its row, of
-                the batch's own dtype; Python integers where the batch is a list of them.
-            env_index: Row numbers, one an action: only these rows are stepped, which is
-                ``send(actions, env_index)`` followed by ``recv()``. Required with a ``batch_size``
-                below ``num_envs``, where :attr:`action_space` is that of a batch: pass
-                ``infos["env_index"]`` of the batch that the actions are for.
+            actions: One action for each environment, in the form of :attr:`action_space`: an array,
+                a list, or dictionaries and tuples of them. Each environment receives a copy of its
+                action with the dtype of ``actions``; Python integers if ``actions`` is a list of
+                them.
+            env_index: One row number for each action. Only these rows are stepped, as by
+                ``send(actions, env_index)`` and then ``recv()``. Required with a ``batch_size``
+                below ``num_envs``: pass ``infos["env_index"]`` of the batch that the actions
+                answer.
 
         Returns:
             Observations, rewards (``float64``), terminations, truncations (``bool``), infos. With
-            ``env_index``, or a ``batch_size`` below ``num_envs``, as from :meth:`recv`.
+            ``env_index`` they are a batch of these rows, as from :meth:`recv`.
 
         Raises:
-            ValueError: Not one action per environment, or actions of the wrong shape; no
-                ``env_index`` although batches have not all rows. Nothing was stepped.
-            TypeError: Actions that are no batch, or of another kind of dtype than their space.
+            ValueError: The number or the shape of the actions is wrong, or ``env_index`` is
+                required and missing. Nothing was stepped.
+            TypeError: The actions are not a batch, or the kind of their dtype differs from their
+                space's.
             EpisodeOverError: Rows are over and the autoreset mode is ``DISABLED``.
             gymnasium.error.ResetNeeded: Rows raised in an earlier call and have not been reset
-                since, or are native and were never reset.
-            Exception: What the environment of the lowest failing row raised. The other rows have
-                been stepped; those that raised must be reset.
+                since then, or are native and were never reset.
+            Exception: The environment of the lowest failing row raised it. The other rows were
+                stepped; the rows that raised must be reset.
         """
         result: tuple[Any, Any, Any, Any, dict[str, Any]]
         if env_index is not None:
@@ -224,7 +229,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         return result
 
     def step_async(self, actions: ActType, env_index: Any = None) -> None:
-        """Begins a step, with the arguments of :meth:`step`; :meth:`step_wait` gives its result.
+        """Begins a step with the arguments of :meth:`step`; :meth:`step_wait` returns its result.
 
         Raises:
             ValueError: As for :meth:`step`.
@@ -240,8 +245,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             self._steps_rows = False
 
     def _rows_missing(self, calling: str) -> ValueError:
-        """What is wrong with stepping some of the rows without naming them."""
-        self._pool.check(calling, idle=False)  # that it is closed matters more
+        """Returns the error for a missing ``env_index``."""
+        self._pool.check(calling, idle=False)  # on a closed environment, raise that error first
         return ValueError(
             f"`env_index` is required, because batch_size={self.batch_size} of "
             f'num_envs={self.num_envs}: pass `infos["env_index"]` of the last batch'
@@ -281,24 +286,24 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     # Sending and receiving
 
     def send(self, actions: ActType, env_index: Any = None) -> None:
-        """Sends actions to environments and returns at once; :meth:`recv` brings the results.
+        """Sends actions to environments and returns at once; :meth:`recv` returns the results.
 
-        Several sends may be in flight, of different rows. A row is in flight until it is received
-        and cannot be sent again before. (Where actions go by a channel, as those of a space without
-        a fixed shape do, a worker process has to take what is more than the channel holds, a few
-        hundred kilobytes, before this returns.)
+        Several sends may be in flight if their rows differ. A row is in flight until it is
+        received, and cannot be sent again before. Actions without a fixed shape go through a
+        channel, which holds a few hundred kilobytes; with more, this method waits until the worker
+        process has taken some of them.
 
         Args:
-            actions: One action a row, as for :meth:`step`: an environment receives a copy of its
-                row, of the batch's own dtype. (Batches of one dtype after the other go through
-                shared memory; one that differs from those in flight takes longer.)
-            env_index: The rows, an array or list of integers, in any order. By default all of them,
-                which takes ``num_envs`` actions, also where batches and :attr:`action_space` are of
-                fewer rows: name the rows there, by ``infos["env_index"]`` of their batch.
+            actions: One action for each row, as for :meth:`step`. Actions go through shared memory
+                as long as their dtype is the same as that of the actions in flight; another dtype
+                takes longer.
+            env_index: The rows, an array or list of integers, in any order. By default all rows,
+                even if :attr:`action_space` has fewer. For a batch of some rows, pass its
+                ``infos["env_index"]``.
 
         Raises:
-            ValueError: Rows that do not exist or are named twice, or not one action a row.
-            TypeError: Row numbers that are no integers, or actions of another kind of dtype.
+            ValueError: A row does not exist or is named twice, or the number of actions is wrong.
+            TypeError: Row numbers are not integers, or actions have another kind of dtype.
             gymnasium.error.AlreadyPendingCallError: Rows are in flight, or another call is pending.
             EpisodeOverError: Rows are over and the autoreset mode is ``DISABLED``.
             gymnasium.error.ResetNeeded: Rows raised in an earlier call and have not been reset.
@@ -318,26 +323,25 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     def recv(
         self, timeout: float | None = None
     ) -> tuple[ObsType, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Receives the next batch: the first ``batch_size`` rows to be done of those in flight.
+        """Receives the next batch: the first ``batch_size`` of the rows in flight that are done.
 
-        If fewer are in flight, it is all of them. With ``batch_size`` equal to ``num_envs`` the
-        rows are in the order of the sends, otherwise in the order of completion.
+        If fewer rows are in flight, the batch has all of them. With ``batch_size`` equal to
+        ``num_envs`` the rows are in the order of the sends, otherwise in the order of completion.
 
         Args:
             timeout: Seconds to wait; by default the ``timeout`` of this object.
 
         Returns:
-            What :meth:`step` returns, each array with one entry a received row;
-            ``infos["env_index"]`` (``int64``) says which rows. A row that was reset has reward 0
-            and false flags. ``env_index`` is a reserved word: an environment's own info of this
-            name is replaced.
+            The same five values as :meth:`step`, with one entry for each received row;
+            ``infos["env_index"]`` (``int64``) has the row numbers. A row that was reset has reward
+            0 and false flags. An environment's own info of the name ``env_index`` is replaced.
 
         Raises:
             gymnasium.error.NoAsyncCallError: Nothing is in flight.
             multiprocessing.TimeoutError: Environments are still busy; nothing is lost.
-            Exception: What the environment of the lowest failing row of the batch raised. The other
-                rows of the batch have been stepped and can be sent again; those that raised must
-                be reset. A note names the rows of the batch.
+            Exception: The environment of the lowest failing row of the batch raised it. The other
+                rows of the batch were stepped and can be sent again; the rows that raised must be
+                reset. A note names the rows of the batch.
         """
         seconds = self._link.timeout if timeout is None else as_timeout(timeout)
         result: tuple[Any, Any, Any, Any, dict[str, Any]] = self._pool.recv(seconds)
@@ -348,29 +352,29 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         seed: int | list[int | None] | tuple[int | None, ...] | None = None,
         options: dict[str, Any] | None = None,
     ) -> None:
-        """Begins the reset of every row and returns at once; :meth:`recv` brings the results.
+        """Begins a reset and returns at once; :meth:`recv` returns the results.
 
-        If a wait timed out or was interrupted and some of the rows are still in flight, everything
-        in flight is waited for and dropped first.
+        If some of the rows are still in flight after a wait that timed out or was interrupted, this
+        method first waits for all rows in flight and drops their results.
 
         Args:
-            seed: As for :meth:`reset`; a list holds one seed or ``None`` a row that is reset.
-            options: As for :meth:`reset`. ``"reset_mask"`` or ``"env_index"`` (or ``"env_idx"``)
-                chooses the rows.
+            seed: As for :meth:`reset`; a list has one seed or ``None`` for each row that is reset.
+            options: As for :meth:`reset`: ``"reset_mask"`` or ``"env_index"`` (or ``"env_idx"``)
+                selects rows; by default all rows are reset.
 
         Raises:
-            ValueError: Rows that do not exist, are named twice or in both ways, or not one seed a
-                row.
+            ValueError: A row does not exist or is named twice, several entries select rows, or the
+                number of seeds is wrong.
             gymnasium.error.AlreadyPendingCallError: Some of the rows are in flight, or another call
                 is pending.
-            RuntimeError: A :meth:`rollout` has begun and no step of it was made: use :meth:`reset`.
+            RuntimeError: A :meth:`rollout` has no step yet: use :meth:`reset`.
         """
         self._send_resets("async_reset", seed, options, alone=False)
 
     def _send_resets(
         self, calling: str, seed: Any, options: dict[str, Any] | None, *, alone: bool
     ) -> None:
-        """Sends resets for ``calling``; ``alone`` if nothing else may be in flight then."""
+        """Sends resets for the method ``calling``; ``alone``: no other row may be in flight."""
         self._pool.check(calling, idle=False)
         rows = as_reset_rows(options, self.num_envs)
         options = without_rows(options)
@@ -384,48 +388,48 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
     @property
     def in_flight(self) -> list[int]:
-        """The rows that were sent and have not been received, in the order of their numbers."""
+        """The rows that were sent and have not been received, in ascending order."""
         return self._pool.in_flight()
 
     # Rollouts
 
     def rollout(self, num_steps: int) -> RolloutArrays[ObsType]:
-        """Makes the batches of the next ``num_steps`` steps land in contiguous arrays.
+        """Records the next ``num_steps`` steps into contiguous arrays, without a copy.
 
-        The first observation of the rollout is the batch of now, so the last batch of one rollout
-        is the first of the next. A reset before the first step replaces it; one between later steps
-        is no part of the rollout (in the mode ``DISABLED`` copy the rows that it reset yourself).
-        An exception of an environment ends the rollout. :meth:`step` returns what it always does;
-        large observations are views of the rollout then.
+        The first observation of the rollout is the present batch, so the last batch of one rollout
+        is the first of the next. A reset before the first step replaces that batch. A reset between
+        later steps is not recorded; in the mode ``DISABLED``, copy the reset rows yourself. An
+        exception of an environment ends the rollout. :meth:`step` returns the same values as
+        without a rollout; large observations are views of the rollout's arrays.
 
-        Batches of a rollout are of all rows. So until it has its steps, or :meth:`end_rollout` or
-        another rollout ends it, steps of some rows are refused, and so is a reset of some by
-        ``"env_index"`` before the first step.
+        Every batch of a rollout has all rows. So while a rollout is recorded, steps of some rows
+        are refused, and before its first step also resets of some rows by ``"env_index"``. A
+        rollout ends after its last step, by :meth:`end_rollout`, or by another rollout.
 
         Args:
-            num_steps: Steps, from 1 to 65534.
+            num_steps: The number of steps, from 1 to 65534.
 
         Returns:
-            The arrays. When no reference to them is left, their memory serves the next rollout.
+            The arrays. When no reference to them is left, the next rollout uses their memory.
 
         Raises:
-            ValueError: ``num_steps`` is no such number, observations have no fixed shape, or
+            ValueError: ``num_steps`` is out of range, observations have no fixed shape, or
                 ``batch_size`` is less than ``num_envs``.
-            MemoryError: There is not enough memory; nothing was taken.
+            MemoryError: There is not enough memory; nothing was allocated.
             gymnasium.error.AlreadyPendingCallError: A call is pending or rows are in flight.
         """
         slab = self._pool.new_rollout(as_integer("num_steps", num_steps, 1))
         with Interruptible(self._pool):
             self._link.attach_rollout(self._pool, slab)
             arrays = self._pool.record(slab)
-            # Every row shows its observation again: the batch of now.
+            # A reset of no row repeats every row's observation: this is the present batch.
             no_rows = np.zeros(self.num_envs, dtype=np.bool_)
             self._pool.reset_async(self._link.pack_reset([None] * self.num_envs, no_rows, None))
             self._pool.reset_wait(self._link.timeout)
         return RolloutArrays(*arrays)
 
     def end_rollout(self) -> None:
-        """Ends the rollout that is being recorded, if one is: it keeps the steps that it has.
+        """Ends the present rollout, if there is one; it keeps the steps that it has.
 
         Raises:
             gymnasium.error.AlreadyPendingCallError: Another thread is in a call.
@@ -433,10 +437,10 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         self._pool.stop_recording()
 
     def stats(self) -> Stats:
-        """What was done so far: steps, resets and times of each row and worker, waits and memory.
+        """Returns steps, resets and times of each row and worker, waits and memory, so far.
 
-        Reading copies some numbers and delays no call. It works while calls are pending or rows in
-        flight, and from another thread while this one waits; what has been handed out is counted.
+        This method copies some numbers and delays no call. It may be called while calls are pending
+        or rows are in flight, and from another thread while this thread waits.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: After :meth:`close`, which frees the counters.
@@ -444,16 +448,16 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """
         return Stats(**self._pool.stats())
 
-    # The end
+    # Closing
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001
-        """Closes the environments and ends the workers, whatever state they are in.
+        """Closes the environments and ends the workers, in any state.
 
         Args:
             timeout: Seconds that environments get to finish a pending call and to close; 5 by
-                default. When a pending call has used them up, one second more, or as long again
-                where that is less, for the other workers to close. Worker processes that take
-                longer are killed.
+                default. If a pending call uses up this time, workers get one more second to close,
+                or ``timeout`` seconds if that is less. Worker processes that take longer are
+                killed.
             terminate: Do not wait at all.
         """
         if not self._finalizer.alive:
@@ -473,12 +477,12 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             end(max(left, min(grace, LAST_GRACE)))
 
     def _await_pending(self, pending: str, grace: float) -> None:
-        with contextlib.suppress(Exception):  # closing is what was asked for
+        with contextlib.suppress(Exception):  # closing goes on in any case
             getattr(self, f"{pending}_wait")(grace)
 
 
 class _Ending:
-    """Ends a pool, in the process that made it."""
+    """Ends a pool; does nothing in a forked child."""
 
     def __init__(self, shut_down: Callable[..., None], pool: Any, args: tuple[Any, ...]) -> None:
         self.shut_down = shut_down

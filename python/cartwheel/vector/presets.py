@@ -1,6 +1,6 @@
 """Gymnasium's two vector environments as presets of :class:`~cartwheel.VectorEnv`.
 
-Their positional arguments are Gymnasium's own, so changing an import is a whole migration.
+Their positional arguments are the same as in Gymnasium, so only the import has to change.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class AsyncVectorEnv(VectorEnv[ObsType, ActType]):
         executor: Executor = "process",
         **keywords: Any,
     ) -> None:
-        """As :class:`VectorEnv`, with ``executor="process"``."""
+        """Like :class:`VectorEnv`, with ``executor="process"``."""
         super().__init__(
             env_fns,
             shared_memory,
@@ -70,7 +70,7 @@ class SyncVectorEnv(VectorEnv[ObsType, ActType]):
         executor: Executor = "inline",
         **keywords: Any,
     ) -> None:
-        """As :class:`VectorEnv`, with ``executor="inline"``; :attr:`envs` are the environments."""
+        """Like :class:`VectorEnv`, with ``executor="inline"``; :attr:`envs` works."""
         super().__init__(
             env_fns,
             copy=copy,

@@ -1,4 +1,4 @@
-"""The arrays of a rollout slab: the batches of some steps in a row, with a time axis."""
+"""The arrays of a rollout slab: the batches of consecutive steps, with a time axis."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ ObsType = TypeVar("ObsType")
 class RolloutArrays(Generic[ObsType]):
     """The results of the steps after :meth:`PoolVectorEnv.rollout`.
 
-    The arrays are filled in place, step by step; entries of steps that have not been taken yet have
-    no meaning; in a child that is forked meanwhile they never have one. The arrays are contiguous,
-    writable and the caller's alone, and keep their values for as long as any of them is referenced.
+    The arrays are filled in place, step by step. Entries of later steps are undefined until then;
+    in a child that was forked meanwhile, they stay undefined. The arrays are contiguous and
+    writable, and keep their values for as long as any of them is referenced.
 
     Attributes:
-        observations: As the space has them, every array of shape ``(num_steps + 1, num_envs,
-            *shape)``: entry ``t`` is what the policy sees before step ``t``, entry ``num_steps``
-            what the last step returned.
+        observations: Nested like the space, each array of shape ``(num_steps + 1, num_envs,
+            *shape)``: entry ``t`` is the policy's input for step ``t``, and entry ``num_steps`` is
+            the observation that the last step returned.
         rewards: ``float64``, shape ``(num_steps, num_envs)``.
         terminations: ``bool``, shape ``(num_steps, num_envs)``.
         truncations: ``bool``, shape ``(num_steps, num_envs)``.
@@ -36,5 +36,5 @@ class RolloutArrays(Generic[ObsType]):
 
     @property
     def num_steps(self) -> int:
-        """Steps of the rollout."""
+        """The number of steps."""
         return len(self.rewards)

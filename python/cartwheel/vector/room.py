@@ -1,4 +1,4 @@
-"""How much memory a pool gets, and whether it may look before it sleeps."""
+"""How much memory a pool gets, and whether its threads may spin before they sleep."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from cartwheel.spaces.describe import row_bytes
 if TYPE_CHECKING:
     from cartwheel.spaces.describe import Description
 
-#: Memory that slabs may take when nothing else is said, and the bounds of their number. The reasons
-#: are in `ARCHITECTURE.md`.
+#: The default memory of slabs, and the bounds of their number. `ARCHITECTURE.md` has the reasons.
 _SLAB_BYTES, _FEWEST_SLABS, _MOST_SLABS = 1 << 30, 8, 1024
-#: Bounds of the memory for one shard's infos; what is larger goes another way.
+#: Bounds of the memory for one shard's infos; larger infos go through the channel.
 _LEAST_INFO_BYTES, _MOST_INFO_BYTES = 1 << 16, 1 << 24
-#: Room for one row's infos beside a final observation.
+#: Memory for one row's infos, not counting a final observation.
 _INFO_BYTES_A_ROW = 2048
 
 
@@ -33,13 +32,13 @@ def plan_room(
     batch_size: int,
     max_slabs: int | None,
 ) -> Room:
-    """Sizes a pool's memory.
+    """Computes the sizes of a pool's memory.
 
     Args:
         observations: The single observation space.
-        shards: First and last row, exclusive, of each shard.
+        shards: For each shard, its first row and the row after its last.
         batch_size: Rows of a batch.
-        max_slabs: Most batches that may be kept as views, or ``None`` for as many as fit in 1 GiB,
+        max_slabs: The most batches that may be kept as views; ``None`` for as many as fit in 1 GiB,
             at least 8 and at most 1024.
     """
     bytes_a_row, num_envs = row_bytes(observations), shards[-1][1]
@@ -48,8 +47,8 @@ def plan_room(
         max_slabs = min(max(fitting, _FEWEST_SLABS), _MOST_SLABS)
     rows = max(last - first for first, last in shards)
     info_bytes = rows * (bytes_a_row + _INFO_BYTES_A_ROW)
-    # Beside those that can be kept: one for each further batch that is filled at one time, and for
-    # each of them one in reserve that is copied out.
+    # More slabs are needed than can be kept: one for each other batch that is filled at the same
+    # time, and for each batch one in reserve, from which copies are made.
     filled = -(-num_envs // batch_size)
     return {
         "batch_size": batch_size,
@@ -59,5 +58,5 @@ def plan_room(
 
 
 def spins() -> bool:
-    """Whether waiters may look before they sleep: unless ``CARTWHEEL_SPIN=0``."""
+    """Whether waiting threads may spin before they sleep: yes, unless ``CARTWHEEL_SPIN=0``."""
     return os.environ.get("CARTWHEEL_SPIN", "1") != "0"

@@ -1,4 +1,4 @@
-"""What a vector environment has done so far, and where the time went."""
+"""Counts and times of a vector environment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Rows, and workers, that the table of :meth:`Stats.__str__` shows.
+#: The most rows, and the most shards, that the table of :meth:`Stats.__str__` shows.
 _SHOWN = 8
 
 
@@ -18,45 +18,46 @@ _SHOWN = 8
 class Stats:
     """Counts and times of a vector environment, from :meth:`cartwheel.VectorEnv.stats`.
 
-    They begin when it is made and are never set back; for a part of a run take the difference of
-    two. All arrays are copies. Times are in seconds.
+    The counts begin at the construction and are never set to zero; for a part of a run, take the
+    difference of two. All arrays are copies. Times are in seconds.
 
-    Environments written in Python are timed one by one, each step with the copy of its observation
-    and the reset that the autoreset mode asks for. Native steps are too short for that: one task in
-    17 of each shard is timed as a whole (the ninth is the first), every row of it counts with the
-    mean of the rows, and times of rows and of shards are estimated from this sample.
+    Environments written in Python are timed one by one. The time of a step includes the copy of its
+    observation and the reset that the autoreset mode requires. Native steps are too short to be
+    timed one by one. There, one task in 17 of each shard is timed as a whole, from the ninth on.
+    Each row of that task counts with the mean of its rows, and the times of rows and shards are
+    estimated from this sample.
 
-    Rows are dealt to workers in *shards*. A worker process or thread, or the calling thread, has
-    one; the threads of a :class:`~cartwheel.NativeVectorEnv` take several from each other.
+    Rows are divided among workers in *shards*. A worker process or thread, or the calling thread,
+    has one shard. The threads of a :class:`~cartwheel.NativeVectorEnv` share several.
 
     Attributes:
         elapsed: Time since the environments were opened.
-        steps: ``int64``, shape ``(num_envs,)``: steps of each row that workers have finished, those
-            included that reset the environment or repeated its last frame.
-        resets: ``int64``, shape ``(num_envs,)``: resets of each row's environment that succeeded,
-            the caller's and those of the autoreset mode. In the mode ``NEXT_STEP`` a reset takes
-            the place of a step, and is counted as both.
+        steps: ``int64``, shape ``(num_envs,)``: finished steps of each row, including steps that
+            reset the environment or repeated its last frame.
+        resets: ``int64``, shape ``(num_envs,)``: successful resets of each row's environment, by
+            the caller and by the autoreset mode. In the mode ``NEXT_STEP`` an autoreset counts as a
+            step, too.
         replacements: ``int64``, shape ``(num_envs,)``: how often each row's environment failed and
             was replaced (``on_error="truncate"``).
         step_seconds: ``float64``, shape ``(num_envs,)``: time spent on the steps of each row.
-        slowest_step: ``float64``, shape ``(num_envs,)``: time of each row's slowest step; of native
-            rows the largest mean of a task of their shard.
-        shards: ``int64``, shape ``(num_shards, 2)``: first and last row, exclusive, of each shard.
-        step_times: ``int64``, shape ``(num_shards, 40)``: how many of the timed steps took how
-            long; column ``k`` counts those from ``bucket_edges[k]`` to ``bucket_edges[k + 1]``.
-            Rows that were timed one by one give ``step_times.sum() == steps.sum()``, as long as no
-            worker died in the middle of a step.
+        slowest_step: ``float64``, shape ``(num_envs,)``: time of each row's slowest step; for
+            native rows, the largest mean of a task of their shard.
+        shards: ``int64``, shape ``(num_shards, 2)``: for each shard, its first row and the row
+            after its last.
+        step_times: ``int64``, shape ``(num_shards, 40)``: a histogram of the timed steps; column
+            ``k`` counts the steps from ``bucket_edges[k]`` to ``bucket_edges[k + 1]``. If rows are
+            timed one by one, ``step_times.sum() == steps.sum()``, unless a worker died in the
+            middle of a step.
         working: ``float64``, shape ``(num_shards,)``: time spent on each shard's steps, resets and
             control calls.
-        restarts: ``int64``, shape ``(num_shards,)``: how often another worker took the place of one
-            that died (``on_worker_death="restart"``).
-        waited: Time that calls waited for workers. What the calling thread steps itself is no
-            waiting.
-        batches: Batches that were handed out, by steps, resets and ``recv``.
-        observation_bytes: Bytes of the observations in them.
+        restarts: ``int64``, shape ``(num_shards,)``: how often the shard's worker died and was
+            restarted (``on_worker_death="restart"``).
+        waited: Time that calls waited for workers, without the steps of the calling thread itself.
+        batches: Batches that steps, resets and ``recv`` returned.
+        observation_bytes: Bytes of the observations in these batches.
         copies: Batches that were copied because too many others are kept, see ``max_slabs``.
-        slabs_reserved: Batches that have memory behind them, those in reserve for copies included.
-        slabs_leased: Those of them that are being filled, or are kept by the caller.
+        slabs_reserved: Slabs that have memory, including the reserve for copies.
+        slabs_leased: Slabs that are being filled or that the caller keeps.
     """
 
     elapsed: float
@@ -78,12 +79,12 @@ class Stats:
 
     @property
     def waiting(self) -> NDArray[np.float64]:
-        """Time without work on each shard: ``elapsed - working``, ``(num_shards,)``."""
+        """Idle time of each shard, ``elapsed - working``, shape ``(num_shards,)``."""
         return self.elapsed - self.working
 
     @property
     def bucket_edges(self) -> NDArray[np.float64]:
-        """Edges of the columns of :attr:`step_times`: 0, powers of two of 1 ns, infinity; (41,)."""
+        """Edges of the columns of :attr:`step_times`: 0, 2 ns, 4 ns, 8 ns, …, infinity; (41,)."""
         inner = 2.0 ** np.arange(1, self.step_times.shape[1]) * 1e-9
         return np.concatenate([[0.0], inner, [np.inf]])
 
@@ -147,7 +148,7 @@ class Stats:
 
 
 def _duration(seconds: float) -> str:
-    """Seconds in the unit that suits them."""
+    """Formats seconds in a fitting unit."""
     if np.isnan(seconds):
         return "-"
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):

@@ -205,7 +205,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             self._crew.give_up()
             raise
         self.num_workers = len(self._crew.shards)
-        #: The caller's own environments; the worker lets go of them when it closes them.
+        #: The environments of the ``inline`` executor; kept here for use after :meth:`close`.
         self._envs = None if self._crew.local is None else self._crew.local.envs
         self._opened(_shut_down, self._crew)
         LOGGER.debug(
@@ -248,7 +248,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         spin: bool,
         reminder: float | None,
     ) -> None:
-        """Learns the spaces from the workers, lays out the memory, opens the pool."""
+        """Receives the spaces from the workers, makes the memory and opens the pool."""
         descriptions = self._crew.describe(deadline)
         self.metadata = {**descriptions[0]["metadata"], "autoreset_mode": self.autoreset_mode}
         self.render_mode = descriptions[0]["render_mode"]
@@ -311,15 +311,15 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
     # Attributes
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Calls a method of every environment, or reads an attribute that cannot be called.
+        """Calls a method of every environment, or reads an attribute that is not callable.
 
         Args:
-            name: Looked up through the environments' wrappers.
+            name: The method or attribute, which may belong to a wrapper.
             *args: Arguments of the method.
             **kwargs: Keyword arguments of the method.
 
         Returns:
-            One result a row.
+            One result for each row.
 
         Raises:
             AttributeError: An environment has no such attribute.
@@ -330,7 +330,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             return self.call_wait(timeout=self._link.timeout)
 
     def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
-        """Begins a call; :meth:`call_wait` gives its results. Arguments as for :meth:`call`."""
+        """Begins a call, as :meth:`call` does; :meth:`call_wait` returns its results."""
         self._begin_call("call", name, [(args, kwargs)] * self.num_envs, "call_async")
 
     def _begin_call(self, task: str, name: str, parts: list[Any], calling: str) -> None:
@@ -339,15 +339,16 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         self._pool.call_async(self._link.pack(contents), calling)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Reads an attribute of every environment; like Gymnasium, calls it if it can be called."""
+        """Reads an attribute of every environment; like Gymnasium, calls it if it is callable."""
         return self.call(name)
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Sets an attribute of every environment, where its wrappers have it.
+        """Sets an attribute of every environment, on the wrapper that has it.
 
         Args:
             name: The attribute.
-            values: A list or tuple with one value a row; anything else is set everywhere.
+            values: A list or tuple with one value for each row; any other value is set on every
+                environment.
 
         Raises:
             ValueError: A list or tuple of the wrong length.
@@ -358,17 +359,17 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             self.call_wait(timeout=self._link.timeout)
 
     def render(self) -> tuple[Any, ...]:
-        """Renders every environment; one frame a row."""
+        """Renders every environment and returns one frame for each row."""
         return self.call("render")
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
-        """Every environment's random number generator; copies, when it lives in another process."""
+        """The random number generators of the environments; copies with worker processes."""
         return self.get_attr("np_random")
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
-        """The seed of every environment's random number generator."""
+        """The seeds of the environments' random number generators."""
         return self.get_attr("np_random_seed")
 
     @property
@@ -381,7 +382,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         """The environments themselves, for the ``inline`` executor; also after :meth:`close`.
 
         Raises:
-            AttributeError: They live in other threads or processes.
+            AttributeError: The environments are in other threads or processes.
         """
         if self._envs is None:
             raise AttributeError(
