@@ -1,36 +1,39 @@
 //! A crew: threads that step native shards together with the calling thread.
 //!
-//! Above 400 lines: a quarter of them explains the protocol, beside the code that it is about.
+//! Above 400 lines: a quarter of them explains the protocol, beside the code that implements it.
 //!
-//! # Who steps what
+//! # Which thread steps which shard
 //!
-//! There are more shards than threads. Each thread has a *share*, a contiguous run of shards that it
-//! steps first, always the same ones, so their state stays in its cache; a thread whose share is done
-//! takes shards from the others'. So a batch of cheap rows is dealt evenly without any talk, and a
-//! batch of heavy, uneven rows leaves no thread idle while a shard waits.
+//! There are more shards than threads. Each thread has a *share*, a contiguous range of shards that
+//! it steps first. The share is always the same, so the shards' state stays in the thread's cache.
+//! A thread that has finished its share takes shards from other shares. So a batch of cheap rows is
+//! dealt evenly without communication, and a batch of heavy, uneven rows leaves no thread idle
+//! while a shard waits.
 //!
-//! A share is one atomic word: the number of the task in its upper half, the next shard to take in its
-//! lower half. Taking a shard is a compare-and-exchange of that word, so a thread that wakes late, with
-//! an old task in mind, takes nothing: the number differs. A shard taken is a shard owned until its
-//! `done` is stored, after its lock was released; the pool begins no task before every `done` of the last
-//! one is seen.
+//! A share is one atomic word: the number of the task in its upper half, the next shard to take in
+//! its lower half. Taking a shard is a compare-and-exchange of that word, so a thread that wakes
+//! late, with the number of an old task, takes nothing: the numbers differ. A thread owns a shard
+//! that it took until it stores the shard's `done`, after releasing the shard's lock. The pool
+//! begins no task before it has seen every `done` of the last one.
 //!
-//! # Who is woken
+//! # Which threads are woken
 //!
-//! The calling thread steps shards too, so nobody has to be woken for a batch that it finishes sooner
-//! alone. A further thread is woken when the time it saves exceeds what waking it costs:
-//! `work/k - work/(k+1) > wake`, for the `k` threads already at work. `work` is what the rows cost in
-//! the recent past, measured by the calling thread; `wake` is what it costs to get an answer from a thread
-//! that is looking for work, or from one that sleeps, measured when the crew is made. Until there is a
-//! measurement the caller works alone. A sleeper who would pay if it were awake is woken now and then all
-//! the same: in a loop of nothing but steps it finds the next task while it looks, and stays awake.
+//! The calling thread steps shards too, so no thread is woken for a batch that the caller finishes
+//! sooner alone. A further thread is woken when the time it saves exceeds the cost of waking it:
+//! `work/k - work/(k+1) > wake`, for the `k` threads that are already working. `work` is the recent
+//! cost of the rows, measured by the calling thread. `wake` is the time until a thread that polls
+//! for work answers, or a thread that sleeps; both are measured when the crew is made. Until there
+//! is a measurement the caller works alone. A sleeping thread that would pay if it were awake is
+//! woken occasionally anyway: in a loop that only steps, it finds the next task while it polls, and
+//! stays awake.
 //!
 //! # Rows that were sent
 //!
-//! Each shard has a queue of them. Whoever finds a queue that is not empty locks its shard, if nobody
-//! else has, and empties it. A thread that leaves a shard looks at its queue once more: a pusher whose
-//! thread found the shard locked relies on it. The two fences make sure that one of them sees the
-//! other: the entry was pushed before the lock was tried, the lock was released before the last look.
+//! Each shard has a queue of sent rows. A thread that finds a queue that is not empty locks its
+//! shard, if no other thread holds the lock, and empties the queue. A thread that leaves a shard
+//! checks its queue once more: a pusher whose thread found the shard locked relies on that. Two
+//! fences make sure that one of the two threads sees the other: the entry was pushed before the
+//! lock was tried, and the lock was released before the last check.
 
 use std::fmt;
 use std::ops::Range;
@@ -50,7 +53,7 @@ use crate::wake::{
 /// Weight of the newest measurement in the mean cost of a shard.
 const NEWEST: f64 = 0.125;
 
-/// A word on a cache line of its own, two with the one that is fetched along.
+/// A word on its own cache line; 128 bytes, because processors fetch pairs of lines.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 struct Line<T>(T);
@@ -59,20 +62,20 @@ struct Shared {
     memory: Memory,
     /// `None` once closed: a late thread may have taken a shard that it has not locked yet.
     shards: Vec<Mutex<Option<Box<dyn OwnShard>>>>,
-    /// One a thread, the caller's first.
+    /// One for each thread, the caller's first.
     shares: Vec<Line<AtomicU64>>,
     /// The shards of each share.
     dealt: Vec<Range<u32>>,
-    /// Command words of the threads besides the caller.
+    /// Command words of the threads other than the caller.
     words: Vec<Line<AtomicU32>>,
-    /// Task that each of them served last, for measuring.
+    /// The task that each of them served last, for measuring.
     served: Vec<Line<AtomicU32>>,
-    /// The bits of the mean cost of a row that was sent, in seconds; 0 until one was measured.
+    /// The bits of the mean cost of a sent row, in seconds; 0 until one was measured.
     row_cost: AtomicU64,
 }
 
 impl Shared {
-    /// Takes the next shard of share `share`, if the task still is `task` and one is left.
+    /// Takes the next shard of share `share`, if its task is still `task` and a shard is left.
     fn take(&self, share: usize, task: u32) -> Option<usize> {
         let word = &self.shares[share].0;
         // `Acquire` pairs with the `Release` in `Crew::begin`: slab and flags of the slots are visible.
@@ -89,8 +92,8 @@ impl Shared {
         }
     }
 
-    /// Steps shards, those of thread `thread` first, until none is left or the limit is over; how many
-    /// it were, and whether none was left.
+    /// Steps shards, those of thread `thread` first, until none is left or the limit is over.
+    /// Returns how many were stepped, and whether none was left.
     fn work(&self, thread: usize, command: Command, limit: Option<Limit>) -> (u32, bool) {
         let mut taken = 0;
         for share in (thread..self.shares.len()).chain(0..thread) {
@@ -106,8 +109,8 @@ impl Shared {
     }
 
     fn step(&self, shard: usize, command: Command) {
-        // Never contended: the shard was taken by this thread alone, and whoever had it for the last task
-        // acknowledged that after it had let go of the lock.
+        // Never contended: only this thread took the shard, and the thread that had it for the last
+        // task released the lock before acknowledging.
         let mut locked = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
         let Some(own) = locked.as_mut() else { return };
         let report = perform(&self.memory, shard, command, own.as_mut());
@@ -118,10 +121,10 @@ impl Shared {
         acknowledge(&slot.done, &header.remaining, &doorbell, command.task);
     }
 
-    /// Steps rows that were sent, those of thread `thread` first, until none is left to take or `stop`, which
-    /// is given how many were taken.
+    /// Steps sent rows, those of thread `thread` first, until none is left to take or `stop`
+    /// returns `true`; `stop` gets the number of rows taken so far.
     fn work_sent(&self, thread: usize, stop: impl Fn(usize) -> bool) {
-        // Where there is nobody to wake, nobody asks what a row costs.
+        // Without other threads to wake, the cost of a row is not needed.
         let (start, mut taken) = ((!self.words.is_empty()).then(Instant::now), 0);
         for share in (thread..self.shares.len()).chain(0..thread) {
             for shard in self.dealt[share].clone() {
@@ -133,22 +136,22 @@ impl Shared {
             let cost = start.elapsed().as_secs_f64() / taken as f64;
             let before = self.row_cost().unwrap_or(cost);
             let cost = before + NEWEST * (cost - before);
-            // Threads may overwrite each other's mean: any of them will do.
+            // Threads may overwrite each other's mean: either value is good enough.
             self.row_cost.store(cost.to_bits(), Ordering::Relaxed);
         }
     }
 
-    /// Mean cost of a row that was sent, in seconds; `None` until one was measured.
+    /// Mean cost of a sent row, in seconds; `None` until one was measured.
     fn row_cost(&self) -> Option<f64> {
         Some(f64::from_bits(self.row_cost.load(Ordering::Relaxed))).filter(|&cost| cost > 0.0)
     }
 
-    /// Empties the queue of one shard, unless another thread is at it. Adds how many rows were taken to
-    /// `taken`.
+    /// Empties the queue of one shard, unless another thread does so. Adds the number of rows it
+    /// took to `taken`, and returns the sum.
     fn empty_queue(&self, shard: usize, mut taken: usize, stop: &impl Fn(usize) -> bool) -> usize {
         let queue = self.memory.control.queue(shard);
         while !queue.is_empty() && !stop(taken) {
-            fence(Ordering::SeqCst); // the look at the queue before the lock; see above
+            fence(Ordering::SeqCst); // the check of the queue comes before the lock; see above
             let mut locked = match self.shards[shard].try_lock() {
                 Ok(locked) => locked,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -162,12 +165,12 @@ impl Shared {
                 }
             }
             drop(locked);
-            fence(Ordering::SeqCst); // the release of the lock before the last look; see above
+            fence(Ordering::SeqCst); // the lock's release comes before the last check; see above
         }
         taken
     }
 
-    /// The life of thread `thread`, counted from 1; the caller is number 0.
+    /// The loop of thread `thread`, counted from 1; the caller is number 0.
     fn serve(&self, thread: usize, spin: bool) {
         let word = Futex::new(&self.words[thread - 1].0, Scope::Private);
         let mut patience = Patience::new(self.shares.len(), usable_cpus(), spin);
@@ -186,12 +189,12 @@ impl Shared {
     }
 }
 
-/// What it costs to hand work to a thread, measured when a crew is made.
+/// The time that handing work to a thread takes, measured when a crew is made.
 #[derive(Debug, Clone, Copy)]
 struct Handoff {
-    /// To one that sleeps.
+    /// To a thread that sleeps.
     asleep: Duration,
-    /// To one that is looking for work.
+    /// To a thread that polls for work.
     awake: Duration,
 }
 
@@ -202,7 +205,7 @@ pub struct Crew {
     handoff: Handoff,
     /// Mean cost of a shard, in seconds; `None` until one was measured.
     shard_cost: Option<f64>,
-    /// When to wake a sleeper whom waking does not repay by itself.
+    /// When to wake a sleeping thread although that does not pay by itself.
     trials: Trials,
 }
 
@@ -219,20 +222,21 @@ impl fmt::Debug for Crew {
 /// How a crew's threads run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CrewSettings {
-    /// Threads, the caller's included; at most one a shard are used.
+    /// Number of threads, including the caller; at most one for each shard is used.
     pub threads: usize,
-    /// Let threads look for work before they sleep.
+    /// Let threads poll for work before they sleep.
     pub spin: bool,
-    /// Pin thread *k* (the caller is not pinned) to processor `offset + k`, modulo their number.
+    /// Pin thread *k* (the caller is not pinned) to processor `offset + k`, modulo the number of
+    /// processors.
     pub affinity_offset: Option<usize>,
 }
 
 impl Crew {
-    /// Starts the threads for `shards`, one a shard of the memory's plan.
+    /// Starts the threads for `shards`, one for each shard of the memory's plan.
     ///
     /// # Errors
     ///
-    /// [`Error::BadPlan`] when the shards are not those of the plan, [`Error::Os`] when no thread can
+    /// [`Error::BadPlan`] when the shards do not match the plan, [`Error::Os`] when a thread cannot
     /// be started.
     pub fn new(
         memory: Memory,
@@ -285,19 +289,20 @@ impl Crew {
         Ok(crew)
     }
 
-    /// Whether it steps the shards of this memory.
+    /// Whether this crew steps the shards of `memory`.
     pub(crate) fn is_for(&self, memory: &Memory) -> bool {
         self.shared.memory.is_same(memory)
     }
 
-    /// The threads, the caller's included.
+    /// Number of threads, including the caller.
     pub(crate) fn threads(&self) -> usize {
         self.shared.shares.len()
     }
 
-    /// Measures what handing work to the first thread costs: the median of a few tries each.
+    /// Measures the time that handing work to the first thread takes: the median of a few tries for
+    /// each case.
     ///
-    /// The tasks carry numbers from the end of the range, and no share has a shard for them.
+    /// The tasks have numbers from the end of the range, and no share has a shard for them.
     fn measure(&mut self) {
         if self.threads.is_empty() {
             return;
@@ -322,9 +327,9 @@ impl Crew {
         self.handoff = Handoff { asleep, awake };
     }
 
-    /// Begins a task: opens the shares and wakes as many threads as repay it.
+    /// Begins a task: opens the shares and wakes as many threads as pay for themselves.
     ///
-    /// The slots' words must have been written.
+    /// The slots' words must have been written before.
     pub(crate) fn begin(&mut self, command: Command) {
         for (share, dealt) in self.shared.shares.iter().zip(&self.shared.dealt) {
             // `Release` publishes the slots; it pairs with the `Acquire` in `Shared::take`.
@@ -336,7 +341,7 @@ impl Crew {
             let wakes = match (command.op, seconds) {
                 (Op::Step, Some(seconds)) => self.wakes(seconds, at + 1, asleep),
                 (Op::Step, None) => false,
-                _ => true, // what a reset or a call costs, nobody measures
+                _ => true, // the cost of a reset or a call is not measured
             };
             if !wakes {
                 break;
@@ -345,19 +350,20 @@ impl Crew {
         }
     }
 
-    /// The command word of a thread besides the caller.
+    /// The command word of a thread other than the caller.
     fn word(&self, at: usize) -> Futex<'_> {
         Futex::new(&self.shared.words[at].0, Scope::Private)
     }
 
-    /// What a step of all rows costs one thread, in seconds; `None` until one was measured.
+    /// Time that a step of all rows takes one thread, in seconds; `None` until one was measured.
     fn seconds(&self) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let shards = self.shared.shards.len() as f64;
         self.shard_cost.map(|cost| cost * shards)
     }
 
-    /// Whether to hand a part of so many seconds of work to one more thread, with `working` at work.
+    /// Whether to hand a part of `seconds` of work to one more thread, while `working` threads
+    /// work.
     fn wakes(&mut self, seconds: f64, working: usize, asleep: bool) -> bool {
         if self.saves(seconds, working, asleep) {
             if !asleep {
@@ -365,15 +371,16 @@ impl Crew {
             }
             return true;
         }
-        // It would pay if the thread were awake, as it will be for a while once it was woken.
+        // It would pay if the thread were awake, and a thread stays awake for a while after it was
+        // woken.
         let tries = asleep && self.saves(seconds, working, false) && self.trials.is_due();
         if tries {
-            self.trials.failed(); // until it is found awake
+            self.trials.failed(); // until the thread is found awake
         }
         tries
     }
 
-    /// Whether a further thread saves more of so many seconds of work than handing it its part costs.
+    /// Whether one more thread saves more of `seconds` of work than handing over its part costs.
     fn saves(&self, seconds: f64, working: usize, asleep: bool) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let working = working as f64;
@@ -382,7 +389,8 @@ impl Crew {
         saved > cost.as_secs_f64()
     }
 
-    /// Wakes threads for rows that were pushed: every one that repays it, if what a row costs is known.
+    /// Wakes threads for rows that were pushed: every thread that pays for itself, if the cost of a
+    /// row is known.
     pub(crate) fn begin_sent(&mut self, command: Command, rows: usize) {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let seconds = self.shared.row_cost().map(|cost| cost * rows as f64);
@@ -395,17 +403,17 @@ impl Crew {
         }
     }
 
-    /// Steps rows that were sent on the calling thread, until `stop`, which is given how many were taken, or
-    /// there are none to take.
+    /// Steps sent rows on the calling thread until none is left to take or `stop` returns `true`;
+    /// `stop` gets the number of rows taken so far.
     pub(crate) fn help_sent(&self, stop: impl Fn(usize) -> bool) {
         self.shared.work_sent(0, stop);
     }
 
-    /// Steps shards on the calling thread until none is left, or the limit is over after one; whether
-    /// none was left.
+    /// Steps shards on the calling thread until none is left, or until the limit is over after at
+    /// least one. Returns whether none was left.
     pub(crate) fn help(&mut self, command: Command, limit: Option<Limit>) -> bool {
         if self.threads.is_empty() {
-            return self.shared.work(0, command, limit).1; // nobody to wake, whatever it costs
+            return self.shared.work(0, command, limit).1; // no other threads: no cost is needed
         }
         let start = Instant::now();
         let (taken, done) = self.shared.work(0, command, limit);
@@ -417,8 +425,8 @@ impl Crew {
         done
     }
 
-    /// Ends the threads and closes the shards; the threads that did not end within `grace`. Each of them
-    /// keeps the shard that it is at until it does, and takes no other.
+    /// Ends the threads and closes the shards; returns the threads that did not end within `grace`.
+    /// Each of them keeps the shard that it is stepping until it ends, and takes no other one.
     pub(crate) fn close(&mut self, task: u32, grace: Duration) -> Vec<usize> {
         for (share, dealt) in self.shared.shares.iter().zip(&self.shared.dealt) {
             share.0.store(pack(task, dealt.end), Ordering::Release);
@@ -433,7 +441,7 @@ impl Crew {
                 std::thread::sleep(Duration::from_micros(50));
             }
             if handle.is_finished() {
-                // A thread that panicked had nothing of ours left to do.
+                // A thread that panicked had nothing left to do for the pool.
                 let _ = handle.join();
             } else {
                 late.push(thread + 1);

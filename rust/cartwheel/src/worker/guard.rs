@@ -1,8 +1,9 @@
-//! Panics that come out of a shard: they end no worker, and those of a task fail its rows.
+//! Panics of a shard do not end the worker; panics during a task fail its rows.
 //!
-//! Shards of native environments know which row a panic came from, and fail that row alone. What gets past
-//! them, from a destructor between two rows or from a mistake of ours, comes here. A worker that died of it
-//! would never acknowledge its task, and a thread cannot be found dead: the pool would wait for ever.
+//! Shards of native environments know which row panicked, and fail that row alone. Other panics,
+//! from a destructor between two rows or from a bug in this crate, are caught here. A worker that
+//! died of one would never acknowledge its task, and the death of a thread cannot be detected: the
+//! pool would wait forever.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,12 +11,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::{Report, Shard, Task};
 use crate::wake::Op;
 
-/// Runs `run`; the message of the panic if it panicked.
+/// Calls `run`; returns the message of the panic if it panicked.
 pub(super) fn guarded<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| message_of(panic.as_ref()))
 }
 
-/// Carries out a task on the rows of a shard, unless what came before it panicked.
+/// Carries out a task on the rows of a shard, unless its preparation panicked.
 pub(super) fn run(
     shard: &mut dyn Shard,
     task: &mut Task<'_>,
@@ -31,26 +32,26 @@ fn fail(shard: &mut dyn Shard, task: &mut Task<'_>, message: &str) -> Report {
     if matches!(task.op, Op::Step | Op::Reset) {
         task.slab.write_failed();
     }
-    // A shard that panics once more has told nobody why, but that its rows failed is known.
+    // After a second panic the reason is lost, but the rows still count as failed.
     guarded(|| shard.panicked(task, message)).unwrap_or(Report { failed: true, spilled: false })
 }
 
-/// Sends what a report announced, if it announced anything.
+/// Sends the messages that a report announced, if any.
 pub(crate) fn flush(shard: &mut dyn Shard, report: Report) {
     if report == Report::default() {
         return;
     }
     if let Err(message) = guarded(|| shard.flush(report)) {
-        let _ = guarded(|| shard.flush_panicked(&message)); // a second panic leaves nothing to try
+        let _ = guarded(|| shard.flush_panicked(&message)); // no third attempt
     }
 }
 
 /// Ends the environments of a shard.
 pub(crate) fn close(shard: &mut dyn Shard) {
-    let _ = guarded(|| shard.close()); // the others are closed all the same
+    let _ = guarded(|| shard.close()); // other shards are closed in any case
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())

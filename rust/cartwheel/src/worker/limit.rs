@@ -1,8 +1,8 @@
-//! How long a call may last.
+//! The time limit of a call.
 
 use std::time::{Duration, Instant};
 
-/// How long a call may wait, and since when.
+/// The time limit of a call, and when it began.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limit {
     start: Instant,
@@ -10,22 +10,22 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// So long from now on.
+    /// A limit of `timeout` from now on.
     pub(crate) fn new(timeout: Duration) -> Self {
         Self { start: Instant::now(), timeout }
     }
 
-    /// How long the call may wait in all.
+    /// The time that the call may wait in total.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// What is left of it.
+    /// The time that is left.
     pub(crate) fn left(&self) -> Duration {
         self.timeout.saturating_sub(self.start.elapsed())
     }
 
-    /// Whether nothing is left.
+    /// Whether no time is left.
     pub(crate) fn is_over(&self) -> bool {
         self.left().is_zero()
     }

@@ -1,11 +1,11 @@
 //! A worker: takes a task, carries it out on its rows, acknowledges it.
 //!
-//! The loop is the same for a thread and for a process; only the scope of the memory differs. What
-//! the rows are is the business of the [`Shard`].
+//! The loop is the same for a thread and for a process; only the scope of the memory differs. The
+//! [`Shard`] decides what its rows are.
 //!
-//! Rows come in two ways. A task is for all rows of every shard, whose places in the batch are their
-//! own numbers; it is acknowledged as a whole. Rows that were sent are taken from a queue, a few at a
-//! time, get places when they are done, and are counted as filled one by one. Both end in
+//! Rows arrive in two ways. A task is for all rows of every shard, whose places in the batch are
+//! their own numbers; it is acknowledged as a whole. Sent rows are taken from a queue, a few at a
+//! time, get places when they are done, and are counted as filled one by one. Both lead to
 //! [`Shard::run`].
 
 mod crew;
@@ -32,15 +32,16 @@ use crate::protocol::{Memory, Tally, Work};
 use crate::schedule::usable_cpus;
 use crate::wake::{Command, Futex, Op, Patience, acknowledge, is_closing, park, ring, take};
 
-/// Longest sleep of an idle worker before it looks again. Only a lost wake-up would ever need it.
+/// Longest sleep of an idle worker before it checks again. Only a lost wake-up would need the
+/// check.
 const IDLE_SLICE: Duration = Duration::from_millis(50);
 
-/// What a worker says of a task beside the rows it wrote.
+/// What a worker reports about a task, besides the rows that it wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Report {
-    /// Some row failed; the reasons follow by the shard's own channel.
+    /// Some row failed; the reasons follow through the shard's own channel.
     pub failed: bool,
-    /// The infos did not fit into shared memory; they follow by the shard's own channel.
+    /// The infos did not fit into shared memory; they follow through the shard's own channel.
     pub spilled: bool,
 }
 
@@ -59,41 +60,42 @@ impl Report {
 pub struct Task<'a> {
     /// What to do: [`Op::Step`], [`Op::Reset`] or [`Op::Call`].
     pub op: Op,
-    /// The rows to do it to, counted from the start of the environments: those of the shard, or some of
-    /// them that were sent.
+    /// The rows to do it to, counted from the first row of the pool: all rows of the shard, or some
+    /// of them that were sent.
     pub rows: Range<usize>,
     /// The first row of the shard.
     pub first: usize,
     /// Whether the rows were sent.
     pub sent: bool,
-    /// What the pool's caller told the shards beside the operation; the core gives it no meaning.
+    /// Flags that the pool's caller passes to the shards; the core gives them no meaning.
     pub flags: u32,
-    /// Their places in the batch, in order; they are written by step and reset only.
+    /// The rows' places in the batch, in order; only step and reset write them.
     pub slab: SlabRows<'a>,
     /// Their actions.
     pub actions: ActionRows<'a>,
-    /// What is counted of the shard's rows.
+    /// The counters of the shard's rows.
     pub tally: Tally<'a>,
     infos: &'a InfoArea,
-    /// The shard, and of rows that were sent which they are: where their infos go, whatever becomes of the
-    /// numbers above.
+    /// The shard, and for sent rows the rows themselves: they determine where the infos go, even if
+    /// the public fields above are changed.
     shard: usize,
     cells: Option<Range<usize>>,
     info_bytes: usize,
 }
 
 impl Task<'_> {
-    /// The rows, counted from the start of the shard.
+    /// The rows, counted from the first row of the shard.
     pub fn own_rows(&self) -> Range<usize> {
         self.rows.start - self.first..self.rows.end - self.first
     }
 
-    /// The actions of the rows to read in place, and their places to write in place.
+    /// The actions of the rows, for reading in place, and their places, for writing in place.
     pub fn columns(&mut self) -> (ActionColumns<'_>, SlabColumns<'_>) {
         (self.actions.columns(), self.slab.columns())
     }
 
-    /// Stores the rows' info stream; `false` when it does not fit and has to go another way.
+    /// Stores the rows' info stream; returns `false` when it does not fit and has to be sent in
+    /// another way.
     pub fn store_infos(&mut self, stream: &[u8]) -> bool {
         let stored = self.infos.store(self.shard, self.cells.as_ref(), stream);
         self.info_bytes = if stored { stream.len() } else { 0 };
@@ -106,36 +108,37 @@ pub trait Shard {
     /// Carries out one task on its rows.
     fn run(&mut self, task: &mut Task<'_>) -> Report;
 
-    /// Whether [`Shard::run`] times each row of a step or reset itself. Otherwise some steps are timed,
-    /// all their rows together.
+    /// Whether [`Shard::run`] itself times each row of a step or reset. Otherwise some steps are
+    /// timed, with all their rows together.
     fn times_rows(&self) -> bool {
         false
     }
 
-    /// Most rows that are taken from the queue at once. They get their places together, so more than
-    /// one only where rows cost next to nothing; a single one is prepared first.
+    /// Maximum number of rows that are taken from the queue at once. They get their places
+    /// together, so more than one only where rows are very cheap; a single row is prepared first.
     fn batch_of_sent(&self) -> usize {
         1
     }
 
-    /// Does to a single row that was sent what takes time, before it gets its place in a batch. The
+    /// Does the slow part of a single sent row's work before the row gets its place in a batch. The
     /// next [`Shard::run`] is for this row. `first` is the first row of the shard.
     fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>) {
         let _ = (work, first, actions);
     }
 
-    /// Called when [`Shard::run`] or [`Shard::prepare`] panicked: remembers that every row of the task
-    /// failed, for which reason, and says what follows. In the batch the rows have failed already.
+    /// Called when [`Shard::run`] or [`Shard::prepare`] panicked: records that every row of the
+    /// task failed, and the reason, and returns what follows. The rows in the batch are already
+    /// marked as failed.
     fn panicked(&mut self, task: &Task<'_>, message: &str) -> Report {
         let _ = (task, message);
         Report { failed: true, spilled: false }
     }
 
-    /// Sends what [`Report`] announced. Called after the task was acknowledged; by a [`Crew`], whose shards
-    /// tell everything in memory, before.
+    /// Sends what [`Report`] announced. Called after the task was acknowledged; a [`Crew`] calls it
+    /// before, because its shards report everything in memory.
     fn flush(&mut self, report: Report);
 
-    /// Called when [`Shard::flush`] panicked: sends something else in the place of each message that was not
+    /// Called when [`Shard::flush`] panicked: sends a substitute for each message that was not
     /// sent, because the pool's caller waits for what was announced.
     fn flush_panicked(&mut self, message: &str) {
         let _ = message;
@@ -150,7 +153,7 @@ pub trait OwnShard: Shard + Send + std::fmt::Debug {}
 
 impl<S: Shard + Send + std::fmt::Debug> OwnShard for S {}
 
-/// Carries out the task that `command` announces; the acknowledgement is left to the caller.
+/// Carries out the task that `command` announces; the caller has to acknowledge it.
 pub(crate) fn perform(
     memory: &Memory,
     worker: usize,
@@ -162,8 +165,8 @@ pub(crate) fn perform(
     let slab = slot.slab.load(Ordering::Relaxed); // ordered by the command word
     // A control call has no slab, and a batch may have fewer places than there are rows.
     let places = if command.op == Op::Call { 0..0 } else { rows.clone() };
-    // Claimed here alone: the command says that the slab is filling, the plan that the rows are
-    // ours, and the claim ends with `task`, before the acknowledgement.
+    // Only this code claims these rows: the command says that the slab is filling, the plan says
+    // that the rows belong to this worker, and the claim ends with `task`, before the acknowledgement.
     let slab = memory.slabs.claim(slab, places);
     let tally = memory.control.tally(worker);
     let started = is_timed(command.op, shard, &tally).then(Instant::now);
@@ -206,12 +209,12 @@ fn is_timed(op: Op, shard: &dyn Shard, tally: &Tally<'_>) -> bool {
     }
 }
 
-/// Notes how long a task on so many rows took.
+/// Records how long a task on `rows` rows took.
 fn note_time(tally: &Tally<'_>, op: Op, rows: usize, spent: Duration) {
     if op == Op::Step { tally.time_steps(rows, spent) } else { tally.time_other(spent) }
 }
 
-/// Waits for a command: looks for it as long as there is patience, then sleeps.
+/// Waits for a command: polls as long as there is patience, then sleeps.
 fn next_command(word: &Futex<'_>, patience: &mut Patience) -> Command {
     let mut found = None;
     patience.wait(|| {
@@ -226,18 +229,19 @@ fn next_command(word: &Futex<'_>, patience: &mut Patience) -> Command {
     }
 }
 
-/// Serves worker `worker` until it is told to close: the loop of a worker thread or process.
+/// Serves worker `worker` until the pool closes it: the loop of a worker thread or process.
 ///
-/// `spin` allows looking for the next task before sleeping.
+/// `spin` allows polling for the next task before sleeping.
 ///
 /// # Errors
 ///
-/// [`Error::AlreadyServed`] when somebody serves this worker, or did; then nothing was done. A worker is
-/// served once, unless its process died and the pool [asked what was lost](crate::pool::Pool::lost).
+/// [`Error::AlreadyServed`] when this worker is or was already served; then nothing was done. A
+/// worker is served once, unless its process died and the pool [asked what was
+/// lost](crate::pool::Pool::lost).
 ///
 /// # Panics
 ///
-/// When there is no such worker.
+/// When the worker does not exist.
 pub fn serve(
     memory: &Memory,
     worker: usize,
@@ -259,7 +263,7 @@ pub fn serve(
             return Ok(());
         }
         if command.op == Op::Take {
-            // Rows that are pushed after the last look come with a command of their own.
+            // Rows that are pushed after the last check come with their own command.
             while !is_closing(&word) && perform_sent(memory, worker, shard) > 0 {}
             continue;
         }

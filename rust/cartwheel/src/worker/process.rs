@@ -1,7 +1,7 @@
-//! Worker processes: telling whether the other side still lives.
+//! Worker processes: detecting whether the other side is still alive.
 //!
-//! A pidfd becomes readable when its process ends, whoever started it and whoever reaps it, and it
-//! is never confused by a recycled process id.
+//! A pidfd becomes readable when its process ends, regardless of which process started or reaps it,
+//! and a recycled process id never confuses it.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use rustix::process::{
 use crate::error::Error;
 use crate::memory::process_id;
 
-/// A pool's hold on one worker process.
+/// A pool's handle to one worker process.
 #[derive(Debug)]
 pub struct ProcessHandle {
     pid: u32,
@@ -27,7 +27,7 @@ impl ProcessHandle {
     ///
     /// # Errors
     ///
-    /// [`Error::Os`] when there is no such process, or no descriptor left.
+    /// [`Error::Os`] when the process does not exist, or no descriptor is left.
     pub fn new(pid: u32) -> Result<Self, Error> {
         let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let raw = raw.ok_or_else(|| Error::BadPlan(format!("{pid} is no process id")))?;
@@ -36,33 +36,33 @@ impl ProcessHandle {
         Ok(Self { pid, pidfd })
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Whether it has not ended.
+    /// Whether the process has not ended.
     pub fn is_alive(&self) -> bool {
         !ended(&self.pidfd, Some(Duration::ZERO))
     }
 
-    /// Waits until it ends, for at most `timeout`; whether it ended.
+    /// Waits until the process ends, for at most `timeout`; returns whether it ended.
     pub fn wait(&self, timeout: Duration) -> bool {
         ended(&self.pidfd, Some(timeout))
     }
 
-    /// Ends it at once.
+    /// Kills the process.
     pub fn kill(&self) {
-        // It may have ended meanwhile, which is what was wanted.
+        // It may have ended in the meantime, which is fine.
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
 }
 
-/// How long a process that was killed may take to be gone.
+/// How long a killed process may take to disappear.
 const DYING: Duration = Duration::from_secs(1);
 
-/// Whether there is no process with this id, or only what is left of one, at the latest in a moment. False
-/// where that cannot be told.
+/// Whether no process with this id exists, or it is a zombie or about to end. False where that
+/// cannot be determined.
 pub(crate) fn has_ended(pid: u32) -> bool {
     if pid == process_id() {
         return false;
@@ -83,20 +83,20 @@ fn ended(pidfd: &impl AsFd, timeout: Option<Duration>) -> bool {
         });
         let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
         match poll(&mut fds, left.as_ref()) {
-            Err(Errno::INTR) => {} // a signal was handled, which says nothing about the process
+            Err(Errno::INTR) => {} // a handled signal says nothing about the process
             polled => return polled.is_ok_and(|ready| ready > 0),
         }
     }
 }
 
-/// Ends this process as soon as the one behind `parent`, a pidfd, is gone.
+/// Kills this process as soon as the process behind `parent`, a pidfd, has ended.
 ///
-/// The watch is a thread of its own, so that it works whatever the environments do; it
-/// ends the process by SIGKILL, because an orderly exit could wait for a hung environment.
+/// A separate thread watches, so that this works whatever the environments do. It kills the process
+/// with SIGKILL, because an orderly exit could wait for a hung environment.
 ///
 /// # Errors
 ///
-/// [`Error::Os`] when no thread can be started.
+/// [`Error::Os`] when the thread cannot be started.
 pub fn exit_with_parent(parent: OwnedFd) -> Result<(), Error> {
     let watch = move || {
         while !ended(&parent, None) {}

@@ -1,4 +1,4 @@
-//! What a worker does to rows that were sent.
+//! How a worker carries out rows that were sent.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,8 @@ use crate::memory::{ActionRows, Told};
 use crate::protocol::{Delivery, Filling, Memory, Places, Tally, Work};
 use crate::wake::{Futex, Op, Scope};
 
-/// Carries out some of the work in the worker's queue; how many rows it was, 0 when there are none.
+/// Carries out some of the work in the worker's queue; returns how many rows it was, 0 when there
+/// was none.
 pub(crate) fn perform_sent(memory: &Memory, worker: usize, shard: &mut dyn Shard) -> usize {
     let control = &memory.control;
     let (queue, batches) = (control.queue(worker), control.batches());
@@ -29,7 +30,7 @@ pub(crate) fn perform_sent(memory: &Memory, worker: usize, shard: &mut dyn Shard
     Delivery { queue, batches, doorbell: &doorbell }.deliver(most, &mut rows)
 }
 
-/// Rows of one worker, on their way through [`Delivery`].
+/// Rows of one worker, passed to [`Delivery`].
 struct SentRows<'a> {
     memory: &'a Memory,
     worker: usize,
@@ -37,11 +38,11 @@ struct SentRows<'a> {
     /// The first row of the shard.
     first_row: usize,
     tally: Tally<'a>,
-    /// Since when the rows that are filled next are timed.
+    /// When the timing of the rows that are filled next began.
     started: Option<Instant>,
-    /// Whether their preparation panicked.
+    /// Whether the preparation of the rows panicked.
     prepared: Result<(), String>,
-    /// What the shard says of the rows that were filled last.
+    /// The shard's report on the rows that were filled last.
     report: Report,
 }
 
@@ -57,7 +58,7 @@ impl Filling for SentRows<'_> {
 
     fn fill(&mut self, work: &Work, rows: Range<usize>, places: Places) {
         self.report = self.write(work, rows.clone(), places);
-        // Before they are counted as filled: whoever received them finds them here.
+        // Before the rows are counted as filled: a caller that receives them finds the counts.
         if let Some(started) = &mut self.started {
             let spent = std::mem::replace(started, Instant::now()).elapsed();
             note_time(&self.tally, work.op, places.count, spent);
@@ -79,8 +80,8 @@ impl SentRows<'_> {
     /// Carries out work on `rows`, for which `places` were claimed.
     fn write(&mut self, work: &Work, rows: Range<usize>, places: Places) -> Report {
         let Self { memory, worker, .. } = *self;
-        // Claimed here alone: tickets are drawn once and given places dealt once; the claim ends before
-        // they are counted.
+        // Only this code claims these places: tickets are drawn once and given places are dealt
+        // once; the claim ends before they are counted.
         let slab = memory.slabs.claim(places.slab, places.first..places.first + places.count);
         let mut task = Task {
             op: work.op,
@@ -102,7 +103,7 @@ impl SentRows<'_> {
         let told = if report.spilled { Told::Spilled } else { Told::Bytes(bytes) };
         task.slab.write_receipts(rows.start, told);
         if memory.scope() == Scope::Shared {
-            // For the pool, should this process die before the batch is received.
+            // The pool needs this if this process dies before the batch is received.
             for (row, place) in rows.zip(task.slab.rows()) {
                 memory.control.phases()[row].store(task.slab.phase(place), Ordering::Release);
             }
