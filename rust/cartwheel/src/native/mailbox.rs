@@ -1,6 +1,6 @@
-//! What the owner of a pool and its native shards tell each other beside the batch.
+//! What the owner of a pool and its native shards pass to each other besides the batch.
 //!
-//! Steps pass it by: it holds the details of resets and control calls before they are begun, and
+//! Steps do not use it. It holds the details of resets and control calls before they begin, and
 //! answers, faults and infos that did not fit after the task is finished. Both sides are in one
 //! process.
 
@@ -18,13 +18,13 @@ use crate::error::Error;
 pub enum RowReset {
     /// Nothing: its observation is shown again.
     Leave,
-    /// It begins an episode with the stream that it has.
+    /// It begins an episode with its present stream.
     Continue,
     /// It begins an episode with the stream of this seed.
     Seed(u128),
     /// It begins an episode with the stream of a longer seed: little-endian 32-bit words.
     WideSeed(Vec<u32>),
-    /// It goes on from a snapshot.
+    /// It continues from a snapshot.
     Restore(Snapshot),
 }
 
@@ -52,38 +52,38 @@ impl fmt::Debug for Snapshot {
 /// A control call.
 #[derive(Debug)]
 pub enum Request {
-    /// The parameter of this name of every row.
+    /// Reads the parameter of this name in every row.
     Get(String),
-    /// Sets the parameter of this name, one value a row of the shard. When one is refused, the rows
-    /// before it keep their new values.
+    /// Sets the parameter of this name, one value for each row of the shard. When a value is
+    /// refused, the rows before it keep their new values.
     Set(String, Vec<ParameterValue>),
     /// Snapshots of every row.
     Save,
     /// The random stream of every row.
     Streams,
-    /// Gives every row another random stream, one a row of the shard.
+    /// Gives every row another random stream, one for each row of the shard.
     SetStreams(Vec<Stream>),
 }
 
-/// What a control call gave.
+/// The result of a control call.
 #[derive(Debug)]
 pub enum Answer {
-    /// The parameters, one a row of the shard.
+    /// The parameters, one for each row of the shard.
     Values(Vec<ParameterValue>),
-    /// All were set, values or streams.
+    /// All values or streams were set.
     Done,
-    /// The snapshots, one a row of the shard.
+    /// The snapshots, one for each row of the shard.
     Snapshots(Vec<Snapshot>),
-    /// The random streams, one a row of the shard.
+    /// The random streams, one for each row of the shard.
     Streams(Vec<Stream>),
 }
 
-/// A row that failed in the task that was finished last.
+/// A row that failed in the task that finished last.
 #[derive(Debug)]
 pub struct Fault {
     /// The row, counted from the start of the batch.
     pub row: usize,
-    /// Why.
+    /// The reason.
     pub error: Error,
 }
 
@@ -105,16 +105,16 @@ pub struct Mailbox(Mutex<Contents>);
 
 impl Mailbox {
     fn contents(&self) -> MutexGuard<'_, Contents> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner) // it is whole between any two calls
+        self.0.lock().unwrap_or_else(PoisonError::into_inner) // consistent between any two calls
     }
 
-    /// Leaves the details of the next reset: one [`RowReset`] a row of the shard, and options for the
-    /// rows that begin an episode. Without details every row continues.
+    /// Leaves the details of the next reset: one [`RowReset`] for each row of the shard, and
+    /// options for the rows that begin an episode. Without details every row continues.
     pub fn post_reset(&self, rows: Vec<RowReset>, options: Option<ResetOptions>) {
         self.contents().reset = Some((rows, options));
     }
 
-    /// Leaves the details of the reset of one row, counted from the start of the environments, that is
+    /// Leaves the details of the reset of one row, counted from the first row of the pool, that is
     /// going to be sent.
     pub fn post_row_reset(&self, row: usize, how: RowReset, options: Option<ResetOptions>) {
         self.contents().resets.insert(row, (how, options));
@@ -125,12 +125,12 @@ impl Mailbox {
         self.contents().request = Some(request);
     }
 
-    /// Takes the answer to the control call that was finished.
+    /// Takes the answer to the control call that has finished.
     pub fn take_answer(&self) -> Option<Result<Answer, Error>> {
         self.contents().answer.take()
     }
 
-    /// Takes the faults of the tasks that were finished, if [`crate::worker::Report::failed`].
+    /// Takes the faults of the tasks that have finished, if [`crate::worker::Report::failed`].
     pub fn take_faults(&self) -> Vec<Fault> {
         std::mem::take(&mut self.contents().faults)
     }

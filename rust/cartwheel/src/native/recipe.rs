@@ -1,4 +1,4 @@
-//! Recipes: a kind of environment with its options, from which shards are made.
+//! Recipes: a kind of environment with its options, which makes shards.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::env::{Env, Spaces, check};
 use crate::error::Error;
 use crate::worker::OwnShard;
 
-/// A recipe whose kind of environment is not known while compiling.
+/// A recipe for a kind of environment that is not known at compile time.
 pub trait AnyRecipe: fmt::Debug + Send + Sync {
     /// The spaces of one row.
     fn spaces(&self) -> &Spaces;
@@ -25,8 +25,8 @@ pub trait AnyRecipe: fmt::Debug + Send + Sync {
     /// [`Error::BadOptions`].
     fn reset_options(&self, json: &str) -> Result<ResetOptions, Error>;
 
-    /// Makes the environments of one worker, `rows` of them, and the mailbox they share with whoever
-    /// owns the pool.
+    /// Makes the environments of one worker, `rows` of them, and the mailbox that they share with
+    /// the owner of the pool.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl<E: Env> Recipe<E> {
         Self::with_options(parse(json)?)
     }
 
-    /// The recipe with these options, checked likewise.
+    /// The recipe with these options, checked by making one environment.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl<E: Env> Recipe<E> {
     }
 }
 
-/// Options from a JSON object; nothing at all are the defaults.
+/// Parses options from a JSON object; an empty text means the defaults.
 fn parse<T: serde::de::DeserializeOwned + Default>(json: &str) -> Result<T, Error> {
     if json.trim().is_empty() {
         return Ok(T::default());

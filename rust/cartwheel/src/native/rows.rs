@@ -12,23 +12,24 @@ use crate::protocol::Tally;
 use crate::rng::Rng;
 use crate::transition::{PhaseTag, Transition};
 
-/// The environments of a shard, in columns: a step does not touch the random streams of most kinds.
+/// The environments of a shard, in columns: for most kinds a step does not touch the random
+/// streams.
 pub(super) struct EnvColumns<E> {
     pub(super) envs: Vec<E>,
     pub(super) rngs: Vec<Rng>,
-    /// What the random streams started from.
+    /// The seeds of the random streams.
     pub(super) seeds: Vec<Seed>,
     /// Steps since the last reset.
     pub(super) elapsed: Vec<u32>,
     /// Steps after which an episode is truncated; 0 for no limit.
     pub(super) limit: u32,
-    /// What a row looked like before a parameter was set, until it is stepped or reset; empty when
-    /// there is no such row. See [`NativeRows::repeat`].
+    /// The state in which a row was shown before a parameter was set, until it is stepped or reset;
+    /// empty when there is no such row. See [`NativeRows::repeat`].
     pub(super) shown: Vec<Option<E>>,
     ahead: Ahead,
 }
 
-/// A block that was stepped ahead of the machine.
+/// A block that was stepped before the machine reaches its rows.
 #[derive(Default)]
 struct Ahead {
     running: Vec<bool>,
@@ -62,12 +63,13 @@ impl<E: Env> EnvColumns<E> {
         transition
     }
 
-    /// A new task: what was stepped ahead belongs to the last one.
+    /// A new task begins: a block that was stepped belongs to the last one.
     pub(super) fn forget_block(&mut self) {
         self.ahead.rows = 0..0;
     }
 
-    /// Keeps every row as it was shown last, because its parameters are about to be set.
+    /// Keeps the state in which every row was shown last, because its parameters are about to be
+    /// set.
     pub(super) fn keep_shown(&mut self) {
         self.shown.resize_with(self.envs.len(), || None);
         for (shown, env) in self.shown.iter_mut().zip(&self.envs) {
@@ -75,7 +77,7 @@ impl<E: Env> EnvColumns<E> {
         }
     }
 
-    /// The row is about to be shown as it is then.
+    /// The row is about to be shown in its present state.
     pub(super) fn forget_shown(&mut self, row: usize) {
         if let Some(shown) = self.shown.get_mut(row) {
             *shown = None;
@@ -84,8 +86,8 @@ impl<E: Env> EnvColumns<E> {
 }
 
 impl<E> EnvColumns<E> {
-    /// Ends the environments, one by one: a second destructor that panics while the first one's panic is
-    /// on its way would end the process.
+    /// Ends the environments, one by one: if a second destructor panicked while the panic of the
+    /// first is unwinding, the process would end.
     pub(super) fn clear(&mut self) {
         let shown = self.shown.drain(..).flatten();
         for env in self.envs.drain(..).chain(shown) {
@@ -100,12 +102,12 @@ impl<E> Drop for EnvColumns<E> {
     }
 }
 
-/// The rows of a shard during one task. A failure is a panic, so there are no errors.
+/// The rows of a shard during one task. A failure is a panic, so this type has no errors.
 pub(super) struct NativeRows<'a, E: Env> {
     /// The shard's first row.
     pub(super) first: usize,
-    /// The rows of the task, counted from the start of the shard, as all rows here are; actions and
-    /// observations are theirs.
+    /// The rows of the task, counted from the first row of the shard, as all rows here are; actions
+    /// and observations belong to these rows.
     pub(super) span: Range<usize>,
     pub(super) env_columns: &'a mut EnvColumns<E>,
     /// The actions of a step.
@@ -117,7 +119,7 @@ pub(super) struct NativeRows<'a, E: Env> {
     pub(super) infos: &'a mut InfoWriter,
     /// The info record that is being written.
     pub(super) open: &'a mut Option<RecordAt>,
-    /// What is counted of the shard's rows.
+    /// The counters of the shard's rows.
     pub(super) tally: Tally<'a>,
 }
 
@@ -129,8 +131,8 @@ impl<E: Env> NativeRows<'_, E> {
         self.tally.count_resets(row, 1);
     }
 
-    /// Steps the block that begins at `row`, unless that row has been stepped with an earlier one.
-    /// Must be called for each row of a step, in order, before the machine comes to it.
+    /// Steps the block that begins at `row`, unless that row was stepped with an earlier block.
+    /// Must be called for each row of a step, in order, before the machine reaches it.
     #[inline]
     pub(super) fn step_ahead(&mut self, autoreset: &Autoreset, row: usize) {
         if E::BLOCK > 1 && !self.env_columns.ahead.rows.contains(&row) {
@@ -138,7 +140,7 @@ impl<E: Env> NativeRows<'_, E> {
         }
     }
 
-    #[inline(never)] // once a block; the loop of rows stays small
+    #[inline(never)] // called once for each block; the loop of rows stays small
     fn step_block(&mut self, autoreset: &Autoreset, first: usize) {
         let actions = self.actions.as_ref().expect("a step has actions");
         let EnvColumns { envs, rngs, ahead, .. } = &mut *self.env_columns;
@@ -155,7 +157,7 @@ impl<E: Env> NativeRows<'_, E> {
             actions,
             first: first - self.span.start,
         };
-        // A row that panics here does so again when it is stepped by itself, and is known then.
+        // A row that panics here panics again when it is stepped by itself, and is identified then.
         drop(catch_unwind(AssertUnwindSafe(|| E::step_block(&mut block))));
         ahead.rows = rows;
     }
@@ -167,7 +169,7 @@ impl<E: Env> NativeRows<'_, E> {
         self.env_columns.envs[row].step(action, &mut self.env_columns.rngs[row])
     }
 
-    #[inline(never)] // seldom, where blocks are stepped; the loop of rows stays small
+    #[inline(never)] // rarely called where blocks are stepped; the loop of rows stays small
     fn step_alone(&mut self, row: usize) -> Transition {
         self.step_one(row)
     }
@@ -203,13 +205,13 @@ impl<E: Env> Rows for NativeRows<'_, E> {
         Ok(transition)
     }
 
-    #[inline(never)] // once an episode; the loop of steps stays small
+    #[inline(never)] // called once for each episode; the loop of steps stays small
     fn reset(&mut self, row: usize) -> Result<(), Infallible> {
         self.reset_with(row, self.options);
         Ok(())
     }
 
-    #[inline(never)] // likewise
+    #[inline(never)] // called once for each episode
     fn keep_final(&mut self, row: usize) -> Result<(), Infallible> {
         self.observe(row); // into the row's own place; the reset overwrites it
         let info = self.env_columns.envs[row].info();
@@ -242,10 +244,10 @@ impl<E: Env> Rows for NativeRows<'_, E> {
         Ok(())
     }
 
-    /// An observation is a function of the state, so a row that nobody touched since shows itself
-    /// again, and nothing has to be kept for that: neither a copy a step nor the slab of the batch
-    /// before, which is the caller's by now and may have been written to. Only who sets a parameter
-    /// keeps a copy of the environment first.
+    /// An observation is a function of the state, so a row that was not touched since shows its
+    /// observation again. Nothing has to be kept for that: neither a copy for each step nor the
+    /// slab of the batch before, which belongs to the caller by now and may have been written to.
+    /// Only setting a parameter keeps a copy of the environment first.
     fn repeat(&mut self, row: usize) -> Result<(), Infallible> {
         match self.env_columns.shown.get(row) {
             Some(Some(shown)) => {

@@ -1,19 +1,19 @@
-//! What all rows of a pool of native environments have in common, whatever their kind.
+//! Settings that all rows of a pool of native environments share, whatever their kind.
 
 use std::num::NonZero;
 
 use crate::autoreset::{AutoresetMode, OnDone};
 
-/// What the rows of a pool have in common beside the recipe.
+/// Settings that the rows of a pool share, besides the recipe.
 #[derive(Debug, Clone, Copy)]
 pub struct ShardSettings {
     /// When finished rows restart.
     pub autoreset: AutoresetMode,
-    /// What stepping an over row means.
+    /// What stepping an over row does.
     pub on_done: OnDone,
     /// Steps after which an episode is truncated.
     pub max_episode_steps: Option<NonZero<u32>>,
-    /// How often the environment of a row is made anew after a panic, which truncates its episode; a
-    /// panic beyond that fails the row.
+    /// How often the environment of a row is replaced after a panic, which truncates its episode; a
+    /// further panic fails the row.
     pub replacements: u32,
 }

@@ -1,6 +1,7 @@
-//! The environments of one worker, when they are native.
+//! The native environments of one worker.
 //!
-//! Above 400 lines: every task goes through one guard against panics, and needs what it guards.
+//! Above 400 lines: every task goes through one guard against panics, and the guard needs what it
+//! protects.
 
 use std::cell::Cell;
 use std::fmt;
@@ -28,7 +29,7 @@ use crate::worker::{Report, Shard, Task, message_of};
 
 /// Native environments of one type, stepped in a loop that is compiled for it.
 ///
-/// A step calls nothing indirectly and allocates nothing.
+/// A step makes no indirect call and allocates nothing.
 pub struct NativeShard<E: Env> {
     env_columns: EnvColumns<E>,
     autoreset: Autoreset,
@@ -41,7 +42,7 @@ pub struct NativeShard<E: Env> {
     open: Option<RecordAt>,
     faults: Vec<Fault>,
     mailbox: Arc<Mailbox>,
-    /// What the step of a single row that was sent came to, or its panic's message.
+    /// The result of the step of a single sent row, or the message of its panic.
     prepared: Option<Result<Transition, String>>,
     pace: Pace,
 }
@@ -52,7 +53,7 @@ impl<E: Env> fmt::Debug for NativeShard<E> {
     }
 }
 
-/// What a [`Snapshot`] of an `E` holds.
+/// The content of a [`Snapshot`] of an `E`.
 struct Saved<E> {
     env: E,
     rng: Rng,
@@ -62,7 +63,7 @@ struct Saved<E> {
 }
 
 impl<E: Env> NativeShard<E> {
-    /// A shard of these environments, each with a stream that nobody can foretell.
+    /// A shard of these environments, each with an unpredictable stream.
     pub(super) fn new(
         envs: Vec<E>,
         options: Arc<E::Options>,
@@ -88,8 +89,8 @@ impl<E: Env> NativeShard<E> {
         })
     }
 
-    /// Runs `one` for each row, and writes what it came to. A panic fails the row it came from, and
-    /// the rows after it are run all the same.
+    /// Calls `one` for each row, and writes the result. A panic fails the row in which it happened,
+    /// and the rows after it still run.
     fn each_row<F>(&mut self, task: &mut Task<'_>, mut one: F)
     where
         F: FnMut(&mut Autoreset, &mut NativeRows<'_, E>, usize) -> Result<Transition, Error>,
@@ -97,7 +98,8 @@ impl<E: Env> NativeShard<E> {
         let (first, rows) = (task.first, task.own_rows());
         let next = Cell::new(rows.start);
         while next.get() < rows.end {
-            // Around the loop and not inside it: a guard for each row would be a call for each row.
+            // Around the loop and not inside it: a guard for each row would cost a call for each
+            // row.
             let ended = catch_unwind(AssertUnwindSafe(|| self.run_from(task, &next, &mut one)));
             let error = match ended {
                 Ok(Ok(())) => return,
@@ -118,17 +120,18 @@ impl<E: Env> NativeShard<E> {
                 self.autoreset.fail(next.get());
             }
             self.faults.push(Fault { row: first + next.get(), error });
-            // Whatever it can still show; the place holds another batch's row otherwise.
+            // Writes the state that the row can still show; otherwise the place would keep a row of
+            // another batch.
             let shown = catch_unwind(AssertUnwindSafe(|| self.show(task, next.get())));
             drop(shown);
             next.set(next.get() + 1);
         }
     }
 
-    /// Runs `one` for each row from `next` on, which counts them, up to the first error.
+    /// Calls `one` for each row from `next` on, and counts `next` up, until the first error.
     ///
-    /// What the loop needs is local to this function: it stays in registers, where a guard around the
-    /// loop would keep it in memory.
+    /// Everything that the loop needs is local to this function, so it stays in registers; a guard
+    /// around the loop would keep it in memory.
     fn run_from<F>(
         &mut self,
         task: &mut Task<'_>,
@@ -156,7 +159,7 @@ impl<E: Env> NativeShard<E> {
         Ok(())
     }
 
-    /// The machine, the rows it drives, and where their outcomes go.
+    /// The machine, the rows that it drives, and where their outcomes go.
     fn rows<'a>(
         &'a mut self,
         first: usize,
@@ -180,8 +183,8 @@ impl<E: Env> NativeShard<E> {
         (&mut self.autoreset, batch, columns.outcomes())
     }
 
-    /// Puts a new environment in the place of one that panicked, and goes on: with `one` again if that is
-    /// a reset, otherwise as after a step that truncated. Whether all that succeeded.
+    /// Replaces an environment that panicked, and continues: with `one` again if that is a reset,
+    /// otherwise as after a step that truncated. Returns whether all that succeeded.
     fn replace<F>(&mut self, task: &mut Task<'_>, row: usize, panic: &str, one: &mut F) -> bool
     where
         F: FnMut(&mut Autoreset, &mut NativeRows<'_, E>, usize) -> Result<Transition, Error>,
@@ -191,7 +194,7 @@ impl<E: Env> NativeShard<E> {
         };
         let old = std::mem::replace(&mut self.env_columns.envs[row], env);
         if catch_unwind(AssertUnwindSafe(|| drop(old))).is_err() {
-            return false; // its own panic is told; the row begins anew by a reset
+            return false; // the environment's own panic is reported; a reset restarts the row
         }
         task.tally.count_replacements(row, 1);
         self.env_columns.forget_shown(row);
@@ -224,7 +227,7 @@ impl<E: Env> NativeShard<E> {
         matches!(gone_on, Ok(Ok(())))
     }
 
-    /// Shows a row as it is.
+    /// Shows a row in its present state.
     fn show(&mut self, task: &mut Task<'_>, row: usize) {
         let (first, span, tally) = (task.first, task.own_rows(), task.tally);
         let (_, columns) = task.columns();
@@ -292,7 +295,8 @@ impl<E: Env> NativeShard<E> {
         }
     }
 
-    /// Forgets how these rows were shown, except where the coming step shows them once more.
+    /// Forgets the states in which these rows were shown, except where the coming step shows them
+    /// once more.
     fn forget_shown(&mut self, rows: &Range<usize>) {
         for row in rows.clone().filter(|&row| !self.autoreset.is_frozen(row)) {
             self.env_columns.forget_shown(row);
@@ -391,7 +395,7 @@ fn reset_row<E: Env>(
     Ok(Transition::RESET)
 }
 
-/// Puts row `row` into the state of a snapshot.
+/// Restores row `row` from a snapshot.
 fn restore<E: Env>(
     autoreset: &mut Autoreset,
     rows: &mut NativeRows<'_, E>,
@@ -416,8 +420,8 @@ fn no_such<E: Env>(name: &str) -> Error {
     Error::BadParameter(format!("there is no parameter {name:?}; there are: {names}"))
 }
 
-/// Why row `row`, counted from the start of the environments, was not stepped. A pool refuses such steps
-/// before they are published, if its policy is that of its environments.
+/// The reason why row `row`, counted from the first row of the pool, was not stepped. If the pool
+/// has the policy of its environments, it refuses such steps before they are published.
 fn refused(refusal: &Refusal<std::convert::Infallible>, row: usize) -> Error {
     let rows = vec![row];
     match refusal {
@@ -470,11 +474,11 @@ impl<E: Env> Shard for NativeShard<E> {
         let row = work.rows.start - first;
         let is_step = work.op == Op::Step && self.autoreset.phase(row) == PhaseTag::Running;
         if E::BLOCK > 1 || !is_step {
-            return; // rows that are stepped in blocks, and resets, cost little
+            return; // rows that are stepped in blocks, and resets, are cheap
         }
         let start = Instant::now();
         let mut columns = actions.columns();
-        let Ok(rows) = E::Action::rows(&mut columns) else { return }; // `run` tells
+        let Ok(rows) = E::Action::rows(&mut columns) else { return }; // `run` reports the error
         let step = AssertUnwindSafe(|| self.env_columns.step(row, E::Action::row(&rows, 0)));
         self.prepared = Some(catch_unwind(step).map_err(|panic| message_of(panic.as_ref())));
         self.pace.begin(start.elapsed());

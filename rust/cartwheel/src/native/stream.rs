@@ -1,29 +1,29 @@
-//! The random streams of rows, for who looks at them or sets them.
+//! The random streams of rows, for reading and setting them.
 
 use crate::error::Error;
 use crate::rng::{Pcg64State, Rng, entropy};
 
-/// What a row's random stream started from.
+/// The seed of a row's random stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seed {
     /// An integer of up to 128 bits.
     Number(u128),
-    /// A longer one: little-endian 32-bit words.
+    /// A longer integer: little-endian 32-bit words.
     Words(Vec<u32>),
-    /// Nobody knows: the stream was set, not seeded.
+    /// Unknown: the stream was set, not seeded.
     Unknown,
 }
 
-/// A row's random stream: what it started from and where it is.
+/// A row's random stream: its seed and its present state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stream {
-    /// What it started from.
+    /// The seed.
     pub seed: Seed,
-    /// Where it is.
+    /// The present state.
     pub at: Pcg64State,
 }
 
-/// Streams that nobody can foretell, one a row, and their seeds.
+/// Unpredictable streams, one for each row, and their seeds.
 ///
 /// # Errors
 ///
