@@ -2,7 +2,7 @@
 
 const OP_BITS: u32 = 3;
 
-/// What a worker is told to do.
+/// What a worker should do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Op {
@@ -12,7 +12,7 @@ pub enum Op {
     Reset = 3,
     /// Answer a control call.
     Call = 4,
-    /// End.
+    /// Close the shard and end.
     Close = 5,
     /// Take the rows that were sent.
     Take = 6,
@@ -20,7 +20,7 @@ pub enum Op {
 
 /// An operation and the number of its task.
 ///
-/// Numbers start at 1, go up by one with each task and wrap around, leaving out 0. They make an
+/// Numbers start at 1, increase by one with each task and wrap around, leaving out 0. They make an
 /// acknowledgement of an earlier task recognisable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Command {

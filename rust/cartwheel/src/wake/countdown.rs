@@ -1,14 +1,15 @@
-//! The end of a task: who has acknowledged it, and who of them wakes the pool.
+//! The end of a task: which workers have acknowledged it, and which of them wakes the pool.
 
 use super::futex::Word;
 use super::parker::ring;
 use crate::failpoint::{Failpoint, die};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// Workers that have not acknowledged a task, with the number of the task.
+/// Number of workers that have not acknowledged a task, with the number of the task.
 ///
-/// The number of the task makes a late count harmless. A worker says that it is done before it counts, so
-/// the pool may have begun another task in between, and a count without a number would be one of that.
+/// The number of the task makes a late count harmless. A worker stores its `done` before it counts,
+/// so the pool may have begun another task in between, and a count without a number would count for
+/// that task.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Countdown(AtomicU64);
@@ -16,11 +17,11 @@ pub struct Countdown(AtomicU64);
 impl Countdown {
     /// Counts the workers of a task from now on. The commands publish it.
     pub fn begin(&self, task: u32, workers: u32) {
-        // An exchange, as the counts are: so it has its place behind those of the task before.
+        // An exchange, as the counts are, so it comes after the counts of the task before.
         self.0.swap(pack(task, workers), Ordering::Relaxed);
     }
 
-    /// Counts a worker that has acknowledged `task`; whether it was the last one that the task waited for.
+    /// Counts a worker that has acknowledged `task`; returns whether it was the last one.
     fn count(&self, task: u32) -> bool {
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
@@ -28,7 +29,8 @@ impl Countdown {
             if number != task || workers == 0 {
                 return false;
             }
-            // `AcqRel`: who counts last comes after every other acknowledgement, and so does its ring.
+            // `AcqRel`: the last count comes after every other acknowledgement, and so does its
+            // ring.
             match self.0.compare_exchange_weak(
                 seen,
                 pack(task, workers - 1),
@@ -42,10 +44,11 @@ impl Countdown {
     }
 }
 
-/// Tells the pool that a worker has carried `task` out, and wakes it if it was the last.
+/// Announces to the pool that a worker has carried out `task`, and wakes the pool if the worker was
+/// the last.
 ///
-/// `done` is that worker's word. What the worker wrote must lie before the call, and all that it holds for
-/// the task must be released: as soon as `done` is seen the next task may begin.
+/// `done` is that worker's word. The worker must have written its results before the call, and must
+/// have released all that it holds for the task: as soon as `done` is seen the next task may begin.
 pub fn acknowledge(done: &AtomicU32, remaining: &Countdown, doorbell: &impl Word, task: u32) {
     // `Release` publishes rows, infos and the words of the slot; it pairs with the `Acquire` loads of
     // `done` in `Pool::waiting`.

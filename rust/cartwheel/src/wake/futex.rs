@@ -8,8 +8,8 @@ use rustix::thread::futex::{Flags, Timespec};
 use super::scope::Scope;
 use crate::failpoint::Failpoint;
 
-/// A 32-bit word with the operations that the parker needs. Implemented by [`Futex`], and in the
-/// loom tests by a model.
+/// A 32-bit word with the operations that the parker needs. Implemented by [`Futex`], and by a
+/// model in the loom tests.
 ///
 /// Every operation is on a single location, so orders weaker than sequential consistency are
 /// enough: loads acquire, exchanges acquire and release.
@@ -24,7 +24,7 @@ pub trait Word {
     ///
     /// # Errors
     ///
-    /// The value found, when it is not `current`.
+    /// The value that was found, when it is not `current`.
     fn compare_exchange(&self, current: u32, new: u32) -> Result<u32, u32>;
 
     /// Sleeps while the word is `expected`, until woken, for at most `slice`. May return early.
@@ -42,11 +42,11 @@ pub struct Futex<'a> {
 }
 
 impl<'a> Futex<'a> {
-    /// `word`, waited on by threads of this process or by other processes too.
+    /// `word`, on which threads of this process or also other processes wait.
     pub fn new(word: &'a AtomicU32, scope: Scope) -> Self {
         let flags = match scope {
             Scope::Private => Flags::PRIVATE,
-            // Without the flag: a private futex silently never wakes another process.
+            // Without the flag: a private futex never wakes another process, and gives no error.
             Scope::Shared => Flags::empty(),
         };
         Self { word, flags }
@@ -71,7 +71,7 @@ impl Word for Futex<'_> {
             return;
         }
         let timeout = Timespec::try_from(slice).expect("a slice is shorter than a century");
-        // A signal, a changed word and the end of the slice all mean the same: look again.
+        // A signal, a changed word and the end of the slice all mean the same: check again.
         let _ = rustix::thread::futex::wait(self.word, self.flags, expected, Some(&timeout));
     }
 
@@ -82,7 +82,7 @@ impl Word for Futex<'_> {
         if Failpoint::DelayWake.hit() {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // Fails only for words that are not mapped, which a reference rules out.
+        // Fails only for words that are not mapped, and a reference is always mapped.
         let _ = rustix::thread::futex::wake(self.word, self.flags, 1);
     }
 }

@@ -1,4 +1,4 @@
-//! When a worker sleeps, and who wakes it. `README.md` beside this file explains the protocol.
+//! When a worker sleeps, and what wakes it. `README.md` beside this file explains the protocol.
 
 mod command;
 mod countdown;

@@ -1,4 +1,4 @@
-//! For loom alone: a word on the heap, with a model of the kernel's sleepers.
+//! Only for loom: a word on the heap, with a model of the kernel's sleepers.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,9 +9,9 @@ use loom::sync::{Condvar, Mutex};
 use super::futex::Word;
 use crate::sync::{AtomicU32, Ordering};
 
-/// A word whose sleepers are modelled by a condition variable, as the kernel keeps them: the check of
-/// the value and falling asleep are one, and there is no time-out, so a lost wake-up is a deadlock,
-/// which loom reports.
+/// A word whose sleepers are modelled by a condition variable, with the kernel's rules: checking
+/// the value and falling asleep are one operation. There is no time-out, so a lost wake-up is a
+/// deadlock, which loom reports.
 #[derive(Debug)]
 pub struct ModelWord {
     word: AtomicU32,
@@ -58,9 +58,9 @@ pub fn every_interleaving(run: impl Fn() + Send + Sync + 'static) {
     builder.check(run);
 }
 
-/// Runs `run` in every interleaving, for a worker that dies after no access to a word of the protocol, after one,
-/// two and so on, until no worker makes as many. `run` is called with the number of accesses and returns whether
-/// the worker died.
+/// Runs `run` in every interleaving, for a worker that dies after 0 accesses to a word of the
+/// protocol, after 1, 2 and so on, until the worker finishes before it dies. `run` gets the number
+/// of accesses and returns whether the worker died.
 pub fn every_death(run: impl Fn(u32) -> bool + Send + Sync + 'static) {
     let run = Arc::new(run);
     for accesses in 0_u32.. {

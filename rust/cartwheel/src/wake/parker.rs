@@ -1,18 +1,19 @@
-//! The parker: one word per direction, on which one side sleeps and the other wakes it.
+//! The parker: one word for each direction, on which one side sleeps and the other side wakes it.
 
 use std::time::Duration;
 
 use super::command::{Command, Op};
 use super::futex::Word;
 
-/// Nothing to do, nobody asleep.
+/// Nothing to do, no sleeper.
 pub(crate) const IDLE: u32 = 0;
 /// The owner of the word sleeps, or is about to.
 pub const PARKED: u32 = 1;
 /// The doorbell was rung.
 const RUNG: u32 = 2;
 
-/// Hands `command` to the owner of `word` and wakes it if it sleeps. Returns whether it slept.
+/// Hands `command` to the owner of `word` and wakes the owner if it sleeps. Returns whether it
+/// slept.
 pub fn publish(word: &impl Word, command: Command) -> bool {
     let slept = word.swap(command.to_word()) == PARKED;
     if slept {
@@ -23,8 +24,8 @@ pub fn publish(word: &impl Word, command: Command) -> bool {
 
 /// Takes the command in `word`, if there is one.
 ///
-/// The exchange fails, and the newer command is taken, when the pool publishes a `Close` on top:
-/// a plain store of `IDLE` would erase it.
+/// The exchange fails, and the newer command is taken, when the pool publishes a `Close` in
+/// between: a plain store of `IDLE` would erase it.
 pub fn take(word: &impl Word) -> Option<Command> {
     let mut seen = word.load();
     loop {
@@ -36,7 +37,7 @@ pub fn take(word: &impl Word) -> Option<Command> {
     }
 }
 
-/// Whether the command in `word` is to end. It stays there.
+/// Whether the word holds the command to close. The command stays there.
 pub fn is_closing(word: &impl Word) -> bool {
     Command::from_word(word.load()).is_some_and(|command| command.op == Op::Close)
 }
@@ -44,16 +45,16 @@ pub fn is_closing(word: &impl Word) -> bool {
 /// How a [`park`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parked {
-    /// There was something to look at, without sleeping.
+    /// There was a command or a ring, without sleeping.
     Ready,
-    /// It slept, for a slice or less.
+    /// The owner slept, for a slice or less.
     Slept,
 }
 
-/// Sleeps on `word` for at most `slice`, unless there is a command or a ring in it already.
+/// Sleeps on `word` for at most `slice`, unless it already holds a command or a ring.
 ///
-/// A sleeper that wakes by itself leaves `PARKED` behind, which costs the other side at most one
-/// superfluous wake-up.
+/// A sleeper that wakes by itself leaves `PARKED` in the word, which costs the other side at most
+/// one unnecessary wake-up.
 pub fn park(word: &impl Word, slice: Duration) -> Parked {
     match word.compare_exchange(IDLE, PARKED) {
         Ok(_) | Err(PARKED) => {
@@ -71,7 +72,7 @@ pub fn ring(word: &impl Word) {
     }
 }
 
-/// Makes the doorbell silent again, before a task is published or after it was heard.
+/// Resets the doorbell, before a task is published or after it was heard.
 pub fn doorbell_disarm(word: &impl Word) {
     word.swap(IDLE);
 }

@@ -1,32 +1,32 @@
-//! How long to look before sleeping.
+//! How long to poll before sleeping.
 //!
-//! Waking a sleeper on another processor takes 12 to 70 µs on virtual machines, far longer than
-//! the handful of cheap steps that a task may consist of; looking at the word instead takes
-//! 0.1 µs, as long as the one who is waited for has a processor to run on. Hence two stages before
-//! sleep: *looking* (with the processor's pause instruction), when there is a processor for every
-//! worker and for the pool; and *yielding* (`sched_yield` between looks), which costs the others
-//! nothing when processors are scarce, because the kernel runs them first.
+//! Waking a sleeper on another processor takes 12 to 70 µs on virtual machines, far longer than the
+//! few cheap steps of which a task may consist. Polling the word takes 0.1 µs, as long as the other
+//! side has a processor to run on. So there are two stages before sleep: *polling* (with the
+//! processor's pause instruction), when there is a processor for every worker and for the pool; and
+//! *yielding* (`sched_yield` between polls), which costs other threads nothing when processors are
+//! scarce, because the kernel runs them first.
 //!
-//! Both stages end after a time that follows what was seen: a wait that succeeded within its
-//! patience keeps it; several in a row that did not shorten it to nothing, apart from a trial now
-//! and then, more and more rarely. A pool whose caller thinks for milliseconds between steps
-//! therefore soon stops spending processor time on looking.
+//! The length of both stages follows experience. A wait that succeeds within its patience keeps it;
+//! several failures in a row shorten it to nothing, apart from an occasional trial, at growing
+//! intervals. So a pool whose caller computes for milliseconds between steps soon stops spending
+//! processor time on polling.
 
 use std::time::{Duration, Instant};
 
 use super::trials::Trials;
 
-/// Most time spent looking and yielding before one sleep.
+/// Longest time spent polling and yielding before one sleep.
 const LONGEST: Duration = Duration::from_micros(300);
-/// Failed waits in a row after which patience is lost.
+/// Number of failed waits in a row after which patience is lost.
 const LOST_AFTER: u32 = 3;
-/// Looks between two glances at the clock.
+/// Number of polls between two readings of the clock.
 const LOOKS: u32 = 64;
 
-/// The memory of one waiter.
+/// The patience of one waiter.
 #[derive(Debug)]
 pub struct Patience {
-    /// A processor for everyone: look without yielding first.
+    /// Every thread has a processor: poll without yielding first.
     roomy: bool,
     enabled: bool,
     failures: u32,
@@ -34,13 +34,13 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// For a waiter among `parties` (threads that work, and the pool's) on `cpus` processors.
+    /// For a waiter among `parties` (working threads, and the pool's thread) on `cpus` processors.
     pub fn new(parties: usize, cpus: usize, enabled: bool) -> Self {
         let roomy = parties <= cpus;
         Self { roomy, enabled, failures: 0, trials: Trials::default() }
     }
 
-    /// Looks until `ready`, or until patience ends; whether it was ready.
+    /// Polls until `ready` returns `true` or patience ends; returns whether it was ready.
     pub fn wait(&mut self, mut ready: impl FnMut() -> bool) -> bool {
         if ready() {
             return true;

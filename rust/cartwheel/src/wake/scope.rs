@@ -1,10 +1,10 @@
-//! Who shares memory, and so who waits on its words.
+//! Which processes share memory, and so may wait on its words.
 
-/// Who shares a mapping.
+/// The processes that share a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// This process alone.
     Private,
-    /// This process and those that are handed the descriptor.
+    /// This process and the processes that receive the descriptor.
     Shared,
 }

@@ -1,10 +1,10 @@
-//! When to try once more what did not pay the last time.
+//! When to retry something that did not pay the last time.
 
-/// Occasions between two trials: at first, and at most.
+/// Number of occasions between two trials: the first gap, and the largest gap.
 const FIRST_GAP: u32 = 8;
 const LAST_GAP: u32 = 1024;
 
-/// Counts occasions up to the next trial. Each trial in vain doubles the gap; a success ends that.
+/// Counts occasions up to the next trial. Each failed trial doubles the gap; a success resets it.
 #[derive(Debug)]
 pub(crate) struct Trials {
     gap: u32,
@@ -18,24 +18,24 @@ impl Default for Trials {
 }
 
 impl Trials {
-    /// Counts an occasion; whether to try on this one.
+    /// Counts an occasion; returns whether to try on this one.
     pub(crate) fn is_due(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
         self.left == 0
     }
 
-    /// The next trial is a gap away.
+    /// Restarts the gap before the next trial.
     pub(crate) fn put_off(&mut self) {
         self.left = self.gap;
     }
 
-    /// The trial was in vain: the next one is further away.
+    /// The trial failed: the next gap is longer.
     pub(crate) fn failed(&mut self) {
         self.gap = (self.gap * 2).min(LAST_GAP);
         self.put_off();
     }
 
-    /// It paid.
+    /// The trial paid.
     pub(crate) fn succeeded(&mut self) {
         *self = Self::default();
     }
@@ -45,7 +45,7 @@ impl Trials {
 mod tests {
     use super::*;
 
-    /// Occasions up to the next trial, that one included.
+    /// Number of occasions up to and including the next trial.
     fn occasions(trials: &mut Trials) -> u32 {
         let mut occasions = 1;
         while !trials.is_due() {
