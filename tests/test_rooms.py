@@ -47,7 +47,8 @@ CORE = """
     autoreset
     call transition
     space
-    failpoint schedule sync
+    sync
+    failpoint schedule
 """
 PACKAGES = {
     "python/cartwheel": (python_imports, PYTHON),

@@ -13,7 +13,8 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | `sync`, `failpoint`, [`schedule`] | atomics that loom can take over; faults for tests; which rows go together |
+//! | `failpoint`, [`schedule`] | faults for tests; which rows go together |
+//! | `sync` | atomics that loom can take over |
 //! | [`space`] | spaces as memory sees them: dtypes, leaves, layouts, tags of actions |
 //! | [`Call`], [`Transition`], [`PhaseTag`], [`autoreset`] | the words for a step, and the machine that restarts rows |
 //! | [`Error`] | everything that can go wrong in a pool |
