@@ -1,28 +1,32 @@
-//! The batches that rows arrive in, when they are sent and received in parts.
+//! The batches in which rows arrive, when they are sent and received in parts.
 //!
 //! # The order of completion
 //!
-//! A worker that is done with a row, apart from writing it, takes a *ticket*: one more than the last.
-//! Ticket `t` is place `t % batch_size` of batch `t / batch_size`, so rows stand in a batch in the order
-//! in which they were done, and go straight to where they are read. The row is then written, and counted
-//! in `filled` of its batch; a batch is whole when all its places are.
+//! A worker that has finished a row, except for writing it, takes a *ticket*: one more than the
+//! last. Ticket `t` is place `t % batch_size` of batch `t / batch_size`. So the rows of a batch are
+//! in the order in which they were done, and are written directly to where they are read. The row
+//! is then written, and counted in the batch's `filled`; a batch is complete when all its places
+//! are counted.
 //!
-//! The pool opens batches, each with a slab, before it pushes the rows that may come to lie in them: for
-//! `n` rows in flight, `n / batch_size` of them, rounded up. The ring of batches has room for all rows.
-//! A batch that is received short, because nothing more is in flight, leaves its last places empty:
-//! nobody holds a ticket then, and the pool moves the count to the next batch.
+//! The pool opens batches, each with a slab, before it pushes the rows that may be written to them:
+//! for `n` rows in flight, `n / batch_size` batches, rounded up. The ring of batches has room for
+//! all rows. A batch that is received before it is full, because nothing more is in flight, leaves
+//! its last places empty: no worker holds a ticket then, and the pool moves the count to the next
+//! batch.
 //!
 //! # Memory orders
 //!
-//! A batch's slab is stored before the queue's `Release`. A worker may draw a ticket of a batch that was
-//! opened for a *later* send, to another worker; `tickets` is therefore drawn with `AcqRel`: the draws
-//! form a chain, in which that other worker, who acquired the later send, comes before.
-//! `filled` is counted with `AcqRel`, so the pool's `Acquire` of the whole count sees all rows.
+//! A batch's slab is stored before the queue's `Release`. A worker may draw a ticket of a batch
+//! that was opened for a *later* send, to another worker. So `tickets` is drawn with `AcqRel`: the
+//! draws form a chain, and the draw of that other worker, which acquired the later send, comes
+//! earlier in it. `filled` is counted with `AcqRel`, so the pool's `Acquire` of the complete count
+//! sees all rows.
 //!
-//! A worker rings the doorbell when `filled` reaches `wanted`. Both sides exchange `filled`, whose exchanges
-//! have one order: the pool stores its wish and then adds nothing to `filled`, a worker adds its rows and
-//! then loads the wish. If the worker comes first the pool sees the rows; if the pool does, the worker's
-//! `Acquire` pairs with the pool's `Release` and the worker sees the wish.
+//! A worker rings the doorbell when `filled` reaches `wanted`. Both sides exchange `filled`, and
+//! these exchanges have one order: the pool stores `wanted` and then adds 0 to `filled`; a worker
+//! adds its rows and then loads `wanted`. If the worker comes first, the pool sees the rows. If the
+//! pool comes first, the worker's `Acquire` pairs with the pool's `Release` and the worker sees
+//! `wanted`.
 //!
 //! `interleavings.rs` runs all this through loom.
 
@@ -40,7 +44,7 @@ pub(crate) struct Arrivals {
     wanted: AtomicU32,
 }
 
-/// The batches that are being filled, as a ring, and the tickets for their places.
+/// The ring of batches that are being filled, and the tickets for their places.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenBatches<'a> {
     pub(super) tickets: &'a Tickets,
@@ -58,12 +62,12 @@ pub(crate) struct Places {
     pub(crate) slab: u32,
     /// The first place.
     pub(crate) first: usize,
-    /// How many.
+    /// Number of places.
     pub(crate) count: usize,
 }
 
 impl Places {
-    /// The first place, counted through the ring of batches of `batch_size` rows.
+    /// The number of the first place, counted through the ring of batches of `batch_size` rows.
     pub(crate) fn ring_place(&self, batch_size: usize) -> u32 {
         u32::try_from(self.batch * batch_size + self.first).expect("places are fewer than 2^32")
     }
@@ -73,7 +77,7 @@ impl OpenBatches<'_> {
     /// Claims the next places, at most `most` of them, for rows that are done.
     pub(crate) fn claim_next(&self, most: usize) -> Places {
         let (size, tickets) = (self.batch_size as u64, self.tickets);
-        // A claim does not reach beyond its batch: the loop ends by the draw of whoever was faster.
+        // A claim does not extend beyond its batch. The loop retries when another worker drew first.
         let mut ticket = tickets.load(Ordering::Relaxed);
         loop {
             let count = (most as u64).min(size - ticket % size);
@@ -93,8 +97,8 @@ impl OpenBatches<'_> {
         }
     }
 
-    /// Claims places that are given out already, counted through the ring of batches: those of the only
-    /// batch, by the pool, or that of a worker which died.
+    /// Claims places that were dealt before, counted through the ring of batches: places of the
+    /// only batch, dealt by the pool, or the places of a worker that died.
     pub(crate) fn claim_given(&self, first: usize, count: usize) -> Places {
         self.places((first / self.batch_size) as u64, first % self.batch_size, count)
     }
@@ -105,7 +109,7 @@ impl OpenBatches<'_> {
         Places { batch, slab, first, count }
     }
 
-    /// Counts claimed places as filled; whether the pool has to be told.
+    /// Counts claimed places as filled; returns whether the pool has to be woken.
     pub(crate) fn filled(&self, places: Places) -> bool {
         let count = u32::try_from(places.count).expect("a batch has fewer than 2^32 rows");
         let arrivals = &self.ring[places.batch];
@@ -123,19 +127,20 @@ impl OpenBatches<'_> {
         arrivals.wanted.store(size, Ordering::Relaxed);
     }
 
-    /// Asks to be told when `rows` rows of batch number `batch` are there.
+    /// Requests a ring when `rows` rows of batch number `batch` have arrived.
     pub(crate) fn want(&self, batch: u64, rows: u32) {
         let arrivals = self.arrivals(batch);
         arrivals.wanted.store(rows, Ordering::Relaxed); // published by the exchange
         arrivals.filled.fetch_add(0, Ordering::AcqRel);
     }
 
-    /// Rows that are there of batch number `batch`.
+    /// Number of rows of batch number `batch` that have arrived.
     pub(crate) fn arrived(&self, batch: u64) -> u32 {
         self.arrivals(batch).filled.load(Ordering::Acquire)
     }
 
-    /// Leaves the rest of the batches before number `batch` empty. Nothing may be in flight.
+    /// Leaves the remaining places of the batches before number `batch` empty. No row may be in
+    /// flight.
     pub(crate) fn skip_to(&self, batch: u64) {
         let ticket = batch * self.batch_size as u64;
         self.tickets.store(ticket, Ordering::Relaxed); // published by the queues

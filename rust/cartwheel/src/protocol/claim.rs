@@ -1,49 +1,54 @@
-//! Claims: one pool a memory, one server a worker, whoever holds clones or attachments of the memory.
+//! Claims: one pool for each memory, and one server for each worker, across all clones and
+//! attachments of the memory.
 //!
-//! A claim is a word of the control memory, so it holds between threads, between processes, and between two
-//! attachments of one memory in the same process. Who takes it writes the number of its process, by an exchange
-//! that succeeds only where nobody's number stands. It is given back in one case: the process that held a
-//! worker has ended, the pool has cleared what it left, and another is to follow. Whoever only returned from
-//! serving keeps its claim, because its worker is closed.
+//! A claim is a word of the control memory, so it holds between threads, between processes, and
+//! between two attachments of one memory in the same process. A process takes it by writing its
+//! number, with an exchange that succeeds only where no number is stored. A claim is given back in
+//! one case: the process that held a worker has ended, the pool has cleared what it left, and
+//! another process will follow. A server that merely returned keeps its claim, because its worker
+//! is closed.
 //!
 //! # Memory orders
 //!
-//! That only one of several takers succeeds needs no order: the exchanges of one word have one order by themselves.
-//! `Release`, when the pool frees a worker that it cleared, pairs with the `Acquire` of the next taker, so the new
-//! server finds the queue and the notes as the pool left them. The holder of a pool's claim reads nothing by it.
+//! That only one of several takers succeeds needs no order: the exchanges of one word have one
+//! order. `Release`, when the pool frees a worker that it cleared, pairs with the `Acquire` of the
+//! next taker, so the new server finds the queue and the notes as the pool left them. The holder of
+//! a pool's claim reads nothing through it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::memory::process_id;
 
-/// Nobody holds it, as in new memory.
+/// Not held, as in new memory.
 const FREE: u32 = 0;
-/// The pool is clearing what a dead holder left: nobody may take it yet. No process has this number.
+/// The pool is clearing what a dead holder left, and the claim cannot be taken yet. No process has
+/// this number.
 const CLEARING: u32 = u32::MAX;
 
-/// Who may do what only one may do.
+/// An exclusive right.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub(super) struct Claim(AtomicU32);
 
 impl Claim {
-    /// Takes it for this process; whether it was free.
+    /// Takes the claim for this process; returns whether it was free.
     pub(super) fn take(&self) -> bool {
         self.0.compare_exchange(FREE, process_id(), Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Gives back what was taken and not yet used.
+    /// Gives back a claim that was taken and not yet used.
     pub(super) fn give_back(&self) {
         self.0.store(FREE, Ordering::Release);
     }
 
-    /// Has `clear` remove what the holder left, and frees it; unless somebody holds it who has not ended.
+    /// Calls `clear` to remove what the holder left, and frees the claim, unless its holder has not
+    /// ended. Returns whether it was freed.
     pub(super) fn free(&self, has_ended: impl FnOnce(u32) -> bool, clear: impl FnOnce()) -> bool {
         let holder = self.0.load(Ordering::Relaxed);
         if holder == CLEARING || (holder != FREE && !has_ended(holder)) {
             return false;
         }
-        // Not by a store: somebody may have taken it since.
+        // Not a store: another process may have taken the claim since.
         let (from, to) = (holder, CLEARING);
         if self.0.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return false;
@@ -63,11 +68,11 @@ mod tests {
         let claim = Claim::default();
         assert!(claim.take());
         assert!(!claim.take(), "not even by the same process");
-        assert!(!claim.free(|_| false, || panic!("somebody is at it")));
+        assert!(!claim.free(|_| false, || panic!("the holder is alive")));
         assert!(!claim.take());
         let freed = claim.free(
             |holder| holder == process_id(),
-            || assert!(!claim.take(), "what is there is not cleared yet"),
+            || assert!(!claim.take(), "the holder's words are not cleared yet"),
         );
         assert!(freed);
         assert!(claim.take());
@@ -76,7 +81,7 @@ mod tests {
     #[test]
     fn a_claim_that_nobody_holds_is_cleared_all_the_same() {
         let (claim, mut cleared) = (Claim::default(), false);
-        assert!(claim.free(|_| panic!("there is nobody to ask for"), || cleared = true));
+        assert!(claim.free(|_| panic!("there is no holder to ask for"), || cleared = true));
         assert!(cleared);
     }
 }

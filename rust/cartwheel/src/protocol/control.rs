@@ -1,14 +1,15 @@
-//! The control words: a line for the pool, one a worker, one an open batch, the workers' queues, and what
-//! workers count.
+//! The control words: a line for the pool, one for each worker, one for each open batch, the
+//! workers' queues, and the workers' counters.
 //!
-//! Those of pool and workers lie on 128 bytes each, two cache lines, because processors prefetch lines
-//! in pairs.
+//! The pool's line and each worker's line take up 128 bytes, two cache lines, because processors
+//! prefetch lines in pairs.
 //!
 //! # Invariants
 //!
-//! 1. **Life.** A [`Mapping`] stays mapped, at its length, for as long as anybody has it: invariant 1 of
+//! 1. **Life.** A [`Mapping`] stays mapped, with its length, as long as any value holds it:
+//!    invariant 1 of [`crate::memory`].
+//! 2. **Control words** are only ever accessed as atomics, on both sides: invariant 2 of
 //!    [`crate::memory`].
-//! 2. **Control words** are only ever touched as atomics, on both sides: invariant 2 of it.
 #![expect(unsafe_code, reason = "views mapped bytes as atomics, see the invariants")]
 
 use std::ops::Range;
@@ -25,7 +26,7 @@ use crate::memory::{Mapping, Plan};
 use crate::space::{Extent, Layout};
 use crate::wake::{Countdown, IDLE};
 
-/// "cwhl" and the version of everything that lies in shared memory.
+/// "cwhl" and the version of the layout of shared memory.
 const MAGIC: u32 = u32::from_le_bytes(*b"cwhl");
 const VERSION: u32 = 7;
 
@@ -36,11 +37,11 @@ pub(crate) struct Header {
     magic: AtomicU32,
     version: AtomicU32,
     workers: AtomicU32,
-    /// Tells memories and plans apart, see [`Control::initialise`].
+    /// Distinguishes memories and plans, see [`Control::initialise`].
     identity: AtomicU32,
     /// Whether a pool steps this memory.
     pub(super) pool: Claim,
-    /// The doorbell: what the pool waits on and the last worker to finish rings.
+    /// The doorbell: the pool waits on it, and the last worker to finish rings it.
     pub(crate) doorbell: AtomicU32,
     /// Workers that have not acknowledged the pending task; the last one to count itself rings.
     pub(crate) remaining: Countdown,
@@ -58,28 +59,29 @@ pub(crate) struct Slot {
     pub(crate) done: crate::sync::AtomicU32,
     /// The slab to fill; written before the command that needs it.
     pub(crate) slab: AtomicU32,
-    /// What the worker is told beside the operation; written before the command.
+    /// Flags for the worker besides the operation; written before the command.
     pub(crate) flags: AtomicU32,
-    /// What the worker says of the task it acknowledged, a [`crate::worker::Report`].
+    /// The worker's report on the task that it acknowledged, a [`crate::worker::Report`].
     pub(crate) status: AtomicU32,
-    /// Bytes of info that it wrote to its region.
+    /// Bytes of infos that it wrote to its region.
     pub(crate) info_bytes: AtomicU32,
     /// The ends of its queue.
     pub(super) queue: Ends,
-    /// Who serves the worker.
+    /// The process that serves the worker.
     pub(super) server: Claim,
-    /// How far it is with the first of the rows that were sent.
+    /// The worker's progress with the first of its sent rows.
     pub(crate) notes: Notes,
 }
 
 impl Slot {
-    /// Frees a worker whose server has ended, or never began, for another one, without what the dead one
-    /// left; whether it could. `has_ended` tells it of the process with a number.
+    /// Frees a worker whose server has ended, or never began, for another server, and clears what
+    /// the dead one left. Returns whether that was possible. `has_ended` says whether the process
+    /// with a number has ended.
     pub(crate) fn clear(&self, has_ended: impl FnOnce(u32) -> bool) -> bool {
         self.server.free(has_ended, || self.forget())
     }
 
-    /// Forgets what a dead worker left: its command, its queue and how far it was.
+    /// Clears what a dead worker left: its command, its queue and its progress.
     fn forget(&self) {
         self.word.store(IDLE, Ordering::Release);
         self.queue.clear();
@@ -87,7 +89,7 @@ impl Slot {
     }
 }
 
-/// What stands behind the batches of a rollout: which it is.
+/// Written behind the batches of a rollout, to identify it.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Signature {
@@ -95,7 +97,7 @@ struct Signature {
     memory: AtomicU32,
 }
 
-/// Where the words lie, in bytes from the start of the mapping.
+/// Offsets of the words, in bytes from the start of the mapping.
 #[derive(Debug, Clone, Copy)]
 struct Offsets {
     slots: usize,
@@ -105,7 +107,7 @@ struct Offsets {
     shard_counts: usize,
     row_counts: usize,
     sent_counts: usize,
-    /// Bytes of all of them.
+    /// Bytes of all words together.
     bytes: usize,
 }
 
@@ -118,7 +120,7 @@ impl Offsets {
         Some(Self {
             slots: extent.take_array::<Slot>(shards)?,
             batches: extent.take_array::<Arrivals>(plan.open_batches())?,
-            // No ring has more than two places a row.
+            // A ring has at most two places for each row.
             queues: extent.take_array::<Entry>(rows.checked_mul(2)?)?,
             phases: extent.take_array::<AtomicU8>(rows)?,
             shard_counts: extent.take_array::<ShardCounts>(shards)?,
@@ -149,8 +151,8 @@ impl Control {
         Self { mapping, plan, offsets }
     }
 
-    /// Signs new memory, before any worker sees it. `identity` is a number that other memories and other
-    /// plans hardly have.
+    /// Signs new memory, before any worker sees it. `identity` is a number that other memories and
+    /// other plans are unlikely to have.
     pub(super) fn initialise(&self, identity: u32) {
         let header = self.header();
         header.magic.store(MAGIC, Ordering::Relaxed);
@@ -159,8 +161,8 @@ impl Control {
         header.identity.store(identity, Ordering::Relaxed);
     }
 
-    /// Checks, in a worker, who made the memory: an upgraded package next to an old worker must
-    /// fail here.
+    /// Checks, in a worker, which code and which plan made the memory: an upgraded package beside
+    /// an old worker must fail here.
     pub(super) fn verify(&self, identity: u32) -> Result<(), Error> {
         let header = self.header();
         for (what, word, expected) in [
@@ -178,7 +180,8 @@ impl Control {
         Ok(())
     }
 
-    /// Bytes of the mapping of a rollout, whose first batch is `first`, with its signature.
+    /// Bytes of the mapping of a rollout with its signature; `first` is the layout of its first
+    /// batch.
     pub(super) fn signed_bytes(first: &Layout) -> usize {
         first.bytes().next_multiple_of(align_of::<Signature>()) + size_of::<Signature>()
     }
@@ -190,8 +193,8 @@ impl Control {
         signature.index.store(index as u64, Ordering::Relaxed);
     }
 
-    /// Checks, in a worker, that a mapping is that of rollout `index` of this memory: in another one somebody
-    /// may be reading what the worker would write.
+    /// Checks, in a worker, that a mapping belongs to rollout `index` of this memory: in another
+    /// mapping, safe code may be reading what the worker would write.
     pub(super) fn verify_signed(&self, mapping: &Mapping, index: usize) -> Result<(), Error> {
         let (Signature { memory, index: number }, header) =
             (Self::signature(mapping), self.header());
@@ -212,7 +215,7 @@ impl Control {
         Ok(())
     }
 
-    /// The last bytes of the mapping of a rollout.
+    /// The signature, at the end of a rollout's mapping.
     fn signature(mapping: &Mapping) -> &Signature {
         let end = mapping.len();
         let place = mapping.at(end - size_of::<Signature>()..end).cast::<Signature>();
@@ -235,7 +238,7 @@ impl Control {
         let place = self.mapping.at(0..size_of::<Header>()).cast::<Header>();
         debug_assert!(place.is_aligned(), "a mapping starts on a page");
         // SAFETY: inside the mapping and aligned; the mapping outlives `self` (invariant 1), and a
-        // `Header` consists of atomics, which zeros are valid for (invariant 2).
+        // `Header` consists of atomics, for which zeros are valid (invariant 2).
         unsafe { place.as_ref() }
     }
 
@@ -243,7 +246,7 @@ impl Control {
     ///
     /// # Panics
     ///
-    /// When there is no such worker.
+    /// When the worker does not exist.
     pub(crate) fn slot(&self, worker: usize) -> &Slot {
         assert!(worker < self.workers(), "there is no worker {worker}");
         let start = self.offsets.slots + worker * size_of::<Slot>();
@@ -260,18 +263,18 @@ impl Control {
         let place = self.mapping.at(start..start + count * size_of::<Arrivals>());
         let place = place.cast::<Arrivals>();
         debug_assert!(place.is_aligned(), "batches lie on multiples of their alignment");
-        // SAFETY: as in `header`, for as many `Arrivals`.
+        // SAFETY: as in `header`, for `count` values of `Arrivals`.
         let ring = unsafe { std::slice::from_raw_parts(place.as_ptr(), count) };
         OpenBatches { tickets: &self.header().tickets, ring, batch_size: self.plan.batch_size }
     }
 
     /// The phases of all rows, as their workers left them after the last step that was sent: see
-    /// [`crate::PhaseTag`]. The pool, which is told with each batch, asks when a worker died
-    /// between filling a place and the receipt of the batch.
+    /// [`crate::PhaseTag`]. Every batch brings the pool its phases, so the pool reads these only
+    /// when a worker died between filling a place and the receipt of the batch.
     pub(crate) fn phases(&self) -> &[AtomicU8] {
         let (start, count) = (self.offsets.phases, self.plan.rows());
         let place = self.mapping.at(start..start + count).cast::<AtomicU8>();
-        // SAFETY: as in `header`, for as many bytes as there are rows.
+        // SAFETY: as in `header`, for one byte for each row.
         unsafe { std::slice::from_raw_parts(place.as_ptr(), count) }
     }
 
@@ -279,7 +282,7 @@ impl Control {
     ///
     /// # Panics
     ///
-    /// When there is no such worker.
+    /// When the worker does not exist.
     pub(crate) fn queue(&self, worker: usize) -> WorkQueue<'_> {
         let Range { start, end } = self.plan.shards[worker].clone();
         let queues = self.offsets.queues;
@@ -288,17 +291,17 @@ impl Control {
             queues + first * size_of::<Entry>()..queues + (first + count) * size_of::<Entry>();
         let place = self.mapping.at(bytes).cast::<Entry>();
         debug_assert!(place.is_aligned(), "queues lie on multiples of their alignment");
-        // SAFETY: as in `header`, for as many entries.
+        // SAFETY: as in `header`, for `count` entries.
         let entries = unsafe { std::slice::from_raw_parts(place.as_ptr(), count) };
         let Slot { queue: ends, notes, .. } = self.slot(worker);
         WorkQueue { ends, notes, entries }
     }
 
-    /// What worker `worker` counts.
+    /// The counters of worker `worker`.
     ///
     /// # Panics
     ///
-    /// When there is no such worker.
+    /// When the worker does not exist.
     pub(crate) fn tally(&self, worker: usize) -> Tally<'_> {
         let Range { start, end } = self.plan.shards[worker].clone();
         let at = self.offsets.shard_counts + worker * size_of::<ShardCounts>();
@@ -312,9 +315,9 @@ impl Control {
         debug_assert!(shard.is_aligned() && rows.is_aligned(), "counts lie on their alignment");
         // SAFETY: as in `header`, for `ShardCounts`.
         let shard = unsafe { shard.as_ref() };
-        // SAFETY: as in `header`, for as many `RowCounts` as the shard has rows.
+        // SAFETY: as in `header`, for one `RowCounts` for each row of the shard.
         let rows = unsafe { std::slice::from_raw_parts(rows.as_ptr(), end - start) };
-        // SAFETY: as in `header`, for as many numbers.
+        // SAFETY: as in `header`, for one number for each row of the shard.
         let sent = unsafe { std::slice::from_raw_parts(sent.as_ptr(), end - start) };
         Tally { shard, rows, sent }
     }

@@ -1,8 +1,10 @@
-//! The death of a worker before each access to a word while it delivers rows, in every interleaving, by loom.
+//! The death of a worker before each access to a word while it delivers rows, in every
+//! interleaving, with loom.
 //!
-//! The worker runs the code of `delivery.rs`, and the pool reads what is left by that of `queue.rs`. The rows
-//! that are left go to a successor, here the pool's own thread, and every row arrives once. Only a death while
-//! places are claimed or counted, which leaves the pool broken, ends a test early.
+//! The worker runs the code of `delivery.rs`, and the pool reads what is left with the code of
+//! `queue.rs`. The rows that are left go to a successor, here the pool's own thread, and every row
+//! arrives once. A test ends early only after a death while places are claimed or counted, which
+//! breaks the pool.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +13,8 @@ use loom::thread;
 use super::interleavings::Words;
 use crate::wake::{dies_after, every_death};
 
-/// Hands what dead worker 0 left to its successor, who delivers it, at most `most` rows at once; whether it is
-/// known what that is.
+/// Hands what dead worker 0 left to a successor, which delivers it, at most `most` rows at once.
+/// Returns whether the pool could determine what was left.
 fn is_followed(words: &Words, most: usize) -> bool {
     let Some(left) = words.queue(0).left_behind() else {
         let is_stepping = words.is_stepping[0].load(Ordering::Relaxed);
@@ -25,8 +27,8 @@ fn is_followed(words: &Words, most: usize) -> bool {
     true
 }
 
-/// Worker 0 delivers two rows, at most `most` at once, and dies after so many accesses, beside worker 1, which
-/// delivers one.
+/// Worker 0 delivers two rows, at most `most` at once, and dies after `accesses` accesses, while
+/// worker 1 delivers one row.
 fn dies_beside_another(
     accesses: u32,
     most: usize,
@@ -97,7 +99,7 @@ fn a_batch_that_was_handed_out_is_not_written_wherever_the_worker_died() {
         for (batch, action) in [(0, 7), (1, 8)] {
             words.batches().open(batch, u32::try_from(batch).expect("0 or 1"));
             words.send_rows(0, 0..1, action, None);
-            // As in `Pool::wait_for`: a death is looked for where the rows are not there.
+            // As in `Pool::wait_for`: the pool checks for a death while the rows are missing.
             while is_known && words.batches().arrived(batch) == 0 {
                 is_dead |= dead.load(Ordering::Acquire);
                 is_known = !is_dead || is_followed(&words, 1);

@@ -1,7 +1,7 @@
-//! The delivery of rows that were sent: from a worker's queue to places of open batches.
+//! The delivery of sent rows, from a worker's queue to places of open batches.
 //!
-//! What a worker stores, and in which order, is here alone. The pool reads it when the worker died, see
-//! `progress.rs`; what is done to the rows themselves is the worker's affair.
+//! Only this file says what a worker stores, and in which order. The pool reads it when the worker
+//! died, see `progress.rs`. How the rows themselves are stepped is the worker's task.
 
 use std::ops::Range;
 
@@ -9,19 +9,19 @@ use super::arrivals::{OpenBatches, Places};
 use super::queue::{Work, WorkQueue};
 use crate::wake::{Word, ring};
 
-/// What a worker does to rows that were sent.
+/// How a worker carries out rows that were sent.
 pub(crate) trait Filling {
-    /// The rows were taken, and have no places yet.
+    /// Called when the rows were taken and have no places yet.
     fn prepare(&mut self, work: &Work);
 
     /// Carries out some of the work: `rows`, into `places`.
     fn fill(&mut self, work: &Work, rows: Range<usize>, places: Places);
 
-    /// The places that were filled last are counted: the pool may hand them out.
+    /// Called when the places that were filled last are counted: the pool may hand them out.
     fn counted(&mut self);
 }
 
-/// What a worker and the pool share for rows that were sent.
+/// The words that a worker and the pool share for sent rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Delivery<'a, W> {
     pub(crate) queue: WorkQueue<'a>,
@@ -30,8 +30,8 @@ pub(crate) struct Delivery<'a, W> {
 }
 
 impl<W: Word> Delivery<'_, W> {
-    /// Delivers at most `most` rows of the work that was pushed first; how many rows it was, 0 when there are
-    /// none.
+    /// Delivers at most `most` rows of the work that was pushed first; returns how many rows it
+    /// was, 0 when there was none.
     pub(crate) fn deliver(&self, most: usize, filling: &mut impl Filling) -> usize {
         let Self { queue, batches, doorbell } = self;
         let Some(work) = queue.first(most) else { return 0 };

@@ -1,8 +1,8 @@
-//! Every interleaving of the queues, the tickets, the batches that they are places of, and the free list, by loom.
+//! Every interleaving of the queues, the tickets, the open batches and the free list, with loom.
 //!
-//! What these tests run is the code of `queue.rs`, `arrivals.rs`, `delivery.rs` and `wake/parker.rs` itself; only the
-//! words lie on the heap instead of in a mapping. An order that is weaker than its comment says makes
-//! one of them fail.
+//! These tests run the code of `queue.rs`, `arrivals.rs`, `delivery.rs` and `wake/parker.rs`
+//! itself; only the words are on the heap instead of in a mapping. An order that is weaker than its
+//! comment says makes one of the tests fail.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -19,8 +19,8 @@ use crate::memory::FreeList;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wake::{ModelWord, Op, Parked, doorbell_disarm, every_interleaving, park};
 
-/// The words of a pool of two workers, and memory that they order: it is accessed without any order of
-/// its own, so whatever is not ordered by the words may be read as it was before.
+/// The words of a pool of two workers, and memory that they order. That memory is accessed without
+/// any order of its own, so a read that the words do not order may see an old value.
 pub(super) struct Words {
     tickets: AtomicU64,
     ring: Vec<Arrivals>,
@@ -29,11 +29,11 @@ pub(super) struct Words {
     notes: [Notes; 2],
     entries: [Vec<Entry>; 2],
     doorbell: ModelWord,
-    /// What the pool says to a row before it is sent: its action.
+    /// What the pool writes for a row before sending it: its action.
     actions: Vec<AtomicU32>,
     /// What a worker writes to a place: the row's action.
     places: Vec<AtomicU32>,
-    /// Of each worker, whether it is at the rows themselves: whoever dies there can be followed.
+    /// Whether each worker is stepping rows: if it dies there, it can be replaced.
     pub(super) is_stepping: [AtomicBool; 2],
 }
 
@@ -73,7 +73,7 @@ impl Words {
         self.send_rows(worker, row..row + 1, action, None);
     }
 
-    /// Sends rows to a worker, with actions from `action` on and places if they are given.
+    /// Sends rows to a worker, with actions from `action` on, and with places if any are given.
     pub(super) fn send_rows(
         &self,
         worker: usize,
@@ -87,7 +87,7 @@ impl Words {
         self.queue(worker).push(&Work { op: Op::Step, flags: 0, rows, place });
     }
 
-    /// Empties what a dead worker left, as [`Slot::forget`](super::control::Slot) does.
+    /// Clears what a dead worker left, as [`Slot::forget`](super::control::Slot) does.
     pub(super) fn forget(&self, worker: usize) {
         self.ends[worker].clear();
         self.notes[worker].clear();
@@ -100,7 +100,7 @@ impl Words {
             .deliver(most, &mut Writing { words: self, worker })
     }
 
-    /// Delivers a row of a worker's queue, waiting for one.
+    /// Waits for a row in a worker's queue and delivers it.
     fn work(&self, worker: usize) {
         while self.deliver(worker, 1) == 0 {
             thread::yield_now();
@@ -118,7 +118,7 @@ impl Words {
         }
     }
 
-    /// What stands at a place.
+    /// The value at a place.
     pub(super) fn place(&self, at: usize) -> u32 {
         self.places[at].load(Ordering::Relaxed)
     }
@@ -147,7 +147,7 @@ impl Filling for Writing<'_> {
     fn counted(&mut self) {
         let (words, is_stepping) = (self.words, &self.words.is_stepping[self.worker]);
         is_stepping.store(true, Ordering::Relaxed);
-        words.places[0].load(Ordering::Relaxed); // where it can die
+        words.places[0].load(Ordering::Relaxed); // the worker can die here
         is_stepping.store(false, Ordering::Relaxed);
     }
 }
@@ -195,7 +195,7 @@ fn a_batch_that_is_received_short_is_not_waited_for() {
         words.batches().open(0, 0);
         let worker = start(&words, 0, 1);
         words.send(0, 0, 7);
-        words.receive(0, 1); // fewer than the batch has places: the wish may come last
+        words.receive(0, 1); // fewer than the batch has places: `wanted` may be stored last
         assert_eq!(words.place(0), 7);
         words.batches().skip_to(1);
         worker.join().expect("a worker");

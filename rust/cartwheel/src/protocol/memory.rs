@@ -26,15 +26,15 @@ pub struct Memory {
     pub(crate) infos: InfoArea,
     /// The slabs.
     pub(crate) slabs: Arc<SlabMemory>,
-    /// Where the memory was made: what stands behind it.
+    /// The descriptors and rollouts, where the memory was made.
     sharing: Option<Arc<Sharing>>,
 }
 
 impl Memory {
     /// Makes the memory for `plan`, private to this process or shared with workers.
     ///
-    /// Shared memory is reserved here, so that a machine without enough of it answers with an
-    /// error now and not with a signal later; slabs beyond the first few are reserved when needed.
+    /// Shared memory is reserved here, so that a machine without enough memory gives an error now
+    /// and not a signal later; slabs beyond the first few are reserved when needed.
     ///
     /// # Errors
     ///
@@ -63,18 +63,18 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Maps, in a worker, the memory that [`Memory::new`] made from the same plan; `descriptors`
-    /// are those of [`Memory::descriptors`], in their order.
+    /// Maps, in a worker, the memory that [`Memory::new`] made from the same plan. `descriptors`
+    /// are those of [`Memory::descriptors`], in the same order.
     ///
     /// # Errors
     ///
     /// [`Error::Mismatch`] when the memory was made by another version or from another plan, or the
-    /// descriptors are not those of one memory in their order; or [`Error::Os`].
+    /// descriptors are not those of one memory in the right order; or [`Error::Os`].
     pub fn attach(plan: Plan, descriptors: [OwnedFd; 4]) -> Result<Self, Error> {
         let layout = check(&plan)?;
         let sizes = Self::sizes(&plan, &layout)?;
         let identity = identity(&plan, descriptors.each_ref().map(Some))?;
-        // Workers only read actions; everything else they write.
+        // Workers only read actions; they write everything else.
         let access = [Access::Write, Access::Read, Access::Write, Access::Write];
         let [control, actions, infos, slabs] = descriptors;
         let map = |descriptor, which: usize| {
@@ -122,12 +122,12 @@ impl Memory {
         }
     }
 
-    /// The plan it was made from.
+    /// The plan from which the memory was made.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Who shares it, and so who waits on its words.
+    /// Which processes share it, and so may wait on its words.
     pub(crate) fn scope(&self) -> Scope {
         self.scope
     }
@@ -149,8 +149,8 @@ impl Memory {
         ])
     }
 
-    /// Makes the memory of a further rollout of `steps` steps, all of it reserved, and a lease on it; with
-    /// the descriptor that workers in other processes attach it by.
+    /// Makes the memory of another rollout of `steps` steps, all of it reserved. Returns a lease on
+    /// it, and the descriptor with which workers in other processes attach it.
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl Memory {
         Ok((lease, sent))
     }
 
-    /// The rollouts that a new worker process has to attach: number, steps and a descriptor of each.
+    /// The rollouts that a new worker process has to attach: number, steps and descriptor of each.
     ///
     /// # Errors
     ///
@@ -193,8 +193,8 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`Error::BadPlan`] where the memory was made, which knows its rollouts; [`Error::Mismatch`] when it is
-    /// another rollout than that; or [`Error::Os`].
+    /// [`Error::BadPlan`] in the process that made the memory, which knows its rollouts;
+    /// [`Error::Mismatch`] when the mapping is another rollout; or [`Error::Os`].
     pub fn attach_rollout(
         &self,
         index: usize,
@@ -220,20 +220,20 @@ impl Memory {
         Ok(Layout::rollout(&self.plan.observations, self.plan.rows(), steps)?)
     }
 
-    /// What stands behind the slabs; `None` in workers, which make none.
+    /// The memory behind the slabs; `None` in workers, which make no slabs.
     pub(crate) fn slab_backing(&self) -> Option<&Backing> {
         let [.., slabs] = &self.sharing.as_ref()?.backings;
         Some(slabs)
     }
 
-    /// What stands behind the memory, for as long as the pool has it; `None` in workers.
+    /// The descriptors and rollouts, as long as the pool keeps them; `None` in workers.
     pub fn sharing(&self) -> Option<&Arc<Sharing>> {
         self.sharing.as_ref()
     }
 }
 
 impl Memory {
-    /// Makes the caller the only one who serves worker `worker`.
+    /// Makes the caller the only server of worker `worker`.
     ///
     /// # Errors
     ///
@@ -264,10 +264,10 @@ impl Memory {
     }
 }
 
-/// A number that tells a memory from others, by the files behind it, and its plan from other plans that need
-/// as many bytes: by either, two workers could come to write the same rows.
+/// A number that identifies a memory, by the files behind it, and its plan. With another memory, or
+/// another plan of the same size, two workers might write the same rows.
 fn identity(plan: &Plan, files: [Option<&OwnedFd>; 4]) -> Result<u32, Error> {
-    // The same in all processes that run this code, which is all that is asked of it.
+    // The hash is the same in all processes that run this code; nothing more is needed.
     let mut hasher = DefaultHasher::new();
     plan.hash(&mut hasher);
     for file in files.into_iter().flatten() {

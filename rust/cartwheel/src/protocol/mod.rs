@@ -1,16 +1,16 @@
-//! What pool and workers say to each other in shared memory.
+//! How pool and workers communicate in shared memory.
 //!
 //! | noun | what it is |
 //! |---|---|
 //! | [`Memory`] | all memory of a pool: control words, actions, infos, slabs |
-//! | `Control` | the control words: a line for the pool, one a worker |
-//! | `WorkQueue`, [`Work`] | rows that were sent, on their way to a worker |
-//! | `Delivery` | what a worker does with them, step by step |
-//! | `OpenBatches`, `Places` | the batches that they arrive in, and the tickets for their places |
+//! | `Control` | the control words: a line for the pool, one for each worker |
+//! | `WorkQueue`, [`Work`] | rows that were sent and wait for their worker |
+//! | `Delivery` | how a worker delivers them, step by step |
+//! | `OpenBatches`, `Places` | the batches in which they arrive, and the tickets for their places |
 //! | `Receipts` | which rows a batch has |
-//! | `Notes` | how far a worker is with the rows that were sent, for the pool to read when it died |
-//! | `Claim` | who is the pool of a memory, and who serves a worker |
-//! | [`Tally`] | what workers count |
+//! | `Notes` | a worker's progress with sent rows, which the pool reads when the worker died |
+//! | `Claim` | which pool steps a memory, and which process serves a worker |
+//! | [`Tally`] | the workers' counters |
 
 mod arrivals;
 mod claim;

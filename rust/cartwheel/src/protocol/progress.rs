@@ -1,17 +1,19 @@
-//! How far a worker is with the first rows of its queue: read by the pool when it died.
+//! A worker's progress with the first rows of its queue; the pool reads it when the worker died.
 //!
 //! ```text
 //! waiting ──▶ claiming ──places known──▶ claimed ──rows written──▶ counting ──▶ waiting
 //! ```
 //!
-//! Rows stay in the queue until `counting`, so the pool finds there whatever was not counted. Each note is
-//! written before what it announces begins. So the pool, which reads the note only after the worker's death,
-//! knows what the dead worker may have done: in `waiting` no row has a place, other than those that the
-//! pool gave; in `claimed` the first rows have places that nobody has counted. In `claiming` and `counting`
-//! the pool cannot know whether the one instruction that matters was carried out.
+//! Rows stay in the queue until `counting`, so the pool finds every row there that was not counted.
+//! Each note is written before the step that it announces begins. So the pool, which reads the note
+//! only after the worker's death, knows what the dead worker may have done. In `waiting` no row has
+//! a place, except for places that the pool dealt; in `claimed` the first rows have places that
+//! were not counted. In `claiming` and `counting` the pool cannot know whether the one instruction
+//! that matters was carried out.
 //!
-//! All stores are `Release`, so that the compiler does not move one before another; the death itself orders
-//! them before the pool's loads. A thread of a crew writes notes too, for nobody: threads do not die alone.
+//! All stores are `Release`, so that the compiler does not move one before another; the death
+//! itself orders them before the pool's loads. A thread of a crew writes notes too, although they
+//! are never read: threads do not die alone.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -22,11 +24,11 @@ const COUNTING: u64 = 3;
 const STAGE_BITS: u32 = 2;
 /// The number of places is kept above the stage, and the first place above it.
 const COUNT_BITS: u32 = u32::BITS - STAGE_BITS;
-/// Most rows that a worker takes at once, so that a note has room for their number.
+/// Maximum number of rows that a worker takes at once, so that their number fits in a note.
 pub(super) const MOST_TAKEN: u32 = (1 << COUNT_BITS) - 1;
 
 /// The lower half of a word.
-#[expect(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
+#[expect(clippy::cast_possible_truncation, reason = "the lower half is the result")]
 pub(super) const fn low(word: u64) -> u32 {
     word as u32
 }
@@ -36,9 +38,10 @@ pub(super) const fn low(word: u64) -> u32 {
 pub(super) enum Progress {
     /// Nothing.
     Waiting,
-    /// So many of them have places that were not counted as filled, from this one of the ring of batches on.
+    /// The first `count` rows have places that were not counted as filled, starting at place
+    /// `first` of the ring of batches.
     Claimed { first: u32, count: u32 },
-    /// It claimed or counted places, or was about to.
+    /// The worker had claimed or counted places, or was about to.
     Unknown,
 }
 
@@ -53,19 +56,19 @@ impl Notes {
         self.0.store(CLAIMING, Ordering::Release);
     }
 
-    /// So many of them have places, from this one of the ring of open batches on.
+    /// The first `count` rows have places, starting at place `first` of the ring of open batches.
     pub(super) fn note_claimed(&self, first: u32, count: u32) {
         debug_assert!(count <= MOST_TAKEN, "no more are taken");
         let note = CLAIMED | u64::from(count) << STAGE_BITS | u64::from(first) << u32::BITS;
         self.0.store(note, Ordering::Release);
     }
 
-    /// They are written, and about to leave the queue and to be counted.
+    /// The rows are written, and about to leave the queue and to be counted.
     pub(super) fn note_counting(&self) {
         self.0.store(COUNTING, Ordering::Release);
     }
 
-    /// They were counted; or the pool forgets what a dead worker noted.
+    /// The rows were counted; or the pool clears what a dead worker left.
     pub(super) fn clear(&self) {
         self.0.store(WAITING, Ordering::Release);
     }

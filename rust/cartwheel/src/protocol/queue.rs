@@ -1,13 +1,14 @@
-//! Rows that were sent, on their way to a worker: one ring per worker.
+//! Rows that were sent and wait for their worker: one ring for each worker.
 //!
-//! The pool pushes, the worker takes (threads of a crew under the lock of the shard). Nobody changes an entry
-//! of the ring after the push, and rows leave the ring only when they are about to be counted as filled, see
-//! `progress.rs`. Until then a worker has taken nothing, and when it dies the pool finds the rows where they
-//! were.
+//! The pool pushes rows and the worker takes them (threads of a crew under the lock of the shard).
+//! An entry of the ring does not change after the push, and rows leave the ring only when they are
+//! about to be counted as filled, see `progress.rs`. Until then nothing is removed, so when the
+//! worker dies the pool finds the rows where they were.
 //!
-//! A ring has at least as many places as its shard has rows. A row is in flight at most once, and has left the
-//! ring before it is received: so a ring never overflows, and neither side ever waits for the other. The number
-//! of places is a power of two, so the numbers of entries can wrap around at 2^32.
+//! A ring has at least as many places as its shard has rows. A row is in flight at most once, and
+//! leaves the ring before it is received: so a ring never overflows, and neither side waits for the
+//! other. The number of places is a power of two, so the numbers of entries can wrap around at
+//! 2^32.
 //!
 //! `Release` on `tail` publishes an entry, the row's action and the batches that were opened for it; it
 //! pairs with the `Acquire` in [`WorkQueue::first`] and [`WorkQueue::is_empty`].
@@ -23,21 +24,21 @@ use crate::wake::Op;
 pub struct Work {
     /// [`Op::Step`] or [`Op::Reset`].
     pub op: Op,
-    /// What the pool's caller told the shard beside the operation.
+    /// Flags that the pool's caller passes to the shard.
     pub flags: u32,
-    /// The rows, counted from the start of the environments.
+    /// The rows, counted from the first row of the pool.
     pub rows: Range<usize>,
-    /// Their places, from this one on, counted through the ring of open batches; `None` for the next free
-    /// ones when they are done.
+    /// The first of their places, counted through the ring of open batches; `None` for the next
+    /// free places when the rows are done.
     pub place: Option<u32>,
 }
 
 /// Marks work whose place is decided when it is done.
 const ON_ARRIVAL: u32 = u32::MAX;
-/// Marks a reset, beside the flags.
+/// Marks a reset, together with the flags.
 const RESET: u32 = 1 << 31;
 
-/// Places of the ring of a shard with `rows` rows, fewer than twice as many.
+/// Number of places in the ring of a shard with `rows` rows, fewer than twice as many.
 pub(super) const fn ring_places(rows: usize) -> usize {
     rows.next_power_of_two()
 }
@@ -46,8 +47,8 @@ pub(super) const fn ring_places(rows: usize) -> usize {
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct Ends {
-    /// The first row in the ring: the number of its entry in the upper half, and in the lower half how many rows
-    /// of the entry come before it.
+    /// The first row in the ring: the number of its entry in the upper half, and in the lower half
+    /// the number of rows of the entry that come before it.
     first: AtomicU64,
     /// Number of the next entry to push.
     tail: AtomicU32,
@@ -60,7 +61,8 @@ impl Ends {
         self.tail.store(0, Ordering::Relaxed);
     }
 
-    /// The entry of the first row in the ring, and how many of its rows come before that row.
+    /// The number of the entry of the first row in the ring, and the number of its rows that come
+    /// before that row.
     fn first(&self) -> (u32, u32) {
         let first = self.first.load(Ordering::Relaxed);
         (low(first >> u32::BITS), low(first))
@@ -78,7 +80,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The place of its row number `nth`, if places were given.
+    /// The place of its row number `nth`, if places were dealt.
     fn place(&self, nth: u32) -> Option<u32> {
         let first = self.place.load(Ordering::Relaxed);
         (first != ON_ARRIVAL).then(|| first.wrapping_add(nth))
@@ -146,17 +148,18 @@ impl WorkQueue<'_> {
         } else {
             pack(number.wrapping_add(1), 0)
         };
-        // The next lap's `push` into this place follows the receipt of a row that left it here.
+        // `push` reuses this place in the next lap, after the receipt of a row that left it here.
         self.ends.first.store(next, Ordering::Release);
     }
 
-    /// What a worker that died had not counted as filled, one row each, with the places that are known.
-    /// `None` when the place of a row, or whether it was counted, is not known.
+    /// The rows that a dead worker had not counted as filled, one `Work` for each row, with the
+    /// places that are known. `None` when the place of a row is unknown, or whether the row was
+    /// counted.
     pub(crate) fn left_behind(&self) -> Option<Vec<Work>> {
         let mut left = Vec::new();
         let (head, mut before) = self.ends.first();
         let entries = self.ends.tail.load(Ordering::Relaxed).wrapping_sub(head);
-        // No more than there can be, whatever the dead one wrote; the pool checks the rows.
+        // Limited to what is possible, whatever the dead worker wrote; the pool checks the rows.
         let most = number(self.entries.len());
         for nth in 0..entries.min(most) {
             let entry = self.entry(head.wrapping_add(nth));

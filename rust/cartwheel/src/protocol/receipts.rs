@@ -1,9 +1,10 @@
-//! What a batch of rows that were sent says of itself: which row is in each place, and where its infos are.
+//! What the places of a batch of sent rows announce: which row is in each place, and where its
+//! infos are.
 
 use crate::memory::{Lease, Told};
 use crate::transition::PhaseTag;
 
-/// The receipts of one batch after another; keeps its buffers.
+/// The receipts of successive batches; keeps its buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Receipts {
     numbers: Vec<u8>,
@@ -36,9 +37,9 @@ impl Receipts {
         &self.phases
     }
 
-    /// The places that say something of infos, and what.
+    /// The places that announce infos, and where these are.
     pub(crate) fn infos(&self) -> Vec<(usize, Told)> {
-        // Usually there are none: a look at all places without a branch, here and below.
+        // Usually there are none: all places are checked without a branch, here and below.
         if self.lengths.iter().fold(0, |any, byte| any | byte) == 0 {
             return Vec::new();
         }

@@ -1,26 +1,27 @@
-//! What workers count of their rows, for the pool to read at any time.
+//! The workers' counters, which the pool can read at any time.
 //!
-//! Each shard has its counters to itself, and they have one writer: the worker that steps the shard, or in a
-//! crew the thread that has locked it. So counting is a load and a store, never a read-modify-write, and
-//! `Relaxed` is enough: a reader may see one count a step ahead of another, and what was acknowledged or
-//! counted as filled is seen whole, by the orders of those. Counters outlive the process that wrote them:
-//! a worker in the place of a dead one goes on from there.
+//! Each shard has its own counters with one writer: the worker that steps the shard, or in a crew
+//! the thread that holds its lock. So counting is a load and a store, never a read-modify-write,
+//! and `Relaxed` is enough. A reader may see one counter a step ahead of another; counts of tasks
+//! that were acknowledged, or of rows that were counted as filled, are complete, because the
+//! acknowledgement or the count orders them. Counters outlive the process that wrote them: a worker
+//! that replaces a dead one continues from their values.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Buckets of a histogram of step times: bucket `k` counts steps of `2^k` to `2^(k + 1)` nanoseconds, the
-/// first one also shorter ones, the last one (nine minutes) also longer ones.
+/// Buckets of a histogram of step times: bucket `k` counts steps of `2^k` to `2^(k + 1)`
+/// nanoseconds. The first one also counts shorter steps, the last one (nine minutes) longer steps.
 pub const BUCKETS: usize = 40;
 
-/// One in so many tasks of a shard is timed, where rows are not timed one by one.
+/// One in this many tasks of a shard is timed, where rows are not timed one by one.
 ///
-/// A look at the clock costs as much as some native steps. A prime, so that episodes of a fixed length do
-/// not end in every task that is timed, or in none.
+/// Reading the clock costs as much as some native steps. The number is prime, so that the timed
+/// tasks do not always, or never, contain the ends of episodes of a fixed length.
 const SAMPLED: u64 = 17;
-/// The first task that is timed. Those before are slow, since nothing is in any cache, and must not stand
-/// for the others.
+/// The first task that is timed. The tasks before it are slow, since the caches are cold, and must
+/// not represent the others.
 const FIRST_SAMPLED: u64 = 8;
 
 /// A number with one writer.
@@ -56,7 +57,7 @@ pub(super) struct ShardCounts {
     stepping: Count,
     /// Nanoseconds of resets and control calls.
     other: Count,
-    /// Nanoseconds of the slowest step, where rows are timed together its mean.
+    /// Nanoseconds of the slowest step; where rows are timed together, the slowest mean.
     slowest: Count,
     step_times: [Count; BUCKETS],
 }
@@ -67,19 +68,19 @@ pub(super) struct ShardCounts {
 pub(super) struct RowCounts {
     resets: Count,
     replacements: Count,
-    /// Nanoseconds of its steps, and of the slowest, where rows are timed one by one.
+    /// Nanoseconds of its steps, and of the slowest one, where rows are timed one by one.
     stepping: Count,
     slowest: Count,
 }
 
-/// Steps of one row that were sent; those of all rows at once are counted for the shard.
+/// Steps of one row that were sent; steps of all rows at once are counted for the shard.
 ///
-/// Apart from the other counters of the row, so that a step of many rows touches few lines.
+/// Separate from the row's other counters, so that a step of many rows touches few cache lines.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub(super) struct SentCount(Count);
 
-/// The counters of one shard and its rows, which are counted from its start.
+/// The counters of one shard and its rows, which are indexed from the shard's first row.
 #[derive(Debug, Clone, Copy)]
 pub struct Tally<'a> {
     pub(super) shard: &'a ShardCounts,
@@ -88,7 +89,7 @@ pub struct Tally<'a> {
 }
 
 impl Tally<'_> {
-    /// Whether the next task is one to be timed.
+    /// Whether the next task should be timed.
     pub(crate) fn is_due(&self) -> bool {
         self.shard.tasks.get() % SAMPLED == FIRST_SAMPLED
     }
@@ -114,12 +115,12 @@ impl Tally<'_> {
         self.rows[row].resets.add(resets);
     }
 
-    /// The environment of a row that failed was made anew `times` times.
+    /// The environment of a row failed and was replaced `times` times.
     pub fn count_replacements(&self, row: usize, times: u64) {
         self.rows[row].replacements.add(times);
     }
 
-    /// One row was stepped, which took so long.
+    /// One row was stepped, which took `spent`.
     pub fn time_step(&self, row: usize, spent: Duration) {
         let spent = nanoseconds(spent);
         self.rows[row].stepping.add(spent);
@@ -127,7 +128,7 @@ impl Tally<'_> {
         self.time(1, spent, spent);
     }
 
-    /// So many rows were stepped, which took so long together; no more than that is known of each.
+    /// `rows` rows were stepped, which took `spent` together; the time of each row is unknown.
     pub(crate) fn time_steps(&self, rows: usize, spent: Duration) {
         let (rows, spent) = (rows as u64, nanoseconds(spent));
         self.time(rows, spent, spent / rows.max(1));
@@ -139,16 +140,16 @@ impl Tally<'_> {
         self.shard.step_times[bucket(each)].add(steps);
     }
 
-    /// Something else than a step took so long.
+    /// An operation other than a step took `spent`.
     pub fn time_other(&self, spent: Duration) {
         self.shard.other.add(nanoseconds(spent));
     }
 
-    /// What was counted of row `row`.
+    /// The totals of row `row`.
     pub(crate) fn row(&self, row: usize) -> RowTotals {
         let counts = &self.rows[row];
         RowTotals {
-            // Of a worker that writes where it should not, any numbers are possible.
+            // A corrupt worker may have written any number.
             steps: self.shard.batches.get().saturating_add(self.sent[row].0.get()),
             resets: counts.resets.get(),
             replacements: counts.replacements.get(),
@@ -157,7 +158,7 @@ impl Tally<'_> {
         }
     }
 
-    /// What was counted of the shard.
+    /// The totals of the shard.
     pub(crate) fn totals(&self) -> ShardTotals {
         ShardTotals {
             stepping: Duration::from_nanos(self.shard.stepping.get()),
@@ -168,18 +169,18 @@ impl Tally<'_> {
     }
 }
 
-/// What was counted of a row.
+/// The totals of a row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowTotals {
     pub(crate) steps: u64,
     pub(crate) resets: u64,
     pub(crate) replacements: u64,
-    /// Zero, as is `slowest`, where rows are not timed one by one.
+    /// Zero, like `slowest`, where rows are not timed one by one.
     pub(crate) stepping: Duration,
     pub(crate) slowest: Duration,
 }
 
-/// What was counted of a shard.
+/// The totals of a shard.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShardTotals {
     /// Time of the steps in the histogram.
@@ -194,7 +195,7 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The bucket of a step of so many nanoseconds.
+/// The bucket of a step that took `nanoseconds`.
 fn bucket(nanoseconds: u64) -> usize {
     (nanoseconds.max(1).ilog2() as usize).min(BUCKETS - 1)
 }
