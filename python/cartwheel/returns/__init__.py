@@ -1,46 +1,50 @@
-"""Return estimators for rollouts of vector environments, right in every autoreset mode.
+"""Return estimators for rollouts of vector environments, correct in every autoreset mode.
 
-A rollout is ``T`` steps of ``N`` environments, and every array of it is time-major: ``[T, N]``. Row
+A rollout is ``T`` steps of ``N`` environments, and all its arrays are time-major: ``[T, N]``. Row
 ``(t, i)`` is step ``t`` of environment ``i``: the reward and flags that ``step`` returned for the
-action of step ``t``. Which rows are transitions, and where their next observation is, depends on
-the autoreset mode; two functions turn it into arrays, and after that one formula serves all modes::
+action of step ``t``. The autoreset mode decides which rows are transitions, and where their next
+observations are. :func:`valid_mask` and :func:`next_values` turn these rules into arrays, and after
+that all modes use the same formulas.
 
-    from cartwheel import returns
+Example:
+    One environment in the mode ``NEXT_STEP``. Its episode ends in step 1, so step 2 only resets.
 
-    # values[T + 1, N] of the observations, the last of which follows the rollout
-    next_values = returns.next_values(
-        mode, values, terminated, truncated, final_values=final_values, final_index=final_index
-    )
-    valid = returns.valid_mask(mode, terminated, truncated, prev_done)
-    advantages, targets = returns.gae(
-        rewards, values[:-1], next_values, terminated, truncated, valid=valid, gamma=0.99, lam=0.95
-    )
-    advantages = returns.masked_normalize(advantages, valid)
+    >>> import numpy as np
+    >>> from cartwheel import returns
+    >>> rewards, values = np.array([[1.0], [1.0], [0.0]]), np.zeros((4, 1))
+    >>> terminated, truncated = np.array([[False], [True], [False]]), np.zeros((3, 1), bool)
+    >>> next_values = returns.next_values("next_step", values, terminated, truncated)
+    >>> valid = returns.valid_mask("next_step", terminated, truncated, np.array([False]))
+    >>> valid[:, 0]
+    array([ True,  True, False])
+    >>> advantages, targets = returns.gae(
+    ...     rewards, values[:-1], next_values, terminated, truncated, valid=valid, gamma=0.5, lam=1
+    ... )
+    >>> targets[:, 0]
+    array([1.5, 1. , 0. ])
 
-* **Ends.** An episode that is terminated is worth nothing afterwards, one that is truncated the
-  value of its last observation: that is ``bootstrap="truncated"``. ``"always"`` bootstraps at every
-  end, ``"never"`` at none. A row with both flags set is terminated. Where no episode ends, also at
-  the end of the rollout, the next observation's value always counts. No trace runs over an end of
-  either kind.
-* **Valid rows.** What rows hold that are not valid is not looked at (not even NaN gets out), apart
-  from their ``values`` where those are the next values of rows before them. Their outputs are 0; a
-  target that goes with ``values`` (of ``gae``, ``gae_normalized``, ``vtrace``) is the value itself.
-  Leave them out of losses and statistics: ``advantages[valid]``.
-* **Discounts.** ``gamma`` and ``lam`` are numbers in [0, 1], or arrays ``[T, N]`` of them.
-* **Arrays.** NumPy arrays, and what speaks DLPack and is on the CPU, as torch and JAX arrays.
-  Floats are all ``float32`` or all ``float64``, and results are of the same dtype. Rewards alone
-  may differ, because Gymnasium's are ``float64`` whatever a policy computes in: they are converted
-  to the dtype of the other arrays. Flags are ``bool``; ``uint8`` is converted. An array that is not
-  C-contiguous is copied, once. Results are NumPy arrays; ``torch.from_numpy`` shows them to torch
-  without a copy.
+* **Ends.** With ``bootstrap="truncated"``, nothing is added after a terminated episode, and the
+  value of the last observation is added after a truncated one. ``"always"`` adds the value at every
+  end, ``"never"`` at no end. A row with both flags is terminated. Where no episode ends, also at
+  the end of the rollout, the value of the next observation is always added. No trace crosses an end
+  of either kind.
+* **Valid rows.** Rows that are not valid are not read, so NaN in them does no harm; only their
+  ``values`` are read, where they are the next values of the rows before. The outputs of such rows
+  are 0, but targets of ``gae``, ``gae_normalized`` and ``vtrace`` are the row's value. Leave these
+  rows out of losses and statistics: ``advantages[valid]``.
+* **Discounts.** ``gamma`` and ``lam`` are numbers in [0, 1], or arrays ``[T, N]`` of such numbers.
+* **Arrays.** NumPy arrays, or arrays on the CPU that support DLPack, such as torch and JAX arrays.
+  Floats are all ``float32`` or all ``float64``, and results have the same dtype. Only rewards may
+  have another dtype, because Gymnasium's are always ``float64``; they are converted. Flags are
+  ``bool``; ``uint8`` is converted. An array that is not C-contiguous is copied once. Results are
+  NumPy arrays, which ``torch.from_numpy`` converts to torch without a copy.
 * **out.** C-contiguous, writable arrays of the right shape and dtype that share no memory with an
-  input; they are filled and returned. They too may be torch tensors (with NumPy 2.1 or newer).
-* **Threads.** A rollout of 100 000 rows or more is split over threads by environment;
-  ``num_threads`` sets how many. The results have the same bits for any number, and the GIL is
-  released.
+  input; they are filled and returned. They may be torch tensors (with NumPy 2.1 or newer).
+* **Threads.** A rollout of 100 000 rows or more is split by environment over ``num_threads``
+  threads. The results have the same bits for any number of threads. The GIL is released.
 
-Every function raises ``TypeError`` for a dtype and ``ValueError`` for a shape, a number or a name
-that it cannot use, before anything is written.
+Every function raises ``TypeError`` for an invalid dtype, and ``ValueError`` for an invalid shape,
+number or name, before it writes anything.
 """
 
 from cartwheel.returns.advantages import gae, gae_normalized

@@ -29,7 +29,7 @@ def gae(
     num_threads: int | None = None,
     out: tuple[Array, Array] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Advantages, and the returns that values are fitted to.
+    """Computes generalised advantages, and the returns to which values are fitted.
 
     .. code-block:: text
 
@@ -42,7 +42,7 @@ def gae(
 
     Args:
         rewards: Rewards ``[T, N]``.
-        values: Values of the observations that were acted on, ``[T, N]``.
+        values: Values of the observations before each step, ``[T, N]``.
         next_values: Values of the true next observations, ``[T, N]``, see :func:`next_values`.
         terminated: Flags ``[T, N]``.
         truncated: Flags ``[T, N]``.
@@ -50,17 +50,17 @@ def gae(
         gamma: Discount in [0, 1], or one for each row, ``[T, N]``.
         lam: Decay of the traces in [0, 1], or one for each row, ``[T, N]``.
         bootstrap: ``"truncated"``, ``"always"`` or ``"never"``.
-        num_threads: Threads to compute on; ``None``: as many as pay.
+        num_threads: Threads to compute on; ``None``: as many as are faster.
         out: Arrays ``[T, N]`` for advantages and returns.
 
     Returns:
-        Advantages and returns, ``[T, N]``. Rows that are not valid have the advantage 0, and so
+        Advantages and returns, ``[T, N]``. Rows that are not valid have the advantage 0 and
         their value as their return.
 
     Raises:
-        TypeError: A wrong dtype, or two that differ.
-        ValueError: Shapes that do not agree, an empty rollout, a number outside of [0, 1], an
-            unknown ``bootstrap``, or an ``out`` that cannot be filled.
+        TypeError: A dtype is wrong, or two dtypes differ.
+        ValueError: Shapes do not agree, the rollout is empty, a number is outside [0, 1],
+            ``bootstrap`` is unknown, or ``out`` cannot be filled.
     """
     return _gae(
         (rewards, terminated, truncated),
@@ -86,23 +86,23 @@ def gae_normalized(
     num_threads: int | None = None,
     out: tuple[Array, Array] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Advantages whose weights of n-step returns sum to one over the steps that were seen.
+    """Computes advantages whose weights of n-step returns sum to one over the known steps.
 
-    With ``G^(n)_t`` the n-step returns that end before the episode or the rollout does,
+    ``G^(n)_t`` are the n-step returns that end within the episode and the rollout.
 
     .. code-block:: text
 
         A_t = (sum_n lam^(n-1) G^(n)_t) / (sum_n lam^(n-1)) - v_t,      returns = A + v
 
-    :func:`gae` gives the longest of them the weight of all that could not be seen, so that near an
-    end its mixture is another one than far from it.
+    :func:`gae` instead gives the longest of these returns the weight of all longer ones, so its
+    mixture near an end differs from the mixture far from an end.
 
     Source: the option ``finite_horizon_gae`` of the PPO baseline of S. Tao et al., "ManiSkill3"
     (2024).
 
     Args:
         rewards: Rewards ``[T, N]``.
-        values: Values of the observations that were acted on, ``[T, N]``.
+        values: Values of the observations before each step, ``[T, N]``.
         next_values: Values of the true next observations, ``[T, N]``, see :func:`next_values`.
         terminated: Flags ``[T, N]``.
         truncated: Flags ``[T, N]``.
@@ -110,17 +110,17 @@ def gae_normalized(
         gamma: Discount in [0, 1], or one for each row, ``[T, N]``.
         lam: Decay of the weights in [0, 1], or one for each row, ``[T, N]``.
         bootstrap: ``"truncated"``, ``"always"`` or ``"never"``.
-        num_threads: Threads to compute on; ``None``: as many as pay.
+        num_threads: Threads to compute on; ``None``: as many as are faster.
         out: Arrays ``[T, N]`` for advantages and returns.
 
     Returns:
-        Advantages and returns, ``[T, N]``. Rows that are not valid have the advantage 0, and so
+        Advantages and returns, ``[T, N]``. Rows that are not valid have the advantage 0 and
         their value as their return.
 
     Raises:
-        TypeError: A wrong dtype, or two that differ.
-        ValueError: Shapes that do not agree, an empty rollout, a number outside of [0, 1], an
-            unknown ``bootstrap``, or an ``out`` that cannot be filled.
+        TypeError: A dtype is wrong, or two dtypes differ.
+        ValueError: Shapes do not agree, the rollout is empty, a number is outside [0, 1],
+            ``bootstrap`` is unknown, or ``out`` cannot be filled.
     """
     return _gae(
         (rewards, terminated, truncated),
@@ -141,7 +141,7 @@ def _gae(
     *,
     normalized: bool,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Either of the two."""
+    """Computes :func:`gae`, or :func:`gae_normalized` if ``normalized``."""
     dtype, (now, then) = as_floats(values=values[0], next_values=values[1])
     transitions = as_transitions(*rows, **keywords, dtype=dtype)
     lam = as_numbers("lam", lam, dtype)

@@ -1,4 +1,4 @@
-"""Arrays of a rollout as the native side takes them: NumPy's, C-contiguous, of one dtype."""
+"""Converts arrays of a rollout for the native side: NumPy, C-contiguous, of one dtype."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 def as_floats(**arrays: Array) -> tuple[np.dtype[Any], tuple[NDArray[Any], ...]]:
-    """The arrays, and the one dtype that all of them have.
+    """Returns the arrays, and the dtype that all of them have.
 
     Raises:
-        TypeError: One is neither ``float32`` nor ``float64``, or they are not the same.
-        ValueError: One has not two dimensions.
+        TypeError: A dtype is neither ``float32`` nor ``float64``, or two dtypes differ.
+        ValueError: An array does not have two dimensions.
     """
     found = {name: as_array(name, array) for name, array in arrays.items()}
     first = next(iter(found))
@@ -39,12 +39,12 @@ def as_floats(**arrays: Array) -> tuple[np.dtype[Any], tuple[NDArray[Any], ...]]
 
 
 def as_rewards(rewards: Array, dtype: np.dtype[Any] | None) -> NDArray[Any]:
-    """Rewards in ``dtype``, or in their own if that is ``None``.
+    """Returns the rewards in ``dtype``; ``None`` keeps their own dtype.
 
     Raises:
-        TypeError: They are no real numbers; or neither ``float32`` nor ``float64``, and so must
-            stay.
-        ValueError: They have not two dimensions.
+        TypeError: The rewards are not real numbers; or ``dtype`` is ``None``, and their own dtype
+            is neither ``float32`` nor ``float64``.
+        ValueError: The rewards do not have two dimensions.
     """
     if dtype is None:
         return as_floats(rewards=rewards)[1][0]
@@ -55,11 +55,11 @@ def as_rewards(rewards: Array, dtype: np.dtype[Any] | None) -> NDArray[Any]:
 
 
 def as_numbers(name: str, numbers: Array, dtype: np.dtype[Any]) -> float | NDArray[Any]:
-    """A number for all rows as a float, or an array of one for each in ``dtype``.
+    """Returns one number for all rows as a float, or an array with a number for each row.
 
     Raises:
-        TypeError: It is an array of another dtype, or no number.
-        ValueError: It is an array that has not two dimensions.
+        TypeError: The array has another dtype than ``dtype``, or a value is not a number.
+        ValueError: The array does not have two dimensions.
     """
     if isinstance(numbers, float):
         return float(numbers)
@@ -71,11 +71,11 @@ def as_numbers(name: str, numbers: Array, dtype: np.dtype[Any]) -> float | NDArr
 
 
 def as_flags(name: str, flags: Array, ndim: int | None = 2) -> NDArray[np.bool_]:
-    """Flags as an array of ``ndim`` dimensions, or of any number of them.
+    """Returns flags as a ``bool`` array of ``ndim`` dimensions; ``None``: of any number.
 
     Raises:
-        TypeError: They are neither ``bool`` nor ``uint8``.
-        ValueError: They have another number of dimensions.
+        TypeError: The flags are neither ``bool`` nor ``uint8``.
+        ValueError: The number of dimensions is wrong.
     """
     array = as_array(name, flags)
     if array.dtype == np.uint8:
@@ -86,10 +86,10 @@ def as_flags(name: str, flags: Array, ndim: int | None = 2) -> NDArray[np.bool_]
 
 
 def as_rows(name: str, array: NDArray[Any], ndim: int | None = 2) -> NDArray[Any]:
-    """The array, C-contiguous and aligned.
+    """Returns the array, copied if it is not C-contiguous and aligned.
 
     Raises:
-        ValueError: It has not ``ndim`` dimensions.
+        ValueError: The array does not have ``ndim`` dimensions.
     """
     if ndim is not None and array.ndim != ndim:
         expected = {1: "one dimension (environments)", 2: "two dimensions (steps, environments)"}
@@ -106,12 +106,12 @@ def as_output(
     dtype: np.dtype[Any] | type[np.generic],
     inputs: Mapping[str, Any],
 ) -> NDArray[Any]:
-    """An array to be filled: ``out``, or a new one.
+    """Returns an array for a result: ``out``, or a new array.
 
     Raises:
-        TypeError: It has another dtype.
-        ValueError: It has another shape, is not C-contiguous or writable, or shares memory with one
-            of ``inputs``.
+        TypeError: ``out`` has another dtype.
+        ValueError: ``out`` has another shape, is not C-contiguous or writable, or shares memory
+            with one of ``inputs``.
     """
     if out is None:
         return np.empty(shape, dtype)
@@ -134,11 +134,11 @@ def as_outputs(
     dtypes: Mapping[str, np.dtype[Any] | type[np.generic]],
     inputs: Mapping[str, Any],
 ) -> tuple[NDArray[Any], ...]:
-    """Several of them, by name in their order.
+    """Returns arrays for several results, in the order of ``dtypes``.
 
     Raises:
-        TypeError: ``out`` is no tuple, or one has another dtype.
-        ValueError: As for :func:`as_output`; or there is another number of them.
+        TypeError: ``out`` is not a tuple, or an array has another dtype.
+        ValueError: As for :func:`as_output`; or the number of arrays is wrong.
     """
     if out is None:
         return tuple(np.empty(shape, dtype) for dtype in dtypes.values())

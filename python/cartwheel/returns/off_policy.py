@@ -1,4 +1,4 @@
-"""Targets from transitions of another policy than the one that is learned."""
+"""Off-policy targets: from transitions of another policy than the learned one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def vtrace(
     num_threads: int | None = None,
     out: tuple[Array, Array] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """V-trace value targets, and the advantages of the policy gradient.
+    """Computes V-trace value targets, and the advantages of the policy gradient.
 
     .. code-block:: text
 
@@ -44,18 +44,18 @@ def vtrace(
                           : bootstraps_t ? v_next_t : 0
         pg_advantage_t = min(pg_rho_bar, w_t) * (r_t + gamma * y_t - v_t)
 
-    where an episode goes on at ``t`` if it is not over and row ``t + 1`` is in the rollout and
-    valid.
+    An episode goes on at ``t`` if it is not over and row ``t + 1`` is in the rollout and valid.
 
     Source: L. Espeholt et al., "IMPALA: Scalable Distributed Deep-RL with Importance Weighted
     Actor-Learner Architectures" (2018), equation 1 and section 4.2.
 
     Args:
         rewards: Rewards ``[T, N]``.
-        values: Values of the observations that were acted on, ``[T, N]``.
+        values: Values of the observations before each step, ``[T, N]``.
         next_values: Values of the true next observations, ``[T, N]``, see :func:`next_values`.
         ratios: Importance ratios ``w``, ``[T, N]``: the probability of the action under the policy
-            that is learned, divided by that under the one that acted. (Not their logarithms.)
+            that is learned, divided by its probability under the policy that acted. (Not their
+            logarithms.)
         terminated: Flags ``[T, N]``.
         truncated: Flags ``[T, N]``.
         valid: Which rows are transitions, ``[T, N]``, see :func:`valid_mask`; ``None``: all.
@@ -65,17 +65,17 @@ def vtrace(
         c_bar: Cap of the ratios in the traces, positive, may be infinite.
         pg_rho_bar: Cap of the ratios in the advantages, positive, may be infinite.
         bootstrap: ``"truncated"``, ``"always"`` or ``"never"``.
-        num_threads: Threads to compute on; ``None``: as many as pay.
+        num_threads: Threads to compute on; ``None``: as many as are faster.
         out: Arrays ``[T, N]`` for targets and advantages.
 
     Returns:
-        Targets and advantages, ``[T, N]``. Rows that are not valid have their value as their
-        target, and the advantage 0.
+        Targets and advantages, ``[T, N]``. Rows that are not valid have their value as the target
+        and the advantage 0.
 
     Raises:
-        TypeError: A wrong dtype, or two that differ.
-        ValueError: Shapes that do not agree, an empty rollout, a number outside of [0, 1], a cap
-            that is not positive, an unknown ``bootstrap``, or an ``out`` that cannot be filled.
+        TypeError: A dtype is wrong, or two dtypes differ.
+        ValueError: Shapes do not agree, the rollout is empty, a number is outside [0, 1], a cap is
+            not positive, ``bootstrap`` is unknown, or ``out`` cannot be filled.
     """
     dtype, arrays = as_floats(values=values, next_values=next_values, ratios=ratios)
     transitions = as_transitions(
@@ -117,7 +117,7 @@ def retrace(
     num_threads: int | None = None,
     out: Array | None = None,
 ) -> NDArray[Any]:
-    """Retrace(lambda) targets of action values.
+    """Computes Retrace(lambda) targets of action values.
 
     .. code-block:: text
 
@@ -125,8 +125,9 @@ def retrace(
         Y_t = r_t + gamma * (bootstraps_t ? q_next_t : 0)
               + gamma * (over_t ? 0 : c_{t+1} * (Y_{t+1} - q_{t+1})),   last term 0 in the last step
 
-    Relatives differ only in ``c``: importance sampling has ``c_bar=float("inf")``, tree backup has
-    the policy's probabilities of the actions as ``ratios``, off-policy Q(lambda) has ones.
+    Related methods differ only in ``c``. Importance sampling uses ``c_bar=float("inf")``, tree
+    backup uses the policy's probabilities of the actions as ``ratios``, and off-policy Q(lambda)
+    uses ones.
 
     Source: R. Munos et al., "Safe and Efficient Off-Policy Reinforcement Learning" (2016), equation
     4.
@@ -137,7 +138,8 @@ def retrace(
         next_values: Values of the true next observations, in expectation over the actions of the
             policy that is learned, ``q_next``, ``[T, N]``.
         ratios: Importance ratios ``w``, ``[T, N]``: the probability of the action under the policy
-            that is learned, divided by that under the one that acted. (Not their logarithms.)
+            that is learned, divided by its probability under the policy that acted. (Not their
+            logarithms.)
         terminated: Flags ``[T, N]``.
         truncated: Flags ``[T, N]``.
         valid: Which rows are transitions, ``[T, N]``, see :func:`valid_mask`; ``None``: all.
@@ -145,17 +147,17 @@ def retrace(
         lam: Decay of the traces in [0, 1], or one for each row, ``[T, N]``.
         c_bar: Cap of the ratios, positive, may be infinite.
         bootstrap: ``"truncated"``, ``"always"`` or ``"never"``.
-        num_threads: Threads to compute on; ``None``: as many as pay.
+        num_threads: Threads to compute on; ``None``: as many as are faster.
         out: An array ``[T, N]`` for the targets.
 
     Returns:
-        Targets, ``[T, N]``; 0 where rows are not valid, whose ratios and action values are not
-        used.
+        Targets, ``[T, N]``; 0 where rows are not valid. Ratios and action values of such rows are
+        not used.
 
     Raises:
-        TypeError: A wrong dtype, or two that differ.
-        ValueError: Shapes that do not agree, an empty rollout, a number outside of [0, 1], a cap
-            that is not positive, an unknown ``bootstrap``, or an ``out`` that cannot be filled.
+        TypeError: A dtype is wrong, or two dtypes differ.
+        ValueError: Shapes do not agree, the rollout is empty, a number is outside [0, 1], a cap is
+            not positive, ``bootstrap`` is unknown, or ``out`` cannot be filled.
     """
     dtype, arrays = as_floats(q_values=q_values, next_values=next_values, ratios=ratios)
     transitions = as_transitions(

@@ -1,4 +1,4 @@
-"""Which rows of a rollout are transitions, which begin an episode, and what follows them."""
+"""Which rows of a rollout are transitions, which begin an episode, and their next values."""
 
 from __future__ import annotations
 
@@ -28,20 +28,19 @@ def valid_mask(
     on_done: OnDone = "raise",
     out: Array | None = None,
 ) -> NDArray[np.bool_]:
-    """Which rows are transitions of an environment.
+    """Returns which rows are transitions of an environment.
 
-    In ``NEXT_STEP`` the row after the end of an episode is none: its action is ignored, its reward
-    0. In ``DISABLED`` with ``on_done="freeze"``, rows after the end are none until the end of the
-    rollout; the caller must not have reset them earlier. Otherwise all rows are
+    In ``NEXT_STEP``, the row after the end of an episode is not a transition: its action is ignored
+    and its reward is 0. In ``DISABLED`` with ``on_done="freeze"``, all rows after the end are not,
+    until the end of the rollout; the caller must not have reset them earlier. All other rows are
     transitions.
 
     Args:
         mode: An ``AutoresetMode``, its value (``"NextStep"``) or its name (``"next_step"``).
         terminated: Flags ``[T, N]``.
         truncated: Flags ``[T, N]``.
-        prev_done: Whose row was over, by either flag, in the last step of the rollout before this
-            one, ``[N]``: ``(terminated | truncated)[-1]`` of that rollout. After a ``reset``
-            nobody's.
+        prev_done: Which episodes ended in the last step before this rollout, ``[N]``:
+            ``(terminated | truncated)[-1]`` of the rollout before. All false after a ``reset``.
         on_done: What stepping a finished environment does in ``DISABLED``, as for
             :class:`~cartwheel.VectorEnv`.
         out: A ``bool`` array ``[T, N]``.
@@ -50,9 +49,9 @@ def valid_mask(
         The mask, ``[T, N]``, ``bool``.
 
     Raises:
-        TypeError: A wrong dtype.
-        ValueError: Shapes that do not agree, an empty rollout, an unknown ``mode`` or ``on_done``,
-            or flags that no ``NEXT_STEP`` rollout can have: two ends in a row.
+        TypeError: A dtype is wrong.
+        ValueError: Shapes do not agree, the rollout is empty, ``mode`` or ``on_done`` is unknown,
+            or two consecutive rows both end an episode in ``NEXT_STEP``, which is impossible.
     """
     native_mode = _native_mode(mode, on_done)
     flags = (as_flags("terminated", terminated), as_flags("truncated", truncated))
@@ -73,31 +72,31 @@ def is_first(
     on_done: OnDone = "raise",
     out: Array | None = None,
 ) -> NDArray[np.bool_]:
-    """Which observations are the first of an episode, for the state of a recurrent policy.
+    """Returns which observations begin an episode, for the state of a recurrent policy.
 
-    Set the state to zero before it takes in an observation that is marked. In ``NEXT_STEP`` that is
-    not the row after the end of an episode, which still shows the final observation and whose value
-    needs the state of that episode, but the row after it.
+    Set the state to zero before the policy gets a marked observation. In ``NEXT_STEP``, the row
+    after the end of an episode is not marked: it still shows the final observation, whose value
+    needs the state of that episode. The row after that one is marked.
 
     Args:
         mode: An ``AutoresetMode``, its value (``"NextStep"``) or its name (``"next_step"``).
         terminated: Flags ``[T, N]``.
         truncated: Flags ``[T, N]``.
         prev_done: As for :func:`valid_mask`, ``[N]``.
-        initial: Whose first observation of this rollout begins an episode, ``[N]``: the last row of
-            the result for the rollout before. All true after a ``reset``.
+        initial: Whether the first observation of this rollout begins an episode, ``[N]``: the last
+            row of the result for the rollout before. All true after a ``reset``.
         on_done: What stepping a finished environment does in ``DISABLED``, as for
             :class:`~cartwheel.VectorEnv`.
         out: A ``bool`` array ``[T + 1, N]``.
 
     Returns:
-        The marks, ``[T + 1, N]``, ``bool``: one for each observation, that after the rollout
-        included.
+        The marks, ``[T + 1, N]``, ``bool``: one for each observation, including the observations
+        after the last step.
 
     Raises:
-        TypeError: A wrong dtype.
-        ValueError: Shapes that do not agree, an empty rollout, an unknown ``mode`` or ``on_done``,
-            or flags that no ``NEXT_STEP`` rollout can have: two ends in a row.
+        TypeError: A dtype is wrong.
+        ValueError: Shapes do not agree, the rollout is empty, ``mode`` or ``on_done`` is unknown,
+            or two consecutive rows both end an episode in ``NEXT_STEP``, which is impossible.
     """
     native_mode = _native_mode(mode, on_done)
     flags = (as_flags("terminated", terminated), as_flags("truncated", truncated))
@@ -122,42 +121,50 @@ def next_values(
     on_done: OnDone = "raise",
     out: Array | None = None,
 ) -> NDArray[Any]:
-    """The value of the true next observation of each row.
+    """Returns the value of the true next observation of each row.
 
-    As long as an episode goes on, that is the next row's value. Where one ends, it still is in
-    ``NEXT_STEP`` and with ``on_done="freeze"``, since there the next row shows the final
-    observation. In ``SAME_STEP`` and otherwise in ``DISABLED`` the next row begins another episode,
-    so the values of final observations are given beside: those of ``infos["final_obs"]``, or of
-    what ``step`` returned before the masked reset. One call of the value function on all ``(T + 1)
-    * N + K`` observations does::
+    While an episode goes on, this is the value of the next row. At the end of an episode, this
+    still holds in ``NEXT_STEP`` and with ``on_done="freeze"``, because the next row shows the final
+    observation. In ``SAME_STEP``, and in ``DISABLED`` without ``"freeze"``, the next row begins
+    another episode. There, pass the values of the final observations: of ``infos["final_obs"]``, or
+    of the observations that ``step`` returned before the masked reset. One call of the value
+    function can evaluate all ``(T + 1) * N + K`` observations.
 
-        final_index = np.argwhere(truncated & ~terminated)  # [K, 2]
-        final_values = value(final_observations)            # [K], in the same order
+    Example:
+        >>> import numpy as np
+        >>> from cartwheel.returns import next_values
+        >>> values, terminated = np.array([[1.0], [2.0], [3.0]]), np.array([[False], [False]])
+        >>> truncated = np.array([[True], [False]])
+        >>> final_index = np.argwhere(truncated & ~terminated)  # [K, 2]
+        >>> final_values = np.array([9.0])  # [K], in the same order
+        >>> finals = {"final_values": final_values, "final_index": final_index}
+        >>> next_values("same_step", values, terminated, truncated, **finals)[:, 0]
+        array([9., 3.])
 
     Args:
         mode: An ``AutoresetMode``, its value (``"SameStep"``) or its name (``"same_step"``).
-        values: Values of the observations, ``[T + 1, N]``: the last row is of those after the
-            rollout.
+        values: Values of the observations, ``[T + 1, N]``; the last row has the values after the
+            last step.
         terminated: Flags ``[T, N]``.
         truncated: Flags ``[T, N]``.
         final_values: Values of final observations, ``[K]``, in the dtype of ``values``. One for
             each row that is bootstrapped; other rows that are over may have one.
-        final_index: Step and environment of each, ``[K, 2]``, integers.
+        final_index: Step and environment of each final value, ``[K, 2]``, integers.
         bootstrap: ``"truncated"``, ``"always"`` or ``"never"``, as for the estimator: it decides
-            which final values there must be.
+            which final values are required.
         on_done: What stepping a finished environment does in ``DISABLED``, as for
             :class:`~cartwheel.VectorEnv`.
         out: An array ``[T, N]``.
 
     Returns:
-        Next values, ``[T, N]``. Where an episode ends and nothing is bootstrapped, any value may
-        stand.
+        Next values, ``[T, N]``. Where an episode ends without bootstrapping, the value is
+        undefined.
 
     Raises:
-        TypeError: A wrong dtype, or two that differ.
-        ValueError: Shapes that do not agree, an empty rollout, an unknown name; a final value that
-            is missing, given twice, or given for a row that is not over or not there; final values
-            where the mode has no use for them.
+        TypeError: A dtype is wrong, or two dtypes differ.
+        ValueError: Shapes do not agree, the rollout is empty, or a name is unknown. A final value
+            is missing, given twice, or given for a row that does not exist or does not end an
+            episode. Final values are given although the mode needs none.
     """
     native_mode = _native_mode(mode, on_done)
     check_choice("bootstrap", bootstrap, Bootstrap)
@@ -178,7 +185,7 @@ def next_values(
 def _finals(
     values: Array, index: Array, dtype: np.dtype[Any]
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Final values and their rows."""
+    """Checks final values and their rows."""
     numbers, rows = as_array("final_values", values), as_array("final_index", index)
     if numbers.dtype != dtype:
         raise TypeError(f"`final_values` must be {dtype} like `values`, got {numbers.dtype}.")
@@ -193,6 +200,6 @@ def _finals(
 
 
 def _native_mode(mode: Mode, on_done: str) -> tuple[str, bool]:
-    """The value of the mode, and whether over rows are frozen."""
+    """Returns the value of the mode, and whether finished rows are frozen."""
     check_choice("on_done", on_done, OnDone)
     return as_autoreset_mode(mode).value, on_done == "freeze"

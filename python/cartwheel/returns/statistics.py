@@ -1,4 +1,4 @@
-"""Statistics over the rows that are valid."""
+"""Statistics over valid rows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def masked_mean(x: Array, valid: Array) -> float:
-    """The mean over the rows that are valid, summed in ``float64``.
+    """Returns the mean over the valid rows, summed in ``float64``.
 
-    Use it for everything that is reported or minimised: losses, entropy, explained variance.
+    Use it for every number that is reported or minimised: losses, entropy, explained variance.
 
     Args:
         x: Numbers of any shape, ``float32`` or ``float64``.
@@ -28,7 +28,7 @@ def masked_mean(x: Array, valid: Array) -> float:
         The mean.
 
     Raises:
-        TypeError: A wrong dtype.
+        TypeError: A dtype is wrong.
         ValueError: The shapes differ, or no row is valid.
     """
     numbers, mask = _same_shape(x, valid)
@@ -38,15 +38,15 @@ def masked_mean(x: Array, valid: Array) -> float:
 def masked_normalize(
     x: Array, valid: Array, *, epsilon: float = 1e-8, out: Array | None = None
 ) -> NDArray[Any]:
-    """``(x - mean) / (std + epsilon)`` over the rows that are valid.
+    """Returns ``(x - mean) / (std + epsilon)``, with statistics of the valid rows.
 
-    Mean and standard deviation are computed in ``float64``, in two passes. The deviation is that of
-    the population, as NumPy's is (torch's divides by one row less).
+    Mean and standard deviation are computed in ``float64``, in two passes. The standard deviation
+    divides by the number of rows, as in NumPy (torch divides by one less).
 
     Args:
         x: Numbers of any shape, ``float32`` or ``float64``.
         valid: Flags of the same shape.
-        epsilon: Positive; keeps numbers that are all equal from being divided by 0.
+        epsilon: A positive number, which prevents a division by 0 if all numbers are equal.
         out: An array of the same shape and dtype.
 
     Returns:
@@ -54,7 +54,7 @@ def masked_normalize(
         valid.
 
     Raises:
-        TypeError: A wrong dtype.
+        TypeError: A dtype is wrong.
         ValueError: The shapes differ, no row is valid, ``epsilon`` is not positive, or ``out``
             cannot be filled.
     """
@@ -66,7 +66,7 @@ def masked_normalize(
 
 
 def _same_shape(x: Array, valid: Array) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Both arrays, if they can go together."""
+    """Checks that both arrays have the same shape, and returns them."""
     numbers, mask = as_array("x", x), as_flags("valid", valid, None)
     if numbers.dtype not in FLOATS:
         raise TypeError(f"`x` must be float32 or float64, got {numbers.dtype}.")

@@ -1,4 +1,4 @@
-"""Discounted sums of rewards: whole, of n steps, and the mixture of all of them."""
+"""Discounted sums of rewards: of whole episodes, of n steps, and lambda-returns."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class NStepReturns(NamedTuple):
-    """What :func:`n_step` gives. Rows that are not valid hold 0.
+    """The result of :func:`n_step`. Rows that are not valid are 0.
 
     Attributes:
-        returns: Sums of the discounted rewards of each window, ``[T, N]``; with ``next_values``
-            also the value that follows, discounted.
-        discounts: By what the value of the observation after the window counts, ``[T, N]``: a
-            product of as many discounts as the window is long, 0 where nothing is bootstrapped.
+        returns: The sum of the discounted rewards of each window, ``[T, N]``; with ``next_values``,
+            plus the discounted value of the observation after the window.
+        discounts: The factor of the value of the observation after the window, ``[T, N]``: the
+            product of the window's discounts; 0 where nothing is bootstrapped.
         lengths: Steps of each window, ``[T, N]``, ``int64``: the last row of the window at ``t`` is
             ``t + lengths[t] - 1``.
     """
@@ -48,16 +48,16 @@ def lambda_returns(
     num_threads: int | None = None,
     out: Array | None = None,
 ) -> NDArray[Any]:
-    """The geometric mixture of all n-step returns.
+    """Computes lambda-returns, the geometric mixture of all n-step returns.
 
     .. code-block:: text
 
         G_t = r_t + gamma * (goes_on_t ? (1 - lam) * v_next_t + lam * G_{t+1}
                                        : bootstraps_t ? v_next_t : 0)
 
-    where an episode goes on at ``t`` if it is not over and row ``t + 1`` is in the rollout and
-    valid. They are the returns of :func:`gae`, the targets of TD(lambda), and with the greatest
-    action value in the place of ``next_values`` those of Q(lambda) in PQN.
+    An episode goes on at ``t`` if it is not over and row ``t + 1`` is in the rollout and valid.
+    The results are the returns of :func:`gae` and the targets of TD(lambda). With the greatest
+    action values as ``next_values``, they are the targets of Q(lambda) in PQN.
 
     Source: R. S. Sutton, A. G. Barto, "Reinforcement Learning: An Introduction" (2018), section
     12.8.
@@ -71,16 +71,16 @@ def lambda_returns(
         gamma: Discount in [0, 1], or one for each row, ``[T, N]``.
         lam: Weight of the longer returns in [0, 1], or one for each row, ``[T, N]``.
         bootstrap: ``"truncated"``, ``"always"`` or ``"never"``.
-        num_threads: Threads to compute on; ``None``: as many as pay.
+        num_threads: Threads to compute on; ``None``: as many as are faster.
         out: An array ``[T, N]`` for the returns.
 
     Returns:
         Lambda-returns, ``[T, N]``; 0 where rows are not valid.
 
     Raises:
-        TypeError: A wrong dtype, or two that differ.
-        ValueError: Shapes that do not agree, an empty rollout, a number outside of [0, 1], an
-            unknown ``bootstrap``, or an ``out`` that cannot be filled.
+        TypeError: A dtype is wrong, or two dtypes differ.
+        ValueError: Shapes do not agree, the rollout is empty, a number is outside [0, 1],
+            ``bootstrap`` is unknown, or ``out`` cannot be filled.
     """
     dtype, (then,) = as_floats(next_values=next_values)
     transitions = as_transitions(
@@ -112,14 +112,13 @@ def discounted(
     num_threads: int | None = None,
     out: Array | None = None,
 ) -> NDArray[Any]:
-    """The discounted rewards of each row's episode from that row on: Monte-Carlo returns.
+    """Computes Monte-Carlo returns: discounted rewards from each row to its episode's end.
 
     .. code-block:: text
 
         G_t = r_t + gamma * (goes_on_t ? G_{t+1} : bootstraps_t ? v_next_t : 0)
 
-    where an episode goes on at ``t`` if it is not over and row ``t + 1`` is in the rollout and
-    valid.
+    An episode goes on at ``t`` if it is not over and row ``t + 1`` is in the rollout and valid.
 
     Source: R. S. Sutton, A. G. Barto, "Reinforcement Learning: An Introduction" (2018), equation
     3.9.
@@ -129,20 +128,20 @@ def discounted(
         terminated: Flags ``[T, N]``.
         truncated: Flags ``[T, N]``.
         next_values: Values of the true next observations, ``[T, N]``, see :func:`next_values`;
-            ``None``: nothing is bootstrapped, at the end of the rollout neither.
+            ``None``: nothing is bootstrapped, not even at the end of the rollout.
         valid: Which rows are transitions, ``[T, N]``, see :func:`valid_mask`; ``None``: all.
         gamma: Discount in [0, 1], or one for each row, ``[T, N]``.
         bootstrap: ``"truncated"``, ``"always"`` or ``"never"``.
-        num_threads: Threads to compute on; ``None``: as many as pay.
+        num_threads: Threads to compute on; ``None``: as many as are faster.
         out: An array ``[T, N]`` for the sums.
 
     Returns:
         Discounted sums, ``[T, N]``; 0 where rows are not valid.
 
     Raises:
-        TypeError: A wrong dtype, or two that differ.
-        ValueError: Shapes that do not agree, an empty rollout, a number outside of [0, 1], an
-            unknown ``bootstrap``, or an ``out`` that cannot be filled.
+        TypeError: A dtype is wrong, or two dtypes differ.
+        ValueError: Shapes do not agree, the rollout is empty, a number is outside [0, 1],
+            ``bootstrap`` is unknown, or ``out`` cannot be filled.
     """
     dtype, then = _optional(next_values)
     transitions = as_transitions(
@@ -174,10 +173,10 @@ def n_step(
     num_threads: int | None = None,
     out: tuple[Array, Array, Array] | None = None,
 ) -> NStepReturns:
-    """n-step returns, the discount of the value that follows each, and how many steps it spans.
+    """Computes n-step returns, the discounts of the values after them, and their lengths.
 
     A window of ``m`` steps begins at each valid row. It ends after ``n`` steps, at the end of the
-    episode or of the rollout, whatever comes first:
+    episode, or at the end of the rollout, whichever comes first:
 
     .. code-block:: text
 
@@ -185,9 +184,9 @@ def n_step(
         disc_t = bootstraps_{t+m-1} ? gamma^m : 0
         target = R_t + disc_t * v_next_{t+m-1}
 
-    With ``next_values`` the returns are the targets. Without, they are ``R``, for a replay buffer,
-    whose values are known only when a batch is drawn: then store ``discounts``, which are no
-    constant.
+    With ``next_values``, the returns are the targets. Without, they are ``R``: use them for a
+    replay buffer, where values are known only when a batch is drawn. Store ``discounts`` there,
+    too, because they differ from row to row.
 
     Source: R. S. Sutton, A. G. Barto, "Reinforcement Learning: An Introduction" (2018), equation
     7.1.
@@ -196,22 +195,22 @@ def n_step(
         rewards: Rewards ``[T, N]``.
         terminated: Flags ``[T, N]``.
         truncated: Flags ``[T, N]``.
-        n: Most steps of a window, at least 1.
+        n: The most steps of a window, at least 1.
         next_values: Values of the true next observations, ``[T, N]``, see :func:`next_values`; or
             ``None``.
         valid: Which rows are transitions, ``[T, N]``, see :func:`valid_mask`; ``None``: all.
         gamma: Discount in [0, 1], or one for each row, ``[T, N]``.
         bootstrap: ``"truncated"``, ``"always"`` or ``"never"``.
-        num_threads: Threads to compute on; ``None``: as many as pay.
+        num_threads: Threads to compute on; ``None``: as many as are faster.
         out: Arrays ``[T, N]`` for returns, discounts and lengths (``int64``).
 
     Returns:
         Returns, discounts and lengths.
 
     Raises:
-        TypeError: A wrong dtype, or two that differ; ``n`` is no integer.
-        ValueError: Shapes that do not agree, an empty rollout, a number outside of [0, 1], ``n``
-            below 1, an unknown ``bootstrap``, or an ``out`` that cannot be filled.
+        TypeError: A dtype is wrong, two dtypes differ, or ``n`` is not an integer.
+        ValueError: Shapes do not agree, the rollout is empty, a number is outside [0, 1], ``n`` is
+            below 1, ``bootstrap`` is unknown, or ``out`` cannot be filled.
     """
     steps = operator.index(n)
     if steps < 1:
@@ -234,7 +233,7 @@ def n_step(
         {"returns": floats, "discounts": floats, "lengths": np.int64},
         {**vars(transitions), "next_values": then},
     )
-    longest = len(transitions.rewards) + 1  # any window beyond the rollout is the same
+    longest = len(transitions.rewards) + 1  # longer windows give the same results
     native.n_step(transitions, then, min(steps, longest), outputs)
     return NStepReturns(*outputs)
 

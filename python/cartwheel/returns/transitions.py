@@ -1,4 +1,4 @@
-"""The transitions of a rollout: what every estimator starts from."""
+"""The transitions of a rollout: the input of every estimator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Transitions:
-    """Checked arrays, read by the native side attribute by attribute.
+    """Checked arrays, whose attributes the native side reads by name.
 
     Attributes:
         rewards: Rewards ``[T, N]``, in the dtype of the computation.
@@ -26,7 +26,7 @@ class Transitions:
         valid: Flags ``[T, N]``, or ``None`` if every row is a transition.
         gamma: A float, or an array ``[T, N]`` in the dtype of the computation.
         bootstrap: One of :data:`~cartwheel.choices.Bootstrap`.
-        num_threads: At least 1, or ``None`` for as many as pay.
+        num_threads: At least 1, or ``None`` for as many as are faster.
     """
 
     rewards: NDArray[Any]
@@ -54,7 +54,7 @@ def as_transitions(
     num_threads: int | None,
     dtype: np.dtype[Any] | None,
 ) -> Transitions:
-    """Checks all but the shapes, which the native side compares.
+    """Checks all arguments except the shapes, which the native side compares.
 
     Args:
         rewards: Real numbers ``[T, N]``.
@@ -64,11 +64,11 @@ def as_transitions(
         gamma: A number or an array ``[T, N]``.
         bootstrap: One of :data:`~cartwheel.choices.Bootstrap`.
         num_threads: Threads, or ``None``.
-        dtype: The dtype of the other arrays; ``None`` if there is none, which leaves the rewards'.
+        dtype: The dtype of the other arrays; ``None`` keeps the dtype of the rewards.
 
     Raises:
-        TypeError: A wrong dtype.
-        ValueError: Another number of dimensions, an unknown name, a number of threads below 1.
+        TypeError: A dtype is wrong.
+        ValueError: A number of dimensions is wrong, a name is unknown, or threads are below 1.
     """
     check_choice("bootstrap", bootstrap, Bootstrap)
     if num_threads is not None and (not isinstance(num_threads, int) or num_threads < 1):
