@@ -469,7 +469,7 @@ cartwheel::view! {
     struct Parts, PartsMut, PartsRef {
         grid: [[u8; 3]; 2],
         rest: cartwheel::env::Flat<f32>,
-        count: i64,
+        total: i64,
     }
 }
 
@@ -493,7 +493,7 @@ impl Env for Mirror {
         let space = Space::Dict(vec![
             ("grid".into(), array(cartwheel::space::DType::U8, &[2, 3])),
             ("rest".into(), array(cartwheel::space::DType::F32, &[1, 2])),
-            ("count".into(), Space::discrete(9)),
+            ("total".into(), Space::discrete(9)),
         ]);
         Spaces { observation: space.clone(), action: space }
     }
@@ -507,7 +507,7 @@ impl Env for Mirror {
     }
 
     fn step(&mut self, action: PartsRef<'_>, _: &mut Rng) -> Transition {
-        self.0 = action.count + i64::from(action.grid[1][2]);
+        self.0 = action.total + i64::from(action.grid[1][2]);
         let reward = f64::from(action.rest[1]);
         Transition { reward, terminated: true, truncated: false }
     }
@@ -515,7 +515,7 @@ impl Env for Mirror {
     fn observe(&self, parts: PartsMut<'_>) {
         *parts.grid = [[1, 2, 3], [4, 5, 6]];
         parts.rest.fill(0.5);
-        *parts.count = self.0;
+        *parts.total = self.0;
     }
 
     fn info(&self) {}
@@ -556,7 +556,7 @@ fn structs_see_the_leaves_of_a_dict_in_place() {
         }
         reader.skip().unwrap();
     }
-    assert_eq!(keys, ["grid", "rest", "count"]);
+    assert_eq!(keys, ["grid", "rest", "total"]);
 }
 
 #[test]
