@@ -13,12 +13,12 @@ pub struct Block<'a, 'r, E, A: View> {
     pub envs: &'a mut [E],
     /// Their random streams.
     pub rngs: &'a mut [Rng],
-    /// Which of them are to be stepped; the others wait for a reset, or are over.
+    /// Which of them should be stepped; the others wait for a reset, or are over.
     pub running: &'a [bool],
-    /// What their steps came to; `None` for a row that has not been stepped.
+    /// The results of their steps; `None` for a row that has not been stepped.
     pub transitions: &'a mut [Option<Transition>],
     pub(crate) actions: &'a A::Rows<'r>,
-    /// Where its actions begin.
+    /// Index of the block's first action.
     pub(crate) first: usize,
 }
 

@@ -1,17 +1,17 @@
-//! Infos: what an environment says beside observation, reward and flags, as a Rust type.
+//! Infos: what an environment reports besides observation, reward and flags, as a Rust type.
 
 use crate::info::InfoWriter;
 use crate::memory::{Cell, bytes_of};
 
 /// An info: `()` for none, or a struct made by [`info!`](macro@crate::info).
 pub trait Info {
-    /// Whether there never is anything; then nothing is ever written, and it costs nothing.
+    /// Whether the info is always empty; then nothing is ever written, and it costs nothing.
     const EMPTY: bool = false;
 
-    /// How many keys [`Info::write`] writes.
+    /// Number of keys that [`Info::write`] writes.
     fn len(&self) -> usize;
 
-    /// Whether there is nothing this time.
+    /// Whether the info is empty this time.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -35,7 +35,7 @@ impl Info for () {
 /// `f64`, `i64`, `bool` and text become Python's own numbers and text; the other number types become
 /// NumPy scalars, and arrays NumPy arrays. `None` is a key that the info does not have.
 pub trait InfoValue {
-    /// Whether the info has the key at all.
+    /// Whether the info has the key.
     fn is_there(&self) -> bool {
         true
     }

@@ -1,8 +1,8 @@
-//! The contract with a simulator: what an author of a native environment writes.
+//! The contract with a simulator: what the author of a native environment writes.
 //!
-//! An [`Env`] is one environment; cartwheel holds a row of them per worker and calls them in a loop
-//! that is compiled for the type, so a step costs what the environment costs. Autoreset, time limits,
-//! seeds, threads, masks and the places in memory are cartwheel's affair.
+//! An [`Env`] is one environment. cartwheel holds a row of them for each worker and calls them in a
+//! loop that is compiled for the type, so a step costs what the environment costs. cartwheel
+//! handles autoreset, time limits, seeds, threads, masks and the layout in memory.
 //!
 //! | noun | what it is |
 //! |---|---|
@@ -93,68 +93,72 @@ pub use view::{Flat, View, Wanted};
 
 /// One native environment.
 ///
-/// `reset` and `step` change the state, `observe` and `info` look at it: so the terminal observation
-/// can be kept before a reset, a row that is left alone can be shown again, and a restored snapshot is
-/// complete. What only `step` knows and `observe` or `info` tell is part of the state.
+/// `reset` and `step` change the state, `observe` and `info` only read it. So the terminal
+/// observation can be kept before a reset, a row that is not reset can be shown again, and a
+/// restored snapshot is complete. A value that `step` computes and `observe` or `info` returns is
+/// part of the state.
 ///
-/// Nothing here allocates unless the author does. A panic in a method fails the row, not the pool; the
-/// row can be stepped again after a reset.
+/// Nothing here allocates unless the author's code does. A panic in a method fails the row, not the
+/// pool; the row can be stepped again after a reset.
 pub trait Env: Sized + Send + 'static {
     /// Keywords of the constructor. Derive `Deserialize` with `#[serde(deny_unknown_fields, default)]`:
     /// then unknown and ill-typed keywords are errors that name them.
     type Options: DeserializeOwned + Default + Debug + Send + Sync + 'static;
-    /// What `reset(options=…)` may hold, derived likewise; [`NoOptions`] for nothing. Check values with
-    /// `#[serde(try_from = …)]`, so that bad ones are refused before any row is reset.
+    /// The options of `reset(options=…)`, with the same derive; [`NoOptions`] for none. Check
+    /// values with `#[serde(try_from = …)]`, so that bad ones are refused before any row is reset.
     type ResetOptions: DeserializeOwned + Default + Debug + Send + Sync + 'static;
-    /// How the action is seen; see [`crate::env::View`] for the choice.
+    /// The type of an action; see [`crate::env::View`] for the choice.
     type Action: View;
-    /// How the observation is seen.
+    /// The type of an observation.
     type Observation: View;
-    /// What [`Env::info`] tells: `()`, or a struct made by [`info!`](macro@crate::info).
+    /// The type that [`Env::info`] returns: `()`, or a struct made by [`info!`](macro@crate::info).
     type Info: Info;
 
-    /// The spaces under these options. They must be what `Action` and `Observation` see.
+    /// The spaces under these options. They must match `Action` and `Observation`.
     fn spaces(options: &Self::Options) -> Spaces;
 
-    /// One environment, not yet reset; [`Env::observe`] must be able to look at it all the same.
+    /// One environment, not yet reset; [`Env::observe`] must work on it nevertheless.
     ///
     /// # Errors
     ///
-    /// [`Error::BadOptions`], made by [`Error::bad_options`], when an option has no sense.
+    /// [`Error::BadOptions`], made by [`Error::bad_options`], when the value of an option is
+    /// invalid.
     fn new(options: &Self::Options) -> Result<Self, Error>;
 
-    /// Begins an episode. All randomness comes from `rng`, which the caller has seeded if asked to.
+    /// Begins an episode. All randomness comes from `rng`, which the caller has seeded on request.
     fn reset(&mut self, rng: &mut Rng, options: &Self::ResetOptions);
 
     /// One step.
     ///
-    /// The action was checked by whoever stored it, see [`crate::env::Space::check_actions`].
+    /// The action was checked when it was stored, see [`crate::env::Space::check_actions`].
     fn step(&mut self, action: ActionOf<'_, Self>, rng: &mut Rng) -> Transition;
 
-    /// Most rows that [`Env::step_block`] is handed at once. At 1, the default, it is not called, but
-    /// [`Env::step`] for each row.
+    /// Maximum number of rows that [`Env::step_block`] gets at once. At 1, the default,
+    /// [`Env::step`] is called for each row instead.
     const BLOCK: usize = 1;
 
-    /// Steps running rows of a block: what [`Env::step`] does to each, to the last bit.
+    /// Steps the running rows of a block, with the same result for each as [`Env::step`], to the
+    /// last bit.
     ///
-    /// To be overridden, with [`Env::BLOCK`], where several rows go through the same arithmetic: their
-    /// state laid out as a structure of arrays is stepped by vector instructions. Rows that it leaves
-    /// without a transition, because they are a case of their own or because it panicked, are stepped by
-    /// [`Env::step`].
+    /// Override it, with [`Env::BLOCK`], when several rows go through the same arithmetic: a state
+    /// that is a structure of arrays can be stepped by vector instructions. [`Env::step`] steps the
+    /// rows that this method leaves without a transition, because they are special cases or because
+    /// it panicked.
     fn step_block(block: &mut BlockOf<'_, '_, Self>) {
         let _ = block;
     }
 
-    /// Writes the observation of the present state: all of it, since the place holds an older one.
+    /// Writes the observation of the present state: all of it, since the memory holds an older one.
     fn observe(&self, observation: ObservationOf<'_, Self>);
 
     /// The info of the reset or step before.
     fn info(&self) -> Self::Info;
 
-    /// A copy that goes on as this one does, if there can be one: `Some(self.clone())`.
+    /// A copy that continues as this environment does, if the type supports it:
+    /// `Some(self.clone())`.
     ///
-    /// Without snapshots a row whose parameters were set shows its new state, and not the old one, when
-    /// it is left alone by a reset.
+    /// Without snapshots, a row whose parameters were set and that a reset leaves out shows its new
+    /// state instead of the old one.
     fn snapshot(&self) -> Option<Self> {
         None
     }
@@ -170,14 +174,14 @@ pub trait Env: Sized + Send + 'static {
         None
     }
 
-    /// The parameter of this name, to be set; [`parameters!`](crate::parameters) writes this.
+    /// The parameter of this name, for setting it; [`parameters!`](crate::parameters) writes this.
     fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn Parameter> {
         let _ = name;
         None
     }
 
-    /// Called after a parameter was set or refused a value, to bring what was computed from it up to date
-    /// and to [settle](crate::env::Tuned::settle) constants that rows share.
+    /// Called after a parameter was set or refused a value, to update what was computed from it and
+    /// to [settle](crate::env::Tuned::settle) constants that rows share.
     fn parameters_changed(&mut self) {}
 }
 
@@ -190,7 +194,7 @@ pub type ObservationOf<'a, E> = <<E as Env>::Observation as View>::Mut<'a>;
 /// Neighbouring rows, as [`Env::step_block`] takes them.
 pub type BlockOf<'a, 'r, E> = Block<'a, 'r, E, <E as Env>::Action>;
 
-/// No options at all: any keyword is an error.
+/// No options: any keyword is an error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoOptions {}

@@ -35,11 +35,11 @@ pub trait Parameter {
     /// Its value.
     fn get(&self) -> ParameterValue;
 
-    /// Gives it another value.
+    /// Sets it to another value.
     ///
     /// # Errors
     ///
-    /// [`Error::BadParameter`] when it cannot have this one; then it keeps its own.
+    /// [`Error::BadParameter`] when it cannot have this value; then it keeps its old one.
     fn set(&mut self, value: ParameterValue) -> Result<(), Error>;
 }
 
@@ -155,9 +155,9 @@ impl<const N: usize> Parameter for [f64; N] {
 
 /// Constants of an environment that have a standard value: rows share it until they differ.
 ///
-/// It takes the room of a pointer in each row, so that a step reads the row's state and little else.
-/// Fields are read through it as they are; the first one that is borrowed to be set gives the row
-/// constants of its own, which [`Tuned::settle`] takes away again if they are the standard ones.
+/// It has the size of a pointer in each row, so that a step reads the row's state and little else.
+/// Fields are read through it directly. The first mutable borrow of a field gives the row its own
+/// constants; [`Tuned::settle`] drops these again if they equal the standard ones.
 ///
 /// ```
 /// use cartwheel::env::{Standard, Tuned};
@@ -183,21 +183,23 @@ pub struct Tuned<T: Standard>(Option<Box<T>>);
 
 /// The standard value of [`Tuned`] constants.
 pub trait Standard: Clone + PartialEq + fmt::Debug + 'static {
-    /// It.
+    /// The value.
     const STANDARD: &'static Self;
 }
 
 impl<T: Standard> Tuned<T> {
-    /// Whether these are the standard constants, shared: never borrowed to be set, or settled since.
+    /// Whether the constants are the standard ones, shared: never borrowed mutably, or settled
+    /// since.
     #[inline]
     pub fn is_standard(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Shares the standard constants again, if the row's own are the same: a value was refused, or the
-    /// standard one was set.
+    /// Shares the standard constants again if the row's own ones are the same: a value was refused,
+    /// or the standard value was set.
     pub fn settle(&mut self) {
-        // Written out, a negative zero is none, and such a constant may decide a bit of a result.
+        // Compared as text, because a negative zero differs from zero, and such a constant may
+        // decide a bit of a result.
         let is_standard =
             |own: &T| own == T::STANDARD && format!("{own:?}") == format!("{:?}", T::STANDARD);
         self.0.take_if(|own| is_standard(own));
@@ -231,7 +233,8 @@ impl<T: Standard> DerefMut for Tuned<T> {
     }
 }
 
-/// Names the parameters of an environment, inside its `impl Env`: each a field, or a field of a field.
+/// Names the parameters of an environment, inside its `impl Env`: each is a field, or a field of a
+/// field.
 ///
 /// ```ignore
 /// cartwheel::parameters! { gravity: physics.gravity, length: physics.length }

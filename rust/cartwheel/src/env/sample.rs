@@ -8,13 +8,14 @@ impl Space {
     /// Random values of leaf `leaf` for `rows` rows: its elements as bytes, row-major, as
     /// [`crate::pool::Pool::store_actions`] takes them. [`Space::check_actions`] accepts them.
     ///
-    /// Within bounds all values are equally likely; where a `Box` has none, distances (from 0, or from
-    /// the bound that there is) are normal. These are not the draws of Gymnasium's `sample`.
+    /// Within bounds all values are equally likely. Where a `Box` has no bounds, the distances
+    /// (from 0, or from the only bound) are normally distributed. These are not the draws of
+    /// Gymnasium's `sample`.
     ///
     /// # Panics
     ///
-    /// When there is no such leaf, or its elements are `bool`, `float16` or complex, which no native
-    /// environment can see.
+    /// When the leaf does not exist, or its elements are `bool`, `float16` or complex, which native
+    /// environments do not support.
     pub fn sample(&self, leaf: usize, rows: usize, rng: &mut Rng) -> Vec<u8> {
         let space = self.array(leaf);
         let mut bytes = Vec::new();
@@ -49,7 +50,7 @@ fn bound(bounds: &Bounds, element: usize) -> f64 {
     }
 }
 
-/// Appends one number of `dtype` between two bounds, both possible, either of which may be infinite.
+/// Appends one number of `dtype` between two bounds, which are included and may be infinite.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounding is wanted")]
 fn push(bytes: &mut Vec<u8>, dtype: DType, low: f64, high: f64, rng: &mut Rng) {
     // The integers of a range are the floors of a range that is wider by one.

@@ -1,4 +1,4 @@
-//! What actions and observations of a native environment may be: Gymnasium's spaces, with bounds.
+//! The spaces of actions and observations of a native environment: Gymnasium's spaces, with bounds.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -32,9 +32,9 @@ pub enum Space {
     },
     /// `Discrete(n, start=start)`: one of `start..start + n`, an `int64`.
     Discrete {
-        /// How many values.
+        /// Number of values.
         n: i64,
-        /// The smallest one.
+        /// The smallest value.
         start: i64,
     },
     /// `MultiDiscrete(nvec)`: a vector of `int64`, each in `0..n`.
@@ -43,8 +43,8 @@ pub enum Space {
     MultiBinary(Vec<usize>),
     /// `Tuple(spaces)`.
     Tuple(Vec<Space>),
-    /// `Dict(spaces)`, with sorted keys: Gymnasium sorts them, and leaves follow its order. A recipe refuses
-    /// others.
+    /// `Dict(spaces)`, with sorted keys: Gymnasium sorts them, and the leaves follow its order. A
+    /// recipe refuses unsorted keys.
     Dict(Vec<(String, Space)>),
 }
 
@@ -68,19 +68,20 @@ impl Space {
         Self::float_box(&low, high)
     }
 
-    /// The arrays that it flattens into, in order.
+    /// The arrays into which it flattens, in order.
     pub fn leaves(&self) -> Vec<Leaf> {
         let mut leaves = Vec::new();
         self.visit(&mut |space| leaves.extend(space.leaf()));
         leaves
     }
 
-    /// Checks that every `Dict` has its keys in Gymnasium's order: in another one its leaves would change
-    /// places. `what` names the space in the message.
+    /// Checks that every `Dict` has its keys in Gymnasium's order: in another order its leaves
+    /// would change places. `what` names the space in the message.
     ///
     /// # Errors
     ///
-    /// [`Error::BadOptions`]: the environment declares a space that Gymnasium would build otherwise.
+    /// [`Error::BadOptions`]: the environment declares a space that Gymnasium would build
+    /// differently.
     pub(crate) fn check_keys(&self, what: &str) -> Result<(), Error> {
         let parts = match self {
             Self::Dict(parts) => parts,
@@ -98,7 +99,7 @@ impl Space {
         parts.iter().try_for_each(|(_, part)| part.check_keys(what))
     }
 
-    /// The array of a space that is one.
+    /// The leaf of a space that is an array.
     fn leaf(&self) -> Option<Leaf> {
         let (dtype, shape) = match self {
             Self::Box { dtype, shape, .. } => (*dtype, shape.clone()),
@@ -119,11 +120,11 @@ impl Space {
         }
     }
 
-    /// The space of leaf `leaf`, which is an array.
+    /// The space of leaf `leaf`; the space is an array.
     ///
     /// # Panics
     ///
-    /// When there is no such leaf.
+    /// When the leaf does not exist.
     pub(crate) fn array(&self, leaf: usize) -> &Self {
         let (mut found, mut number) = (None, 0);
         self.visit(&mut |space| {
@@ -135,8 +136,9 @@ impl Space {
         found.unwrap_or_else(|| panic!("there is no leaf {leaf} of {number}"))
     }
 
-    /// Writes one observation as a value of an info, as an environment in Python returns it: integers
-    /// for `Discrete`, arrays, tuples, dictionaries. `bytes` gives those of a leaf, by its number.
+    /// Writes one observation as a value of an info, as a Python environment returns it: integers
+    /// for `Discrete`, arrays, tuples, dictionaries. `bytes` returns the bytes of a leaf, given its
+    /// number.
     pub(crate) fn write_value<'a>(
         &self,
         bytes: &dyn Fn(usize) -> &'a [u8],
@@ -171,8 +173,8 @@ impl Space {
     /// Checks actions before they are published: `elements` are those of leaf `leaf`, of the dtype of
     /// the space, row-major.
     ///
-    /// Discrete actions must be in range. A `Box` refuses what is not a number and nothing else:
-    /// Gymnasium's environments clip what is out of bounds, and so do these.
+    /// Discrete actions must be in range. A `Box` refuses only NaN: Gymnasium's environments clip
+    /// values that are out of bounds, and so do these.
     ///
     /// # Errors
     ///
@@ -180,7 +182,7 @@ impl Space {
     ///
     /// # Panics
     ///
-    /// When there is no such leaf.
+    /// When the leaf does not exist.
     pub fn check_actions(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
         let space = self.array(leaf);
         let bad = match space {
@@ -212,7 +214,7 @@ impl Space {
 }
 
 /// A bound as a `float32` space stores it.
-#[expect(clippy::cast_possible_truncation, reason = "rounding is what is wanted")]
+#[expect(clippy::cast_possible_truncation, reason = "rounding is intended")]
 fn rounded(bound: f64) -> f64 {
     f64::from(bound as f32)
 }
@@ -224,7 +226,7 @@ fn integer(bytes: &[u8]) -> i64 {
 /// The first of consecutive elements that is `wrong`.
 fn first<const N: usize>(elements: &[u8], wrong: impl Fn([u8; N]) -> bool) -> Option<usize> {
     let (chunks, _) = elements.as_chunks::<N>();
-    // Look at all of them without a branch; only a bad batch is searched.
+    // Checks all of them without a branch; only a bad batch is searched.
     let any = chunks.iter().fold(false, |any, &bytes| any | wrong(bytes));
     any.then(|| chunks.iter().position(|&bytes| wrong(bytes)).expect("there is one"))
 }
@@ -242,7 +244,7 @@ fn first_outside(elements: &[u8], ranges: &[(i64, i64)]) -> Option<usize> {
 }
 
 impl fmt::Display for Space {
-    /// As Gymnasium's `repr` begins: enough to name the space in a message.
+    /// The first part of Gymnasium's `repr`: enough to identify the space in a message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Box { dtype, shape, .. } => write!(f, "Box({shape:?}, {})", dtype.name()),

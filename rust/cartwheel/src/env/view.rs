@@ -17,38 +17,38 @@ use crate::error::Error;
 use crate::memory::{ActionColumns, Cell, SlabColumns, bytes_of};
 use crate::space::{DType, Leaf};
 
-/// How the leaves of a space are seen in Rust. Implemented for the types above; `view!` makes more.
+/// How Rust sees the leaves of a space. Implemented for the types above; `view!` makes more.
 pub trait View: 'static {
-    /// The rows of a shard, to write.
+    /// The rows of a shard, for writing.
     type RowsMut<'a>;
-    /// One row, to write.
+    /// One row, for writing.
     type Mut<'a>;
-    /// The rows of a shard, to read.
+    /// The rows of a shard, for reading.
     type Rows<'a>;
-    /// One row, to read.
+    /// One row, for reading.
     type Ref<'a>;
 
-    /// What is wanted of the leaves: dtypes, and shapes where they are fixed.
+    /// Adds what the view needs from each leaf: its dtype, and its shape where that is fixed.
     fn wanted(wanted: &mut Vec<Wanted>);
 
-    /// Takes the leaves of a shard, to write.
+    /// Takes the leaves of a shard, for writing.
     fn rows_mut<'a>(columns: &mut SlabColumns<'a>) -> Self::RowsMut<'a>;
 
-    /// One row of them, counted from the start of the shard.
+    /// One of these rows, counted from the first row of the shard.
     fn row_mut<'a>(rows: &'a mut Self::RowsMut<'_>, row: usize) -> Self::Mut<'a>;
 
-    /// Takes the leaves of a shard, to read.
+    /// Takes the leaves of a shard, for reading.
     ///
     /// # Errors
     ///
     /// [`Error::WrongActionDType`].
     fn rows<'a>(columns: &mut ActionColumns<'a>) -> Result<Self::Rows<'a>, Error>;
 
-    /// One row of them, counted from the start of the shard.
+    /// One of these rows, counted from the first row of the shard.
     fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a>;
 
-    /// The bytes of leaf `leaf` of a row that was written; otherwise `None`, and `leaf` is less by the
-    /// leaves that this view has.
+    /// The bytes of leaf `leaf` of a row that was written. If the view has no such leaf, returns
+    /// `None`, after subtracting its number of leaves from `leaf`.
     fn bytes<'a>(rows: &'a Self::RowsMut<'_>, row: usize, leaf: &mut usize) -> Option<&'a [u8]>;
 }
 
@@ -57,7 +57,7 @@ pub trait View: 'static {
 pub struct Wanted {
     /// Element type.
     pub dtype: DType,
-    /// Shape of one row, unless any will do.
+    /// Shape of one row; `None` if any shape is accepted.
     pub shape: Option<Vec<usize>>,
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// Checks that `leaves` are what `V` sees; `what` names them in the message.
+/// Checks that `V` fits `leaves`; `what` names them in the message.
 ///
 /// # Errors
 ///
@@ -91,7 +91,7 @@ pub(crate) fn check<V: View>(what: &str, leaves: &[Leaf]) -> Result<(), Error> {
     Err(Error::bad_options(format!("the {what} type sees {wanted}; the {what} space has {got}")))
 }
 
-/// Whether leaf `leaf` is the next one; if not, counts the next one off.
+/// Whether leaf `leaf` is the next one; if not, subtracts 1 from `leaf`.
 fn this_leaf(leaf: &mut usize) -> bool {
     match leaf.checked_sub(1) {
         Some(rest) => {
@@ -157,7 +157,7 @@ view_of_cells!([] f32, f32, row => *row);
 view_of_cells!([] f64, f64, row => *row);
 view_of_cells!([C: Cell, const N: usize] [C; N], &'a Self, row => row);
 
-/// An array whose shape the options decide, as its elements, row-major.
+/// An array whose shape depends on the options, as its elements, row-major.
 #[derive(Debug)]
 pub struct Flat<T>(PhantomData<fn() -> T>);
 
@@ -245,9 +245,9 @@ view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5);
 view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
 view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
 
-/// Makes a view with named parts, for `Dict` spaces: the parts in the order of the leaves.
+/// Makes a view with named parts, for `Dict` spaces: the parts are in the order of the leaves.
 ///
-/// The three names are the view, one row to write, and one row to read.
+/// The three names are the view, one row for writing, and one row for reading.
 ///
 /// ```
 /// cartwheel::view! {
@@ -278,14 +278,14 @@ macro_rules! view {
         $vis struct $view;
 
         $(#[$meta])*
-        /// One row, to write in place.
+        /// One row, for writing in place.
         #[allow(missing_debug_implementations, reason = "the parts may have none")]
         $vis struct $mut<'a> {
             $($(#[$part_meta])* pub $part: <$type as $crate::env::View>::Mut<'a>,)+
         }
 
         $(#[$meta])*
-        /// One row, to read in place.
+        /// One row, for reading in place.
         #[allow(missing_debug_implementations, reason = "the parts may have none")]
         $vis struct $ref<'a> {
             $($(#[$part_meta])* pub $part: <$type as $crate::env::View>::Ref<'a>,)+

@@ -1,20 +1,20 @@
 //! Gathers the infos of a batch into columns: one array and one mask per key.
 //!
-//! The rules are those of Gymnasium's `VectorEnv._add_info`: the first row that has a key decides the
-//! column's dtype; dictionaries become groups of columns; what is neither number nor array becomes
-//! a column of objects; the key `final_obs` is a column of objects at any depth.
+//! The rules are those of Gymnasium's `VectorEnv._add_info`: the first row that has a key decides
+//! the column's dtype; dictionaries become groups of columns; a value that is neither a number nor
+//! an array makes a column of objects; the key `final_obs` is a column of objects at any depth.
 //!
-//! Only the regular case is gathered here: every later value is of the column's own dtype and
-//! shape. Anything else (a float in a column of integers, a user's own `_key`) is reported as
-//! [`Irregular`], and the caller does the batch again by Gymnasium's function itself, which is right
-//! by definition.
+//! Only the regular case is gathered here: every later value has the column's dtype and shape.
+//! Anything else (a float in a column of integers, a user's own `_key`) is reported as
+//! [`Irregular`]. The caller then gathers the batch again with Gymnasium's own function, which is
+//! correct by definition.
 
 use super::format::Kind;
 use super::reader::{InfoReader, Value};
 use crate::error::Error;
 use crate::space::DType;
 
-/// Where an object of a column of objects lies.
+/// The location of an object in a column of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectAt {
     /// The row that has it.
@@ -27,7 +27,7 @@ pub struct ObjectAt {
     pub value_at: usize,
 }
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Debug)]
 pub enum Content {
     /// Elements `[rows, *shape]` of one dtype, row-major; zeros where the mask is false.
@@ -39,7 +39,7 @@ pub enum Content {
         /// The elements.
         elements: Vec<u8>,
     },
-    /// Values by place; the last of equal places counts.
+    /// Values by place; if a place occurs twice, the last value counts.
     Objects(Vec<ObjectAt>),
     /// A dictionary, whose keys are columns.
     Group(InfoColumns),
@@ -67,9 +67,9 @@ pub struct Irregular;
 #[derive(Debug, Default)]
 pub struct InfoColumns {
     all: Vec<Column>,
-    /// Columns of this batch, in order of first sight.
+    /// Columns of this batch, in order of first occurrence.
     order: Vec<usize>,
-    /// Where the next key is likely to be: environments repeat their keys in one order.
+    /// The likely position of the next key: environments repeat their keys in the same order.
     hint: usize,
     rows: usize,
 }
@@ -77,12 +77,12 @@ pub struct InfoColumns {
 const FINAL_OBS: &str = "final_obs";
 
 impl InfoColumns {
-    /// No columns, for batches of `rows` rows.
+    /// No columns yet, for batches of `rows` rows.
     pub fn new(rows: usize) -> Self {
         Self { rows, ..Self::default() }
     }
 
-    /// The columns of this batch, in order of first sight.
+    /// The columns of this batch, in order of first occurrence.
     pub fn iter(&self) -> impl Iterator<Item = &Column> {
         self.order.iter().map(|&at| &self.all[at])
     }
@@ -92,12 +92,12 @@ impl InfoColumns {
         self.order.is_empty()
     }
 
-    /// Rows of this batch.
+    /// Number of rows of this batch.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Forgets the batch, and begins one of `rows` rows.
+    /// Drops the batch, and begins another one of `rows` rows.
     pub fn begin(&mut self, rows: usize) {
         for &at in &self.order {
             self.all[at].live = false;
@@ -107,13 +107,13 @@ impl InfoColumns {
         self.rows = rows;
     }
 
-    /// Adds the info records of one stream. `place_of` tells the place of a row in the batch, which is
-    /// its own number where all rows are in it. `opaque` is called for every [`Kind::Opaque`] record,
-    /// with the leaf and where the value lies.
+    /// Adds the info records of one stream. `place_of` returns the place of a row in the batch,
+    /// which is the row's own number where the batch contains all rows. `opaque` is called for
+    /// every [`Kind::Opaque`] record, with the leaf and the offset of the value.
     ///
     /// # Errors
     ///
-    /// [`Error::MalformedInfo`]; `Ok(Err(Irregular))` when the batch is not a regular one.
+    /// [`Error::MalformedInfo`]; `Ok(Err(Irregular))` when the batch is not regular.
     pub fn add_stream(
         &mut self,
         number: usize,
@@ -183,7 +183,7 @@ impl InfoColumns {
         Ok(column.content.put(&value, ObjectAt { value_at: entry.value_at, ..at }))
     }
 
-    /// The column of `key`, and whether this is its first sight in the batch.
+    /// The column of `key`, and whether this is its first occurrence in the batch.
     fn column(&mut self, key: &str) -> (&mut Column, bool) {
         let at = self.find(key).unwrap_or_else(|| {
             let (mask, content) = (Vec::new(), Content::Objects(Vec::new()));
@@ -210,7 +210,7 @@ impl InfoColumns {
 }
 
 impl Content {
-    /// Empties the content for a dictionary, keeping buffers where there are any.
+    /// Prepares empty content for a dictionary, reusing buffers.
     fn begin_group(&mut self, rows: usize) {
         match self {
             Self::Group(columns) => columns.begin(rows),
@@ -218,7 +218,7 @@ impl Content {
         }
     }
 
-    /// Empties the content for values like `value`, the first of its key.
+    /// Prepares empty content for values like `value`, the first of its key.
     fn begin(&mut self, key: &str, value: &Value<'_>, rows: usize) {
         let Some(dtype) = column_dtype(value).filter(|_| key != FINAL_OBS) else {
             match self {
@@ -242,7 +242,7 @@ impl Content {
         }
     }
 
-    /// Puts the value of one row, if it is like those before it.
+    /// Stores the value of one row, if it is like the values before it.
     fn put(&mut self, value: &Value<'_>, at: ObjectAt) -> Result<(), Irregular> {
         match self {
             Self::Objects(objects) => objects.push(at),
@@ -268,9 +268,9 @@ impl Content {
     }
 }
 
-/// The dtype of the column that a value begins; `None` for a column of objects.
+/// The dtype of a column whose first value is `value`; `None` for a column of objects.
 ///
-/// A NumPy truth value is no `np.number`, so it begins a column of objects, as it does in Gymnasium.
+/// NumPy's `bool` is not an `np.number`, so it makes a column of objects, as in Gymnasium.
 fn column_dtype(value: &Value<'_>) -> Option<DType> {
     match value {
         Value::Bool(_) => Some(DType::Bool),

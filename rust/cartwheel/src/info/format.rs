@@ -1,9 +1,10 @@
-//! What the bytes of an info stream mean.
+//! The meaning of the bytes of an info stream.
 
-/// How deep values may nest in a stream; deeper ones are written as [`InfoWriter::foreign`](super::InfoWriter::foreign) bytes.
+/// Maximum depth of nested values in a stream; deeper ones are written as
+/// [`InfoWriter::foreign`](super::InfoWriter::foreign) bytes.
 pub const DEEPEST: usize = 32;
 
-/// What a record holds.
+/// The content of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -13,11 +14,11 @@ pub enum Kind {
     Whole = 1,
     /// One observation leaf without a fixed shape.
     Opaque = 2,
-    /// Like `Info`, with a value whose column these rules do not know.
+    /// Like `Info`, with a value for which these rules have no column.
     Irregular = 3,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Tag {
@@ -25,7 +26,7 @@ pub(crate) enum Tag {
     None = 0,
     /// A truth value of the calling language.
     False = 1,
-    /// Likewise.
+    /// A truth value of the calling language.
     True = 2,
     /// An integer of the calling language that fits 64 bits: `i64`.
     Int = 3,

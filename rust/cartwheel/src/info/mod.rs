@@ -1,8 +1,8 @@
-//! Infos: what environments say beside observation, reward and flags.
+//! Infos: what environments report besides observation, reward and flags.
 //!
-//! An info is a dictionary per row; the caller gets one dictionary of arrays per batch, each with a
-//! mask that tells which rows had the key. Workers write a *stream* of records ([`InfoWriter`]);
-//! the pool reads it ([`InfoReader`]) and gathers columns ([`InfoColumns`]).
+//! Each row has one dictionary of infos. The caller gets one dictionary of arrays for each batch; a
+//! mask beside each array says which rows had the key. Workers write a *stream* of records
+//! ([`InfoWriter`]); the pool reads it ([`InfoReader`]) and gathers columns ([`InfoColumns`]).
 //!
 //! # The stream
 //!

@@ -4,7 +4,7 @@ use super::format::{DEEPEST, Kind, Tag};
 use crate::error::Error;
 use crate::space::DType;
 
-/// A value in a stream, without copying.
+/// A value in a stream, borrowed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
     /// Nothing.
@@ -33,7 +33,7 @@ pub enum Value<'a> {
     Object(usize),
 }
 
-/// A key, and where the value that belongs to it begins.
+/// A key, and the offset of its value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InfoEntry<'a> {
     /// The key.
@@ -42,10 +42,10 @@ pub struct InfoEntry<'a> {
     pub value_at: usize,
 }
 
-/// One record: the values follow in the reader that gave it, up to `end`.
+/// One record: its values follow in the reader that returned it, up to `end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// What it holds.
+    /// The content.
     pub kind: Kind,
     /// The row, counted from the start of the batch.
     pub row: usize,
@@ -55,7 +55,7 @@ pub struct Record {
     pub end: usize,
 }
 
-/// A place in a stream.
+/// A position in a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct InfoReader<'a> {
     stream: &'a [u8],
@@ -68,7 +68,7 @@ impl<'a> InfoReader<'a> {
         Self { stream, at }
     }
 
-    /// Offset of what comes next.
+    /// Offset of the next item.
     pub fn at(&self) -> usize {
         self.at
     }
@@ -108,7 +108,7 @@ impl<'a> InfoReader<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::MalformedInfo`] for a record that is cut off or of unknown kind.
+    /// [`Error::MalformedInfo`] for a record that is truncated or of unknown kind.
     pub fn record(&mut self) -> Result<Option<Record>, Error> {
         if self.at == self.stream.len() {
             return Ok(None);
@@ -132,7 +132,7 @@ impl<'a> InfoReader<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::MalformedInfo`] when it is cut off or no UTF-8.
+    /// [`Error::MalformedInfo`] when it is truncated or not UTF-8.
     pub fn entry(&mut self) -> Result<InfoEntry<'a>, Error> {
         let length = usize::from(u16::from_le_bytes(self.fixed()?));
         let key = self.text(length)?;
@@ -143,7 +143,7 @@ impl<'a> InfoReader<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::MalformedInfo`] when it is cut off or of unknown tag.
+    /// [`Error::MalformedInfo`] when it is truncated or has an unknown tag.
     pub fn value(&mut self) -> Result<Value<'a>, Error> {
         let [tag] = self.fixed()?;
         let tag = Tag::from_byte(tag).ok_or_else(|| self.malformed())?;
@@ -184,7 +184,7 @@ impl<'a> InfoReader<'a> {
         Ok(Value::Array(dtype, shape, self.bytes(elements)?))
     }
 
-    /// Passes over the next value with all its parts.
+    /// Skips the next value with all its parts.
     ///
     /// # Errors
     ///

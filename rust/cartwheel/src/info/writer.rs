@@ -35,7 +35,7 @@ impl InfoWriter {
     ///
     /// # Panics
     ///
-    /// When row or leaf are beyond what a stream can say (2³² rows, 2¹⁶ leaves).
+    /// When row or leaf exceed the limits of a stream (2³² rows, 2¹⁶ leaves).
     pub fn begin(&mut self, kind: Kind, row: usize, leaf: usize) -> RecordAt {
         let row = u32::try_from(row).expect("fewer than 2^32 rows");
         let leaf = u16::try_from(leaf).expect("fewer than 2^16 leaves");
@@ -54,17 +54,17 @@ impl InfoWriter {
         self.stream[body - 4..body].copy_from_slice(&bytes);
     }
 
-    /// Says that an [`Kind::Info`] record holds a value of an unknown column.
+    /// Marks an [`Kind::Info`] record that holds a value of an unknown column.
     pub fn mark_irregular(&mut self, record: &RecordAt) {
         self.stream[record.0] = Kind::Irregular as u8;
     }
 
-    /// Takes a record back, with all that was written since it began.
+    /// Removes a record, with everything that was written since it began.
     pub fn cancel(&mut self, record: RecordAt) {
         self.stream.truncate(record.0);
     }
 
-    /// Takes back every record from the first one of row `row` on.
+    /// Removes every record from the first one of row `row` on.
     pub fn forget(&mut self, row: usize) {
         let mut at = 0;
         while let Ok(Some(record)) = InfoReader::new(&self.stream, at).record() {
@@ -75,7 +75,8 @@ impl InfoWriter {
         }
     }
 
-    /// The key of the next value. `false`, and nothing written, when it is longer than 65,535 bytes.
+    /// Writes the key of the next value. Returns `false`, and writes nothing, when it is longer
+    /// than 65,535 bytes.
     pub fn key(&mut self, key: &str) -> bool {
         let Ok(bytes) = u16::try_from(key.len()) else {
             return false;
@@ -133,7 +134,7 @@ impl InfoWriter {
     ///
     /// # Panics
     ///
-    /// When `elements` does not fill `shape`, or the shape is beyond what a stream can say.
+    /// When `elements` does not fill `shape`, or the shape exceeds the limits of a stream.
     pub fn array(&mut self, dtype: DType, shape: &[usize], elements: &[u8]) {
         self.fill_array(dtype, shape, |room| {
             assert_eq!(elements.len(), room.len(), "elements of shape {shape:?}");
@@ -141,11 +142,11 @@ impl InfoWriter {
         });
     }
 
-    /// An array, row-major, whose elements `fill` writes.
+    /// An array, row-major, with elements that `fill` writes.
     ///
     /// # Panics
     ///
-    /// When the shape is beyond what a stream can say.
+    /// When the shape exceeds the limits of a stream.
     pub fn fill_array(&mut self, dtype: DType, shape: &[usize], fill: impl FnOnce(&mut [u8])) {
         self.tag(Tag::Array);
         self.stream.push(dtype.tag());
