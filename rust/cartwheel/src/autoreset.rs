@@ -1,4 +1,4 @@
-//! Autoreset: when a finished row starts again. One state machine, three modes, every executor.
+//! Autoreset: when a finished row restarts. One state machine, three modes, every executor.
 //!
 //! ```text
 //!             step ends the episode                     what the next step does
@@ -7,16 +7,16 @@
 //! DISABLED    terminal observation, flags; → over       an error, or the same frame again
 //! ```
 //!
-//! An explicit reset always leads to running. A row whose environment failed stays `failed` until
-//! an explicit reset succeeds, and so does one that is `unstarted`. The machine knows nothing of how
-//! environments are called: it drives a [`Rows`], which a shard of Python environments and a shard of
-//! native ones both are.
+//! After an explicit reset a row is always running. A row whose environment failed stays `failed`
+//! until an explicit reset succeeds, and the same holds for a row that is `unstarted`. The machine
+//! does not know how environments are called: it drives a [`Rows`], which shards of Python
+//! environments and shards of native environments implement.
 //!
-//! A failure is first offered to [`Rows::replace`]. Where that puts a new environment in the place of
-//! the failed one, the step is one that truncated ([`Transition::CUT`]), and everything after it goes
-//! its usual way; a reset is tried once more.
+//! A failure is first passed to [`Rows::replace`]. If that replaces the failed environment, the
+//! step counts as truncated ([`Transition::CUT`]), and everything after it is as usual; a reset is
+//! tried once more.
 //!
-//! Above 400 lines: the machine is one, and its transcript is written beside each transition.
+//! Above 400 lines: it is one machine, and its transcript is written beside each transition.
 //!
 //! Source: Gymnasium 1.4.0, `gymnasium/vector/{sync,async}_vector_env.py`; the differences are
 //! listed in `ARCHITECTURE.md`.
@@ -34,7 +34,7 @@ pub enum AutoresetMode {
     Disabled,
 }
 
-/// What stepping an over row means in [`AutoresetMode::Disabled`].
+/// What stepping an over row does in [`AutoresetMode::Disabled`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDone {
     /// It is an error.
@@ -43,9 +43,9 @@ pub enum OnDone {
     Freeze,
 }
 
-/// Environments side by side, as the machine drives them. `row` counts from 0 within the shard.
+/// The environments of a shard, as the machine drives them. `row` counts from 0 within the shard.
 ///
-/// `step` and `reset` hold their observation and info back; [`Rows::publish`] writes them out.
+/// `step` and `reset` keep their observation and info back; [`Rows::publish`] writes them out.
 pub trait Rows {
     /// Why a row failed.
     type Error;
@@ -54,17 +54,17 @@ pub trait Rows {
     ///
     /// # Errors
     ///
-    /// The environment's own.
+    /// The environment's own error.
     fn step(&mut self, row: usize) -> Result<Transition, Self::Error>;
 
     /// Resets the environment as an autoreset does: no seed, no options.
     ///
     /// # Errors
     ///
-    /// The environment's own.
+    /// The environment's own error.
     fn reset(&mut self, row: usize) -> Result<(), Self::Error>;
 
-    /// Copies the held observation and info to `final_obs` and `final_info`, before a reset can
+    /// Copies the kept observation and info to `final_obs` and `final_info`, before a reset can
     /// overwrite what the environment still owns.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ pub trait Rows {
     /// When they cannot be copied.
     fn keep_final(&mut self, row: usize) -> Result<(), Self::Error>;
 
-    /// Writes the held observation and info to the batch.
+    /// Writes the kept observation and info to the batch.
     ///
     /// # Errors
     ///
@@ -86,12 +86,12 @@ pub trait Rows {
     /// When the observation does not fit its space.
     fn repeat(&mut self, row: usize) -> Result<(), Self::Error>;
 
-    /// Puts a new environment, not yet reset, in the place of one that failed, and holds the last
-    /// observation that the row showed. By default nothing is replaced.
+    /// Replaces a failed environment by a new one, not yet reset, and keeps the last observation
+    /// that the row showed. By default nothing is replaced.
     ///
     /// # Errors
     ///
-    /// `failure` itself, when that is not to be done; or why it could not be done.
+    /// `failure` itself, when it is not to be replaced; or the reason why that was not possible.
     fn replace(&mut self, row: usize, failure: Self::Error) -> Result<(), Self::Error> {
         let _ = row;
         Err(failure)
@@ -114,7 +114,7 @@ pub enum Refusal<E> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// Holds the flags of the step that ended the episode.
+    /// With the flags of the step that ended the episode.
     Over {
         terminated: bool,
         truncated: bool,
@@ -123,11 +123,11 @@ enum Phase {
     Unstarted,
 }
 
-/// The phase of one row with all that belongs to it, for [`Autoreset::restore`].
+/// The complete phase of one row, for [`Autoreset::restore`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SavedPhase(Phase);
 
-/// The state machine of a shard: one phase per row.
+/// The state machine of a shard: one phase for each row.
 #[derive(Debug)]
 pub struct Autoreset {
     mode: AutoresetMode,
@@ -136,8 +136,8 @@ pub struct Autoreset {
 }
 
 impl Autoreset {
-    /// A machine for `rows` rows, all running. A row that was never reset is stepped as it is: it
-    /// is the environment's affair to refuse that, as it is in Gymnasium.
+    /// A machine for `rows` rows, all running. A row that was never reset is stepped as it is: its
+    /// environment may refuse that, as in Gymnasium.
     pub fn new(mode: AutoresetMode, on_done: OnDone, rows: usize) -> Self {
         Self { mode, on_done, phases: vec![Phase::Running; rows] }
     }
@@ -147,9 +147,9 @@ impl Autoreset {
         Self { mode, on_done, phases: vec![Phase::Unstarted; rows] }
     }
 
-    /// A machine for rows that lost their environments: `over` says which of them had come to the end
-    /// of an episode, which `NEXT_STEP` resets as if nothing had happened. The others are running, and
-    /// who steps them says that the episode [was cut](Transition::CUT).
+    /// A machine for rows that lost their environments. `over` says which of them had finished an
+    /// episode; `NEXT_STEP` resets these as usual. The others are running, and the caller that
+    /// steps them reports that the episode [was cut](Transition::CUT).
     pub fn resumed(mode: AutoresetMode, on_done: OnDone, over: &[bool]) -> Self {
         let phase = |&over: &bool| match mode {
             AutoresetMode::NextStep if over => Phase::Over { terminated: false, truncated: true },
@@ -178,15 +178,15 @@ impl Autoreset {
         }
     }
 
-    /// Whether a step shows the last frame of the row again and leaves its environment alone.
+    /// Whether a step shows the last frame of the row again and does not call its environment.
     pub fn is_frozen(&self, row: usize) -> bool {
         self.mode == AutoresetMode::Disabled
             && self.on_done == OnDone::Freeze
             && matches!(self.phases[row], Phase::Over { .. })
     }
 
-    /// The transition of a row that is left alone: reward 0, the flags of its last step if it is
-    /// over.
+    /// The transition of a row that is not stepped: reward 0, and the flags of its last step if it
+    /// is over.
     pub fn last_transition(&self, row: usize) -> Transition {
         match self.phases[row] {
             Phase::Over { terminated, truncated } => {
@@ -196,27 +196,27 @@ impl Autoreset {
         }
     }
 
-    /// Marks a row as failed: its environment did not come back from a call.
+    /// Marks a row as failed: a call of its environment did not return.
     pub fn fail(&mut self, row: usize) {
         self.phases[row] = Phase::Failed;
     }
 
-    /// The phase of one row, to be restored later.
+    /// The phase of one row, for restoring it later.
     pub fn save(&self, row: usize) -> SavedPhase {
         SavedPhase(self.phases[row])
     }
 
-    /// Puts a row back into a phase that was saved.
+    /// Restores a saved phase of a row.
     pub fn restore(&mut self, row: usize, saved: SavedPhase) {
         self.phases[row] = saved.0;
     }
 
-    /// One step of one row, with whatever reset the mode asks for.
+    /// One step of one row, with the reset that the mode requires.
     ///
     /// # Errors
     ///
-    /// The environment's error, after which the row must be reset; or the reason why an over, failed
-    /// or unstarted row cannot be stepped, in which case nothing has happened to it.
+    /// The environment's error, after which the row must be reset; or the reason why an over,
+    /// failed or unstarted row cannot be stepped, in which case the row is unchanged.
     #[inline]
     pub fn step<R: Rows>(
         &mut self,
@@ -252,8 +252,9 @@ impl Autoreset {
         outcome.map_err(Refusal::Environment)
     }
 
-    /// Steps or resets the environment as the machine will ask for, so that the next [`Autoreset::step`]
-    /// of this row, handed [`Prepared`], only has to write. `None` where nothing is to be done.
+    /// Steps or resets the environment as the machine will require, so that the next
+    /// [`Autoreset::step`] of this row, called with [`Prepared`], only has to write. `None` where
+    /// there is nothing to do.
     pub fn prepare<R: Rows>(&self, rows: &mut R, row: usize) -> Option<Prepared<R::Error>> {
         match (self.mode, self.phases[row]) {
             (_, Phase::Running) => Some(Prepared::Stepped(rows.step(row))),
@@ -263,8 +264,8 @@ impl Autoreset {
     }
 
     /// An explicit reset of one row by `reset`, which may pass a seed and options. It clears a
-    /// pending autoreset, a frozen frame and a failure. A failed environment that was replaced is reset
-    /// by `reset` too.
+    /// pending autoreset, a frozen frame and a failure. `reset` also resets the replacement of a
+    /// failed environment.
     ///
     /// # Errors
     ///
@@ -281,7 +282,7 @@ impl Autoreset {
     }
 }
 
-/// What an environment did before its row has a place in a batch.
+/// What an environment did before its row got a place in a batch.
 #[derive(Debug)]
 pub enum Prepared<E> {
     /// It was stepped.
@@ -290,7 +291,7 @@ pub enum Prepared<E> {
     Reset(Result<(), E>),
 }
 
-/// Rows of which the environment of one was called already.
+/// Rows of which one environment has already been called.
 #[derive(Debug)]
 pub struct PreparedRows<'a, R: Rows> {
     /// The rows.
@@ -333,7 +334,7 @@ impl<R: Rows> Rows for PreparedRows<'_, R> {
     }
 }
 
-/// An ordinary step, followed by the reset that `SAME_STEP` asks for.
+/// An ordinary step, followed by the reset that `SAME_STEP` requires.
 #[inline]
 fn advance<R: Rows>(mode: AutoresetMode, rows: &mut R, row: usize) -> Result<Transition, R::Error> {
     let same_step = mode == AutoresetMode::SameStep;
@@ -352,12 +353,12 @@ fn advance<R: Rows>(mode: AutoresetMode, rows: &mut R, row: usize) -> Result<Tra
     Ok(transition)
 }
 
-/// Begins an episode by the reset of the machine's own.
+/// Begins an episode with the machine's own reset.
 fn start<R: Rows>(rows: &mut R, row: usize) -> Result<(), R::Error> {
     start_by(rows, row, |rows| rows.reset(row))
 }
 
-/// Begins an episode by `reset`, once more if a failed environment was replaced.
+/// Begins an episode with `reset`, called once more if a failed environment was replaced.
 fn start_by<R: Rows>(
     rows: &mut R,
     row: usize,

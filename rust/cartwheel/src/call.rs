@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// What a pool can be waiting for; [`fmt::Display`] gives the word that Gymnasium's errors use.
+/// The calls for which a pool can wait; [`fmt::Display`] gives the word that Gymnasium's errors
+/// use.
 ///
 /// ```
 /// use cartwheel::Call;
@@ -24,7 +25,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// The call whose number, `call as u8`, this is.
+    /// The call with this number, `call as u8`.
     pub fn from_number(number: u8) -> Option<Self> {
         [Self::Step, Self::Reset, Self::Call].into_iter().find(|&call| call as u8 == number)
     }

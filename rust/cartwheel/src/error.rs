@@ -1,4 +1,4 @@
-//! Everything that can go wrong in a pool.
+//! The errors of a pool.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use rustix::io::Errno;
 use crate::call::Call;
 use crate::space::{ActionTag, DType, TooLarge};
 
-/// Why there is not enough memory.
+/// The reason for a shortage of memory.
 #[derive(Debug)]
 pub enum Shortage {
-    /// A limit that would be exceeded.
+    /// The request would exceed a limit.
     Limit {
-        /// Bytes that are left below it.
+        /// Bytes that are left below the limit.
         left: u64,
-        /// The file that states it.
+        /// The file that states the limit.
         file: PathBuf,
     },
     /// The operating system refused.
@@ -35,8 +35,9 @@ impl fmt::Display for Shortage {
     }
 }
 
-/// Everything that can go wrong while building or stepping a pool; one variant per cause that a
-/// caller may want to tell apart, with the values that a reader needs to mend the call.
+/// Everything that can go wrong while building or stepping a pool. There is one variant for each
+/// cause that a caller may want to distinguish, with the values that are needed to correct the
+/// call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -56,31 +57,31 @@ pub enum Error {
     OutOfMemory {
         /// What the memory is for.
         what: &'static str,
-        /// How much was asked for.
+        /// Number of bytes that were requested.
         bytes: usize,
-        /// Who says that there is not enough.
+        /// The limit, or the answer of the system.
         why: Shortage,
     },
-    /// A plan that no memory can be laid out for.
+    /// A plan for which no memory can be laid out.
     #[error("{0}")]
     BadPlan(String),
-    /// A worker was handed memory that another version, or another plan, laid out.
+    /// A worker got memory that another version, or another plan, laid out.
     #[error("the worker's memory does not fit its plan: {what} is {got}, expected {expected}")]
     Mismatch {
         /// The quantity that differs.
         what: &'static str,
         /// What this side computed.
         expected: usize,
-        /// What the memory says.
+        /// The value in the memory.
         got: usize,
     },
-    /// A worker was to be served that somebody serves, or has served until it was closed.
+    /// A worker was to be served that is already served, or was served until it was closed.
     #[error("worker {worker} is served already: one thread or process serves it, once")]
     AlreadyServed {
         /// The worker's index.
         worker: usize,
     },
-    /// A pool was to be made over memory that has one, or had one.
+    /// A pool was to be made over memory that has, or had, a pool.
     #[error("the memory has a pool already: every pool needs memory of its own")]
     AlreadyPooled,
     /// A call was begun while another one is pending.
@@ -89,7 +90,7 @@ pub enum Error {
         /// The call that has not been waited for.
         pending: Call,
     },
-    /// A result was asked for that no call is going to bring.
+    /// A result was requested for a call that was not begun.
     #[error("no call to `{expected}` is pending")]
     NotPending {
         /// The call that was never begun.
@@ -98,23 +99,23 @@ pub enum Error {
     /// Rows that were sent have not been received.
     #[error("rows {rows:?} are in flight: receive them first")]
     InFlight {
-        /// Every such row, or those of them that were to be sent again.
+        /// Every such row, or those that were to be sent again.
         rows: Vec<usize>,
     },
-    /// Something was to be received although nothing is in flight.
+    /// `receive` was called although nothing is in flight.
     #[error("no row is in flight: there is nothing to receive")]
     NothingInFlight,
-    /// Some rows were to be stepped, or reset before the first step, while a rollout is recorded: its batches
-    /// are of all rows.
+    /// Some rows were to be stepped, or reset before the first step, while a rollout is recorded:
+    /// its batches contain all rows.
     #[error(
         "a rollout is being recorded ({done} of {steps} steps): {call} all rows at once, or end it"
     )]
     Recording {
-        /// What was to be done to some of the rows.
+        /// The call for some of the rows.
         call: Call,
-        /// Steps that it has.
+        /// Number of steps recorded so far.
         done: usize,
-        /// Steps that it is to have.
+        /// Number of steps of the rollout.
         steps: usize,
     },
     /// Rows that do not exist, or are named twice.
@@ -123,26 +124,28 @@ pub enum Error {
     /// The pool was closed.
     #[error("the pool is closed")]
     Closed,
-    /// The workers owe an answer after `timeout`; it is not lost and can be waited for again.
+    /// The workers have not answered within `timeout`; the answer is not lost, and the wait can be
+    /// repeated.
     #[error("rows {rows:?} did not answer within {timeout:?}")]
     Timeout {
-        /// How long was waited.
+        /// Duration of the wait.
         timeout: Duration,
-        /// The rows that have not answered, one range a worker.
+        /// The rows that have not answered, one range for each worker.
         rows: Vec<Range<usize>>,
     },
-    /// The workers still owe an answer, and the caller wanted to know: nothing is lost, wait again.
+    /// The workers have not answered yet, and the caller asked for a reminder: nothing is lost,
+    /// wait again.
     #[error("still waiting for rows {rows:?} after {waited:?}")]
     StillWaiting {
-        /// How long was waited by now.
+        /// Duration of the wait so far.
         waited: Duration,
-        /// The rows that have not answered, one range a worker.
+        /// The rows that have not answered, one range for each worker.
         rows: Vec<Range<usize>>,
     },
-    /// The caller's interrupt check asked to stop waiting; nothing is lost.
+    /// The caller's interrupt check ended the wait; nothing is lost.
     #[error("interrupted while waiting")]
     Interrupted,
-    /// A worker ended although it owed an answer; the pool can only be closed.
+    /// A worker ended before it answered; the pool can only be closed.
     #[error("worker {worker} (pid {pid}, rows {rows:?}) died")]
     WorkerDied {
         /// The worker's index.
@@ -152,12 +155,12 @@ pub enum Error {
         /// The rows it owned.
         rows: Range<usize>,
     },
-    /// Shared memory holds what no worker writes; the pool can only be closed.
+    /// Shared memory holds a value that only a corrupt worker writes; the pool can only be closed.
     #[error("{} wrote {wrote}; close the environments and make new ones", one_of(.workers))]
     Corrupt {
-        /// The worker that wrote it, or all that could have.
+        /// The worker that wrote it, or all workers that could have.
         workers: Vec<usize>,
-        /// What, where, and what was expected there.
+        /// The value, its place, and what was expected there.
         wrote: String,
     },
     /// Rows whose episode is over were stepped with autoreset disabled.
@@ -172,27 +175,28 @@ pub enum Error {
         /// Every such row.
         rows: Vec<usize>,
     },
-    /// Rows were stepped before their first reset. The words are those of Gymnasium's `OrderEnforcing`.
+    /// Rows were stepped before their first reset. The message is that of Gymnasium's
+    /// `OrderEnforcing`.
     #[error("Cannot call env.step() before calling env.reset()")]
     NeverReset {
         /// Every such row.
         rows: Vec<usize>,
     },
-    /// Rows were stepped that have no episode, in a pool that [counts
-    /// them](crate::pool::Pool::count_episodes).
+    /// Rows without an episode were stepped, in a pool that [counts
+    /// episodes](crate::pool::Pool::count_episodes).
     #[error("rows {rows:?} have no episode: they were never reset, or their last result was lost")]
     NoEpisode {
         /// Every such row.
         rows: Vec<usize>,
     },
-    /// A native environment was given actions of a dtype that is not its space's.
+    /// A native environment got actions whose dtype differs from its space's.
     #[error("actions of leaf {leaf} must be {}, got {}", .expected.name(), tag_name(*.got))]
     WrongActionDType {
         /// The leaf of the action space.
         leaf: usize,
         /// The dtype of the space.
         expected: DType,
-        /// What was stored, if anything was.
+        /// The stored dtype, if an action was stored.
         got: Option<ActionTag>,
     },
     /// An action is outside its space.
@@ -200,18 +204,18 @@ pub enum Error {
     ActionOutOfRange {
         /// The first such row.
         row: usize,
-        /// Its action, or the element of it that is wrong.
+        /// Its action, or the wrong element of it.
         value: String,
-        /// The space, in words.
+        /// The space, as text.
         space: String,
     },
-    /// Options of an environment, or of its reset, that it does not have or cannot use.
+    /// Options of an environment, or of its reset, that do not exist or have an invalid value.
     #[error("{0}")]
     BadOptions(String),
-    /// A native environment that there is none of.
+    /// A native environment that does not exist.
     #[error("there is no native environment {0:?}")]
     UnknownEnv(String),
-    /// A parameter that an environment does not have, or that cannot have this value.
+    /// A parameter that does not exist, or that cannot have this value.
     #[error("{0}")]
     BadParameter(String),
     /// A native environment panicked.
@@ -219,10 +223,10 @@ pub enum Error {
     Panicked {
         /// The row, counted from the start of the batch.
         row: usize,
-        /// What the panic said.
+        /// The message of the panic.
         message: String,
     },
-    /// A stream of infos ends early or holds an unknown tag.
+    /// A stream of infos ends too early or holds an unknown tag.
     #[error("malformed info stream at byte {at}")]
     MalformedInfo {
         /// Offset in the stream.
@@ -230,7 +234,7 @@ pub enum Error {
     },
 }
 
-/// What an action tag is called in a message.
+/// The name of an action tag in a message.
 fn tag_name(tag: Option<ActionTag>) -> &'static str {
     match tag {
         Some(ActionTag::Array(dtype)) => dtype.name(),
@@ -245,7 +249,7 @@ impl From<TooLarge> for Error {
     }
 }
 
-/// Who wrote something, as far as that is known.
+/// The workers that may have written something.
 fn one_of(workers: &[usize]) -> String {
     if let [worker] = workers {
         return format!("worker {worker}");
@@ -266,7 +270,7 @@ impl Error {
         move |errno| Self::Os { doing, source: errno.into() }
     }
 
-    /// The error for `bytes` bytes of memory for `what`: [`Error::OutOfMemory`] if that is the reason.
+    /// The error for `bytes` bytes of memory for `what`: [`Error::OutOfMemory`] if memory is short.
     pub(crate) fn memory(what: &'static str, bytes: usize) -> impl Fn(Errno) -> Self + Copy {
         move |errno| match errno {
             Errno::NOMEM | Errno::NOSPC => {

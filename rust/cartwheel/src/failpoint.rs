@@ -1,8 +1,8 @@
 //! Faults in the protocol between a pool and its workers, for tests.
 //!
-//! With the feature `failpoints`, the environment variable `CARTWHEEL_FAILPOINTS` of a process names
-//! those that happen in it, with commas between. It is read once. `name=n` is for the `n`-th time
-//! that the place is reached, and every later one.
+//! With the feature `failpoints`, the environment variable `CARTWHEEL_FAILPOINTS` of a process
+//! names the faults that happen in it, separated by commas. It is read once. `name=n` means the
+//! `n`-th time that the place is reached, and every later time.
 //!
 //! | name | what happens |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | `drop_wake` | a wake-up does not come |
 //! | `spurious_wake` | a sleep ends at once |
 //!
-//! Without the feature every question below is the constant `false`, and the compiler removes it.
+//! Without the feature every check below is the constant `false`, and the compiler removes it.
 
 /// A place in the protocol where something can go wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(crate) enum Failpoint {
 
 #[cfg(not(feature = "failpoints"))]
 impl Failpoint {
-    /// Whether it happens now.
+    /// Whether the fault happens now.
     #[expect(clippy::unused_self, reason = "the feature decides, not the place")]
     pub(crate) const fn hit(self) -> bool {
         false
@@ -48,7 +48,7 @@ mod enabled {
     /// The environment variable.
     const VARIABLE: &str = "CARTWHEEL_FAILPOINTS";
 
-    /// A failpoint that is set: it happens from this time on, and this often the place was reached.
+    /// A failpoint that is set: from which time on it happens, and how often the place was reached.
     #[derive(Debug)]
     struct Set {
         failpoint: Failpoint,
@@ -59,7 +59,7 @@ mod enabled {
     static SET: OnceLock<Vec<Set>> = OnceLock::new();
 
     impl Failpoint {
-        /// Whether it happens now.
+        /// Whether the fault happens now.
         pub(crate) fn hit(self) -> bool {
             let all = SET.get_or_init(|| parse(&std::env::var(VARIABLE).unwrap_or_default()));
             let Some(set) = all.iter().find(|set| set.failpoint == self) else { return false };
@@ -104,7 +104,7 @@ pub(crate) fn before_access() {
     }
 }
 
-/// Ends this process as a crash would: nothing is flushed, closed or told.
+/// Ends this process like a crash: nothing is flushed, closed or announced.
 pub(crate) fn die() -> ! {
     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     loop {

@@ -1,8 +1,8 @@
-//! Plain loops: environments stepped with nothing around them, the ceiling of what a pool can do.
+//! Plain loops: environments stepped with nothing around them, the upper limit of a pool's speed.
 //!
 //! A plain loop calls `step`, `reset` and `observe` of each environment in turn and stores
-//! observations, rewards and flags in arrays. There is no interface: no pool, no autoreset machine, no
-//! slab to be had and given back, no check of an action, nobody to wait for.
+//! observations, rewards and flags in arrays. There is no interface: no pool, no autoreset machine,
+//! no slab to acquire and release, no check of an action, no waiting.
 
 use std::hint::black_box;
 use std::num::NonZero;
@@ -22,34 +22,34 @@ use crate::space::ActionTag;
 use crate::transition::Transition;
 use crate::wake::{Op, Scope};
 
-/// Batches of random actions, drawn before the clock starts and replayed in turn.
+/// Batches of random actions, drawn before the time starts and replayed in turn.
 const ACTION_BATCHES: usize = 64;
-/// How often a loop looks at the clock while it is timed: seldom, because that takes time too.
+/// How often a timed loop reads the clock: rarely, because that takes time too.
 const CLOCK_READS: f64 = 50.0;
 
-/// Which loops run, for how long.
+/// The number of loops, and how long they run.
 #[derive(Debug, Clone, Copy)]
 pub struct PlainLoops {
-    /// Environments of all loops together, dealt to them in contiguous ranges.
+    /// Number of environments of all loops together, divided into contiguous ranges.
     pub rows: usize,
-    /// Loops that run at once, a thread each; at most one an environment.
+    /// Number of loops that run at once, one thread each; at most one for each environment.
     pub threads: usize,
     /// How long they run.
     pub duration: Duration,
     /// Steps after which an episode is truncated.
     pub max_episode_steps: Option<NonZero<u32>>,
-    /// Step rows by [`Env::step_block`] where there is one, as a pool does; otherwise each row by
+    /// Step rows with [`Env::step_block`] where it exists, as a pool does; otherwise each row with
     /// [`Env::step`].
     pub blocks: bool,
 }
 
 impl PlainLoops {
-    /// Runs them over environments of this kind, all at once, none waiting for another: `step`, `reset`
-    /// and `observe` of each in turn, and nothing else.
+    /// Runs the loops over environments of this kind, all at once and without waiting for each
+    /// other: `step`, `reset` and `observe` of each environment in turn, and nothing else.
     ///
-    /// A row whose episode is over is reset in its next turn, which counts as a step: the same work for
-    /// each counted step as in [`NextStep`](crate::autoreset::AutoresetMode::NextStep). Row `i` has the
-    /// stream of seed `i`; actions are random.
+    /// A row whose episode is over is reset in its next turn, which counts as a step: each counted
+    /// step is the same work as in [`NextStep`](crate::autoreset::AutoresetMode::NextStep). Row `i`
+    /// has the stream of seed `i`; actions are random.
     ///
     /// Returns environment steps per second, of all loops together.
     ///
@@ -59,7 +59,7 @@ impl PlainLoops {
     ///
     /// # Panics
     ///
-    /// When an environment does, or when no thread can be started.
+    /// When an environment panics, or when a thread cannot be started.
     pub fn run<E: Env>(&self, recipe: &Recipe<E>) -> Result<f64, Error> {
         run(recipe, self)
     }
@@ -99,13 +99,14 @@ fn run<E: Env>(recipe: &Recipe<E>, loops: &PlainLoops) -> Result<f64, Error> {
 /// One loop.
 struct PlainLoop<E: Env> {
     rows: Rows<E>,
-    /// Memory laid out as environments see it. No pool has it, so its first slab is always ours.
+    /// Memory with the layout that environments use. It has no pool, so only this loop uses its
+    /// first slab.
     observations: Memory,
-    /// All batches of actions below each other.
+    /// All batches of actions, one after the other.
     actions: Memory,
 }
 
-/// The environments of a loop, in columns, and what their last step came to.
+/// The environments of a loop, in columns, and the results of their last step.
 struct Rows<E: Env> {
     envs: Vec<E>,
     rngs: Vec<Rng>,
@@ -113,14 +114,14 @@ struct Rows<E: Env> {
     elapsed: Vec<u32>,
     /// Steps after which an episode is truncated; 0 for no limit.
     limit: u32,
-    /// Of resets.
+    /// Options of resets.
     options: E::ResetOptions,
     rewards: Vec<f64>,
     terminations: Vec<bool>,
     truncations: Vec<bool>,
-    /// Which rows of the block that is stepped are not over.
+    /// Which rows of the block are not over.
     running: Vec<bool>,
-    /// What the rows of the block came to.
+    /// The results of the rows of the block.
     transitions: Vec<Option<Transition>>,
 }
 
@@ -149,8 +150,8 @@ impl<E: Env> PlainLoop<E> {
         Ok(Self { rows: Rows::new(recipe, rows, limit)?, observations, actions })
     }
 
-    /// Steps for about `duration`, at least one batch, after one that is not timed; environment steps
-    /// per second.
+    /// Steps for about `duration`, at least one batch, after one batch that is not timed. Returns
+    /// environment steps per second.
     #[expect(clippy::cast_precision_loss, reason = "counts of steps")]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rough number")]
     fn rate<const BLOCKS: bool>(&mut self, duration: Duration) -> f64 {
@@ -167,7 +168,7 @@ impl<E: Env> PlainLoop<E> {
             for batch in batches..batches + slice {
                 let first_action = batch % ACTION_BATCHES * num_rows;
                 rows.step::<BLOCKS>(&actions, first_action, &mut observations);
-                black_box(&mut *rows); // all that was stored is taken for read
+                black_box(&mut *rows); // the compiler must assume that all stored values are read
             }
             batches += slice;
             let elapsed = start.elapsed();
@@ -208,14 +209,14 @@ impl<E: Env> Rows<E> {
         })
     }
 
-    /// Whether the episode of a row is over: it is to be reset.
+    /// Whether the episode of a row is over, so that it has to be reset.
     #[inline]
     fn is_over(&self, row: usize) -> bool {
         self.terminations[row] || self.truncations[row]
     }
 
-    /// One batch, whose actions begin at `first_action`: every row by [`Env::step`]; with `BLOCKS` by
-    /// [`Env::step_block`], except for rows that it leaves.
+    /// One batch, whose actions begin at `first_action`: every row with [`Env::step`]; with
+    /// `BLOCKS` with [`Env::step_block`], except for rows that it leaves out.
     #[inline]
     fn step<const BLOCKS: bool>(
         &mut self,

@@ -1,11 +1,11 @@
-//! Which rows go together: contiguous shards, dealt once.
+//! The division of rows into contiguous shards, computed once.
 
 use std::ops::Range;
 
 /// Deals `rows` rows to `workers` workers as contiguous ranges whose lengths differ by at most one.
 ///
-/// Results never depend on the deal; it only decides who steps what. More workers than rows leave
-/// no empty range: the surplus workers are not made.
+/// Results never depend on the division; it only decides which worker steps which row. If there are
+/// more workers than rows, no range is empty: fewer ranges are returned.
 ///
 /// ```
 /// assert_eq!(cartwheel::schedule::shards(5, 2), vec![0..3, 3..5]);
@@ -24,24 +24,25 @@ pub fn shards(rows: usize, workers: usize) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Processors that this process may use, honouring affinity and cgroup quota; at least 1.
+/// Number of processors that this process may use, respecting affinity and cgroup quota; at least
+/// 1.
 pub fn usable_cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// How finely the rows of native environments are dealt: shards for every thread.
+/// Shards for each thread, when the rows of native environments are divided.
 ///
-/// More shards balance uneven rows better; each costs some 50 ns a step. Eight leave the last thread
-/// at most an eighth of its share to wait for.
+/// More shards balance uneven rows better; each shard costs some 50 ns for each step. With eight,
+/// the other threads wait at most for an eighth of the last thread's share.
 const SHARDS_PER_THREAD: usize = 8;
 
-/// Deals rows of native environments for `threads` threads that take shards from each other; one
-/// thread needs no more than one shard.
+/// Divides rows of native environments for `threads` threads that take shards from each other; one
+/// thread gets a single shard.
 ///
-/// Rows that are stepped in blocks of `block` are dealt in whole blocks, for rows outside one are stepped one
-/// by one: every shard begins at a multiple of `block`, and what is left of the rows is the last one's.
-/// Threads have the same number of rows, but for a block. Blocks are cut only where there would be
-/// fewer than threads.
+/// Rows that are stepped in blocks of `block` are divided at block boundaries, because rows outside
+/// a block are stepped one by one: every shard begins at a multiple of `block`, and the last shard
+/// gets the remaining rows. The rows of two threads differ by at most a block. Blocks are cut only
+/// where there are fewer blocks than threads.
 ///
 /// ```
 /// use cartwheel::schedule::fine_shards;
@@ -57,7 +58,8 @@ pub fn fine_shards(rows: usize, threads: usize, block: usize) -> Vec<Range<usize
     if threads <= 1 || blocks < threads {
         return shards(rows, threads);
     }
-    // First to threads, as a crew deals the shards: so each has its part of the blocks.
+    // Divided by thread first, as a crew divides the shards, so that each thread gets its part of
+    // the blocks.
     let of_thread = |share: Range<usize>| {
         let dealt = shards(share.len(), SHARDS_PER_THREAD).into_iter();
         dealt.map(move |blocks| share.start + blocks.start..share.start + blocks.end)
@@ -70,9 +72,10 @@ pub fn fine_shards(rows: usize, threads: usize, block: usize) -> Vec<Range<usize
     shards
 }
 
-/// Pins the calling thread to one of the processors that it may use, number `cpu` modulo how many.
+/// Pins the calling thread to one of the processors that it may use: number `cpu`, modulo their
+/// number.
 ///
-/// Pinning is a wish: where the system refuses, the thread runs wherever it is put.
+/// Pinning is optional: where the system refuses, the thread runs on any processor.
 pub(crate) fn pin_to_cpu(cpu: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -128,7 +131,7 @@ mod tests {
     fn no_thread_of_a_crew_has_a_block_more_than_another() {
         for (rows, threads, block) in cases() {
             let dealt = fine_shards(rows, threads, block);
-            // As a crew deals them.
+            // As a crew divides them.
             let shares = shards(dealt.len(), threads).into_iter();
             let rows: Vec<usize> =
                 shares.map(|share| dealt[share.end - 1].end - dealt[share.start].start).collect();

@@ -1,11 +1,11 @@
-//! Atomics that loom can replace, and at which a worker can be made to die.
+//! Atomics that loom can replace, and at which tests can end a worker.
 //!
-//! This is the only file that chooses between `std` and `loom`. With loom or the feature `failpoints` the words
-//! of the protocol are wrapped: before every access to one of them a test can end the worker, and so between
-//! any two of its stores.
+//! This is the only file that chooses between `std` and `loom`. With loom or the feature
+//! `failpoints` the words of the protocol are wrapped: a test can end the worker before every
+//! access to a word, and so between any two of its stores.
 //!
-//! Words in mapped memory are always `std` atomics, since loom's do not have their layout; the
-//! protocols over them are written against [`crate::wake::Word`] and so can be checked too.
+//! Words in mapped memory are always `std` atomics, since loom's atomics have another layout. The
+//! protocols over them use [`crate::wake::Word`], so loom can check these too.
 
 #[cfg(any(loom, feature = "failpoints"))]
 #[expect(unreachable_pub, reason = "one of them is used by the models outside of the crate")]
@@ -32,13 +32,13 @@ mod mortal {
 
     macro_rules! mortal {
         ($name:ident, $number:ty) => {
-            /// An atomic before whose accesses a thread or process can die.
+            /// An atomic; a thread or process can die before each access to it.
             #[derive(Debug, Default)]
             #[repr(transparent)]
             pub struct $name(atomic::$name);
 
             impl $name {
-                /// With a first value.
+                /// An atomic with this initial value.
                 pub fn new(value: $number) -> Self {
                     Self(atomic::$name::new(value))
                 }

@@ -1,6 +1,6 @@
-//! What a step gave, and where it left its row.
+//! The result of a step, and the phase of its row afterwards.
 
-/// What one step of one row gave, apart from the observation.
+/// The result of one step of one row, apart from the observation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Transition {
     /// The reward.
@@ -12,7 +12,7 @@ pub struct Transition {
 }
 
 impl Transition {
-    /// The transition of a reset: nothing was earned, nothing is over.
+    /// The transition of a reset: no reward, not over.
     pub const RESET: Self = Self { reward: 0.0, terminated: false, truncated: false };
 
     /// The transition of a row that lost its environment: the episode ends here.
@@ -24,8 +24,8 @@ impl Transition {
     }
 }
 
-/// The phase of a row, as workers report it to the pool. From [`PhaseTag::Failed`] on it cannot be
-/// stepped in any mode.
+/// The phase of a row, as workers report it to the pool. From [`PhaseTag::Failed`] on, the row
+/// cannot be stepped in any mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PhaseTag {
