@@ -1,8 +1,8 @@
-//! What the elements of an action leaf are, which a batch says of itself.
+//! The type of the elements of an action leaf, as each batch records it.
 
 use super::dtype::DType;
 
-/// What the bytes of an action leaf are.
+/// The type of the bytes of an action leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ActionTag {
     /// Array elements of this dtype.

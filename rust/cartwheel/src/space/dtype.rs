@@ -2,7 +2,7 @@
 
 macro_rules! dtypes {
     ($($(#[doc = $doc:literal])* $name:ident = $size:literal, $numpy:literal;)*) => {
-        /// The element types of arrays that cross a process border as plain bytes.
+        /// The element types of arrays that are passed between processes as plain bytes.
         ///
         /// The discriminant is the tag used in shared memory.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,7 +18,7 @@ macro_rules! dtypes {
                 match self { $(Self::$name => $size,)* }
             }
 
-            /// NumPy's name for it.
+            /// Its NumPy name.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $numpy,)* }
             }
@@ -68,7 +68,7 @@ impl DType {
         Self::ALL.get(usize::from(tag)).copied()
     }
 
-    /// The dtype with this NumPy name, if cartwheel carries it.
+    /// The dtype with this NumPy name, if cartwheel supports it.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|dtype| dtype.name() == name)
     }

@@ -1,18 +1,18 @@
-//! Places in memory that is not made yet.
+//! Offsets in memory that is not allocated yet.
 
-/// A stretch of memory whose places are given out one after the other, in checked arithmetic: every offset and
-/// every size of shared memory comes from here.
+/// A range of memory whose parts are laid out one after the other, with checked arithmetic. Every
+/// offset and every size in shared memory is computed here.
 #[derive(Debug, Default)]
 pub(crate) struct Extent {
     end: usize,
 }
 
 impl Extent {
-    /// Most bytes of a stretch: no pointer into it is further from its start, and two of them can be added.
+    /// Maximum bytes of a range: every offset fits a pointer, and two sizes can be added.
     const MOST: usize = isize::MAX as usize / 2;
 
-    /// Gives the next place, for `count` things of `bytes` bytes each, and where it starts: a multiple of
-    /// `align`. `None` when it does not fit into the address space.
+    /// Lays out `count` values of `bytes` bytes each, and returns their offset: a multiple of
+    /// `align`. `None` when they do not fit into the address space.
     pub(crate) fn take(&mut self, count: usize, bytes: usize, align: usize) -> Option<usize> {
         let start = self.end.checked_next_multiple_of(align)?;
         self.end = count.checked_mul(bytes)?.checked_add(start).filter(|&end| end <= Self::MOST)?;
@@ -24,7 +24,7 @@ impl Extent {
         self.take(count, size_of::<T>(), align_of::<T>())
     }
 
-    /// Bytes that were given out, rounded up to a multiple of `align`.
+    /// Bytes that were laid out, rounded up to a multiple of `align`.
     pub(crate) fn bytes(&self, align: usize) -> usize {
         self.end.next_multiple_of(align)
     }

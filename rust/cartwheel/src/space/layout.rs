@@ -1,4 +1,4 @@
-//! Where each leaf of a batch lies.
+//! The offset of each leaf of a batch.
 
 use super::extent::Extent;
 use super::leaf::{Leaf, TooLarge};
@@ -6,10 +6,10 @@ use super::leaf::{Leaf, TooLarge};
 /// Alignment of every leaf of a batch, in bytes: a cache line, and enough for any vector load.
 pub const LEAF_ALIGN: usize = 64;
 
-/// Slabs start on pages, so that memory can be reserved for each on its own.
+/// Slabs start on pages, so that each can be reserved separately.
 pub(crate) const PAGE: usize = 4096;
 
-/// Where everything lies within one slab.
+/// The offsets of everything in one slab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     leaves: Vec<(Leaf, usize)>,
@@ -25,14 +25,15 @@ pub struct Layout {
 
 impl Layout {
     /// Lays out `rows` rows of `leaves`, then rewards (`f64`), the two flags and the phases (one
-    /// byte each), and for rows that were sent on their own their numbers and info lengths (`u32`).
+    /// byte each), and, for rows that were sent on their own, their numbers and info lengths
+    /// (`u32`).
     ///
-    /// The result depends on the arguments alone, so a worker computes the same offsets as the
-    /// pool and no offset has to be sent or trusted.
+    /// The result depends only on the arguments, so a worker computes the same offsets as the pool,
+    /// and no offset has to be sent or trusted.
     ///
     /// # Errors
     ///
-    /// [`TooLarge`] when the batch does not fit the address space.
+    /// [`TooLarge`] when the batch does not fit into the address space.
     pub fn new(leaves: &[Leaf], rows: usize) -> Result<Self, TooLarge> {
         Self::checked(leaves, rows).ok_or_else(|| TooLarge::new("a batch", rows, leaves))
     }
@@ -62,16 +63,17 @@ impl Layout {
         })
     }
 
-    /// Lays out a rollout: the batches that follow a first one for `steps` steps, so that each leaf is one
-    /// array `[steps + 1, rows, *shape]`, and rewards and flags `[steps, rows]` each. Gives the layout of
-    /// every batch, the first one's first; all have the bytes of the whole.
+    /// Lays out a rollout: a first batch and the batches of `steps` steps, so that each leaf is one
+    /// array `[steps + 1, rows, *shape]`, and rewards and flags are `[steps, rows]` each. Returns
+    /// the layout of every batch, starting with the first one; each layout has the bytes of the
+    /// whole rollout.
     ///
     /// # Errors
     ///
-    /// [`TooLarge`] when it does not fit the address space.
+    /// [`TooLarge`] when it does not fit into the address space.
     pub fn rollout(leaves: &[Leaf], rows: usize, steps: usize) -> Result<Vec<Self>, TooLarge> {
-        // As one batch of all rows of all steps, and one of a single step for what the first batch has
-        // no room for, and what nobody looks at later.
+        // Laid out as one batch of all rows of all steps, and another batch of one step for the
+        // parts that have no place in the first one and are not read later.
         let too_large = || TooLarge::new(&format!("a rollout of {steps} steps"), rows, leaves);
         let all = steps.checked_add(1).and_then(|frames| frames.checked_mul(rows));
         let whole = all.and_then(|all| Self::checked(leaves, all)).ok_or_else(too_large)?;
@@ -80,8 +82,8 @@ impl Layout {
         let frame = |number: usize| {
             let row = number * rows;
             let leaves = whole.leaves.iter();
-            // Rewards and flags of a step stand one further to the front than its observation; those of
-            // the first batch, which no step led to, stand with the rest.
+            // Rewards and flags of a step are one step further to the front than its observation.
+            // Those of the first batch, which follows no step, are in the other batch.
             let outcome = |whole: usize, rest: usize, size: usize| match number {
                 0 => rest_start + rest,
                 _ => whole + (row - rows) * size,
@@ -108,7 +110,7 @@ impl Layout {
         self.rows
     }
 
-    /// Bytes of a slab, whole pages.
+    /// Bytes of a slab, a multiple of the page size.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -153,7 +155,8 @@ impl Layout {
         self.row_numbers
     }
 
-    /// Offset of what such rows say of their infos, `[rows]` `u32`, see [`crate::memory::Told`].
+    /// Offset of what such rows announce about their infos, `[rows]` `u32`, see
+    /// [`crate::memory::Told`].
     pub fn info_lengths_offset(&self) -> usize {
         self.info_lengths
     }

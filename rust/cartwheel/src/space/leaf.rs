@@ -24,14 +24,14 @@ impl Leaf {
         self.row_len() * self.dtype.size()
     }
 
-    /// Elements of one row of a leaf that no plan has yet; `None` when they are more than can be counted.
+    /// Elements of one row of a leaf that is in no plan yet; `None` when they exceed `usize`.
     pub(crate) fn checked_row_len(&self) -> Option<usize> {
         self.shape.iter().try_fold(1_usize, |product, &length| product.checked_mul(length))
     }
 }
 
 impl fmt::Display for Leaf {
-    /// As NumPy names them: `float32[84, 84]`.
+    /// In NumPy's style: `float32[84, 84]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{:?}", self.dtype.name(), self.shape)
     }
@@ -43,7 +43,7 @@ impl fmt::Display for Leaf {
 pub struct TooLarge(String);
 
 impl TooLarge {
-    /// The error for `what`, so many rows of these leaves.
+    /// The error for `what`, with `rows` rows of these leaves.
     pub(crate) fn new(what: &str, rows: usize, leaves: &[Leaf]) -> Self {
         let leaves: Vec<String> = leaves.iter().map(Leaf::to_string).collect();
         let plural = if rows == 1 { "" } else { "s" };

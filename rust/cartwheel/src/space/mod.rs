@@ -1,8 +1,8 @@
-//! Spaces as memory sees them: leaves, and where each leaf of a batch lies.
+//! Spaces as memory sees them: leaves, and the offset of each leaf of a batch.
 //!
 //! A space flattens into *leaves*, arrays of one dtype and one shape. A batch of `rows` rows holds
 //! each leaf as one contiguous array `[rows, *shape]` (structure of arrays), so that a leaf can be
-//! handed to the caller as it is.
+//! passed to the caller without a copy.
 
 mod action_tag;
 mod dtype;
