@@ -8,15 +8,15 @@ use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
 
-/// Writes the discounted sum of the rewards of each row's episode from that row on.
+/// Writes, for each row, the discounted sum of the rewards from that row to the end of its episode.
 ///
 /// ```text
 /// G_t = r_t + gamma * (goes_on_t ? G_{t+1} : bootstraps_t ? v_next_t : 0)
 /// ```
 ///
 /// where an episode *goes on* at `t` if it is not over and row `t + 1` is in the rollout and valid.
-/// Without `next_values` nothing is bootstrapped, at the end of the rollout neither: the sums are of
-/// the rewards that were seen. Rows that are not valid get 0.
+/// Without `next_values` nothing is bootstrapped, also not at the end of the rollout: only the
+/// observed rewards are summed. Rows that are not valid get 0.
 ///
 /// Source: R. S. Sutton, A. G. Barto, "Reinforcement Learning: An Introduction" (2018), equation 3.9.
 ///
@@ -43,13 +43,13 @@ pub fn discounted<F: Real>(
     Ok(())
 }
 
-/// One step of all environments; `later` is the sum of the step that follows.
+/// One step of all environments; `later` is the sum of the next step.
 fn step<F: Real>(step: &Step<'_, F>, next_values: &[F], later: &mut [F], returns: &mut [F]) {
     let n = later.len();
     let Step { rewards, gamma, rows } = step.of_len(n);
     let (next_values, returns) = (&next_values[..n], &mut returns[..n]);
     for i in 0..n {
-        // One of the two, or neither.
+        // At most one of the two applies.
         let tail =
             only_if(rows[i].goes_on(), later[i]) + only_if(rows[i].ends_in_value(), next_values[i]);
         let returned = only_if(rows[i].valid(), rewards[i] + gamma[i] * tail);

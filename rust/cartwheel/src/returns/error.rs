@@ -1,9 +1,9 @@
-//! Everything that can be wrong with what an estimator is given.
+//! The errors of the estimators' arguments.
 
 use crate::autoreset::AutoresetMode;
 
-/// One variant per cause, with the values that are needed to mend the call. Nothing has been written
-/// when an estimator returns one.
+/// One variant for each cause, with the values that are needed to correct the call. When an
+/// estimator returns one, nothing has been written.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -13,7 +13,7 @@ pub enum Error {
         /// Steps and environments.
         got: [usize; 2],
     },
-    /// A slice has not one cell for each step and environment.
+    /// A slice does not have one cell for each step and environment.
     #[error("expected a cell for each of {steps} × {num_envs} (steps, environments), got {got}")]
     WrongLength {
         /// Steps of the array.
@@ -28,19 +28,19 @@ pub enum Error {
     WrongShape {
         /// The array.
         what: &'static str,
-        /// What the rollout's shape asks for.
+        /// The shape of the rollout.
         expected: [usize; 2],
-        /// What it has.
+        /// The shape of the array.
         got: [usize; 2],
     },
-    /// An array or output that is no `[steps, num_envs]` array has another length than it must.
+    /// An array or output that is not `[steps, num_envs]` has the wrong length.
     #[error("`{what}` must have {expected} elements, got {got}")]
     WrongCount {
         /// The array.
         what: &'static str,
-        /// How many there must be.
+        /// Expected number of elements.
         expected: usize,
-        /// How many there are.
+        /// Number of elements found.
         got: usize,
     },
     /// A discount or lambda is not in the range that the formulas allow.
@@ -48,29 +48,29 @@ pub enum Error {
     NotInUnitRange {
         /// `gamma` or `lam`.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         value: f64,
-        /// Step and environment, where it has a value for each.
+        /// Step and environment, where there is a value for each.
         row: Option<[usize; 2]>,
     },
     /// A number that must be positive is not.
     #[error("`{what}` must be positive, got {value}")]
     NotPositive {
-        /// Which one.
+        /// Its name.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         value: f64,
     },
-    /// A step that resets a row ended an episode at once: the flags were not recorded in `NEXT_STEP`.
+    /// A step that resets a row also ended an episode: the flags were not recorded in `NEXT_STEP`.
     #[error(
         "row {row:?} (step, environment) is over right after an over one, which cannot be in \
          NEXT_STEP: its step only resets; is this another mode's rollout?"
     )]
     OverTwice {
-        /// Step and environment of the second one.
+        /// Step and environment of the second row.
         row: [usize; 2],
     },
-    /// Final values were given for a rollout whose next observations are all in it.
+    /// Final values were given for a rollout that contains all its next observations.
     #[error(
         "{count} final values were given, but {}",
         match .mode {
@@ -82,15 +82,15 @@ pub enum Error {
     UnusedFinalValues {
         /// The mode: `NEXT_STEP`, or `DISABLED` with frozen rows.
         mode: AutoresetMode,
-        /// How many there are.
+        /// Number of final values.
         count: usize,
     },
-    /// A final value belongs to no row of the rollout.
+    /// A final value belongs to a row outside of the rollout.
     #[error(
         "`final_index[{at}]` is {row:?} (step, environment), outside of a rollout of {shape:?}"
     )]
     FinalOutOfRange {
-        /// Its place in the list.
+        /// Its position in the list.
         at: usize,
         /// Step and environment that it names.
         row: [usize; 2],
@@ -100,20 +100,20 @@ pub enum Error {
     /// A final value belongs to a row that is not over.
     #[error("`final_index[{at}]` is {row:?} (step, environment), but no episode ends there")]
     FinalOfRunning {
-        /// Its place in the list.
+        /// Its position in the list.
         at: usize,
         /// Step and environment that it names.
         row: [usize; 2],
     },
-    /// Two final values belong to one row.
+    /// Two final values belong to the same row.
     #[error("`final_index[{at}]` is {row:?} (step, environment), for the second time")]
     FinalTwice {
-        /// The later one's place in the list.
+        /// The position of the second one in the list.
         at: usize,
         /// Step and environment that both name.
         row: [usize; 2],
     },
-    /// Rows are to be bootstrapped from final observations whose values are not given.
+    /// Rows must be bootstrapped from final observations whose values are not given.
     #[error(
         "{count} rows are bootstrapped from their final observation, but `final_values` has no value \
          for row {first:?} (step, environment)"
@@ -121,18 +121,18 @@ pub enum Error {
     MissingFinalValue {
         /// The first such row: step and environment.
         first: [usize; 2],
-        /// How many rows are bootstrapped so.
+        /// Number of rows that are bootstrapped in this way.
         count: usize,
     },
     /// No row is valid, so there is no mean.
     #[error("none of the {count} rows is valid: there is nothing to take the mean of")]
     NoValidRow {
-        /// How many rows there are.
+        /// Number of rows.
         count: usize,
     },
 }
 
-/// Where in an array a value was found.
+/// The position of a value in an array.
 fn at(row: Option<[usize; 2]>) -> String {
     row.map_or_else(String::new, |row| format!(" at {row:?} (step, environment)"))
 }

@@ -1,4 +1,4 @@
-//! How episodes end, and what is bootstrapped where they do.
+//! How episodes end, and what is bootstrapped at their ends.
 
 use super::error::Error;
 use super::time_major::TimeMajor;
@@ -6,14 +6,14 @@ use super::time_major::TimeMajor;
 /// The flags of a rollout, each `[steps, num_envs]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Flags<'a> {
-    /// The task reached an end.
+    /// The task reached a terminal state.
     pub terminated: TimeMajor<'a, bool>,
     /// The episode was cut short. Counts only where `terminated` is not set.
     pub truncated: TimeMajor<'a, bool>,
 }
 
 impl Flags<'_> {
-    /// Steps and environments, if both arrays agree on them.
+    /// Steps and environments, if both arrays have the same shape.
     pub(super) fn shape(&self) -> Result<[usize; 2], Error> {
         let shape = self.terminated.shape();
         self.truncated.of_shape("truncated", shape)?;
@@ -32,22 +32,22 @@ impl Flags<'_> {
     }
 }
 
-/// Which ends of episodes are worth the value of their last observation.
+/// At which ends of episodes the value of the last observation is bootstrapped.
 ///
-/// A row that ends no episode is always worth the value of its next observation.
+/// A row that does not end an episode always bootstraps the value of its next observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Bootstrap {
-    /// Those that are truncated and not terminated: the value of a terminal state is 0.
+    /// At ends that are truncated and not terminated: the value of a terminal state is 0.
     #[default]
     Truncated,
-    /// All of them, as if tasks went on for ever.
+    /// At all ends, as if tasks continued forever.
     Always,
-    /// None, as if a time limit were part of the task.
+    /// At no end, as if the time limit were part of the task.
     Never,
 }
 
 impl Bootstrap {
-    /// Which flags stop it.
+    /// The flags that prevent it.
     #[inline]
     pub(super) fn stops(self) -> Stops {
         match self {
@@ -58,7 +58,8 @@ impl Bootstrap {
     }
 }
 
-/// The flags after which nothing is bootstrapped; two masks, so that one loop serves every choice.
+/// The flags after which nothing is bootstrapped, as two masks, so that one loop serves every
+/// choice.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stops {
     terminated: bool,
@@ -66,7 +67,7 @@ pub(super) struct Stops {
 }
 
 impl Stops {
-    /// Whether a row with these flags is worth the value of its next observation.
+    /// Whether a row with these flags bootstraps the value of its next observation.
     #[inline]
     #[expect(clippy::needless_bitwise_bool, reason = "a branch keeps loops from being vectorised")]
     pub(super) fn bootstraps(self, terminated: bool, truncated: bool) -> bool {

@@ -57,7 +57,7 @@ pub fn gae<F: Real>(
     Ok(())
 }
 
-/// One step of all environments; `trace` is the advantage of the step that follows.
+/// One step of all environments; `trace` is the advantage of the next step.
 fn step<F: Real>(
     step: &Step<'_, F>,
     [values, next_values, lam]: [&[F]; 3],

@@ -11,14 +11,14 @@ use super::transitions::Transitions;
 
 /// Writes advantages and returns.
 ///
-/// With `G^(n)_t` the n-step returns that end before the episode or the rollout does,
+/// With `G^(n)_t` the n-step returns that end before the episode ends and before the rollout ends,
 ///
 /// ```text
 /// A_t = (sum_n lam^(n-1) G^(n)_t) / (sum_n lam^(n-1)) - v_t,      returns = A + v
 /// ```
 ///
-/// where [`gae`](super::gae) gives the last of them the weight of all that could not be seen. It is
-/// computed backward, the sums being
+/// In contrast, [`gae`](super::gae) gives the last of these returns the weight of all returns that
+/// the rollout does not contain. The sums are computed backward:
 ///
 /// ```text
 /// W_t = 1 + lam * (over_t ? 0 : W_{t+1})
@@ -65,7 +65,7 @@ pub fn gae_normalized<F: Real>(
     Ok(())
 }
 
-/// One step of all environments; `weight` and `sum` are those of the step that follows.
+/// One step of all environments; `weight` and `sum` are those of the next step.
 fn step<F: Real>(
     step: &Step<'_, F>,
     [values, next_values, lam]: [&[F]; 3],

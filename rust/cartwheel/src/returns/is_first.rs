@@ -6,16 +6,16 @@ use super::restart::Restart;
 use super::time_major::check_count;
 use super::valid_mask::check_stale_rows;
 
-/// Writes which observations, `[steps + 1, num_envs]`, are the first of an episode: a recurrent state
-/// is set to zero before it takes one in.
+/// Writes which observations, `[steps + 1, num_envs]`, are the first of an episode. A recurrent
+/// state has to be set to zero before such an observation.
 ///
-/// In `NEXT_STEP` that is the observation after a stale row, not the stale row's own: the value of the
-/// final observation, which that row shows, needs the state of its episode.
+/// In `NEXT_STEP` that is the observation after a stale row, not the stale row's own observation:
+/// the stale row shows the final observation, whose value needs the state of its episode.
 ///
-/// `prev_done`, `[num_envs]`, says whose row was over in the last step of the rollout before this one,
-/// and `initial`, `[num_envs]`, whose first observation of this rollout begins an episode: the last row
-/// of what this function wrote for the rollout before. After an explicit reset `prev_done` is false and
-/// `initial` true for every environment.
+/// `prev_done`, `[num_envs]`, says which rows were over in the last step of the previous rollout.
+/// `initial`, `[num_envs]`, says in which environments the first observation of this rollout begins
+/// an episode; it is the last row of this function's output for the previous rollout. After an
+/// explicit reset `prev_done` is false and `initial` is true for every environment.
 ///
 /// # Errors
 ///
@@ -37,7 +37,7 @@ pub fn is_first(
     let (first, later) = is_first.split_at_mut(num_envs);
     first.copy_from_slice(initial);
     for (t, rows) in later.chunks_exact_mut(num_envs).enumerate() {
-        // `rows` are those of step t + 1.
+        // `rows` belong to step t + 1.
         match restart {
             Restart::SameStep | Restart::Masked => fill(rows, flags.over(t)),
             Restart::NextStep if t == 0 => rows.copy_from_slice(prev_done),

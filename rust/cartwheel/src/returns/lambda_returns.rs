@@ -1,4 +1,4 @@
-//! Lambda-returns: the geometric mixture of all n-step returns.
+//! Lambda-returns: the geometrically weighted mean of all n-step returns.
 
 use super::error::Error;
 use super::per_step::PerStep;
@@ -17,8 +17,8 @@ use super::transitions::Transitions;
 /// ```
 ///
 /// where an episode *goes on* at `t` if it is not over and row `t + 1` is in the rollout and valid.
-/// They are `A + v` of [`gae`](super::gae). With the greatest action value as `v_next` they are the
-/// targets of Q(lambda) in PQN. Rows that are not valid get 0.
+/// They equal `A + v` of [`gae`](super::gae). With the greatest action value as `v_next` they are
+/// the targets of Q(lambda) in PQN. Rows that are not valid get 0.
 ///
 /// Source: R. S. Sutton, A. G. Barto, "Reinforcement Learning: An Introduction" (2018), section 12.8.
 ///
@@ -48,7 +48,7 @@ pub fn lambda_returns<F: Real>(
     Ok(())
 }
 
-/// One step of all environments; `later` is the return of the step that follows.
+/// One step of all environments; `later` is the return of the next step.
 fn step<F: Real>(
     step: &Step<'_, F>,
     next_values: &[F],

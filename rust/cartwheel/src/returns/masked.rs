@@ -1,20 +1,21 @@
-//! Statistics over the rows that are valid.
+//! Statistics over the valid rows.
 
 use super::error::Error;
 use super::real::{Real, only_if};
 use super::time_major::check_count;
 
-/// Sums that are kept side by side, so that additions do not wait for each other.
+/// Number of sums that are computed in parallel, so that additions do not wait for each other.
 const LANES: usize = 8;
 
-/// Cells that are summed before their sum is added to the total. Sums of sums are more exact.
+/// Number of cells that are summed before the sum is added to the total. Sums of sums are more
+/// exact.
 const BLOCK: usize = 4096;
 
-/// The mean over the rows that are valid, summed in `f64`.
+/// The mean over the valid rows, summed in `f64`.
 ///
 /// # Errors
 ///
-/// [`Error::WrongCount`], and [`Error::NoValidRow`] if there is none.
+/// [`Error::WrongCount`], and [`Error::NoValidRow`] if no row is valid.
 pub fn masked_mean<F: Real>(numbers: &[F], valid: &[bool]) -> Result<f64, Error> {
     check_count("valid", valid, numbers.len())?;
     let count = count(valid)?;
@@ -23,13 +24,13 @@ pub fn masked_mean<F: Real>(numbers: &[F], valid: &[bool]) -> Result<f64, Error>
 
 /// Writes `(x - mean) / (deviation + epsilon)` where rows are valid, and 0 elsewhere.
 ///
-/// Mean and standard deviation are those of the valid rows, computed in `f64` in two passes; the
-/// deviation is that of the whole population, `sqrt(sum((x - mean)^2) / count)`.
+/// Mean and standard deviation are computed over the valid rows, in `f64` and in two passes; the
+/// deviation is the population's, `sqrt(sum((x - mean)^2) / count)`.
 ///
 /// # Errors
 ///
-/// [`Error::WrongCount`]; [`Error::NotPositive`] for `epsilon`, which keeps equal numbers from being
-/// divided by 0; [`Error::NoValidRow`].
+/// [`Error::WrongCount`]; [`Error::NotPositive`] for `epsilon`, which prevents a division by 0 when
+/// all numbers are equal; [`Error::NoValidRow`].
 pub fn masked_normalize<F: Real>(
     numbers: &[F],
     valid: &[bool],
@@ -52,7 +53,7 @@ pub fn masked_normalize<F: Real>(
     Ok(())
 }
 
-/// How many rows are valid, at least one.
+/// Number of valid rows, at least one.
 #[expect(clippy::cast_precision_loss, reason = "no rollout has 2^53 rows")]
 fn count(valid: &[bool]) -> Result<f64, Error> {
     match valid.iter().filter(|&&valid| valid).count() {
@@ -61,7 +62,7 @@ fn count(valid: &[bool]) -> Result<f64, Error> {
     }
 }
 
-/// The sum of `of(number)` over the rows that are valid.
+/// The sum of `of(number)` over the valid rows.
 fn sum<F: Real>(numbers: &[F], valid: &[bool], of: impl Fn(F) -> f64) -> f64 {
     let block = |(numbers, valid): (&[F], &[bool])| {
         let mut lanes = [0.0; LANES];

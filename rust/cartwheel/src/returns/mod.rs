@@ -1,4 +1,4 @@
-//! Return estimators: what the transitions of a rollout were worth, in every autoreset mode.
+//! Return estimators for the transitions of a rollout, in every autoreset mode.
 //!
 //! ```text
 //! values[T + 1, N], final values ─▶ next_values ─┐
@@ -6,19 +6,19 @@
 //! rewards[T, N], flags ──────────────────────────┘   n_step, discounted, gae_normalized
 //! ```
 //!
-//! One formula serves all modes: an estimator sees, for each row (step `t` of environment `i`), the
-//! reward, the value of the *true* next observation, the two flags and whether the row is a transition
-//! at all. The mode decides only how [`next_values`] and [`valid_mask`] are built.
+//! One formula serves all modes: for each row (step `t` of environment `i`), an estimator gets the
+//! reward, the value of the *true* next observation, the two flags and whether the row is a
+//! transition. The mode only decides how [`next_values`] and [`valid_mask`] are built.
 //!
-//! * An episode that is terminated is worth nothing afterwards. One that is truncated is worth the
-//!   value of its last observation; [`Bootstrap`] has the other choices. With both flags set it is
+//! * After a terminated episode the value is 0. After a truncated one it is the value of the last
+//!   observation; [`Bootstrap`] has the other choices. With both flags set the episode counts as
 //!   terminated.
-//! * A trace never runs over the end of an episode, of either kind, nor into a row that is not valid,
-//!   nor over the end of the rollout.
-//! * Flags select, they never multiply: whatever is in a place that is not used, NaN too, stays there.
-//! * Arrays are time-major, `[steps, num_envs]`; outputs are slices that the caller owns. Environments
-//!   do not depend on each other, so a long rollout is split over threads by environment; the result
-//!   has the same bits for any number of threads.
+//! * A trace never continues past the end of an episode, of either kind, nor into a row that is not
+//!   valid, nor past the end of the rollout.
+//! * Flags select and never multiply: values that are not used, also NaN, do not affect the result.
+//! * Arrays are time-major, `[steps, num_envs]`; the caller owns the output slices. Environments do
+//!   not depend on each other, so a long rollout is divided among threads by environment; the
+//!   result has the same bits for any number of threads.
 //!
 //! ```
 //! use cartwheel::returns::{Bootstrap, Flags, PerStep, TimeMajor, Transitions, gae};

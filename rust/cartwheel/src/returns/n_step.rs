@@ -10,10 +10,10 @@ use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
 
-/// Writes n-step returns, the discount of the value that follows each, and how many steps it spans.
+/// Writes n-step returns, the discount of the value that follows each, and its number of steps.
 ///
-/// A window of `m` steps begins at each valid row. It ends after `n` steps, at the end of the episode
-/// or of the rollout, whatever comes first:
+/// A window of `m` steps begins at each valid row. It ends after `n` steps, at the end of the
+/// episode or at the end of the rollout, whichever comes first:
 ///
 /// ```text
 /// R_t    = sum_{k<m} gamma^k * r_{t+k}
@@ -21,9 +21,9 @@ use super::transitions::Transitions;
 /// target = R_t + disc_t * v_next_{t+m-1}
 /// ```
 ///
-/// `returns` get the target with `next_values`, and `R` without, for when values are known only
-/// later; `discounts` get `disc`, which is no constant, and `lengths` get `m`. Rows that are not valid
-/// get 0 in all three.
+/// `returns` get the target if `next_values` are given, and otherwise `R`, for values that are
+/// known only later. `discounts` get `disc`, which varies from row to row, and `lengths` get `m`.
+/// Rows that are not valid get 0 in all three.
 ///
 /// Source: R. S. Sutton, A. G. Barto, "Reinforcement Learning: An Introduction" (2018), equation 7.1.
 ///
@@ -70,8 +70,8 @@ pub fn n_step<F: Real>(
     Ok(())
 }
 
-/// Begins a window in each environment whose row is valid. While it is open, `discounts` hold by what
-/// its next reward counts.
+/// Begins a window in each environment whose row is valid. While the window is open, `discounts`
+/// holds the discount of its next reward.
 fn begin<F: Real>(
     rows: &[Row],
     open: &mut [bool],
@@ -87,7 +87,7 @@ fn begin<F: Real>(
     lengths.fill(0);
 }
 
-/// Takes one step of all environments into the windows that are open; `last` closes all of them.
+/// Adds one step of all environments to the open windows; `last` closes all of them.
 fn take<F: Real>(
     step: &Step<'_, F>,
     next_values: &[F],

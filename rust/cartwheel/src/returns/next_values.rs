@@ -6,27 +6,28 @@ use super::restart::Restart;
 use super::time_major::{TimeMajor, check_count};
 use crate::autoreset::AutoresetMode;
 
-/// Values of final observations, one for each row that is listed.
+/// Values of final observations, one for each listed row.
 #[derive(Debug, Clone, Copy)]
 pub struct FinalValues<'a, F> {
     /// The values.
     pub values: &'a [F],
-    /// Step and environment of each.
+    /// Step and environment of each value.
     pub index: &'a [[usize; 2]],
 }
 
 /// Writes the value of the true next observation of each row, `[steps, num_envs]`.
 ///
-/// It is the next row's value, out of `values`, `[steps + 1, num_envs]`, as long as an episode goes on.
-/// Where one ends, it still is in `NEXT_STEP` and with frozen rows, since their next row shows the
-/// final observation. Otherwise the next row belongs to the next episode, and rows take their value out
-/// of `finals`, which must have one for each row that `bootstrap` asks for and may have one for any row
-/// that is over. Rows that need none and have none hold the next row's, which no estimator looks at.
+/// While an episode goes on, it is the next row's entry in `values`, `[steps + 1, num_envs]`. At
+/// the end of an episode this still holds in `NEXT_STEP` and with frozen rows, since the next row
+/// shows the final observation. In the other modes the next row belongs to the next episode, and
+/// the value comes from `finals`. `finals` must have a value for each row that `bootstrap`
+/// requires, and may have one for any row that is over. Rows that need no value and have none get
+/// the next row's value, which no estimator uses.
 ///
 /// # Errors
 ///
-/// [`Error::WrongShape`]; [`Error::WrongCount`]; [`Error::MissingFinalValue`] and everything else that
-/// is wrong with `finals`, which are given in vain in `NEXT_STEP` and with frozen rows.
+/// [`Error::WrongShape`]; [`Error::WrongCount`]; [`Error::MissingFinalValue`] and all other errors
+/// in `finals`, which must be empty in `NEXT_STEP` and with frozen rows.
 pub fn next_values<F: Copy>(
     values: TimeMajor<'_, F>,
     flags: Flags<'_>,
@@ -56,7 +57,8 @@ pub fn next_values<F: Copy>(
     Ok(())
 }
 
-/// Checks that final values belong to rows that are over, one to each, and that none is missing.
+/// Checks that final values belong to rows that are over, one value for each, and that none is
+/// missing.
 fn check_finals(
     flags: Flags<'_>,
     shape: [usize; 2],

@@ -7,14 +7,14 @@ use super::time_major::TimeMajor;
 /// A number in `[0, 1]` for all rows, or one for each row.
 #[derive(Debug, Clone, Copy)]
 pub enum PerStep<'a, F> {
-    /// The same for all.
+    /// The same number for all rows.
     Same(f64),
     /// An array `[steps, num_envs]`. Rows that are not valid may hold anything.
     Each(TimeMajor<'a, F>),
 }
 
-/// An array `[steps, num_envs]`, or one step that stands for all of them: the loops over
-/// environments need not know which.
+/// An array `[steps, num_envs]`, or one step that is repeated for all steps: the loops over
+/// environments handle both in the same way.
 #[derive(Debug)]
 pub(super) enum Steps<'a, T> {
     Each(TimeMajor<'a, T>),
@@ -33,7 +33,7 @@ impl<T> Steps<'_, T> {
 }
 
 impl<'a, F: Real> PerStep<'a, F> {
-    /// Checks shape and range on the rows that `valid` names.
+    /// Checks the shape, and the range on the rows where `valid` is set.
     pub(super) fn checked(
         self,
         what: &'static str,

@@ -1,4 +1,4 @@
-//! The two floating-point types that returns are computed in.
+//! The two floating-point types of the estimators.
 
 use std::fmt::Debug;
 use std::ops::{Add, Div, Mul, Sub};
@@ -31,10 +31,10 @@ pub trait Real:
     /// The nearest number of this type.
     fn from_f64(number: f64) -> Self;
 
-    /// The same number.
+    /// The same number as `f64`.
     fn to_f64(self) -> f64;
 
-    /// The number itself to `keep` it, else 0, chosen by its bits.
+    /// The number itself if `keep` is set, else 0, selected by its bits.
     #[must_use]
     fn masked(self, keep: bool) -> Self;
 }
@@ -43,7 +43,7 @@ impl Real for f32 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
 
-    #[expect(clippy::cast_possible_truncation, reason = "rounding is what is asked for")]
+    #[expect(clippy::cast_possible_truncation, reason = "rounding is intended")]
     fn from_f64(number: f64) -> Self {
         number as Self
     }
@@ -76,7 +76,7 @@ impl Real for f64 {
     }
 }
 
-/// `chosen` where the condition holds, else 0: what is not chosen is not looked at, so it may be NaN.
+/// `chosen` where the condition holds, else 0; a number that is not chosen may be NaN.
 ///
 /// Written with `if`, some loops become branches and are not vectorised.
 #[inline]
@@ -84,7 +84,7 @@ pub(super) fn only_if<F: Real>(condition: bool, chosen: F) -> F {
     chosen.masked(condition)
 }
 
-/// The smaller of `number` and `cap`; NaN stays NaN, so that a broken ratio is seen.
+/// The smaller of `number` and `cap`; NaN stays NaN, so that an invalid ratio is noticed.
 #[inline]
 pub(super) fn capped<F: Real>(number: F, cap: F) -> F {
     if number > cap { cap } else { number }

@@ -1,22 +1,24 @@
-//! When finished rows start again, as far as a recorded rollout shows it.
+//! When finished rows restart, as a recorded rollout shows it.
 
 use crate::autoreset::{AutoresetMode, OnDone};
 
 /// What follows the last row of an episode in a rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restart {
-    /// A *stale* row, no transition: it shows the final observation, and its step only resets.
+    /// A *stale* row, which is not a transition: it shows the final observation, and its step only
+    /// resets.
     NextStep,
-    /// The first row of the next episode; the final observation is kept beside the rollout.
+    /// The first row of the next episode; the final observation is kept separately.
     SameStep,
-    /// The same, by a masked reset right after the step: what the step returned is kept beside.
+    /// The same, through a masked reset right after the step; the step's own result is kept
+    /// separately.
     Masked,
     /// Rows that repeat the final observation and the flags until the end of the rollout.
     Frozen,
 }
 
 impl Restart {
-    /// What rows do in this mode; `on_done` counts only in `DISABLED`.
+    /// The behaviour of rows in this mode; `on_done` counts only in `DISABLED`.
     pub fn new(mode: AutoresetMode, on_done: OnDone) -> Self {
         match (mode, on_done) {
             (AutoresetMode::NextStep, _) => Self::NextStep,
@@ -26,7 +28,7 @@ impl Restart {
         }
     }
 
-    /// Whether the row after an over one shows the final observation.
+    /// Whether the row after an over row shows the final observation.
     pub(super) fn shows_final(self) -> bool {
         matches!(self, Self::NextStep | Self::Frozen)
     }

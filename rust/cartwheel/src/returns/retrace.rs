@@ -10,12 +10,13 @@ use super::time_major::TimeMajor;
 use super::transitions::Transitions;
 use super::vtrace::positive;
 
-/// The coefficients by which later corrections count, `c_t = lam * min(c_bar, ratio_t)`.
+/// The coefficients that weight later corrections, `c_t = lam * min(c_bar, ratio_t)`.
 #[derive(Debug, Clone, Copy)]
 pub struct Traces<'a, F> {
     /// Decay of the traces.
     pub lam: PerStep<'a, F>,
-    /// Ratios of the target policy's to the behaviour policy's probability of each action.
+    /// Probability of each action under the target policy, divided by that under the behaviour
+    /// policy.
     pub ratios: TimeMajor<'a, F>,
     /// Cap of the ratios; 1 for Retrace, infinite for importance sampling.
     pub c_bar: f64,
@@ -23,17 +24,17 @@ pub struct Traces<'a, F> {
 
 /// Writes targets of action values.
 ///
-/// With `q` the values of the actions that were taken and `q_next` the value of the true next
-/// observation, in expectation over the target policy,
+/// With `q` the values of the actions that were taken, and `q_next` the expected value of the true
+/// next observation under the target policy,
 ///
 /// ```text
 /// Y_t = r_t + gamma * (bootstraps_t ? q_next_t : 0)
 ///       + gamma * (over_t ? 0 : c_{t+1} * (Y_{t+1} - q_{t+1})),      c_t = lam * min(c_bar, w_t)
 /// ```
 ///
-/// The last term is 0 in the last step. Off-policy Q(lambda) has ratios of 1; tree backup has the
-/// target policy's probabilities in their place. Rows that are not valid get 0, and neither their
-/// action value nor their ratio is used.
+/// The last term is 0 in the last step. Off-policy Q(lambda) uses ratios of 1; tree backup uses the
+/// target policy's probabilities instead of ratios. Rows that are not valid get 0; their action
+/// value and their ratio are not used.
 ///
 /// Source: R. Munos et al., "Safe and Efficient Off-Policy Reinforcement Learning" (2016), equation 4.
 ///
@@ -72,7 +73,7 @@ pub fn retrace<F: Real>(
     Ok(())
 }
 
-/// One step of all environments; `correction` is `c * (Y - q)` of the step that follows.
+/// One step of all environments; `correction` is `c * (Y - q)` of the next step.
 fn step<F: Real>(
     step: &Step<'_, F>,
     [q_values, next_values, ratios, lam]: [&[F]; 4],

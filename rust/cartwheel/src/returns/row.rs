@@ -1,8 +1,8 @@
-//! What the flags of a row mean for the loops, in a byte.
+//! The meaning of a row's flags for the loops, in one byte.
 
-/// Which values a row looks at.
+/// Which values a row uses.
 ///
-/// The loops choose by these bits. One byte for three questions keeps them vectorised, which four
+/// The loops select by these bits. One byte for all questions keeps the loops vectorised; separate
 /// arrays of flags do not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Row(u8);
@@ -12,33 +12,33 @@ const BOOTSTRAPS: u8 = 2;
 const GOES_ON: u8 = 4;
 
 impl Row {
-    /// A row that is `valid`; is worth the value of its next observation if it `bootstraps`; and whose
-    /// episode, if it `goes_on`, has a valid row in the next step of the rollout.
+    /// A row that is `valid`, or not; that `bootstraps` the value of its next observation, or not;
+    /// and whose episode `goes_on` in a valid row of the next step, or not.
     #[inline]
     pub(super) fn new(valid: bool, bootstraps: bool, goes_on: bool) -> Self {
         let bit = |flag: bool, bit: u8| u8::from(flag) * bit;
         Self(bit(valid, VALID) | bit(bootstraps, BOOTSTRAPS) | bit(goes_on, GOES_ON))
     }
 
-    /// Whether it is a transition.
+    /// Whether the row is a transition.
     #[inline]
     pub(super) fn valid(self) -> bool {
         self.0 & VALID != 0
     }
 
-    /// Whether it is worth the value of its next observation.
+    /// Whether the row bootstraps the value of its next observation.
     #[inline]
     pub(super) fn bootstraps(self) -> bool {
         self.0 & BOOTSTRAPS != 0
     }
 
-    /// Whether what the next row computes belongs to the same episode.
+    /// Whether the results of the next row belong to the same episode.
     #[inline]
     pub(super) fn goes_on(self) -> bool {
         self.0 & GOES_ON != 0
     }
 
-    /// Whether it is the last one of its episode in the rollout, and bootstraps.
+    /// Whether the row is the last one of its episode in the rollout, and bootstraps.
     #[inline]
     pub(super) fn ends_in_value(self) -> bool {
         self.0 & (BOOTSTRAPS | GOES_ON) == BOOTSTRAPS

@@ -1,19 +1,20 @@
-//! Outputs split by environment, and the threads that fill them.
+//! Outputs divided by environment, and the threads that fill them.
 
 use std::num::NonZero;
 use std::ops::Range;
 
 use crate::schedule::{shards, usable_cpus};
 
-/// Fewest cells of a thread. Computing them takes some 50 µs, starting the thread about half of that, so
-/// that a second one begins to pay at twice as many.
+/// Minimum number of cells for each thread. Computing these takes some 50 µs, and starting the
+/// thread takes about half of that, so a second thread begins to pay at twice as many cells.
 const FEWEST_CELLS: usize = 50_000;
 
-/// Fewest environments of a thread: a cache line of `f32`, which two threads should not share.
+/// Minimum number of environments for each thread: a cache line of `f32`, which two threads should
+/// not share.
 const FEWEST_ENVS: usize = 16;
 
-/// Which environments each thread computes; one thread unless the rollout is long enough for more, or
-/// `num_threads` says otherwise.
+/// The environments that each thread computes. There is one thread, unless the rollout is long
+/// enough for more or `num_threads` is set.
 pub(super) fn shares(
     [steps, num_envs]: [usize; 2],
     num_threads: Option<NonZero<usize>>,
@@ -25,7 +26,7 @@ pub(super) fn shares(
     shards(num_envs, threads)
 }
 
-/// Some neighbouring environments of an output `[steps, num_envs]`.
+/// Neighbouring environments of an output `[steps, num_envs]`.
 pub(super) struct EnvSlice<'a, T>(Part<'a, T>);
 
 enum Part<'a, T> {
@@ -44,7 +45,7 @@ impl<T> EnvSlice<'_, T> {
     }
 }
 
-/// Splits an output by environment: one part for each of `shares`, which follow on each other.
+/// Splits an output by environment: one part for each of the consecutive `shares`.
 pub(super) fn split<'a, T>(cells: &'a mut [T], shares: &[Range<usize>]) -> Vec<EnvSlice<'a, T>> {
     let num_envs = shares.last().map_or(1, |share| share.end);
     if shares.len() == 1 {
@@ -62,8 +63,8 @@ pub(super) fn split<'a, T>(cells: &'a mut [T], shares: &[Range<usize>]) -> Vec<E
     parts.into_iter().map(|part| EnvSlice(Part::Steps(part))).collect()
 }
 
-/// Calls `compute` for every share with its outputs, each on a thread of its own, the calling thread
-/// among them.
+/// Calls `compute` for every share with its outputs, each on a separate thread; one of them is the
+/// calling thread.
 pub(super) fn compute_each<O: Send>(
     shares: Vec<Range<usize>>,
     outputs: impl IntoIterator<Item = O>,

@@ -1,4 +1,4 @@
-//! Checked transitions, gone through step by step: what the loops of all estimators share.
+//! Checked transitions, step by step, as the loops of all estimators use them.
 
 use std::ops::Range;
 
@@ -19,13 +19,13 @@ pub(super) struct Sweep<'a, F> {
     flags: Flags<'a>,
     valid: Steps<'a, bool>,
     gamma: Steps<'a, F>,
-    /// What follows the last step: no row, so none that is valid.
+    /// The valid rows after the last step: none.
     beyond: Vec<bool>,
     stops: Stops,
     shares: Vec<Range<usize>>,
 }
 
-/// One step of some environments. All slices have one length.
+/// One step of some environments. All slices have the same length.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step<'s, F> {
     pub(super) rewards: &'s [F],
@@ -34,7 +34,7 @@ pub(super) struct Step<'s, F> {
 }
 
 impl<F> Step<'_, F> {
-    /// The same, seen by the compiler to have `len` environments: it drops the checks of every index.
+    /// The same step with slices of length `len`, so that the compiler can drop the bounds checks.
     #[inline]
     pub(super) fn of_len(&self, len: usize) -> Self {
         Self { rewards: &self.rewards[..len], gamma: &self.gamma[..len], rows: &self.rows[..len] }
@@ -99,17 +99,17 @@ impl<'a, F: Real> Sweep<'a, F> {
         numbers.checked(what, self.shape, &self.valid)
     }
 
-    /// Refuses an output that has not a cell for each row.
+    /// Refuses an output that does not have a cell for each row.
     pub(super) fn check_output<T>(&self, what: &'static str, cells: &[T]) -> Result<(), Error> {
         check_count(what, cells, self.shape[0] * self.shape[1])
     }
 
-    /// Which environments each thread computes.
+    /// The environments that each thread computes.
     pub(super) fn shares(&self) -> &[Range<usize>] {
         &self.shares
     }
 
-    /// Step `t` of the environments `envs`; what their flags mean is written to `rows`.
+    /// Step `t` of the environments `envs`; the meaning of their flags is written to `rows`.
     pub(super) fn step<'s>(
         &'s self,
         t: usize,
@@ -132,7 +132,7 @@ impl<'a, F: Real> Sweep<'a, F> {
     }
 }
 
-/// What the flags of one step mean; `following` are the valid rows of the next one.
+/// The meaning of the flags of one step; `following` are the valid rows of the next step.
 fn read_rows(
     [terminated, truncated]: [&[bool]; 2],
     [valid, following]: [&[bool]; 2],

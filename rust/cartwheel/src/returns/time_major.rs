@@ -2,7 +2,7 @@
 
 use super::error::Error;
 
-/// A borrowed array `[steps, num_envs]`, row-major: the cells of one step are side by side.
+/// A borrowed array `[steps, num_envs]`, row-major: the cells of one step are contiguous.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeMajor<'a, T> {
     cells: &'a [T],
@@ -35,7 +35,7 @@ impl<'a, T> TimeMajor<'a, T> {
     ///
     /// # Panics
     ///
-    /// If there is no such step.
+    /// If the step does not exist.
     #[inline]
     pub fn step(&self, t: usize) -> &'a [T] {
         &self.cells[t * self.num_envs..][..self.num_envs]
@@ -53,7 +53,7 @@ impl<'a, T> TimeMajor<'a, T> {
     }
 }
 
-/// Refuses an output or a list that has not `expected` elements.
+/// Refuses an output or a list that does not have `expected` elements.
 pub(super) fn check_count<T>(
     what: &'static str,
     cells: &[T],

@@ -1,4 +1,4 @@
-//! The transitions of a rollout: what every estimator starts from.
+//! The transitions of a rollout, the input of every estimator.
 
 use std::num::NonZero;
 
@@ -6,20 +6,20 @@ use super::flags::{Bootstrap, Flags};
 use super::per_step::PerStep;
 use super::time_major::TimeMajor;
 
-/// Rewards and flags of a rollout, all `[steps, num_envs]`, and how they are added up.
+/// Rewards and flags of a rollout, all `[steps, num_envs]`, and the settings of the sums.
 #[derive(Debug, Clone, Copy)]
 pub struct Transitions<'a, F> {
-    /// What each step earned.
+    /// The reward of each step.
     pub rewards: TimeMajor<'a, F>,
     /// Where episodes end.
     pub flags: Flags<'a>,
-    /// Which rows are transitions, as [`valid_mask`](super::valid_mask) gives them; `None`: all. Other
-    /// rows may hold anything, in every array.
+    /// Which rows are transitions, as [`valid_mask`](super::valid_mask) writes them; `None`: all.
+    /// Other rows may hold anything, in every array.
     pub valid: Option<TimeMajor<'a, bool>>,
     /// The discount.
     pub gamma: PerStep<'a, F>,
-    /// Which ends of episodes are worth the value of their last observation.
+    /// At which ends of episodes the value of the last observation is bootstrapped.
     pub bootstrap: Bootstrap,
-    /// Threads to compute on; `None`: as many as pay. The result does not depend on it.
+    /// Number of threads; `None`: as many as pay. The result does not depend on it.
     pub num_threads: Option<NonZero<usize>>,
 }

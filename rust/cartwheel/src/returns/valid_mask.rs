@@ -7,16 +7,16 @@ use super::time_major::check_count;
 
 /// Writes which rows, `[steps, num_envs]`, are transitions of an environment.
 ///
-/// Those that follow the end of an episode are not, in `NEXT_STEP` because their step only resets, and
-/// with frozen rows because nothing is stepped. Otherwise all are.
+/// Rows that follow the end of an episode are not: in `NEXT_STEP` because their step only resets,
+/// and with frozen rows because nothing is stepped. In the other modes all rows are transitions.
 ///
-/// `prev_done`, `[num_envs]`, says whose row was over in the last step of the rollout before this one;
-/// after an explicit reset nobody's.
+/// `prev_done`, `[num_envs]`, says which rows were over in the last step of the previous rollout;
+/// after an explicit reset it is false everywhere.
 ///
 /// # Errors
 ///
-/// [`Error::WrongShape`], [`Error::WrongCount`], and [`Error::OverTwice`] where a `NEXT_STEP` row is
-/// over right after another: such flags were recorded in another mode.
+/// [`Error::WrongShape`], [`Error::WrongCount`], and [`Error::OverTwice`] where a `NEXT_STEP` row
+/// is over right after another over row: such flags were recorded in another mode.
 pub fn valid_mask(
     flags: Flags<'_>,
     restart: Restart,
@@ -47,7 +47,7 @@ pub fn valid_mask(
     Ok(())
 }
 
-/// Refuses flags that no `NEXT_STEP` rollout can have: a row that only resets is not over.
+/// Refuses flags that are impossible in a `NEXT_STEP` rollout: a row that only resets is not over.
 pub(super) fn check_stale_rows(flags: Flags<'_>, prev_done: &[bool]) -> Result<(), Error> {
     let mut before = prev_done.to_vec();
     for t in 0..flags.shape()?[0] {

@@ -14,16 +14,17 @@ use super::transitions::Transitions;
 pub struct Clipping<'a, F> {
     /// Decay of the traces.
     pub lam: PerStep<'a, F>,
-    /// Cap of the ratio in the temporal differences: it decides which policy's values are learned.
+    /// Cap of the ratio in the temporal differences: it decides to which policy the learned values
+    /// belong.
     pub rho_bar: f64,
-    /// Cap of the ratio in the traces: it decides how fast they are learned.
+    /// Cap of the ratio in the traces: it decides the speed of learning.
     pub c_bar: f64,
     /// Cap of the ratio in the policy advantages.
     pub pg_rho_bar: f64,
 }
 
 impl<F> Default for Clipping<'_, F> {
-    /// Every cap 1, traces that do not decay: as in IMPALA.
+    /// All caps 1, and traces that do not decay: as in IMPALA.
     fn default() -> Self {
         Self { lam: PerStep::Same(1.0), rho_bar: 1.0, c_bar: 1.0, pg_rho_bar: 1.0 }
     }
@@ -39,7 +40,8 @@ struct Caps<F> {
 
 /// Writes value targets and policy advantages.
 ///
-/// With `w` the importance ratios, of the target policy's to the behaviour policy's probability,
+/// With `w` the importance ratios, the target policy's probability divided by the behaviour
+/// policy's,
 ///
 /// ```text
 /// rho_t = min(rho_bar, w_t),   c_t = lam * min(c_bar, w_t)
@@ -101,12 +103,12 @@ pub fn vtrace<F: Real>(
     Ok(())
 }
 
-/// A cap, which may be infinite.
+/// A cap; it may be infinite.
 pub(super) fn positive<F: Real>(what: &'static str, value: f64) -> Result<F, Error> {
     if value > 0.0 { Ok(F::from_f64(value)) } else { Err(Error::NotPositive { what, value }) }
 }
 
-/// One step of all environments; `error` and `later` are `e` and the target of the step that follows.
+/// One step of all environments; `error` and `later` are `e` and the target of the next step.
 fn step<F: Real>(
     step: &Step<'_, F>,
     [values, next_values, ratios, lam]: [&[F]; 4],
@@ -127,7 +129,7 @@ fn step<F: Real>(
         let delta = rewards[i] + gamma[i] * next_value - values[i];
         let correction = capped(ratios[i], caps.rho) * delta
             + gamma[i] * trace * only_if(rows[i].goes_on(), error[i]);
-        // The next target is of this episode only where the episode goes on.
+        // The next target belongs to this episode only where the episode goes on.
         let mixture = lam[i] * later[i] + (F::ONE - lam[i]) * next_values[i];
         let tail =
             only_if(rows[i].goes_on(), mixture) + only_if(rows[i].ends_in_value(), next_values[i]);
