@@ -1,37 +1,38 @@
-//! Picks: `Generator.choice` with replacement, and without.
+//! Random choices: `Generator.choice` with and without replacement.
 
 use super::generator::{Rng, index};
 
-/// From this population on, a small sample is drawn by rejection and not from a list of everybody.
+/// From this population on, a small sample is drawn by rejection, without a list of the population.
 const LARGE_POPULATION: usize = 10_000;
 
 impl Rng {
-    /// A number of `0..count`: `Generator.choice(count)`.
+    /// A random number in `0..count`: `Generator.choice(count)`.
     ///
     /// # Panics
     ///
-    /// When there is nothing to choose from.
+    /// When `count` is 0.
     #[inline]
     pub fn choice_index(&mut self, count: usize) -> usize {
         assert!(count > 0, "there is nothing to choose from");
         index(self.bounded(count as u64 - 1))
     }
 
-    /// An element of `population`: `Generator.choice(population)`.
+    /// A random element of `population`: `Generator.choice(population)`.
     ///
     /// # Panics
     ///
-    /// When there is nothing to choose from.
+    /// When `population` is empty.
     #[inline]
     pub fn choice<'a, T>(&mut self, population: &'a [T]) -> &'a T {
         &population[self.choice_index(population.len())]
     }
 
-    /// A number of `0..probabilities.len()`, each with its probability: `Generator.choice(n, p=…)`.
+    /// A random number in `0..probabilities.len()`, each with its probability: `Generator.choice(n,
+    /// p=…)`.
     ///
     /// # Panics
     ///
-    /// When the probabilities are none, negative, not numbers, or do not sum to 1.
+    /// When there are no probabilities, one is negative or NaN, or they do not sum to 1.
     pub fn choice_weighted(&mut self, probabilities: &[f64]) -> usize {
         let total: f64 = probabilities.iter().sum();
         let proper = probabilities.iter().all(|p| *p >= 0.0) && (total - 1.0).abs() < 1.5e-8;
@@ -42,12 +43,12 @@ impl Rng {
         beyond.min(probabilities.len() - 1)
     }
 
-    /// `count` different numbers of `0..population`: `Generator.choice(population, count,
+    /// `count` different numbers in `0..population`: `Generator.choice(population, count,
     /// replace=False)`.
     ///
     /// # Panics
     ///
-    /// When there are not so many.
+    /// When `count` exceeds `population`.
     pub fn choice_without_replacement(&mut self, population: usize, count: usize) -> Vec<usize> {
         assert!(count <= population, "{count} different numbers of {population}");
         if population > LARGE_POPULATION && count > population / 50 {

@@ -1,12 +1,12 @@
-//! What the operating system has of random bits.
+//! Random bits of the operating system.
 
 use crate::error::Error;
 
-/// 128 bits of the operating system's entropy: what a seed of `None` stands for.
+/// 128 bits of the operating system's entropy: the meaning of a seed of `None`.
 ///
 /// # Errors
 ///
-/// [`Error::Os`] when the system has none to give.
+/// [`Error::Os`] when the system has no entropy.
 pub fn entropy() -> Result<u128, Error> {
     let mut bytes = [0; 16];
     let mut filled = 0;

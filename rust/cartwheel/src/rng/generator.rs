@@ -7,7 +7,7 @@ use super::pcg64::{Pcg64, Pcg64State};
 use super::seed_sequence::SeedSequence;
 use crate::error::Error;
 
-/// A stream of random numbers. Cheap to clone; a clone goes on with the same numbers.
+/// A stream of random numbers. Cheap to clone; a clone continues with the same numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rng {
     generator: Pcg64,
@@ -19,12 +19,12 @@ impl Rng {
         Self::from_wide_seed(u128::from(seed))
     }
 
-    /// The stream of a seed of up to 128 bits, such as [`entropy`] gives.
+    /// The stream of a seed of up to 128 bits, for example from [`entropy`].
     pub fn from_wide_seed(seed: u128) -> Self {
         Self::from_sequence(&SeedSequence::from_wide_seed(seed))
     }
 
-    /// The stream of an integer of any length, as little-endian 32-bit words.
+    /// The stream of an integer of any length, given as little-endian 32-bit words.
     pub fn from_seed_words(words: &[u32]) -> Self {
         let zeros = words.iter().rev().take_while(|&&word| word == 0).count();
         Self::from_sequence(&SeedSequence::new(&words[..words.len() - zeros]))
@@ -35,21 +35,21 @@ impl Rng {
         Self { generator: Pcg64::from_sequence(sequence) }
     }
 
-    /// A stream that nobody can foretell, seeded with 128 bits of the operating system's.
+    /// An unpredictable stream, seeded with 128 bits of the operating system's entropy.
     ///
     /// # Errors
     ///
-    /// [`Error::Os`] when the system has no entropy to give.
+    /// [`Error::Os`] when the system has no entropy.
     pub fn from_entropy() -> Result<Self, Error> {
         Ok(Self::from_wide_seed(entropy()?))
     }
 
-    /// Where the stream is, with the kept half of a 64-bit draw.
+    /// The present state of the stream, including the kept half of a 64-bit draw.
     pub fn state(&self) -> Pcg64State {
         self.generator.state()
     }
 
-    /// The stream that goes on from `state`.
+    /// The stream that continues from `state`.
     pub fn from_state(state: Pcg64State) -> Self {
         Self { generator: Pcg64::from_state(state) }
     }
@@ -60,7 +60,7 @@ impl Rng {
         self.generator.next_u64()
     }
 
-    /// 32 random bits: the low half of 64, whose high half is the next call's.
+    /// 32 random bits: the low half of 64; the next call returns the high half.
     #[inline]
     pub fn next_u32(&mut self) -> u32 {
         self.generator.next_u32()
@@ -104,8 +104,8 @@ impl rand_core::TryRng for Rng {
         Ok(self.next_u64())
     }
 
-    /// Little-endian 64-bit draws, as `Generator.bytes` does not make them: NumPy has no rule for
-    /// this call, and no environment of Gymnasium makes it.
+    /// Little-endian 64-bit draws, in contrast to `Generator.bytes`: NumPy has no rule for this
+    /// call, and no environment of Gymnasium makes it.
     fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
         for part in bytes.chunks_mut(8) {
             part.copy_from_slice(&self.next_u64().to_le_bytes()[..part.len()]);
@@ -114,7 +114,7 @@ impl rand_core::TryRng for Rng {
     }
 }
 
-/// A draw that is no larger than an index.
+/// Converts a draw that is below a length to an index.
 pub(super) fn index(draw: u64) -> usize {
     usize::try_from(draw).expect("a draw is below a length")
 }

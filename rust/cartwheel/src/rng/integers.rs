@@ -6,12 +6,12 @@ use super::generator::Rng;
 
 /// An integer type that NumPy draws: 8 to 64 bits, signed or not, and `bool`.
 ///
-/// Sealed: the draws of a type are NumPy's, and there are no others.
+/// Sealed: the draws of each type follow NumPy, and there are no others.
 pub trait Integer: Copy + PartialOrd + sealed::Draw {}
 
-/// What integers are drawn from: `low..high` or, with NumPy's `endpoint=True`, `low..=high`.
+/// The range of a draw: `low..high` or, with NumPy's `endpoint=True`, `low..=high`.
 pub trait IntegerRange<T> {
-    /// The lowest and highest integer, both possible; `None` when there is none at all.
+    /// The lowest and highest integer, both included; `None` when the range is empty.
     fn bounds(self) -> Option<(T, T)>;
 }
 
@@ -29,7 +29,7 @@ impl<T: Integer> IntegerRange<T> for Range<T> {
 }
 
 impl Rng {
-    /// An integer of `range`: `Generator.integers(low, high, dtype=T)`.
+    /// An integer in `range`: `Generator.integers(low, high, dtype=T)`.
     ///
     /// # Panics
     ///
@@ -40,10 +40,10 @@ impl Rng {
         T::draw(self, &mut Pieces::default(), low, high)
     }
 
-    /// Fills `into` with integers of `range`: `Generator.integers(low, high, size=…, dtype=T)`.
+    /// Fills `into` with integers in `range`: `Generator.integers(low, high, size=…, dtype=T)`.
     ///
-    /// For types of 8 and 16 bits this is *not* the same as one call each: NumPy cuts each 32-bit
-    /// draw into pieces, and drops the pieces that are left when the call ends.
+    /// For types of 8 and 16 bits this differs from one call for each integer: NumPy cuts each
+    /// 32-bit draw into pieces, and drops the pieces that are left when the call ends.
     ///
     /// # Panics
     ///
@@ -56,7 +56,7 @@ impl Rng {
         }
     }
 
-    /// A number of `0..=highest` by Lemire's rule, as `integers` and `choice` draw it.
+    /// A number in `0..=highest` by Lemire's method, as `integers` and `choice` draw it.
     #[inline]
     pub(super) fn bounded(&mut self, highest: u64) -> u64 {
         if let Ok(highest) = u32::try_from(highest) {
@@ -75,7 +75,8 @@ impl Rng {
         low_u64(product >> 64)
     }
 
-    /// Likewise, for what fits 32 bits. Nothing is drawn when there is nothing to choose.
+    /// The same, for ranges that fit into 32 bits. Nothing is drawn when there is only one possible
+    /// number.
     #[inline]
     fn bounded_u32(&mut self, highest: u32) -> u32 {
         if highest == 0 {
@@ -94,7 +95,7 @@ impl Rng {
         low_u32(product >> 32)
     }
 
-    /// Likewise, from pieces of `bits` bits, 8 or 16.
+    /// The same, from pieces of `bits` bits, 8 or 16.
     fn bounded_piece(&mut self, pieces: &mut Pieces, bits: u32, highest: u32) -> u32 {
         let full = (1 << bits) - 1;
         if highest == 0 {
@@ -115,17 +116,17 @@ impl Rng {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the low half is what is wanted")]
+#[expect(clippy::cast_possible_truncation, reason = "only the low half is needed")]
 fn low_u64(product: u128) -> u64 {
     product as u64
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the low half is what is wanted")]
+#[expect(clippy::cast_possible_truncation, reason = "only the low half is needed")]
 fn low_u32(product: u64) -> u32 {
     product as u32
 }
 
-/// What is left of a 32-bit draw that is used piece by piece, low bits first.
+/// The rest of a 32-bit draw that is used in pieces, low bits first.
 #[derive(Debug, Default)]
 pub struct Pieces {
     left: u32,
@@ -150,7 +151,7 @@ mod sealed {
 
     pub trait Draw: Sized {
         fn draw(rng: &mut Rng, pieces: &mut Pieces, low: Self, high: Self) -> Self;
-        /// The integer before this one, which is not the lowest.
+        /// The integer before this one, which must not be the lowest.
         fn before(self) -> Self;
     }
 }
@@ -190,7 +191,7 @@ macro_rules! integers {
     )*};
 }
 
-/// A draw that is no larger than the largest integer of its type.
+/// Converts a draw to its type, whose largest integer it does not exceed.
 fn narrow<T: TryFrom<u32, Error: std::fmt::Debug>>(draw: u32) -> T {
     T::try_from(draw).expect("a draw is within its bounds")
 }

@@ -3,12 +3,13 @@
 use super::generator::Rng;
 use super::ziggurat::{HEIGHTS, LIMITS, WIDTHS};
 
-/// Where the tail begins, and its inverse as NumPy stores it.
+/// The start of the tail, and its inverse as NumPy stores it.
 const TAIL: f64 = 3.654_152_885_361_009;
 const TAIL_INVERSE: f64 = 0.273_661_237_329_758_3;
 
 impl Rng {
-    /// A number of mean 0 and standard deviation 1: `Generator.standard_normal()`.
+    /// A number from the normal distribution of mean 0 and deviation 1:
+    /// `Generator.standard_normal()`.
     #[expect(clippy::cast_precision_loss, reason = "52 bits fit a double")]
     pub fn standard_normal(&mut self) -> f64 {
         loop {
@@ -40,7 +41,7 @@ impl Rng {
         }
     }
 
-    /// A number of mean `mean` and standard deviation `deviation`: `Generator.normal(mean, deviation)`.
+    /// A number from a normal distribution: `Generator.normal(mean, deviation)`.
     pub fn normal(&mut self, mean: f64, deviation: f64) -> f64 {
         mean + deviation * self.standard_normal()
     }

@@ -1,10 +1,10 @@
-//! The generator behind the draws: PCG XSL-RR 128/64, with NumPy's buffer for 32-bit draws.
+//! The underlying generator: PCG XSL-RR 128/64, with NumPy's buffer for 32-bit draws.
 
 use super::seed_sequence::SeedSequence;
 
 const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 
-/// All there is to a stream: what `PCG64.state` holds.
+/// The complete state of a stream: the content of `PCG64.state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pcg64State {
     /// `state["state"]["state"]`.
@@ -13,8 +13,8 @@ pub struct Pcg64State {
     pub increment: u128,
     /// The next 32-bit draw is [`Self::half`]: `has_uint32`.
     pub has_half: bool,
-    /// The high half of a 64-bit draw whose low half was drawn: `uinteger`. As in NumPy, it stays
-    /// here after it was drawn itself.
+    /// The high half of a 64-bit draw whose low half was drawn: `uinteger`. As in NumPy, the value
+    /// stays here after it was drawn.
     pub half: u32,
 }
 

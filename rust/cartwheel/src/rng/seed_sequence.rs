@@ -1,4 +1,4 @@
-//! Turns a seed of any size into well mixed words: NumPy's `SeedSequence`.
+//! Turns a seed of any size into well-mixed words: NumPy's `SeedSequence`.
 
 const POOL: usize = 4;
 const INIT_A: u32 = 0x43b0_d7e5;
@@ -39,7 +39,7 @@ impl SeedSequence {
     #[expect(clippy::cast_possible_truncation, reason = "a word is 32 of the bits")]
     pub fn from_wide_seed(seed: u128) -> Self {
         let words = [0, 32, 64, 96].map(|shift| (seed >> shift) as u32);
-        // Words of zeros mix like missing ones as long as they fill the pool only.
+        // Words of zeros have the same effect as missing words while the seed fits into the pool.
         Self::new(&words)
     }
 

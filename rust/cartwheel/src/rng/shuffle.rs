@@ -1,4 +1,4 @@
-//! Orders: `Generator.shuffle` and `Generator.permutation`.
+//! Random orders: `Generator.shuffle` and `Generator.permutation`.
 
 use super::generator::{Rng, index};
 
@@ -17,7 +17,7 @@ impl Rng {
         numbers
     }
 
-    /// A number of `0..=highest` by masking and rejection, the rule of these two calls alone.
+    /// A number in `0..=highest` by masking and rejection, the method of only these two calls.
     fn masked(&mut self, highest: u64) -> u64 {
         let mask = u64::MAX >> highest.leading_zeros();
         loop {

@@ -1,7 +1,7 @@
 //! The layers of NumPy's ziggurat for normal variates.
 //!
-//! The values cannot be computed anew: NumPy's own tables differ from the closed form in their last
-//! bits, and the bits are the point. They are the bit patterns of `ziggurat_constants.h`:
+//! The values cannot be recomputed: NumPy's own tables differ from the closed form in their last
+//! bits, and results must agree in every bit. They are the bit patterns of `ziggurat_constants.h`:
 //!
 //! > Copyright (c) 2005-2025, NumPy Developers. All rights reserved.
 //! >
@@ -32,7 +32,7 @@
 /// Number of layers.
 const LAYERS: usize = 256;
 
-/// The floats of these bit patterns.
+/// The floats with these bit patterns.
 const fn floats(bits: &[u64; LAYERS]) -> [f64; LAYERS] {
     let mut floats = [0.0; LAYERS];
     let mut at = 0;
@@ -44,7 +44,7 @@ const fn floats(bits: &[u64; LAYERS]) -> [f64; LAYERS] {
 }
 
 /// Magnitudes below which a draw lies inside its layer: `ki_double`.
-#[rustfmt::skip] // four a line, as in the source
+#[rustfmt::skip] // four on each line, as in the source
 pub(super) static LIMITS: [u64; LAYERS] = [
     0x000e_f33d_8025_ef6a, 0x0000_0000_0000_0000, 0x000c_08be_98fb_c6a8, 0x000d_a354_fabd_8142,
     0x000e_51f6_7ec1_eeea, 0x000e_b255_e9d3_f77e, 0x000e_ef4b_817e_cab9, 0x000f_1947_0afa_44aa,
@@ -112,8 +112,8 @@ pub(super) static LIMITS: [u64; LAYERS] = [
     0x000f_9e97_1e01_4598, 0x000f_89fa_48a4_1dfc, 0x000f_66c5_f7f0_302c, 0x000f_1a5a_4b33_1c4a,
 ];
 
-/// What a magnitude is scaled by: `wi_double`.
-#[rustfmt::skip] // four a line, as in the source
+/// The scale of a magnitude: `wi_double`.
+#[rustfmt::skip] // four on each line, as in the source
 pub(super) static WIDTHS: [f64; LAYERS] = floats(&[
     0x3ccf_493b_7815_d979, 0x3c8b_8d0b_e3fd_f6c6, 0x3c92_50af_3c2c_5bb4, 0x3c95_7cb9_3844_3b61,
     0x3c98_01fc_e82f_a70c, 0x3c9a_230c_2e4c_d0bc, 0x3c9c_004d_2f38_61f7, 0x3c9d_ac2f_5a74_7274,
@@ -182,7 +182,7 @@ pub(super) static WIDTHS: [f64; LAYERS] = floats(&[
 ]);
 
 /// The density at the right end of each layer: `fi_double`.
-#[rustfmt::skip] // four a line, as in the source
+#[rustfmt::skip] // four on each line, as in the source
 pub(super) static HEIGHTS: [f64; LAYERS] = floats(&[
     0x3ff0_0000_0000_0000, 0x3fef_446a_c979_f087, 0x3fee_b754_5b6c_a915, 0x3fee_3f11_e027_f077,
     0x3fed_d36f_a704_de95, 0x3fed_7092_0657_bcf2, 0x3fed_1449_78a1_19dc, 0x3fec_bd33_a8a7_2deb,
