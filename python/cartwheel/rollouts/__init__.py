@@ -1,15 +1,22 @@
-"""Rollouts of a policy in vector environments, right in every autoreset mode.
+"""Rollouts of a policy in vector environments, correct in every autoreset mode.
 
-:class:`Collector` runs the policy and gives a :class:`Rollout` at a time. A rollout knows which of
-its rows are transitions and what followed on each, so whatever is made of it is the same code in
-every mode::
+:class:`Collector` runs the policy and returns one :class:`Rollout` after another. A rollout knows
+which of its rows are transitions, and the true next observation of each. So code that uses a
+rollout is the same in every mode.
 
-    collector = cartwheel.Collector(envs, policy, num_steps=128, seed=1)
-    rollout = collector.collect()
-    rollout.set_values(value_function(rollout.value_inputs()))
-    rollout.extras["advantages"], rollout.extras["returns"] = rollout.gae(gamma=0.99, lam=0.95)
-    for batch in rollout.minibatches(256, seed=2):
-        learn(batch.observations, batch.actions, batch["advantages"], batch["returns"])
+Example:
+    >>> import numpy as np, cartwheel
+    >>> envs = cartwheel.NativeVectorEnv("CartPole-v1", 8)
+    >>> policy = lambda observations: (observations[:, 2] > 0).astype(int)
+    >>> value_function = lambda observations: np.ones(len(observations))
+    >>> collector = cartwheel.Collector(envs, policy, num_steps=16, seed=1)
+    >>> rollout = collector.collect()
+    >>> rollout.set_values(value_function(rollout.value_inputs()))
+    >>> rollout.extras["advantages"], rollout.extras["returns"] = rollout.gae(gamma=0.99, lam=0.95)
+    >>> batch = next(rollout.minibatches(64, seed=2))
+    >>> batch.observations.shape, batch.actions.shape, batch["advantages"].shape
+    ((64, 4), (64,), (64,))
+    >>> envs.close()
 """
 
 from cartwheel.rollouts.carry import Carry

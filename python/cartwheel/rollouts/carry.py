@@ -1,4 +1,4 @@
-"""What one rollout hands on to the next: the frame that they have in common."""
+"""The state that one rollout passes on to the next."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Carry:
-    """What a step left behind, ``[N]`` each; after a reset nothing.
+    """The results of the last step before a rollout, arrays ``[N]``; zeros after a reset.
 
     Attributes:
-        rewards: Rewards of that step.
-        terminated: Its flags.
-        truncated: Its flags.
-        is_first: Whether the observation after it begins an episode.
-        returns: Sum of the rewards of the episode up to it; of one that it ended, all of them.
-        lengths: Steps of the episode up to it, ``int64``.
+        rewards: Rewards of the step.
+        terminated: Flags of the step.
+        truncated: Flags of the step.
+        is_first: Whether the observation after the step begins an episode.
+        returns: The sum of the rewards of the step's episode, up to and with the step.
+        lengths: The number of steps of this episode, up to and with the step, ``int64``.
     """
 
     rewards: NDArray[np.float64]
@@ -33,12 +33,12 @@ class Carry:
 
     @property
     def done(self) -> NDArray[np.bool_]:
-        """Whose episode that step ended, ``[N]``."""
+        """Which episodes ended in the step, ``[N]``."""
         return self.terminated | self.truncated
 
     @classmethod
     def after_reset(cls, num_envs: int) -> Carry:
-        """Every environment shows the first observation of an episode."""
+        """Returns the state after a reset of every environment."""
         zeros, no_rows = np.zeros(num_envs), np.zeros(num_envs, np.bool_)
         return cls(
             rewards=zeros,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cartwheel.choices import Until
     from cartwheel.rollouts.rollout import Rollout
 
-#: Steps that there is room for at first, where the length of episodes is unknown.
+#: The number of steps for which memory is made first if the length of episodes is unknown.
 FIRST_STEPS = 32
 
 
@@ -143,10 +143,10 @@ class Collector:
 
     @property
     def num_steps(self) -> int | None:
-        """Steps of a rollout, or the most of them; another number may be set for the next one.
+        """Steps of a rollout, or their upper bound; may be set for the next rollout.
 
         Raises:
-            ValueError: It is set to none of them.
+            ValueError: The new value is out of range, or ``None`` although it is required.
         """
         return self._num_steps
 
@@ -160,10 +160,10 @@ class Collector:
 
     @property
     def is_first(self) -> NDArray[np.bool_]:
-        """Which of the observations that the policy is given now begin an episode, ``[N]``.
+        """Which of the policy's present observations begin an episode, ``[N]``.
 
-        A recurrent policy sets the state of these rows to zero before it takes the observations in.
-        It is a row of :attr:`Rollout.is_first`.
+        A recurrent policy sets the state of these rows to zero before it uses the observations.
+        :attr:`Rollout.is_first` has these flags for every step.
         """
         if self._recording is not None:
             return self._recording.is_first.copy()
@@ -173,25 +173,25 @@ class Collector:
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Resets every environment, and forgets a rollout that was begun.
+        """Resets every environment, and drops an unfinished rollout.
 
         Args:
             seed: As for ``envs.reset``.
-            options: As for ``envs.reset``; by default those of the collector.
+            options: As for ``envs.reset``; by default the ``options`` of the collector.
 
         Returns:
-            Observations and infos. Both are the caller's to write into.
+            Observations and infos. The caller may write into both.
 
         Raises:
-            TypeError: Infos are no dictionary.
-            Exception: What the environments raise.
+            TypeError: The infos are not a dictionary.
+            Exception: The environments raised it.
         """
         observations, infos = self._reset(seed, options)
         self._shown = copy.deepcopy(observations)
         return observations, infos
 
     def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
-        """Resets every environment; what it returns is shown to the policy."""
+        """Resets every environment; the policy gets the returned observations next."""
         if self._recording is not None:
             self._recording.end()
         self._carry = self._recording = None
@@ -203,29 +203,30 @@ class Collector:
         return observations, infos
 
     def collect(self) -> Rollout:
-        """Collects the next rollout, or what is missing of one that the policy's error cut short.
+        """Collects the next rollout, or completes one that an error of the policy interrupted.
 
         Returns:
-            The rollout. When nothing refers to it any more, its memory serves a later one.
+            The rollout. When no reference to it is left, a later rollout uses its memory.
 
         Raises:
-            TypeError: Actions or extras of another kind than the action space's, or than before; or
-                infos are no dictionary, as behind the wrapper ``DictInfoToList``.
-            ValueError: Not one action or one extra an environment, or extras of other names.
-            RuntimeError: ``infos`` lack the final observations of ``SAME_STEP``.
-            Exception: What the policy or the environments raise.
+            TypeError: Actions do not fit the action space, extras have another dtype than before,
+                or the infos are not a dictionary, as with the wrapper ``DictInfoToList``.
+            ValueError: The number of actions or extras is not the number of environments, or the
+                names of extras differ from before.
+            RuntimeError: ``infos`` have no final observations in the mode ``SAME_STEP``.
+            Exception: The policy or the environments raised it.
         """
         recording = self._recording or self._begin()
         try:
             recording.record(self._ask if self.recurrent else self.policy)
         except BaseException:
             if recording.is_lost:
-                with contextlib.suppress(Exception):  # closed or broken: nothing is recorded
+                with contextlib.suppress(Exception):  # closed or broken: no rollout to end
                     recording.end()
                 self._carry = self._recording = None
             raise
         recording.end()
-        self._recording, self._carry = None, None  # until all went well
+        self._recording, self._carry = None, None  # set again below, if the rollout is complete
         rollout = recording.rollout()
         if self.episodes_per_env is None:
             self._carry, self._shown = carry_after(rollout), recording.shown
@@ -234,11 +235,11 @@ class Collector:
         return rollout
 
     def _ask(self, observations: Any) -> Any:
-        """The answer of a recurrent policy."""
+        """Calls a recurrent policy."""
         return self.policy(observations, np.arange(self.envs.num_envs), self.is_first)
 
     def _begin(self) -> Recording:
-        """A recording without steps; after a reset, if one is due."""
+        """Begins a recording, after a reset if one is needed."""
         if self._carry is None:
             self._reset(self._seed, None)
         carry = self._carry or Carry.after_reset(self.envs.num_envs)
@@ -255,11 +256,11 @@ class Collector:
 
 
 def _mode_of(envs: Any) -> AutoresetMode:
-    """The autoreset mode of vector environments that can be collected from.
+    """Returns the autoreset mode of vector environments.
 
     Raises:
-        TypeError: They are none.
-        ValueError: They have no mode, or step in parts.
+        TypeError: ``envs`` is not a vector environment.
+        ValueError: There is no mode, or ``batch_size`` is less than ``num_envs``.
     """
     if not isinstance(envs, VectorEnv):
         raise TypeError(
@@ -281,10 +282,10 @@ def _mode_of(envs: Any) -> AutoresetMode:
 
 
 def _as_count(name: str, count: Any, least: int, most: int | None = None) -> int | None:
-    """An integer in a range, or ``None``.
+    """Checks that ``count`` is an integer in a range, or ``None``.
 
     Raises:
-        ValueError: It is neither.
+        ValueError: It is something else.
     """
     if count is None:
         return None
@@ -296,10 +297,10 @@ def _as_count(name: str, count: Any, least: int, most: int | None = None) -> int
 
 
 def _quota(num_envs: int, until: Any, num_episodes: Any) -> NDArray[np.int64] | None:
-    """How many episodes each environment plays in one rollout, if episodes are counted.
+    """Returns the number of episodes of each environment in one rollout; ``None``: no limit.
 
     Raises:
-        ValueError: Both are given, or one is invalid.
+        ValueError: Both arguments are given, or one is invalid.
     """
     if until is not None and num_episodes is not None:
         raise ValueError("`until` and `num_episodes` exclude each other: give one of them.")

@@ -1,4 +1,4 @@
-"""The episodes that a rollout shows."""
+"""The episodes in a rollout."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Episode(NamedTuple):
-    """One entry of :class:`Episodes`, whose attributes it has in the singular."""
+    """One entry of :class:`Episodes`, which describes the attributes."""
 
     env_index: int
     start: int
@@ -31,21 +31,21 @@ class Episode(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Episodes:
-    """Episodes, or parts of them; arrays ``[E]``.
+    """The episodes of a rollout, or their parts in it; arrays ``[E]``.
 
-    First come the episodes that end in the rollout, in the order in which they end. After them come
-    those without an end: the rollout was over before, or their environment failed.
+    Episodes that end in the rollout come first, in the order of their ends. Episodes without an end
+    follow: the rollout ended earlier, or their environment failed.
 
     Attributes:
-        env_index: Their environments.
-        starts: Their first rows in the rollout.
-        stops: The rows after their last ones.
-        terminated: Whether they were terminated.
-        truncated: Whether they were truncated. With neither flag, they go on after the rollout, or
-            their environment failed (``on_error="truncate"``).
-        returns: Sums of their rewards, those of earlier rollouts included.
-        lengths: Their steps, those of earlier rollouts included: more than ``stops - starts`` if
-            they began there.
+        env_index: The environment of each episode.
+        starts: Its first row in the rollout.
+        stops: The row after its last row.
+        terminated: Whether it was terminated.
+        truncated: Whether it was truncated. Without either flag, it goes on after the rollout, or
+            its environment failed (``on_error="truncate"``).
+        returns: The sum of its rewards, including earlier rollouts.
+        lengths: The number of its steps, including earlier rollouts: more than ``stops - starts``
+            if it began there.
     """
 
     env_index: NDArray[np.int64]
@@ -57,17 +57,17 @@ class Episodes:
     lengths: NDArray[np.int64]
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of episodes."""
         return len(self.starts)
 
     def __iter__(self) -> Iterator[Episode]:
-        """One after the other."""
+        """Iterates over the episodes."""
         columns = (getattr(self, field.name).tolist() for field in dataclasses.fields(self))
         return (Episode(*row) for row in zip(*columns, strict=True))
 
     @classmethod
     def of(cls, rollout: Record, *, complete_only: bool = False) -> Episodes:
-        """Those of a rollout; only those that end in it, if asked for."""
+        """Finds the episodes of a rollout; with ``complete_only``, only those that end in it."""
         steps, rows, stops = _runs(rollout)
         carry = rollout.carry
         goes_on = (steps == 0) & ~rollout.is_first[0, rows]
@@ -92,12 +92,12 @@ class Episodes:
 def _runs(
     rollout: Record,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """First rows, environments and rows after the last ones, in the order of :class:`Episodes`."""
+    """Returns ``starts``, ``env_index`` and ``stops``, in the order of :class:`Episodes`."""
     valid = rollout.valid
     over = rollout.terminated | rollout.truncated
     starts, ends = rollout.is_first[:-1].copy(), over.copy()
-    starts[0] = ends[-1] = True  # what a rollout cuts off begins with it, and ends with it
-    ends[:-1] |= ~valid[1:]  # a step that failed is lost, and with it the episode's end
+    starts[0] = ends[-1] = True  # the rollout cuts episodes at its first and last step
+    ends[:-1] |= ~valid[1:]  # a failed step is not recorded, so its episode ends before it
     # Environment by environment, every start is followed by its end.
     num_steps = len(valid)
     rows, first = np.divmod(np.flatnonzero((starts & valid).T), num_steps)
@@ -107,11 +107,11 @@ def _runs(
 
 
 def numbers(rollout: Record) -> NDArray[np.int64]:
-    """For each row, the place of its episode in :class:`Episodes`, ``[T, N]``; -1 for none."""
+    """Returns the index of each row's episode in :class:`Episodes`, ``[T, N]``; -1 for none."""
     steps, rows, _ = _runs(rollout)
     marks = np.full(rollout.valid.shape, -1, np.int64)
     marks[steps, rows] = np.arange(len(steps))
-    # The last mark of an environment so far; marks do not grow with time, but their places do.
+    # Find each environment's last mark so far. The steps of marks grow with time; the marks do not.
     place = np.where(marks >= 0, np.arange(len(marks))[:, None], 0)
     np.maximum.accumulate(place, axis=0, out=place)
     found: NDArray[np.int64] = np.take_along_axis(marks, place, axis=0)

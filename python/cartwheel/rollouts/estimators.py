@@ -1,4 +1,4 @@
-"""Values of a rollout's observations, and the estimators of :mod:`cartwheel.returns` on it."""
+"""Values of a rollout's observations, and the estimators of :mod:`cartwheel.returns`."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 class Estimators(Record):
     """The part of a rollout that estimates returns; every array is ``[T, N]``.
 
-    ``gamma``, ``lam``, ``bootstrap``, ``num_threads`` and ``out`` are those of
-    :mod:`cartwheel.returns`, which also has the formulas, the papers and the errors.
+    :mod:`cartwheel.returns` documents ``gamma``, ``lam``, ``bootstrap``, ``num_threads`` and
+    ``out``, the formulas, the papers and the errors.
     """
 
     _values: tuple[NDArray[Any], NDArray[Any]] | None = None
 
     def set_values(self, values: Array) -> None:
-        """Takes in the values of what :meth:`Rollout.value_inputs` gave.
+        """Sets the values of the observations that :meth:`Rollout.value_inputs` returned.
 
         Args:
-            values: One number an input, ``[(T + 1) * N + K]`` or ``[(T + 1) * N + K, 1]``,
-                ``float32`` or ``float64``. For :meth:`retrace` they are action values in
-                expectation over the actions of the policy that is learned.
+            values: One number for each input, ``[(T + 1) * N + K]`` or ``[(T + 1) * N + K, 1]``,
+                ``float32`` or ``float64``. For :meth:`retrace`: action values, averaged over the
+                actions of the learned policy.
 
         Raises:
-            TypeError: Another dtype.
-            ValueError: Another shape.
+            TypeError: The dtype is wrong.
+            ValueError: The shape is wrong.
         """
         array = as_array("values", values)
         num_steps, num_envs = self.rewards.shape
@@ -86,12 +86,12 @@ class Estimators(Record):
     def _known(self) -> tuple[NDArray[Any], NDArray[Any]]:
         if self._values is None:
             raise ValueError(
-                "there are no values yet: call `set_values` with those of `value_inputs()`."
+                "there are no values yet: call `set_values` with the values of `value_inputs()`."
             )
         return self._values
 
     def gae(self, gamma: Array, lam: Array, **options: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Advantages and returns, as of :func:`cartwheel.returns.gae`; needs values."""
+        """Advantages and returns by :func:`cartwheel.returns.gae`; needs values."""
         return estimators.gae(
             self.rewards, **self._both(), **self._flags(), gamma=gamma, lam=lam, **options
         )
@@ -99,13 +99,13 @@ class Estimators(Record):
     def gae_normalized(
         self, gamma: Array, lam: Array, **options: Any
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """As of :func:`cartwheel.returns.gae_normalized`; needs values."""
+        """Advantages and returns by :func:`cartwheel.returns.gae_normalized`; needs values."""
         return estimators.gae_normalized(
             self.rewards, **self._both(), **self._flags(), gamma=gamma, lam=lam, **options
         )
 
     def lambda_returns(self, gamma: Array, lam: Array, **options: Any) -> NDArray[Any]:
-        """Returns, as of :func:`cartwheel.returns.lambda_returns`; needs values."""
+        """Lambda-returns by :func:`cartwheel.returns.lambda_returns`; needs values."""
         return estimators.lambda_returns(
             self.rewards, self.next_values, **self._flags(), gamma=gamma, lam=lam, **options
         )
@@ -113,7 +113,7 @@ class Estimators(Record):
     def vtrace(
         self, ratios: Array, gamma: Array, lam: Array = 1.0, **options: Any
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Value targets and advantages, as of :func:`cartwheel.returns.vtrace`; needs values."""
+        """Value targets and advantages by :func:`cartwheel.returns.vtrace`; needs values."""
         return estimators.vtrace(
             self.rewards,
             **self._both(),
@@ -127,10 +127,10 @@ class Estimators(Record):
     def retrace(
         self, q_values: Array, ratios: Array, gamma: Array, lam: Array, **options: Any
     ) -> NDArray[Any]:
-        """Targets of action values, as of :func:`cartwheel.returns.retrace`; needs values.
+        """Targets of action values by :func:`cartwheel.returns.retrace`; needs values.
 
-        ``q_values`` are those of the actions that were taken; the values that were set are in
-        expectation over actions.
+        ``q_values`` belong to the actions that were taken. The values of :meth:`set_values` are
+        averages over actions.
         """
         return estimators.retrace(
             self.rewards,
@@ -144,28 +144,28 @@ class Estimators(Record):
         )
 
     def n_step(self, n: SupportsIndex, gamma: Array, **options: Any) -> NStepReturns:
-        """As of :func:`cartwheel.returns.n_step`: targets if values are set, otherwise sums."""
+        """Targets by :func:`cartwheel.returns.n_step`; sums of rewards if no values are set."""
         return estimators.n_step(
             self.rewards, **self._flags(), **self._after(), n=n, gamma=gamma, **options
         )
 
     def discounted(self, gamma: Array, **options: Any) -> NDArray[Any]:
-        """Sums of rewards, as of :func:`cartwheel.returns.discounted`.
+        """Sums of rewards by :func:`cartwheel.returns.discounted`.
 
-        If values are set, what follows the rollout and truncated episodes is bootstrapped by them.
+        If values are set, they bootstrap truncated episodes and the end of the rollout.
         """
         return estimators.discounted(
             self.rewards, **self._flags(), **self._after(), gamma=gamma, **options
         )
 
     def _both(self) -> dict[str, Any]:
-        """Values of the observations that were acted on, and of the true next ones."""
+        """Values of the observations before each step, and of the true next observations."""
         return {"values": self.values[:-1], "next_values": self.next_values}
 
     def _flags(self) -> dict[str, Any]:
-        """Keywords that every estimator takes."""
+        """Returns the keywords of every estimator."""
         return {"terminated": self.terminated, "truncated": self.truncated, "valid": self.valid}
 
     def _after(self) -> dict[str, Any]:
-        """Next values, if there are any."""
+        """Returns the next values as a keyword, if they are set."""
         return {} if self._values is None else {"next_values": self.next_values}

@@ -1,4 +1,4 @@
-"""The last observations of episodes, where the next row of a rollout shows another one."""
+"""Final observations of episodes that the next row of a rollout does not show."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ if TYPE_CHECKING:
 
 
 class Finals:
-    """Final observations in the order of time, as they come."""
+    """Collects final observations in the order of time."""
 
     def __init__(self, space: Space[Any]) -> None:
-        """``space`` is that of a single environment."""
+        """Begins without observations; ``space`` is the space of a single environment."""
         self.space = space
         self._batches: list[Any] = []
         self._infos: dict[int, dict[str, Any]] = {}
 
     def add(self, observations: Any) -> None:
-        """Keeps a batch of them."""
+        """Adds a batch of final observations."""
         self._batches.append(observations)
 
     def add_infos(self, step: int, infos: dict[str, Any]) -> None:
-        """Keeps those of ``infos``, if there are any, as they are; :meth:`joined` batches them."""
+        """Adds the final observations of ``infos``, if any; :meth:`joined` batches them."""
         if "final_obs" in infos:
             self._infos[step] = {name: infos[name] for name in ("final_obs", "_final_obs")}
 
     def of_infos(self, step: int, infos: dict[str, Any], envs: NDArray[np.bool_]) -> Any:
-        """The batch of those of ``infos`` for the environments that are marked.
+        """Returns a batch of the final observations of ``infos`` for the marked environments.
 
         Raises:
-            RuntimeError: One is missing.
+            RuntimeError: An observation is missing.
         """
         return self._batch(_found(step, infos, envs))
 
     def joined(self, replaced: NDArray[np.bool_]) -> tuple[Any, NDArray[np.int64]]:
-        """All of them, ``[K, *shape]``, with their steps and environments, ``[K, 2]``.
+        """Returns all final observations, ``[K, *shape]``, and ``final_index``, ``[K, 2]``.
 
         Args:
-            replaced: For which rows there is one, ``[T, N]``.
+            replaced: Which rows have a final observation, ``[T, N]``.
 
         Raises:
-            RuntimeError: One is missing.
+            RuntimeError: An observation is missing.
         """
         flat = np.flatnonzero(replaced)
         index = np.stack(np.divmod(flat, replaced.shape[1]), axis=1)
@@ -64,7 +64,7 @@ class Finals:
 
 
 def _found(step: int, infos: dict[str, Any], envs: NDArray[np.bool_]) -> list[Any]:
-    """The final observations of the environments that are marked, one by one."""
+    """Returns the final observation of each marked environment."""
     missing = envs & ~infos["_final_obs"] if "final_obs" in infos else envs
     if missing.any():
         raise RuntimeError(

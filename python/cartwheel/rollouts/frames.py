@@ -1,9 +1,9 @@
-"""A rollout as BBRL's workspaces have it: frames, and pairs of frames.
+"""A rollout in the form of BBRL's workspaces: frames, and pairs of frames.
 
 A frame holds an observation, the reward and flags of the step that led to it, and the action that
 was taken on it. So ``T`` steps make ``T + 1`` frames, and the last frame of a rollout is the first
-of the next one, as after BBRL's ``copy_n_last_steps(1)``. Source of names, meaning and dtypes: BBRL
-1.0.1, ``ParallelGymAgent``, ``_torch_type`` and ``Workspace.get_transitions``.
+of the next rollout, as after BBRL's ``copy_n_last_steps(1)``. Source of names, meaning and dtypes:
+BBRL 1.0.1, ``ParallelGymAgent``, ``_torch_type`` and ``Workspace.get_transitions``.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def running(rollout: Record) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Sum of rewards and number of steps of the episode so far, frame by frame, ``[T + 1, N]``.
+    """Returns the rewards and steps of the episode so far, for each frame, ``[T + 1, N]``.
 
-    A frame that ends an episode has all of it, also in the modes that show the first observation of
-    another one there. Frames of rows that rest repeat it.
+    A frame that ends an episode has the numbers of the whole episode, also in the modes that show
+    the first observation of the next episode there. Frames of resting rows repeat the numbers.
     """
     num_steps, num_envs = rollout.valid.shape
     sums = np.empty((num_steps + 1, num_envs))
@@ -34,7 +34,7 @@ def running(rollout: Record) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     sums[0], steps[0] = rollout.carry.returns, rollout.carry.lengths
     for t in range(num_steps):
         first, valid = rollout.is_first[t], rollout.valid[t]
-        # A row that is no transition only resets, or rests.
+        # A row that is not a transition either resets or rests.
         resets = ~valid & rollout.is_first[t + 1]
         for so_far, gain in ((sums, rollout.rewards[t]), (steps, 1)):
             taken = np.where(first, 0, so_far[t]) + gain
@@ -78,7 +78,8 @@ def pairs(rollout: Record, reward_at: str) -> dict[str, NDArray[Any]]:
     names = [name for name in whole if not name.startswith("env/env_obs")]
     before = {name: whole[name][index] for name in names}
     after = {name: whole[name][steps + 1, rows] for name in names}
-    # In SAME_STEP and DISABLED one frame ends an episode and begins another: a pair has both.
+    # In SAME_STEP and DISABLED, one frame ends an episode and begins the next one. In a pair, the
+    # frame before a step must only have the begin of its episode.
     for name in names:
         if name.startswith("env/"):
             before[name][first] = 0
@@ -97,16 +98,16 @@ def pairs(rollout: Record, reward_at: str) -> dict[str, NDArray[Any]]:
 
 
 def _single(array: NDArray[Any]) -> NDArray[Any]:
-    """The array in ``float32`` if it holds floats, as BBRL has whatever its environments give."""
+    """Converts floats to ``float32``, as BBRL does."""
     return array.astype(np.float32, copy=False) if array.dtype.kind == "f" else array
 
 
 def _acted(rollout: Record) -> dict[str, NDArray[Any]]:
-    """Actions and extras; the last frame has no action yet and holds zeros."""
+    """Returns actions and extras; the last frame has no action yet, so it has zeros."""
     arrays = {**dict(nested.named(rollout.actions, "action")), **rollout.checked_extras()}
     return {name: _later(array) for name, array in arrays.items()}
 
 
 def _later(array: NDArray[Any]) -> NDArray[Any]:
-    """The array with zeros after its last row."""
+    """Returns the array with a row of zeros at its end."""
     return np.concatenate([array, np.zeros_like(array[:1])])

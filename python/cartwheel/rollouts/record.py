@@ -1,4 +1,4 @@
-"""What was recorded of some steps: the arrays that every part of a rollout is made of."""
+"""The recorded arrays of a rollout, without its methods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(eq=False, kw_only=True, repr=False)
 class Record:
-    """The fields of a :class:`~cartwheel.Rollout`, which says what each of them is."""
+    """The fields of a :class:`~cartwheel.Rollout`, which documents them."""
 
     observations: Any
     actions: Any
@@ -33,24 +33,24 @@ class Record:
 
     @property
     def num_steps(self) -> int:
-        """``T``."""
+        """The number of steps, ``T``."""
         return len(self.rewards)
 
     @property
     def num_envs(self) -> int:
-        """``N``."""
+        """The number of environments, ``N``."""
         return len(self.carry.rewards)
 
     @property
     def prev_done(self) -> NDArray[np.bool_]:
-        """Whose episode the step before this rollout ended, ``[N]``."""
+        """Which episodes ended in the step before this rollout, ``[N]``."""
         return self.carry.done
 
     def checked_extras(self) -> dict[str, NDArray[Any]]:
-        """The extras as arrays, also those that were added.
+        """Returns the extras as arrays, including extras that the user added.
 
         Raises:
-            ValueError: One has not an entry for each row.
+            ValueError: An extra does not have one entry for each row.
         """
         extras = {name: np.asarray(extra) for name, extra in self.extras.items()}
         for name, extra in extras.items():

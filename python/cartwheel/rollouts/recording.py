@@ -1,4 +1,4 @@
-"""A rollout while it is recorded: which rows restart, what is kept of them, when it is complete."""
+"""Records a rollout: restarts finished rows, keeps final observations, knows when it is done."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 #: What ``step`` returns.
 Step: TypeAlias = tuple[Any, Any, Any, Any, dict[str, Any]]
 
-#: Most steps that a rollout slab has.
+#: The most steps of a rollout slab.
 MAX_STEPS = 65534
 
 
 class Recording:
-    """``num_steps`` steps. In every mode a row that is over restarts at once, or by its next step.
+    """Records ``num_steps`` steps. Finished rows restart at once, or by their next step.
 
     Attributes:
-        shown: The observations that are acted on next.
-        is_complete: Whether no step is missing.
-        is_lost: Whether the environments failed in a step; it cannot go on then.
+        shown: The present observations, on which the policy acts next.
+        is_complete: Whether all steps are recorded.
+        is_lost: Whether the environments failed in a step, after which the recording cannot go on.
     """
 
     def __init__(
@@ -49,17 +49,18 @@ class Recording:
         shown: Any,
         capacity: int,
     ) -> None:
-        """Begins at the observations ``shown`` now, after the step of ``carry``."""
+        """Begins at the present observations ``shown``, after the step of ``carry``."""
         self.envs, self.mode, self.carry = envs, mode, carry
         segment = Segment(envs, capacity, shown)
         self.segments = [segment]
-        # A slab begins with the environments' own; what steps return may be a view of the slab
-        # before, which is the caller's to write into.
+        # A slab has its own copy of the first observations. Those of the last step may be a view of
+        # the slab before, into which the caller may write.
         self.shown = shown if segment.copies else nested.at(segment.observations, 0)
         self.finals = Finals(envs.single_observation_space)
         self.is_complete = self.is_lost = False
-        #: Steps that are no transitions for some environments, which were replaced in them. Not
-        #: where one was terminated: its autoreset failed (in ``SAME_STEP``).
+        #: For each step with failures, the environments for which it is not a transition. If the
+        #: step terminated an episode, only the autoreset failed (in ``SAME_STEP``), and the step is
+        #: a transition.
         self._failed: dict[int, NDArray[np.bool_]] = {}
 
     @property
@@ -78,7 +79,7 @@ class Recording:
     def record(self, policy: Callable[[Any], Any]) -> None:
         """Steps until the recording is complete.
 
-        If the policy raises, or what it gives does not fit, the recording is what it was before.
+        If the policy raises, or its actions do not fit, the recording is not changed.
         """
         while not self.is_complete:
             segment = self.segments[-1]
@@ -93,30 +94,30 @@ class Recording:
             failed = failed_rows(step[4]) if step[4] else None
             if failed is not None:
                 step_of_all = sum(segment.steps for segment in self.segments) - 1
-                self._failed[step_of_all] = failed & ~step[2]  # a termination was proper
+                self._failed[step_of_all] = failed & ~step[2]  # a terminating step did not fail
             self._settle(segment, step)
             self.is_lost = False
 
     def _is_refused(self, segment: Segment) -> bool:
-        """Whether a step that raised was not begun, as far as is known."""
-        with contextlib.suppress(Exception):  # closed: there is nothing to go on with
+        """Whether a step that raised is known not to have begun."""
+        with contextlib.suppress(Exception):  # closed: the recording cannot go on
             if isinstance(self.envs, PoolVectorEnv) and not segment.copies:
                 return self.envs._pool.recorded_steps() == segment.steps
         return False
 
     def end(self) -> None:
-        """Ends the rollout slab of the environments, which may have room for more steps."""
+        """Ends the rollout slab of the environments if it has room for more steps."""
         if isinstance(self.envs, PoolVectorEnv) and not self.segments[-1].is_full:
             self.envs.end_rollout()
 
     def _without_failed(self, valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The mask, false where environments failed too."""
+        """Sets the mask to false where environments failed."""
         for step, envs in self._failed.items():
             valid[step] &= ~envs
         return valid
 
     def _settle(self, segment: Segment, step: Step) -> None:
-        """Restarts rows that are over, if the mode leaves it to us, and keeps what they lose."""
+        """Restarts finished rows if the mode is ``DISABLED``, and keeps final observations."""
         self.shown = step[0]
         if self.mode == AutoresetMode.SAME_STEP:
             self.finals.add_infos(segment.steps - 1, step[4])
@@ -125,21 +126,22 @@ class Recording:
             if np.count_nonzero(over):
                 self.finals.add(nested.at(self.shown, over))
                 self.shown, _ = self.envs.reset(options={"reset_mask": over})
-                # The others show what their step led to, unless their worker died just now.
+                # Only these rows: the others keep the result of their step, even if their worker
+                # died in the reset.
                 segment.show(over, nested.at(self.shown, over))
         self.is_complete = segment.is_full
 
     def rollout(self) -> Rollout:
-        """The rollout, once it is complete.
+        """Returns the complete rollout.
 
         Raises:
             RuntimeError: Final observations are missing.
-            ValueError: The flags cannot be those of the mode.
+            ValueError: The flags are impossible in this mode.
         """
         rows = join(self.segments)
         flags = (rows["terminated"], rows["truncated"])
         before = self.carry.done
-        replaced = np.zeros((0, self.envs.num_envs), np.bool_)  # NEXT_STEP shows all of them
+        replaced = np.zeros((0, self.envs.num_envs), np.bool_)  # NEXT_STEP shows all finals
         if self.mode != AutoresetMode.NEXT_STEP:
             replaced = flags[0] | flags[1]
         finals, index = self.finals.joined(replaced)
@@ -155,9 +157,9 @@ class Recording:
 
 
 class EpisodeRecording(Recording):
-    """Whole episodes: a number for each row, which then rests and repeats its last frame.
+    """Records a number of whole episodes for each row, which then rests and repeats its last frame.
 
-    Where the environments cannot let a row rest (``on_done="freeze"`` can), it plays on unseen.
+    Without ``on_done="freeze"`` the environments cannot rest: they go on, but are not recorded.
     """
 
     def __init__(
@@ -171,7 +173,7 @@ class EpisodeRecording(Recording):
         episodes: NDArray[np.int64],
         num_steps: int | None,
     ) -> None:
-        """Begins after a reset; ``num_steps``, if given, are the most there may be."""
+        """Begins after a reset; ``num_steps``, if given, is an upper bound."""
         super().__init__(envs, mode, carry, shown, capacity)
         self.left, self.num_steps = episodes.copy(), num_steps
         self.freezes = getattr(envs.unwrapped, "on_done", "raise") == "freeze"
@@ -188,7 +190,7 @@ class EpisodeRecording(Recording):
         return self._first[-1]
 
     def _settle(self, segment: Segment, step: Step) -> None:
-        """Lets rows rest that have played their episodes, and restarts the others."""
+        """Lets rows rest after their last episode, and restarts the others."""
         after, resting = segment.steps, self.resting
         flags = segment.terminated[after - 1], segment.truncated[after - 1]
         over = flags[0] | flags[1]  # as the environments see it
@@ -208,7 +210,7 @@ class EpisodeRecording(Recording):
         self.is_complete = bool(self.resting.all()) or len(self._valid) == self.num_steps
         if self.mode == AutoresetMode.NEXT_STEP:
             self._first.append(self.resetting)
-            self._replaced.append(np.zeros_like(restarting))  # all are shown
+            self._replaced.append(np.zeros_like(restarting))  # the rows show all of them
             self.resetting = restarting
         else:
             self._first.append(restarting)
@@ -227,7 +229,7 @@ class EpisodeRecording(Recording):
         restarting: NDArray[np.bool_],
         over: NDArray[np.bool_],
     ) -> None:
-        """Keeps what rows ended with, and shows what those that go on begin with."""
+        """Keeps final observations, and shows the first observations of restarted rows."""
         rows = np.flatnonzero(ended)
         goes_on = restarting[rows]
         if self.mode == AutoresetMode.SAME_STEP:
@@ -244,17 +246,17 @@ class EpisodeRecording(Recording):
                 segment.show(rows[goes_on], nested.at(observations, rows[goes_on]))
 
     def _grow(self) -> None:
-        """Makes room for as many steps as there are, or as there may be."""
+        """Doubles the room for steps, up to the upper bound."""
         steps = len(self._valid)
         most = steps if self.num_steps is None else self.num_steps - steps
         segment = Segment(self.envs, min(steps, most, MAX_STEPS), self.shown)
-        nested.assign(segment.observations, 0, self.shown)  # rows that rest show what they did
+        nested.assign(segment.observations, 0, self.shown)  # resting rows repeat their last frame
         segment.expect(self.segments[-1].extras or {})
         self.segments.append(segment)
         self.shown = nested.at(segment.observations, 0)
 
     def rollout(self) -> Rollout:
-        """The rollout, once it is complete."""
+        """Returns the complete rollout."""
         finals, index = self.finals.joined(np.array(self._replaced))
         return Rollout(
             **join(self.segments),
@@ -268,10 +270,10 @@ class EpisodeRecording(Recording):
 
 
 def carry_after(rollout: Record) -> Carry:
-    """What the last step of a rollout that was collected by steps left behind."""
+    """Returns the :class:`Carry` after the last step of a rollout of ``num_steps`` steps."""
     before, num_steps = rollout.carry, rollout.num_steps
-    # What follows the last end before the last step is one episode. Numbers as small as steps
-    # are compared faster as `int16`, and this is done for every rollout.
+    # The rows after the last end before the last step belong to one episode. This is computed for
+    # every rollout, and comparisons of `int16` are faster.
     steps = np.arange(num_steps, dtype=np.int16 if num_steps < 2**15 else np.int64)[:, None]
     over = rollout.terminated[:-1] | rollout.truncated[:-1]
     last = np.where(over, steps[:-1], -1).max(axis=0, initial=-1)

@@ -1,6 +1,6 @@
-"""What a policy and its environments did for some steps.
+"""The steps of a policy in vector environments, with all that is computed from them.
 
-Above 300 lines because every public method carries its documentation here.
+This file is above 300 lines because it has the documentation of every public method.
 """
 
 from __future__ import annotations
@@ -32,34 +32,35 @@ if TYPE_CHECKING:
 class Rollout(Estimators):
     """``T`` steps of ``N`` environments, in any autoreset mode; see :class:`Collector`.
 
-    Row ``(t, n)`` is step ``t`` of environment ``n``: the observation that the policy saw, its
-    action, and what the step came to. Observations and actions are nested as their spaces are; the
-    first dimensions of each of their arrays are given here. Everything is time-major, contiguous
-    and the caller's alone.
+    Row ``(t, n)`` is step ``t`` of environment ``n``: the policy's observation, its action, and the
+    results of the step. Observations and actions are nested like their spaces; shapes give the
+    first dimensions of each of their arrays. All arrays are time-major and contiguous, and the
+    caller may write into them.
 
     Attributes:
-        observations: ``[T + 1, N, …]``. The last are to be acted on in the next rollout.
+        observations: ``[T + 1, N, …]``. The last row is the first of the next rollout.
         actions: ``[T, N, …]``.
         rewards: ``float64``, ``[T, N]``.
         terminated: Flags ``[T, N]``.
         truncated: Flags ``[T, N]``.
-        valid: Which rows are transitions, ``[T, N]``. Not a row that only resets
-            (``NEXT_STEP``), rests, or failed (``on_error="truncate"`` and its like): leave them out
-            of every loss and statistic.
+        valid: Which rows are transitions, ``[T, N]``. Rows that only reset (``NEXT_STEP``), rest,
+            or failed (``on_error="truncate"``, ``on_worker_death="restart"``) are not: leave them
+            out of losses and statistics.
         is_first: Which observations begin an episode, ``[T + 1, N]``: set the state of a recurrent
-            policy to zero before them.
+            policy to zero before these observations.
         final_observations: The true next observations that are not in the next row, because
-            another episode begins there, ``[K, …]``, in the order of time. (None in ``NEXT_STEP``.)
-        final_index: Step and environment of each, ``int64``, ``[K, 2]``.
-        extras: What else the policy gave, by name, ``[T, N, …]``. Arrays that are added here, such
-            as ``rollout.extras["advantages"]``, come along in :meth:`flatten`, :meth:`minibatches`,
-            :meth:`windows` and :meth:`transitions`.
+            another episode begins there, ``[K, …]``, in the order of time. In ``NEXT_STEP``, ``K``
+            is 0.
+        final_index: Step and environment of each final observation, ``int64``, ``[K, 2]``.
+        extras: The extras of the policy, by name, ``[T, N, …]``. You may add arrays, such as
+            ``rollout.extras["advantages"]``: :meth:`flatten`, :meth:`minibatches`, :meth:`windows`
+            and :meth:`transitions` return them, too.
         mode: The autoreset mode.
-        carry: What the step before the rollout left behind.
+        carry: The results of the last step before the rollout.
     """
 
     def __repr__(self) -> str:
-        """Its size, its mode and the names of its extras in one line."""
+        """Size, mode and names of extras in one line."""
         extras = f", extras {', '.join(self.extras)}" if self.extras else ""
         return (
             f"<Rollout of {self.num_steps} steps of {self.num_envs} environments: "
@@ -69,10 +70,10 @@ class Rollout(Estimators):
     # Values
 
     def next_observations(self) -> Any:
-        """The true next observation of each row, ``[T, N, …]``, in every mode.
+        """Returns the true next observation of each row, ``[T, N, …]``, in every mode.
 
-        A view of :attr:`observations` if all of them are there, otherwise a copy. Rows that are not
-        valid hold the next row's observation.
+        The result is a view of :attr:`observations` if there are no final observations, otherwise a
+        copy. Rows that are not valid have the observation of the next row.
         """
         after = nested.at(self.observations, slice(1, None))
         if not len(self.final_index):
@@ -82,10 +83,10 @@ class Rollout(Estimators):
         return after
 
     def value_inputs(self) -> Any:
-        """All observations that a value is needed of, ``[(T + 1) * N + K, …]``, for one call.
+        """Returns the inputs of a value function, ``[(T + 1) * N + K, …]``, for one call.
 
-        Those of :attr:`observations`, row by row, then the final ones. Give the values to
-        :meth:`set_values`. A view of :attr:`observations` if there are no final ones.
+        They are :attr:`observations`, row by row, and then :attr:`final_observations`. Pass their
+        values to :meth:`set_values`. Without final observations, the result is a view.
         """
 
         def fuse(shown: NDArray[Any], finals: NDArray[Any]) -> NDArray[Any]:
@@ -104,30 +105,29 @@ class Rollout(Estimators):
         gamma: Array | None = None,
         bootstrap: Bootstrap = "truncated",
     ) -> Transitions:
-        """The transitions, with their true next observations: no other row is among them.
+        """Returns all transitions, with their true next observations, and no other rows.
 
         Args:
-            order: ``"time"``: the environments' first steps, their second steps, and so on, as
-                BBRL's ``get_transitions``; ``"env"``: all steps of the first environment, then
-                those of the second.
-            n_step: Most steps that each spans. It ends earlier where its episode does, and at the
-                end of the rollout: then ``discounts`` are greater, and the targets right all the
-                same.
+            order: ``"time"``: the first steps of all environments, then their second steps, and so
+                on, as in BBRL's ``get_transitions``. ``"env"``: all steps of the first environment,
+                then all steps of the second, and so on.
+            n_step: The most steps of each transition. It has fewer where its episode or the rollout
+                ends. Its ``discounts`` are greater then, so that targets stay correct.
             gamma: Discount, for the rewards of several steps and for ``discounts``.
-            bootstrap: When a value counts after the end of an episode, as for
-                :mod:`cartwheel.returns`; decides ``discounts``.
+            bootstrap: When the value after the end of an episode counts, as for
+                :mod:`cartwheel.returns`; changes ``discounts``.
 
         Raises:
-            ValueError: An unknown ``order`` or ``bootstrap``, ``n_step`` below 1 or without
-                ``gamma``, or ``gamma`` outside of [0, 1].
+            ValueError: ``order`` or ``bootstrap`` is unknown, ``n_step`` is below 1 or needs
+                ``gamma``, or ``gamma`` is outside [0, 1].
         """
         return Transitions.of(self, order=order, n_step=n_step, gamma=gamma, bootstrap=bootstrap)
 
     def flatten(self, *, valid_only: bool = True) -> Rows:
-        """The rows without their time axis, time-major.
+        """Returns the rows without their time axis, time-major.
 
         Args:
-            valid_only: Leave out those that are no transitions.
+            valid_only: Leave out rows that are not transitions.
 
         Returns:
             Copies, or views of this rollout if no row is left out.
@@ -144,21 +144,21 @@ class Rollout(Estimators):
         drop_last: bool = False,
         seed: int | np.random.Generator | None = None,
     ) -> Iterator[Rows | Windows]:
-        """The rollout in parts, each of it once.
+        """Divides the rollout into minibatches and iterates over them.
 
         Args:
-            size: Rows, environments or sequences of a part; the last part may be smaller.
+            size: Rows, environments or sequences of a minibatch; the last one may be smaller.
             by: ``"row"``: transitions, as :class:`Rows`. ``"env"``: environments with all of their
-                steps, as :class:`Windows`. ``"sequence"``: stretches of ``length`` steps, whatever
-                begins and ends in them, as :class:`Windows`; the last of an environment may be
-                shorter. Windows have a mask, ``valid``.
-            length: Steps of a sequence.
-            shuffle: Whether the parts are drawn at random.
-            drop_last: Leave out a last part that is smaller.
-            seed: Of the shuffling, or a generator for it.
+                steps, as :class:`Windows`. ``"sequence"``: sequences of ``length`` steps, which may
+                cross the ends of episodes, as :class:`Windows`; the last sequence of an environment
+                may be shorter. Windows have a mask, ``valid``.
+            length: Steps of a sequence; only with ``by="sequence"``.
+            shuffle: Whether the order is random.
+            drop_last: Leave out a last minibatch that is smaller.
+            seed: A seed or a generator for the random order.
 
         Raises:
-            ValueError: A number below 1, an unknown ``by``, or ``length`` without or not with it.
+            ValueError: A number is below 1, ``by`` is unknown, or ``length`` does not fit ``by``.
         """
         check_choice("by", by, Part)
         size = _positive("size", size)
@@ -188,40 +188,39 @@ class Rollout(Estimators):
         return parts()
 
     def episodes(self, *, complete_only: bool = False) -> Episodes:
-        """The episodes, or what the rollout shows of them.
+        """Returns the episodes of the rollout, or their parts in it.
 
         Args:
-            complete_only: Only those that end in this rollout, wherever they began.
+            complete_only: Only episodes that end in this rollout; they may begin in an earlier one.
         """
         return Episodes.of(self, complete_only=complete_only)
 
     def windows(
         self, length: int, stride: int | None = None, *, stop_at_done: bool = True
     ) -> Windows:
-        """All stretches of ``length`` rows.
+        """Returns all windows of ``length`` consecutive rows of an environment.
 
         Args:
             length: Rows of a window.
-            stride: Rows from the beginning of one to the beginning of the next; ``length`` by
-                default.
-            stop_at_done: Windows begin with their episode and hold nothing of another one; without,
-                they begin with the rollout and run over the ends of episodes.
+            stride: Rows between the beginnings of two windows; ``length`` by default.
+            stop_at_done: Windows begin with each episode and have rows of this episode only.
+                Otherwise they begin with the rollout and cross the ends of episodes.
 
         Raises:
-            ValueError: A number below 1.
+            ValueError: A number is below 1.
         """
         length = _positive("length", length)
         stride = length if stride is None else _positive("stride", stride)
         return Places.of(self, length, stride, stop_at_done=stop_at_done).windows(self, length)
 
     def tail(self, n: int) -> Rollout:
-        """The last ``n`` steps as a rollout, views of this one.
+        """Returns the last ``n`` steps as a rollout of views.
 
         Raises:
-            ValueError: There are fewer, or ``n`` is below 1.
+            ValueError: ``n`` is below 1, or above ``num_steps``.
         """
         if _positive("n", n) > self.num_steps:
-            raise ValueError(f"`n` must be at most {self.num_steps}, the steps there are; got {n}.")
+            raise ValueError(f"`n` must be at most {self.num_steps}, the number of steps; got {n}.")
         cut = self.num_steps - n
         kept = self.final_index[:, 0] >= cut
         sums, steps = running(self)
@@ -257,54 +256,55 @@ class Rollout(Estimators):
     # BBRL
 
     def to_workspace(self, reward_at: RewardPlace = "t+1") -> dict[str, NDArray[Any]]:
-        """The rollout as frames of a BBRL workspace, ``[T + 1, N, …]``, by its names.
+        """Returns the rollout as frames of a BBRL workspace, ``[T + 1, N, …]``, by BBRL's names.
 
         ``env/env_obs`` (or ``env/env_obs/<key>``), ``env/reward``, ``env/terminated``,
         ``env/truncated``, ``env/done``, ``env/cumulated_reward``, ``env/timestep``, ``action`` (or
         ``action/<key>``) and the extras. The last frame has no action yet, so it has zeros there.
-        ``workspace.set_full(name, torch.from_numpy(array))`` takes each in.
+        Add each array to a workspace by ``workspace.set_full(name, torch.from_numpy(array))``.
 
-        Floats under ``env/`` are ``float32``, as BBRL makes them: rewards, their sums (which are
-        summed up in ``float64`` first) and observations. Flags are ``bool`` and ``env/timestep`` is
-        ``int64``. Actions and extras keep the dtype that they have in the rollout, and so do
-        observations that are integers, of which BBRL makes ``int64``.
+        Floats under ``env/`` are ``float32``, as in BBRL: rewards, their sums (computed in
+        ``float64`` first) and observations. Flags are ``bool`` and ``env/timestep`` is ``int64``.
+        Actions, extras and integer observations keep their dtype; BBRL converts integer
+        observations to ``int64``.
 
-        The frames are those of ``ParallelGymAgent``: with ``autoreset=True`` for ``NEXT_STEP``,
-        with ``autoreset=False`` for ``until="all_done"``. ``SAME_STEP`` and ``DISABLED`` by steps
-        are those of ``include_last_state=False``: the frame that ends an episode shows the first
-        observation of another one. Take :meth:`workspace_transitions` then.
+        The frames equal those of ``ParallelGymAgent``: with ``autoreset=True`` for ``NEXT_STEP``,
+        and with ``autoreset=False`` for ``until="all_done"``. In ``SAME_STEP``, and in ``DISABLED``
+        with ``num_steps``, they equal those of ``include_last_state=False``: the frame that ends an
+        episode shows the first observation of the next one. Use :meth:`workspace_transitions`
+        there.
 
         Args:
-            reward_at: ``"t+1"``: the reward of a step is in the frame after it. ``"t"``: in the
-                frame before it, and 0 in the last, as BBRL has it with ``reward_at_t=True``.
+            reward_at: ``"t+1"``: the reward of a step is in the frame after it. ``"t"``: it is in
+                the frame before it, and the last frame has 0, as with BBRL's ``reward_at_t=True``.
 
         Raises:
-            ValueError: An unknown ``reward_at``.
+            ValueError: ``reward_at`` is unknown.
         """
         return frames(self, reward_at)
 
     def workspace_transitions(self, reward_at: RewardPlace = "t+1") -> dict[str, NDArray[Any]]:
-        """What BBRL's ``get_transitions()`` should give, in every mode, as ``[2, M, …]``.
+        """Returns the transitions in the form of BBRL's ``get_transitions()``, ``[2, M, …]``.
 
-        Frame 0 is that of the observation, frame 1 that of the true next observation; the
-        transitions are in the order of time, environments interleaved. Dtypes are those of
-        :meth:`to_workspace`.
+        They are correct in every mode. Frame 0 has the observation, frame 1 the true next
+        observation. Transitions are in the order of time, with all environments of a step together.
+        Dtypes are the same as in :meth:`to_workspace`.
 
         Args:
             reward_at: As for :meth:`to_workspace`.
 
         Raises:
-            ValueError: An unknown ``reward_at``.
+            ValueError: ``reward_at`` is unknown.
         """
         return pairs(self, reward_at)
 
 
 def _positive(name: str, number: Any) -> int:
-    """An integer of at least 1.
+    """Checks that a number is an integer of at least 1.
 
     Raises:
-        TypeError: It is no integer.
-        ValueError: It is smaller.
+        TypeError: The number is not an integer.
+        ValueError: The number is below 1.
     """
     integer = operator.index(number)
     if integer < 1:

@@ -19,12 +19,12 @@ class Rows:
     """Some rows of a rollout; the first dimension of every array is ``M``.
 
     Attributes:
-        observations: What was acted on.
+        observations: The policy's observations.
         actions: The actions.
         rewards: ``float64``.
         terminated: Flags.
         truncated: Flags.
-        extras: The extras of the rollout, by name; ``rows["advantages"]`` is short for one of them.
+        extras: The extras of the rollout, by name; ``rows["advantages"]`` is one of them.
     """
 
     observations: Any
@@ -35,20 +35,20 @@ class Rows:
     extras: dict[str, NDArray[Any]]
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.rewards)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """The extra of this name."""
+        """Returns the extra of this name."""
         return self.extras[name]
 
     def take(self, index: Any) -> Rows:
-        """The rows at ``index``, copies."""
+        """Returns copies of the rows at ``index``."""
         return Rows(**{name: nested.at(part, index) for name, part in vars(self).items()})
 
     @classmethod
     def of(cls, rollout: Record, *, valid_only: bool = True) -> Rows:
-        """Those of a rollout: copies, or views if none is left out."""
+        """Returns the rows of a rollout: copies, or views if no row is left out."""
         num_steps, num_envs = rollout.valid.shape
         parts = {
             "observations": nested.at(rollout.observations, slice(num_steps)),

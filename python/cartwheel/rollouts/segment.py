@@ -1,4 +1,4 @@
-"""The arrays of some steps in a row, while they are filled."""
+"""The arrays of consecutive steps while they are recorded."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 class Segment:
     """Arrays with a time axis of ``capacity`` steps, of which ``steps`` are filled.
 
-    With one of cartwheel's own vector environments, what steps return is a rollout slab: workers
-    write into it and nothing is copied. Any other has its batches copied.
+    With an unwrapped vector environment of cartwheel, the arrays are a rollout slab: workers write
+    into it without a copy. With any other vector environment, batches are copied.
     """
 
     def __init__(self, envs: VectorEnv[Any, Any, Any], capacity: int, shown: Any) -> None:
-        """Begins at the observations ``shown`` now, by the last step or reset of ``envs``."""
+        """Begins at the observations ``shown`` that ``envs`` returned last."""
         self.capacity, self.num_envs, self.steps = capacity, envs.num_envs, 0
         self._action_space = envs.single_action_space
         self.actions = nested.empty(envs.action_space, capacity, "actions")
-        # The actions that fit as they are, if those are an array; a cheap check in every step.
+        # Dtype and shape of actions that need no conversion: a cheap check in every step.
         self._dtype = getattr(self.actions, "dtype", None)
         self._shape = getattr(self.actions, "shape", ())[1:]
         self.extras: dict[str, NDArray[Any]] | None = None  # known from the first step on
@@ -49,18 +49,18 @@ class Segment:
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no room for another step."""
+        """Whether all steps are recorded."""
         return self.steps == self.capacity
 
     def act(self, result: Any) -> Any:
-        """Keeps what the policy gave for the next step; nothing is changed if it does not fit.
+        """Records the policy's result for the next step; changes nothing if it does not fit.
 
         Returns:
             The actions, as arrays.
 
         Raises:
-            TypeError: Actions or extras of another kind than before.
-            ValueError: Not one action or one number an environment.
+            TypeError: Actions or extras have another kind of dtype than before.
+            ValueError: There is not one action or one extra for each environment.
         """
         if (
             isinstance(result, np.ndarray)
@@ -86,7 +86,7 @@ class Segment:
             for name, array in arrays.items():
                 if array.shape[:1] != (self.num_envs,):
                     raise ValueError(
-                        f"extra `{name}` must have shape ({self.num_envs}, …), one entry an "
+                        f"extra `{name}` must have shape ({self.num_envs}, …), one entry for each "
                         f"environment; got {array.shape}."
                     )
             self.expect({name: array[None] for name, array in arrays.items()})
@@ -101,14 +101,14 @@ class Segment:
             room[name][self.steps] = array
 
     def expect(self, extras: Mapping[str, NDArray[Any]]) -> None:
-        """Makes room for extras like these, which have a time axis."""
+        """Makes arrays for extras with the shapes and dtypes of these, which have a time axis."""
         self.extras = {
             name: np.empty((self.capacity, *extra.shape[1:]), extra.dtype)
             for name, extra in extras.items()
         }
 
     def take_in(self, step: tuple[Any, Any, Any, Any, Any]) -> None:
-        """Counts a step, and copies its results where they are not in place."""
+        """Counts a step, and copies its results if they are not in a slab."""
         if self.copies:
             observations, rewards, terminations, truncations, _ = step
             nested.assign(self.observations, self.steps + 1, observations)
@@ -118,12 +118,12 @@ class Segment:
         self.steps += 1
 
     def show(self, envs: NDArray[Any], observations: Any) -> None:
-        """Replaces what the last step left some environments with, row by row."""
+        """Replaces the present observations of some environments."""
         nested.assign(self.observations, (self.steps, envs), observations)
 
 
 def _steps_into_slabs(envs: VectorEnv[Any, Any, Any]) -> bool:
-    """Whether a slab holds what steps and resets return: not where a subclass changes that."""
+    """Whether steps and resets write into slabs: not if a subclass overrides them."""
     kind = type(envs)
     return (
         isinstance(envs, PoolVectorEnv)
@@ -133,7 +133,7 @@ def _steps_into_slabs(envs: VectorEnv[Any, Any, Any]) -> bool:
 
 
 def join(segments: list[Segment]) -> dict[str, Any]:
-    """What all steps of the segments hold, by name: views of a single one, copies of several."""
+    """Returns the arrays of all segments, by name: views of one segment, copies of several."""
     if len(segments) == 1:
         only, steps = segments[0], segments[0].steps
         return {

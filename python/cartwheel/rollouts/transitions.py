@@ -1,4 +1,4 @@
-"""Transitions, as a replay buffer wants them."""
+"""Transitions in the form of a replay buffer."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Transitions:
-    """What followed on an action, or on ``n`` of them: ``M`` rows, all of them real.
+    """``M`` transitions of one step, or of up to ``n_step`` steps.
 
-    Every array is a copy with the first dimension ``M``; observations and actions are nested as
-    their spaces are.
+    Every array is a copy with the first dimension ``M``. Observations and actions are nested like
+    their spaces.
 
     Attributes:
-        observations: What was acted on.
+        observations: The policy's observations.
         actions: The actions.
-        rewards: ``float64``; of several steps, the discounted sum.
-        next_observations: The true next observation, after the last of the steps: never one of
+        rewards: ``float64``; for several steps, their discounted sum.
+        next_observations: The true next observation after the last step, never an observation of
             another episode.
-        terminated: Whether the last of the steps terminated the episode.
-        truncated: Whether it truncated it.
-        discounts: By what the value of the next observation counts, ``float64``: ``gamma`` to the
+        terminated: Whether the last step terminated the episode.
+        truncated: Whether the last step truncated the episode.
+        discounts: The factor of the value of the next observation, ``float64``: ``gamma`` to the
             power of ``lengths``, and 0 after a termination; ``None`` without a ``gamma``.
-        lengths: How many steps each row spans, ``int64``: fewer than ``n_step`` where the episode
-            or the rollout ends.
-        steps: Row of the rollout that each begins in, ``int64``.
+        lengths: The number of steps of each transition, ``int64``: fewer than ``n_step`` where the
+            episode or the rollout ends.
+        steps: The first step of each transition in the rollout, ``int64``.
         env_index: Its environment, ``int64``.
-        episodes: Place of its episode in :meth:`Rollout.episodes`, ``int64``.
+        episodes: The index of its episode in :meth:`Rollout.episodes`, ``int64``.
         extras: The extras of its first row, by name.
     """
 
@@ -59,7 +59,7 @@ class Transitions:
     extras: dict[str, NDArray[Any]]
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """The number of transitions."""
         return len(self.rewards)
 
     @classmethod
@@ -72,7 +72,7 @@ class Transitions:
         gamma: Array | None = None,
         bootstrap: Bootstrap = "truncated",
     ) -> Transitions:
-        """Those of a rollout, see :meth:`Rollout.transitions`."""
+        """Returns the transitions of a rollout, see :meth:`Rollout.transitions`."""
         steps, rows = ordered_rows(rollout.valid, order)
         if gamma is None and n_step != 1:
             raise ValueError(f"`n_step={n_step}` needs `gamma`, the discount of its rewards.")
@@ -106,10 +106,10 @@ class Transitions:
 def ordered_rows(
     valid: NDArray[np.bool_], order: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Steps and environments of the valid rows.
+    """Returns steps and environments of the valid rows.
 
     Raises:
-        ValueError: An unknown order.
+        ValueError: ``order`` is unknown.
     """
     check_choice("order", order, Order)
     if order == "time":
@@ -120,7 +120,7 @@ def ordered_rows(
 
 
 def next_observations(rollout: Record, steps: NDArray[np.int64], rows: NDArray[np.int64]) -> Any:
-    """The true next observations of some rows; copies."""
+    """Returns copies of the true next observations of some rows."""
     after = nested.at(rollout.observations, (steps + 1, rows))
     if len(rollout.final_index):
         slots = np.full(rollout.valid.shape, -1, np.int64)

@@ -1,4 +1,4 @@
-"""Stretches of a rollout along time, for recurrent policies and models of sequences."""
+"""Windows of consecutive rows of a rollout, for recurrent policies and sequence models."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Windows:
-    """``W`` stretches of ``L`` rows, copies; arrays ``[L, W, …]`` unless it says otherwise.
+    """``W`` windows of ``L`` consecutive rows; copies of shape ``[L, W, …]`` unless noted.
 
-    Where a window is shorter than ``L``, its last row is repeated, and ``valid`` and ``is_first``
-    are false.
+    If a window has fewer than ``L`` rows, its last row is repeated, and ``valid`` and ``is_first``
+    are false there.
 
     Attributes:
-        observations: What was acted on.
+        observations: The policy's observations.
         actions: The actions.
         rewards: ``float64``.
         terminated: Flags.
         truncated: Flags.
         valid: Which rows are transitions: leave the others out of losses and statistics.
-        is_first: Before which rows the state of a recurrent policy is set to zero.
-        starts: Row of the rollout that each begins in, ``[W]``.
+        is_first: Which rows begin an episode: set the state of a recurrent policy to zero there.
+        starts: The first step of each window in the rollout, ``[W]``.
         env_index: Its environment, ``[W]``.
-        lengths: How many of its rows are not repeated, ``[W]``.
-        extras: The extras of the rollout, by name; ``windows["advantages"]`` is short for one of
-            them. A recurrent state that the policy gave as an extra is at row 0 what the window
-            begins with.
+        lengths: The number of its rows that are not repeated, ``[W]``.
+        extras: The extras of the rollout, by name; ``windows["advantages"]`` is one of them. If the
+            policy returns its recurrent state as an extra, row 0 has the state at the beginning of
+            the window.
     """
 
     observations: Any
@@ -52,29 +52,29 @@ class Windows:
     extras: dict[str, NDArray[Any]]
 
     def __len__(self) -> int:
-        """How many windows there are."""
+        """The number of windows."""
         return len(self.starts)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """The extra of this name."""
+        """Returns the extra of this name."""
         return self.extras[name]
 
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """Where windows lie, ``[W]`` each: first row, environment, number of rows."""
+    """The places of windows, ``[W]`` each: first step, environment, number of rows."""
 
     starts: NDArray[np.int64]
     env_index: NDArray[np.int64]
     lengths: NDArray[np.int64]
 
     def take(self, index: NDArray[np.int64]) -> Places:
-        """Some of them."""
+        """Returns the places at ``index``."""
         return Places(self.starts[index], self.env_index[index], self.lengths[index])
 
     @classmethod
     def of(cls, rollout: Record, length: int, stride: int, *, stop_at_done: bool) -> Places:
-        """Those of a whole rollout."""
+        """Returns the places of all windows of a rollout."""
         num_steps, num_envs = rollout.valid.shape
         if stop_at_done:
             episodes = Episodes.of(rollout)
@@ -89,7 +89,7 @@ class Places:
         return cls(starts, np.repeat(rows, counts), lengths)
 
     def windows(self, rollout: Record, length: int) -> Windows:
-        """What a rollout holds there."""
+        """Returns the windows of a rollout at these places."""
         offsets = np.arange(length)[:, None]
         steps = self.starts + np.minimum(offsets, self.lengths - 1)
         index = (steps, np.broadcast_to(self.env_index, steps.shape))
