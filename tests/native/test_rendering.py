@@ -18,33 +18,20 @@ from gymnasium.error import (
     DependencyNotInstalled,
     ResetNeeded,
 )
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import vector as wrappers
 
 import cartwheel
 from tests.support.comparison import assert_identical
+from tests.support.oracle import MODE, D, N, S, assert_same_reset
 
-MODE = pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
-N, S, D = AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
 IDS = [env_id for env_id, *_ in cartwheel._cartwheel.native_envs() if env_id != "Null-v0"]
 TEXT = [env_id for env_id in IDS if env_id.startswith(("CliffWalking", "FrozenLake", "Taxi"))]
 
 
 @pytest.fixture
-def build():
-    """Builds a native environment and Gymnasium's, both closed after the test."""
-    built = []
-
-    def build(env_id, num_envs, mode=N, **keywords):
-        envs = cartwheel.NativeVectorEnv(env_id, num_envs, autoreset_mode=mode, **keywords)
-        make = partial(gym.make, env_id, disable_env_checker=True, **keywords)
-        oracle = SyncVectorEnv([make] * num_envs, autoreset_mode=mode)
-        built.extend([envs, oracle])
-        return envs, oracle
-
-    yield build
-    for envs in built:
-        envs.close()
+def build(build_pair):
+    """Builds native rows and Gymnasium's; neither is reset."""
+    return partial(build_pair, seed=None)
 
 
 @pytest.fixture
@@ -59,7 +46,7 @@ def _window(monkeypatch):
 
 def assert_same_frames(envs, oracle, steps, *, every=1):
     """Both give the same results and frames; rows that are over are restarted if need be."""
-    assert_identical(envs.reset(seed=3), oracle.reset(seed=3))
+    assert_same_reset(envs, oracle, seed=3)
     assert_identical(envs.render(), oracle.render())
     oracle.action_space.seed(5)
     resets = 0
@@ -72,8 +59,7 @@ def assert_same_frames(envs, oracle, steps, *, every=1):
         if step % every == 0:
             assert_identical(envs.render(), oracle.render(), f"frame {step}")
         if envs.autoreset_mode is D and over.any():
-            options = {"reset_mask": over}
-            assert_identical(envs.reset(options=dict(options)), oracle.reset(options=dict(options)))
+            assert_same_reset(envs, oracle, options={"reset_mask": over})
             assert_identical(envs.render(), oracle.render(), f"frame of the reset after {step}")
     assert resets >= 3, "a run without resets shows nothing"
 

@@ -14,6 +14,7 @@ import cartwheel
 from tests.support.comparison import assert_identical
 from tests.support.environments import TranscriptEnv
 from tests.support.executors import EXECUTORS
+from tests.support.oracle import MODE, assert_like
 
 EXECUTOR = pytest.mark.parametrize("executor", ["inline", "thread", "process"])
 
@@ -25,35 +26,14 @@ def make(*args, **keywords):
     return cartwheel.make_vec(*args, **keywords)
 
 
-def assert_like(envs, env_fns, steps=60):
-    """Same spaces and results as the oracle on these environments; closes both."""
-    oracle = SyncVectorEnv(env_fns, autoreset_mode=envs.metadata["autoreset_mode"])
-    assert envs.num_envs == len(env_fns)
-    assert envs.observation_space == oracle.observation_space
-    assert envs.action_space == oracle.action_space
-    assert_identical(envs.reset(seed=3), oracle.reset(seed=3))
-    oracle.action_space.seed(5)
-    for _ in range(steps):
-        actions = oracle.action_space.sample()
-        result = envs.step(actions)
-        assert_identical(result, oracle.step(actions))
-        over = result[2] | result[3]
-        if envs.metadata["autoreset_mode"] is AutoresetMode.DISABLED and over.any():
-            assert_identical(
-                envs.reset(options={"reset_mask": over}), oracle.reset(options={"reset_mask": over})
-            )
-    oracle.close()
-    envs.close()
-
-
 @EXECUTOR
-@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
+@MODE
 def test_a_registered_id_is_built_as_often_as_asked(executor, mode):
     envs = make("CartPole-v1", 3, executor=executor, autoreset_mode=mode)
     assert isinstance(envs, cartwheel.VectorEnv)
     assert envs.metadata["autoreset_mode"] is mode
     assert repr(envs) == "VectorEnv(CartPole-v1, num_envs=3)"
-    assert_like(envs, [partial(gym.make, "CartPole-v1")] * 3)
+    assert_like(envs, [partial(gym.make, "CartPole-v1")] * 3, mode)
 
 
 def test_by_default_there_is_one_environment_in_next_step_mode():
@@ -315,7 +295,8 @@ def test_gymnasium_builds_ours_while_it_is_patched(mode):
         assert issubclass(gym.vector.AsyncVectorEnv, cartwheel.VectorEnv)
     assert gym.vector.AsyncVectorEnv is AsyncVectorEnv
     assert gym.vector.SyncVectorEnv is SyncVectorEnv
-    assert_like(envs, [lambda: TimeAwareObservation(gym.make("CartPole-v1"))] * 2)
+    env_fns = [lambda: TimeAwareObservation(gym.make("CartPole-v1"))] * 2
+    assert_like(envs, env_fns, AutoresetMode.SAME_STEP)
 
 
 @pytest.mark.usefixtures("unpatched")

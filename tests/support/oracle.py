@@ -65,6 +65,18 @@ def assert_same_steps(envs, oracle, steps, *, seed=5):
     return results
 
 
+def assert_like(envs, env_fns, mode=N, steps=60):
+    """The same spaces and results as Gymnasium's rows of ``env_fns``; closes ``envs``."""
+    oracle = SyncVectorEnv(env_fns, autoreset_mode=mode)
+    assert envs.num_envs == len(env_fns)
+    assert envs.observation_space == oracle.observation_space
+    assert envs.action_space == oracle.action_space
+    assert envs.metadata["autoreset_mode"] is mode
+    assert_same_reset(envs, oracle, seed=3)
+    assert_same_steps(envs, oracle, steps)
+    envs.close()
+
+
 class FrozenOracle:
     """What ``on_done="freeze"`` is to give, by Gymnasium's single environments."""
 
