@@ -1,4 +1,4 @@
-//! The core's errors as Python's exceptions: one match, one place.
+//! Converts the core's errors to Python exceptions, all in this file.
 
 use cartwheel::{Call, Error};
 use pyo3::exceptions::{
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-/// Most rows that a note names: before the first reset it is all of them.
+/// Maximum number of rows that a note names: before the first reset all rows qualify.
 const NAMED: usize = 16;
 
 /// An exception of a class that is defined in Python.
@@ -22,7 +22,7 @@ macro_rules! python_error {
     }};
 }
 
-/// The exception for an error that needs no more context than it carries.
+/// The exception for an error that needs no further context.
 pub(crate) fn to_py_err(error: Error) -> PyErr {
     let text = error.to_string();
     match error {
@@ -60,19 +60,20 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
         Error::Corrupt { .. } => {
             Python::attach(|py| python_error!(py, "cartwheel.errors", "BrokenPoolError", (text,)))
         }
-        // The rest is given more context by the pool; as it is, it is our own mistake. So are a worker that
-        // is `AlreadyServed` and memory that is `AlreadyPooled`: users never see either.
+        // The pool adds context to the other errors; without it they are bugs of this package. So
+        // are a worker that is `AlreadyServed` and memory that is `AlreadyPooled`: users never see
+        // either.
         _ => PyRuntimeError::new_err(text),
     }
 }
 
-/// The exception for what is wrong with the arguments of a return estimator: dtypes are checked before
-/// the core sees them, so only values and shapes are left.
+/// The exception for wrong arguments of a return estimator: dtypes are checked before the core gets
+/// the arrays, so only values and shapes are left.
 pub(crate) fn returns_error(error: cartwheel::returns::Error) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// The exception with a note, for what has no place in Gymnasium's own words.
+/// The exception with a note, for information that Gymnasium's own message does not have.
 fn noted(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
     static ADD_NOTE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let added = ADD_NOTE
@@ -81,8 +82,8 @@ fn noted(py: Python<'_>, error: PyErr, note: &str) -> PyErr {
     added.map_or_else(|missing| missing, |_| error)
 }
 
-/// `calling` was called although `pending` has not been waited for, or is being run by another
-/// thread. Gymnasium's own class and words.
+/// `calling` was called although `pending` has not been waited for, or another thread is running
+/// it. Gymnasium's own class and message.
 pub(crate) fn already_pending(py: Python<'_>, calling: &str, pending: &str) -> PyErr {
     let dot = if calling == "reset_async" { "" } else { "." };
     let text = format!(
@@ -91,7 +92,7 @@ pub(crate) fn already_pending(py: Python<'_>, calling: &str, pending: &str) -> P
     python_error!(py, "gymnasium.error", "AlreadyPendingCallError", (text, pending.to_owned()))
 }
 
-/// `<call>_wait` was called without `<call>_async`. Gymnasium's own class and words.
+/// `<call>_wait` was called without `<call>_async`. Gymnasium's own class and message.
 pub(crate) fn not_pending(py: Python<'_>, call: Call) -> PyErr {
     let text = format!("Calling `{call}_wait` without any prior call to `{call}_async`.");
     python_error!(py, "gymnasium.error", "NoAsyncCallError", (text, call.to_string()))
@@ -109,13 +110,13 @@ pub(crate) fn nothing_in_flight(py: Python<'_>) -> PyErr {
     python_error!(py, "gymnasium.error", "NoAsyncCallError", (text, "recv".to_owned()))
 }
 
-/// The environment was closed. Gymnasium's own class and words.
+/// The environment was closed. Gymnasium's own class and message.
 pub(crate) fn closed(py: Python<'_>, class: &str) -> PyErr {
     let text = format!("Trying to operate on `{class}`, after a call to `close()`.");
     python_error!(py, "gymnasium.error", "ClosedEnvironmentError", (text,))
 }
 
-/// A call panicked: `panic` is the call, and the message of the panic.
+/// A call panicked: `panic` is the call and the message of the panic.
 pub(crate) fn broken(py: Python<'_>, panic: Option<(&str, &str)>) -> PyErr {
     let why =
         panic.map_or_else(String::new, |(calling, message)| format!(" in `{calling}`: {message}"));
@@ -125,7 +126,7 @@ pub(crate) fn broken(py: Python<'_>, panic: Option<(&str, &str)>) -> PyErr {
     python_error!(py, "cartwheel.errors", "BrokenPoolError", (text,))
 }
 
-/// The workers owe an answer after `seconds`. Gymnasium's own class and words, and the rows.
+/// The workers have not answered after `seconds`. Gymnasium's own class and message, and the rows.
 pub(crate) fn timed_out(py: Python<'_>, waiting: &str, seconds: f64, rows: &[usize]) -> PyErr {
     let text = format!(
         "The call to `{waiting}` has timed out after {seconds} second(s). Rows {rows:?} have not \
@@ -134,7 +135,7 @@ pub(crate) fn timed_out(py: Python<'_>, waiting: &str, seconds: f64, rows: &[usi
     python_error!(py, "multiprocessing", "TimeoutError", (text,))
 }
 
-/// The object is used in a process that is not its own.
+/// The object is used in a process other than its own.
 pub(crate) fn forked(py: Python<'_>, owner: u32) -> PyErr {
     let text = format!(
         "this vector environment belongs to process {owner}; a forked child (process {}) cannot \

@@ -1,5 +1,5 @@
-//! The extension module `cartwheel._cartwheel`: converts arrays and errors, drives Python
-//! environments. It decides nothing; what the classes mean is said in `_cartwheel.pyi`.
+//! The extension module `cartwheel._cartwheel`: converts arrays and errors, and calls Python
+//! environments. It makes no decisions; `_cartwheel.pyi` documents its classes.
 
 mod array;
 mod error;

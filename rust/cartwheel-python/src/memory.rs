@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! 1. A descriptor that Python hands over as an integer was received from the pool's process for this
+//! 1. A descriptor that Python passes as an integer was received from the pool's process for this
 //!    purpose, is open, and is not used or closed by Python afterwards.
 
 use std::ops::Range;
@@ -61,13 +61,13 @@ impl PyMemory {
         Ok(Self { memory: Memory::new(plan, scope).map_err(to_py_err)? })
     }
 
-    /// Maps, in a worker process, a rollout that the pool made; takes the descriptor over.
+    /// Maps, in a worker process, a rollout that the pool made; takes ownership of the descriptor.
     fn attach_rollout(&self, index: usize, steps: usize, descriptor: RawFd) -> PyResult<()> {
         self.memory.attach_rollout(index, steps, owned(descriptor)).map_err(to_py_err)
     }
 
-    /// The rollouts that a new worker process has to attach: number, steps, and a descriptor of each,
-    /// which is the caller's to close.
+    /// The rollouts that a new worker process has to attach: number, steps, and a descriptor of
+    /// each, which the caller must close.
     fn rollouts(&self) -> PyResult<Vec<(usize, usize, RawFd)>> {
         let rollouts = self.memory.rollouts().map_err(to_py_err)?;
         let raw =
@@ -75,35 +75,35 @@ impl PyMemory {
         Ok(rollouts.into_iter().map(raw).collect())
     }
 
-    /// The descriptors to hand to workers; empty for private memory.
+    /// The descriptors for the workers; empty for private memory.
     fn descriptors(&self) -> Vec<RawFd> {
         let descriptors = self.memory.descriptors();
         descriptors.map_or(Vec::new(), |all| all.iter().map(AsRawFd::as_raw_fd).collect())
     }
 }
 
-/// Takes over a descriptor that Python received.
+/// Takes ownership of a descriptor that Python received.
 pub(crate) fn owned(descriptor: RawFd) -> OwnedFd {
-    // SAFETY: the descriptor is open and ours from here on (invariant 1).
+    // SAFETY: the descriptor is open and owned here from now on (invariant 1).
     #[expect(unsafe_code, reason = "descriptors cross the border as integers")]
     unsafe {
         OwnedFd::from_raw_fd(descriptor)
     }
 }
 
-/// Tells the core that the process is about to fork; documented in the stub.
+/// Announces to the core that the process is about to fork; documented in the stub.
 #[pyfunction]
 pub(crate) fn fork_begins() {
     forks::begins();
 }
 
-/// Tells the core that the process has forked; documented in the stub.
+/// Announces to the core that the process has forked; documented in the stub.
 #[pyfunction]
 pub(crate) fn fork_ended() {
     forks::ended();
 }
 
-/// Tells the core that this process was forked; documented in the stub.
+/// Announces to the core that this process is a forked child; documented in the stub.
 #[pyfunction]
 pub(crate) fn fork_ended_in_child() {
     forks::ended_in_child();

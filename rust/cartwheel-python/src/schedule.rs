@@ -1,4 +1,4 @@
-//! How rows are dealt to workers, as Python asks for it.
+//! The division of rows among workers, for Python.
 
 use cartwheel::schedule;
 use pyo3::prelude::*;

@@ -1,7 +1,7 @@
-//! Spaces as the binding sees them: a tree whose ends are leaves.
+//! Spaces in the binding: a tree with leaves at its ends.
 //!
-//! `cartwheel.spaces.describe` describes a Gymnasium space by nested tuples, which is what crosses the border
-//! and travels to worker processes:
+//! `cartwheel.spaces.describe` describes a Gymnasium space with nested tuples, which are passed to
+//! this module and to worker processes:
 //!
 //! ```text
 //! ("leaf", dtype name, shape)          an array of fixed shape
@@ -18,17 +18,17 @@ use pyo3::types::{PyList, PyTuple};
 /// One node of a space.
 #[derive(Debug)]
 pub(crate) enum Node {
-    /// Leaf number of the fixed leaves.
+    /// The number of a leaf of fixed shape.
     Leaf(usize),
     /// Keys and nodes, in order.
     Dict(Vec<(Py<PyAny>, Node)>),
     /// Nodes, in order.
     Tuple(Vec<Node>),
-    /// Number among the opaque parts, and the space that batches them.
+    /// Number among the opaque parts, and the space that batches their values.
     Opaque(usize, Py<PyAny>),
 }
 
-/// A space: its tree and the leaves that the tree's numbers refer to.
+/// A space: its tree, and the leaves to which the tree's numbers refer.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) root: Node,
@@ -37,7 +37,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Reads a description.
+    /// Parses a description.
     pub(crate) fn new(description: &Bound<'_, PyAny>) -> PyResult<Self> {
         let mut leaves = Vec::new();
         let mut opaque = 0;
@@ -58,7 +58,7 @@ fn read(
         "leaf" => {
             let name: String = first.extract()?;
             let dtype = DType::from_name(&name)
-                .ok_or_else(|| PyTypeError::new_err(format!("no leaf can be of dtype {name}")))?;
+                .ok_or_else(|| PyTypeError::new_err(format!("a leaf cannot have dtype {name}")))?;
             leaves.push(Leaf { dtype, shape: parts.get_item(2)?.extract()? });
             Ok(Node::Leaf(leaves.len() - 1))
         }
@@ -79,6 +79,6 @@ fn read(
             *opaque += 1;
             Ok(Node::Opaque(*opaque - 1, first.unbind()))
         }
-        other => Err(PyValueError::new_err(format!("{other:?} is no kind of space"))),
+        other => Err(PyValueError::new_err(format!("{other:?} is not a kind of space"))),
     }
 }

@@ -1,4 +1,4 @@
-//! Python values in info streams, there and back with their exact types.
+//! Python values in info streams, written and read with their exact types.
 
 use cartwheel::info::{DEEPEST, InfoReader, InfoWriter, Value};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -11,17 +11,18 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyT
 use crate::array::{self, dtype};
 use crate::error::to_py_err;
 
-/// What happens to values that a stream has no form for.
+/// How values are passed that have no form in a stream.
 #[derive(Debug)]
 pub(crate) enum Foreign {
-    /// They are pickled by this callable: the reader is another process.
+    /// This callable pickles them: the reader is another process.
     Pickled(Py<PyAny>),
-    /// They are kept, in a list for each row, and referred to by number: the reader is in this process.
+    /// They are kept, in a list for each row, and the stream holds their number: the reader is in
+    /// this process.
     Kept(Vec<Py<PyList>>),
 }
 
 impl Foreign {
-    /// Drops what is kept for a row, counted from the start of the shard.
+    /// Drops the objects kept for a row, counted from the first row of the shard.
     pub(crate) fn forget(&self, py: Python<'_>, row: usize) -> PyResult<()> {
         if let Self::Kept(objects) = self {
             let objects = objects[row].bind(py);
@@ -63,16 +64,16 @@ fn copied<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     deepcopy.call1((value,)).or_else(|_| Ok(value.clone()))
 }
 
-/// Writes values of one row. With `snapshot`, what is kept by reference is copied first.
+/// Writes values of one row. With `snapshot`, objects that are kept by reference are copied first.
 #[derive(Debug)]
 pub(crate) struct Encoder<'a> {
     pub(crate) writer: &'a mut InfoWriter,
     pub(crate) foreign: &'a Foreign,
-    /// The row, counted from the start of the shard.
+    /// The row, counted from the first row of the shard.
     pub(crate) row: usize,
     pub(crate) snapshot: bool,
-    /// Set when a value was met whose column only Gymnasium's own function knows: an array, array
-    /// scalar or integer without a form of its own, or a dictionary with odd keys.
+    /// Set when a value was found for which only Gymnasium's own function knows the column: an
+    /// array, array scalar or integer without its own form, or a dictionary with odd keys.
     pub(crate) irregular: bool,
 }
 
@@ -146,7 +147,8 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// Writes a dictionary as a value; `false`, and nothing written, when its keys are not all text.
+    /// Writes a dictionary as a value; returns `false`, and writes nothing, when its keys are not
+    /// all text.
     fn dict(&mut self, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<bool> {
         if !has_text_keys(dict) {
             return Ok(false);
@@ -156,7 +158,7 @@ impl Encoder<'_> {
         Ok(true)
     }
 
-    /// Writes the keys and values of a dictionary whose keys are [`has_text_keys`].
+    /// Writes the keys and values of a dictionary that [`has_text_keys`].
     pub(crate) fn entries(&mut self, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<()> {
         for (key, value) in dict {
             let key = key.cast_exact::<PyString>()?;
@@ -167,7 +169,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Whether every key can be written: text, encodable, of bounded length.
+/// Whether every key can be written: it is text, can be encoded, and is not too long.
 pub(crate) fn has_text_keys(dict: &Bound<'_, PyDict>) -> bool {
     dict.iter().all(|(key, _)| {
         let text = key.cast_exact::<PyString>();
@@ -178,9 +180,9 @@ pub(crate) fn has_text_keys(dict: &Bound<'_, PyDict>) -> bool {
 /// Reads values of one row's infos.
 #[derive(Debug)]
 pub(crate) struct Decoder<'py> {
-    /// Reads what [`Foreign::Pickled`] wrote.
+    /// Unpickles values that [`Foreign::Pickled`] wrote.
     pub(crate) unpickle: Bound<'py, PyAny>,
-    /// What [`Foreign::Kept`] holds.
+    /// The objects that [`Foreign::Kept`] holds.
     pub(crate) objects: Option<Bound<'py, PyList>>,
 }
 

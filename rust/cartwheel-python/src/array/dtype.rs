@@ -1,4 +1,4 @@
-//! The core's dtypes and NumPy's, each told from the other.
+//! Conversion between the core's dtypes and NumPy's.
 
 use cartwheel::space::DType;
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
@@ -10,7 +10,7 @@ use pyo3::types::PyType;
 struct Table {
     descrs: Vec<Py<PyArrayDescr>>,
     scalars: Vec<Py<PyType>>,
-    /// `numpy.generic`, which every scalar type derives from.
+    /// `numpy.generic`, the base class of every scalar type.
     generic: Py<PyAny>,
 }
 
@@ -33,7 +33,8 @@ pub(crate) fn descr(py: Python<'_>, dtype: DType) -> PyResult<&Bound<'_, PyArray
     Ok(table(py)?.descrs[usize::from(dtype.tag())].bind(py))
 }
 
-/// The core's dtype for a NumPy one; `None` for strings, structures, foreign byte orders and such.
+/// The core's dtype for a NumPy dtype; `None` for strings, structures, foreign byte orders and
+/// others.
 pub(crate) fn from_descr(descr: &Bound<'_, PyArrayDescr>) -> Option<DType> {
     if descr.is_native_byteorder() == Some(false) {
         return None;
@@ -62,7 +63,7 @@ pub(crate) fn is_scalar(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.is_instance(table(value.py())?.generic.bind(value.py()))
 }
 
-/// The dtype of a NumPy scalar, by its very type; `None` when it is not one that can be carried.
+/// The dtype of a NumPy scalar, by its exact type; `None` when the type is not supported.
 pub(crate) fn from_scalar(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     let kind = value.get_type();
     let scalars = &table(value.py())?.scalars;

@@ -1,17 +1,17 @@
-//! Arrays across the border: the only file of the binding that touches NumPy's memory.
+//! Conversion of arrays: the only file of the binding that accesses NumPy's memory.
 //!
 //! # Invariants
 //!
-//! 1. An array that we did not make is read through raw pointers alone, while attached, by one copy
-//!    within its bounds during which no Python code of ours runs. Other threads may write it meanwhile,
-//!    for NumPy releases the GIL where it has much to do, and some builds have none: then what is copied
-//!    is torn, and whoever needs proper values checks the copy. Nobody moves the memory, for NumPy
-//!    resizes no array that somebody else refers to.
+//! 1. An array that was not made here is read only through raw pointers, while attached, with one
+//!    copy within its bounds during which this module runs no Python code. Other threads may write
+//!    the array in the meantime: NumPy releases the GIL for long operations, and some builds have
+//!    no GIL. Then the copy is torn, and code that needs valid values checks the copy. The memory
+//!    does not move, because NumPy does not resize an array that has other references.
 //! 2. An array made here over borrowed memory has the memory's owner as its base, so the memory
-//!    outlives it; and the owner's memory is nobody else's, so Python may write it. Of a rollout
-//!    that is being recorded, the batch of a pending step is the workers' until the step has ended;
-//!    no Rust code makes a reference to it meanwhile.
-//! 3. NumPy's functions are called attached, with objects of the types that they ask for.
+//!    outlives the array; and the memory belongs to that owner alone, so Python may write it. In a
+//!    rollout that is being recorded, the workers own the batch of a pending step until the step
+//!    has ended; no Rust code makes a reference to it until then.
+//! 3. NumPy's functions are called while attached, with objects of the types that they require.
 #![expect(unsafe_code, reason = "reads and makes NumPy arrays of any dtype, see the invariants")]
 
 pub(crate) mod dtype;
@@ -39,12 +39,11 @@ pub(crate) fn as_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
     Ok(asarray.call1((value,))?.cast_into::<PyUntypedArray>()?)
 }
 
-/// Copies the elements of a C-contiguous array, row-major, from byte `offset` on, as many as `into` has
-/// room for.
+/// Copies elements of a C-contiguous array, row-major, from byte `offset` on, until `into` is full.
 ///
 /// # Panics
 ///
-/// When the array is not contiguous, or has not so many bytes.
+/// When the array is not contiguous, or has too few bytes.
 pub(crate) fn copy_bytes(array: &Bound<'_, PyUntypedArray>, offset: usize, into: &mut [u8]) {
     assert!(array.is_c_contiguous(), "only contiguous arrays are read as bytes");
     let bytes = array.len() * array.dtype().itemsize();
@@ -54,12 +53,14 @@ pub(crate) fn copy_bytes(array: &Bound<'_, PyUntypedArray>, offset: usize, into:
     let first = unsafe { (*array.as_array_ptr()).fields.data }.cast::<u8>();
     // SAFETY: `offset` is within the array's memory.
     let from = unsafe { first.add(offset) };
-    // SAFETY: `from` begins at least so many initialised bytes, since the array is contiguous, read as
-    // invariant 1 says. An environment may return what lies in `into` already, so they may overlap.
+    // SAFETY: `from` is followed by enough initialised bytes, since the array is contiguous; they
+    // are read as in invariant 1. An environment may return an array that already shares memory
+    // with `into`, so they may overlap.
     unsafe { from.copy_to(into.as_mut_ptr(), into.len()) }
 }
 
-/// A new array with its own memory, filled with `elements`, row-major; shape `[rows, *shape]`, or `shape`.
+/// A new array with its own memory, filled with `elements`, row-major; the shape is `[rows,
+/// *shape]`, or `shape`.
 pub(crate) fn from_bytes<'py>(
     py: Python<'py>,
     dtype: DType,
@@ -70,7 +71,7 @@ pub(crate) fn from_bytes<'py>(
     filled(py, dtype, rows, shape, |room| room.copy_from_slice(elements))
 }
 
-/// A new array with its own memory, which `fill` fills; shape `[rows, *shape]`, or `shape`.
+/// A new array with its own memory, which `fill` writes; the shape is `[rows, *shape]`, or `shape`.
 pub(crate) fn filled<'py>(
     py: Python<'py>,
     dtype: DType,
@@ -83,7 +84,7 @@ pub(crate) fn filled<'py>(
     if bytes > 0 {
         // SAFETY: the new array has `bytes` bytes.
         unsafe { first.as_ptr().write_bytes(0, bytes) }
-        // SAFETY: initialised just now, and the array is known to nobody else yet.
+        // SAFETY: just initialised, and no other code knows the array yet.
         fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), bytes) });
     }
     Ok(array)
@@ -99,8 +100,8 @@ pub(crate) fn view<'py>(
     let kind = lease.layout().leaf(leaf);
     let (array, _) = make(py, kind.dtype, Some(rows), &kind.shape, Some(lease.leaf(leaf)))?;
     let base = owner.clone().into_any().into_ptr();
-    // SAFETY: `array` was made just now over the owner's memory and has no base; the reference to
-    // `base` is given away (invariants 2 and 3).
+    // SAFETY: `array` was just made over the owner's memory and has no base; the call takes
+    // ownership of the reference to `base` (invariants 2 and 3).
     let set = unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base) };
     if set < 0 { Err(PyErr::fetch(py)) } else { Ok(array) }
 }
@@ -122,7 +123,8 @@ pub(crate) fn rollout_view<'py>(
     if set < 0 { Err(PyErr::fetch(py)) } else { Ok(array) }
 }
 
-/// Most dimensions that NumPy has had, and one for the rows; and as many as usual arrays have.
+/// NumPy's maximum number of dimensions, and one for the rows; then the number that usual arrays
+/// have.
 const MOST_DIMENSIONS: usize = 65;
 const USUAL_DIMENSIONS: usize = 5;
 
@@ -133,7 +135,8 @@ fn make<'py>(
     shape: &[usize],
     memory: Option<NonNull<u8>>,
 ) -> PyResult<(Bound<'py, PyAny>, NonNull<u8>)> {
-    // A step makes some arrays, and clearing room for the most dimensions would be felt.
+    // A step makes several arrays, and clearing space for the maximum number of dimensions would
+    // cost time.
     let (mut usual, mut most) = ([0 as npy_intp; USUAL_DIMENSIONS], Vec::new());
     let dims = if shape.len() < USUAL_DIMENSIONS {
         &mut usual[..]
@@ -153,10 +156,10 @@ fn make<'py>(
     let flags = if memory.is_some() { NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_WRITEABLE } else { 0 };
     let data = memory.map_or(std::ptr::null_mut(), |first| first.as_ptr().cast::<c_void>());
     let descr = descr(py, dtype)?.clone().into_dtype_ptr();
-    // SAFETY: only asks for the address of NumPy's array type (invariant 3).
+    // SAFETY: only reads the address of NumPy's array type (invariant 3).
     let subtype = unsafe { get_type_object(py, NpyTypes::PyArray_Type) };
-    // SAFETY: `dims` has `ndim` entries, `descr` is a reference given away, `data` is null (NumPy
-    // allocates) or has room for the shape (the caller's word, invariant 2).
+    // SAFETY: `dims` has `ndim` entries, the call takes ownership of `descr`, and `data` is null
+    // (NumPy allocates) or has space for the shape (the caller promises that, invariant 2).
     let raw = unsafe {
         PY_ARRAY_API.PyArray_NewFromDescr(
             py,
@@ -177,7 +180,7 @@ fn make<'py>(
     Ok((array, NonNull::new(first.cast()).unwrap_or(NonNull::dangling())))
 }
 
-/// The bytes of a NumPy scalar of type `dtype`, at the front of the returned room.
+/// The bytes of a NumPy scalar of type `dtype`, at the front of the returned array.
 pub(crate) fn scalar_bytes(value: &Bound<'_, PyAny>, dtype: DType) -> [u8; 16] {
     debug_assert!(
         matches!(from_scalar(value), Ok(Some(found)) if found == dtype),

@@ -1,4 +1,4 @@
-//! Who owns the memory that arrays show: what stands behind every `base`.
+//! The owners of the memory that arrays show: the objects behind every `base`.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cartwheel::memory::{AddressLease, Lease, RolloutLease};
 use pyo3::prelude::*;
 
-/// Keeps a slab leased for as long as some array shows it: the `base` of every array of one batch.
+/// Keeps a slab leased as long as an array shows it: the `base` of every array of one batch.
 #[pyclass(frozen, module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct SlabLease(AddressLease);
@@ -16,7 +16,7 @@ impl SlabLease {
         Self(lease.by_address())
     }
 
-    /// What keeps the slab.
+    /// The lease on the slab.
     pub(crate) fn lease(&self) -> &AddressLease {
         &self.0
     }
@@ -32,19 +32,19 @@ pub(crate) struct PyRolloutSlab {
 
 #[pymethods]
 impl PyRolloutSlab {
-    /// Its number, by which workers know it.
+    /// The rollout's number, by which workers know it.
     #[getter]
     fn index(&self) -> usize {
         self.lease.index()
     }
 
-    /// Steps that it has room for.
+    /// Number of steps that fit.
     #[getter]
     fn steps(&self) -> usize {
         self.lease.steps()
     }
 
-    /// The descriptor that worker processes have to attach; once.
+    /// The descriptor that worker processes have to attach; only the first call returns it.
     fn take_descriptor(&self) -> Option<PyDescriptor> {
         let mut descriptor = self.descriptor.lock().unwrap_or_else(PoisonError::into_inner);
         descriptor.take().map(PyDescriptor)
@@ -52,25 +52,26 @@ impl PyRolloutSlab {
 }
 
 impl PyRolloutSlab {
-    /// Owns a rollout that was taken just now, with the descriptor for worker processes if it has one.
+    /// Owns a rollout that was just taken, with the descriptor for worker processes if there is
+    /// one.
     pub(crate) fn new(lease: Arc<RolloutLease>, descriptor: Option<OwnedFd>) -> Self {
         Self { lease, descriptor: Mutex::new(descriptor) }
     }
 
-    /// What keeps the rollout.
+    /// The lease on the rollout.
     pub(crate) fn lease(&self) -> &Arc<RolloutLease> {
         &self.lease
     }
 }
 
-/// An open file that is closed with the last reference to it; documented in the stub.
+/// An open file that is closed when its last reference is dropped; documented in the stub.
 #[pyclass(frozen, name = "Descriptor", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyDescriptor(OwnedFd);
 
 #[pymethods]
 impl PyDescriptor {
-    /// Its number.
+    /// The file descriptor.
     fn fileno(&self) -> RawFd {
         self.0.as_raw_fd()
     }

@@ -1,4 +1,4 @@
-//! Native environments as Python sees them: made here, stepped by the pool, talked to by mailbox.
+//! Native environments for Python: made here, stepped by the pool, with mailboxes for other calls.
 
 pub(crate) mod plain_loop;
 mod space;
@@ -27,7 +27,7 @@ use crate::native::value::{from_value, to_value};
 #[derive(Debug)]
 pub(crate) struct PyNativeEnvs {
     recipe: Box<dyn AnyRecipe>,
-    /// Until a pool takes them.
+    /// The shards, until a pool takes them.
     shards: Mutex<Option<Vec<Box<dyn OwnShard>>>>,
     mailboxes: Vec<Arc<Mailbox>>,
     settings: ShardSettings,
@@ -76,7 +76,7 @@ impl PyNativeEnvs {
         self.recipe.parameters().to_vec()
     }
 
-    /// Raises unless a reset can have these options, a JSON object.
+    /// Raises unless these options, a JSON object, are valid for a reset.
     fn check_reset_options(&self, options: &str) -> PyResult<()> {
         self.recipe.reset_options(options).map(drop).map_err(to_py_err)
     }
@@ -115,7 +115,7 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// Leaves a request to read a parameter, or to set it to one value a row, with one shard.
+    /// Leaves a request with one shard to read a parameter, or to set it to one value for each row.
     fn post_request(
         &self,
         shard: usize,
@@ -132,7 +132,7 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// Leaves a request to read the random streams, or to set them one a row, with one shard.
+    /// Leaves a request with one shard to read the random streams, or to set one for each row.
     fn post_streams(&self, shard: usize, streams: Option<Vec<Bound<'_, PyAny>>>) -> PyResult<()> {
         let request = match streams {
             None => Request::Streams,
@@ -144,7 +144,8 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// Takes one shard's answer: one value or stream a row, or `None` when something was set.
+    /// Takes one shard's answer: one value or stream for each row, or `None` when something was
+    /// set.
     fn take_answer<'py>(
         &self,
         py: Python<'py>,
@@ -186,7 +187,7 @@ impl PyNativeEnvs {
         Ok(fault.map(|fault| (fault.row, to_py_err(fault.error).into_value(py).into_any())))
     }
 
-    /// Takes one shard's infos that did not fit into their room and begin with row `row`.
+    /// Takes one shard's infos that begin with row `row` and did not fit into shared memory.
     fn take_rest<'py>(
         &self,
         py: Python<'py>,
@@ -198,7 +199,7 @@ impl PyNativeEnvs {
 }
 
 impl PyNativeEnvs {
-    /// Hands the environments over to the one pool that steps them.
+    /// Moves the environments to the pool that steps them.
     pub(crate) fn take_shards(&self) -> PyResult<Vec<Box<dyn OwnShard>>> {
         let taken = self.shards.lock().unwrap_or_else(PoisonError::into_inner).take();
         taken.ok_or_else(|| PyRuntimeError::new_err("these environments belong to a pool already"))
@@ -211,7 +212,7 @@ impl PyNativeEnvs {
         self.settings.autoreset == AutoresetMode::Disabled && self.settings.on_done == OnDone::Raise
     }
 
-    /// Refuses actions that the environments could not take.
+    /// Refuses actions that are invalid for the environments.
     pub(crate) fn check_actions(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
         self.recipe.spaces().action.check_actions(leaf, elements)
     }
@@ -222,7 +223,7 @@ impl PyNativeEnvs {
     }
 }
 
-/// A reset with a seed, a Python integer of any length that is not negative.
+/// A reset with a seed, a Python integer of any length that must not be negative.
 fn seeded(seed: &Bound<'_, PyAny>) -> PyResult<RowReset> {
     match to_seed(seed)? {
         Seed::Number(seed) => Ok(RowReset::Seed(seed)),
@@ -243,7 +244,7 @@ pub(crate) fn native_envs() -> Vec<(&'static str, Option<u32>, Option<f64>, &'st
         .collect()
 }
 
-/// Most rows that an environment steps at once; documented in the stub.
+/// Maximum number of rows that an environment steps at once; documented in the stub.
 #[pyfunction]
 pub(crate) fn block_rows(env_id: &str) -> PyResult<usize> {
     Ok(cartwheel_envs::find(env_id).map_err(to_py_err)?.block)

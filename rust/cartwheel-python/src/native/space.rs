@@ -1,11 +1,11 @@
-//! Spaces of native environments as Python gets them.
+//! Spaces of native environments for Python.
 
 use cartwheel::env::{Bounds, Space};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// A space as nested tuples: kind first, then what Gymnasium's class of that name takes.
+/// A space as nested tuples: its kind, then the arguments of Gymnasium's class of that name.
 pub(crate) fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'py, PyAny>> {
     let bounds = |bounds: &Bounds| match bounds {
         Bounds::All(bound) => bound.into_bound_py_any(py),

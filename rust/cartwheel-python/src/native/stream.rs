@@ -6,7 +6,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt};
 
-/// A seed as a Python integer of any length; `-1`, as in Gymnasium, when nobody knows it.
+/// A seed as a Python integer of any length; `-1`, as in Gymnasium, when it is unknown.
 fn from_seed(py: Python<'_>, seed: Seed) -> PyResult<Bound<'_, PyAny>> {
     match seed {
         Seed::Number(number) => number.into_bound_py_any(py),
@@ -19,7 +19,7 @@ fn from_seed(py: Python<'_>, seed: Seed) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
-/// The seed in a Python integer of any length; a negative one is unknown.
+/// The seed from a Python integer of any length; a negative one means unknown.
 pub(crate) fn to_seed(seed: &Bound<'_, PyAny>) -> PyResult<Seed> {
     if let Ok(number) = seed.extract::<u128>() {
         return Ok(Seed::Number(number));
@@ -33,7 +33,7 @@ pub(crate) fn to_seed(seed: &Bound<'_, PyAny>) -> PyResult<Seed> {
     Ok(Seed::Words(words.iter().map(|word| u32::from_le_bytes(*word)).collect()))
 }
 
-/// The seed of a stream, and what `PCG64.state` gives for it.
+/// The seed of a stream, and its state in the form of `PCG64.state`.
 pub(crate) fn from_stream(py: Python<'_>, stream: Stream) -> PyResult<Bound<'_, PyAny>> {
     let Pcg64State { state, increment, has_half, half } = stream.at;
     let (inner, outer) = (PyDict::new(py), PyDict::new(py));
@@ -46,7 +46,7 @@ pub(crate) fn from_stream(py: Python<'_>, stream: Stream) -> PyResult<Bound<'_, 
     (from_seed(py, stream.seed)?, outer).into_bound_py_any(py)
 }
 
-/// The stream of a seed and a `PCG64.state`.
+/// The stream with this seed and this `PCG64.state`.
 pub(crate) fn to_stream(stream: &Bound<'_, PyAny>) -> PyResult<Stream> {
     let (seed, outer) = stream.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
     let inner = outer.get_item("state")?;

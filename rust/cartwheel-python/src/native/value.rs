@@ -1,4 +1,4 @@
-//! Parameters of native rows, as attributes of Python environments would have them.
+//! Parameters of native rows, in the form of a Python environment's attributes.
 
 use cartwheel::env::ParameterValue;
 use cartwheel::space::DType;
@@ -10,7 +10,7 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 
 use crate::array::dtype;
 
-/// A parameter as Python gets it.
+/// A parameter as a Python value.
 pub(crate) fn from_value(py: Python<'_>, value: ParameterValue) -> PyResult<Bound<'_, PyAny>> {
     match value {
         ParameterValue::None => Ok(py.None().into_bound(py)),
@@ -26,7 +26,7 @@ pub(crate) fn from_value(py: Python<'_>, value: ParameterValue) -> PyResult<Boun
     }
 }
 
-/// A parameter that Python gave.
+/// A parameter from a Python value.
 pub(crate) fn to_value(value: &Bound<'_, PyAny>) -> PyResult<ParameterValue> {
     if value.is_none() {
         return Ok(ParameterValue::None);

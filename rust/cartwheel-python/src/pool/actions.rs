@@ -1,5 +1,5 @@
-//! The caller's actions: checked, and ready to be copied to shared memory. `worker/actions.rs` says what
-//! environments get of them.
+//! The caller's actions: checked, and ready to be copied to shared memory. `worker/actions.rs`
+//! describes what environments get.
 
 use cartwheel::space::{ActionTag, DType, Leaf};
 use numpy::{PyArray1, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -12,8 +12,8 @@ use crate::array::dtype::{self, descr};
 use crate::array::{as_array, copy_bytes};
 use crate::space::{Node, Tree};
 
-/// Checked actions of a batch, one part a leaf, not yet copied. The usual single leaf is kept in
-/// place, so that a step allocates nothing for it.
+/// Checked actions of a batch, one part for each leaf, not yet copied. The usual single leaf is
+/// stored inline, so that a step allocates nothing for it.
 #[derive(Debug, Default)]
 pub(crate) struct Checked<'py> {
     first: Option<Part<'py>>,
@@ -28,7 +28,7 @@ pub(crate) enum Part<'py> {
 }
 
 impl<'py> Part<'py> {
-    /// What its elements are.
+    /// The type of its elements.
     pub(crate) fn tag(&self) -> ActionTag {
         match self {
             Self::Array(dtype, _) => ActionTag::Array(*dtype),
@@ -36,8 +36,8 @@ impl<'py> Part<'py> {
         }
     }
 
-    /// Copies its bytes from `offset` on, the beginning of an element, as many as `room` is long. Only
-    /// the copy is worth a check: the caller's other threads may write the array.
+    /// Copies its bytes from `offset`, the beginning of an element, until `room` is full. Only the
+    /// copy can be checked: other threads of the caller may write the array.
     pub(crate) fn copy_to(&self, offset: usize, room: &mut [u8]) {
         match self {
             Self::Array(_, array) => copy_bytes(array, offset, room),
@@ -50,7 +50,7 @@ impl<'py> Part<'py> {
         }
     }
 
-    /// Makes it an array of `dtype`, which is of its kind.
+    /// Casts it to an array of `dtype`, which must be of the same kind.
     fn cast(&mut self, dtype: DType, py: Python<'py>) -> PyResult<()> {
         let (found, array) = match self {
             Self::Array(found, _) if *found == dtype => return Ok(()),
@@ -65,7 +65,8 @@ impl<'py> Part<'py> {
     }
 }
 
-/// Refuses integers that the dtype of the space does not have: a cast would make other actions of them.
+/// Refuses integers that the dtype of the space cannot represent: a cast would turn them into other
+/// actions.
 fn check_integers(array: &Bound<'_, PyUntypedArray>, from: DType, to: DType) -> PyResult<()> {
     let (Some((least, most)), Some((low, high))) = (integers_of(from), integers_of(to)) else {
         return Ok(());
@@ -147,7 +148,7 @@ impl<'py> Checked<'py> {
         Ok(())
     }
 
-    /// The batch, put together again as the space has it.
+    /// The batch, reassembled in the structure of the space.
     pub(crate) fn batch(&self, tree: &Tree, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.nested(&tree.root, py)
     }
@@ -224,7 +225,7 @@ fn native(array: Bound<'_, PyUntypedArray>) -> PyResult<Bound<'_, PyUntypedArray
     Ok(array.call_method1("astype", (swapped,))?.cast_into::<PyUntypedArray>()?)
 }
 
-/// Python integers for a leaf of integer scalars: such a batch stays Python integers.
+/// Python integers for a leaf of integer scalars: such a batch keeps Python integers.
 fn integers(leaf: &Leaf, actions: &Bound<'_, PyAny>, rows: usize) -> PyResult<Option<Vec<i64>>> {
     let is_list =
         actions.is_exact_instance_of::<PyList>() || actions.is_exact_instance_of::<PyTuple>();
@@ -251,7 +252,7 @@ fn integers(leaf: &Leaf, actions: &Bound<'_, PyAny>, rows: usize) -> PyResult<Op
     Ok(Some(integers))
 }
 
-/// NumPy's kinds, in the order in which `same_kind` casts go.
+/// NumPy's kinds, in the order in which `same_kind` casts are allowed.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Bool,
@@ -271,7 +272,7 @@ fn kind(dtype: DType) -> Kind {
     }
 }
 
-/// The least and the greatest integer of a dtype of integers.
+/// The smallest and the largest integer of an integer dtype.
 fn integers_of(dtype: DType) -> Option<(i128, i128)> {
     let bits = 8 * dtype.size();
     match kind(dtype) {
@@ -282,8 +283,8 @@ fn integers_of(dtype: DType) -> Option<(i128, i128)> {
     }
 }
 
-/// Whether actions of one dtype are meant for a space of another: `same_kind`, and signed integers
-/// for unsigned spaces too, because sampling libraries give `int64` for everything.
+/// Whether actions of one dtype are accepted for a space of another dtype: `same_kind`, and also
+/// signed integers for unsigned spaces, because sampling libraries return `int64` everywhere.
 fn is_same_kind(from: DType, to: DType) -> bool {
     kind(from) <= kind(to) || (kind(from) <= Kind::Signed && kind(to) == Kind::Unsigned)
 }

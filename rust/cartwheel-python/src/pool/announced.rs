@@ -1,9 +1,10 @@
-//! What workers send beside their batches: faults, infos that did not fit, answers to control calls.
+//! Messages that workers send besides their batches: faults, infos that did not fit, answers to
+//! control calls.
 //!
-//! A worker announces such a message with what it acknowledges, and numbers it. Whoever receives counts
-//! the announcements, here and before any Python code runs. So when an exception, such as Ctrl-C, keeps a
-//! message from being received, the count is right all the same, and the message is passed over when a
-//! later one is received: nothing is ever taken for something else.
+//! A worker announces such a message together with its acknowledgement, and numbers it. The
+//! receiver counts the announcements, here and before any Python code runs. So when an exception,
+//! such as Ctrl-C, prevents the receipt of a message, the count is still right. The message is
+//! skipped when a later one is received, so a message is never mistaken for another.
 
 use std::collections::HashMap;
 
@@ -11,27 +12,29 @@ use cartwheel::memory::Told;
 use cartwheel::pool::{Event, Pool, Received};
 use cartwheel::worker::Report;
 
-/// A message: its worker, the row it is about (a task's is about all), and its number.
+/// A message: its worker, its row (`None` for a task's message, which concerns all rows), and its
+/// number.
 pub(crate) type Message = (usize, Option<usize>, u64);
 
-/// How many messages each worker has announced so far.
+/// Number of messages that each worker has announced so far.
 ///
-/// A process that follows a dead worker counts on, from a number above all that the dead one can have given. So
-/// a number says whose message it is, also of rows that the dead one had stepped and nobody has received.
+/// A process that replaces a dead worker continues to count, from a number above all that the dead
+/// worker can have used. So a number identifies the sender, also for rows that the dead worker
+/// stepped and that were not received yet.
 #[derive(Debug)]
 pub(crate) struct Announced {
     /// The number of the last message of each worker's process.
     counts: Vec<u64>,
-    /// The same of processes that died and whose results wait.
+    /// The same for processes that died and whose results were not received yet.
     dead: Vec<u64>,
-    /// The rows whose results those are, and the place of their process in `dead`.
+    /// The rows with those results, and the index of their process in `dead`.
     left: HashMap<usize, usize>,
 }
 
 /// What the workers announced with one batch.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
-    /// Why rows failed.
+    /// The reasons why rows failed.
     pub(crate) faults: Vec<Message>,
     /// Infos that did not fit into shared memory, in the order in which they were announced.
     pub(crate) rests: Vec<Message>,
@@ -42,7 +45,8 @@ impl Announced {
         Self { counts: vec![0; workers], dead: Vec::new(), left: HashMap::new() }
     }
 
-    /// The number of the next message of a worker, about this row or about a task; the first is 1.
+    /// The number of the next message of a worker, about this row or about a task; the first number
+    /// is 1.
     fn next(&mut self, worker: usize, row: Option<usize>) -> u64 {
         let dead = row.and_then(|row| self.left.get(&row));
         let count = dead.map_or(&mut self.counts[worker], |&process| &mut self.dead[process]);
@@ -50,19 +54,19 @@ impl Announced {
         *count
     }
 
-    /// The number after which a process in the place of a worker has to count on.
+    /// The number from which a process that replaces a worker has to continue.
     pub(crate) fn next_process(&self, pool: &Pool, worker: usize) -> u64 {
-        // Of each row that nobody has received, a fault and infos.
+        // For each row that was not received: a fault and infos.
         self.counts[worker] + 2 * pool.shards()[worker].len() as u64
     }
 
-    /// Another process is in the place of a worker, which left the results of these rows.
+    /// Another process has replaced a worker, which left the results of these rows.
     pub(crate) fn follow(&mut self, pool: &Pool, worker: usize, left: Vec<usize>) {
         let count = self.next_process(pool, worker);
         let before = std::mem::replace(&mut self.counts[worker], count);
         let process = self.dead.len();
         for row in left {
-            self.left.entry(row).or_insert(process); // unless it is that of one before
+            self.left.entry(row).or_insert(process); // unless an earlier process left them
         }
         self.dead.push(before);
     }

@@ -1,4 +1,4 @@
-//! Batches out: from a filled slab and the infos beside it to what `step` and `reset` return.
+//! Makes batches: from a filled slab and its infos to the results of `step` and `reset`.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,11 +17,11 @@ use crate::pool::announced::{Message, Messages};
 use crate::pool::infos::Infos;
 use crate::space::{Node, Tree};
 
-/// Batches of observations up to this size are copied out of their slab: for them a copy costs no
-/// more than the lease, and keeps nothing else in memory. See `ARCHITECTURE.md` for the figures.
+/// Batches of observations up to this size are copied out of their slab: such a copy costs no more
+/// than the lease, and keeps no other memory. See `ARCHITECTURE.md` for the figures.
 const COPY_UP_TO: usize = 4096;
 
-/// What one call returns, before it is put into a tuple.
+/// The results of one call, before they are put into a tuple.
 #[derive(Debug)]
 pub(crate) struct Outputs<'py> {
     pub(crate) observations: Bound<'py, PyAny>,
@@ -31,12 +31,12 @@ pub(crate) struct Outputs<'py> {
 }
 
 impl<'py> Outputs<'py> {
-    /// What a reset returns.
+    /// The result of a reset.
     pub(crate) fn into_observations(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(PyTuple::new(py, [self.observations, self.infos.into_any()])?.into_any())
     }
 
-    /// What a step returns.
+    /// The result of a step.
     pub(crate) fn into_tuple(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let [rewards, terminations, truncations] = self.outcomes;
         let parts = [self.observations, rewards, terminations, truncations, self.infos.into_any()];
@@ -48,7 +48,7 @@ impl<'py> Outputs<'py> {
 #[derive(Debug)]
 pub(crate) struct Batches {
     pub(crate) observations: Tree,
-    /// The warning about copies was given.
+    /// Whether the warning about copies was given.
     warned: AtomicBool,
 }
 
@@ -57,7 +57,8 @@ impl Batches {
         Self { observations, warned: AtomicBool::new(false) }
     }
 
-    /// Makes Python's results of a finished step or reset, or raises what its environments raised.
+    /// Makes Python's results of a finished step or reset, or raises the exceptions of its
+    /// environments.
     pub(crate) fn collect<'py>(
         &self,
         link: &Bound<'py, PyAny>,
@@ -82,7 +83,8 @@ impl Batches {
         self.outputs(link, lease, infos)
     }
 
-    /// Makes Python's results of a batch of rows that were sent, or raises what their environments raised.
+    /// Makes Python's results of a received batch of rows, or raises the exceptions of their
+    /// environments.
     pub(crate) fn collect_received<'py>(
         &self,
         link: &Bound<'py, PyAny>,
@@ -123,8 +125,8 @@ impl Batches {
         Ok(Outputs { observations, outcomes, infos: gathered })
     }
 
-    /// The observations of a filled slab: views that keep its lease, or copies where somebody else gets the
-    /// slab or a view costs more.
+    /// The observations of a filled slab: views that keep its lease, or copies where the slab will
+    /// be reused or a view costs more.
     fn observations<'py>(
         &self,
         link: &Bound<'py, PyAny>,
@@ -155,7 +157,7 @@ impl Batches {
     }
 }
 
-/// Loads the infos of rows that were sent, or raises what their environments raised.
+/// Loads the infos of received rows, or raises the exceptions of their environments.
 fn load_received(
     link: &Bound<'_, PyAny>,
     pool: &Pool,
@@ -178,7 +180,7 @@ fn load_received(
     Ok(())
 }
 
-/// Raises the fault of the lowest row that failed, if one did; `rows` are those of the batch.
+/// Raises the fault of the lowest row that failed, if any; `rows` are the rows of the batch.
 fn raise_faults(
     link: &Bound<'_, PyAny>,
     messages: &Messages,
@@ -191,7 +193,8 @@ fn raise_faults(
     Ok(())
 }
 
-/// Infos of these rows, which did not fit into shared memory; or that they were lost with their worker.
+/// Infos of these rows, which did not fit into shared memory; or an error if they were lost with
+/// their worker.
 fn receive_rest(
     link: &Bound<'_, PyAny>,
     message: Option<&Message>,
@@ -212,8 +215,8 @@ fn receive_rest(
     Ok(lost.stream().to_vec())
 }
 
-/// Says in the infos of a batch which rows it has: by `env_index`, or where episodes are counted in the
-/// words of `EnvPool`, with the steps of each.
+/// Adds the rows of a batch to its infos: as `env_index`, or where episodes are counted under the
+/// names of `EnvPool`, with the steps of each row.
 pub(crate) fn name_rows(
     infos: &Bound<'_, PyDict>,
     pool: &Pool,
@@ -234,7 +237,7 @@ pub(crate) fn name_rows(
     infos.set_item(intern!(py, "elapsed_step"), numbers(py, DType::I32, steps)?)
 }
 
-/// An array of numbers, given as bytes.
+/// An array of numbers from their bytes.
 fn numbers<const N: usize>(
     py: Python<'_>,
     dtype: DType,
@@ -246,7 +249,8 @@ fn numbers<const N: usize>(
     })
 }
 
-/// A copy of rewards or flags: they are small, and a kept reward must not keep observations.
+/// A copy of rewards or flags: they are small, and a kept reward must not keep observations in
+/// memory.
 fn outcome<'py>(
     py: Python<'py>,
     lease: &Lease,
@@ -257,7 +261,7 @@ fn outcome<'py>(
     filled(py, dtype, Some(rows), &[], |room| {
         lease.read(offset, room);
         if dtype == DType::Bool {
-            // A truth value that another process wrote may be any byte; Python's may not.
+            // A flag that another process wrote may be any byte; Python's truth values may not.
             for flag in room {
                 *flag = u8::from(*flag != 0);
             }
@@ -265,7 +269,8 @@ fn outcome<'py>(
     })
 }
 
-/// Puts leaves, which `array` makes by their number, and opaque parts together as the space has them.
+/// Assembles leaves, which `array` makes by their number, and opaque parts in the structure of the
+/// space.
 fn assemble<'py>(
     link: &Bound<'py, PyAny>,
     node: &Node,

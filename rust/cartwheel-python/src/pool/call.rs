@@ -1,4 +1,4 @@
-//! Resets of all rows and control calls: they begin with one message a worker.
+//! Resets of all rows and control calls: they begin with one message for each worker.
 
 use cartwheel::Call;
 use pyo3::intern;
@@ -27,7 +27,7 @@ impl State {
         self.post(py, To::All, messages)
     }
 
-    /// What `reset` returns.
+    /// The result of `reset`.
     pub(super) fn finish_reset<'py>(
         &mut self,
         py: Python<'py>,
@@ -43,7 +43,7 @@ impl State {
         py: Python<'py>,
         timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let received = PyDict::new(py); // of those who answered, when others died before they did
+        let received = PyDict::new(py); // of the workers that answered before others died
         loop {
             self.finish(py, Call::Call, "", timeout)?;
             let announced = self.announced.with_task(&self.pool).rests;

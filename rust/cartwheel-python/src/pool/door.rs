@@ -1,10 +1,10 @@
-//! The door to what one call at a time may use.
+//! The door: lets one call at a time use the state of a pool.
 //!
-//! Nobody waits at the door. A second thread, or an environment that calls back, is refused while a call is
-//! inside, since that call may need the interpreter to go on.
+//! No thread waits at the door. A second thread, or an environment that calls back, is refused
+//! while a call is inside, since that call may need the interpreter to continue.
 //!
-//! A panic leaves what is inside half changed, and poisons its lock. From then on every call raises the error of
-//! the call that panicked, and what is inside can only be closed.
+//! A panic leaves the state half changed, and poisons its lock. From then on every call raises the
+//! error of the call that panicked, and the state can only be closed.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,32 +18,32 @@ use pyo3::prelude::*;
 
 use crate::error::{already_pending, broken, closed, forked};
 
-/// Nobody has closed the pool.
+/// The pool is not being closed.
 const OPEN: u8 = 0;
-/// Somebody closes it, as soon as no other thread is in a call.
+/// A thread waits to close it, as soon as no other thread is in a call.
 const CLOSING: u8 = 1;
-/// They have waited long enough: the thread that is in a call closes it when it comes back.
+/// The wait has timed out: the thread that is in a call closes the pool when it returns.
 const LEFT: u8 = 2;
-/// How long workers have to end when it is closed by that thread.
+/// Time that workers have to end when that thread closes the pool.
 const LAST_GRACE: Duration = Duration::from_secs(1);
 
-/// What is behind a door.
+/// The state behind a door.
 pub(super) trait Close {
-    /// Ends it; the workers that did not end by themselves within `grace`.
+    /// Closes it; returns the workers that did not end by themselves within `grace`.
     fn close(&mut self, py: Python<'_>, grace: Duration) -> Vec<usize>;
 }
 
-/// Whether somebody closes the door: [`OPEN`], [`CLOSING`] or [`LEFT`].
+/// Whether the door is being closed: [`OPEN`], [`CLOSING`] or [`LEFT`].
 #[derive(Debug)]
 pub(super) struct Closing(AtomicU8);
 
 impl Closing {
-    /// Nobody closes it yet.
+    /// The door is not being closed.
     pub(super) const fn new() -> Self {
         Self(AtomicU8::new(OPEN))
     }
 
-    /// Whether a call that is inside should come back.
+    /// Whether a call that is inside should return.
     pub(super) fn has_begun(&self) -> bool {
         self.0.load(Ordering::Acquire) != OPEN
     }
@@ -78,7 +78,7 @@ impl<T: Close> Door<T> {
         }
     }
 
-    /// Runs `run` on what is inside; raises where the caller may not enter.
+    /// Calls `run` with the state; raises where the caller may not enter.
     pub(super) fn enter<R>(
         &self,
         py: Python<'_>,
@@ -87,7 +87,8 @@ impl<T: Close> Door<T> {
         run: impl FnOnce(&mut T) -> PyResult<R>,
     ) -> PyResult<R> {
         self.check(py)?;
-        // What a panic leaves half changed is behind the lock, which is poisoned before the panic is caught.
+        // State that a panic leaves half changed is behind the lock, which is poisoned before the
+        // panic is caught.
         let entered = catch_unwind(AssertUnwindSafe(|| self.go_in(py, call, calling, run)));
         let outcome = entered.unwrap_or_else(|panic| {
             self.panic.get_or_init(|| (calling.to_owned(), message_of(panic.as_ref())));
@@ -122,7 +123,7 @@ impl<T: Close> Door<T> {
         }
     }
 
-    /// Runs `run` on what is inside, unless it is closed or broken, or a call uses it.
+    /// Calls `run` with the state, unless it is closed or broken, or a call uses it.
     pub(super) fn look<R>(&self, run: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.inside.try_lock().ok()?.as_mut().map(run)
     }
@@ -138,18 +139,19 @@ impl<T: Close> Door<T> {
         Ok(())
     }
 
-    /// The exception of a call that comes after the end.
+    /// The exception for a call after the close.
     pub(super) fn closed(&self, py: Python<'_>) -> PyErr {
         closed(py, &self.class_name)
     }
 
-    /// The exception of a call that panicked, and of every later one.
+    /// The exception for a call that panicked, and for every later one.
     fn broken(&self, py: Python<'_>) -> PyErr {
-        let panic = self.panic.get(); // none for a moment, between the panic and its message
+        let panic = self.panic.get(); // `None` for a moment, between the panic and its message
         broken(py, panic.map(|(calling, message)| (calling.as_str(), message.as_str())))
     }
 
-    /// Closes the door for ever; the workers that did not end by themselves within `grace`.
+    /// Closes the door permanently; returns the workers that did not end by themselves within
+    /// `grace`.
     pub(super) fn close(&self, py: Python<'_>, grace: Duration) -> Vec<usize> {
         if self.owner != process_id() {
             return Vec::new();
@@ -165,28 +167,28 @@ impl<T: Close> Door<T> {
                 None => break,
             }
         }
-        // Another thread is inside an environment; the pool ends when it comes back. Either it finds this
-        // word, which it looks at when it has let go of the state, or the state is free by now.
+        // Another thread is inside an environment and closes the pool when it returns. Either it
+        // finds this word, which it reads after releasing the state, or the state is free by now.
         self.closing.0.store(LEFT, Ordering::SeqCst);
         self.end(py, grace).unwrap_or_default()
     }
 
-    /// Ends what is inside, unless that was done: the workers that did not end within `grace`. `None` while
-    /// another thread is in a call.
+    /// Closes the state, if that was not done: returns the workers that did not end within `grace`.
+    /// `None` while another thread is in a call.
     fn end(&self, py: Python<'_>, grace: Duration) -> Option<Vec<usize>> {
         let inside = match self.inside.try_lock() {
             Ok(mut inside) => inside.take(),
-            Err(TryLockError::Poisoned(broken)) => broken.into_inner().take(), // only to be closed
+            Err(TryLockError::Poisoned(broken)) => broken.into_inner().take(), // only for closing
             Err(TryLockError::WouldBlock) => return None,
         };
         let Some(mut inside) = inside else { return Some(Vec::new()) };
-        // To close something half changed may panic too. Python then ends the processes that are left.
+        // Closing a half-changed state may panic too. Python then ends the remaining processes.
         let late = catch_unwind(AssertUnwindSafe(|| inside.close(py, grace)));
         Some(late.unwrap_or_default())
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn message_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

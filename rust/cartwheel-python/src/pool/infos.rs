@@ -11,30 +11,31 @@ use crate::array::from_bytes;
 use crate::error::to_py_err;
 use crate::value::Decoder;
 
-/// An observation part without a fixed shape: its number, its row and where its value lies.
+/// An observation part without a fixed shape: its number, its row and the offset of its value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpaqueAt {
     pub(crate) part: usize,
     pub(crate) at: ObjectAt,
 }
 
-/// The infos of one batch after another; keeps its buffers.
+/// The infos of successive batches; keeps its buffers.
 #[derive(Debug)]
 pub(crate) struct Infos {
-    /// Rows of the batch.
+    /// Number of rows of the batch.
     pub(crate) rows: usize,
     columns: InfoColumns,
-    /// One stream a shard; of rows that were sent, one for each that tells something. The batch's first.
+    /// One stream for each shard; for sent rows, one for each row that announces infos. The streams
+    /// of this batch come first.
     pub(crate) streams: Vec<Vec<u8>>,
-    /// How many of them are this batch's.
+    /// Number of streams that belong to this batch.
     num_streams: usize,
-    /// In a batch of rows that were sent, the place of each row; others have no meaning.
+    /// In a batch of sent rows, the place of each row; entries of other rows are meaningless.
     places: Option<Vec<usize>>,
     /// Opaque observation parts found in the streams.
     pub(crate) opaque: Vec<OpaqueAt>,
-    /// The objects that rows of this process keep; none for process workers.
+    /// The objects that rows of this process keep; `None` for process workers.
     objects: Vec<Option<Py<PyList>>>,
-    /// Whether Gymnasium's `_add_info` may be replaced by columns: it is not overridden.
+    /// Whether columns may replace Gymnasium's `_add_info`, which must not be overridden.
     columnar: bool,
 }
 
@@ -53,19 +54,19 @@ impl Infos {
         }
     }
 
-    /// Begins a batch of all rows, with one stream a shard.
+    /// Begins a batch of all rows, with one stream for each shard.
     pub(crate) fn begin_task(&mut self, shards: usize) {
         self.begin(self.objects.len(), shards);
         self.places = None;
     }
 
-    /// Begins a batch of these rows, which were sent, with so many streams.
+    /// Begins a batch of these sent rows, with this many streams.
     pub(crate) fn begin_received(&mut self, rows: &[usize], streams: usize) {
         self.begin(rows.len(), streams);
         let places = self.places.get_or_insert_default();
         places.resize(self.objects.len(), 0);
         if streams == 0 {
-            return; // nobody asks for a place
+            return; // places are not needed
         }
         for (place, &row) in rows.iter().enumerate() {
             places[row] = place;
@@ -80,8 +81,8 @@ impl Infos {
         }
     }
 
-    /// The dictionary of the batch whose streams were loaded. `link` adds one info to another by
-    /// Gymnasium's own rule where the batch is not a regular one.
+    /// The dictionary of the batch whose streams were loaded. Where the batch is not regular,
+    /// `link` adds one info after the other by Gymnasium's own rule.
     pub(crate) fn gather<'py>(
         &mut self,
         py: Python<'py>,
@@ -142,7 +143,7 @@ impl Infos {
         Ok(array)
     }
 
-    /// The value at a place in a stream.
+    /// The value at a position in a stream.
     pub(crate) fn value<'py>(&self, py: Python<'py>, at: ObjectAt) -> PyResult<Bound<'py, PyAny>> {
         let mut reader = InfoReader::new(&self.streams[at.stream], at.value_at);
         self.decoder(py, at.row)?.value(&mut reader)
@@ -156,7 +157,7 @@ impl Infos {
         Ok(Decoder { unpickle, objects })
     }
 
-    /// Every info on its own, added by Gymnasium's function.
+    /// Adds every info separately, with Gymnasium's function.
     fn gather_one_by_one<'py>(
         &self,
         py: Python<'py>,

@@ -1,4 +1,5 @@
-//! What was given up, after a timeout or an interrupt: it is received when it comes, and dropped.
+//! Calls that were given up, after a timeout or an interrupt: their results are received and
+//! dropped.
 
 use cartwheel::Call;
 use pyo3::prelude::*;
@@ -6,7 +7,8 @@ use pyo3::prelude::*;
 use crate::pool::state::State;
 
 impl State {
-    /// Nobody is going to wait for what is pending or in flight: a reset may drop it.
+    /// The pending call and the rows in flight will not be waited for: a reset may drop their
+    /// results.
     pub(super) fn give_up(&mut self) {
         self.late |= self.pool.pending().is_some() || self.pool.is_flying();
     }

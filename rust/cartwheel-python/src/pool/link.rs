@@ -12,7 +12,7 @@ use crate::error::{
 };
 use crate::pool::announced::Messages;
 
-/// A `cartwheel.worker.link.Link`, or the one of native environments.
+/// A `cartwheel.worker.link.Link`, or the link of native environments.
 #[derive(Debug)]
 pub(super) struct Link {
     object: Py<PyAny>,
@@ -25,12 +25,12 @@ impl Link {
         Self { object, class_name }
     }
 
-    /// The object itself.
+    /// The Python object.
     pub(super) fn bind<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
         self.object.bind(py)
     }
 
-    /// The exception for an error of the core, with what only the pool knows.
+    /// The exception for an error of the core, with context that only the pool knows.
     pub(super) fn explain(&self, py: Python<'_>, error: Error, call: Call, calling: &str) -> PyErr {
         match error {
             Error::Closed => closed(py, &self.class_name),
@@ -54,7 +54,7 @@ impl Link {
         }
     }
 
-    /// Says for whom `waiting` has waited so long; whatever comes of that, the wait goes on.
+    /// Reports the rows for which `waiting` has waited so long; the wait continues in any case.
     pub(super) fn remind(
         &self,
         py: Python<'_>,

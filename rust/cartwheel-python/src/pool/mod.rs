@@ -1,4 +1,4 @@
-//! The pool as Python sees it: each method goes through the one door and works on the state behind it.
+//! The pool as Python sees it: each method goes through the door and works on the state behind it.
 
 mod actions;
 mod announced;
@@ -51,9 +51,9 @@ use crate::space::Tree;
 #[derive(Debug)]
 pub(crate) struct PyPool {
     door: Door<State>,
-    /// What the pool shares with its workers, until it is closed.
+    /// The pool's shared memory, until the pool is closed.
     sharing: Option<Weak<Sharing>>,
-    /// Reads what was counted, until it is closed.
+    /// Reads the counters, until the pool is closed.
     meter: Weak<Meter>,
 }
 
@@ -139,7 +139,7 @@ impl PyPool {
         })
     }
 
-    /// Begins a reset with one message a shard.
+    /// Begins a reset with one message for each shard.
     fn reset_async(&self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<()> {
         self.door.enter(py, Call::Reset, "reset_async", |state| {
             state.begin_with_messages(py, Call::Reset, "reset_async", messages)
@@ -155,7 +155,8 @@ impl PyPool {
         self.door.enter(py, Call::Reset, "reset_wait", |state| state.finish_reset(py, timeout))
     }
 
-    /// Begins a control call with one message a shard. `calling` is the method that the user called.
+    /// Begins a control call with one message for each shard. `calling` is the method that the user
+    /// called.
     fn call_async(
         &self,
         py: Python<'_>,
@@ -180,8 +181,8 @@ impl PyPool {
         })
     }
 
-    /// The call that was begun and not finished: "step", "reset", "call" or `None`, which is also
-    /// the answer while another thread is in a call.
+    /// The call that was begun and not finished: "step", "reset", "call" or `None`. Also `None`
+    /// while another thread is in a call.
     fn pending(&self) -> Option<String> {
         self.door.look(|state| state.pool.pending())?.map(|call| call.to_string())
     }
@@ -192,12 +193,13 @@ impl PyPool {
         self.door.enter(py, Call::Reset, "reset_async", |state| state.discard_late(py, timeout))
     }
 
-    /// Nobody is going to wait for what is pending or in flight: a reset may drop it.
+    /// The pending call and the rows in flight will not be waited for: a reset may drop their
+    /// results.
     fn give_up(&self) {
-        self.door.look(State::give_up); // whoever is in a call decides that himself
+        self.door.look(State::give_up); // a thread that is in a call decides that itself
     }
 
-    /// Sends actions to rows; `None` is all of them.
+    /// Sends actions to rows; `None` means all of them.
     #[pyo3(signature = (actions, rows = None))]
     fn send(
         &self,
@@ -208,7 +210,7 @@ impl PyPool {
         self.door.enter(py, Call::Step, "send", |state| state.send_steps(py, actions, rows))
     }
 
-    /// Sends resets to rows, with one message for each worker that has some of them.
+    /// Sends resets to rows, with one message for each worker that has some of the rows.
     fn send_reset(
         &self,
         py: Python<'_>,
@@ -218,13 +220,14 @@ impl PyPool {
         self.door.enter(py, Call::Reset, "send", |state| state.send_resets(py, rows, messages))
     }
 
-    /// The next batch of rows that were sent: what `step` returns, with `env_index` in the infos.
+    /// The next batch of sent rows: the results of `step`, with `env_index` in the infos.
     #[pyo3(signature = (timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.door.enter(py, Call::Step, "recv", |state| state.receive(py, timeout))
     }
 
-    /// The next batch of rows that were reset: what `reset` returns, with `env_index` in the infos.
+    /// The next batch of rows that were reset: the results of `reset`, with `env_index` in the
+    /// infos.
     #[pyo3(signature = (timeout = None))]
     fn recv_resets<'py>(
         &self,
@@ -261,7 +264,7 @@ impl PyPool {
         })
     }
 
-    /// Of each row, the steps of its episode.
+    /// For each row, the steps of its episode.
     fn elapsed(&self, py: Python<'_>) -> PyResult<Vec<i32>> {
         self.door.enter(py, Call::Call, "elapsed", |state| {
             Ok(state.pool.elapsed().unwrap_or_default().to_vec())
@@ -273,7 +276,7 @@ impl PyPool {
         self.door.enter(py, Call::Call, "without_episode", |state| Ok(state.pool.without_episode()))
     }
 
-    /// Rows were reset by a reset of all rows.
+    /// These rows were reset by a reset of all rows.
     fn begin_episodes(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
         let rows = to_rows(rows)?;
         self.door.enter(py, Call::Call, "begin_episodes", |state| {
@@ -283,7 +286,7 @@ impl PyPool {
         })
     }
 
-    /// The last results of rows are going to be seen by nobody.
+    /// The last results of these rows will not be seen.
     fn lose(&self, py: Python<'_>, rows: &Bound<'_, PyAny>) -> PyResult<()> {
         let rows = to_rows(rows)?;
         self.door.enter(py, Call::Call, "lose", |state| {
@@ -293,12 +296,12 @@ impl PyPool {
         })
     }
 
-    /// Takes a rollout of `steps` steps; it is recorded by `record`.
+    /// Takes a rollout of `steps` steps; `record` records it.
     fn new_rollout(&self, py: Python<'_>, steps: usize) -> PyResult<PyRolloutSlab> {
         self.door.enter(py, Call::Call, "rollout", |state| state.take_rollout(py, steps))
     }
 
-    /// Records the next batches in a rollout, and gives its arrays.
+    /// Records the next batches in a rollout, and returns its arrays.
     fn record<'py>(
         &self,
         py: Python<'py>,
@@ -315,27 +318,28 @@ impl PyPool {
         })
     }
 
-    /// Steps of the rollout that is being recorded.
+    /// Number of steps recorded so far.
     fn recorded_steps(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         self.door.enter(py, Call::Call, "recorded_steps", |state| Ok(state.pool.recorded_steps()))
     }
 
-    /// Slabs that have memory behind them.
+    /// Number of slabs that are backed by memory.
     fn num_slabs(&self, py: Python<'_>) -> PyResult<usize> {
         self.door.enter(py, Call::Call, "num_slabs", |state| Ok(state.pool.slabs().reserved()))
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        // Not through the door: what another thread is waiting for is what one wants to know.
+        // Not through the door: a caller wants to see what another thread is waiting for.
         self.door.check(py)?;
         let meter = self.meter.upgrade().ok_or_else(|| self.door.closed(py))?;
         to_dict(py, &meter.read())
     }
 
-    /// Makes the arrays that a forked child sees its own.
+    /// Makes the arrays private that a forked child sees.
     fn part(&self) -> PyResult<()> {
-        // Not through the door: whoever was in a call when the process forked is in it for ever.
+        // Not through the door: a thread that was in a call at the fork never leaves it in the
+        // child.
         let sharing = self.sharing.as_ref().and_then(Weak::upgrade);
         sharing.map_or(Ok(()), |sharing| sharing.part()).map_err(to_py_err)
     }
@@ -347,7 +351,7 @@ impl PyPool {
     }
 }
 
-/// What rows keep in this process, from what their shards do.
+/// The objects that rows keep in this process, from the objects of their shards.
 fn objects_by_row(
     py: Python<'_>,
     objects: Vec<Option<Vec<Py<PyList>>>>,

@@ -1,14 +1,15 @@
-//! What workers are sent beside their batches: the keywords of resets, control calls, actions without a
-//! fixed shape.
+//! Messages to workers besides their batches: the keywords of resets, control calls, actions
+//! without a fixed shape.
 //!
-//! A worker waits for such a message when it has begun what the message is about, and the pool begins that
-//! first: a message may be larger than what the system keeps until somebody reads. So from then on the messages
-//! are owed. An exception, such as Ctrl-C, may come at any moment while they are being sent; what is owed is then
-//! sent before anything else is, and before anything is waited for. A list of messages has a number, by which
-//! the link knows what of it has been sent already.
+//! A worker waits for such a message after it has begun the task that the message belongs to. The
+//! pool begins the task first, because a message may be larger than the system's buffer, and
+//! sending it then needs a reader. So from the beginning of the task the messages are owed. An
+//! exception, such as Ctrl-C, may occur at any moment while they are being sent; owed messages are
+//! then sent before any other message, and before any wait. Each list of messages has a number, by
+//! which the link knows which part of it has been sent.
 //!
-//! Native shards look into their mailboxes and wait for nothing, so what is for them is left there before a
-//! task begins; whatever an exception leaves there is replaced by the next.
+//! Native shards read their mailboxes and do not wait, so their messages are left there before a
+//! task begins; the next messages replace any that an exception leaves there.
 
 use std::collections::VecDeque;
 
@@ -16,12 +17,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// To whom messages go.
+/// The receivers of messages.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum To {
     /// One to each worker.
     All,
-    /// To the workers of rows that were sent: pairs of worker and message.
+    /// To the workers of sent rows: pairs of worker and message.
     Some,
 }
 
@@ -35,7 +36,7 @@ impl To {
     }
 }
 
-/// The messages that are owed, and how many lists of them there have been.
+/// The messages that are owed, and the number of lists so far.
 #[derive(Debug, Default)]
 pub(crate) struct Posts {
     count: u64,
@@ -43,13 +44,13 @@ pub(crate) struct Posts {
 }
 
 impl Posts {
-    /// Messages about what was begun just now are owed.
+    /// The messages of a task that has just begun are owed.
     pub(super) fn owe(&mut self, to: To, messages: &Bound<'_, PyAny>) {
         self.count += 1;
         self.owed.push_back((self.count, to, messages.clone().unbind()));
     }
 
-    /// Sends what is owed, the oldest first.
+    /// Sends the owed messages, the oldest first.
     pub(super) fn send(&mut self, link: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = link.py();
         while let Some((number, to, messages)) = self.owed.front() {
@@ -59,7 +60,7 @@ impl Posts {
         Ok(())
     }
 
-    /// Before the end: lets nobody wait for what is owed and will not come.
+    /// Before the end: no worker may wait for an owed message that will not be sent.
     pub(super) fn hang_up_if_owing(&self, link: &Bound<'_, PyAny>) {
         if self.owed.is_empty() {
             return;
@@ -71,7 +72,7 @@ impl Posts {
     }
 }
 
-/// Leaves messages for native shards, before what they are about begins.
+/// Leaves messages for native shards, before their task begins.
 pub(super) fn leave(link: &Bound<'_, PyAny>, to: To, messages: &Bound<'_, PyAny>) -> PyResult<()> {
     link.call_method1(to.method(link.py()), (0, messages)).map(drop)
 }

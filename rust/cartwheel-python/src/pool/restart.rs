@@ -1,4 +1,4 @@
-//! A worker process in the place of one that died, as far as Python starts it.
+//! Replacing a worker process that died, with the part that Python does.
 
 use cartwheel::Call;
 use cartwheel::pool::Lost;
@@ -11,7 +11,7 @@ use crate::error::to_py_err;
 use crate::pool::state::State;
 
 impl State {
-    /// Puts a new worker process in the place of one that died.
+    /// Replaces a worker process that died.
     pub(super) fn restart(&mut self, py: Python<'_>, worker: usize, call: Call) -> PyResult<()> {
         let (link, pool) = (self.link.bind(py), &mut self.pool);
         let announced = self.announced.next_process(pool, worker);
@@ -25,7 +25,7 @@ impl State {
             });
         let (handle, filled) = match started {
             Ok(started) => started,
-            // Ctrl-C ends the wait, as elsewhere, and not the pool: the next call tries again.
+            // Ctrl-C ends the wait, as elsewhere, but not the pool: the next call tries again.
             Err(error) if !error.is_instance_of::<PyException>(py) => {
                 self.late = true;
                 return Err(error);
@@ -40,7 +40,8 @@ impl State {
         if matches!(pool.pending(), Some(Call::Reset | Call::Call)) {
             let posted = link.call_method1(intern!(py, "post_again"), (worker,));
             if let Err(error) = posted {
-                // It would wait for ever for what may never have been sent; so another one follows it.
+                // It would wait forever for messages that may never have been sent; so another
+                // process replaces it.
                 pool.kill(worker);
                 self.late = !error.is_instance_of::<PyException>(py);
                 return Err(error);

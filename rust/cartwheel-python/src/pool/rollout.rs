@@ -1,4 +1,4 @@
-//! Rollouts: the batches of some steps in a row as arrays with a time axis.
+//! Rollouts: the batches of consecutive steps as arrays with a time axis.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::pool::state::State;
 use crate::space::Node;
 
 impl State {
-    /// Takes a rollout of `steps` steps, which nothing records yet.
+    /// Takes a rollout of `steps` steps, which is not being recorded yet.
     pub(super) fn take_rollout(&mut self, py: Python<'_>, steps: usize) -> PyResult<PyRolloutSlab> {
         let explain = |error| self.link.explain(py, error, Call::Call, "rollout");
         if self.batches.observations.opaque > 0 {
@@ -27,7 +27,7 @@ impl State {
         Ok(PyRolloutSlab::new(rollout, descriptor))
     }
 
-    /// Records the next batches in a rollout, and gives its arrays.
+    /// Records the next batches in a rollout, and returns its arrays.
     pub(super) fn record<'py>(
         &mut self,
         rollout: &Bound<'py, PyRolloutSlab>,
@@ -43,7 +43,8 @@ impl State {
         rollout: &Bound<'py, PyRolloutSlab>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let lease = rollout.get().lease();
-        // The observations begin with the batch before the first step, the outcomes with the first.
+        // The observations begin with the batch before the first step, the outcomes with that of
+        // the first step.
         let (before, first) = (lease.layout(0), lease.layout(1));
         let outcome =
             |dtype, start| rollout_view(rollout, dtype, lease.steps(), &[self.rows], start);
@@ -64,7 +65,7 @@ impl State {
     }
 }
 
-/// Puts leaves, which `array` makes by their number, together as the space has them.
+/// Assembles leaves, which `array` makes by their number, in the structure of the space.
 fn assemble<'py>(
     py: Python<'py>,
     node: &Node,

@@ -18,7 +18,7 @@ use crate::pool::state::{State, check_values};
 use crate::worker::shard::ACTIONS_BY_CHANNEL;
 
 impl State {
-    /// Sends actions to `rows`, all of them for `None`.
+    /// Sends actions to `rows`; `None` means all of them.
     pub(super) fn send_steps<'py>(
         &mut self,
         py: Python<'py>,
@@ -28,7 +28,7 @@ impl State {
         let explain = |error| self.link.explain(py, error, Call::Step, "send");
         let idle = !self.pool.is_flying();
         let rows = match rows {
-            // Nothing is in flight and a batch has room for all: the quicker way.
+            // Nothing is in flight and a batch has room for all rows: a task is faster.
             None if idle && self.pool.batch_size() == self.rows => {
                 return self.begin_step(py, actions);
             }
@@ -48,7 +48,7 @@ impl State {
         }
         let checked = Checked::new(&self.actions, actions, rows.len(), cast)?;
         if !checked.parts().all(|(leaf, part)| sending.fits(leaf, part.tag())) {
-            // Of another dtype than those in flight, which is rare.
+            // Their dtype differs from that of the actions in flight, which is rare.
             let messages = by_channel(&checked.batch(&self.actions, py)?)?;
             sending.send(ACTIONS_BY_CHANNEL);
             return self.post(py, To::Some, &messages);
@@ -64,7 +64,7 @@ impl State {
         Ok(())
     }
 
-    /// Sends resets to `rows`, with one message for each worker that has some of them.
+    /// Sends resets to `rows`, with one message for each worker that has some of the rows.
     pub(super) fn send_resets(
         &mut self,
         py: Python<'_>,
@@ -97,7 +97,7 @@ impl State {
         self.collect_rows(py, "recv", timeout)?.into_tuple(py)
     }
 
-    /// The next batch, of rows that were all reset: observations and infos.
+    /// The next batch, whose rows were all reset: observations and infos.
     pub(super) fn receive_resets<'py>(
         &mut self,
         py: Python<'py>,
@@ -105,7 +105,7 @@ impl State {
     ) -> PyResult<Bound<'py, PyAny>> {
         let stepping = self.pool.stepping();
         if !stepping.is_empty() {
-            return Err(in_flight(py, "reset_wait", &stepping)); // their rewards are not to be dropped
+            return Err(in_flight(py, "reset_wait", &stepping)); // their rewards must not be dropped
         }
         if !self.pool.is_flying() {
             return Err(not_pending(py, Call::Reset));
@@ -125,7 +125,7 @@ impl State {
         batches.collect_received(link.bind(py), pool, infos, received, &messages)
     }
 
-    /// Waits for the next batch of rows that were sent.
+    /// Waits for the next batch of sent rows.
     pub(super) fn wait_for_rows(
         &mut self,
         py: Python<'_>,
@@ -138,7 +138,7 @@ impl State {
     }
 }
 
-/// The error of an action with the row that it was for.
+/// The error of an action, with the row to which the action belongs.
 fn of_row(error: Error, rows: &[usize]) -> Error {
     match error {
         Error::ActionOutOfRange { row, value, space } => {
@@ -148,9 +148,9 @@ fn of_row(error: Error, rows: &[usize]) -> Error {
     }
 }
 
-/// Rows from an array of integers, or a list of them.
+/// Rows from an array of integers, or from a list of integers.
 pub(super) fn to_rows(rows: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
-    // What `recv` gave is what is sent to.
+    // Callers usually pass the array that `recv` returned.
     if let Ok(array) = rows.cast_exact::<PyUntypedArray>()
         && array.ndim() == 1
         && array.len() > 0
@@ -200,7 +200,7 @@ fn to_numbers<N>(rows: impl Iterator<Item = N>) -> PyResult<Vec<usize>>
 where
     N: TryInto<usize> + Copy + std::fmt::Display,
 {
-    // A negative one is looked for at last, so that the loop is nothing but a copy.
+    // A negative row is reported at the end, so that the loop only copies.
     let mut negative = None;
     let rows = rows.map(|row: N| {
         row.try_into().unwrap_or_else(|_| {

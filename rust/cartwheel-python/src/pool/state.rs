@@ -1,4 +1,4 @@
-//! What a call finds behind the door, and what all calls share.
+//! The state behind the door, with the parts that all calls share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::pool::link::Link;
 use crate::pool::posted::{Posts, To};
 use crate::space::Tree;
 
-/// A pool, and what turns its batches into Python's.
+/// A pool, and the conversion of its batches for Python.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) pool: Pool,
@@ -30,13 +30,13 @@ pub(super) struct State {
     pub(super) actions: Tree,
     /// Native environments, which check their actions.
     pub(super) native: Option<Py<PyNativeEnvs>>,
-    /// The caller's thread steps everything: detaching would only cost time.
+    /// Whether the caller's thread steps all rows: detaching would only cost time.
     pub(super) inline: bool,
     pub(super) batches: Batches,
     pub(super) infos: Infos,
     pub(super) announced: Announced,
     pub(super) posts: Posts,
-    /// The last wait was given up; a reset may drop what it was for.
+    /// Whether the last wait was given up; a reset may drop its result.
     pub(super) late: bool,
 }
 
@@ -58,7 +58,7 @@ impl State {
         self.native.is_some()
     }
 
-    /// Sends messages about what was begun just now.
+    /// Sends messages of a task that has just begun.
     pub(super) fn post(
         &mut self,
         py: Python<'_>,
@@ -69,10 +69,10 @@ impl State {
         self.post_owed(py)
     }
 
-    /// Sends what is owed.
+    /// Sends the owed messages.
     pub(super) fn post_owed(&mut self, py: Python<'_>) -> PyResult<()> {
         let posted = self.posts.send(self.link.bind(py));
-        self.late |= posted.is_err(); // as after a wait that was interrupted: a reset may drop it
+        self.late |= posted.is_err(); // as after an interrupted wait: a reset may drop the result
         posted
     }
 
@@ -88,7 +88,8 @@ impl State {
     }
 }
 
-/// Refuses actions, copied to where they will be read, that native environments could not take.
+/// Refuses actions, already copied to where they will be read, that are invalid for native
+/// environments.
 pub(super) fn check_values(
     native: Option<&Py<PyNativeEnvs>>,
     leaf: usize,
@@ -100,7 +101,7 @@ pub(super) fn check_values(
 impl Close for State {
     fn close(&mut self, py: Python<'_>, grace: Duration) -> Vec<usize> {
         self.posts.hang_up_if_owing(self.link.bind(py));
-        // With the state go the descriptors; memory stays for as long as some array shows it.
+        // The state is dropped with its descriptors; memory stays as long as an array shows it.
         let pool = &mut self.pool;
         if self.inline { pool.close(grace) } else { py.detach(|| pool.close(grace)) }
     }

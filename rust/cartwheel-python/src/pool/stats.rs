@@ -1,4 +1,4 @@
-//! What was counted, as the arrays that `cartwheel.Stats` shows.
+//! The counters, as the arrays that `cartwheel.Stats` shows.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// The fields of `cartwheel.Stats` by name, apart from those that Python knows.
+/// The fields of `cartwheel.Stats` by name, except for those that Python already knows.
 pub(crate) fn to_dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
     let Stats { rows, shards, .. } = stats;
     let fields = PyDict::new(py);
@@ -48,7 +48,7 @@ fn count_of(count: fn(&RowStats) -> u64) -> impl Fn(&RowStats) -> i64 {
     move |row| signed(count(row))
 }
 
-/// Counts are `int64` for Python, as everywhere in NumPy.
+/// Counts are `int64` in Python, as usual in NumPy.
 fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 use crate::pool::state::State;
 
 impl State {
-    /// Waits for the pending call. Errors call it `calling`, or by its own name where that is empty.
+    /// Waits for the pending call. Errors name it `calling`, or by its own name where that is
+    /// empty.
     pub(super) fn finish(
         &mut self,
         py: Python<'_>,
@@ -23,7 +24,7 @@ impl State {
         })
     }
 
-    /// Waits by `wait`. A worker that died meanwhile is followed by another one, if that is the policy.
+    /// Waits with `wait`. A worker that died in the meantime is replaced, if that is the policy.
     pub(super) fn wait<T: Send>(
         &mut self,
         py: Python<'_>,
@@ -35,7 +36,7 @@ impl State {
         let timeout = as_duration(timeout)?;
         self.post_owed(py)?;
         let mut raised = None;
-        let mut before = Duration::ZERO; // what earlier waits took
+        let mut before = Duration::ZERO; // time of earlier waits
         let outcome = loop {
             let Self { pool, closing, .. } = self;
             let left = timeout.map(|all| all.saturating_sub(before));
@@ -70,7 +71,7 @@ impl State {
         match &outcome {
             Ok(_) => self.late = false,
             Err(Error::Timeout { .. } | Error::Interrupted) => self.late = true,
-            Err(_) => {} // a wait for something that is not owed says nothing of what is
+            Err(_) => {} // a wait for something that is not pending does not affect what is
         }
         outcome.map_err(|error| match (error, raised) {
             (Error::Interrupted, Some(raised)) => raised,
@@ -80,7 +81,7 @@ impl State {
     }
 }
 
-/// Seconds that Python gave; none are less than nothing.
+/// A duration from seconds in Python; negative ones count as 0.
 pub(super) fn as_duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     let seconds = seconds.map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)));
     seconds.transpose().map_err(|error| PyValueError::new_err(error.to_string()))

@@ -1,4 +1,4 @@
-//! Who steps the rows: the core's workers, for what Python described.
+//! The workers that step the rows: the core's workers, from Python's description.
 
 use cartwheel::pool::Workers;
 use cartwheel::protocol::Memory;
@@ -9,7 +9,7 @@ use crate::error::to_py_err;
 use crate::native::PyNativeEnvs;
 use crate::worker::serve::PyShardParts;
 
-/// Workers, and what the pool has to know of them.
+/// Workers, and what the pool needs to know about them.
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) workers: Workers,
@@ -20,8 +20,8 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// Native environments get a crew; Python ones are stepped by the caller (`inline`), by the processes
-    /// with these ids, or, without any, by threads.
+    /// A crew steps native environments. Python environments are stepped by the caller (`inline`),
+    /// by the processes with these ids, or, if there are none, by threads.
     pub(crate) fn new(
         memory: &Memory,
         shard: &Bound<'_, PyAny>,

@@ -1,4 +1,4 @@
-//! NumPy arrays as the core's slices, for as long as a call takes.
+//! NumPy arrays as the core's slices, for the duration of a call.
 
 use cartwheel::returns::{PerStep, Real, TimeMajor};
 use numpy::{
@@ -8,7 +8,7 @@ use numpy::{
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-/// Runs a block with a name for the type of a floating-point array's elements.
+/// Runs a block with a name for the element type of a floating-point array.
 macro_rules! with_type_of {
     ($array:expr, $float:ident => $block:expr) => {{
         use numpy::{PyArrayDescrMethods, PyUntypedArrayMethods, dtype};
@@ -39,14 +39,14 @@ impl<'py, T: Element> Input<'py, T> {
         Ok(Self(array.try_readonly()?))
     }
 
-    /// The array as the core takes it.
+    /// The array in the core's form.
     pub(crate) fn time_major(&self) -> PyResult<TimeMajor<'_, T>> {
         let [steps, num_envs] = [self.0.shape()[0], self.0.shape()[1]];
         TimeMajor::new(self.0.as_slice()?, steps, num_envs).map_err(crate::error::returns_error)
     }
 }
 
-/// A number for all rows or one for each.
+/// A number for all rows, or one for each row.
 pub(crate) enum Numbers<'py, F: Element> {
     Same(f64),
     Each(Input<'py, F>),
@@ -55,14 +55,14 @@ pub(crate) enum Numbers<'py, F: Element> {
 impl<'py, F: Real + Element> Numbers<'py, F> {
     /// A Python float, or an array.
     pub(crate) fn new(what: &str, numbers: &Bound<'py, PyAny>) -> PyResult<Self> {
-        // An array first: one of a single element is a float to Python.
+        // Arrays first: Python converts an array of a single element to a float.
         if numbers.cast::<PyUntypedArray>().is_ok() {
             return Input::new(what, numbers).map(Self::Each);
         }
         Ok(Self::Same(numbers.extract()?))
     }
 
-    /// The numbers as the core takes them.
+    /// The numbers in the core's form.
     pub(crate) fn per_step(&self) -> PyResult<PerStep<'_, F>> {
         Ok(match self {
             Self::Same(number) => PerStep::Same(*number),
@@ -82,7 +82,7 @@ impl<'py, T: Element> Output<'py, T> {
         Ok(Self(array.try_readwrite()?))
     }
 
-    /// Its cells, step after step.
+    /// Its cells, step by step.
     pub(crate) fn cells(&mut self) -> PyResult<&mut [T]> {
         Ok(self.0.as_slice_mut()?)
     }
@@ -98,7 +98,7 @@ pub(crate) fn list<'py, T: Element>(
     Ok(array.try_readonly()?)
 }
 
-/// Borrows a list that is written.
+/// Borrows a list for writing.
 pub(crate) fn list_output<'py, T: Element>(
     what: &str,
     array: &Bound<'py, PyAny>,
@@ -118,6 +118,6 @@ fn check_contiguous<'py>(what: &str, array: &impl PyUntypedArrayMethods<'py>) ->
 
 fn wrong(what: &str) -> PyErr {
     PyTypeError::new_err(format!(
-        "`{what}` is no NumPy array of the dtype and dimensions it must have"
+        "`{what}` is not a NumPy array with the required dtype and dimensions"
     ))
 }

@@ -1,4 +1,5 @@
-//! Which rows are transitions, which begin an episode, what follows them; documented in the stub.
+//! Which rows are transitions, which begin an episode, and what follows them; documented in the
+//! stub.
 
 use cartwheel::autoreset::OnDone;
 use cartwheel::returns::{self, FinalValues, Restart};
@@ -86,7 +87,7 @@ pub(crate) fn next_values(
     })
 }
 
-/// Steps and environments, none of them negative.
+/// Steps and environments; none may be negative.
 fn rows(index: &PyReadonlyArray2<'_, i64>) -> PyResult<Vec<[usize; 2]>> {
     if index.shape()[1] != 2 {
         let text = format!("`final_index` must have shape (K, 2), got {:?}", index.shape());

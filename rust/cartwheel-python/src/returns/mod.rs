@@ -1,6 +1,6 @@
-//! Return estimators on NumPy arrays; what they compute is said in `cartwheel.returns`.
+//! Return estimators on NumPy arrays; `cartwheel.returns` documents what they compute.
 //!
-//! Python hands over C-contiguous arrays of one floating-point type and outputs that share no memory
+//! Python passes C-contiguous arrays of one floating-point type, and outputs that share no memory
 //! with them. Every estimator runs detached.
 
 mod array;

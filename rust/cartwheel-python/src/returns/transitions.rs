@@ -12,7 +12,7 @@ use super::array::{Input, Numbers};
 /// The attributes of a `Transitions` object.
 #[derive(FromPyObject)]
 pub(crate) struct PyTransitions<'py> {
-    /// Their dtype is that of the computation.
+    /// Their dtype decides that of the computation.
     pub(crate) rewards: Bound<'py, PyUntypedArray>,
     terminated: Bound<'py, PyAny>,
     truncated: Bound<'py, PyAny>,
@@ -84,12 +84,12 @@ impl<F: Real + Element> Borrowed<'_, F> {
     }
 }
 
-/// What is bootstrapped, by its name in Python.
+/// The choice for bootstrapping, by its name in Python.
 pub(crate) fn to_bootstrap(name: &str) -> PyResult<Bootstrap> {
     match name {
         "truncated" => Ok(Bootstrap::Truncated),
         "always" => Ok(Bootstrap::Always),
         "never" => Ok(Bootstrap::Never),
-        other => Err(PyValueError::new_err(format!("{other:?} is no choice for `bootstrap`"))),
+        other => Err(PyValueError::new_err(format!("{other:?} is not a choice for `bootstrap`"))),
     }
 }

@@ -1,8 +1,8 @@
-//! A shard's actions: from shared memory to each environment.
+//! A shard's actions, from shared memory to each environment.
 //!
-//! Environments receive what Gymnasium's `iterate` would give them: NumPy scalars or rows of the
-//! batch's own dtype, Python integers when the batch is a list of them, dictionaries and tuples of
-//! those. The arrays are copies made for the step, so nothing changes them afterwards.
+//! Environments get the values that Gymnasium's `iterate` yields: NumPy scalars or rows with the
+//! dtype of the batch, Python integers when the batch is a list of integers, and dictionaries and
+//! tuples of these. The arrays are copies made for the step, so nothing changes them afterwards.
 
 use std::ops::Range;
 
@@ -15,14 +15,14 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use crate::array::filled;
 use crate::space::{Node, Tree};
 
-/// The actions of one shard, ready to be handed to environments row by row.
+/// The actions of one shard, ready to be passed to environments row by row.
 #[derive(Debug)]
 pub(crate) enum Actions<'py> {
     Array(Bound<'py, PyAny>),
     Integers(Vec<i64>),
     Dict(Vec<(Bound<'py, PyAny>, Self)>),
     Tuple(Vec<Self>),
-    /// Values that only pickle can carry, one a row.
+    /// Values that can only be pickled, one for each row.
     Rows(Bound<'py, PyList>),
 }
 

@@ -1,4 +1,4 @@
-//! What the rows of a task take.
+//! The time that each row of a task takes.
 
 use std::time::{Duration, Instant};
 
@@ -7,17 +7,17 @@ use cartwheel::wake::Op;
 
 use crate::worker::rows::Held;
 
-/// Times the rows of a task one after the other, with one look at the clock a row.
+/// Times the rows of a task one after the other, with one clock reading for each row.
 pub(super) struct Laps<'a> {
     op: Op,
     tally: Tally<'a>,
     began: Instant,
-    /// What was spent on the first row before.
+    /// Time that was spent on the first row before.
     before: Duration,
 }
 
 impl<'a> Laps<'a> {
-    /// The first row begins; `before` was spent on it already.
+    /// Begins with the first row, for which `before` was spent already.
     pub(super) fn begin(op: Op, tally: Tally<'a>, before: Duration) -> Self {
         Self { op, tally, began: Instant::now(), before }
     }

@@ -1,4 +1,4 @@
-//! Observations in: from what an environment returned to its row of the slab.
+//! Writes observations that environments returned to their rows of the slab.
 
 use cartwheel::info::{InfoWriter, Kind};
 use cartwheel::memory::SlabRows;
@@ -18,21 +18,22 @@ use crate::value::{Encoder, Foreign};
 pub(crate) struct ObservationWriter<'a, 's> {
     pub(crate) leaves: &'a [Leaf],
     pub(crate) slab: &'a mut SlabRows<'s>,
-    /// Takes the parts that have no fixed shape.
+    /// Receives the parts that have no fixed shape.
     pub(crate) infos: &'a mut InfoWriter,
     pub(crate) foreign: &'a Foreign,
-    /// The first row of the shard, and the row, counted from there.
+    /// The first row of the shard; the row is counted from it.
     pub(crate) first: usize,
     pub(crate) row: usize,
-    /// Its place in the batch.
+    /// The row's place in the batch.
     pub(crate) place: usize,
 }
 
 impl ObservationWriter<'_, '_> {
     /// Writes an observation, leaf by leaf.
     ///
-    /// Arrays just like their leaf are copied as they are. Anything else follows the rule of
-    /// Gymnasium's `concatenate`: the shape must be the leaf's own, the dtype is cast within its kind.
+    /// An array with the shape and dtype of its leaf is copied directly. Other values follow the
+    /// rule of Gymnasium's `concatenate`: the shape must be the leaf's, and the dtype is cast
+    /// within its kind.
     pub(crate) fn write(&mut self, node: &Node, value: &Bound<'_, PyAny>) -> PyResult<()> {
         match node {
             Node::Leaf(leaf) => self.write_leaf(*leaf, value),
@@ -81,7 +82,7 @@ impl ObservationWriter<'_, '_> {
         Err(PyRuntimeError::new_err("a fitted observation is just like its leaf"))
     }
 
-    /// Copies an array that is just like the leaf; `false` for any other.
+    /// Copies an array with the shape and dtype of the leaf; returns `false` for any other.
     fn write_array(&mut self, number: usize, array: &Bound<'_, PyUntypedArray>) -> bool {
         let leaf = &self.leaves[number];
         let fits = array.shape() == leaf.shape

@@ -1,4 +1,4 @@
-//! What an environment returned, taken apart.
+//! Unpacks what an environment returned.
 
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
@@ -28,7 +28,7 @@ pub(super) fn unpack<'py, const N: usize>(
     Ok(std::array::from_fn(|at| tuple.get_item(at).expect("the length was checked")))
 }
 
-/// A reward: a number, `None` (as in NumPy: not a number) or an array of one element.
+/// A reward: a number, `None` (NaN, as in NumPy) or an array of one element.
 pub(super) fn number(reward: &Bound<'_, PyAny>) -> PyResult<f64> {
     if let Ok(float) = reward.cast_exact::<PyFloat>() {
         return Ok(float.value());
@@ -48,7 +48,7 @@ pub(super) fn number(reward: &Bound<'_, PyAny>) -> PyResult<f64> {
     reward.extract()
 }
 
-/// Whether an episode ended: anything that is true or false to Python.
+/// Whether an episode ended: any value with a truth value in Python.
 pub(super) fn flag(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     match value.cast_exact::<PyBool>() {
         Ok(flag) => Ok(flag.is_true()),

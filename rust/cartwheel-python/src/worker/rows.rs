@@ -17,36 +17,36 @@ use crate::worker::actions::Actions;
 use crate::worker::observation::ObservationWriter;
 use crate::worker::returned::{flag, number, unpack};
 
-/// What a row's environment returned last.
+/// The last results of a row's environment.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// The observation that was written last: what the row shows when it is left alone.
+    /// The observation that was written last: the row shows it when it is not stepped or reset.
     shown: Option<Py<PyAny>>,
-    /// An observation that has not been written yet, and may turn out not to fit.
+    /// An observation that has not been written yet, and may not fit the space.
     fresh: Option<Py<PyAny>>,
     info: Option<Py<PyAny>>,
-    /// Resets since they were counted last.
+    /// Number of resets since they were last counted.
     pub(crate) resets: u64,
-    /// Replacements since they were counted last.
+    /// Number of replacements since they were last counted.
     pub(crate) replacements: u64,
 }
 
 /// The rows of a shard during one task.
 pub(crate) struct PyRows<'a, 's, 'py> {
     pub(crate) py: Python<'py>,
-    /// The shard's first row.
+    /// The first row of the shard.
     pub(crate) first: usize,
-    /// The rows of the task, counted from the start of the shard, as all rows here are; the actions are
-    /// theirs.
+    /// The rows of the task, counted from the first row of the shard, as all rows here are; the
+    /// actions belong to these rows.
     pub(crate) span: Range<usize>,
-    /// `cartwheel.worker.worker.Worker`, which makes environments anew.
+    /// `cartwheel.worker.worker.Worker`, which replaces environments.
     pub(crate) worker: &'a Bound<'py, PyAny>,
     pub(crate) envs: &'a Bound<'py, PyList>,
     pub(crate) tree: &'a Tree,
     pub(crate) held: &'a mut [Held],
     pub(crate) infos: &'a mut InfoWriter,
     pub(crate) foreign: &'a Foreign,
-    /// Their places, in order; none before they have places.
+    /// Their places, in order; `None` before they have places.
     pub(crate) slab: Option<&'a mut SlabRows<'s>>,
     /// The actions of a step.
     pub(crate) actions: Option<Actions<'py>>,
@@ -57,7 +57,7 @@ pub(crate) struct PyRows<'a, 's, 'py> {
 }
 
 impl<'py> PyRows<'_, '_, 'py> {
-    /// An explicit reset: `how` is the keywords of `reset`, or `None` to leave the row as it is.
+    /// An explicit reset: `how` is the keywords of `reset`, or `None` to leave the row unchanged.
     pub(crate) fn reset_row(
         &mut self,
         autoreset: &mut Autoreset,
@@ -88,7 +88,8 @@ impl<'py> PyRows<'_, '_, 'py> {
         Ok(())
     }
 
-    /// What an environment returned or raised; ends this process if it is not the worker's.
+    /// Passes on what an environment returned or raised; ends this process if it is not the
+    /// worker's process.
     fn come_back<T>(&self, result: PyResult<T>) -> PyResult<T> {
         if self.server.is_some_and(|server| server != process_id()) {
             let failure = result.as_ref().err().map(|failure| failure.value(self.py));
@@ -143,7 +144,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         slab.write_transition(place, transition, phase);
     }
 
-    /// Tells something of `row` beside what its environment tells.
+    /// Adds an info of `row` besides those of its environment.
     pub(crate) fn tell(&mut self, row: usize, key: &str, write: impl FnOnce(&mut InfoWriter)) {
         let record = self.infos.begin(Kind::Info, self.first + row, 0);
         self.infos.key(key);
@@ -251,9 +252,9 @@ impl Rows for PyRows<'_, '_, '_> {
         let py = self.py;
         let held = &mut self.held[row];
         if self.stepping && held.shown.is_none() {
-            return Err(failure); // stepped before its first reset: it has no episode to end
+            return Err(failure); // stepped before its first reset: there is no episode to end
         }
-        // The last observation becomes what the failed step returned.
+        // The last observation becomes the result of the failed step.
         held.fresh = held.shown.as_ref().map(|shown| shown.clone_ref(py));
         held.info = Some(PyDict::new(py).into_any().unbind());
         let told = self.worker.call_method1(intern!(py, "replace"), (row, failure.value(py)))?;

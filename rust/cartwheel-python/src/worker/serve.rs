@@ -1,4 +1,4 @@
-//! A worker's side: the shard of Python environments, and the loop around it.
+//! A worker's shard of Python environments, and the loop around it.
 
 use cartwheel::autoreset::{Autoreset, AutoresetMode, OnDone};
 use cartwheel::worker::{exit_with_parent, serve as serve_shard};
@@ -14,7 +14,7 @@ use crate::space::Tree;
 use crate::value::Foreign;
 use crate::worker::shard::PyShard;
 
-/// What a shard is made from; documented in the stub.
+/// The parts of a shard; documented in the stub.
 #[pyclass(frozen, name = "Shard", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyShardParts {
@@ -23,9 +23,9 @@ pub(crate) struct PyShardParts {
     actions: Py<PyAny>,
     mode: AutoresetMode,
     on_done: OnDone,
-    /// Objects by reference, a list for each row; `None` to pickle them.
+    /// Objects that are passed by reference, a list for each row; `None` to pickle them.
     objects: Option<Vec<Py<PyList>>>,
-    /// In the place of a worker that died: which rows were over.
+    /// For a replacement of a worker that died: which rows were over.
     over: Option<Vec<bool>>,
 }
 
@@ -51,7 +51,7 @@ impl PyShardParts {
 }
 
 impl PyShardParts {
-    /// The shard itself, for `rows` rows.
+    /// The shard for `rows` rows.
     pub(crate) fn build(&self, py: Python<'_>) -> PyResult<PyShard> {
         let worker = self.worker.bind(py);
         let rows = worker.getattr("envs")?.len()?;
@@ -81,7 +81,7 @@ impl PyShardParts {
     }
 }
 
-/// Serves worker `index` until it is told to close; documented in the stub.
+/// Serves worker `index` until the pool closes it; documented in the stub.
 #[pyfunction]
 #[pyo3(signature = (memory, index, shard, *, spin))]
 pub(crate) fn serve(
@@ -98,7 +98,7 @@ pub(crate) fn serve(
     py.detach(|| serve_shard(memory, index, &mut shard, spin)).map_err(to_py_err)
 }
 
-/// Ends this process when the one behind the pidfd ends; documented in the stub.
+/// Ends this process when the process behind the pidfd ends; documented in the stub.
 #[pyfunction]
 pub(crate) fn watch_parent(pidfd: i32) -> PyResult<()> {
     exit_with_parent(owned(pidfd)).map_err(to_py_err)

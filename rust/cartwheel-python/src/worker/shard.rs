@@ -1,4 +1,4 @@
-//! The environments of one worker, when they are Python objects.
+//! The Python environments of one worker.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -22,10 +22,10 @@ use crate::worker::actions::Actions;
 use crate::worker::laps::Laps;
 use crate::worker::rows::{Held, PyRows};
 
-/// Flag of a step whose actions come by the worker's channel and not through shared memory.
+/// Flag of a step whose actions arrive through the worker's channel and not through shared memory.
 pub(crate) const ACTIONS_BY_CHANNEL: u32 = 1;
 
-/// What the environment of a row did before the row had a place in a batch.
+/// The result of a call of a row's environment before the row had a place in a batch.
 #[derive(Debug)]
 enum Called {
     Step(Option<Prepared<PyErr>>),
@@ -36,9 +36,9 @@ enum Called {
 /// Python environments in a list, driven row by row.
 #[derive(Debug)]
 pub(crate) struct PyShard {
-    /// `cartwheel.worker.worker.Worker`: the environments and everything that is not the step path.
+    /// `cartwheel.worker.worker.Worker`: the environments, and all that is not on the step path.
     worker: Py<PyAny>,
-    /// The worker's list of environments; looked up at each call, so that it may be changed.
+    /// The worker's list of environments; read again in each call, so the list may be changed.
     envs: Py<PyList>,
     observations: Tree,
     actions: Tree,
@@ -46,18 +46,18 @@ pub(crate) struct PyShard {
     held: Vec<Held>,
     writer: InfoWriter,
     foreign: Foreign,
-    /// Which rows have lost the environments that the caller knows, and nobody has told the caller.
+    /// Which rows have lost their environments without the caller having been informed.
     lost: Vec<bool>,
     faults: Vec<(usize, PyErr)>,
-    /// What the environment of a single row that was sent did.
+    /// The result of the call of a single sent row's environment.
     prepared: Option<Called>,
-    /// How long that took.
+    /// The time of that call.
     spent: Duration,
-    /// The task was a control call, whose answer waits to be sent.
+    /// Whether the task was a control call, whose answer has not been sent.
     answering: bool,
-    /// What was announced and has not been sent.
+    /// Messages that were announced and have not been sent.
     unsent: Report,
-    /// The process that serves it as a worker; none where the caller's thread steps it.
+    /// The process that serves this shard as a worker; `None` where the caller's thread steps it.
     server: Option<u32>,
 }
 
@@ -89,18 +89,18 @@ impl PyShard {
         })
     }
 
-    /// A worker of this process serves it: whoever comes back from an environment in another one is a copy
-    /// of the worker, which the environment forked.
+    /// Declares that a worker of this process serves it. If an environment's call returns in
+    /// another process, that process is a copy of the worker, which the environment forked.
     pub(crate) fn served(mut self) -> Self {
         self.server = Some(process_id());
         self
     }
 
-    /// Runs `task` on every row; the error is one that concerns no single row.
+    /// Runs `task` on every row; the error is one that does not belong to a single row.
     fn run_rows(&mut self, py: Python<'_>, task: &mut Task<'_>) -> PyResult<()> {
         let rows = task.rows.clone();
         let (actions, resets) = match task.op {
-            // They were called already, and wait for their places.
+            // The environments were called already, and their rows wait for places.
             _ if self.prepared.is_some() => (None, None),
             Op::Step if task.flags & ACTIONS_BY_CHANNEL != 0 => {
                 (Some(self.actions_by_channel(py, &task.own_rows(), task.sent)?), None)
@@ -140,7 +140,7 @@ impl PyShard {
                 }
             }
             let outcome = match (&resets, called) {
-                // It has nothing to show again; its next step tells what happened.
+                // It has no observation to show again; its next step reports the loss.
                 (Some(_), _) if lost[row] => batch
                     .show_anew(row)
                     .map(|()| autoreset.last_transition(row))
@@ -168,8 +168,8 @@ impl PyShard {
         Ok(())
     }
 
-    /// Resets the environments of rows that lost their old ones, which a control call may need. The
-    /// caller is told by the next step or reset.
+    /// Resets the environments of rows that lost their old ones, because a control call may need
+    /// them. The next step or reset reports the loss to the caller.
     fn reset_lost(&self, py: Python<'_>, task: &Task<'_>) {
         for row in task.own_rows().filter(|&row| self.lost[row]) {
             let env = self.envs.bind(py).get_item(row);
@@ -179,8 +179,8 @@ impl PyShard {
         }
     }
 
-    /// The actions of rows whose space has a fixed shape. There are none for a worker that takes over
-    /// what came by the channel of a dead one: all of its rows are lost and begin anew.
+    /// The actions of rows whose space has a fixed shape. There are none for a worker that replaces
+    /// a dead one whose actions arrived through the channel: all of its rows are lost and restart.
     fn actions_in_memory<'py>(
         &self,
         py: Python<'py>,
@@ -211,7 +211,7 @@ impl PyShard {
         Ok(Actions::Rows(PyList::new(py, actions)?))
     }
 
-    /// Calls the environment of one row that was sent, which has no place yet.
+    /// Calls the environment of one sent row, which has no place yet.
     fn call(
         &mut self,
         py: Python<'_>,
@@ -257,13 +257,13 @@ impl PyShard {
     }
 }
 
-/// Whether a reset leaves a row as it is.
+/// Whether a reset leaves a row unchanged.
 fn leaves(resets: &Bound<'_, PyList>, row: usize) -> bool {
     resets.get_item(row).is_ok_and(|how| how.is_none())
 }
 
-/// Resets the new environment of a row that lost its old one. The caller's step comes to a cut, except
-/// where the machine was to reset anyway.
+/// Resets the new environment of a row that lost its old one. The caller's step returns a cut,
+/// unless the machine was about to reset the row anyway.
 fn begin_anew(autoreset: &Autoreset, batch: &mut PyRows<'_, '_, '_>, row: usize) -> Called {
     let outcome = batch.call_reset(row, None);
     Called::Step(Some(match autoreset.phase(row) {
@@ -272,7 +272,8 @@ fn begin_anew(autoreset: &Autoreset, batch: &mut PyRows<'_, '_, '_>, row: usize)
     }))
 }
 
-/// The pool refuses such steps before they are published, so only an error of ours shows these.
+/// The pool refuses such steps before they are published, so only a bug of this package shows
+/// these.
 fn refused(refusal: Refusal<PyErr>) -> PyErr {
     match refusal {
         Refusal::Environment(error) => error,
@@ -283,7 +284,7 @@ fn refused(refusal: Refusal<PyErr>) -> PyErr {
 }
 
 impl PyShard {
-    /// Sends faults, then infos that did not fit; after a control call, its answer.
+    /// Sends faults, then infos that did not fit; after a control call, sends its answer.
     fn send(&mut self, py: Python<'_>) -> PyResult<()> {
         let worker = self.worker.bind(py);
         if self.unsent.failed {
@@ -302,8 +303,8 @@ impl PyShard {
         Ok(())
     }
 
-    /// Sends `error` in the place of what could not be sent, since the caller waits for every message that was
-    /// announced.
+    /// Sends `error` instead of each message that could not be sent, since the caller waits for
+    /// every message that was announced.
     fn send_instead(&mut self, py: Python<'_>, error: &PyErr) -> PyResult<()> {
         let (worker, unsent) = (self.worker.bind(py), std::mem::take(&mut self.unsent));
         if unsent.failed {
@@ -319,7 +320,7 @@ impl PyShard {
         Ok(())
     }
 
-    /// Answers a control call by an error of no environment.
+    /// Answers a control call with an error that belongs to no environment.
     fn answer_failed(&self, py: Python<'_>, error: PyErr) {
         let worker = self.worker.bind(py);
         let answered = worker.call_method1(intern!(py, "answer_failed"), (error.into_value(py),));
@@ -341,7 +342,7 @@ impl Shard for PyShard {
                 self.reset_lost(py, task);
                 let worker = self.worker.bind(py);
                 if let Err(error) = worker.call_method0(intern!(py, "answer")) {
-                    self.answer_failed(py, error); // Ctrl-C, or the channel is gone
+                    self.answer_failed(py, error); // Ctrl-C, or the channel is closed
                 }
                 return Report { spilled: true, ..Report::default() };
             }
@@ -359,7 +360,7 @@ impl Shard for PyShard {
 
     fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>) {
         Python::attach(|py| {
-            let began = Instant::now(); // waiting for the interpreter is no work
+            let began = Instant::now(); // waiting for the interpreter does not count
             let called = self.call(py, work, first, actions);
             self.prepared = Some(called.unwrap_or_else(|error| match work.op {
                 Op::Step => Called::Step(Some(Prepared::Stepped(Err(error)))),
@@ -369,7 +370,7 @@ impl Shard for PyShard {
         });
     }
 
-    /// A mistake of ours, or a panic of another extension's that came through Python.
+    /// A bug of this package, or a panic of another extension that passed through Python.
     fn panicked(&mut self, task: &Task<'_>, message: &str) -> Report {
         self.prepared = None;
         let failed = |row| Error::Panicked { row, message: message.to_owned() };
@@ -396,7 +397,7 @@ impl Shard for PyShard {
             let sent = self.send(py);
             sent.or_else(|error| self.send_instead(py, &error))
         });
-        // Where that fails too, the channel is gone: so is the pool, or soon will be.
+        // If that fails too, the channel is closed, and the pool is closed or soon will be.
         drop(sent);
     }
 
