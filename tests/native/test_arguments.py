@@ -64,7 +64,7 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
         "^CartPole-v1: unknown field `gravity`, expected `sutton_barto_reward`",
     ),
     (CART_POLE(sutton_barto_reward="yes"), ValueError, '^CartPole-v1: .* string "yes", expected a'),
-    (CART_POLE(sutton_barto_reward=object()), ValueError, "cannot be handed to a native environme"),
+    (CART_POLE(sutton_barto_reward=object()), ValueError, "cannot be passed to a native environme"),
     ({"env_id": "Acrobot-v1", "low": 0}, ValueError, "^Acrobot-v1: unknown field `low`"),
     ({"env_id": "Pendulum-v1", "g": "earth"}, ValueError, "^Pendulum-v1: .*earth"),
     ({"env_id": "Pendulum-v1", "g": np.nan}, ValueError, r"\bg\b"),

@@ -1,1 +1,1 @@
-"""Native environments: a vector environment of them, one of them, and how they are rendered."""
+"""Native environments: vector environments, single environments, and their rendering."""

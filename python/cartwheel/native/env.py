@@ -1,4 +1,4 @@
-"""Single environments written in Rust, behind Gymnasium's ``Env``."""
+"""Single environments written in Rust, with the interface of Gymnasium's ``Env``."""
 
 from __future__ import annotations
 
@@ -24,22 +24,7 @@ if TYPE_CHECKING:
 
 
 class NativeEnv(gym.Env[Any, Any]):
-    """One environment written in Rust, as Gymnasium's environment of the same id.
-
-    What ``gymnasium.make("cartwheel/CartPole-v1")`` makes, in Gymnasium's usual wrappers.
-    Observations, rewards, flags and infos have Gymnasium's bits and types; the parameters of the
-    environment, such as ``gravity`` and ``state``, are attributes, to be read and set.
-
-    Stepping many at once is what :class:`NativeVectorEnv` is for. Actions are checked as there: a
-    discrete one for its range, floats for NaN and for a dtype that can be cast safely.
-
-    Args:
-        env_id: A native environment, with or without the namespace ``cartwheel/``.
-        render_mode: What :meth:`render` gives, as for Gymnasium's environment.
-        **options: Keywords of the environment, those of Gymnasium's.
-
-    Raises:
-        ValueError: There is no such environment, option or render mode, or a value is invalid.
+    """One environment written in Rust, with the results of Gymnasium's environment of the same id.
 
     Example:
         >>> import gymnasium as gym, cartwheel
@@ -49,9 +34,23 @@ class NativeEnv(gym.Env[Any, Any]):
         >>> env.unwrapped.s
         0
         >>> env.close()
+
+    ``gymnasium.make("cartwheel/CartPole-v1")`` makes it, inside Gymnasium's usual wrappers.
+    Observations, rewards, flags and infos have the same bits and types as in Gymnasium. The
+    parameters of the environment, such as ``gravity`` and ``state``, are attributes, which can be
+    read and set. Actions are checked as by :class:`NativeVectorEnv`, which steps many environments
+    at once.
+
+    Args:
+        env_id: A native environment, with or without the namespace ``cartwheel/``.
+        render_mode: The kind of result of :meth:`render`, as for Gymnasium's environment.
+        **options: Keywords of the environment, as in Gymnasium.
+
+    Raises:
+        ValueError: There is no such environment, option or render mode, or a value is invalid.
     """
 
-    #: What any of them has; an object's own are those of Gymnasium's environment of its id.
+    #: The default of the class; each object has the metadata of Gymnasium's environment of its id.
     metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"]}  # noqa: RUF012
 
     def __init__(self, env_id: str, *, render_mode: str | None = None, **options: Any) -> None:
@@ -74,7 +73,7 @@ class NativeEnv(gym.Env[Any, Any]):
         }
         self.render_mode = render_mode
         self._as_reward = _reward_type(self._envs.env_id, options)
-        #: The generator that was handed out, whose numbers are the environment's.
+        #: The generator that :attr:`np_random` returned, which shares the environment's numbers.
         self._generator: np.random.Generator | None = None
         # The last attribute: from here on, setting a parameter sets it in Rust.
         self._parameters = self._envs.parameters
@@ -85,23 +84,25 @@ class NativeEnv(gym.Env[Any, Any]):
         """Begins an episode.
 
         Args:
-            seed: Seeds the random numbers with an integer; ``None`` goes on with them.
+            seed: An integer seeds the random numbers; ``None`` continues them.
             options: As for Gymnasium's environment, such as ``low`` and ``high``.
 
         Raises:
             ValueError: The environment cannot use the value of an option.
-            gymnasium.error.Error: The seed is no integer, or negative.
+            gymnasium.error.Error: The seed is negative or not an integer.
         """
         goes_on = seed is None and self._generator is not None
         if goes_on:
             self._follow_generator()
-        if options is not None:  # those of vector environments are none of a single one's
+        if options is not None:  # a single environment has no rows to select
             options = without_rows(options)
         observations, info = self._envs.reset(seed=[seed], options=options)
         if goes_on:
             self._lead_generator()
         else:
-            self._generator = None  # its holder keeps its numbers; the environment has new ones
+            self._generator = (
+                None  # the environment has a new stream; the generator keeps the old one
+            )
         return _row(self.observation_space, observations), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -110,7 +111,7 @@ class NativeEnv(gym.Env[Any, Any]):
         Raises:
             gymnasium.error.ResetNeeded: The episode is over.
             ValueError: The action is not in the action space.
-            TypeError: The action is of another kind of dtype than its space.
+            TypeError: The kind of the action's dtype differs from its space's.
         """
         if self._generator is not None:
             self._follow_generator()
@@ -132,7 +133,7 @@ class NativeEnv(gym.Env[Any, Any]):
         )
 
     def render(self) -> Any:
-        """Renders the environment, as :meth:`NativeVectorEnv.render` does each."""
+        """Renders the environment, see :meth:`NativeVectorEnv.render`."""
         return self._envs.render()[0]
 
     def close(self) -> None:
@@ -140,10 +141,10 @@ class NativeEnv(gym.Env[Any, Any]):
         self._envs.close()
 
     def __reduce__(self) -> NoReturn:
-        """Refuses to be copied or pickled.
+        """Raises, because the environment cannot be copied or pickled.
 
         Raises:
-            TypeError: Always: not all of its state can be read from Python.
+            TypeError: Always: Python cannot read the whole state of the environment.
         """
         name = self._envs.env_id
         raise TypeError(
@@ -156,12 +157,13 @@ class NativeEnv(gym.Env[Any, Any]):
 
     @property
     def np_random(self) -> np.random.Generator:
-        """The random number generator of the environment itself: drawing from it advances both.
+        """The random number generator of the environment: drawing from it advances both.
 
-        From when it is asked for until the next seed, every step carries its state over and back.
+        After the first access, every step copies the state of the generator to the environment and
+        back, until the next seed.
 
         Raises:
-            TypeError: It is set to a generator that does not draw from a ``PCG64``.
+            TypeError: The new generator does not draw from a ``PCG64``.
         """
         if self._generator is None:
             self._generator = as_generator(self._envs.stream)
@@ -184,26 +186,26 @@ class NativeEnv(gym.Env[Any, Any]):
 
     @property
     def _np_random(self) -> np.random.Generator:  # type: ignore[override]
-        """Where Gymnasium's environments keep their generator, and its checks look for it."""
+        """The generator, under the name that Gymnasium's checks read."""
         return self.np_random
 
     def _follow_generator(self) -> None:
-        """Goes on where the generator that was handed out is."""
+        """Copies the state of the generator to the environment."""
         assert self._generator is not None
         self._envs.stream = (self.np_random_seed, self._generator.bit_generator.state)
 
     def _lead_generator(self) -> None:
-        """Puts the generator that was handed out to where the environment is."""
+        """Copies the state of the environment to the generator."""
         assert self._generator is not None
         _, self._generator.bit_generator.state = self._envs.stream
 
     # Parameters
 
     def __getattr__(self, name: str) -> Any:
-        """A parameter, for what is no other attribute.
+        """Reads a parameter, if there is no other attribute of this name.
 
         Raises:
-            AttributeError: The environment has no such parameter either.
+            AttributeError: The environment has no such parameter.
         """
         parameters = self.__dict__.get("_parameters", ())
         if name not in parameters:
@@ -217,7 +219,7 @@ class NativeEnv(gym.Env[Any, Any]):
         """Sets a parameter, or any other attribute of this object.
 
         Raises:
-            ValueError: A parameter cannot have this value.
+            ValueError: The value is invalid for this parameter.
         """
         if name in self.__dict__.get("_parameters", ()):
             self._envs.set_attr(name, [value])
@@ -226,7 +228,7 @@ class NativeEnv(gym.Env[Any, Any]):
 
 
 class _OneRow(NativeVectorEnv):
-    """The pool of a single environment, whose infos are those of its one row as they are."""
+    """A vector environment of one row, whose infos are the infos of the row, not batched."""
 
     @property
     def parameters(self) -> list[str]:
@@ -236,7 +238,7 @@ class _OneRow(NativeVectorEnv):
 
     @property
     def stream(self) -> Stream:
-        """The random stream of the row."""
+        """The random number stream of the row."""
         return self._streams()[0]
 
     @stream.setter
@@ -250,12 +252,12 @@ class _OneRow(NativeVectorEnv):
         return {**vector_infos, **env_info}
 
 
-_OneRow.__name__ = NativeEnv.__name__  # named in errors
+_OneRow.__name__ = NativeEnv.__name__  # the name in errors
 _VECTOR_KEYWORDS = keywords_of(NativeVectorEnv) | keywords_of(VectorEnv)
 
 
 def _row(space: Space[Any], batch: Any) -> Any:
-    """The only row of a batch, in the types that Gymnasium's environments use."""
+    """Returns the only row of a batch, in the types of Gymnasium's environments."""
     if isinstance(space, Discrete):
         return batch.item()
     if isinstance(space, Tuple):
@@ -266,7 +268,7 @@ def _row(space: Space[Any], batch: Any) -> Any:
 
 
 def _batch(space: Space[Any], row: Any) -> Any:
-    """A batch of one row."""
+    """Returns a batch of one row."""
     if isinstance(space, Tuple):
         return tuple(map(_batch, space.spaces, row))
     if isinstance(space, Dict):
@@ -275,7 +277,7 @@ def _batch(space: Space[Any], row: Any) -> Any:
 
 
 def _reward_type(env_id: str, options: dict[str, Any]) -> Callable[[float], Any]:
-    """Makes a reward what it is in Gymnasium's environment, where that is no Python float."""
+    """Returns the function that converts a reward to its type in Gymnasium's environment."""
     name = env_id.split("-")[0]
     if name in ("CliffWalking", "CliffWalkingSlippery", "Taxi"):
         return int

@@ -1,4 +1,4 @@
-"""What keywords of native vector environments are the environments', and what specs say of them."""
+"""Keywords of native vector environments, and the keywords in their specs."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
 
-#: The vector entry point of native environments' specs; a string, so that these survive JSON.
+#: The vector entry point of native environments' specs; a string, so that specs survive JSON.
 NATIVE_ENTRY_POINT = "cartwheel.registry.native:make_native"
-#: Keywords of :class:`~cartwheel.VectorEnv` that change nothing here, whatever their value.
+#: Keywords of :class:`~cartwheel.VectorEnv` that change nothing for native environments.
 _IDLE = ("shared_memory", "copy", "context", "daemon")
-#: Keywords of it that can have one value here, and why.
+#: Keywords of :class:`~cartwheel.VectorEnv` that can have only one value here, and the reason.
 _FIXED = {
-    "worker": (None, "their workers' loop cannot be replaced"),
-    "observation_mode": ("same", "their observation spaces do not differ"),
-    "on_worker_death": ("raise", "their workers are threads, which do not die alone"),
+    "worker": (None, "the loop of their workers cannot be replaced"),
+    "observation_mode": ("same", "their observation spaces are always equal"),
+    "on_worker_death": ("raise", "their workers are threads, which only die with the process"),
 }
 
 
 def environment_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
-    """The keywords of the environment, without those that any vector environment may be given.
+    """Returns the keywords of the environment, without keywords of all vector environments.
 
     Raises:
-        ValueError: One of the latter has another value than the only one that is possible here.
+        ValueError: A keyword of vector environments has a value that is not possible here.
     """
     for name, (only, why) in _FIXED.items():
         if name in keywords and keywords[name] != only:
@@ -35,10 +35,10 @@ def environment_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_spec(spec: EnvSpec) -> tuple[str, dict[str, Any]]:
-    """The native id of a registered spec, and its other keywords.
+    """Returns the native id in a registered spec, and its other keywords.
 
     Raises:
-        TypeError: It is not that of a native environment as such.
+        TypeError: The spec is not the spec of a native environment without wrappers.
     """
     if spec.vector_entry_point != NATIVE_ENTRY_POINT:
         raise TypeError(f"{spec.id} is not native: use cartwheel.make_vec(spec, num_envs)")
@@ -48,8 +48,8 @@ def read_spec(spec: EnvSpec) -> tuple[str, dict[str, Any]]:
         )
     if spec.additional_wrappers:
         raise TypeError(
-            f"{spec.id} is wrapped by {spec.additional_wrappers[-1].name}, as native vector "
-            "environments cannot be: use cartwheel.make_vec(spec, num_envs, "
+            f"{spec.id} is wrapped by {spec.additional_wrappers[-1].name}, but native vector "
+            "environments cannot be wrapped: use cartwheel.make_vec(spec, num_envs, "
             'vectorization_mode="sync")'
         )
     keywords = copy.deepcopy(spec.kwargs)

@@ -1,4 +1,4 @@
-"""The caller's side of native environments' mailboxes, as the native pool uses it."""
+"""The caller's side of native environments' mailboxes: the methods that the native pool calls."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
     from cartwheel._cartwheel import NativeEnvs, Pool, RolloutSlab
 
-#: The seed of a row's random stream, ``-1`` when it is unknown, and the ``state`` of its PCG64.
+#: The seed of a row's random number stream (``-1``: unknown), and the ``state`` of its PCG64.
 Stream = tuple[int, Any]
 
 
 class NativeLink:
-    """What the pool asks of Python when its environments are native.
+    """The Python methods that the pool calls when its environments are native.
 
     Attributes:
         envs: The environments.
-        timeout: Seconds that a synchronous call may take, or ``None``.
-        begun: Which rows have ever been reset, ``bool`` of shape ``(num_envs,)``.
+        timeout: Seconds that a synchronous call may take; ``None`` for no limit.
+        begun: Which rows were ever reset, ``bool`` of shape ``(num_envs,)``.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class NativeLink:
         shards: list[tuple[int, int]],
         timeout: float | None,
     ) -> None:
-        """Links ``owner``, which is not kept alive by it, to its environments."""
+        """Links ``owner`` to its environments, by a weak reference to ``owner``."""
         self._owner = weakref.ref(owner)
         self._shards = shards
         self.envs = envs
@@ -62,14 +62,14 @@ class NativeLink:
         ]
 
     def pack_request(self, name: str, values: list[Any] | None) -> list[Any]:
-        """Makes the messages to read a parameter, or to set it."""
+        """Makes the messages to read or to set a parameter."""
         return [
             ("request", name, None if values is None else values[first:last])
             for first, last in self._shards
         ]
 
     def pack_streams(self, streams: list[Stream] | None) -> list[Any]:
-        """Makes the messages to read the random streams, or to set them."""
+        """Makes the messages to read or to set the random number streams."""
         return [
             ("streams", None if streams is None else streams[first:last])
             for first, last in self._shards
@@ -80,7 +80,7 @@ class NativeLink:
         log_waiting(call, seconds, owed, self._shards)
 
     def post(self, _: int, messages: list[Any]) -> None:
-        """Leaves one message with each shard, in the place of any of before."""
+        """Leaves one message for each shard, which replaces an earlier one."""
         envs = self.envs
         posts: dict[str, Any] = {
             "reset": envs.post_reset,
@@ -93,7 +93,7 @@ class NativeLink:
     def pack_row_resets(
         self, rows: list[int], seeds: list[int | None], options: dict[str, Any] | None
     ) -> list[tuple[int, Any]]:
-        """Makes the messages for resets of rows that are sent: shards, rows, seeds, options."""
+        """Makes the messages for resets that ``send`` starts: shards, rows, seeds, options."""
         chosen = reset_as_json(options) if options else None
         if chosen is not None:
             self.envs.check_reset_options(chosen)
@@ -105,18 +105,18 @@ class NativeLink:
         ]
 
     def post_some(self, _: int, messages: list[tuple[int, Any]]) -> None:
-        """Leaves resets of rows that are sent with their shards."""
+        """Leaves the messages of resets of single rows for their shards."""
         for shard, (row, seed, options) in messages:
             self.begun[row] = True
             self.envs.post_row_reset(shard, row, seed, options)
 
     def attach_rollout(self, pool: Pool, slab: RolloutSlab) -> None:
-        """Needs nothing: threads share the memory."""
+        """Does nothing: threads share the memory."""
 
     def raise_faults(
         self, announced: list[tuple[int, int | None, int]], received: list[int] | None
     ) -> None:
-        """Takes the faults of shards, or of single rows that were sent; raises the lowest row's."""
+        """Takes the faults of shards or of single rows, and raises the fault of the lowest row."""
         faults = []
         for shard, row, _ in announced:
             faults += self.envs.take_faults(shard) if row is None else self._fault(shard, row)
@@ -127,19 +127,19 @@ class NativeLink:
         return [] if fault is None else [fault]
 
     def receive_rest(self, announced: tuple[int, int, int]) -> bytes:
-        """Takes infos that did not fit into their region, of a shard and from a row on."""
+        """Takes the infos of a shard that did not fit into its region, from a row on."""
         shard, row, _ = announced
         return self.envs.take_rest(shard, row)
 
     def receive_answers(self, *_: object) -> tuple[Any, ...]:
-        """Takes the answers of every shard, one a row, whatever was announced."""
+        """Takes the answers of every shard, one for each row."""
         taken = [self.envs.take_answer(shard) for shard in range(len(self._shards))]
         return tuple(value for answer in taken if answer is not None for value in answer)
 
     def discard(
         self, faults: list[tuple[int, int | None, int]], rests: list[tuple[int, int, int]]
     ) -> None:
-        """Drops what shards announced."""
+        """Takes and drops the faults and infos that shards announced."""
         for shard, row, _ in faults:
             self.envs.take_faults(shard) if row is None else self._fault(shard, row)
         for shard, row, _ in rests:
@@ -148,5 +148,5 @@ class NativeLink:
     def add_info(
         self, infos: dict[str, Any], info: dict[str, Any], place: int, rows: int
     ) -> dict[str, Any]:
-        """Adds one info to a batch of ``rows`` by ``VectorEnv._add_info``, or a subclass's own."""
+        """Adds one info to a batch of ``rows`` by the owner's ``_add_info``."""
         return add_info(self._owner(), infos, info, place, rows)

@@ -1,4 +1,4 @@
-"""Keywords and options of native environments as JSON, as Rust reads them."""
+"""Keywords and options of native environments as JSON, the form that Rust reads."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 
 def as_json(options: dict[str, Any]) -> str:
-    """Keywords of an environment as a JSON object.
+    """Returns keywords of an environment as a JSON object.
 
     Raises:
-        ValueError: A value has no form there.
+        ValueError: JSON has no form for a value.
     """
     return _object({name: _value_as_json(name, value) for name, value in options.items()})
 
 
 def reset_as_json(options: dict[str, Any]) -> str:
-    """Options of a reset as a JSON object.
+    """Returns options of a reset as a JSON object.
 
-    An environment ignores options that it does not have, so they may be anything; what has no form
-    there becomes a text, which is refused where a number is wanted.
+    An environment ignores options that it does not have, so their values may be of any type. A
+    value for which JSON has no form becomes a string, which is refused where a number is expected.
     """
     return _object({str(name): _any_as_json(name, value) for name, value in options.items()})
 
@@ -40,10 +40,10 @@ def _value_as_json(name: str, value: Any) -> str:
         return json.dumps(value, default=_plain, allow_nan=False)
     except (TypeError, AttributeError, ValueError, OverflowError) as error:
         raise ValueError(
-            f"option {name} cannot be handed to a native environment: {value!r}"
+            f"option {name} cannot be passed to a native environment: {value!r}"
         ) from error
 
 
 def _plain(value: Any) -> Any:
-    """An array or NumPy scalar as Python's own; letters that NumPy keeps as bytes as text."""
+    """Converts an array or NumPy scalar to Python types; bytes, NumPy's characters, to ``str``."""
     return value.decode() if isinstance(value, bytes) else value.tolist()

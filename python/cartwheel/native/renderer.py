@@ -15,30 +15,31 @@ if TYPE_CHECKING:
 
 
 class Renderer:
-    """Draws rows of a native environment as Gymnasium's environment draws itself.
+    """Draws rows of a native environment by Gymnasium's environment of the same id.
 
-    Parameters of native environments are attributes of Gymnasium's. So one environment of
-    Gymnasium, made with the same keywords when it is first needed and never stepped, is given the
-    attributes of one row after the other and told to render.
+    The parameters of a native environment are attributes of Gymnasium's environment. So one
+    environment of Gymnasium draws all rows: for each row, its attributes are set to the row's
+    parameters, and it renders. It is made with the same keywords at the first frame, and it is
+    never stepped.
 
     Attributes:
-        metadata: Those of Gymnasium's environment, with the render modes there are; without any
-            when Gymnasium has no environment of this id.
+        metadata: The metadata of Gymnasium's environment, with its render modes; no render modes if
+            Gymnasium has no environment of this id.
     """
 
     def __init__(
         self, env_id: str, keywords: dict[str, Any], render_mode: str | None, *, native_id: str
     ) -> None:
-        """Looks the environment up; nothing is made yet.
+        """Finds Gymnasium's environment by its id, without making it.
 
         Args:
             env_id: The id of Gymnasium's environment.
             keywords: Keywords of the environment.
-            render_mode: One of Gymnasium's render modes for it, or ``None``.
-            native_id: The registered id of the native environment, which warnings name.
+            render_mode: One of the environment's render modes, or ``None``.
+            native_id: The registered id of the native environment, for warnings.
 
         Raises:
-            ValueError: It cannot be rendered like that.
+            ValueError: The environment does not have this render mode.
         """
         self._env_id = env_id
         self._native_id = native_id
@@ -57,13 +58,13 @@ class Renderer:
             )
 
     def _load(self) -> Any:
-        """The class of Gymnasium's environment."""
+        """Returns the class of Gymnasium's environment."""
         assert self._spec is not None
         entry_point = self._spec.entry_point
         return load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
 
     def _env(self, row: int) -> gym.Env[Any, Any]:
-        """The environment that draws ``row``: one for all, but in a window every row keeps time."""
+        """Returns the environment that draws ``row``: one for all rows, or one for each window."""
         place = row if self._render_mode == "human" else 0
         if place not in self._envs:
             if self._spec is None:
@@ -80,12 +81,12 @@ class Renderer:
         """Draws some rows.
 
         Args:
-            rows: Which.
-            parameters: Of every row.
+            rows: The rows to draw.
+            parameters: The parameters of all rows, by name.
 
         Returns:
-            What Gymnasium's ``render`` returned, one frame a row; and those parameters that it
-            changed, again of every row.
+            One frame of Gymnasium's ``render`` for each drawn row, and the parameters that
+            rendering changed, again of all rows.
 
         Raises:
             gymnasium.error.DependencyNotInstalled: pygame is missing.
@@ -106,32 +107,32 @@ class Renderer:
         return tuple(frames), changed
 
     def close(self) -> None:
-        """Closes the environments that drew, and with them windows."""
+        """Closes the environments that drew, and their windows."""
         while self._envs:
             self._envs.popitem()[1].close()
 
 
 def as_attribute(value: Any) -> Any:
-    """A parameter as Gymnasium's attribute: lines of text are an array of characters there."""
+    """Converts a parameter to Gymnasium's form, where lines of text are an array of characters."""
     is_text = isinstance(value, list) and any(isinstance(line, str) for line in value)
     return np.asarray(value, "c") if is_text else value
 
 
 class Shown:
-    """A pool whose results are drawn in a window before they are returned, as far as they can be.
+    """A pool that draws its rows in windows after each result, for ``render_mode="human"``.
 
-    That is what ``render_mode="human"`` means. Rows in flight cannot be drawn.
+    While rows are in flight, nothing is drawn.
     """
 
     _RESULTS = ("step", "step_rows", "step_wait", "reset_wait", "recv")
 
     def __init__(self, pool: Any, draw: Callable[[], object]) -> None:
-        """Draws by calling the bound method ``draw``, whose object this one does not keep alive."""
+        """Wraps ``pool``; ``draw`` is a bound method, which is held by a weak reference."""
         self._pool = pool
         self._draw = weakref.WeakMethod(draw)
 
     def __getattr__(self, name: str) -> Any:
-        """A method of the pool."""
+        """Returns a method of the pool, which also draws if it returns results."""
         method = getattr(self._pool, name)
         return functools.partial(self._and_draw, method) if name in self._RESULTS else method
 

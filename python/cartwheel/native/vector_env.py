@@ -46,52 +46,6 @@ NAMESPACE = "cartwheel/"
 class NativeVectorEnv(PoolVectorEnv):
     """Steps many copies of an environment written in Rust, on threads, without the GIL.
 
-    Results are those of Gymnasium's environment of the same name, bit for bit: row ``i`` of a batch
-    that is reset with ``seed=s`` is the single environment with seed ``s + i``. They do not depend
-    on ``num_workers``.
-
-    Actions are checked before anything is stepped: their number, shape and dtype, discrete actions
-    for their range, and floats for NaN. Actions of another dtype are cast to that of the space by
-    NumPy's rule ``same_kind``: ``float64`` to ``float32``, but never floats to integers. Arrays are
-    as for :class:`~cartwheel.VectorEnv`.
-
-    Args:
-        env_id: A native environment, with or without the namespace ``cartwheel/``; ``python -m
-            cartwheel envs`` lists them. Or its ``EnvSpec``, whose keywords and step limit are the
-            defaults then.
-        num_envs: Number of environments.
-        autoreset_mode: When a finished environment restarts, as for :class:`~cartwheel.VectorEnv`.
-        max_episode_steps: Steps after which an episode is truncated; by default that of Gymnasium's
-            registry, ``None`` or ``-1`` for no limit.
-        render_mode: What :meth:`render` gives: ``"rgb_array"``, ``"ansi"`` where Gymnasium's
-            environment has it, or nothing and ``"human"`` windows instead, drawn after every step
-            and reset.
-        executor: ``"thread"`` or ``"auto"``: threads and the calling thread share the rows; a batch
-            that is too small to repay waking a thread is stepped by the caller alone.
-            ``"inline"``: every batch is.
-        num_workers: Threads, the calling one included; by default one per usable processor, or
-            fewer for few rows of an environment that steps many of them at once.
-        max_concurrency: As for :class:`~cartwheel.VectorEnv`.
-        batch_size: As for :class:`~cartwheel.VectorEnv`.
-        on_done: As for :class:`~cartwheel.VectorEnv`.
-        on_error: As for :class:`~cartwheel.VectorEnv`, for panics of native environments. The row
-            shows the first observation of the environment that took the place of the old one.
-        max_restarts: As for :class:`~cartwheel.VectorEnv`.
-        timeout: As for :class:`~cartwheel.VectorEnv`. The calling thread steps whole shards and
-            looks at the time after each: there are eight a thread, or one for a single thread.
-        max_slabs: As for :class:`~cartwheel.VectorEnv`.
-        thread_affinity_offset: Pin the threads (not the calling one) to consecutive processors from
-            this one on; by default they run wherever the system puts them.
-        **options: Keywords of the environment, those of Gymnasium's. Other keywords of
-            :class:`~cartwheel.VectorEnv` are accepted too, so that one call serves both:
-            ``shared_memory``, ``copy``, ``context`` and ``daemon`` change nothing, as there are no
-            worker processes and arrays are always the caller's alone; ``worker``,
-            ``observation_mode`` and ``on_worker_death`` can only have their defaults.
-
-    Raises:
-        TypeError: An ``EnvSpec`` of something else, or of a vector or wrapped environment.
-        ValueError: There is no such environment or option, or a value is invalid.
-
     Example:
         >>> import cartwheel
         >>> envs = cartwheel.NativeVectorEnv("CartPole-v1", 1024)
@@ -99,6 +53,53 @@ class NativeVectorEnv(PoolVectorEnv):
         >>> observations.shape
         (1024, 4)
         >>> envs.close()
+
+    Results equal those of Gymnasium's environment of the same id, bit for bit. After
+    ``reset(seed=s)``, row ``i`` equals the single environment with the seed ``s + i``. Results do
+    not depend on ``num_workers``.
+
+    Actions are checked before anything is stepped: their number, shape and dtype, the range of
+    discrete actions, and NaN in floats. Actions of another dtype are cast to the dtype of the space
+    by NumPy's rule ``same_kind``: ``float64`` to ``float32``, but never floats to integers.
+    Returned arrays follow the same rules as for :class:`~cartwheel.VectorEnv`.
+
+    Args:
+        env_id: A native environment, with or without the namespace ``cartwheel/``; ``python -m
+            cartwheel envs`` lists them. Or its ``EnvSpec``, whose keywords and step limit become
+            the defaults.
+        num_envs: Number of environments.
+        autoreset_mode: When a finished environment restarts, as for :class:`~cartwheel.VectorEnv`.
+        max_episode_steps: Steps after which an episode is truncated; ``None`` or ``-1`` for no
+            limit. The default is the limit in Gymnasium's registry.
+        render_mode: The kind of result of :meth:`render`: ``"rgb_array"``, ``"ansi"`` if
+            Gymnasium's environment has it, or ``None``. ``"human"`` draws windows after every step
+            and reset.
+        executor: ``"thread"`` or ``"auto"``: threads and the calling thread share the rows, but the
+            calling thread steps small batches alone, because waking a thread takes longer.
+            ``"inline"``: the calling thread steps every batch.
+        num_workers: Number of threads, including the calling one. The default is one for each
+            usable processor, or fewer if there are few rows and the environment steps many rows at
+            once.
+        max_concurrency: As for :class:`~cartwheel.VectorEnv`.
+        batch_size: As for :class:`~cartwheel.VectorEnv`.
+        on_done: As for :class:`~cartwheel.VectorEnv`.
+        on_error: As for :class:`~cartwheel.VectorEnv`, for panics of native environments. The row
+            shows the first observation of the new environment.
+        max_restarts: As for :class:`~cartwheel.VectorEnv`.
+        timeout: As for :class:`~cartwheel.VectorEnv`. The calling thread checks the time after each
+            shard that it steps. There are eight shards for each thread, or one shard if there is
+            only one thread.
+        max_slabs: As for :class:`~cartwheel.VectorEnv`.
+        thread_affinity_offset: Pin the threads (not the calling one) to consecutive processors from
+            this number on. By default they are not pinned.
+        **options: Keywords of the environment, as in Gymnasium. Other keywords of
+            :class:`~cartwheel.VectorEnv` are accepted, too, so that the same call works for both.
+            ``shared_memory``, ``copy``, ``context`` and ``daemon`` change nothing; ``worker``,
+            ``observation_mode`` and ``on_worker_death`` must have their defaults.
+
+    Raises:
+        TypeError: The ``EnvSpec`` is not native, or belongs to a vector or a wrapped environment.
+        ValueError: There is no such environment or option, or a value is invalid.
     """
 
     def __init__(
@@ -147,7 +148,7 @@ class NativeVectorEnv(PoolVectorEnv):
         limits = {name: limit for name, limit, _, _ in native_envs()}
         if limit == "default":
             limit = limits.get(self.env_id)
-        if limit == -1:  # Gymnasium's word
+        if limit == -1:  # Gymnasium's name for no limit
             limit = None
         if limit is not None:
             limit = as_integer("max_episode_steps", limit, 1, 2**32 - 1)
@@ -209,22 +210,22 @@ class NativeVectorEnv(PoolVectorEnv):
             self._pool = cast("Pool", Shown(self._pool, self._draw))
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001
-        """As :meth:`cartwheel.VectorEnv.close_extras`; also closes windows."""
+        """Like :meth:`cartwheel.VectorEnv.close_extras`; also closes windows."""
         super().close_extras(timeout, terminate)
         self._renderer.close()
 
     # Rendering
 
     def render(self) -> tuple[Any, ...]:
-        """Renders every environment, as Gymnasium's environment of the same id renders itself.
+        """Renders every environment like Gymnasium's environment of the same id.
 
         Returns:
-            One frame a row: arrays of ``uint8`` and shape ``(height, width, 3)`` for
-            ``"rgb_array"``, text for ``"ansi"``, ``None`` for ``"human"`` and, with a warning, for
-            no render mode at all.
+            One frame for each row: arrays of ``uint8`` and shape ``(height, width, 3)`` for
+            ``"rgb_array"``, text for ``"ansi"``, and ``None`` for ``"human"``. Without a render
+            mode also ``None``, with a warning.
 
         Raises:
-            gymnasium.error.ResetNeeded: There are rows that were never reset.
+            gymnasium.error.ResetNeeded: Some rows were never reset.
             gymnasium.error.DependencyNotInstalled: pygame is missing.
             NotImplementedError: Gymnasium has no environment of this id.
         """
@@ -251,19 +252,19 @@ class NativeVectorEnv(PoolVectorEnv):
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
-        """Every row's random number generator: a copy that draws the numbers that are next."""
+        """Copies of the rows' random number generators, which draw the same next numbers."""
         return tuple(as_generator(stream) for stream in self._streams())
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
-        """The seed of every row's random numbers, also of rows that the caller did not seed."""
+        """The seeds of the rows' random numbers, also of rows that the caller did not seed."""
         return tuple(seed for seed, _ in self._streams())
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Reads a parameter of every environment, such as ``gravity``, or what :meth:`call` does.
+        """Reads a parameter of every environment, such as ``gravity``, or a name of :meth:`call`.
 
-        Values equal those of Gymnasium's attributes. Arrays have its dtypes; integers are Python's,
-        also where Gymnasium's are NumPy's after some calls and Python's after others.
+        Values equal Gymnasium's attributes, and arrays have the same dtypes. Integers are always
+        Python integers; in Gymnasium they are NumPy integers after some calls.
 
         Raises:
             AttributeError: The environment has no such parameter.
@@ -271,19 +272,19 @@ class NativeVectorEnv(PoolVectorEnv):
         return self._read("get_attr", name)
 
     def set_attr(self, name: str, values: Any) -> None:
-        """Sets a parameter of every environment, or of none when a value is refused.
+        """Sets a parameter of every environment; if a value is refused, no parameter changes.
 
-        A parameter takes effect at once, also where Gymnasium only reads it in the constructor
+        A parameter takes effect at once, even if Gymnasium reads it only in the constructor
         (``is_slippery`` and ``desc`` of the toy environments).
 
         Args:
             name: The parameter.
-            values: A list or tuple with one value a row; anything else is set everywhere. A list in
-                the place of an array counts as an array of its numbers.
+            values: A list or tuple with one value for each row; any other value is set on every
+                environment. If the parameter is an array, its value may be a list of numbers.
 
         Raises:
             AttributeError: The environment has no such parameter.
-            ValueError: A list or tuple of the wrong length, or a value that does not fit.
+            ValueError: The list or tuple has the wrong length, or a value is invalid.
         """
         self._pool.check("set_attr", idle=True)
         values = as_values(values, self.num_envs)
@@ -299,7 +300,7 @@ class NativeVectorEnv(PoolVectorEnv):
 
         Raises:
             AttributeError: The environment has no such parameter.
-            TypeError: There are arguments.
+            TypeError: There are arguments, which a parameter does not take.
         """
         self._pool.check("call_async", idle=True)
         if not args and not kwargs and name in ("render", "np_random", "np_random_seed"):
@@ -309,9 +310,10 @@ class NativeVectorEnv(PoolVectorEnv):
             return self.call_wait(timeout=self._link.timeout)
 
     def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
-        """Begins to read a parameter; :meth:`call_wait` gives its values. Errors: see :meth:`call`.
+        """Begins to read a parameter; :meth:`call_wait` returns its values.
 
         Raises:
+            Exception: As for :meth:`call`.
             gymnasium.error.AlreadyPendingCallError: Another call has not been waited for.
         """
         self._pool.check("call_async", idle=True)
@@ -330,11 +332,11 @@ class NativeVectorEnv(PoolVectorEnv):
         return self._ask(calling, name, None)
 
     def _streams(self) -> tuple[Stream, ...]:
-        """Every row's random stream: its seed, and the ``state`` of its ``PCG64``."""
+        """Returns every row's random number stream: seed, and ``state`` of its ``PCG64``."""
         return self._control("get_attr", self._link.pack_streams(None))
 
     def _set_streams(self, streams: list[Stream]) -> None:
-        """Gives every row another random stream, which the seed is only a name of."""
+        """Sets every row's random number stream; only the ``state`` decides its numbers."""
         self._control("set_attr", self._link.pack_streams(streams))
 
     def _ask(self, calling: str, name: str, values: list[Any] | None) -> tuple[Any, ...]:
@@ -352,7 +354,7 @@ class NativeVectorEnv(PoolVectorEnv):
         self._pool.call_async(self._link.pack_request(name, values), calling)
 
     def _control(self, calling: str, messages: list[Any]) -> tuple[Any, ...]:
-        """Makes a control call with one message a shard; one answer a row."""
+        """Makes a control call with one message for each shard; returns one answer for each row."""
         self._pool.check(calling, idle=True)
         with Interruptible(self._pool):
             self._pool.call_async(messages, calling)
@@ -360,7 +362,7 @@ class NativeVectorEnv(PoolVectorEnv):
 
 
 def as_generator(stream: Stream) -> np.random.Generator:
-    """A generator that draws what a stream draws next."""
+    """Returns a generator that draws the next numbers of a stream."""
     seed, state = stream
     bits = np.random.PCG64(None if seed < 0 else seed)
     bits.state = state
@@ -372,7 +374,7 @@ def _shut_down(pool: Pool, grace: float) -> None:
 
 
 def _space(description: Any) -> Space[Any]:
-    """Gymnasium's space for what ``NativeEnvs.spaces`` gives."""
+    """Returns Gymnasium's space for a description of ``NativeEnvs.spaces``."""
     kind, *parts = description
     if kind == "Box":
         dtype, shape, low, high = parts

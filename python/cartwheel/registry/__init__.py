@@ -1,1 +1,1 @@
-"""Gymnasium's registry: making vector environments by id, and making them again by their spec."""
+"""Gymnasium's registry: makes vector environments by id, and rebuilds them by their spec."""

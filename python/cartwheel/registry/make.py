@@ -1,4 +1,4 @@
-"""Vector environments by the ids of Gymnasium's registry."""
+"""Makes vector environments by the ids of Gymnasium's registry."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from cartwheel.choices import Mode, Vectorization
 
-#: Keywords of :class:`VectorEnv` that :func:`make_vec` hands on; all others are the environment's.
-#: So is ``worker``, which can only be ``None`` there.
+#: Keywords of :class:`VectorEnv` that :func:`make_vec` passes on. All others belong to the
+#: environment, also ``worker``, which could only be ``None`` for the vector environment.
 _VECTOR_KEYWORDS = keywords_of(VectorEnv) - {"env_fns", "worker"}
 
 
@@ -37,38 +37,38 @@ def make_vec(
 ) -> VectorEnv | NativeVectorEnv:
     """Makes a vector environment of ``num_envs`` environments of a registered id.
 
-    Ids in the namespace ``cartwheel/`` give a :class:`NativeVectorEnv`, all others a
-    :class:`VectorEnv`. So does a native id with the ``vectorization_mode`` ``"sync"`` or
-    ``"async"``: its environments are each a :class:`NativeEnv` then, which can be wrapped but has
-    to be called from Python.
-
-    Args:
-        id: An id of Gymnasium's registry, also with a module to import first (``"module:Env-v0"``),
-            or an ``EnvSpec``, also the ``spec`` of an earlier result, which is rebuilt as it was.
-        num_envs: Number of environments.
-        autoreset_mode: When a finished environment restarts, as for :class:`VectorEnv`.
-        wrappers: Functions applied to each environment, in order, in its worker.
-        vectorization_mode: ``"sync"`` for a :class:`VectorEnv` with the executor ``"inline"``,
-            ``"async"`` for one with ``"process"``, where ``executor`` is not given.
-        vector_kwargs: Keywords of :class:`VectorEnv`, for those that an environment has too: what
-            is among the others by a name that is here belongs to the environment.
-        **kwargs: Keywords of :class:`VectorEnv` (``executor``, ``num_workers``, …); the rest goes
-            to ``gymnasium.make``, and so to the environment, among it ``max_episode_steps`` and
-            ``render_mode``.
-
-    Returns:
-        The vector environment, whose ``spec`` rebuilds it, here and in ``gymnasium.make_vec``.
-
-    Raises:
-        gymnasium.error.Error: There is no such id, or it has no entry point.
-        ValueError: There is no such vectorization mode.
-        Exception: As for :class:`VectorEnv`.
-
     Example:
         >>> import cartwheel
         >>> envs = cartwheel.make_vec("CartPole-v1", 4, executor="inline", max_episode_steps=50)
         >>> cartwheel.make_vec(envs.spec).num_envs
         4
+
+    An id in the namespace ``cartwheel/`` gives a :class:`NativeVectorEnv`, any other id a
+    :class:`VectorEnv`. With the ``vectorization_mode`` ``"sync"`` or ``"async"``, a native id gives
+    a :class:`VectorEnv`, too: each of its environments is a :class:`NativeEnv`, which can be
+    wrapped but is called from Python.
+
+    Args:
+        id: An id of Gymnasium's registry, possibly with a module to import first
+            (``"module:Env-v0"``); or an ``EnvSpec``, such as the ``spec`` of an earlier result.
+        num_envs: Number of environments.
+        autoreset_mode: When a finished environment restarts, as for :class:`VectorEnv`.
+        wrappers: Functions applied to each environment, in order, in its worker.
+        vectorization_mode: ``"sync"`` makes a :class:`VectorEnv` with the executor ``"inline"``,
+            ``"async"`` one with ``"process"``, unless ``executor`` is given.
+        vector_kwargs: Keywords of :class:`VectorEnv` whose names the environment uses, too. A
+            keyword that is both here and in ``kwargs`` goes to the environment in ``kwargs``.
+        **kwargs: Keywords of :class:`VectorEnv` (``executor``, ``num_workers``, …). All other
+            keywords go to ``gymnasium.make`` and from there to the environment, such as
+            ``max_episode_steps`` and ``render_mode``.
+
+    Returns:
+        The vector environment. Its ``spec`` rebuilds it, also by ``gymnasium.make_vec``.
+
+    Raises:
+        gymnasium.error.Error: There is no such id, or it has no entry point.
+        ValueError: There is no such vectorization mode.
+        Exception: As for :class:`VectorEnv`.
     """
     spec, chosen_mode = _find(id), _as_mode(vectorization_mode)
     stored_mode = _as_mode(spec.kwargs.get("vectorization_mode"))
@@ -79,7 +79,7 @@ def make_vec(
     if spec.vector_entry_point == NATIVE_ENTRY_POINT and not one_by_one:
         if wrappers:
             raise gym.error.Error(
-                f"{spec.id} is native: its environments cannot be wrapped, except one by one with "
+                f"{spec.id} is native: its environments cannot be wrapped without "
                 'vectorization_mode="sync" or "async".'
             )
         return _make_native(spec, num_envs, vector_kwargs, kwargs)
@@ -101,11 +101,11 @@ def make_vec(
 def _make_native(
     spec: EnvSpec, num_envs: int, vector_kwargs: dict[str, Any], kwargs: dict[str, Any]
 ) -> NativeVectorEnv:
-    """The native vector environment of a spec, through Gymnasium, which gives it its spec."""
+    """Makes a native vector environment by ``gymnasium.make_vec``, which sets its ``spec``."""
     for name in vector_kwargs.keys() & kwargs.keys():
         raise TypeError(
-            f"`{name}` is given twice: {spec.id} has no keyword of this name besides that of the "
-            "vector environment."
+            f"`{name}` is given twice: {spec.id} has no keyword of this name, only the vector "
+            "environment has one."
         )
     spec = copy.deepcopy(spec)
     spec.kwargs.pop("vectorization_mode", None)
@@ -114,7 +114,7 @@ def _make_native(
     return envs
 
 
-#: What Gymnasium's modes of stepping single environments are here.
+#: The executors of Gymnasium's vectorization modes.
 _EXECUTORS = {VectorizeMode.SYNC: "inline", VectorizeMode.ASYNC: "process"}
 
 
@@ -127,7 +127,7 @@ def _as_mode(mode: VectorizeMode | str | None) -> VectorizeMode | None:
 
 
 def _find(id_or_spec: Any) -> EnvSpec:
-    """The spec of an id, whose module is imported first if it names one."""
+    """Returns the spec of an id, after importing the module that the id may name."""
     if isinstance(id_or_spec, EnvSpec):
         return id_or_spec
     if not isinstance(id_or_spec, str):

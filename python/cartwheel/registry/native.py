@@ -26,7 +26,7 @@ def make_native(
 ) -> NativeVectorEnv:
     """The vector entry point of every id in the namespace ``cartwheel/``.
 
-    As :class:`NativeVectorEnv`, but for :func:`make_vec`'s ``None``: its default mode.
+    Like :class:`NativeVectorEnv`, but ``autoreset_mode=None`` means the default mode.
     """
     if autoreset_mode is not None:
         keywords["autoreset_mode"] = autoreset_mode
@@ -34,7 +34,7 @@ def make_native(
 
 
 def register_native() -> None:
-    """Enters the native environments into Gymnasium's registry, once."""
+    """Registers the native environments with Gymnasium, unless they are registered."""
     for env_id, limit, threshold, _ in native_envs():
         if NAMESPACE + env_id not in gym.registry:
             gym.register(

@@ -1,4 +1,4 @@
-"""Gymnasium's own ``make_vec`` and classes, with cartwheel behind them."""
+"""Makes Gymnasium's own ``make_vec`` use cartwheel's classes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ if TYPE_CHECKING:
 class patch_gymnasium:
     """Makes Gymnasium build cartwheel's vector environments.
 
-    Rebinds ``gymnasium.vector.AsyncVectorEnv`` and ``gymnasium.vector.SyncVectorEnv``, which
-    ``gymnasium.make_vec`` looks up when it is called. A call is enough to patch; in a ``with``
-    statement the classes are restored at its end.
-
     Example:
         >>> import gymnasium as gym, cartwheel
         >>> with cartwheel.patch_gymnasium():
         ...     envs = gym.make_vec("CartPole-v1", 3, vectorization_mode="sync")
         >>> type(envs).__module__
         'cartwheel.vector.presets'
+
+    It replaces ``gymnasium.vector.AsyncVectorEnv`` and ``gymnasium.vector.SyncVectorEnv``, which
+    ``gymnasium.make_vec`` looks up at each call. The patch begins with the call of
+    ``patch_gymnasium()``. A ``with`` statement restores the classes at its end; :meth:`restore`
+    does so at any time.
     """
 
     def __init__(self) -> None:
-        """Patches."""
+        """Replaces the classes."""
         self._before = (gym.vector.AsyncVectorEnv, gym.vector.SyncVectorEnv)
         self._bind(AsyncVectorEnv, SyncVectorEnv)
 
@@ -38,13 +39,13 @@ class patch_gymnasium:
         gym.vector.SyncVectorEnv = synchronous  # type: ignore[misc]
 
     def restore(self) -> None:
-        """Binds the classes that were there before."""
+        """Restores the classes from before the patch."""
         self._bind(*self._before)
 
     def __enter__(self) -> Self:
-        """The patch is in force already."""
+        """Returns the patch, which is already active."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Restores."""
+        """Restores the classes."""
         self.restore()

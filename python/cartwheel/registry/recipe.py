@@ -1,4 +1,4 @@
-"""What a vector environment of registered environments is made of, and the spec that says so."""
+"""The recipe of a vector environment of registered environments, and its spec."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from cartwheel.vector.vector_env import VectorEnv
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: The vector entry point of specs that :meth:`Recipe.as_spec` gives; a string, to survive JSON.
+#: The vector entry point of specs of :meth:`Recipe.as_spec`; a string, so that they survive JSON.
 ENTRY_POINT = "cartwheel.registry.recipe:make_again"
-#: The keyword of such a spec under which everything is that is no keyword of the environment.
+#: The keyword of such a spec that has everything except keywords of the environment.
 _OWN = "cartwheel"
 
 
 @dataclasses.dataclass
 class Recipe:
-    """What a vector environment of registered environments is made of.
+    """All that is needed to make a vector environment of registered environments.
 
     Attributes:
-        spec: That of a single environment, without keywords.
+        spec: The spec of a single environment, without keywords.
         num_envs: Number of environments.
-        env_kwargs: Keywords of ``gymnasium.make``, and so of the environment.
+        env_kwargs: Keywords of ``gymnasium.make``, which passes them to the environment.
         vector_kwargs: Keywords of :class:`~cartwheel.VectorEnv`.
         wrappers: Functions applied to each environment, in order.
     """
@@ -42,11 +42,11 @@ class Recipe:
 
     @classmethod
     def of(cls, spec: EnvSpec, num_envs: int) -> Recipe:
-        """The recipe that a spec is.
+        """Returns the recipe of a spec.
 
         Args:
-            spec: A registered one, or that of a vector environment, Gymnasium's or ours.
-            num_envs: Number of environments, where the spec does not say it.
+            spec: A registered spec, or the spec of a vector environment of Gymnasium or cartwheel.
+            num_envs: Number of environments, if the spec does not have it.
         """
         single = copy.deepcopy(spec)
         kwargs, single.kwargs = single.kwargs, {}
@@ -60,14 +60,14 @@ class Recipe:
     @classmethod
     def _stored(cls, own: dict[str, Any], num_envs: int, env_kwargs: dict[str, Any]) -> Recipe:
         single = own["spec"]
-        if isinstance(single, dict):  # it has been JSON
+        if isinstance(single, dict):  # loaded from JSON
             derived = ("namespace", "name", "version")
             fields = {name: value for name, value in single.items() if name not in derived}
             single = EnvSpec.from_json(json.dumps(fields))
         return cls(single, num_envs, env_kwargs, dict(own["vector_kwargs"]), tuple(own["wrappers"]))
 
     def make(self) -> VectorEnv:
-        """Makes the vector environment, whose ``spec`` is this recipe.
+        """Makes the vector environment and sets its ``spec``.
 
         Raises:
             gymnasium.error.Error: The spec has no entry point.
@@ -84,11 +84,11 @@ class Recipe:
         return envs
 
     def as_spec(self) -> EnvSpec:
-        """The recipe as a spec, by which ``gymnasium.make_vec`` makes it too.
+        """Returns the recipe as a spec, which also works with ``gymnasium.make_vec``.
 
-        Gymnasium's two classes have no place for what only ours have, such as ``executor``. So it
-        says that the environment has a vector entry point, :func:`make_again`, which must not have
-        vector keywords nor wrappers that Gymnasium knows of.
+        A spec of Gymnasium's own vector environments cannot have keywords of cartwheel, such as
+        ``executor``. So this spec names a vector entry point, :func:`make_again`. With an entry
+        point, Gymnasium allows neither vector keywords nor wrappers, so one keyword has them all.
         """
         spec = copy.deepcopy(self.spec)
         own = {
@@ -103,7 +103,7 @@ class Recipe:
             "vectorization_mode": VectorizeMode.VECTOR_ENTRY_POINT.value,
             _OWN: own,
         }
-        if spec.max_episode_steps is not None:  # `gymnasium.make_vec` adds it too
+        if spec.max_episode_steps is not None:  # `gymnasium.make_vec` adds it, too
             spec.kwargs.setdefault("max_episode_steps", spec.max_episode_steps)
         if self.num_envs != 1:
             spec.kwargs["num_envs"] = self.num_envs
@@ -115,7 +115,7 @@ def make_again(num_envs: int, **kwargs: Any) -> VectorEnv:
 
     Args:
         num_envs: Number of environments.
-        **kwargs: Those of the spec; what was added to them belongs to the environment.
+        **kwargs: The keywords of the spec; all additional ones belong to the environment.
     """
     own = kwargs.pop(_OWN)
     return Recipe._stored(own, num_envs, kwargs).make()

@@ -1,1 +1,1 @@
-"""Spaces and what travels in them: descriptions for the core, batches, nested arrays."""
+"""Spaces: their descriptions for the native code, batches, and nested arrays."""

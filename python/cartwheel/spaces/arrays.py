@@ -1,4 +1,4 @@
-"""Arrays of any library, as NumPy's."""
+"""Converts arrays of any library to NumPy."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ class SupportsDLPack(Protocol):
     """An array of any library that follows the Python array API standard's data interchange."""
 
     def __dlpack__(self, *, stream: None = ...) -> Any:
-        """The array as a capsule."""
+        """Returns the array as a capsule."""
 
     def __dlpack_device__(self) -> tuple[Any, Any]:
-        """Type and number of the device that the array is on."""
+        """Returns type and number of the array's device."""
 
 
-#: What every function takes.
+#: Any array that cartwheel accepts.
 Array: TypeAlias = ArrayLike | SupportsDLPack
 
 
 def as_array(name: str, array: Array) -> NDArray[Any]:
-    """The array as NumPy's, without a copy where it is an array already.
+    """Returns the array as a NumPy array, without a copy if it is an array on the CPU.
 
     Raises:
-        TypeError: It is on another device than the CPU.
+        TypeError: The array is on another device than the CPU.
     """
     if isinstance(array, np.ndarray):
         return array

@@ -1,4 +1,4 @@
-"""The spaces of a vector environment, from those of its environments."""
+"""The spaces of a vector environment, from the spaces of its environments."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ ObservationMode: TypeAlias = "str | tuple[Space[Any], Space[Any]]"
 
 
 class Batching:
-    """Batches spaces by Gymnasium's own functions, after the checks that Gymnasium makes.
+    """Batches spaces by Gymnasium's functions, with the same checks as in Gymnasium.
 
     Attributes:
-        single_observation_space: Of one environment.
-        observation_space: Of the batch.
-        single_action_space: Of one environment.
-        action_space: Of the batch.
+        single_observation_space: The observation space of one environment.
+        observation_space: The observation space of a batch.
+        single_action_space: The action space of one environment.
+        action_space: The action space of a batch.
     """
 
     def __init__(
@@ -32,13 +32,14 @@ class Batching:
         """Batches the spaces of all rows.
 
         Args:
-            class_name: Named in errors.
+            class_name: The name in errors.
             pairs: Observation and action space of each row.
-            observation_mode: How observation spaces go together.
-            executor: Decides whose words an error has, ``SyncVectorEnv``'s or ``AsyncVectorEnv``'s.
+            observation_mode: How observation spaces are batched.
+            executor: Errors are worded as in ``SyncVectorEnv`` for ``"inline"``, otherwise as in
+                ``AsyncVectorEnv``.
 
         Raises:
-            RuntimeError: Spaces differ where they must not.
+            RuntimeError: Spaces differ where they must be equal.
             ValueError, TypeError: Spaces cannot be batched.
         """
         num_envs = len(pairs)
@@ -59,11 +60,11 @@ class Batching:
 
     @staticmethod
     def check_mode(observation_mode: Any) -> None:
-        """Raises unless it is one of the modes, before any environment is made.
+        """Checks the observation mode before any environment is made.
 
         Raises:
-            ValueError: It is nothing of the kind.
-            TypeError: A pair of something else than spaces.
+            ValueError: ``observation_mode`` is neither a mode nor a pair.
+            TypeError: The elements of the pair are not spaces.
         """
         if isinstance(observation_mode, tuple) and len(observation_mode) == 2:
             batched, single = observation_mode

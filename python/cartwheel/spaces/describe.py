@@ -1,9 +1,8 @@
-"""Gymnasium's spaces as the native code sees them.
+"""Describes Gymnasium's spaces for the native code.
 
-A space whose values have a fixed shape and dtype becomes *leaves*, arrays in shared memory.
-Anything else is *opaque*: its values are encoded one by one, and the space's own functions, those
-that Gymnasium registers and those that users register for spaces of their own, make the batch of
-them.
+A space whose values have a fixed shape and dtype becomes *leaves*, arrays in shared memory. Any
+other space is *opaque*: its values are encoded one by one. The functions that are registered for
+the space with Gymnasium make the batch, also functions that users register for their own spaces.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
-#: A space by nested tuples; the forms are listed in ``rust/cartwheel-python/src/space.rs``.
+#: A space as nested tuples; ``rust/cartwheel-python/src/space.rs`` lists the forms.
 Description: TypeAlias = "tuple[Any, ...]"
 
 _LEAF_DTYPES = frozenset(
@@ -35,8 +34,8 @@ _LEAF_DTYPES = frozenset(
         "complex128",
     ]
 )
-#: Gymnasium's own functions for the spaces that we know: what is registered for anything else, or
-#: in their place, is a subclass's own and is called.
+#: Gymnasium's own batch functions of the known spaces. If another function is registered for a
+#: space or a subclass, the space is opaque, so that the other function is called.
 _LEAVES = (Box, Discrete, MultiDiscrete, MultiBinary)
 _OWN: dict[Any, Any] = {space: concatenate.dispatch(space) for space in (*_LEAVES, Dict, Tuple)}
 
@@ -64,7 +63,7 @@ def describe(space: Any) -> Description:
 
 
 def describe_actions(space: Space[Any]) -> Description:
-    """Describes an action space: by its leaves, or as one opaque part if it has any such part."""
+    """Describes an action space: by its leaves, or as one opaque part if any part is opaque."""
     description = describe(space)
     return (
         ("opaque", space) if _any_opaque(description) or not _any_leaf(description) else description
@@ -88,7 +87,7 @@ def _any_part(description: Description, kind: str) -> bool:
 
 
 def row_bytes(description: Description) -> int:
-    """Bytes of the leaves of one row."""
+    """Returns the bytes of the leaves of one row."""
     if description[0] == "leaf":
         return int(np.prod(description[2], dtype=np.int64)) * np.dtype(description[1]).itemsize
     if description[0] == "dict":
@@ -101,11 +100,11 @@ def batch_opaque(space: Space[Any], found: dict[int, Any], num_envs: int) -> Any
 
     Args:
         space: The space of one environment.
-        found: Values by row; rows without one were never reset.
+        found: Values by row; rows without a value were never reset.
         num_envs: Rows of the batch.
 
     Returns:
-        What ``gymnasium.vector.utils.concatenate`` makes of them.
+        The result of ``gymnasium.vector.utils.concatenate``.
     """
     empty: Any = create_empty_array(space, n=num_envs)
     if len(found) < num_envs:
@@ -115,11 +114,11 @@ def batch_opaque(space: Space[Any], found: dict[int, Any], num_envs: int) -> Any
 
 
 def rows_of(action_space: Space[Any], actions: Any, num_envs: int) -> list[Any]:
-    """The actions of a batch one by one, as Gymnasium's ``iterate`` gives them.
+    """Returns the actions of a batch as a list, by Gymnasium's ``iterate``.
 
     Raises:
-        ValueError: There is not one action per environment.
-        TypeError: ``actions`` is no batch.
+        ValueError: The number of actions is not ``num_envs``.
+        TypeError: ``actions`` is not a batch.
     """
     rows = list(iterate(action_space, actions))
     if len(rows) != num_envs:

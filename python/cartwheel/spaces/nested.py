@@ -1,8 +1,8 @@
-"""Observations and actions as their spaces nest them: arrays, or dicts and tuples of them.
+"""Observations and actions, nested like their spaces: arrays, or dicts and tuples of arrays.
 
-:func:`apply`, :func:`at` and :func:`assign` take nested arrays as they are, and need no space.
-:func:`take` and :func:`put` get the space, because a batch of a space without a fixed shape is a
-tuple too: of one object a row.
+:func:`apply`, :func:`at` and :func:`assign` work on nested arrays without their space. :func:`take`
+and :func:`put` need the space, because a batch of a space without a fixed shape is a tuple, too: it
+has one object for each row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def apply(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
-    """``function`` of every array of ``tree`` (and of its like in ``others``), nested as before."""
+    """Applies ``function`` to every array of ``tree`` (and its counterparts in ``others``)."""
     if isinstance(tree, dict):
         return {
             key: apply(function, part, *(other[key] for other in others))
@@ -35,7 +35,7 @@ def apply(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
 
 
 def at(tree: Any, index: Any) -> Any:
-    """Every array at ``index``: a view or a copy, as NumPy's indexing gives them."""
+    """Returns every array at ``index``: a view or a copy, as by NumPy's indexing."""
     if isinstance(tree, np.ndarray):
         return tree[index]
     return apply(lambda array: array[index], tree)
@@ -51,7 +51,7 @@ def assign(tree: Any, index: Any, source: Any) -> None:
 
 
 def take(space: Space[Any], batch: Any, rows: NDArray[np.intp]) -> Any:
-    """Some rows of a batch of ``space``, which is that of one row, as a new batch."""
+    """Returns some rows of a batch as a new batch; ``space`` is the space of one row."""
     if isinstance(space, Dict):
         return {key: take(part, batch[key], rows) for key, part in space.spaces.items()}
     if isinstance(space, Tuple):
@@ -63,9 +63,9 @@ def take(space: Space[Any], batch: Any, rows: NDArray[np.intp]) -> Any:
 
 
 def put(space: Space[Any], batch: Any, rows: NDArray[np.intp], source: Any) -> Any:
-    """A new batch: ``batch`` of ``space``, which is that of one row, with ``source`` at ``rows``.
+    """Returns a copy of ``batch`` with ``source`` at ``rows``; ``space`` is the space of one row.
 
-    What is not nested as the space is, such as a list of actions, is one array.
+    A batch that is not nested like the space, such as a list of actions, is taken as one array.
     """
     if isinstance(space, Dict) and isinstance(source, dict):
         parts = space.spaces.items()
@@ -79,7 +79,7 @@ def put(space: Space[Any], batch: Any, rows: NDArray[np.intp], source: Any) -> A
 
 
 def named(tree: Any, name: str) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Every array with its path, ``name/key/…``; an array that is not nested is ``name`` itself."""
+    """Yields every array with its path, ``name/key/…``; the path of a single array is ``name``."""
     if isinstance(tree, dict | tuple):
         for key, part in tree.items() if isinstance(tree, dict) else enumerate(tree):
             yield from named(part, f"{name}/{key}")
@@ -88,25 +88,25 @@ def named(tree: Any, name: str) -> Iterator[tuple[str, NDArray[Any]]]:
 
 
 def empty(space: Space[Any], steps: int, name: str) -> Any:
-    """Arrays ``[steps, *shape]`` for a (batched) space.
+    """Makes arrays ``[steps, *shape]`` for a (batched) space.
 
     Raises:
-        TypeError: The space has parts that are no arrays of fixed shape.
+        TypeError: The space has parts without a fixed shape.
     """
     arrays = create_empty_array(space, steps, fn=np.empty)
     for path, array in named(arrays, name):
         if not isinstance(array, np.ndarray) or array.dtype == object:
             raise TypeError(
-                f"a rollout holds arrays, but the space of `{path}` has no fixed shape: {space}"
+                f"a rollout needs arrays, but the space of `{path}` has no fixed shape: {space}"
             )
     return arrays
 
 
 def as_batch(like: Any, batch: Any, name: str) -> Any:
-    """``batch`` as NumPy arrays that fit one step of ``like``, whose arrays have a time axis.
+    """Converts ``batch`` to NumPy arrays that fit one step of ``like``, which has a time axis.
 
     Raises:
-        TypeError: It is nested in another way, or of another kind of dtype.
+        TypeError: ``batch`` is nested in another way, or has another kind of dtype.
         ValueError: An array has another shape.
     """
     if isinstance(like, dict):
@@ -122,7 +122,7 @@ def as_batch(like: Any, batch: Any, name: str) -> Any:
     shape = like.shape[1:]
     if array.shape != shape:
         raise ValueError(
-            f"`{name}` must have shape {shape}, the first number that of the environments; got "
+            f"`{name}` must have shape {shape}, with one entry for each environment, got "
             f"{array.shape}."
         )
     if array.dtype != like.dtype and not np.can_cast(array.dtype, like.dtype, "same_kind"):
