@@ -118,6 +118,15 @@ pub enum Error {
         /// Number of steps of the rollout.
         steps: usize,
     },
+    /// A batch was to be filled, and every slab is held, those that [must be copied](crate::memory::Lease::must_copy)
+    /// among them.
+    #[error(
+        "every one of {slabs} slabs is held: drop the lease of a batch that must be copied before the next call"
+    )]
+    SlabsHeld {
+        /// How many slabs there are.
+        slabs: usize,
+    },
     /// Rows that do not exist, or are named twice.
     #[error("{0}")]
     BadRows(String),

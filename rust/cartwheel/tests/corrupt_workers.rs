@@ -80,7 +80,7 @@ impl Fixture {
 
     /// Sends rows, and waits until all have arrived.
     fn send(&mut self, rows: &[usize]) {
-        self.pool.sending(Call::Step, rows).unwrap().send(0);
+        self.pool.sending(Call::Step, rows).unwrap().send(0).unwrap();
         for _ in rows {
             self.arrived.recv_timeout(LIMIT).unwrap();
         }

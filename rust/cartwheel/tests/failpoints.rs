@@ -321,7 +321,7 @@ fn step_thrice(batch_size: usize, failpoints: &str) -> Fate {
             Ok(())
         };
         sending.fill_actions(0, ActionTag::Integers, fill).unwrap();
-        sending.send(0);
+        sending.send(0).unwrap();
         let mut arrived: Vec<usize> = Vec::new();
         while envs.pool.is_flying() {
             match envs.pool.receive(Some(Duration::from_secs(10)), &mut || false) {
@@ -380,7 +380,7 @@ fn send_and_receive(pool: &mut Pool, rows: &[usize]) -> Result<usize, Error> {
             Ok(())
         })
         .unwrap();
-    sending.send(0);
+    sending.send(0).unwrap();
     let received = pool.receive(Some(Duration::from_secs(10)), &mut || false)?;
     Ok(received.events().count())
 }

@@ -301,6 +301,24 @@ fn over_rows_are_refused_before_anything_is_published() {
 }
 
 #[test]
+fn a_step_while_the_scratch_slab_is_held_is_refused_and_steps_nothing() {
+    let mut fixture = Fixture::new(2, 1, false, 3);
+    let kept = [fixture.reset(), fixture.step(&[1, 1])];
+    let scratch = fixture.step(&[2, 2]).lease.unwrap();
+    assert!(scratch.must_copy());
+    for call in [Call::Reset, Call::Step] {
+        let refused = fixture.pool.begin(call, 0).unwrap_err();
+        assert!(matches!(refused, Error::SlabsHeld { slabs: 3 }), "{refused}");
+        assert_eq!(fixture.pool.pending(), None);
+    }
+    drop(scratch);
+    let after = observations(&fixture.step(&[3, 3]));
+    let third: Vec<u8> = [0, 3, 3, 1, 3, 3_i64].iter().flat_map(|n| n.to_ne_bytes()).collect();
+    assert_eq!(after, third, "the third step of both rows");
+    drop(kept);
+}
+
+#[test]
 #[should_panic(expected = "24 bytes from 18446744073709551608 on are not in a slab of 4096 bytes")]
 fn a_read_whose_end_wraps_is_no_read_of_the_slab_before() {
     let lease = Fixture::new(1, 0, false, 4).reset().lease.unwrap();

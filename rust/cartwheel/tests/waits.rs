@@ -94,7 +94,7 @@ impl Running {
 
 fn send(pool: &mut Pool, call: Call) {
     let rows: Vec<usize> = (0..ROWS).collect();
-    pool.sending(call, &rows).unwrap().send(0);
+    pool.sending(call, &rows).unwrap().send(0).unwrap();
 }
 
 /// Receives all rows, which are in flight, with a zero timeout; how many calls that took.

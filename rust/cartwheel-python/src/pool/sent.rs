@@ -43,14 +43,14 @@ impl State {
         };
         if self.actions.opaque > 0 {
             let messages = by_channel(actions)?;
-            sending.send(ACTIONS_BY_CHANNEL);
+            sending.send(ACTIONS_BY_CHANNEL).map_err(to_py_err)?;
             return self.post(py, To::Some, &messages);
         }
         let checked = Checked::new(&self.actions, actions, rows.len(), cast)?;
         if !checked.parts().all(|(leaf, part)| sending.fits(leaf, part.tag())) {
             // Their dtype differs from that of the actions in flight, which is rare.
             let messages = by_channel(&checked.batch(&self.actions, py)?)?;
-            sending.send(ACTIONS_BY_CHANNEL);
+            sending.send(ACTIONS_BY_CHANNEL).map_err(to_py_err)?;
             return self.post(py, To::Some, &messages);
         }
         for (leaf, part) in checked.parts() {
@@ -60,8 +60,7 @@ impl State {
             });
             filled.map_err(to_py_err)?;
         }
-        sending.send(0);
-        Ok(())
+        sending.send(0).map_err(to_py_err)
     }
 
     /// Sends resets to `rows`, with one message for each worker that has some of the rows.
@@ -76,10 +75,10 @@ impl State {
         let sending = self.pool.sending(Call::Reset, &rows).map_err(explain)?;
         if self.native.is_some() {
             leave(self.link.bind(py), To::Some, messages)?;
-            sending.send(0);
+            sending.send(0).map_err(to_py_err)?;
             return Ok(());
         }
-        sending.send(0);
+        sending.send(0).map_err(to_py_err)?;
         self.post(py, To::Some, messages)
     }
 

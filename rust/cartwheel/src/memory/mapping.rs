@@ -86,6 +86,17 @@ impl Backing {
         })
         .map_err(Error::memory(self.name, range.len()))
     }
+
+    /// Gives shared memory back to the system, whoever maps it, but for a last page that is not whole: its bytes
+    /// are zeros from now on. Private memory goes with its mapping.
+    pub(crate) fn give_back(&self) {
+        let Some(descriptor) = &self.descriptor else { return };
+        let bytes =
+            rustix::fs::fstat(descriptor).map_or(0, |status| status.st_size.cast_unsigned());
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        // Where the system refuses, the memory goes with the last mapping of it.
+        let _ = rustix::fs::fallocate(descriptor, flags, 0, bytes);
+    }
 }
 
 const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);

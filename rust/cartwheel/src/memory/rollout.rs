@@ -7,7 +7,9 @@
 //! ```
 //!
 //! Each rollout has a mapping of its own. It is made at the first request and handed to the workers
-//! before a task refers to it; later it is reused for rollouts of the same number of steps. Every
+//! before a task refers to it; later it is reused for rollouts of the same number of steps. If a new
+//! rollout is made while a few others are free, the one that was free for longest gives its memory
+//! back, and the new one gets its number; workers map the new memory in place of the old. Every
 //! batch is filled by one task, like a slab (and retired like one, see [`forks`](super::forks)),
 //! and is not filled again before the whole rollout is free. The first batch is the exception: a
 //! reset before the first step replaces it, if there is no lease left through which safe code could
@@ -32,6 +34,9 @@ const ROLLOUT: u32 = 1 << 31;
 pub const MOST_STEPS: usize = u16::MAX as usize - 1;
 /// Maximum number of rollouts at once.
 const MOST_ROLLOUTS: usize = 1 << 15;
+/// Most rollouts that are kept for others of their length, beside those that somebody holds: a program has a few
+/// lengths that take turns.
+pub(super) const MOST_FREE: usize = 4;
 
 /// The memory of one rollout, and the layout of its batches.
 #[derive(Debug)]
@@ -65,6 +70,12 @@ impl RolloutMemory {
     pub(crate) fn steps(&self) -> usize {
         self.batches.len() - 1
     }
+
+    /// Gives the memory back to the system, although workers still map it: nobody uses it any more.
+    pub(super) fn give_back(&self) {
+        let backing = self.backing.lock().unwrap_or_else(PoisonError::into_inner);
+        backing.iter().for_each(Backing::give_back);
+    }
 }
 
 /// The number by which a task refers to a batch of a rollout.
@@ -85,8 +96,8 @@ pub(super) fn parts(number: u32) -> Option<(usize, usize)> {
 #[derive(Debug, Default)]
 pub(super) struct FreeRollouts {
     free: Mutex<Vec<(usize, Arc<RolloutMemory>)>>,
-    /// Numbers of rollouts that a forked child may see, or that some workers may not know: their
-    /// memory is not filled again.
+    /// Numbers of rollouts whose memory is not filled again: a forked child may see it, some
+    /// workers may not know it, or it was given back.
     retired: Mutex<Vec<usize>>,
 }
 
@@ -96,6 +107,31 @@ impl FreeRollouts {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let at = free.iter().rposition(|(_, memory)| memory.steps() == steps)?;
         Some(free.remove(at))
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Takes the one that nobody has held for longest.
+    pub(super) fn take_oldest(&self) -> Option<(usize, Arc<RolloutMemory>)> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        (!free.is_empty()).then(|| free.remove(0))
+    }
+
+    /// Whether there is a number for one rollout more, where the next that was never used is `next`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`].
+    pub(super) fn check_number(&self, next: usize) -> Result<(), Error> {
+        let retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        if next < MOST_ROLLOUTS || !retired.is_empty() {
+            return Ok(());
+        }
+        let all_held = format!("{MOST_ROLLOUTS} rollouts are held: drop one before the next");
+        Err(Error::BadPlan(all_held))
     }
 
     fn put(&self, rollout: (usize, Arc<RolloutMemory>)) {
@@ -108,7 +144,7 @@ impl FreeRollouts {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    fn retire(&self, index: usize) {
+    pub(super) fn retire(&self, index: usize) {
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(index);
     }
 }
@@ -265,6 +301,16 @@ mod tests {
         recorded.begin_recording(&free).expect("new");
         drop(recorded);
         assert!(free.take(1).is_some());
+    }
+
+    #[test]
+    fn a_rollout_beyond_the_last_number_is_refused() {
+        let free = FreeRollouts::default();
+        assert!(free.check_number(MOST_ROLLOUTS - 1).is_ok());
+        let refused = free.check_number(MOST_ROLLOUTS).expect_err("no number is left");
+        assert_eq!(refused.to_string(), "32768 rollouts are held: drop one before the next");
+        free.retire(5);
+        assert!(free.check_number(MOST_ROLLOUTS).is_ok());
     }
 
     #[test]

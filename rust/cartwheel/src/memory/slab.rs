@@ -72,6 +72,11 @@ impl SlabMemory {
         rollouts[index] = Some(memory);
     }
 
+    /// Forgets rollout `index`, which nobody holds.
+    fn remove_rollout(&self, index: usize) {
+        self.rollouts.write().unwrap_or_else(PoisonError::into_inner)[index] = None;
+    }
+
     /// Number of the next rollout to make.
     pub(crate) fn next_rollout(&self) -> usize {
         self.rollouts.read().unwrap_or_else(PoisonError::into_inner).len()
@@ -312,27 +317,50 @@ impl SlabPool {
     /// A slab to fill: the one that was released last, otherwise a new one, otherwise a scratch
     /// slab. `backing` is the memory behind the slabs.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// When every scratch slab is in use; there is one for each batch that can be filled at once.
-    pub(crate) fn acquire(self: &Arc<Self>, backing: &Backing) -> Lease {
-        let slab = self.free.pop().or_else(|| self.grow(backing)).unwrap_or_else(|| {
-            // `Acquire` pairs with the `Release` in `Lease::drop`: the copy out of the scratch slab
-            // is finished before it is filled again.
-            let mut scratch = self.scratch_busy.iter();
-            let free = scratch.position(|busy| !busy.swap(true, Ordering::Acquire));
-            let free = free.expect("a scratch slab is copied out before the next batch");
-            u32::try_from(free).expect("counted in `new`")
-        });
+    /// [`Error::SlabsHeld`] when every scratch slab is in use. There is one for each batch that can be
+    /// filled at once, so the caller holds a batch that it had to copy.
+    pub(crate) fn acquire(self: &Arc<Self>, backing: &Backing) -> Result<Lease, Error> {
+        let slab = self.free.pop().or_else(|| self.grow(backing)).or_else(|| self.take_scratch());
+        let slab = slab.ok_or_else(|| Error::SlabsHeld { slabs: self.reserved() })?;
         let taken = backing.descriptor().map(|_| Moment::now());
         self.leased.fetch_add(1, Ordering::Relaxed);
-        Lease { pool: Arc::clone(self), slab, rollout: None, taken, reads: true }
+        Ok(Lease { pool: Arc::clone(self), slab, rollout: None, taken, reads: true })
+    }
+
+    fn take_scratch(&self) -> Option<u32> {
+        // `Acquire` pairs with the `Release` in `Lease::drop`: the copy out of the scratch slab is finished
+        // before it is filled again.
+        let mut scratch = self.scratch_busy.iter();
+        let idle = scratch.position(|busy| !busy.swap(true, Ordering::Acquire))?;
+        Some(u32::try_from(idle).expect("counted in `new`"))
     }
 
     /// A rollout of `steps` steps that is not leased, if there is one.
     pub(crate) fn free_rollout(&self, steps: usize) -> Option<RolloutLease> {
         let free = self.free_rollouts.take(steps)?;
         Some(RolloutLease::new(free, Arc::clone(&self.free_rollouts)))
+    }
+
+    /// Makes room for one more rollout: while there are [`rollout::MOST_FREE`] free ones, of other
+    /// lengths, the oldest gives its memory back.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`] at the maximum number of rollouts.
+    pub(crate) fn make_room_for_rollout(&self) -> Result<(), Error> {
+        while self.free_rollouts.len() >= rollout::MOST_FREE && self.discard_rollout() {}
+        self.free_rollouts.check_number(self.memory.next_rollout())
+    }
+
+    /// Gives the memory of the rollout that was free for longest back; returns whether there was one.
+    pub(crate) fn discard_rollout(&self) -> bool {
+        let Some((index, memory)) = self.free_rollouts.take_oldest() else { return false };
+        self.memory.remove_rollout(index);
+        memory.give_back();
+        self.free_rollouts.retire(index);
+        true
     }
 
     /// The number of a retired rollout, for a new one.

@@ -235,21 +235,19 @@ impl Pool {
     /// # Errors
     ///
     /// As [`Pool::check`]; for a reset also [`Error::BadPlan`] when it would fill the first batch
-    /// of a rollout once more while a [lease](Lease) on that batch is held. In these cases nothing
-    /// was published.
+    /// of a rollout once more while a [lease](Lease) on that batch is held; [`Error::SlabsHeld`]
+    /// while a batch is held that must be copied. In these cases nothing was published.
     pub fn begin(&mut self, call: Call, flags: u32) -> Result<(), Error> {
         self.check(call)?;
         if call == Call::Reset {
             self.check_recording()?;
         }
-        self.task = Command::next(self.task);
         let recorded = self.recorded(call);
-        let lease = match (call, self.memory.slab_backing()) {
-            (Call::Step | Call::Reset, Some(backing)) => {
-                Some(recorded.unwrap_or_else(|| self.slabs.acquire(backing)))
-            }
-            _ => None,
+        let lease = match (recorded, call, self.memory.slab_backing()) {
+            (None, Call::Step | Call::Reset, Some(backing)) => Some(self.slabs.acquire(backing)?),
+            (recorded, _, _) => recorded,
         };
+        self.task = Command::next(self.task);
         let op = match call {
             Call::Step => Op::Step,
             Call::Reset => Op::Reset,

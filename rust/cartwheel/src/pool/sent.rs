@@ -67,8 +67,12 @@ impl Sending<'_> {
 
     /// Gives the rows to their workers. The shards get `flags`, which must be below 2^31,
     /// unchanged.
-    pub fn send(self, flags: u32) {
-        self.pool.send(self.call, self.rows, flags);
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SlabsHeld`] while batches are held that must be copied; then nothing was sent.
+    pub fn send(self, flags: u32) -> Result<(), Error> {
+        self.pool.send(self.call, self.rows, flags)
     }
 }
 
@@ -208,11 +212,11 @@ impl Pool {
         Ok(Sending { pool: self, call, rows })
     }
 
-    fn send(&mut self, call: Call, rows: &[usize], flags: u32) {
+    fn send(&mut self, call: Call, rows: &[usize], flags: u32) -> Result<(), Error> {
         if rows.is_empty() {
-            return;
+            return Ok(());
         }
-        self.open_batches(self.sent.count + rows.len());
+        self.open_batches(self.sent.count + rows.len())?;
         let ordered = self.batch_size() == self.phases.len();
         let op = if call == Call::Reset { Op::Reset } else { Op::Step };
         if call == Call::Reset {
@@ -248,17 +252,26 @@ impl Pool {
                 }
             }
         }
+        Ok(())
     }
 
-    /// Opens batches until they have room for `rows` rows.
-    fn open_batches(&mut self, rows: usize) {
+    /// Opens batches until they have room for `rows` rows; where there is no slab for one, none.
+    fn open_batches(&mut self, rows: usize) -> Result<(), Error> {
         let backing = self.memory.slab_backing().expect("checked in `Pool::new`");
+        let open = self.sent.leases.len();
         while self.sent.leases.len() * self.memory.plan().batch_size < rows {
-            let lease = self.slabs.acquire(backing);
+            let lease = match self.slabs.acquire(backing) {
+                Ok(lease) => lease,
+                Err(held) => {
+                    self.sent.leases.truncate(open);
+                    return Err(held);
+                }
+            };
             let batch = self.sent.batch + self.sent.leases.len() as u64;
             self.memory.control.batches().open(batch, lease.slab());
             self.sent.leases.push_back(lease);
         }
+        Ok(())
     }
 
     /// Waits for the next batch and hands it out.

@@ -150,7 +150,8 @@ impl Memory {
     }
 
     /// Makes the memory of another rollout of `steps` steps, all of it reserved. Returns a lease on
-    /// it, and the descriptor with which workers in other processes attach it.
+    /// it, and the descriptor with which workers in other processes attach it. Free rollouts make
+    /// room for it where there are many of them, or where memory is short.
     ///
     /// # Errors
     ///
@@ -162,9 +163,13 @@ impl Memory {
     ) -> Result<(RolloutLease, Backing), Error> {
         let batches = self.rollout_batches(steps)?;
         let bytes = Control::signed_bytes(&batches[0]);
-        Headroom::require("a rollout", bytes)?;
-        let (mapping, backing) = Mapping::new("cartwheel-rollout", bytes, self.scope)?;
-        backing.reserve(0..bytes)?;
+        pool.make_room_for_rollout()?;
+        let (mapping, backing) = loop {
+            match self.reserve_rollout(bytes) {
+                Err(Error::OutOfMemory { .. }) if pool.discard_rollout() => {}
+                made => break made?,
+            }
+        };
         let sent = backing.try_clone()?;
         let index = pool.unused_rollout().unwrap_or_else(|| self.slabs.next_rollout());
         self.control.sign(&mapping, index);
@@ -172,6 +177,13 @@ impl Memory {
         let lease = pool.new_rollout(index, memory);
         self.slabs.add_rollout(index, Arc::clone(lease.memory()));
         Ok((lease, sent))
+    }
+
+    fn reserve_rollout(&self, bytes: usize) -> Result<(Mapping, Backing), Error> {
+        Headroom::require("a rollout", bytes)?;
+        let (mapping, backing) = Mapping::new("cartwheel-rollout", bytes, self.scope)?;
+        backing.reserve(0..bytes)?;
+        Ok((mapping, backing))
     }
 
     /// The rollouts that a new worker process has to attach: number, steps and descriptor of each.

@@ -141,7 +141,7 @@ fn a_panic_between_rows_that_were_sent_fails_the_row_and_its_place_is_filled() {
             Ok(())
         };
         sending.fill_actions(0, ActionTag::Array(DType::I64), zeros).unwrap();
-        sending.send(0);
+        sending.send(0).unwrap();
         let received = envs.pool.receive(None, &mut || false).unwrap();
         assert_eq!((&received.rows[..], &received.failed[..]), (&[0, 3][..], &[0][..]));
         drop(received);

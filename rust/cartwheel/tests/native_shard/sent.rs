@@ -73,12 +73,11 @@ fn send_steps(envs: &mut Envs, rows: &[usize], actions: &[i64]) -> Result<(), Er
         room.copy_from_slice(bytes_of(&actions[sent]));
         Ok(())
     })?;
-    sending.send(0);
-    Ok(())
+    sending.send(0)
 }
 
 fn send_resets(envs: &mut Envs, rows: &[usize]) {
-    envs.pool.sending(Call::Reset, rows).unwrap().send(0);
+    envs.pool.sending(Call::Reset, rows).unwrap().send(0).unwrap();
 }
 
 /// Steps every row `STEPS` times, sending on what was received, some rows at once and some later.
@@ -355,4 +354,29 @@ fn rows_are_not_sent_for_what_would_be_missing_in_a_rollout() {
     assert_eq!(calls.map(|call| refused(&mut envs, call)), [Some(1), None]);
     envs.step(&[0; 3]).unwrap();
     assert_eq!(calls.map(|call| refused(&mut envs, call)), [None; 2]);
+}
+
+#[test]
+fn rows_are_not_sent_while_their_slab_would_be_one_that_is_held() {
+    let settings = limited(AutoresetMode::NextStep, 5);
+    let mut envs = Envs::with_slabs(&recipe(), 4, 0, settings, 2, 3);
+    send_resets(&mut envs, &[0, 1, 2, 3]);
+    (0..2).for_each(|_| drop(receive(&mut envs)));
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        send_steps(&mut envs, &[0, 1], &[0, 0]).unwrap();
+        held.push(receive(&mut envs));
+    }
+    // One slab is left, and four rows need two.
+    assert_eq!(held.iter().filter(|received| received.lease.must_copy()).count(), 2);
+    held.pop();
+    let refused = send_steps(&mut envs, &[0, 1, 2, 3], &[0; 4]).unwrap_err();
+    assert!(matches!(refused, Error::SlabsHeld { slabs: 3 }), "{refused}");
+    assert!(envs.pool.in_flight().is_empty());
+    send_steps(&mut envs, &[2, 3], &[0; 2]).unwrap();
+    assert_eq!(receive(&mut envs).rows, [2, 3]);
+    held.clear();
+    send_steps(&mut envs, &[0, 1, 2, 3], &[0; 4]).unwrap();
+    let rows: Vec<usize> = (0..2).flat_map(|_| receive(&mut envs).rows).collect();
+    assert_eq!(rows, [0, 1, 2, 3]);
 }

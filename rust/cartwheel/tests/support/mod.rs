@@ -58,12 +58,24 @@ impl Envs {
         settings: ShardSettings,
         batch_size: usize,
     ) -> Self {
+        Self::with_slabs(recipe, rows, workers, settings, batch_size, 8 + rows)
+    }
+
+    /// The same, with at most `max_slabs` slabs.
+    pub(crate) fn with_slabs(
+        recipe: &dyn AnyRecipe,
+        rows: usize,
+        workers: usize,
+        settings: ShardSettings,
+        batch_size: usize,
+        max_slabs: usize,
+    ) -> Self {
         let plan = Plan {
             observations: recipe.spaces().observation.leaves(),
             actions: recipe.spaces().action.leaves(),
             shards: shards(rows, workers.max(1)),
             batch_size,
-            max_slabs: 8 + rows,
+            max_slabs,
             info_bytes: 1 << 12,
         };
         let made: Vec<_> =
