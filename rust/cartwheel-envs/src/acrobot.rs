@@ -1,4 +1,5 @@
-//! Acrobot: two links, a motor at the joint between them, and a height to reach.
+//! Acrobot: two links, a motor at the joint between them, and a height that the free end has to
+//! reach.
 //!
 //! Sources: R. S. Sutton, "Generalization in reinforcement learning: successful examples using sparse
 //! coarse coding" (1996); R. S. Sutton, A. G. Barto, "Reinforcement Learning: An Introduction"; as in
@@ -8,10 +9,10 @@
 //! |---|---|
 //! | action | torque at the joint: 0: −1, 1: 0, 2: 1 N m |
 //! | observation | cosine and sine of both angles, both angular velocities (rad/s); `float32[6]` |
-//! | reward | −1 a step, 0 for the last |
+//! | reward | −1 for each step, 0 for the last |
 //! | terminates | the free end is higher than one link above the fixed one |
 //!
-//! An angle above 1e9 rad, where Gymnasium's environment takes minutes or for ever, is an error.
+//! An angle above 1e9 rad is an error; Gymnasium's environment takes minutes for it, or never ends.
 
 use std::f64::consts::PI;
 
@@ -25,22 +26,23 @@ use crate::interval::interval;
 use crate::libm::{cos_f32, sin_f32, square};
 use crate::numeric::{clip, round};
 
-/// Largest angle that is brought into a turn, in radians. Gymnasium takes whole turns off one by one, which
-/// decides the last bits; this many take some tenths of a second, and from 1e16 on it never ends.
+/// Largest angle that is reduced to one turn, in radians. Gymnasium subtracts whole turns one by
+/// one, which decides the last bits; an angle of this size takes some tenths of a second, and from
+/// 1e16 on the loop never ends.
 const LARGEST_ANGLE: f64 = 1e9;
 
 interval! {
-    /// Range of all four numbers of an initial state: `reset(options={"low": …, "high": …})`, at most 1e9
-    /// either side of zero.
+    /// Range of all four numbers of an initial state: `reset(options={"low": …, "high": …})`, both
+    /// ends between −1e9 and 1e9.
     pub struct Start { low: -0.1, high: 0.1, most: LARGEST_ANGLE }
 }
 
-/// Whose equations.
+/// The source of the equations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Equations {
-    /// The book's.
+    /// The book.
     Book,
-    /// The paper's of 1996.
+    /// The paper of 1996.
     Nips,
 }
 
@@ -145,15 +147,15 @@ impl Physics {
     }
 }
 
-/// Both angles, from hanging down, and both velocities.
+/// Both angles, measured from hanging down, and both velocities.
 #[derive(Debug, Clone, Copy)]
 struct State {
     values: [f64; 4],
-    /// They are those of a reset, which Gymnasium keeps as `float32`.
+    /// Whether they come from a reset; Gymnasium keeps these as `float32`.
     fresh: bool,
 }
 
-/// An array of the width that Gymnasium's has.
+/// An array with the element size of Gymnasium's array.
 impl Parameter for State {
     fn get(&self) -> ParameterValue {
         if self.fresh {
@@ -266,10 +268,10 @@ impl Env for Acrobot {
     }
 }
 
-/// An angle brought into [−π, π] by whole turns.
+/// An angle reduced to [−π, π] by whole turns.
 ///
-/// Large velocities come to larger angles, with their eighth power, so bounds of resets alone are not
-/// enough.
+/// Large velocities lead to larger angles, with their eighth power, so limits on resets alone are
+/// not enough.
 #[inline]
 fn wrap(mut angle: f64) -> f64 {
     assert!(angle.abs() <= LARGEST_ANGLE, "the state has overflowed: an angle is {angle:e}");

@@ -1,4 +1,4 @@
-//! Blackjack: come closer to 21 than the dealer, without going beyond.
+//! Blackjack: come closer to 21 than the dealer, without exceeding it.
 //!
 //! Source: R. S. Sutton, A. G. Barto, "Reinforcement Learning: An Introduction", example 5.1, as in
 //! Gymnasium 1.4.0, `toy_text/blackjack.py`. Cards are drawn from an endless deck.
@@ -8,7 +8,7 @@
 //! | action | 0: stick, 1: hit |
 //! | observation | the player's sum, the dealer's card (1 is an ace), whether the player has a usable ace |
 //! | reward | 1 for a win, 0 for a draw, −1 for a loss; 1.5 for a win with a natural, if `natural` |
-//! | terminates | when the player sticks or goes beyond 21 |
+//! | terminates | when the player sticks or exceeds 21 |
 
 use cartwheel::env::{Env, Parameter, ParameterValue, Space, Spaces, wrong};
 use cartwheel::rng::Rng;
@@ -19,7 +19,7 @@ use crate::Ignored;
 
 /// Jack, queen and king count ten.
 const DECK: [u8; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10, 10];
-/// More cards than 21 aces and one more cannot be on a hand.
+/// Maximum number of cards of a hand: 21 aces and one more.
 const MOST_CARDS: usize = 22;
 const SUITS: [&str; 4] = ["C", "D", "H", "S"];
 const TENS: [&str; 3] = ["J", "Q", "K"];
@@ -31,7 +31,7 @@ const NAMES: [&str; 10] = ["", "A", "2", "3", "4", "5", "6", "7", "8", "9"];
 pub struct Options {
     /// Pay 1.5 for a win with a natural: an ace and a ten from the start. Without effect under `sab`.
     pub natural: bool,
-    /// The rules of Sutton and Barto: a natural wins unless the dealer has one too.
+    /// The rules of Sutton and Barto: a natural wins unless the dealer also has one.
     pub sab: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct Options {
 struct Hand {
     cards: [u8; MOST_CARDS],
     count: usize,
-    /// Every ace counted as one.
+    /// The sum with every ace counted as one.
     sum: i64,
     has_ace: bool,
 }
@@ -78,7 +78,7 @@ impl Hand {
         self.sum + if self.usable_ace() { 10 } else { 0 }
     }
 
-    /// The total, or 0 beyond 21.
+    /// The total, or 0 above 21.
     fn score(&self) -> i64 {
         if self.total() > 21 { 0 } else { self.total() }
     }
@@ -109,7 +109,7 @@ impl Parameter for Hand {
     }
 }
 
-/// Text that only rendering looks at.
+/// Text that only rendering uses.
 #[derive(Debug, Clone, Copy)]
 struct Label(&'static str);
 
@@ -156,7 +156,7 @@ impl Env for Blackjack {
     fn reset(&mut self, rng: &mut Rng, _: &Ignored) {
         self.dealer = Hand::pair(rng);
         self.player = Hand::pair(rng);
-        // Rendering alone shows these, but they are drawn from the same stream.
+        // Only rendering shows these, but they are drawn from the same stream.
         self.suit = Label(SUITS[rng.choice_index(SUITS.len())]);
         let card = usize::from(self.dealer.cards[0]);
         self.card =

@@ -1,4 +1,4 @@
-//! CartPole: a pole on a cart, to be kept upright by pushing the cart left or right.
+//! CartPole: keep a pole on a cart upright by pushing the cart left or right.
 //!
 //! Source: A. G. Barto, R. S. Sutton, C. W. Anderson, "Neuronlike adaptive elements that can solve
 //! difficult learning control problems" (1983), as in Gymnasium 1.4.0, `classic_control/cartpole.py`.
@@ -7,7 +7,7 @@
 //! |---|---|
 //! | action | 0: push left, 1: push right, with 10 N |
 //! | observation | cart position (m), its velocity (m/s), pole angle (rad), its velocity (rad/s); `float32[4]` |
-//! | reward | 1 a step; with `sutton_barto_reward` 0, and −1 when the pole falls |
+//! | reward | 1 for each step; with `sutton_barto_reward` 0, and −1 when the pole falls |
 //! | terminates | position beyond ±2.4 m, or angle beyond ±12° |
 
 use cartwheel::env::{Env, Parameter, ParameterValue, Space, Spaces, Standard, Tuned, wrong};
@@ -24,7 +24,7 @@ mod lanes;
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
-    /// Pay 0 a step and −1 for the fall, as in the original.
+    /// Reward 0 for each step and −1 for the fall, as in the original.
     pub sutton_barto_reward: bool,
 }
 
@@ -38,7 +38,7 @@ interval! {
 enum Integrator {
     /// Positions advance with the old velocities.
     Euler,
-    /// Positions advance with the new velocities. Gymnasium takes any other name for this.
+    /// Positions advance with the new velocities. Gymnasium uses this for any other name.
     SemiImplicit(String),
 }
 
@@ -64,13 +64,14 @@ impl Parameter for Integrator {
 #[derive(Debug, Clone)]
 pub struct CartPole {
     state: [f64; 4],
-    /// The pole has fallen, and no reset has come since.
+    /// Whether the pole has fallen since the last reset.
     fallen: bool,
     sutton_barto_reward: bool,
     physics: Tuned<Physics>,
 }
 
-/// Constants, in SI units, under the names of Gymnasium. As there, setting one leaves the others.
+/// Constants, in SI units, with Gymnasium's names. As in Gymnasium, setting one does not change the
+/// others.
 #[derive(Debug, Clone, PartialEq)]
 struct Physics {
     gravity: f64,
@@ -81,7 +82,7 @@ struct Physics {
     length: f64,
     polemass_length: f64,
     force_mag: f64,
-    /// Seconds a step.
+    /// Seconds for each step.
     tau: f64,
     theta_threshold_radians: f64,
     x_threshold: f64,
@@ -107,7 +108,7 @@ impl Standard for Physics {
 }
 
 impl CartPole {
-    /// What a step that ended in this state comes to.
+    /// The transition of a step that ended in this state.
     #[inline]
     fn outcome(&mut self, terminated: bool) -> Transition {
         let reward = match (self.sutton_barto_reward, terminated) {
@@ -153,7 +154,7 @@ impl Env for CartPole {
     fn step(&mut self, action: i64, _: &mut Rng) -> Transition {
         let [x, x_dot, theta, theta_dot] = self.state;
         let (sin, cos) = (theta.sin(), theta.cos());
-        // Constants are read after the calls, which keep no register.
+        // Constants are read after the calls, because a call preserves no register.
         let Physics {
             gravity,
             masspole,

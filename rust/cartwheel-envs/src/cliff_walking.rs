@@ -1,4 +1,4 @@
-//! CliffWalking: from one end of a cliff to the other, along its edge or around.
+//! CliffWalking: walk from one end of a cliff to the other, along its edge or around it.
 //!
 //! Source: R. S. Sutton, A. G. Barto, "Reinforcement Learning: An Introduction", example 6.6, as in
 //! Gymnasium 1.4.0, `toy_text/cliffwalking.py`.
@@ -7,9 +7,9 @@
 //! |---|---|
 //! | action | 0: up, 1: right, 2: down, 3: left |
 //! | observation | row × 12 + column, on 4 × 12 cells; the start is 36, the goal 47 |
-//! | reward | −1 a step; −100 for a fall, which leads back to the start |
+//! | reward | −1 for each step; −100 for a fall, which leads back to the start |
 //! | terminates | at the goal |
-//! | info | `prob`: how likely the move was |
+//! | info | `prob`: the probability of the move |
 
 use cartwheel::env::{Env, Space, Spaces};
 use cartwheel::rng::Rng;
@@ -29,11 +29,11 @@ const GOAL: usize = CELLS - 1;
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
-    /// Whether a move may go to either side, each way being equally likely.
+    /// Whether a move may also go to either side, with equal probability for all three directions.
     pub is_slippery: bool,
 }
 
-/// Somebody near a cliff.
+/// A walker near a cliff.
 #[derive(Debug, Clone)]
 pub struct CliffWalking {
     cell: Cell,

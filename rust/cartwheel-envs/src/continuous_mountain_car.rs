@@ -9,9 +9,9 @@
 //! | reward | −0.1 × action², and 100 at the goal |
 //! | terminates | position at least 0.45 with a velocity of at least `goal_velocity` |
 //!
-//! Gymnasium computes in `float64` on the first step after a reset and in `float32` afterwards, because
-//! it stores the state as `float32`; an action out of bounds becomes a Python float on the way. All of
-//! that shows in the last bits, so it is all here.
+//! Gymnasium computes in `float64` on the first step after a reset and in `float32` afterwards,
+//! because it stores the state as `float32`; an action out of bounds becomes a Python float in
+//! between. All of that affects the last bits, so this file does the same.
 
 use cartwheel::env::{Env, Parameter, ParameterValue, Space, Spaces, Standard, Tuned};
 use cartwheel::rng::Rng;
@@ -44,7 +44,7 @@ impl Standard for Physics {
     };
 }
 
-/// The state and its width.
+/// The state, and its float type.
 #[derive(Debug, Clone, Copy)]
 enum State {
     /// After a reset.
@@ -61,7 +61,7 @@ pub struct ContinuousMountainCar {
     physics: Tuned<Physics>,
 }
 
-/// What drives the car: a NumPy `float32` within bounds, a Python float beyond.
+/// The force on the car: a NumPy `float32` within bounds, a Python float outside.
 #[derive(Debug, Clone, Copy)]
 enum Push {
     Narrow(f32),
@@ -80,13 +80,13 @@ impl Push {
     }
 }
 
-/// The rest of a step in one width: `$round` makes a Python float a number of that width.
+/// The rest of a step in one float type: `$round` converts a Python float to that type.
 macro_rules! advance {
     ($car:ident, $position:expr, $velocity:expr, $round:expr) => {{
         let round = $round;
         let Physics { min_position, max_position, max_speed, goal_position, .. } = *$car.physics;
         let (mut position, mut velocity) = ($position, $velocity);
-        // What is clipped becomes a Python float, and is then compared as one.
+        // A clipped action becomes a Python float, and is then compared as one.
         let mut fast = velocity >= round($car.goal_velocity);
         if velocity > round(max_speed) {
             velocity = round(max_speed);
@@ -141,7 +141,7 @@ impl Env for ContinuousMountainCar {
     #[inline]
     fn step(&mut self, &[action]: &[f32; 1], _: &mut Rng) -> Transition {
         let Physics { min_action, max_action, power, .. } = *self.physics;
-        // `min(max(action, min_action), max_action)`, which returns one of the three as it is.
+        // `min(max(action, min_action), max_action)`, which returns one of the three unchanged.
         let push = if action < round(min_action) {
             Push::Wide(min_action.min(max_action))
         } else if action > round(max_action) {
@@ -208,7 +208,7 @@ impl Env for ContinuousMountainCar {
     }
 }
 
-/// An array of the width of the state.
+/// An array with the float type of the state.
 impl Parameter for State {
     fn get(&self) -> ParameterValue {
         match self {

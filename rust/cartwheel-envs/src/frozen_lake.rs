@@ -8,7 +8,7 @@
 //! | observation | row × columns + column |
 //! | reward | 1 at the goal, 0 elsewhere; `reward_schedule` |
 //! | terminates | at the goal and in a hole |
-//! | info | `prob`: how likely the move was |
+//! | info | `prob`: the probability of the move |
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,13 +24,13 @@ use crate::toy_text::{Cell, Outcome, Probability, sample};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
-    /// The map: `S` start, `F` frozen, `H` hole, `G` goal. Before `map_name`.
+    /// The map: `S` start, `F` frozen, `H` hole, `G` goal. Takes precedence over `map_name`.
     pub desc: Option<Vec<Row>>,
-    /// `"4x4"` or `"8x8"`. Without a map and a name, each row has a random map of its own.
+    /// `"4x4"` or `"8x8"`. Without a map and a name, each row has its own random map.
     pub map_name: Option<String>,
-    /// Whether a move may go to either side.
+    /// Whether a move may also go to either side.
     pub is_slippery: bool,
-    /// How likely a move goes where it should, on slippery ice.
+    /// Probability that a move goes in its direction, on slippery ice.
     pub success_rate: f64,
     /// Rewards for reaching goal, hole and ice.
     pub reward_schedule: (f64, f64, f64),
@@ -89,7 +89,7 @@ const MAPS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// Side of a random map, and how likely its cells are frozen.
+/// Side of a random map, and the probability that a cell is frozen.
 const RANDOM_SIDE: usize = 8;
 const RANDOM_FROZEN: f64 = 0.8;
 
@@ -99,7 +99,7 @@ struct Lake {
     columns: usize,
     /// Letters, row-major.
     cells: Vec<u8>,
-    /// How likely each start is.
+    /// Probability of each start.
     start: f64,
 }
 
@@ -127,7 +127,7 @@ impl Lake {
         Ok(Self::of(desc.len(), cells))
     }
 
-    /// A lake of so many rows.
+    /// A lake with this number of rows.
     fn of(rows: usize, cells: Vec<u8>) -> Self {
         let starts = cells.iter().map(|&cell| f64::from(u8::from(cell == b'S'))).sum::<f64>();
         Self { rows, columns: cells.len() / rows, cells, start: 1.0 / starts }
@@ -152,12 +152,12 @@ impl Lake {
     }
 }
 
-/// A square map on which the goal can be reached, as `generate_random_map` makes it: `side` cells a
-/// side, each frozen with probability `frozen`, start and goal in opposite corners.
+/// A square map on which the goal can be reached, as `generate_random_map` makes it: `side` cells
+/// on each side, each frozen with probability `frozen`, with start and goal in opposite corners.
 ///
 /// # Panics
 ///
-/// When `side` is below 2 or `frozen` is no probability.
+/// When `side` is below 2 or `frozen` is not a probability.
 pub fn random_map(side: usize, frozen: f64, rng: &mut Rng) -> Vec<String> {
     assert!(side >= 2, "a map has a start and a goal");
     let frozen = frozen.min(1.0);
@@ -192,7 +192,7 @@ fn goal_is_reachable(lake: &Lake) -> bool {
     false
 }
 
-/// Somebody on a frozen lake.
+/// A walker on a frozen lake.
 #[derive(Debug, Clone)]
 pub struct FrozenLake {
     cell: Cell,
@@ -200,12 +200,13 @@ pub struct FrozenLake {
     probability: Probability,
     lake: Shared,
     rewards: (f64, f64, f64),
-    /// How likely a move goes where it should and to either side; none on ice that is not slippery.
+    /// Probabilities that a move goes in its direction and to either side; `None` on ice that is
+    /// not slippery.
     slip: Option<(f64, f64)>,
 }
 
 impl Options {
-    /// The map of these options: the same for all rows, or a new random one.
+    /// The map for these options: the same for all rows, or a new random one.
     fn lake(&self) -> Result<Arc<Lake>, Error> {
         if let Some(lake) = self.lake.get() {
             return Ok(Arc::clone(lake));
@@ -314,7 +315,7 @@ impl Env for FrozenLake {
     cartwheel::parameters! { s: cell, lastaction: last_action, desc: lake }
 }
 
-/// A lake that rows share until it is set.
+/// A lake that rows share until they set another one.
 #[derive(Debug, Clone)]
 struct Shared(Arc<Lake>);
 

@@ -5,10 +5,10 @@ use std::fmt;
 use serde::de::{Error, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Options of a reset that an environment does not have: ignored, as in Gymnasium, where several
-/// environments may share one dictionary.
+/// Options of a reset that an environment does not have. They are ignored, as in Gymnasium, where
+/// several environments may share one dictionary.
 ///
-/// What looks like a mask is refused nevertheless: who misspells `reset_mask` would reset every row.
+/// An option that looks like a mask is refused: a misspelt `reset_mask` would reset every row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ignored;
 

@@ -1,10 +1,10 @@
-//! Intervals that initial states are drawn from: the `low` and `high` of reset options.
+//! Intervals from which initial states are drawn: the `low` and `high` of reset options.
 
 use serde::{Deserialize, Deserializer};
 
 use crate::Ignored;
 
-/// The ends as they were passed; absent ones have defaults.
+/// The ends as they were passed; missing ends have defaults.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Ends {
     #[serde(default, deserialize_with = "number")]
@@ -15,17 +15,17 @@ pub(crate) struct Ends {
     _others: Ignored,
 }
 
-/// A number that was passed: `None` is refused, which for an `Option` would mean an absent one.
+/// A number that was passed: `None` is refused, although an `Option` would treat it as missing.
 fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     f64::deserialize(deserializer).map(Some)
 }
 
 impl Ends {
-    /// The interval, or why it is none.
+    /// The interval, or the reason why it is invalid.
     pub(crate) fn or(self, low: f64, high: f64) -> Result<(f64, f64), String> {
         let (low, high) = (self.low.unwrap_or(low), self.high.unwrap_or(high));
         if low > high {
-            // Gymnasium's own words.
+            // Gymnasium's own message.
             return Err(format!("Lower bound ({low}) must be lower than higher bound ({high})."));
         }
         check_range(low, high)?;
@@ -33,7 +33,7 @@ impl Ends {
     }
 }
 
-/// Why there are no uniform numbers between `low` and `high`, if there are none.
+/// The reason why uniform numbers between `low` and `high` cannot be drawn, if there is one.
 pub(crate) fn check_range(low: f64, high: f64) -> Result<(), String> {
     if (high - low).is_finite() {
         return Ok(());
@@ -41,7 +41,7 @@ pub(crate) fn check_range(low: f64, high: f64) -> Result<(), String> {
     Err(format!("the range from {low} to {high} is too large"))
 }
 
-/// Why `low` or `high` is further than `most` from zero, if one of them is.
+/// The reason why `low` or `high` is further than `most` from zero, if one of them is.
 pub(crate) fn check_most(low: f64, high: f64, most: f64) -> Result<(), String> {
     if low.abs().max(high.abs()) <= most {
         return Ok(());
@@ -49,7 +49,7 @@ pub(crate) fn check_most(low: f64, high: f64, most: f64) -> Result<(), String> {
     Err(format!("bounds must be between -{most:e} and {most:e}, got {low:e} and {high:e}"))
 }
 
-/// Makes reset options with the fields `low` and `high` and these defaults, no further than `most` from
+/// Makes reset options with the fields `low` and `high` and these defaults, at most `most` from
 /// zero.
 macro_rules! interval {
     (

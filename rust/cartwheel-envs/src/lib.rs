@@ -1,8 +1,8 @@
 //! Native environments: classic control and toy text, bit for bit as in Gymnasium 1.4.0.
 //!
-//! Each environment is one file, with the source of its equations, and takes Gymnasium's keywords. The
-//! same seed gives the same episodes as a single environment of Gymnasium; row `i` of a batch has the
-//! seed `seed + i`.
+//! Each environment is one file, with the source of its equations, and takes Gymnasium's keywords.
+//! The same seed gives the same episodes as in a single environment of Gymnasium; row `i` of a
+//! batch has the seed `seed + i`.
 //!
 //! ```
 //! let entry = cartwheel_envs::find("CartPole-v1").unwrap();
@@ -11,8 +11,8 @@
 //! assert_eq!(entry.max_episode_steps.unwrap().get(), 500);
 //! ```
 //!
-//! Exactness rests on the C library: `sin`, `cos` and `pow` must be those that NumPy calls. It is tested
-//! on x86-64 Linux with glibc.
+//! Exact results need the right C library: `sin`, `cos` and `pow` must be the functions that NumPy
+//! calls. This is tested on x86-64 Linux with glibc.
 
 pub mod acrobot;
 pub mod blackjack;

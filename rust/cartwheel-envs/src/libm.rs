@@ -1,12 +1,14 @@
-//! The C library's functions that Rust has no exact name for.
+//! Functions of the C library that have no exact equivalent in Rust.
 //!
-//! `x ** 2` of a NumPy float is `pow(x, 2)`, whose last bit now and then differs from that of `x * x`. The
-//! compiler turns a power with a known exponent into a product, so the exponent is hidden from it.
+//! `x ** 2` of a NumPy float is `pow(x, 2)`, whose last bit sometimes differs from that of `x * x`.
+//! The compiler turns a power with a known exponent into a product, so the exponent is hidden from
+//! it.
 //!
 //! # Invariants
 //!
-//! 1. `pow` and `powf` are those of the C standard, which every target that Rust's `std` runs on
-//!    links: they take and return floats by value and touch nothing but `errno`.
+//! 1. `pow` and `powf` are the functions of the C standard, which is linked on every target that
+//!    supports Rust's `std`: they take and return floats by value and access no memory except
+//!    `errno`.
 #![expect(unsafe_code, reason = "two functions of the C library, see the invariants")]
 
 use std::hint::black_box;
@@ -39,7 +41,7 @@ pub(crate) fn cos_f32(x: f32) -> f32 {
     if has_fma() { sincos(x, true) } else { x.cos() }
 }
 
-/// Where the processor can multiply and add in one, NumPy has its own sine and cosine of `float32`,
+/// Where the processor has fused multiply-add, NumPy uses its own sine and cosine of `float32`,
 /// whose last bits differ from the C library's.
 fn has_fma() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -80,7 +82,7 @@ mod tests {
     #[test]
     fn sine_and_cosine_of_floats_are_numpys() {
         if !has_fma() {
-            return; // the values below are of a processor that has it
+            return; // the values below need a processor with fused multiply-add
         }
         let angles = || (-3000_i16..3000).map(|step| f32::from(step) * 0.001_237);
         let sums = |function: fn(f32) -> f32| {
@@ -94,7 +96,8 @@ mod tests {
 
     #[test]
     fn squares_are_powers_and_not_products() {
-        // `np.float64(x) ** 2` and `x * x` differ in the last bit for one number in some thousands.
+        // `np.float64(x) ** 2` and `x * x` differ in the last bit for one number in several
+        // thousand.
         let numbers = (0..100_000_u32).map(|at| f64::from(at) * 1.234_567e-4 + 0.1);
         let differing = numbers.filter(|&x| square(x).to_bits() != (x * x).to_bits()).count();
         assert!(differing > 0, "the compiler made products of the powers");

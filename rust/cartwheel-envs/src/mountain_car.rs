@@ -1,13 +1,13 @@
-//! MountainCar: an engine too weak for the hill, so the car must swing up.
+//! MountainCar: the engine is too weak for the hill, so the car must swing up.
 //!
 //! Source: A. W. Moore, "Efficient memory-based learning for robot control" (1990), as in Gymnasium
 //! 1.4.0, `classic_control/mountain_car.py`.
 //!
 //! | | |
 //! |---|---|
-//! | action | 0: accelerate left, 1: do not, 2: accelerate right |
+//! | action | 0: accelerate left, 1: do not accelerate, 2: accelerate right |
 //! | observation | position (m), velocity (m/step); `float32[2]` |
-//! | reward | −1 a step |
+//! | reward | −1 for each step |
 //! | terminates | position at least 0.5 with a velocity of at least `goal_velocity` |
 
 use cartwheel::env::{Env, Space, Spaces, Standard, Tuned};
@@ -22,7 +22,7 @@ use crate::numeric::{clip, integer};
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
-    /// Velocity that the car must have at the goal, at least.
+    /// Minimum velocity of the car at the goal.
     pub goal_velocity: f64,
 }
 

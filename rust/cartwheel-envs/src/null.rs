@@ -1,4 +1,4 @@
-//! Null: an environment that does nothing, or nothing useful, to measure the engine alone.
+//! Null: an environment that does nothing useful, to measure the engine alone.
 //!
 //! | | |
 //! |---|---|
@@ -8,8 +8,9 @@
 //! | terminates | after `episode_steps` steps, if that is not 0 |
 //! | work | `work` rounds of S. K. Park and K. W. Miller's minimal standard generator in each step |
 //!
-//! Work is counted in rounds and not in microseconds, so that a thread that is stopped meanwhile has not
-//! done it. With `work_spread` *s* each step draws its work evenly from `work` · [1 − *s*, 1 + *s*).
+//! Work is counted in rounds and not in microseconds, so that the time for which a thread is
+//! suspended does not count as work. With `work_spread` *s* each step draws its work uniformly from
+//! `work` · [1 − *s*, 1 + *s*).
 
 use std::hint::black_box;
 
@@ -27,11 +28,11 @@ use crate::Ignored;
 pub struct Options {
     /// Shape of an observation.
     pub shape: Vec<usize>,
-    /// Length of an episode; 0 for episodes without end.
+    /// Length of an episode; 0 for endless episodes.
     pub episode_steps: u64,
     /// Rounds of computation in a step.
     pub work: u64,
-    /// How far the work of a step may be from that, as a part of it, 0 to 1.
+    /// Maximum deviation of a step's work from `work`, as a fraction, 0 to 1.
     pub work_spread: f64,
 }
 
@@ -41,7 +42,7 @@ impl Default for Options {
     }
 }
 
-/// Nothing at all.
+/// An environment without a task.
 #[derive(Debug, Clone)]
 pub struct Null {
     steps: u64,
@@ -50,7 +51,7 @@ pub struct Null {
     work_spread: f64,
 }
 
-/// Computes for `rounds` rounds, each of which waits for the one before.
+/// Computes for `rounds` rounds; each round depends on the one before.
 fn compute(rounds: u64) -> u64 {
     (0..rounds).fold(1, |value, _| value * 48_271 % 2_147_483_647)
 }

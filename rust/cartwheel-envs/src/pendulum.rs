@@ -35,7 +35,7 @@ impl Default for Options {
     }
 }
 
-/// Reset options: the largest initial angle and velocity, either side of zero.
+/// Reset options: the largest absolute initial angle and velocity.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "Most")]
 pub struct Start {
@@ -110,7 +110,7 @@ impl Standard for Physics {
 }
 
 impl Physics {
-    /// Brings the gains up to date.
+    /// Updates the gains.
     fn update(&mut self) {
         self.gravity_gain = 3.0 * self.g / (2.0 * self.l);
         self.torque_gain = round(3.0 / (self.m * square(self.l)));

@@ -1,15 +1,15 @@
 //! The C library's sine and cosine of small angles, in a form that compilers inline and vectorise.
 //!
-//! NumPy's and Python's `sin` are the C library's, so an environment that computes its own must give
-//! the same bits. This is glibc's method on processors with fused multiply-add: the angle is split
-//! into a multiple of 1/128, whose sine and cosine a table has with more than 100 bits, and a rest,
-//! whose sine and cosine are short polynomials; the addition theorems put them together (S. Gal,
-//! B. Bachelis, "An Accurate Elementary Mathematical Library for the IEEE Floating Point Standard",
-//! ACM TOMS 17, 1991). Small sines are a polynomial alone. What is fused and what is rounded twice is
-//! part of the method.
+//! NumPy's and Python's `sin` are the C library's, so an environment that computes its own sine
+//! must give the same bits. This is glibc's method on processors with fused multiply-add. The angle
+//! is split into a multiple of 1/128, whose sine and cosine are in a table with more than 100 bits,
+//! and a rest, whose sine and cosine are short polynomials. The addition theorems combine them (S.
+//! Gal, B. Bachelis, "An Accurate Elementary Mathematical Library for the IEEE Floating Point
+//! Standard", ACM TOMS 17, 1991). For small sines a polynomial alone suffices. Which operations are
+//! fused and which are rounded twice is part of the method.
 //!
-//! No promise is built on that description: [`is_exact`] compares this machine's C library with it in
-//! every interval of the table, and where they differ nobody uses it.
+//! Correctness does not depend on that description: [`is_exact`] compares this machine's C library
+//! with the method in every interval of the table, and where they differ the method is not used.
 
 mod table;
 
@@ -17,14 +17,14 @@ use std::sync::OnceLock;
 
 use table::{ANGLES, TABLE};
 
-/// Angles below this, either side of zero, are small.
+/// Angles with a smaller absolute value are small.
 pub(crate) const LIMIT: f64 = 0.85;
 
 /// 1.5 · 2⁴⁵: adding it leaves an angle rounded to a multiple of 1/128 in the lowest bits.
 const SPLIT: f64 = 52_776_558_133_248.0;
-/// Below it a sine is a polynomial alone.
+/// Below it a polynomial alone gives the sine.
 const TINY: f64 = 0.126;
-/// 2⁻²⁶: below it a sine is its angle.
+/// 2⁻²⁶: below it the sine equals the angle.
 const NEGLIGIBLE: f64 = 1.490_116_119_384_765_6e-8;
 /// Coefficients of x³, x⁵ … x¹¹ in the sine of a tiny angle, last first.
 const TINY_SINE: [u64; 5] = [
@@ -41,8 +41,8 @@ const COSINE: [u64; 3] = [0x3fe0_0000_0000_0000, 0xbfa5_5555_5555_5535, 0x3f56_c
 
 /// Sines and cosines of angles below [`LIMIT`], to the C library's last bit if [`is_exact`].
 ///
-/// Fast only in a function that is compiled for a processor with fused multiply-add: there the lanes
-/// become those of vectors.
+/// Fast only in a function that is compiled for a processor with fused multiply-add: there the
+/// lanes become vector lanes.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "it takes on the instructions of its caller")]
 pub(crate) fn sin_cos<const LANES: usize>(angles: [f64; LANES]) -> ([f64; LANES], [f64; LANES]) {
@@ -60,7 +60,7 @@ pub(crate) fn sin_cos<const LANES: usize>(angles: [f64; LANES]) -> ([f64; LANES]
     (sines, cosines)
 }
 
-/// The table's entry for the angle next to `angle`.
+/// The table's entry for the multiple of 1/128 nearest to `angle`.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "as above")]
 fn nearest(angle: f64) -> usize {
@@ -70,7 +70,7 @@ fn nearest(angle: f64) -> usize {
     entry.min(ANGLES - 1)
 }
 
-/// Sine and cosine of `x`, from the table's entry for the angle next to it.
+/// Sine and cosine of `x`, from the table's entry for the multiple of 1/128 nearest to it.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "as above")]
 fn put_together(x: f64, [sine, sine_rest, cosine, cosine_rest]: [f64; 4]) -> (f64, f64) {
@@ -88,7 +88,7 @@ fn put_together(x: f64, [sine, sine_rest, cosine, cosine_rest]: [f64; 4]) -> (f6
     let correction = (-cosine).mul_add(shortfall, correction);
     let cos = cosine + (-sine).mul_add(fused, correction);
 
-    let rounded = rest + cubic * factor; // twice, unlike the one above
+    let rounded = rest + cubic * factor; // rounded twice, unlike the one above
     let correction = rounded.mul_add(cosine_rest, sine_rest);
     let correction = (-sine).mul_add(shortfall, correction);
     let large = (sine + cosine.mul_add(rounded, correction)).copysign(x);
@@ -101,14 +101,14 @@ fn put_together(x: f64, [sine, sine_rest, cosine, cosine_rest]: [f64; 4]) -> (f6
     (if magnitude < TINY { small } else { large }, cos)
 }
 
-/// Whether [`sin_cos`] is the C library's, found out once.
+/// Whether [`sin_cos`] agrees with the C library; computed once.
 pub(crate) fn is_exact() -> bool {
     static EXACT: OnceLock<bool> = OnceLock::new();
     *EXACT.get_or_init(|| probed().all(agrees))
 }
 
-/// 73 angles next to each angle of the table, both signs; fewer at its two ends. Where another method
-/// is at work, some in a hundred differ.
+/// 73 angles near each angle of the table, with both signs; fewer at its two ends. If the C library
+/// uses another method, several in a hundred differ.
 fn probed() -> impl Iterator<Item = f64> {
     let angles = (0_u32..).map(|step| f64::from(step) / (73.0 * 128.0) + 1e-5);
     angles.take_while(|&angle| angle < LIMIT).flat_map(|angle| [angle, -angle])

@@ -1,4 +1,4 @@
-//! The table of environments: id, defaults, and how to make one.
+//! The table of environments: id, defaults, and the functions that make them.
 
 use std::num::NonZero;
 
@@ -22,13 +22,13 @@ type Run = fn(Map<String, Value>, &PlainLoops) -> Result<f64, Error>;
 pub struct Entry {
     /// Gymnasium's id, without a namespace.
     pub id: &'static str,
-    /// Keywords that the id stands for, as a JSON object; the caller's override them.
+    /// Keywords that the id implies, as a JSON object; the caller's keywords override them.
     pub keywords: &'static str,
     /// Steps after which an episode is truncated.
     pub max_episode_steps: Option<NonZero<u32>>,
     /// The return from which the task counts as solved.
     pub reward_threshold: Option<f64>,
-    /// Most rows that it steps at once: [`Env::BLOCK`].
+    /// Maximum number of rows that it steps at once: [`Env::BLOCK`].
     pub block: usize,
     make: Make,
     run: Run,
@@ -59,11 +59,11 @@ impl Entry {
         Self { reward_threshold: Some(reward), ..self }
     }
 
-    /// The recipe with these keywords, a JSON object or nothing.
+    /// The recipe with these keywords, a JSON object or empty text.
     ///
     /// # Errors
     ///
-    /// [`Error::BadOptions`] when the environment has no such keyword or cannot use its value.
+    /// [`Error::BadOptions`] when the environment does not have a keyword or cannot use its value.
     pub fn recipe(&self, keywords: &str) -> Result<Box<dyn AnyRecipe>, Error> {
         let all = self.with_defaults(keywords)?;
         (self.make)(all).map_err(|error| self.name(error))
@@ -73,12 +73,12 @@ impl Entry {
     ///
     /// # Errors
     ///
-    /// As [`Entry::recipe`], and those of [`PlainLoops::run`].
+    /// The errors of [`Entry::recipe`] and of [`PlainLoops::run`].
     pub fn run_plain_loops(&self, keywords: &str, loops: &PlainLoops) -> Result<f64, Error> {
         (self.run)(self.with_defaults(keywords)?, loops).map_err(|error| self.name(error))
     }
 
-    /// Says which environment refused its keywords.
+    /// Adds to the error which environment refused its keywords.
     fn name(&self, error: Error) -> Error {
         match error {
             Error::BadOptions(what) => Error::BadOptions(format!("{}: {what}", self.id)),
@@ -86,7 +86,7 @@ impl Entry {
         }
     }
 
-    /// The keywords of the id, with these in the place of its own.
+    /// The keywords of the id, overridden by these.
     fn with_defaults(&self, keywords: &str) -> Result<Map<String, Value>, Error> {
         let mut all: Map<String, Value> =
             serde_json::from_str(self.keywords).map_err(Error::bad_options)?;
@@ -138,7 +138,7 @@ pub static ENTRIES: &[Entry] = &[
     Entry::new::<envs::Null>("Null-v0"),
 ];
 
-/// The entry of an id, which may carry the namespace `cartwheel/`.
+/// The entry of an id, with or without the namespace `cartwheel/`.
 ///
 /// # Errors
 ///

@@ -7,9 +7,9 @@
 //! |---|---|
 //! | action | 0: south, 1: north, 2: east, 3: west, 4: pick up, 5: drop off |
 //! | observation | ((row × 5 + column) × 5 + passenger) × 4 + destination; passenger 4 is aboard |
-//! | reward | −1 a step; 20 for the delivery, −10 for a pick-up or drop-off that cannot be |
+//! | reward | −1 for each step; 20 for the delivery, −10 for an impossible pick-up or drop-off |
 //! | terminates | with the delivery |
-//! | info | `prob`: how likely the move was; `action_mask`: `int8[6]`, 1 where an action has an effect |
+//! | info | `prob`: the probability of the move; `action_mask`: `int8[6]`, 1 where an action has an effect |
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ use serde::Deserialize;
 use crate::Ignored;
 use crate::toy_text::sample;
 
-/// Walls are the bars; a colon lets the taxi pass.
+/// Bars are walls; a colon lets the taxi pass.
 const MAP: [&[u8; 11]; 5] =
     [b"|R: | : :G|", b"| : | : : |", b"| : : : : |", b"| | : | : |", b"|Y| : |B: |"];
 const SIDE: i64 = 5;
@@ -33,13 +33,13 @@ const ABOARD: i64 = 4;
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
-    /// Whether a move may go to either side.
+    /// Whether a move may also go to either side.
     pub is_rainy: bool,
     /// Whether the passenger may change the destination once, on the first move after the pick-up.
     pub fickle_passenger: bool,
-    /// How likely a move goes where it should, in the rain.
+    /// Probability that a move goes in its direction, in the rain.
     pub rainy_probability: f64,
-    /// How likely a fickle passenger does so.
+    /// Probability that a fickle passenger changes the destination.
     pub fickle_probability: f64,
 }
 
@@ -54,7 +54,7 @@ impl Default for Options {
     }
 }
 
-/// Where everything is.
+/// The positions of taxi, passenger and destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct State {
     row: i64,
@@ -96,7 +96,7 @@ impl State {
         }
     }
 
-    /// The place that the taxi is at.
+    /// The place at which the taxi is, if any.
     #[inline]
     fn place(self) -> Option<i64> {
         let at = PLACES.iter().position(|&place| place == (self.row, self.column));
@@ -132,7 +132,7 @@ impl Parameter for State {
     }
 }
 
-/// Running sums of the distribution of the first state: the passenger neither aboard nor at the
+/// Running sums of the distribution of the first state: the passenger is neither aboard nor at the
 /// destination.
 static FIRST: LazyLock<[f64; STATES]> = LazyLock::new(|| {
     let mut sum = 0.0;
@@ -145,7 +145,8 @@ static FIRST: LazyLock<[f64; STATES]> = LazyLock::new(|| {
     })
 });
 
-/// The move that the taxi was last drawn in: rendering reads it and keeps it, steps leave it alone.
+/// The last move with which the taxi was drawn: rendering reads and stores it, steps do not change
+/// it.
 #[derive(Debug, Clone, Copy)]
 struct Orientation(i64);
 
@@ -166,7 +167,7 @@ impl Parameter for Orientation {
 cartwheel::info! {
     /// The info of a taxi.
     pub struct TaxiInfo {
-        /// How likely the move was.
+        /// Probability of the move.
         prob: f64,
         /// 1 where an action has an effect.
         action_mask: [i8; 6],
@@ -180,11 +181,11 @@ pub struct Taxi {
     last_action: Option<i64>,
     orientation: Orientation,
     probability: f64,
-    /// The passenger is going to change the destination.
+    /// Whether the passenger is going to change the destination.
     fickle_step: bool,
     fickle_passenger: bool,
     fickle_probability: f64,
-    /// How likely a move goes where it should and to either side; none without rain.
+    /// Probabilities that a move goes in its direction and to either side; `None` without rain.
     rain: Option<(f64, f64)>,
 }
 
@@ -301,8 +302,8 @@ impl Env for Taxi {
     }
 }
 
-/// A move in the rain: outcome 0 goes where it should, 1 to the left of that and 2 to the right. A
-/// move against a wall or the edge stays, whatever the outcome.
+/// A move in the rain: outcome 0 goes in its direction, 1 to the left of it and 2 to the right. A
+/// move against a wall or the edge stays in place, whatever the outcome.
 fn rainy_move(before: State, action: i64, outcome: usize) -> State {
     let ways = [[0, 2, 3], [1, 3, 2], [2, 1, 0], [3, 0, 1]];
     if before.moved(action) == before {

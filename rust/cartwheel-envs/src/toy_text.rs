@@ -1,12 +1,12 @@
-//! What the toy text environments have in common.
+//! Code that the toy text environments share.
 
 use cartwheel::Error;
 use cartwheel::env::{InfoValue, Parameter, ParameterValue, wrong};
 use cartwheel::info::InfoWriter;
 use cartwheel::rng::Rng;
 
-/// `categorical_sample`: the first index at which the running sum of the probabilities is above a
-/// draw, or 0 when none is. It draws once, however few outcomes there are.
+/// `categorical_sample`: the first index at which the running sum of the probabilities exceeds a
+/// draw, or 0 when there is none. It draws once, even for a single outcome.
 #[inline]
 pub(crate) fn sample(probabilities: impl IntoIterator<Item = f64>, rng: &mut Rng) -> usize {
     let draw = rng.random();
@@ -20,21 +20,21 @@ pub(crate) fn sample(probabilities: impl IntoIterator<Item = f64>, rng: &mut Rng
     0
 }
 
-/// A cell of a grid, counted row by row: what Gymnasium calls `s`.
+/// A cell of a grid, counted row by row: Gymnasium's `s`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cell {
     pub(crate) at: usize,
-    /// How many the grid has, to refuse others when it is set.
+    /// Number of cells of the grid, for checking a cell that is set.
     cells: usize,
 }
 
 impl Cell {
-    /// Cell `at` of a grid that has so many.
+    /// Cell `at` of a grid of `cells` cells.
     pub(crate) fn new(at: usize, cells: usize) -> Self {
         Self { at, cells }
     }
 
-    /// It as an observation.
+    /// The cell as an observation.
     #[inline]
     pub(crate) fn observation(self) -> i64 {
         self.at.cast_signed() as i64
@@ -57,12 +57,12 @@ impl Parameter for Cell {
     }
 }
 
-/// The probability of the outcome that came about.
+/// The probability of the outcome that occurred.
 #[derive(Debug, Clone, Copy)]
 pub enum Probability {
-    /// That of a reset, which Gymnasium gives as an integer.
+    /// After a reset; Gymnasium returns an integer.
     One,
-    /// That of a step.
+    /// After a step.
     Of(f64),
 }
 
@@ -79,7 +79,7 @@ cartwheel::info! {
     /// The info of the grids.
     #[derive(Copy)]
     pub struct Outcome {
-        /// How likely the move was.
+        /// Probability of the move.
         prob: Probability,
     }
 }

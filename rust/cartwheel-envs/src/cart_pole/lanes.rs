@@ -1,12 +1,12 @@
 //! Several poles in the lanes of vector instructions.
 //!
-//! The same operations in the same order as [`CartPole::step`], so the same bits: vector instructions
-//! round like scalar ones, and nothing is fused that is not fused there. Some rows at a time are
-//! laid out as a structure of arrays, stepped, and put back.
+//! These are the same operations in the same order as in [`CartPole::step`], so they give the same
+//! bits: vector instructions round like scalar ones, and no operations are fused that are not fused
+//! there. Some rows at a time are laid out as a structure of arrays, stepped, and written back.
 //!
 //! # Invariants
 //!
-//! 1. A function with target features is called only where the processor was seen to have them.
+//! 1. A function with target features is called only where the processor was found to have them.
 #![expect(unsafe_code, reason = "calls a function with target features, see the invariants")]
 
 use std::sync::OnceLock;
@@ -16,21 +16,23 @@ use cartwheel::env::BlockOf;
 use super::{CartPole, PHYSICS};
 use crate::sine::{self, sin_cos};
 
-/// Rows handed over at once: enough that the call is not felt, few enough to stay in the first cache.
+/// Number of rows for each call: enough to make the call's cost negligible, few enough for the
+/// first cache.
 pub(super) const BLOCK: usize = 64;
-/// Rows laid out at once, as many as there are left: four vectors of four, or two.
+/// Number of rows that are laid out together: four vectors of four, or two.
 const MANY: usize = 16;
 const FEW: usize = 8;
 
-/// Steps those rows of a block that have the standard physics and small angles, if this machine can.
+/// Steps the rows of a block that have the standard physics and small angles, if the machine
+/// supports it.
 pub(super) fn step_block(block: &mut BlockOf<'_, '_, CartPole>) {
     if is_possible() {
-        // SAFETY: both features have been seen (invariant 1).
+        // SAFETY: both features have been detected (invariant 1).
         unsafe { step_with_vectors(block) }
     }
 }
 
-/// Whether the processor has the vectors, and the C library the sines, that this is made for.
+/// Whether the processor has the vectors that this code needs, and the C library the sines.
 fn is_possible() -> bool {
     static POSSIBLE: OnceLock<bool> = OnceLock::new();
     *POSSIBLE.get_or_init(|| {
@@ -50,7 +52,7 @@ fn step_with_vectors(block: &mut BlockOf<'_, '_, CartPole>) {
     }
 }
 
-/// Steps rows `first` to `first + LANES`, unless one is a case of its own.
+/// Steps rows `first` to `first + LANES`, unless one of them is a special case.
 #[target_feature(enable = "avx2,fma")]
 fn step_group<const LANES: usize>(block: &mut BlockOf<'_, '_, CartPole>, first: usize) {
     let mut envs = block.envs[first..first + LANES].iter();

@@ -1,12 +1,12 @@
 //! Sines and cosines at multiples of 1/128, each as the sum of two numbers.
 //!
-//! Facts: `sin(k/128)` rounded to the nearest `f64`, what is left over rounded likewise, and the same
-//! of `cos(k/128)`, computed with 80 digits; as bit patterns.
+//! These are facts: `sin(k/128)` rounded to the nearest `f64`, the remainder rounded in the same
+//! way, and the same for `cos(k/128)`, computed with 80 digits; as bit patterns.
 
 /// Number of angles: 0 to 109/128.
 pub(super) const ANGLES: usize = 110;
 
-/// `[sine, its rest, cosine, its rest]` of each angle.
+/// `[sine, its remainder, cosine, its remainder]` of each angle.
 #[rustfmt::skip]
 pub(super) const TABLE: [[u64; 4]; ANGLES] = [
     [0x0000_0000_0000_0000, 0x0000_0000_0000_0000, 0x3ff0_0000_0000_0000, 0x0000_0000_0000_0000],
