@@ -172,7 +172,7 @@ fn load_received(
         match told {
             Told::Bytes(bytes) => pool.load_received_infos(received.rows[place], bytes, stream),
             Told::Spilled => {
-                let row = received.rows[place]; // workers with a channel tell of each row by itself
+                let row = received.rows[place]; // with a channel, each row is announced alone
                 *stream = receive_rest(link, rests.next(), row..row + 1)?;
             }
         }

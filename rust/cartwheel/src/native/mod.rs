@@ -10,9 +10,9 @@
 //! |---|---|
 //! | [`Stream`], [`Seed`] | the random stream of a row |
 //! | [`Recipe`], [`AnyRecipe`] | a kind of environment with its options |
-//! | [`ShardSettings`] | what all shards of a pool have in common beside it |
+//! | [`ShardSettings`] | settings that all shards of a pool share, besides the recipe |
 //! | [`NativeShard`] | the environments of one worker |
-//! | [`Mailbox`] | what owner and shard tell each other beside the batch |
+//! | [`Mailbox`] | what owner and shard pass to each other besides the batch |
 
 mod mailbox;
 mod pace;
