@@ -325,7 +325,7 @@ def test_a_wait_can_be_interrupted(make, gates):
 
 
 def test_a_wait_can_be_bounded(make, gates):
-    envs = make(GATED, num_envs=1, timeout=0.05, gates=gates)
+    envs = make(GATED, num_envs=1, timeout=2, gates=gates)
     envs.async_reset()
     envs.recv(timeout=60)  # on a busy machine a reset may take longer than a wait is allowed to
     with pytest.raises(multiprocessing.TimeoutError):
