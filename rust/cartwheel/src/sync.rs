@@ -12,11 +12,17 @@
 pub use mortal::{AtomicU32, AtomicU64};
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::Ordering;
-#[cfg(not(loom))]
-pub(crate) use std::sync::atomic::Ordering;
+pub(crate) use loom::sync::{
+    Mutex,
+    atomic::{Ordering, fence},
+};
 #[cfg(not(any(loom, feature = "failpoints")))]
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64};
+#[cfg(not(loom))]
+pub(crate) use std::sync::{
+    Mutex,
+    atomic::{Ordering, fence},
+};
 
 #[cfg(any(loom, feature = "failpoints"))]
 #[expect(unreachable_pub, reason = "one of them is used by the models outside of the crate")]

@@ -21,7 +21,7 @@ use crate::wake::{ModelWord, Op, Parked, doorbell_disarm, every_interleaving, pa
 
 /// The words of a pool of two workers, and memory that they order. That memory is accessed without
 /// any order of its own, so a read that the words do not order may see an old value.
-pub(super) struct Words {
+pub(crate) struct Words {
     tickets: AtomicU64,
     ring: Vec<Arrivals>,
     batch_size: usize,
@@ -34,7 +34,7 @@ pub(super) struct Words {
     /// What a worker writes to a place: the row's action.
     places: Vec<AtomicU32>,
     /// Whether each worker is stepping rows: if it dies there, it can be replaced.
-    pub(super) is_stepping: [AtomicBool; 2],
+    pub(crate) is_stepping: [AtomicBool; 2],
 }
 
 fn cells(count: usize) -> Vec<AtomicU32> {
@@ -43,7 +43,7 @@ fn cells(count: usize) -> Vec<AtomicU32> {
 
 impl Words {
     /// A worker with `rows` rows, or two with `rows` rows each.
-    pub(super) fn new(rows: usize, batch_size: usize, open_batches: usize) -> Arc<Self> {
+    pub(crate) fn new(rows: usize, batch_size: usize, open_batches: usize) -> Arc<Self> {
         let entries = || (0..ring_places(rows)).map(|_| Entry::default()).collect();
         Arc::new(Self {
             tickets: AtomicU64::new(0),
@@ -59,12 +59,12 @@ impl Words {
         })
     }
 
-    pub(super) fn queue(&self, worker: usize) -> WorkQueue<'_> {
+    pub(crate) fn queue(&self, worker: usize) -> WorkQueue<'_> {
         let (ends, notes) = (&self.ends[worker], &self.notes[worker]);
         WorkQueue { ends, notes, entries: &self.entries[worker] }
     }
 
-    pub(super) fn batches(&self) -> OpenBatches<'_> {
+    pub(crate) fn batches(&self) -> OpenBatches<'_> {
         OpenBatches { tickets: &self.tickets, ring: &self.ring, batch_size: self.batch_size }
     }
 
@@ -74,7 +74,7 @@ impl Words {
     }
 
     /// Sends rows to a worker, with actions from `action` on, and with places if any are given.
-    pub(super) fn send_rows(
+    pub(crate) fn send_rows(
         &self,
         worker: usize,
         rows: Range<usize>,
@@ -88,13 +88,13 @@ impl Words {
     }
 
     /// Clears what a dead worker left, as [`Slot::forget`](super::control::Slot) does.
-    pub(super) fn forget(&self, worker: usize) {
+    pub(crate) fn forget(&self, worker: usize) {
         self.ends[worker].clear();
         self.notes[worker].clear();
     }
 
     /// Delivers at most `most` rows of a worker's queue as a worker does. Slab `n` begins at place `n`.
-    pub(super) fn deliver(&self, worker: usize, most: usize) -> usize {
+    pub(crate) fn deliver(&self, worker: usize, most: usize) -> usize {
         let (queue, batches) = (self.queue(worker), self.batches());
         Delivery { queue, batches, doorbell: &self.doorbell }
             .deliver(most, &mut Writing { words: self, worker })
@@ -119,7 +119,7 @@ impl Words {
     }
 
     /// The value at a place.
-    pub(super) fn place(&self, at: usize) -> u32 {
+    pub(crate) fn place(&self, at: usize) -> u32 {
         self.places[at].load(Ordering::Relaxed)
     }
 }

@@ -19,7 +19,7 @@ mod control;
 mod deaths;
 mod delivery;
 #[cfg(all(loom, test))]
-mod interleavings;
+pub(crate) mod interleavings;
 mod memory;
 mod progress;
 mod queue;

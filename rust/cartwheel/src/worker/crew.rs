@@ -10,11 +10,9 @@
 //! dealt evenly without communication, and a batch of heavy, uneven rows leaves no thread idle
 //! while a shard waits.
 //!
-//! A share is one atomic word: the number of the task in its upper half, the next shard to take in
-//! its lower half. Taking a shard is a compare-and-exchange of that word, so a thread that wakes
-//! late, with the number of an old task, takes nothing: the numbers differ. A thread owns a shard
-//! that it took until it stores the shard's `done`, after releasing the shard's lock. The pool
-//! begins no task before it has seen every `done` of the last one.
+//! How a shard is taken is explained in `share.rs`. A thread owns a shard that it took until it
+//! stores the shard's `done`, after releasing the shard's lock. The pool begins no task before it
+//! has seen every `done` of the last one.
 //!
 //! # Which threads are woken
 //!
@@ -29,23 +27,22 @@
 //!
 //! # Rows that were sent
 //!
-//! Each shard has a queue of sent rows. A thread that finds a queue that is not empty locks its
-//! shard, if no other thread holds the lock, and empties the queue. A thread that leaves a shard
-//! checks its queue once more: a pusher whose thread found the shard locked relies on that. Two
-//! fences make sure that one of the two threads sees the other: the entry was pushed before the
-//! lock was tried, and the lock was released before the last check.
+//! Each shard has a queue of sent rows, which any thread may empty; `handover.rs` explains why none is
+//! forgotten.
 
 use std::fmt;
-use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::handover::empty_queue;
+use super::share::Share;
 use super::{Limit, OwnShard, close, flush, next_command, perform, perform_sent};
 use crate::error::Error;
 use crate::protocol::Memory;
 use crate::schedule::{pin_to_cpu, shards as deal, usable_cpus};
+use crate::sync::Mutex;
 use crate::wake::{
     Command, Futex, Op, PARKED, Patience, Scope, Trials, Word, acknowledge, is_closing, publish,
 };
@@ -63,9 +60,7 @@ struct Shared {
     /// `None` once closed: a late thread may have taken a shard that it has not locked yet.
     shards: Vec<Mutex<Option<Box<dyn OwnShard>>>>,
     /// One for each thread, the caller's first.
-    shares: Vec<Line<AtomicU64>>,
-    /// The shards of each share.
-    dealt: Vec<Range<u32>>,
+    shares: Vec<Line<Share>>,
     /// Command words of the threads other than the caller.
     words: Vec<Line<AtomicU32>>,
     /// The task that each of them served last, for measuring.
@@ -75,29 +70,12 @@ struct Shared {
 }
 
 impl Shared {
-    /// Takes the next shard of share `share`, if its task is still `task` and a shard is left.
-    fn take(&self, share: usize, task: u32) -> Option<usize> {
-        let word = &self.shares[share].0;
-        // `Acquire` pairs with the `Release` in `Crew::begin`: slab and flags of the slots are visible.
-        let mut seen = word.load(Ordering::Acquire);
-        loop {
-            let (number, next) = unpack(seen);
-            if number != task || next >= self.dealt[share].end {
-                return None;
-            }
-            match word.compare_exchange_weak(seen, seen + 1, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Some(next as usize),
-                Err(now) => seen = now,
-            }
-        }
-    }
-
     /// Steps shards, those of thread `thread` first, until none is left or the limit is over.
     /// Returns how many were stepped, and whether none was left.
     fn work(&self, thread: usize, command: Command, limit: Option<Limit>) -> (u32, bool) {
         let mut taken = 0;
         for share in (thread..self.shares.len()).chain(0..thread) {
-            while let Some(shard) = self.take(share, command.task) {
+            while let Some(shard) = self.shares[share].0.take(command.task) {
                 self.step(shard, command);
                 taken += 1;
                 if limit.is_some_and(|limit| limit.is_over()) {
@@ -127,8 +105,8 @@ impl Shared {
         // Without other threads to wake, the cost of a row is not needed.
         let (start, mut taken) = ((!self.words.is_empty()).then(Instant::now), 0);
         for share in (thread..self.shares.len()).chain(0..thread) {
-            for shard in self.dealt[share].clone() {
-                taken = self.empty_queue(shard as usize, taken, &stop);
+            for shard in self.shares[share].0.shards() {
+                taken = self.empty_queue(shard, taken, &stop);
             }
         }
         if let Some(start) = start.filter(|_| taken > 0) {
@@ -148,26 +126,10 @@ impl Shared {
 
     /// Empties the queue of one shard, unless another thread does so. Adds the number of rows it
     /// took to `taken`, and returns the sum.
-    fn empty_queue(&self, shard: usize, mut taken: usize, stop: &impl Fn(usize) -> bool) -> usize {
+    fn empty_queue(&self, shard: usize, taken: usize, stop: &impl Fn(usize) -> bool) -> usize {
         let queue = self.memory.control.queue(shard);
-        while !queue.is_empty() && !stop(taken) {
-            fence(Ordering::SeqCst); // the check of the queue comes before the lock; see above
-            let mut locked = match self.shards[shard].try_lock() {
-                Ok(locked) => locked,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => return taken,
-            };
-            let Some(own) = locked.as_mut() else { return taken };
-            while !stop(taken) {
-                match perform_sent(&self.memory, shard, own.as_mut()) {
-                    0 => break,
-                    rows => taken += rows,
-                }
-            }
-            drop(locked);
-            fence(Ordering::SeqCst); // the lock's release comes before the last check; see above
-        }
-        taken
+        let perform = |own: &mut Box<dyn OwnShard>| perform_sent(&self.memory, shard, own.as_mut());
+        empty_queue(&self.shards[shard], taken, || queue.is_empty(), stop, perform)
     }
 
     /// The loop of thread `thread`, counted from 1; the caller is number 0.
@@ -249,13 +211,13 @@ impl Crew {
         }
         let threads = settings.threads.clamp(1, expected);
         let spin = settings.spin && threads <= usable_cpus();
-        let dealt =
-            deal(expected, threads).into_iter().map(|share| to_u32(share.start)..to_u32(share.end));
         let shared = Arc::new(Shared {
             memory,
             shards: shards.into_iter().map(|own| Mutex::new(Some(own))).collect(),
-            shares: (0..threads).map(|_| Line::default()).collect(),
-            dealt: dealt.collect(),
+            shares: deal(expected, threads)
+                .into_iter()
+                .map(|share| Line(Share::new(share)))
+                .collect(),
             words: (1..threads).map(|_| Line::default()).collect(),
             served: (1..threads).map(|_| Line::default()).collect(),
             row_cost: AtomicU64::new(0),
@@ -331,10 +293,7 @@ impl Crew {
     ///
     /// The slots' words must have been written before.
     pub(crate) fn begin(&mut self, command: Command) {
-        for (share, dealt) in self.shared.shares.iter().zip(&self.shared.dealt) {
-            // `Release` publishes the slots; it pairs with the `Acquire` in `Shared::take`.
-            share.0.store(pack(command.task, dealt.start), Ordering::Release);
-        }
+        self.shared.shares.iter().for_each(|share| share.0.begin(command.task));
         let seconds = self.seconds();
         for at in 0..self.shared.words.len() {
             let asleep = is_parked(&self.word(at));
@@ -428,9 +387,7 @@ impl Crew {
     /// Ends the threads and closes the shards; returns the threads that did not end within `grace`.
     /// Each of them keeps the shard that it is stepping until it ends, and takes no other one.
     pub(crate) fn close(&mut self, task: u32, grace: Duration) -> Vec<usize> {
-        for (share, dealt) in self.shared.shares.iter().zip(&self.shared.dealt) {
-            share.0.store(pack(task, dealt.end), Ordering::Release);
-        }
+        self.shared.shares.iter().for_each(|share| share.0.close(task));
         for word in &self.shared.words {
             publish(&Futex::new(&word.0, Scope::Private), Command { op: Op::Close, task });
         }
@@ -468,17 +425,4 @@ fn is_parked(word: &Futex<'_>) -> bool {
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
-}
-
-fn to_u32(number: usize) -> u32 {
-    u32::try_from(number).expect("a plan has fewer than 2^32 shards")
-}
-
-const fn pack(task: u32, next: u32) -> u64 {
-    ((task as u64) << 32) | next as u64
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the two halves of a word")]
-const fn unpack(share: u64) -> (u32, u32) {
-    ((share >> 32) as u32, share as u32)
 }

@@ -10,9 +10,11 @@
 
 mod crew;
 mod guard;
+mod handover;
 mod limit;
 mod process;
 mod sent;
+mod share;
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
