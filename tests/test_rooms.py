@@ -35,7 +35,7 @@ CORE = """
     lib
     plain_loop
     native
-    env
+    env episodes
     pool
     worker
     protocol

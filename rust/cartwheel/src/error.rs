@@ -191,8 +191,8 @@ pub enum Error {
         /// Every such row.
         rows: Vec<usize>,
     },
-    /// Rows without an episode were stepped, in a pool that [counts
-    /// episodes](crate::pool::Pool::count_episodes).
+    /// Rows without an episode were to be stepped, where [episodes are
+    /// counted](crate::episodes::Episodes).
     #[error("rows {rows:?} have no episode: they were never reset, or their last result was lost")]
     NoEpisode {
         /// Every such row.

@@ -25,6 +25,7 @@
 //! | [`protocol`] | control words, queues, tickets and counts: the memory of a pool as a whole |
 //! | [`worker`] | a worker's loop, and the trait that its environments implement |
 //! | [`pool`] | the caller's side |
+//! | [`episodes`] | how many steps each episode has, counted from what a pool returns |
 //! | [`mod@env`] | what the author of a native environment writes |
 //! | [`native`] | native environments as the shards of a pool |
 //! | [`plain_loop`] | native environments with nothing around them, to measure what a pool adds |
@@ -34,6 +35,7 @@
 pub mod autoreset;
 mod call;
 pub mod env;
+pub mod episodes;
 mod error;
 mod failpoint;
 pub mod info;

@@ -8,7 +8,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use cartwheel::autoreset::AutoresetMode;
 use cartwheel::memory::{Plan, Told};
 use cartwheel::pool::{OnDeath, Policy, Pool, Received, Workers};
 use cartwheel::protocol::Memory;
@@ -72,9 +71,7 @@ impl Fixture {
             on_death: OnDeath::Resume,
             spin: false,
         };
-        let mut pool = Pool::new(memory, Workers::Threads, policy).unwrap();
-        pool.count_episodes(AutoresetMode::NextStep);
-        pool.begin_episodes(&[0, 1, 2, 3, 4, 5]);
+        let pool = Pool::new(memory, Workers::Threads, policy).unwrap();
         Self { pool, slabs, arrived, threads: threads.into() }
     }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cartwheel::episodes::Episodes;
 use cartwheel::info::{InfoWriter, Kind};
 use cartwheel::memory::{Lease, Told};
 use cartwheel::pool::{Finished, Pool, Received};
@@ -88,8 +89,9 @@ impl Batches {
     pub(crate) fn collect_received<'py>(
         &self,
         link: &Bound<'py, PyAny>,
-        pool: &mut Pool,
+        pool: &Pool,
         infos: &mut Infos,
+        episodes: &mut Option<Episodes>,
         received: Received,
         messages: &Messages,
     ) -> PyResult<Outputs<'py>> {
@@ -97,11 +99,13 @@ impl Batches {
         let outputs = loaded.and_then(|()| self.outputs(link, received.lease, infos));
         match outputs {
             Ok(outputs) => {
-                name_rows(&outputs.infos, pool, received.rows.into_iter())?;
+                name_rows(&outputs.infos, episodes.as_ref(), received.rows.into_iter())?;
                 Ok(outputs)
             }
             Err(error) => {
-                pool.lose(received.rows.into_iter());
+                if let Some(episodes) = episodes {
+                    episodes.lose(received.rows.into_iter());
+                }
                 Err(error)
             }
         }
@@ -219,11 +223,11 @@ fn receive_rest(
 /// names of `EnvPool`, with the steps of each row.
 pub(crate) fn name_rows(
     infos: &Bound<'_, PyDict>,
-    pool: &Pool,
+    episodes: Option<&Episodes>,
     rows: impl ExactSizeIterator<Item = usize> + Clone,
 ) -> PyResult<()> {
     let py = infos.py();
-    let Some(elapsed) = pool.elapsed() else {
+    let Some(elapsed) = episodes.map(Episodes::elapsed) else {
         let rows = numbers(py, DType::I64, rows.map(|row| (row as u64).to_ne_bytes()))?;
         return infos.set_item(intern!(py, "env_index"), rows);
     };

@@ -23,7 +23,7 @@ impl State {
         };
         self.finish(py, call, "", timeout)?;
         if call == Call::Step {
-            self.pool.lose(0..self.rows);
+            self.lose(0..self.rows);
         }
         let messages = self.announced.with_task(&self.pool);
         self.link.discard(py, messages)
@@ -33,7 +33,7 @@ impl State {
     fn discard_received(&mut self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         while self.pool.is_flying() {
             let received = self.wait_for_rows(py, "recv", timeout)?;
-            self.pool.lose(received.rows.iter().copied());
+            self.lose(received.rows.iter().copied());
             let messages = self.announced.with_rows(&self.pool, &received);
             self.link.discard(py, messages)?;
         }

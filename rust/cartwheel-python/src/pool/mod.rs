@@ -22,6 +22,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use cartwheel::Call;
+use cartwheel::episodes::Episodes;
 use cartwheel::memory::Sharing;
 use cartwheel::pool::{Meter, OnDeath, Policy, Pool};
 use cartwheel::worker::CrewSettings;
@@ -114,6 +115,7 @@ impl PyPool {
             batches: Batches::new(Tree::new(observations)?),
             infos: Infos::new(objects, columnar),
             posts: Posts::default(),
+            episodes: None,
             late: false,
         };
         Ok(Self { door: Door::new(state, closing, class_name), sharing, meter })
@@ -259,7 +261,7 @@ impl PyPool {
     fn count_episodes(&self, py: Python<'_>, autoreset_mode: &str) -> PyResult<()> {
         let mode = mode(autoreset_mode)?;
         self.door.enter(py, Call::Call, "count_episodes", |state| {
-            state.pool.count_episodes(mode);
+            state.episodes = Some(Episodes::new(mode, state.rows));
             Ok(())
         })
     }
@@ -267,13 +269,15 @@ impl PyPool {
     /// For each row, the steps of its episode.
     fn elapsed(&self, py: Python<'_>) -> PyResult<Vec<i32>> {
         self.door.enter(py, Call::Call, "elapsed", |state| {
-            Ok(state.pool.elapsed().unwrap_or_default().to_vec())
+            Ok(state.episodes.as_ref().map_or_else(Vec::new, |counted| counted.elapsed().to_vec()))
         })
     }
 
     /// The rows without an episode.
     fn without_episode(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
-        self.door.enter(py, Call::Call, "without_episode", |state| Ok(state.pool.without_episode()))
+        self.door.enter(py, Call::Call, "without_episode", |state| {
+            Ok(state.episodes.as_ref().map_or_else(Vec::new, Episodes::without_episode))
+        })
     }
 
     /// These rows were reset by a reset of all rows.
@@ -281,7 +285,9 @@ impl PyPool {
         let rows = to_rows(rows)?;
         self.door.enter(py, Call::Call, "begin_episodes", |state| {
             state.check_rows(&rows)?;
-            state.pool.begin_episodes(&rows);
+            if let Some(episodes) = &mut state.episodes {
+                episodes.reset(&rows);
+            }
             Ok(())
         })
     }
@@ -291,7 +297,7 @@ impl PyPool {
         let rows = to_rows(rows)?;
         self.door.enter(py, Call::Call, "lose", |state| {
             state.check_rows(&rows)?;
-            state.pool.lose(rows.into_iter());
+            state.lose(rows.into_iter());
             Ok(())
         })
     }

@@ -36,6 +36,7 @@ impl State {
             Some(rows) => to_rows(rows)?,
         };
         let (cast, native) = (self.casts_actions(), self.native.as_ref());
+        self.check_episodes(rows.iter().copied()).map_err(explain)?;
         let mut sending = self.pool.sending(Call::Step, &rows).map_err(explain)?;
         let by_channel = |actions: &Bound<'py, PyAny>| {
             let told = (actions, rows.clone());
@@ -75,11 +76,12 @@ impl State {
         let sending = self.pool.sending(Call::Reset, &rows).map_err(explain)?;
         if self.native.is_some() {
             leave(self.link.bind(py), To::Some, messages)?;
-            sending.send(0).map_err(to_py_err)?;
-            return Ok(());
         }
         sending.send(0).map_err(to_py_err)?;
-        self.post(py, To::Some, messages)
+        if let Some(episodes) = &mut self.episodes {
+            episodes.resets_sent(&rows);
+        }
+        if self.native.is_some() { Ok(()) } else { self.post(py, To::Some, messages) }
     }
 
     /// The next batch: observations, rewards, flags, infos.
@@ -90,7 +92,7 @@ impl State {
     ) -> PyResult<Bound<'py, PyAny>> {
         if self.pool.pending() == Some(Call::Step) {
             let outputs = self.finish_step(py, "recv", timeout)?;
-            name_rows(&outputs.infos, &self.pool, 0..self.rows)?;
+            name_rows(&outputs.infos, self.episodes.as_ref(), 0..self.rows)?;
             return outputs.into_tuple(py);
         }
         self.collect_rows(py, "recv", timeout)?.into_tuple(py)
@@ -120,8 +122,8 @@ impl State {
     ) -> PyResult<Outputs<'py>> {
         let received = self.wait_for_rows(py, calling, timeout)?;
         let messages = self.announced.with_rows(&self.pool, &received);
-        let Self { batches, link, pool, infos, .. } = self;
-        batches.collect_received(link.bind(py), pool, infos, received, &messages)
+        let Self { batches, link, pool, infos, episodes, .. } = self;
+        batches.collect_received(link.bind(py), pool, infos, episodes, received, &messages)
     }
 
     /// Waits for the next batch of sent rows.
@@ -131,9 +133,14 @@ impl State {
         calling: &str,
         timeout: Option<f64>,
     ) -> PyResult<Received> {
-        self.wait(py, Call::Step, calling, timeout, |pool, timeout, interrupted| {
-            pool.receive(timeout, interrupted)
-        })
+        let received =
+            self.wait(py, Call::Step, calling, timeout, |pool, timeout, interrupted| {
+                pool.receive(timeout, interrupted)
+            })?;
+        if let Some(episodes) = &mut self.episodes {
+            episodes.received(&received.lease, &received.rows);
+        }
+        Ok(received)
     }
 }
 

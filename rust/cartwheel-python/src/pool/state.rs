@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cartwheel::episodes::Episodes;
 use cartwheel::pool::{Finished, Pool};
 use cartwheel::{Call, Error};
 use pyo3::exceptions::PyValueError;
@@ -36,6 +37,8 @@ pub(super) struct State {
     pub(super) infos: Infos,
     pub(super) announced: Announced,
     pub(super) posts: Posts,
+    /// Counted on request.
+    pub(super) episodes: Option<Episodes>,
     /// Whether the last wait was given up; a reset may drop its result.
     pub(super) late: bool,
 }
@@ -51,6 +54,18 @@ impl State {
     pub(super) fn check_rows(&self, rows: &[usize]) -> PyResult<()> {
         let missing = rows.iter().find(|&&row| row >= self.rows);
         missing.map_or(Ok(()), |row| Err(PyValueError::new_err(format!("there is no row {row}"))))
+    }
+
+    /// Checks whether these rows can be stepped as far as their episodes are concerned.
+    pub(super) fn check_episodes(&self, rows: impl Iterator<Item = usize>) -> Result<(), Error> {
+        self.episodes.as_ref().map_or(Ok(()), |episodes| episodes.check(rows))
+    }
+
+    /// What these rows returned last was not seen.
+    pub(super) fn lose(&mut self, rows: impl Iterator<Item = usize>) {
+        if let Some(episodes) = &mut self.episodes {
+            episodes.lose(rows);
+        }
     }
 
     /// Whether actions are cast: native environments read the space's own dtype, others get the batch's.

@@ -27,7 +27,9 @@ impl State {
         actions: &Bound<'py, PyAny>,
     ) -> PyResult<()> {
         let explain = |error| self.link.explain(py, error, Call::Step, "step_async");
-        self.pool.check(Call::Step).map_err(explain)?;
+        // A pool that can begin no call says so first.
+        let checked = self.pool.check(Call::Call).and_then(|()| self.check_episodes(0..self.rows));
+        checked.and_then(|()| self.pool.check(Call::Step)).map_err(explain)?;
         if self.actions.opaque > 0 {
             let link = self.link.bind(py);
             let messages = link.call_method1(intern!(py, "pack_actions"), (actions,))?;
@@ -55,7 +57,7 @@ impl State {
         let finished = self.finish(py, Call::Step, calling, timeout)?;
         let outputs = self.collect(py, finished);
         if outputs.is_err() {
-            self.pool.lose(0..self.rows);
+            self.lose(0..self.rows);
         }
         outputs
     }

@@ -19,9 +19,14 @@ impl State {
         calling: &str,
         timeout: Option<f64>,
     ) -> PyResult<Finished> {
-        self.wait(py, call, calling, timeout, |pool, timeout, interrupted| {
+        let finished = self.wait(py, call, calling, timeout, |pool, timeout, interrupted| {
             pool.finish(call, timeout, interrupted)
-        })
+        })?;
+        let stepped = finished.lease.as_ref().filter(|_| call == Call::Step);
+        if let (Some(episodes), Some(lease)) = (&mut self.episodes, stepped) {
+            episodes.stepped(lease);
+        }
+        Ok(finished)
     }
 
     /// Waits with `wait`. A worker that died in the meantime is replaced, if that is the policy.

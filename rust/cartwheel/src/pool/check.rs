@@ -11,7 +11,7 @@ impl Pool {
     /// # Errors
     ///
     /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::Corrupt`], [`Error::AlreadyPending`]; for a step also
-    /// [`Error::EpisodeOver`], [`Error::NeedsReset`], [`Error::NeverReset`] and [`Error::NoEpisode`].
+    /// [`Error::EpisodeOver`], [`Error::NeedsReset`] and [`Error::NeverReset`].
     pub fn check(&self, call: Call) -> Result<(), Error> {
         self.check_usable()?;
         if let Some(Pending { call: pending, .. }) = self.pending {
@@ -28,9 +28,6 @@ impl Pool {
         &self,
         rows: impl Iterator<Item = usize> + Clone,
     ) -> Result<(), Error> {
-        if let Some(episodes) = &self.episodes {
-            episodes.check(rows.clone())?;
-        }
         let refused = if self.policy.refuse_over { PhaseTag::Over } else { PhaseTag::Failed };
         // Every step calls this several times, so all rows are checked without a branch. Only a
         // batch that is refused is searched.

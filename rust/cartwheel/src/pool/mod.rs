@@ -14,7 +14,6 @@
 
 mod broken;
 mod check;
-mod episodes;
 mod received;
 mod recording;
 mod restart;
@@ -38,7 +37,6 @@ use crate::transition::PhaseTag;
 use crate::wake::{Command, Futex, Op, Patience, doorbell_disarm, publish};
 use crate::worker::{Limit, Report, flush, perform};
 use broken::Broken;
-use episodes::Episodes;
 pub use received::{Event, Received};
 pub use recording::Recorded;
 use recording::Recording;
@@ -107,8 +105,6 @@ pub struct Pool {
     phases: Vec<u8>,
     recording: Option<Recording>,
     sent: InFlight,
-    /// Present if episodes are counted.
-    episodes: Option<Episodes>,
     /// Present if the pool is broken: it can only be closed.
     broken: Option<Broken>,
     /// The workers that died and are to be replaced.
@@ -145,7 +141,6 @@ impl Pool {
             look: Look::now(),
             phases: vec![phase as u8; memory.plan().rows()],
             sent: InFlight::new(memory.plan()),
-            episodes: None,
             memory,
             workers,
             policy,
@@ -322,9 +317,6 @@ impl Pool {
         if let Some(lease) = &lease {
             lease.read(lease.layout().phases_offset(), &mut self.phases);
             self.meter.count_batch(self.phases.len(), lease.must_copy());
-            if let Some(episodes) = self.episodes.as_mut().filter(|_| call == Call::Step) {
-                episodes.stepped(lease);
-            }
         }
         if self.recording.is_some() && self.reports().any(|report| report.failed) {
             self.recording = None; // the following steps do not continue it

@@ -197,8 +197,7 @@ impl Pool {
     ///
     /// [`Error::Closed`], [`Error::WorkerDied`], [`Error::Corrupt`], [`Error::AlreadyPending`],
     /// [`Error::BadRows`], [`Error::InFlight`], [`Error::Recording`]; for a step also
-    /// [`Error::EpisodeOver`], [`Error::NeedsReset`], [`Error::NeverReset`] and
-    /// [`Error::NoEpisode`].
+    /// [`Error::EpisodeOver`], [`Error::NeedsReset`] and [`Error::NeverReset`].
     pub fn sending<'a>(&'a mut self, call: Call, rows: &'a [usize]) -> Result<Sending<'a>, Error> {
         self.check_usable()?;
         if let Some(pending) = self.pending() {
@@ -219,9 +218,6 @@ impl Pool {
         self.open_batches(self.sent.count + rows.len())?;
         let ordered = self.batch_size() == self.phases.len();
         let op = if call == Call::Reset { Op::Reset } else { Op::Step };
-        if call == Call::Reset {
-            self.episodes.iter_mut().for_each(|episodes| episodes.begin(rows));
-        }
         self.sent.woken.fill(false);
         for run in runs(rows) {
             let mut start = run.start;
@@ -330,11 +326,8 @@ impl Pool {
     /// was written by another process, so it is checked.
     fn hand_out(&mut self, count: usize) -> Result<Received, Error> {
         let lease = self.sent.leases.pop_front().expect("an open batch for every row in flight");
-        let Self { sent, phases, episodes, .. } = self;
+        let Self { sent, phases, .. } = self;
         sent.receipts.load(&lease, count);
-        if let Some(episodes) = episodes {
-            episodes.received(&lease, sent.receipts.rows(), &sent.rows);
-        }
         let (mut steps, mut wrong) = (0, None);
         let receipts = sent.receipts.rows().zip(sent.receipts.phases());
         for (place, (row, &phase)) in receipts.enumerate() {

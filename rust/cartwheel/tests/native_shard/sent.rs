@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cartwheel::autoreset::AutoresetMode;
 use cartwheel::env::ParameterValue;
+use cartwheel::episodes::Episodes;
 use cartwheel::memory::bytes_of;
 use cartwheel::native::{Request, RowReset};
 use cartwheel::pool::Received;
@@ -288,16 +289,16 @@ fn counted(mode: AutoresetMode, frames: &[Frame]) -> Vec<i32> {
 }
 
 #[test]
-fn the_pool_counts_the_steps_of_each_episode_as_they_are_received() {
+fn the_steps_of_each_episode_are_counted_as_they_are_received() {
     for mode in MODES {
         let frames = expected(mode);
         let counts: Vec<_> = frames.iter().map(|frames| counted(mode, frames)).collect();
         let at = |step: usize| counts.iter().map(|counts| counts[step]).collect::<Vec<_>>();
         let mut envs = Envs::new(&recipe(), ROWS, 0, limited(mode, 5));
-        envs.pool.count_episodes(mode);
+        let mut episodes = Episodes::new(mode, ROWS);
         envs.seed(7);
         let all: Vec<usize> = (0..ROWS).collect();
-        envs.pool.begin_episodes(&all);
+        episodes.reset(&all);
         for step in 0..STEPS {
             let actions: Vec<i64> = all.iter().map(|&row| action(row, step)).collect();
             if step % 3 == 0 {
@@ -305,32 +306,45 @@ fn the_pool_counts_the_steps_of_each_episode_as_they_are_received() {
                 let (first, second) = all.split_at(5);
                 send_steps(&mut envs, second, &actions[5..]).unwrap();
                 send_steps(&mut envs, first, &actions[..5]).unwrap();
-                receive(&mut envs);
+                let received = receive(&mut envs);
+                episodes.received(&received.lease, &received.rows);
             } else {
-                envs.step(&actions).unwrap();
+                episodes.stepped(&envs.step(&actions).unwrap().lease);
             }
-            assert_eq!(envs.pool.elapsed().unwrap(), at(step + 1), "{mode:?}, step {step}");
+            assert_eq!(episodes.elapsed(), at(step + 1), "{mode:?}, step {step}");
         }
     }
 }
 
 #[test]
-fn rows_without_an_episode_are_not_stepped_until_they_are_reset() {
+fn rows_without_an_episode_are_refused_until_they_are_reset() {
     let mut envs = Envs::new(&recipe(), 4, 0, limited(AutoresetMode::NextStep, 5));
-    envs.pool.count_episodes(AutoresetMode::NextStep);
-    send_resets(&mut envs, &[1, 3]);
-    receive(&mut envs);
-    assert_eq!(envs.pool.without_episode(), [0, 2]);
-    let refused = send_steps(&mut envs, &[0, 1], &[0, 0]);
-    assert!(matches!(refused, Err(Error::NoEpisode { rows }) if rows == [0]));
+    let mut episodes = Episodes::new(AutoresetMode::NextStep, 4);
+    let reset = |envs: &mut Envs, episodes: &mut Episodes, rows: &[usize]| {
+        send_resets(envs, rows);
+        episodes.resets_sent(rows);
+        let received = receive(envs);
+        episodes.received(&received.lease, &received.rows);
+    };
+    let refused = |episodes: &Episodes, rows: &[usize]| match episodes.check(rows.iter().copied()) {
+        Err(Error::NoEpisode { rows }) => rows,
+        Err(error) => panic!("{error}"),
+        Ok(()) => Vec::new(),
+    };
+    reset(&mut envs, &mut episodes, &[1, 3]);
+    assert_eq!(episodes.without_episode(), [0, 2]);
+    assert_eq!(refused(&episodes, &[0, 1]), [0]);
+    assert!(refused(&episodes, &[1, 3, 4]).is_empty(), "there is no row 4, which the pool says");
     send_steps(&mut envs, &[1, 3], &[0, 0]).unwrap();
     let received = receive(&mut envs);
-    envs.pool.lose(received.rows.into_iter());
-    assert!(matches!(envs.step(&[0; 4]), Err(Error::NoEpisode { rows }) if rows == [0, 1, 2, 3]));
-    send_resets(&mut envs, &[0, 1, 2, 3]);
-    receive(&mut envs);
-    envs.step(&[0; 4]).unwrap();
-    assert_eq!(envs.pool.elapsed(), Some(&[1; 4][..]));
+    episodes.received(&received.lease, &received.rows);
+    assert_eq!(episodes.elapsed(), [0, 1, 0, 1]);
+    episodes.lose(received.rows.into_iter());
+    assert_eq!(refused(&episodes, &[0, 1, 2, 3]), [0, 1, 2, 3]);
+    reset(&mut envs, &mut episodes, &[0, 1, 2, 3]);
+    assert_eq!(episodes.elapsed(), [0; 4]);
+    episodes.stepped(&envs.step(&[0; 4]).unwrap().lease);
+    assert_eq!(episodes.elapsed(), [1; 4]);
 }
 
 #[test]

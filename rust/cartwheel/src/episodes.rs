@@ -1,17 +1,15 @@
 //! Where each row is in its episode, as seen by the caller that receives its results.
 //!
-//! Workers know that too, but they are ahead of what has been received. So the pool counts as well,
-//! on request: from what a row was sent for, and from the flags that were received.
+//! Workers know that too, but they are ahead of what has been received. [`Episodes`] is told which rows
+//! are reset and is fed every batch that a [`Pool`](crate::pool::Pool) returns; the pool does not need it.
 
-use super::Pool;
 use crate::autoreset::AutoresetMode;
-use crate::call::Call;
 use crate::error::Error;
 use crate::memory::Lease;
 
-/// The rows' episodes.
+/// The rows' episodes. A row has one from its first reset on, until its last result is lost.
 #[derive(Debug)]
-pub(super) struct Episodes {
+pub struct Episodes {
     mode: AutoresetMode,
     /// Steps of the episode to which the last received reward belongs.
     elapsed: Vec<i32>,
@@ -20,6 +18,8 @@ pub(super) struct Episodes {
     /// Rows without an episode: never reset, or their last result was lost.
     fresh: Vec<bool>,
     any_fresh: bool,
+    /// Rows that were sent for a reset and not received.
+    resetting: Vec<bool>,
     /// For each place of the batch that is being received, whether its row is over; kept to reuse
     /// the memory.
     over: Vec<u8>,
@@ -27,13 +27,15 @@ pub(super) struct Episodes {
 }
 
 impl Episodes {
-    fn new(mode: AutoresetMode, rows: usize) -> Self {
+    /// Of rows that were never reset.
+    pub fn new(mode: AutoresetMode, rows: usize) -> Self {
         Self {
             mode,
             elapsed: vec![0; rows],
             ended: vec![0; rows],
             fresh: vec![true; rows],
             any_fresh: rows > 0,
+            resetting: vec![false; rows],
             over: Vec::new(),
             truncations: Vec::new(),
         }
@@ -51,8 +53,33 @@ impl Episodes {
         }
     }
 
-    /// All rows of a batch were stepped.
-    pub(super) fn stepped(&mut self, lease: &Lease) {
+    /// For each row, the steps of the episode to which the last received reward and flags belong, 0
+    /// where they belong to a reset.
+    pub fn elapsed(&self) -> &[i32] {
+        &self.elapsed
+    }
+
+    /// The rows that have no episode.
+    pub fn without_episode(&self) -> Vec<usize> {
+        (0..self.fresh.len()).filter(|&row| self.fresh[row]).collect()
+    }
+
+    /// Checks whether each of these rows has an episode, and can be stepped as far as that is concerned. Rows
+    /// that do not exist are left to the pool.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoEpisode`].
+    pub fn check(&self, rows: impl Iterator<Item = usize>) -> Result<(), Error> {
+        if !self.any_fresh {
+            return Ok(());
+        }
+        let rows: Vec<usize> = rows.filter(|&row| self.fresh.get(row) == Some(&true)).collect();
+        if rows.is_empty() { Ok(()) } else { Err(Error::NoEpisode { rows }) }
+    }
+
+    /// A batch of all rows was stepped.
+    pub fn stepped(&mut self, lease: &Lease) {
         self.load(lease, self.elapsed.len());
         let rows = self.elapsed.iter_mut().zip(&mut self.ended).zip(&self.over);
         // Without branches: this is a part of every step of thousands of rows.
@@ -72,19 +99,16 @@ impl Episodes {
         }
     }
 
-    /// Rows that were sent are in the first places of a batch. `calls` holds, for each row of the
-    /// pool, what it was sent for.
-    pub(super) fn received(
-        &mut self,
-        lease: &Lease,
-        rows: impl ExactSizeIterator<Item = usize>,
-        calls: &[Option<Call>],
-    ) {
+    /// Rows that were sent were received, in this order, in the first places of a batch.
+    ///
+    /// # Panics
+    ///
+    /// When one of the rows does not exist.
+    pub fn received(&mut self, lease: &Lease, rows: &[usize]) {
         self.load(lease, rows.len());
-        for (row, &over) in rows.zip(&self.over) {
-            let Some(&Some(call)) = calls.get(row) else { continue };
+        for (&row, &over) in rows.iter().zip(&self.over) {
             let (elapsed, goes_on) = (self.elapsed[row], i32::from(1 - self.ended[row]));
-            let is_step = i32::from(call == Call::Step);
+            let is_step = i32::from(!std::mem::take(&mut self.resetting[row]));
             self.elapsed[row] = is_step
                 * match self.mode {
                     AutoresetMode::NextStep => (elapsed + 1) * goes_on,
@@ -95,8 +119,30 @@ impl Episodes {
         }
     }
 
-    /// These rows begin an episode: they are being reset.
-    pub(super) fn begin(&mut self, rows: &[usize]) {
+    /// These rows were sent for a reset: they begin an episode.
+    ///
+    /// # Panics
+    ///
+    /// When one of the rows does not exist.
+    pub fn resets_sent(&mut self, rows: &[usize]) {
+        self.begin(rows);
+        for &row in rows {
+            self.resetting[row] = true;
+        }
+    }
+
+    /// A reset of all rows returned, which concerned `rows`: they begin an episode. The others show their last
+    /// observation.
+    ///
+    /// # Panics
+    ///
+    /// When one of the rows does not exist.
+    pub fn reset(&mut self, rows: &[usize]) {
+        self.begin(rows);
+        self.show();
+    }
+
+    fn begin(&mut self, rows: &[usize]) {
         for &row in rows {
             (self.elapsed[row], self.ended[row], self.fresh[row]) = (0, 0, false);
         }
@@ -115,66 +161,15 @@ impl Episodes {
         }
     }
 
-    fn lose(&mut self, rows: impl Iterator<Item = usize>) {
-        for row in rows {
-            self.fresh[row] = true;
-            self.any_fresh = true;
-        }
-    }
-
-    /// Fails unless each of these rows has an episode.
-    pub(super) fn check(&self, rows: impl Iterator<Item = usize>) -> Result<(), Error> {
-        if !self.any_fresh {
-            return Ok(());
-        }
-        let rows: Vec<usize> = rows.filter(|&row| self.fresh[row]).collect();
-        if rows.is_empty() { Ok(()) } else { Err(Error::NoEpisode { rows }) }
-    }
-}
-
-impl Pool {
-    /// From now on, counts the steps of every row's episode, and refuses to step rows without one:
-    /// rows that were never reset, and rows whose last result was lost.
-    ///
-    /// Rows that are sent for a reset begin an episode. After a reset of all rows only the caller
-    /// knows which rows it concerned, and calls [`Pool::begin_episodes`].
-    pub fn count_episodes(&mut self, mode: AutoresetMode) {
-        self.episodes = Some(Episodes::new(mode, self.phases.len()));
-    }
-
-    /// For each row, the steps of the episode to which the last received reward and flags belong, 0
-    /// where they belong to a reset; `None` where episodes are not counted.
-    pub fn elapsed(&self) -> Option<&[i32]> {
-        self.episodes.as_ref().map(|episodes| &*episodes.elapsed)
-    }
-
-    /// The rows that have no episode; empty where episodes are not counted.
-    pub fn without_episode(&self) -> Vec<usize> {
-        let fresh = self.episodes.iter().flat_map(|episodes| &episodes.fresh).enumerate();
-        fresh.filter(|(_, fresh)| **fresh).map(|(row, _)| row).collect()
-    }
-
-    /// A reset of all rows returned, which concerned `rows`; the others show their last
-    /// observation.
-    ///
-    /// # Panics
-    ///
-    /// When one of the rows does not exist.
-    pub fn begin_episodes(&mut self, rows: &[usize]) {
-        if let Some(episodes) = &mut self.episodes {
-            episodes.begin(rows);
-            episodes.show();
-        }
-    }
-
     /// The last results of these rows will not be seen, so their episodes are over.
     ///
     /// # Panics
     ///
     /// When one of the rows does not exist.
     pub fn lose(&mut self, rows: impl Iterator<Item = usize>) {
-        if let Some(episodes) = &mut self.episodes {
-            episodes.lose(rows);
+        for row in rows {
+            self.fresh[row] = true;
+            self.any_fresh = true;
         }
     }
 }
