@@ -38,17 +38,17 @@ __all__ = [
     "watch_parent",
 ]
 
-# What native code calls by name: the classes that Python hands in have these methods. Arguments are
-# positional. A message is announced by a triple: the worker or shard, the row that it is about, and
-# its number.
+# The protocols of Python classes whose methods native code calls by name. Arguments are positional.
+# A message is announced by a triple: the worker or shard, the row that the message is about, and
+# the number of the message.
 
-#: A space by nested tuples, as `cartwheel.spaces.describe` makes them.
+#: A space as nested tuples, made by `cartwheel.spaces.describe`.
 _Description: TypeAlias = tuple[Any, ...]
 _Fault: TypeAlias = tuple[int, int | None, int]
 _Rest: TypeAlias = tuple[int, int, int]
 
 class _Worker(Protocol):
-    """The environments of a shard, and everything that is not the step path."""
+    """The environments of a shard, with all tasks outside the step path."""
 
     @property
     def envs(self) -> list[Any]:
@@ -56,101 +56,101 @@ class _Worker(Protocol):
 
     @property
     def pickle(self) -> Callable[[Any], bytes]:
-        """Pickles what a stream of infos has no form for."""
+        """Pickles the values for which a stream of infos has no format."""
 
     def ready(self) -> None:
-        """Tells the caller that tasks may come."""
+        """Sends the caller the message that the worker serves."""
 
     def receive_actions(self) -> list[Any]:
-        """The actions of a step whose action space has no fixed shape."""
+        """Receives the actions of a step whose action space has no fixed shape."""
 
     def receive_reset(self) -> list[dict[str, Any] | None]:
-        """For each row the keywords of ``reset``, or ``None`` where it is left as it is."""
+        """Receives for each row the keywords of its ``reset``, or ``None`` for no reset."""
 
     def take_action(self, row: int, /) -> Any:
-        """The action of a row that was sent."""
+        """Returns the action of a step that ``send`` started."""
 
     def take_reset(self, row: int, /) -> dict[str, Any]:
-        """The keywords of ``reset`` for a row that was sent."""
+        """Returns the keywords of a reset that ``send`` started."""
 
     def replace(self, row: int, failure: BaseException, /) -> str | None:
-        """Makes the environment of a row again: what failed, or ``None`` if that is raised."""
+        """Replaces the environment of a row; returns the failure, or ``None`` to raise it."""
 
     def end_copy(self, failure: BaseException | None, /) -> NoReturn:
-        """Ends a process that an environment forked and that came back from it."""
+        """Ends a process that an environment forked and that returned from its call."""
 
     def answer(self) -> None:
-        """Carries out the control call that comes next."""
+        """Carries out the next control call."""
 
     def answer_failed(self, error: BaseException, /) -> None:
-        """Answers that control call by an error of no environment."""
+        """Answers the control call by an error that no environment raised."""
 
     def send_answer(self) -> None:
-        """Announces what was answered."""
+        """Sends the answers."""
 
     def send_faults(self, faults: list[tuple[int, BaseException]], /) -> None:
-        """Announces exceptions, with their rows."""
+        """Sends exceptions, with their rows."""
 
     def send_rest(self, stream: bytes, /) -> None:
-        """Announces infos that do not fit into shared memory."""
+        """Sends infos that do not fit into shared memory."""
 
     def close(self) -> None:
         """Closes the environments."""
 
 class _Link(Protocol):
-    """The methods that every pool calls in Python."""
+    """The Python methods that every pool calls."""
 
     def post(self, number: int, messages: list[Any], /) -> None:
-        """Sends each worker its message; with the same number again, only what was not sent."""
+        """Sends each worker its message; a repeated number sends only the rest."""
 
     def post_some(self, number: int, messages: list[Any], /) -> None:
-        """Likewise for the workers that the messages name."""
+        """Sends messages to the workers that the messages name."""
 
     def raise_faults(self, announced: list[_Fault], received: list[int] | None, /) -> None:
-        """Raises the fault of the lowest row; ``received`` are the rows of a batch of sent ones."""
+        """Raises the fault of the lowest row; ``received`` are the rows of a batch of ``recv``."""
 
     def receive_rest(self, announced: _Rest, /) -> bytes | None:
-        """Infos that did not fit into shared memory; ``None`` if they were lost."""
+        """Receives infos that did not fit into shared memory; ``None`` if they were lost."""
 
     def receive_answers(
         self, answers: dict[int, list[Any]], announced: list[_Rest], /
     ) -> tuple[Any, ...] | None:
-        """Answers to a control call, one a row; ``None`` if some have to be asked again."""
+        """Receives each row's answer to a control call; ``None`` if workers must be asked again."""
 
     def discard(self, faults: list[_Fault], rests: list[_Rest], /) -> None:
-        """Receives and drops what was announced."""
+        """Receives and drops announced messages."""
 
     def add_info(
         self, infos: dict[str, Any], info: dict[str, Any], place: int, rows: int, /
     ) -> dict[str, Any]:
-        """Adds one info to those of a batch of ``rows``, by ``VectorEnv._add_info``."""
+        """Adds one info to the infos of a batch of ``rows``, by ``VectorEnv._add_info``."""
 
     def still_waiting(self, call: str, seconds: float, owed: list[tuple[int, int]], /) -> None:
-        """Warns that ``call`` has waited so long for the rows of ``owed``."""
+        """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
 
 class _WorkersLink(_Link, Protocol):
-    """The methods that a pool of Python environments calls too."""
+    """Further methods that a pool of Python environments calls."""
 
     def pack_actions(self, actions: Any, /) -> list[Any]:
-        """The messages of a step whose action space has no fixed shape."""
+        """Makes the messages of a step whose action space has no fixed shape."""
 
     def pack_sent_actions(self, actions: Any, rows: list[int], /) -> list[Any]:
-        """The messages of actions that are sent to rows and that memory cannot hold."""
+        """Makes the messages of a ``send`` whose action space has no fixed shape."""
 
     def batch_opaque(self, space: Any, found: dict[int, Any], rows: int, /) -> Any:
-        """A batch of values, by row, of a space without a fixed shape."""
+        """Batches values, by row, of a space without a fixed shape."""
 
     def asked_again(self, answers: dict[int, list[Any]], /) -> list[Any]:
-        """The messages for workers that died before they answered a control call."""
+        """Returns the messages that repeat a control call for workers that died."""
 
     def hang_up(self) -> None:
-        """Ends every channel: workers that wait for a message raise."""
+        """Hangs up every channel: workers that wait for a message raise."""
 
     def worker_died(self, worker: int, pid: int, rows: list[int], phase: str, /) -> Exception:
-        """The exception for a worker that was found dead."""
+        """Returns the exception for a worker that was found dead."""
 
     def bury(self, worker: int, /) -> None:
-        """Waits until nothing is left of a dead worker that could serve."""
+        """Ends the process of a dead worker, and waits for its end."""
 
     def restart(
         self,
@@ -161,13 +161,13 @@ class _WorkersLink(_Link, Protocol):
         announced: int,
         /,
     ) -> int:
-        """Starts a process in the place of a dead one; its process id."""
+        """Restarts a dead worker; returns the process id of the new process."""
 
     def post_again(self, worker: int, /) -> None:
         """Sends a restarted worker its message of the pending call."""
 
 class _Transitions(Protocol):
-    """The arrays of an estimator that are checked already, read attribute by attribute."""
+    """The checked arrays of an estimator."""
 
     @property
     def rewards(self) -> NDArray[Any]: ...
@@ -186,7 +186,7 @@ class _Transitions(Protocol):
 
 @final
 class SlabLease:
-    """Keeps a slab leased: the ``base`` of every array that shows it."""
+    """Keeps a slab leased: the ``base`` of every array that is a view of it."""
 
 @final
 class Memory:
@@ -204,41 +204,41 @@ class Memory:
         descriptors: Sequence[int] | None = None,
         shared: bool = False,
     ) -> Memory:
-        """Lays memory out, or attaches in a worker what :meth:`descriptors` gave.
+        """Makes the memory, or attaches in a worker the memory of :meth:`descriptors`.
 
         Args:
             observations: The single observation space.
             actions: The single action space.
-            shards: First and last row, exclusive, of each worker.
+            shards: For each worker, its first row and the row after its last.
             batch_size: Rows of a batch.
-            max_slabs: Most batches that may exist at once, at least one more than can be filled at
-                one time.
+            max_slabs: The most batches that may exist at once; at least one more than can be filled
+                at the same time.
             info_bytes: Bytes for the infos of each worker.
-            descriptors: Four descriptors, which are taken over.
+            descriptors: Four descriptors, which this object takes over.
             shared: Whether workers are processes.
 
         Raises:
-            ValueError: The plan is impossible, or the descriptors belong to another one.
+            ValueError: The plan is impossible, or the descriptors belong to another plan.
             MemoryError: There is not enough memory.
             OSError: The system refuses memory or descriptors for another reason.
         """
 
     def attach_rollout(self, index: int, steps: int, descriptor: int) -> None:
-        """Maps, in a worker process, a rollout that the pool made; takes ``descriptor`` over."""
+        """Maps a rollout of the pool in a worker process; takes over ``descriptor``."""
 
     def rollouts(self) -> list[tuple[int, int, int]]:
-        """The rollouts that a new worker process has to attach.
+        """Returns the rollouts that a new worker process must attach.
 
         Returns:
-            Number, steps and a descriptor of each, which is the caller's to close.
+            Index, steps and a descriptor of each rollout; the caller must close the descriptors.
         """
 
     def descriptors(self) -> list[int]:
-        """The descriptors to send to worker processes; empty unless shared."""
+        """Returns the descriptors to send to worker processes; empty unless shared."""
 
 @final
 class Shard:
-    """What the environments of a worker are driven by."""
+    """The native state that steps the environments of a worker."""
 
     def __new__(
         cls,
@@ -254,14 +254,15 @@ class Shard:
         """Describes a shard.
 
         Args:
-            worker: Holds the environments.
+            worker: The worker that holds the environments.
             observations: The single observation space.
             actions: The single action space.
             autoreset_mode: The value of an ``AutoresetMode``.
-            freeze: Whether over rows repeat their last frame when the mode is ``"Disabled"``.
-            objects: A list for each row, to hold what its infos refer to; ``None`` to pickle it.
-            over: In the place of a worker that died, which of its rows were over: each row tells
-                of its loss once. ``None`` in a worker from the beginning.
+            freeze: Whether finished rows repeat their last frame in the mode ``"Disabled"``.
+            objects: A list for each row, for the objects that its infos refer to; ``None`` to
+                pickle these objects.
+            over: In a restarted worker, which rows were over; each row reports the restart once.
+                ``None`` in any other worker.
 
         Raises:
             ValueError: There is no such mode.
@@ -269,7 +270,7 @@ class Shard:
 
 @final
 class NativeEnvs:
-    """Native environments, until a pool takes them, and their mailboxes afterwards."""
+    """Native environments; after a pool has taken the environments, their mailboxes."""
 
     def __new__(
         cls,
@@ -287,45 +288,45 @@ class NativeEnvs:
         Args:
             env_id: One of :func:`native_envs`.
             options: Keywords of the environment, a JSON object.
-            shards: First and last row, exclusive, of each shard.
+            shards: For each shard, its first row and the row after its last.
             autoreset_mode: The value of an ``AutoresetMode``.
-            freeze: Whether over rows repeat their last frame when the mode is ``"Disabled"``.
+            freeze: Whether finished rows repeat their last frame in the mode ``"Disabled"``.
             max_episode_steps: Steps after which an episode is truncated.
-            replacements: How often an environment is replaced after a panic; beyond it the panic
-                is an exception.
+            replacements: How often an environment is replaced after a panic; the next panic is
+                raised.
 
         Raises:
             ValueError: There is no such environment or option, or a value is invalid.
         """
 
     def spaces(self) -> tuple[Any, Any]:
-        """The single observation and action space, as nested tuples: kind, then its arguments."""
+        """Returns the single observation and action space as nested tuples: kind and arguments."""
 
     def parameters(self) -> list[str]:
-        """The names of the parameters."""
+        """Returns the names of the parameters."""
 
     def check_reset_options(self, options: str) -> None:
-        """Raises ``ValueError`` unless a reset can have these options, a JSON object."""
+        """Raises ``ValueError`` if options of a reset, a JSON object, are invalid."""
 
     def post_reset(
         self, shard: int, mask: Sequence[bool], seeds: Sequence[int | None], options: str | None
     ) -> None:
-        """Leaves the details of the next reset with one shard: which rows, with which seeds."""
+        """Posts the details of the next reset to one shard: the rows and their seeds."""
 
     def post_row_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
-        """Leaves the details of the reset of one row that is going to be sent."""
+        """Posts the details of the reset of one row, which is sent next."""
 
     def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
-        """Leaves a request to read a parameter, or to set it to one value a row."""
+        """Posts a request to read a parameter, or to set it to one value for each row."""
 
     def post_streams(self, shard: int, streams: Sequence[tuple[int, Any]] | None) -> None:
-        """Leaves a request to read the random streams, or to set them, one a row.
+        """Posts a request to read the random number streams of the rows, or to set them.
 
-        A stream is its seed, ``-1`` when it is unknown, and the ``state`` of a ``PCG64``.
+        A stream is its seed (``-1``: unknown) and the ``state`` of a ``PCG64``.
         """
 
     def take_answer(self, shard: int) -> list[Any] | None:
-        """Takes the answer to a request: one value or stream a row, ``None`` after setting."""
+        """Takes the answer: one value or stream for each row, or ``None`` after setting."""
 
     def take_faults(self, shard: int) -> list[tuple[int, BaseException]]:
         """Takes the faults of the last task: rows and exceptions."""
@@ -334,7 +335,7 @@ class NativeEnvs:
         """Takes the fault of one row that was sent and received."""
 
     def take_rest(self, shard: int, row: int) -> bytes:
-        """Takes infos that did not fit into their room and begin with row ``row``."""
+        """Takes infos, from row ``row`` on, that did not fit into their region."""
 
 @final
 class RolloutSlab:
@@ -342,30 +343,30 @@ class RolloutSlab:
 
     @property
     def index(self) -> int:
-        """Its number, by which workers know it."""
+        """The index of the rollout, by which workers identify it."""
 
     @property
     def steps(self) -> int:
-        """Steps that it has room for."""
+        """The number of steps."""
 
     def take_descriptor(self) -> Descriptor | None:
-        """The descriptor that worker processes have to attach; once."""
+        """Returns the descriptor for worker processes at the first call; then ``None``."""
 
 @final
 class Descriptor:
     """An open file, which is closed with the last reference to this object."""
 
     def fileno(self) -> int:
-        """The number of its descriptor."""
+        """Returns the file descriptor."""
 
 @final
 class Pool:
     """Steps and resets the environments of all workers, from one thread at a time.
 
     Every method raises ``gymnasium.error.ClosedEnvironmentError`` after :meth:`close`,
-    ``gymnasium.error.AlreadyPendingCallError`` while another thread is inside,
-    ``cartwheel.ForkedProcessError`` in a forked child, and ``cartwheel.BrokenPoolError`` once a
-    call has panicked, unless it says otherwise.
+    ``gymnasium.error.AlreadyPendingCallError`` while another thread is in a call,
+    ``cartwheel.ForkedProcessError`` in a forked child, and ``cartwheel.BrokenPoolError`` once the
+    pool is broken, unless its documentation says otherwise.
     """
 
     def __new__(
@@ -388,28 +389,28 @@ class Pool:
         num_threads: int = 1,
         affinity_offset: int | None = None,
     ) -> Pool:
-        """Opens a pool over workers that serve, or are about to.
+        """Opens a pool over workers that serve or begin to serve.
 
         Args:
             memory: The workers' memory.
             observations: The single observation space.
             actions: The single action space.
-            shard: Native environments; or the caller's own shard, of which only the settings
-                count for other executors.
+            shard: Native environments, or the caller's own shard. With threads and processes, only
+                the settings of the shard are used.
             pids: Process ids of worker processes; empty otherwise.
-            objects: Per worker, a list for each row with what its infos refer to; ``None`` for all
-                workers that pickle it.
-            link: Sends and receives what does not go through shared memory; a ``_WorkersLink``
-                where ``shard`` is a :class:`Shard`.
-            class_name: Named in errors.
+            objects: For each worker, one list for each row: the objects that its infos refer to;
+                ``None`` for workers that pickle them.
+            link: Sends and receives messages outside of shared memory; a ``_WorkersLink`` if
+                ``shard`` is a :class:`Shard`.
+            class_name: The name in errors.
             timeout: Seconds that a synchronous step may take.
-            columnar: Whether infos may be gathered without ``VectorEnv._add_info``.
-            spin: Whether it may look for results before sleeping.
+            columnar: Whether infos may be batched without ``VectorEnv._add_info``.
+            spin: Whether waiting threads may spin before they sleep.
             inline: Whether the calling thread steps ``shard`` itself.
-            restart: Whether ``link`` may put a process in the place of one that died.
-            reminder: Seconds after which a call that waits has ``link`` say so, again and again.
-            num_threads: Threads that step native environments, the calling one included.
-            affinity_offset: Processor of the first further thread, to pin them.
+            restart: Whether ``link`` may restart dead workers.
+            reminder: Seconds after which a waiting call calls ``link.still_waiting``, repeatedly.
+            num_threads: Threads that step native environments, including the calling one.
+            affinity_offset: The processor of the first additional thread; ``None``: do not pin.
         """
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -422,52 +423,53 @@ class Pool:
         """Waits for a step: observations, rewards, terminations, truncations, infos."""
 
     def reset_async(self, messages: Sequence[Any]) -> None:
-        """Begins a reset with one message a worker."""
+        """Begins a reset with one message for each worker."""
 
     def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
         """Waits for a reset: observations and infos."""
 
     def call_async(self, messages: Sequence[Any], calling: str) -> None:
-        """Begins a control call with one message a worker; ``calling`` is named in errors."""
+        """Begins a control call with a message for each worker; ``calling`` is named in errors."""
 
     def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
-        """Waits for a control call: one answer a row."""
+        """Waits for a control call; returns one answer for each row."""
 
     def check(self, calling: str, idle: bool) -> None:
-        """Raises when closed, and with ``idle`` also when a call is pending."""
+        """Raises if the pool is closed; with ``idle`` also if a call is pending."""
 
     def pending(self) -> str | None:
-        """The call that has not been waited for.
+        """Returns the name of the pending call.
 
-        ``None`` too while another thread is inside, and when the pool is broken.
+        Returns ``None`` if no call is pending, if another thread is in a call, or if the pool is
+        broken.
         """
 
     def give_up(self) -> None:
-        """Lets a reset drop what is pending or in flight: the caller does not wait for it."""
+        """Allows a later reset to drop the pending call and the rows in flight."""
 
     def discard_late(self, timeout: float | None = None) -> None:
-        """Waits for a call that was given up after a timeout or an interrupt, and drops it."""
+        """Waits for a call that timed out or was interrupted, and drops its result."""
 
     def send(self, actions: Any, rows: Any = None) -> None:
-        """Checks and copies actions for some rows, or all, and begins to step them."""
+        """Checks and copies actions for some rows, or all rows, and begins to step them."""
 
     def send_reset(self, rows: Sequence[int], messages: Sequence[tuple[int, Any]]) -> None:
         """Begins to reset some rows, with messages for their workers."""
 
     def recv(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Waits for the next batch of rows that were sent, as ``VectorEnv.recv`` describes it."""
+        """Waits for the next batch of rows that were sent, see ``VectorEnv.recv``."""
 
     def recv_resets(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
-        """Waits for the next batch of rows that were reset; refused while rows step."""
+        """Waits for the next batch of rows that were reset; raises if steps are in flight."""
 
     def step_rows(self, actions: Any, rows: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Sends actions to some rows and receives a batch."""
 
     def in_flight(self) -> list[int]:
-        """The rows that were sent and not received."""
+        """Returns the rows that were sent and not received."""
 
     def count_episodes(self, autoreset_mode: str) -> None:
-        """Counts the steps of episodes from now on, and names the rows of batches as EnvPool does.
+        """Counts the steps of episodes from now on, and adds EnvPool's infos to batches.
 
         ``infos`` of :meth:`recv` have ``env_id``, ``players`` (with ``env_id``) and
         ``elapsed_step`` (all ``int32``) in place of ``env_index``, and rows without an episode are
@@ -475,91 +477,91 @@ class Pool:
         """
 
     def elapsed(self) -> list[int]:
-        """Of each row, steps of the episode to which its last reward and flags belong."""
+        """Returns for each row the steps of the episode of its last reward and flags."""
 
     def without_episode(self) -> list[int]:
-        """Rows that were never reset, or whose last result was lost to an exception."""
+        """Returns rows that were never reset, or whose last result an exception has lost."""
 
     def begin_episodes(self, rows: Any) -> None:
-        """Notes which rows were reset by :meth:`reset_async`."""
+        """Marks rows as reset by :meth:`reset_async`."""
 
     def lose(self, rows: Any) -> None:
-        """Notes that the last results of rows will not be received."""
+        """Marks rows whose last results will not be received."""
 
     def new_rollout(self, steps: int) -> RolloutSlab:
-        """Takes a rollout of ``steps`` steps, a used one that is free if there is one.
+        """Makes a rollout of ``steps`` steps, or reuses a free one.
 
         Raises:
-            ValueError: Observations have no fixed shape, batches have not all rows, or there are
+            ValueError: Observations have no fixed shape, batches do not have all rows, or there are
                 too many steps.
-            MemoryError: There is not enough memory; nothing was taken.
+            MemoryError: There is not enough memory; nothing was allocated.
         """
 
     def record(self, rollout: RolloutSlab) -> tuple[Any, Any, Any, Any]:
-        """Records the next batches in a rollout that every worker knows; its arrays."""
+        """Records the next batches in a rollout, and returns its arrays."""
 
     def stop_recording(self) -> None:
-        """Ends a recording; further batches go to slabs."""
+        """Ends a recording; later batches go to slabs."""
 
     def recorded_steps(self) -> int | None:
-        """Steps of the rollout that is being recorded, with one that is pending."""
+        """Returns the recorded steps of the present rollout, including a pending step."""
 
     def num_slabs(self) -> int:
-        """Batches of observations that have memory behind them, those in reserve included."""
+        """Returns the number of slabs that have memory, including the reserve."""
 
     def stats(self) -> dict[str, Any]:
-        """What was counted so far, by the names of the fields of ``cartwheel.Stats``.
+        """Returns the counts and times so far, by the fields of ``cartwheel.Stats``.
 
-        From any thread, also while another one is inside.
+        Any thread may call it, also while another thread is in a call.
         """
 
     def part(self) -> None:
-        """Makes the batches that a forked child sees its own; only there, and not after a close.
+        """Makes the batches private in a forked child, unless the pool is closed.
 
         Raises:
-            MemoryError: There is no address space left; they stay shared.
+            MemoryError: There is no address space left; the batches stay shared.
         """
 
     def close(self, grace: float) -> list[int]:
-        """Ends the workers; returns those that did not end within ``grace`` seconds."""
+        """Ends the workers; returns the workers that did not end within ``grace`` seconds."""
 
 def serve(memory: Memory, index: int, shard: Shard, *, spin: bool) -> None:
     """Serves worker ``index`` until the pool closes it; calls the worker's ``ready`` first."""
 
 def watch_parent(pidfd: int) -> None:
-    """Ends this process as soon as the one behind ``pidfd``, which is taken over, is gone."""
+    """Ends this process when the process of ``pidfd`` ends; takes over ``pidfd``."""
 
 def fork_begins() -> None:
-    """Tells that the process is about to fork: batches that are held are not reused then."""
+    """Must be called before a fork, so that held batches are not reused."""
 
 def fork_ended() -> None:
-    """Tells that the process has forked, or has failed to; for the parent."""
+    """Must be called after a fork in the parent, also if the fork failed."""
 
 def fork_ended_in_child() -> None:
-    """Tells that this process was forked."""
+    """Must be called after a fork in the child."""
 
 def shards(num_envs: int, num_workers: int) -> list[tuple[int, int]]:
-    """Deals rows to workers: first and last row, exclusive, of each; none is empty."""
+    """Returns for each worker its first row and the row after its last; all have rows."""
 
 def fine_shards(num_envs: int, num_workers: int, block: int) -> list[tuple[int, int]]:
-    """Deals rows of native environments: several shards for each of several threads.
+    """Divides rows of native environments: several shards for each of several threads.
 
-    They begin at multiples of ``block``, unless there are fewer blocks than threads; rows that are
-    left over go to the last one.
+    Shards begin at multiples of ``block``, unless there are fewer blocks than threads. The rest of
+    the rows belongs to the last shard.
     """
 
 def block_rows(env_id: str) -> int:
-    """Most rows that a native environment steps at once; 1 where it steps each on its own.
+    """Returns the most rows that a native environment steps at once; 1 if it steps them singly.
 
     Raises:
         ValueError: There is no such environment.
     """
 
 def native_envs() -> list[tuple[str, int | None, float | None, str]]:
-    """Every native environment: id, step limit, reward threshold, default keywords (JSON)."""
+    """Returns every native environment: id, step limit, reward threshold, keywords (JSON)."""
 
 def usable_cpus() -> int:
-    """Processors that this process may use, honouring affinity and cgroup quota."""
+    """Returns the number of processors for this process, by affinity and cgroup quota."""
 
 def plain_loop(
     env_id: str,
@@ -570,19 +572,19 @@ def plain_loop(
     options: str = "",
     blocks: bool = True,
 ) -> float:
-    """Steps native environments with no interface at all, a loop on each thread, none waiting.
+    """Steps native environments without a vector environment, in one loop for each thread.
 
-    A loop calls each of its environments in turn with random actions and stores observations,
-    rewards and flags. One whose episode is over is reset in its next turn, which counts as a step:
-    the same work for each counted step as in autoreset mode ``NEXT_STEP``.
+    A loop calls each of its environments in turn with random actions, and stores observations,
+    rewards and flags. An environment whose episode is over is reset in its next turn, which counts
+    as a step. So the work for each counted step is the same as in autoreset mode ``NEXT_STEP``.
 
     Args:
         env_id: One of :func:`native_envs`.
         num_envs: Environments of all loops together.
-        seconds: How long to step; Ctrl-C has to wait for its end.
-        threads: Loops that run at once; at most one an environment.
+        seconds: How long to step; Ctrl-C is only noticed afterwards.
+        threads: Loops that run at once; at most one for each environment.
         options: Keywords of the environment, a JSON object.
-        blocks: Step several rows at once where the environment can, as a pool does.
+        blocks: Step several rows at once if the environment can, as a pool does.
 
     Returns:
         Environment steps per second, of all loops together.
@@ -591,9 +593,9 @@ def plain_loop(
         ValueError: There is no such environment or option, or a value is invalid.
     """
 
-# Return estimators. Arrays are C-contiguous, of the dtype of the transitions' rewards, and outputs
-# share no memory with them; `cartwheel.returns` sees to that. All raise ValueError for shapes that
-# do not agree and numbers out of range.
+# Return estimators. Arrays are C-contiguous and have the dtype of the transitions' rewards, and
+# outputs share no memory with inputs; `cartwheel.returns` checks all this. All functions raise
+# ValueError for shapes that do not agree and numbers out of range.
 
 _Floats: TypeAlias = NDArray[Any]
 _Flags: TypeAlias = NDArray[np.bool_]
@@ -606,20 +608,20 @@ def gae(
     normalized: bool,
     out: tuple[_Floats, ...],
 ) -> None:
-    """Advantages and returns; with ``normalized`` those of a finite horizon."""
+    """Computes advantages and returns; ``normalized``: by ``gae_normalized``."""
 
 def lambda_returns(
     transitions: _Transitions, next_values: _Floats, lam: float | _Floats, out: _Floats
 ) -> None:
-    """Lambda-returns."""
+    """Computes lambda-returns."""
 
 def discounted(transitions: _Transitions, next_values: _Floats | None, out: _Floats) -> None:
-    """Discounted sums of rewards."""
+    """Computes discounted sums of rewards."""
 
 def n_step(
     transitions: _Transitions, next_values: _Floats | None, n: int, out: tuple[NDArray[Any], ...]
 ) -> None:
-    """Returns, discounts and lengths (``int64``) of windows of up to ``n`` steps."""
+    """Computes returns, discounts and lengths (``int64``) of windows of up to ``n`` steps."""
 
 def vtrace(
     transitions: _Transitions,
@@ -628,7 +630,7 @@ def vtrace(
     caps: tuple[float, float, float],
     out: tuple[_Floats, ...],
 ) -> None:
-    """Targets and policy advantages from values, next values and ratios."""
+    """Computes targets and policy advantages from values, next values and ratios."""
 
 def retrace(
     transitions: _Transitions,
@@ -637,12 +639,12 @@ def retrace(
     c_bar: float,
     out: _Floats,
 ) -> None:
-    """Targets from action values, next values and ratios."""
+    """Computes targets from action values, next values and ratios."""
 
 def valid_mask(
     mode: tuple[str, bool], flags: tuple[_Flags, _Flags], prev_done: _Flags, out: _Flags
 ) -> None:
-    """Which rows are transitions; ``mode`` says also whether over rows are frozen."""
+    """Computes which rows are transitions; ``mode`` has the mode and ``freeze``."""
 
 def is_first(
     mode: tuple[str, bool],
@@ -651,7 +653,7 @@ def is_first(
     initial: _Flags,
     out: _Flags,
 ) -> None:
-    """Which observations begin an episode."""
+    """Computes which observations begin an episode."""
 
 def next_values(
     mode: tuple[str, bool],
@@ -661,10 +663,10 @@ def next_values(
     finals: tuple[_Floats, NDArray[np.int64]] | None,
     out: _Floats,
 ) -> None:
-    """Values of the true next observations."""
+    """Computes the values of the true next observations."""
 
 def masked_mean(numbers: _Floats, valid: _Flags) -> float:
-    """The mean of the numbers, of one dimension, that are valid."""
+    """Returns the mean of the valid numbers; arrays have one dimension."""
 
 def masked_normalize(numbers: _Floats, valid: _Flags, epsilon: float, out: _Floats) -> None:
-    """The numbers, of one dimension, that are valid, brought to mean 0 and deviation 1."""
+    """Normalizes the valid numbers to mean 0 and deviation 1; arrays have one dimension."""

@@ -1,4 +1,4 @@
-"""Checks of what users pass, with Gymnasium's exceptions and words where it has them."""
+"""Checks of arguments, with Gymnasium's exceptions and words where Gymnasium has them."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
     from cartwheel.choices import Mode
 
-#: What makes one environment.
+#: A function that makes one environment.
 EnvFn: TypeAlias = Callable[[], Any]
-#: Options of a reset that number its rows: our own word for them, and ManiSkill's.
+#: Options of a reset with row numbers: cartwheel's name, and ManiSkill's.
 NUMBERING_OPTIONS = ("env_index", "env_idx")
-#: Options of a reset that say which rows are reset; no environment gets them.
+#: Options of a reset that select rows; they are not passed to environments.
 ROW_OPTIONS = ("reset_mask", *NUMBERING_OPTIONS)
 
 
 def as_autoreset_mode(mode: Mode) -> AutoresetMode:
-    """The mode for a member, its value (``"SameStep"``) or its name (``"same_step"``).
+    """Returns the mode for a member, its value (``"SameStep"``) or its name (``"same_step"``).
 
     Raises:
-        ValueError: It is none of them.
+        ValueError: There is no such mode.
     """
     if isinstance(mode, str) and mode.upper() in AutoresetMode.__members__:
         return AutoresetMode[mode.upper()]
@@ -42,22 +42,22 @@ def as_autoreset_mode(mode: Mode) -> AutoresetMode:
 
 
 def keywords_of(constructor: Any) -> frozenset[str]:
-    """The names of what can be passed to a class by keyword, but for those of its ``**``."""
+    """Returns the names of the keywords of a constructor, without those in its ``**``."""
     parameters = inspect.signature(constructor).parameters.values()
     return frozenset(part.name for part in parameters if part.kind is not part.VAR_KEYWORD)
 
 
 def as_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """A Python integer in a range, for one of Python's or NumPy's; a ``bool`` is none.
+    """Converts an integer of Python or NumPy to a Python integer; a ``bool`` is refused.
 
     Args:
-        name: The argument, named in the error.
-        value: What was passed for it.
-        low: The least that is allowed.
-        high: The greatest; ``None`` for no bound.
+        name: The name of the argument in the error.
+        value: The value of the argument.
+        low: The least value.
+        high: The greatest value; ``None`` for no bound.
 
     Raises:
-        ValueError: It is no integer, or out of range.
+        ValueError: The value is not an integer, or out of range.
     """
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if is_integer and low <= value and (high is None or value <= high):
@@ -70,11 +70,11 @@ def as_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
 
 
 def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
-    """The functions as a list.
+    """Returns the functions as a list.
 
     Raises:
-        IndexError: There is none. (Gymnasium's type for it.)
-        TypeError: One cannot be called.
+        IndexError: The list is empty. (This is Gymnasium's type.)
+        TypeError: An entry is not callable.
     """
     functions = list(env_fns)
     if not functions:
@@ -91,8 +91,8 @@ def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
 def as_executor(executor: Executor, num_envs: int) -> Executor:
     """Chooses the executor for ``"auto"``.
 
-    One environment gains nothing from a worker, and one processor cannot run two. Everything else
-    goes to processes: how long a step takes is not known before it is made.
+    With one environment or one processor, workers cannot run in parallel with anything. In all
+    other cases ``"process"`` is chosen, because the time of a step is not known in advance.
     """
     check_choice("executor", executor, Executor)
     if executor != "auto":
@@ -101,10 +101,10 @@ def as_executor(executor: Executor, num_envs: int) -> Executor:
 
 
 def as_num_workers(num_workers: int | None, max_concurrency: int | None, num_envs: int) -> int:
-    """The number of workers, at most one per environment and ``max_concurrency`` in all.
+    """Returns the number of workers: at most ``num_envs``, and at most ``max_concurrency``.
 
     Raises:
-        ValueError: One of them is no positive integer.
+        ValueError: An argument is not a positive integer.
     """
     most = num_envs if max_concurrency is None else _as_most(max_concurrency)
     if num_workers is None:
@@ -113,7 +113,7 @@ def as_num_workers(num_workers: int | None, max_concurrency: int | None, num_env
 
 
 def _as_most(max_concurrency: Any) -> int:
-    """The argument of Gymnasium's, refused in its words; so ``True`` counts as 1 here."""
+    """Checks ``max_concurrency`` with Gymnasium's rules and words; so ``True`` counts as 1."""
     if not isinstance(max_concurrency, int | np.integer):
         raise ValueError(  # noqa: TRY004 - Gymnasium's type
             f"`max_concurrency` must be an integer or None, got {type(max_concurrency)}."
@@ -124,11 +124,11 @@ def _as_most(max_concurrency: Any) -> int:
 
 
 def as_timeout(timeout: Any) -> float | None:
-    """Seconds to wait, or ``None`` for as long as it takes, which infinity means too.
+    """Returns the seconds to wait; ``None`` for no limit, also for infinity.
 
     Raises:
-        TypeError: It is no number.
-        ValueError: It is negative or not a number.
+        TypeError: ``timeout`` is not a number.
+        ValueError: ``timeout`` is negative or NaN.
     """
     if timeout is None:
         return None
@@ -141,14 +141,14 @@ def as_timeout(timeout: Any) -> float | None:
 
 
 def as_seeds(seed: Any, rows: Sequence[int]) -> list[int | None]:
-    """One seed or ``None`` for each of these rows.
+    """Returns one seed or ``None`` for each of these rows.
 
-    Integers may be Python's or NumPy's; environments get Python's, which is what Gymnasium accepts.
+    Integers of NumPy become Python integers, because Gymnasium's environments accept no others.
 
     Raises:
-        TypeError: No integer and no list. (Gymnasium's type for it.)
-        ValueError: A list of the wrong length.
-        gymnasium.error.Error: A seed that an environment would refuse.
+        TypeError: ``seed`` is neither an integer nor a list. (This is Gymnasium's type.)
+        ValueError: The list has the wrong length.
+        gymnasium.error.Error: An environment would refuse a seed.
     """
     if seed is None:
         return [None] * len(rows)
@@ -172,7 +172,7 @@ def as_seeds(seed: Any, rows: Sequence[int]) -> list[int | None]:
 
 
 def _as_seed(seed: Any, row: int) -> int | None:
-    """Refuses, before anything is reset, what an environment's ``reset`` would refuse."""
+    """Raises, before anything is reset, if an environment's ``reset`` would refuse the seed."""
     if seed is None:
         return None
     is_integer = isinstance(seed, int | np.integer)
@@ -188,11 +188,11 @@ def _as_seed(seed: Any, row: int) -> int | None:
 
 
 def as_reset_mask(options: dict[str, Any] | None, num_envs: int) -> NDArray[np.bool_] | None:
-    """The mask among the options of a reset, if there is one.
+    """Returns the mask in the options of a reset, or ``None``.
 
     Raises:
-        TypeError: It is no array, or not of dtype ``bool``.
-        ValueError: It has another shape than ``(num_envs,)``, or no true value.
+        TypeError: The mask is not an array of dtype ``bool``.
+        ValueError: The mask has another shape than ``(num_envs,)``, or no true value.
     """
     if options is None or "reset_mask" not in options:
         return None
@@ -214,20 +214,20 @@ def as_reset_mask(options: dict[str, Any] | None, num_envs: int) -> NDArray[np.b
 
 
 def as_batch_size(batch_size: Any, num_envs: int) -> int:
-    """Rows of a batch; all of them by default.
+    """Returns the number of rows of a batch; ``None`` means all rows.
 
     Raises:
-        ValueError: It is no integer from 1 to ``num_envs``.
+        ValueError: ``batch_size`` is not an integer from 1 to ``num_envs``.
     """
     return num_envs if batch_size is None else as_integer("batch_size", batch_size, 1, num_envs)
 
 
 def as_rows(env_index: Any, num_envs: int, name: str = "env_index") -> list[int]:
-    """Row numbers from an array or a list of them, which errors call by ``name``.
+    """Returns row numbers from an array or a list of integers; ``name`` is its name in errors.
 
     Raises:
-        TypeError: It is no one-dimensional collection of integers.
-        ValueError: It is empty, or names a row twice or one that does not exist.
+        TypeError: ``env_index`` is not a one-dimensional collection of integers.
+        ValueError: ``env_index`` is empty, or a row does not exist or is named twice.
     """
     array = np.asarray(env_index)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
@@ -248,11 +248,11 @@ def as_rows(env_index: Any, num_envs: int, name: str = "env_index") -> list[int]
 
 
 def as_reset_rows(options: dict[str, Any] | None, num_envs: int) -> list[int]:
-    """The rows that a reset with these options is of, in their order.
+    """Returns the rows that a reset with these options resets, in their order.
 
     Raises:
         TypeError: As for :func:`as_reset_mask` and :func:`as_rows`.
-        ValueError: Likewise; or the rows are chosen in several ways.
+        ValueError: As for these functions; or several options select rows.
     """
     mask = as_reset_mask(options, num_envs)
     ways = [name for name in ROW_OPTIONS if options is not None and name in options]
@@ -268,16 +268,16 @@ def as_reset_rows(options: dict[str, Any] | None, num_envs: int) -> list[int]:
 
 
 def without_rows(options: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The options that environments get: a copy without those that say which rows are reset."""
+    """Returns a copy of the options without those that select rows."""
     if options is None:
         return None
     return {key: value for key, value in options.items() if key not in ROW_OPTIONS}
 
 
 def copied(options: Any) -> Any:
-    """The options of a reset, of whose dictionaries, lists, tuples and arrays each is a copy.
+    """Copies the options of a reset, with the dictionaries, lists, tuples and arrays in them.
 
-    Other objects, such as a policy to play against, are the caller's own.
+    Other objects, such as a policy to play against, are not copied.
     """
     if type(options) is dict:
         return {key: copied(value) for key, value in options.items()}
@@ -287,10 +287,10 @@ def copied(options: Any) -> Any:
 
 
 def as_values(values: Any, num_envs: int) -> list[Any]:
-    """One value for each row for ``set_attr``: entries of a list or tuple, or one for all.
+    """Returns one value for each row for ``set_attr``, from a list, a tuple, or a single value.
 
     Raises:
-        ValueError: A list or tuple of the wrong length.
+        ValueError: The list or tuple has the wrong length.
     """
     if not isinstance(values, list | tuple):
         return [values] * num_envs
@@ -303,13 +303,13 @@ def as_values(values: Any, num_envs: int) -> list[Any]:
 
 
 def check_max_slabs(max_slabs: Any) -> None:
-    """Raises ``ValueError`` unless it is ``None`` or an integer from 2 on."""
+    """Raises ``ValueError`` unless ``max_slabs`` is ``None`` or an integer of at least 2."""
     if max_slabs is not None:
         as_integer("max_slabs", max_slabs, 2)
 
 
 def as_context(context: Any) -> Any:
-    """A ``multiprocessing`` context for a start method's name, a context, or ``None``."""
+    """Returns a ``multiprocessing`` context for the name of a start method, or for ``None``."""
     if context is None or isinstance(context, str):
         return multiprocessing.get_context(context)
     return context

@@ -1,4 +1,4 @@
-"""Exceptions that Gymnasium has no class for, and notes on any exception."""
+"""Exceptions for which Gymnasium has no class, and notes on any exception."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import gymnasium as gym
 class EpisodeOverError(gym.error.ResetNeeded, AssertionError):
     """Rows whose episode is over were stepped, and the autoreset mode is ``DISABLED``.
 
-    It is also an ``AssertionError``, which is what Gymnasium's ``SyncVectorEnv`` raises. Nothing
-    has been stepped. Reset the rows with ``reset(options={"reset_mask": mask})``, or make the
+    It is also an ``AssertionError``, because Gymnasium's ``SyncVectorEnv`` raises one. Nothing was
+    stepped. Reset the rows with ``reset(options={"reset_mask": mask})``, or make the
     vector environment with ``on_done="freeze"``.
 
     Attributes:
@@ -19,7 +19,7 @@ class EpisodeOverError(gym.error.ResetNeeded, AssertionError):
     """
 
     def __init__(self, rows: list[int]) -> None:
-        """Says which rows are over."""
+        """Makes the message from the rows."""
         super().__init__(
             f"rows {rows} are over and autoreset is disabled: reset them with "
             'reset(options={"reset_mask": mask}) before the next step, or use on_done="freeze"'
@@ -28,16 +28,16 @@ class EpisodeOverError(gym.error.ResetNeeded, AssertionError):
 
 
 class WorkerDiedError(RuntimeError):
-    """A worker process ended although it owed an answer.
+    """A worker process ended before it answered.
 
     Attributes:
         worker: Index of the worker.
-        rows: The rows it owned.
+        rows: The rows of the worker.
         pid: Its process id.
         exitcode: Its exit code; ``-n`` when signal ``n`` ended it; ``None`` when unknown.
-        phase: What it was doing: ``"construct"``, ``"reset"``, ``"step"`` or ``"call"``.
-        stderr: The last lines that it wrote to ``sys.stderr``, and where it crashed if it did; what
-            C libraries print themselves is not among them.
+        phase: The phase in which it ended: ``"construct"``, ``"reset"``, ``"step"`` or ``"call"``.
+        stderr: The last lines that it wrote to ``sys.stderr``, and the traceback of a crash. It
+            does not include the direct output of C libraries.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class WorkerDiedError(RuntimeError):
         phase: str,
         stderr: str = "",
     ) -> None:
-        """Keeps what is known of the worker beside the message."""
+        """Sets the message and the attributes."""
         super().__init__(message)
         self.worker = worker
         self.rows = rows
@@ -62,16 +62,16 @@ class WorkerDiedError(RuntimeError):
 
 
 class RemoteEnvError(RuntimeError):
-    """An environment in a worker raised something that cannot be raised again here.
+    """An environment in a worker raised an exception that cannot be raised again here.
 
-    That is an exception that cannot be pickled, one of a class that this process does not have, or
-    one that would end this program, such as ``SystemExit``. The message holds its type and text,
-    the cause the worker's traceback.
+    The exception cannot be pickled, its class does not exist in this process, or it would end this
+    program, as ``SystemExit`` does. The message has its type and text, and the cause has the
+    worker's traceback.
     """
 
 
 class EnvPanicError(RuntimeError):
-    """A native environment panicked; its row must be reset, the others were stepped."""
+    """A native environment panicked. Its row must be reset; the other rows were stepped."""
 
 
 class BrokenPoolError(RuntimeError):
@@ -84,7 +84,7 @@ class BrokenPoolError(RuntimeError):
 
 
 class RemoteTraceback(Exception):
-    """The traceback of an exception as the worker saw it: the cause of what is raised here."""
+    """The traceback in the worker, which is the cause of the exception that is raised here."""
 
     def __init__(self, text: str) -> None:
         """Keeps the formatted traceback."""
@@ -92,19 +92,19 @@ class RemoteTraceback(Exception):
         self.text = text
 
     def __str__(self) -> str:
-        """The traceback, between lines that set it off."""
+        """The traceback, between two lines of quotes."""
         return f'\n"""\n{self.text}"""'
 
 
 class ForkedProcessError(RuntimeError):
-    """A vector environment is used in a child that was forked from the process that made it."""
+    """A vector environment was used in a forked child of the process that made it."""
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """Adds a note to ``error``, unless its class has no room for notes.
+    """Adds a note to ``error``, if its class allows notes.
 
-    Not by ``BaseException.add_note``, which Python has from 3.11 on, and which assigns to an
-    attribute: frozen dataclasses refuse that, and the exception would be lost to another one.
+    This does not use ``BaseException.add_note``. That method exists only from Python 3.11 on, and
+    raises for frozen dataclasses, so that the original exception would be lost.
     """
     with contextlib.suppress(Exception):
         notes = getattr(error, "__notes__", None)

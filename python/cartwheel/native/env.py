@@ -100,9 +100,7 @@ class NativeEnv(gym.Env[Any, Any]):
         if goes_on:
             self._lead_generator()
         else:
-            self._generator = (
-                None  # the environment has a new stream; the generator keeps the old one
-            )
+            self._generator = None  # it keeps the old stream; the environment has a new one
         return _row(self.observation_space, observations), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
