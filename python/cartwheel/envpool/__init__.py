@@ -1,12 +1,11 @@
 """EnvPool's Python interface, over cartwheel's environments.
 
-Changing ``import envpool`` to ``from cartwheel import envpool`` is meant to be a whole migration
-for programs whose environments are native here, in Gymnasium's registry, or made known by
-:func:`register`. :func:`make` lists the keywords, with the places where their meaning is not
-EnvPool's; results that differ on purpose are described by :class:`GymnasiumEnvPool` and
-:class:`DMEnvPool`.
+A program changes ``import envpool`` to ``from cartwheel import envpool`` and nothing else, if its
+environments are native, in Gymnasium's registry, or registered by :func:`register`. :func:`make`
+lists the keywords, and where their meaning differs from EnvPool's. :class:`GymnasiumEnvPool` and
+:class:`DMEnvPool` list where results differ on purpose.
 
-Not offered: ``xla``, ``from_pixels`` and the keywords of ``render``, EnvPool's own families of
+Not supported: ``xla``, ``from_pixels`` and the keywords of ``render``, EnvPool's own families of
 environments and their keywords, ``state_array_spec`` and ``action_array_spec``.
 """
 

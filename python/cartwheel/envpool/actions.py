@@ -1,4 +1,4 @@
-"""Actions as EnvPool's users write them: arrays, or dictionaries with ``env_id`` among the keys."""
+"""Actions in the forms of EnvPool: arrays, or dictionaries that may have a key ``env_id``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ARRAY_SPACES = (Box, Discrete, MultiDiscrete, MultiBinary)
 class Addressed(NamedTuple):
     """A batch of actions and the ids of its environments."""
 
-    #: An array, or nested dictionaries and tuples of arrays, as the action space has them.
+    #: An array, or nested dictionaries and tuples of arrays, in the form of the action space.
     actions: Any
     #: The value of the key ``env_id``, if there was one.
     env_id: Any = None
@@ -30,12 +30,12 @@ class Addressed(NamedTuple):
 
 
 def read_actions(space: Space[Any], action: dict[str, Any]) -> Addressed:
-    """Takes EnvPool's other form of an action apart, a dictionary.
+    """Separates actions and ids in EnvPool's second form of an action, a dictionary.
 
     Args:
         space: The single action space.
-        action: A dictionary with the key ``"action"`` (for a space that is one array) or the
-            space's own keys, and perhaps ``"env_id"`` and ``"players.env_id"``. Nested keys may be
+        action: A dictionary with the key ``"action"`` (for a space that is one array) or the keys
+            of the space, and optionally ``"env_id"`` and ``"players.env_id"``. Nested keys may be
             joined by dots.
 
     Raises:
@@ -48,15 +48,15 @@ def read_actions(space: Space[Any], action: dict[str, Any]) -> Addressed:
     expected = space.spaces.keys() if isinstance(space, Dict) else {ACTION_KEY}
     if entries.keys() != set(expected):
         raise ValueError(
-            f"the action has the keys {sorted(map(str, entries))} where {sorted(expected)} are "
-            "expected, beside env_id and players.env_id"
+            f"the action must have the keys {sorted(expected)}, beside env_id and players.env_id, "
+            f"got {sorted(map(str, entries))}"
         )
     batch = entries if isinstance(space, Dict) else entries[ACTION_KEY]
     return Addressed(batch, env_id, players_env_id)
 
 
 def _nested(flat: dict[str, Any]) -> dict[str, Any]:
-    """The dictionary with keys such as ``"a.b"`` taken apart."""
+    """Returns the dictionary with keys such as ``"a.b"`` as nested dictionaries."""
     nested: dict[str, Any] = {}
     for key, value in flat.items():
         *path, last = key.split(".")
@@ -71,15 +71,18 @@ def checked(space: Space[Any], actions: Any, ids: NDArray[Any], key: str = ACTIO
     """Checks a batch of actions and casts it to its space's dtype.
 
     Args:
-        space: The single action space. Of parts without a fixed shape only the number is checked.
-        actions: One action per entry of ``ids``, as the space has them.
-        ids: Named in errors.
-        key: Named in errors.
+        space: The single action space. For parts without a fixed shape, only the number of actions
+            is checked.
+        actions: One action for each entry of ``ids``, in the form of the space.
+        ids: The environments, for errors.
+        key: The name of the actions in errors.
 
     Raises:
-        ValueError: Not one action each, another shape, a discrete action out of range, or NaN.
-        TypeError: Another kind of dtype than the space's: only integers are discrete actions. Or no
-            batch, where the space has no fixed shape: a text is a single action, for instance.
+        ValueError: The number or the shape of the actions is wrong, a discrete action is out of
+            range, or an action is NaN.
+        TypeError: The kind of the dtype differs from the space's: discrete actions must be
+            integers. Or the actions are not a batch, such as a ``str`` where the space has no fixed
+            shape.
     """
     if isinstance(space, Dict):
         if not isinstance(actions, dict) or actions.keys() != space.spaces.keys():
@@ -103,7 +106,7 @@ def checked(space: Space[Any], actions: Any, ids: NDArray[Any], key: str = ACTIO
 
 
 def safe_dtypes(space: Space[Any]) -> frozenset[Any]:
-    """The dtypes that the core casts to that of a space without loss, and without our help."""
+    """Returns the dtypes that the core casts to the dtype of a space without loss."""
     dtype = np.dtype(space.dtype)
     codes = np.typecodes["AllInteger"] if dtype.kind in "iu" else np.typecodes["Float"]
     return frozenset(np.dtype(code) for code in codes if np.can_cast(code, dtype, "safe"))
@@ -118,7 +121,7 @@ def check_length(array: NDArray[Any], rows: int, key: str = ACTION_KEY) -> None:
 
 
 def _check_objects(batch: Any, rows: int, key: str) -> None:
-    """Raises unless it is a batch of ``rows`` objects."""
+    """Raises unless ``batch`` is a batch of ``rows`` objects."""
     if isinstance(batch, np.ndarray):
         check_length(batch, rows, key)
         return
@@ -147,7 +150,7 @@ def _cast(space: Space[Any], array: NDArray[Any], ids: NDArray[Any], key: str) -
 
 
 def _bounds(space: Space[Any], dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """The least and the greatest action of an integer space."""
+    """Returns the least and the greatest action of an integer space."""
     if isinstance(space, Discrete):
         return int(space.start), int(space.start) + int(space.n) - 1
     if isinstance(space, MultiDiscrete):

@@ -15,13 +15,13 @@ from cartwheel.choices import EnvType, OnDone, check_choice
 if TYPE_CHECKING:
     from cartwheel.envpool.registry import Task
 
-#: EnvPool seeds by 32-bit numbers; a drawn seed stays among them.
+#: The upper bound of random seeds: EnvPool's seeds have 32 bits.
 _SEEDS = 2**31
 
 
 @dataclass
 class Config:
-    """Keywords of :func:`~cartwheel.envpool.make`, checked; its documentation explains them.
+    """The checked keywords of :func:`~cartwheel.envpool.make`, which documents them.
 
     Attributes:
         seeds: The first seed of each environment.
@@ -49,7 +49,7 @@ class Config:
 
     @classmethod
     def of(cls, task: Task, env_type: EnvType, keywords: dict[str, Any]) -> Config:
-        """The configuration for a task, whose defaults are the registry's.
+        """Returns the configuration for a task, with the defaults of the registry.
 
         Raises:
             ValueError: A keyword has an invalid value.
@@ -78,8 +78,8 @@ class Config:
         )
         if self.thread_affinity_offset >= 0 and self.executor == "inline":
             raise ValueError(
-                f"`thread_affinity_offset`={self.thread_affinity_offset} pins workers, and "
-                "executor='inline' has none"
+                f"`thread_affinity_offset`={self.thread_affinity_offset} pins workers, but "
+                "executor='inline' has no workers"
             )
         if self.max_episode_steps is not None:
             self.max_episode_steps = as_integer("max_episode_steps", self.max_episode_steps, 1)
@@ -92,23 +92,23 @@ class Config:
         self._check_players(task)
         if not self.gym_reset_return_info and self.env_type != "gym":
             raise ValueError(
-                "`gym_reset_return_info=False` asks for the old interface of gym, which only "
-                f"env_type='gym' has; this is {self.env_type!r}"
+                "`gym_reset_return_info=False` means the old interface of gym, which needs "
+                f"env_type='gym', got {self.env_type!r}"
             )
         same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         if same_step and (self.env_type == "dm" or task.parallel):
             form = "env_type='dm'" if self.env_type == "dm" else "an environment of several players"
             raise ValueError(
                 f"autoreset_mode={self.autoreset_mode.value!r} does not work with {form}: "
-                "there would be no place for the last observation of an episode"
+                "it has no place for the last observation of an episode"
             )
         self._spread_seeds()
 
     def _check_players(self, task: Task) -> None:
         if self.on_done == "freeze" and task.parallel:
             raise ValueError(
-                "on_done='freeze' is not for an environment of several players: a row that stands "
-                "still would repeat their rewards"
+                "on_done='freeze' does not work with an environment of several players: a frozen "
+                "row would repeat their rewards"
             )
         if self.max_num_players is None:
             return
@@ -119,7 +119,7 @@ class Config:
             )
 
     def _spread_seeds(self) -> None:
-        """Gives each environment its seed; draws them where none is given."""
+        """Sets the seed of each environment; draws a random seed if none is given."""
         listed = None
         if np.size(self.env_seed):
             listed = spread_seeds("env_seed", self.env_seed, self.num_envs)
@@ -137,23 +137,23 @@ class Config:
         self.env_seed = list(self.seeds) if is_list else []
 
     def as_dict(self) -> dict[str, Any]:
-        """A new dictionary of the keywords and the environment's, as a user may print them."""
+        """Returns all keywords, including those of the environment, as a new dictionary."""
         hidden = ("options", "seeds")
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in hidden}
         return {**own, **self.options}
 
 
 def spread_seeds(name: str, seed: Any, num_envs: int) -> list[int]:
-    """One seed for each environment, from such a list or from one integer: ``seed + i``.
+    """Returns one seed for each environment, from a list or from one integer: ``seed + i``.
 
     Args:
-        name: Named in errors.
-        seed: An integer, or a list, tuple or array of ``num_envs`` of them.
+        name: The name of the seed in errors.
+        seed: An integer, or a list, tuple or array of ``num_envs`` integers.
         num_envs: Number of environments.
 
     Raises:
-        TypeError: It is none of these.
-        ValueError: A negative seed, one that is no integer, or a list of another length.
+        TypeError: The seed is not an integer, a list, a tuple or an array.
+        ValueError: A seed is negative or not an integer, or the number of seeds is wrong.
     """
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
         first = as_integer(name, seed, 0)

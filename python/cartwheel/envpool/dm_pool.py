@@ -11,22 +11,22 @@ from cartwheel.envpool.time_step import time_step
 class DMEnvPool(EnvPool):
     """A pool whose results are batches of time steps.
 
-    Every method that receives returns a ``TimeStep`` of arrays, that of ``dm_env`` where it is
-    installed: ``step_type`` (``int32``: 0 first, 1 mid, 2 last), ``reward`` and ``discount``
-    (``float64``), ``observation`` (a named tuple of ``obs``, or the keys of a ``Dict`` space, with
-    ``env_id``, ``elapsed_step``, ``players`` and further infos; ``info`` is the dictionary of all
-    infos). A ``Dict`` space with keys that are no identifiers, or are ``env_id``, ``elapsed_step``,
-    ``players`` or ``info``, is in ``obs`` as a dictionary. Rows that are first have reward 0 and
-    discount 1, as arrays have no ``None``.
+    Every method that receives returns a ``TimeStep`` of arrays (of ``dm_env`` if it is installed):
+    ``step_type`` (``int32``: 0 first, 1 mid, 2 last), ``reward`` and ``discount`` (``float64``) and
+    ``observation``. The observation is a named tuple of ``obs``, or of the keys of a ``Dict``
+    space, and of ``env_id``, ``elapsed_step``, ``players`` and further infos; ``info`` has all
+    infos as a dictionary. If a key of a ``Dict`` space is not an identifier, or is ``env_id``,
+    ``elapsed_step``, ``players`` or ``info``, then ``obs`` has the observation as a dictionary.
+    First rows have reward 0 and discount 1, because arrays have no ``None``.
 
-    The discount is 0 only where an episode terminated. (EnvPool's is 0 where it was truncated too,
-    which readers take for a termination.)
+    The discount is 0 only where an episode terminated. In EnvPool it is 0 after a truncation, too,
+    which looks like a termination.
     """
 
     def reset(
         self, env_id: Any = None, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> Any:
-        """Resets environments and receives a batch. As :meth:`GymnasiumEnvPool.reset`."""
+        """Resets environments and receives a batch, see :meth:`GymnasiumEnvPool.reset`."""
         return time_step(*self._reset(env_id, seed, options))
 
     def recv(
@@ -35,11 +35,11 @@ class DMEnvPool(EnvPool):
         return_info: bool = True,  # noqa: ARG002, FBT001 - EnvPool's signature
         timeout: float | None = None,
     ) -> Any:
-        """Receives the next batch, as :meth:`GymnasiumEnvPool.recv`.
+        """Receives the next batch, see :meth:`GymnasiumEnvPool.recv`.
 
         Args:
-            reset: Changes nothing: a time step says which of its rows are first.
-            return_info: Changes nothing: infos are a part of every time step.
+            reset: Has no effect: ``step_type`` marks the first rows.
+            return_info: Has no effect: every time step has the infos.
             timeout: Seconds to wait; by default the ``timeout`` of the constructor.
         """
         return time_step(*self._receive(timeout))
@@ -50,17 +50,17 @@ class DMEnvPool(EnvPool):
         return self.recv()
 
     def observation_spec(self) -> Any:
-        """As :meth:`EnvSpec.observation_spec`."""
+        """Returns :meth:`EnvSpec.observation_spec`."""
         return self.spec.observation_spec()
 
     def action_spec(self) -> Any:
-        """As :meth:`EnvSpec.action_spec`."""
+        """Returns :meth:`EnvSpec.action_spec`."""
         return self.spec.action_spec()
 
     def reward_spec(self) -> Any:
-        """As :meth:`EnvSpec.reward_spec`."""
+        """Returns :meth:`EnvSpec.reward_spec`."""
         return self.spec.reward_spec()
 
     def discount_spec(self) -> Any:
-        """As :meth:`EnvSpec.discount_spec`."""
+        """Returns :meth:`EnvSpec.discount_spec`."""
         return self.spec.discount_spec()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def start(task: Task, config: Config) -> NativeVectorEnv | VectorEnv:
-    """Starts the environments of a pool: native ones on threads, others in worker processes."""
+    """Starts the environments of a pool: native ones on threads, others as ``executor`` says."""
     shared: dict[str, Any] = {
         "autoreset_mode": config.autoreset_mode,
         "num_workers": min(config.num_threads, config.num_envs) or None,
@@ -56,7 +56,7 @@ def make_one(task: Task, config: Config) -> gym.Env[Any, Any]:
     """Makes one environment of a task that is written in Python."""
     assert task.make_env is not None, "native environments are made by the core"
     limit = config.max_episode_steps
-    if task.limits_itself:  # -1 is Gymnasium's word for no limit
+    if task.limits_itself:  # -1 means no limit in Gymnasium
         keywords = {**config.options, "max_episode_steps": -1 if limit is None else limit}
         made: gym.Env[Any, Any] = task.make_env(**keywords)
         return made
@@ -66,11 +66,11 @@ def make_one(task: Task, config: Config) -> gym.Env[Any, Any]:
 
 
 def pin(workers: list[int], offset: int) -> None:
-    """Pins workers to this program's processors, one after the other from ``offset`` on.
+    """Pins workers to consecutive processors of this program, from ``offset`` on.
 
     Args:
-        workers: Process ids, or native ids of threads: to Linux both are numbers of a thread.
-        offset: Of the first one's processor, counted around those that there are.
+        workers: Process ids, or native ids of threads: for Linux, both are thread ids.
+        offset: The index of the first worker's processor, modulo the number of processors.
     """
     processors = sorted(os.sched_getaffinity(0))
     for worker, number in enumerate(workers):

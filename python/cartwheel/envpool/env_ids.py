@@ -1,4 +1,4 @@
-"""Environments of a pool by number, which EnvPool calls ``env_id``."""
+"""Numbers of environments, which EnvPool calls ``env_id``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 def as_env_ids(env_id: Any, num_envs: int) -> NDArray[np.intp]:
-    """An array of environment numbers, from an array or a list of integers.
+    """Returns an array of environment numbers, from an array or a list of integers.
 
-    The caller checks that no id is there twice.
+    The caller must check that no id is there twice.
 
     Raises:
-        TypeError: It is no one-dimensional collection of integers.
-        ValueError: It is empty.
-        IndexError: It names an environment that does not exist.
+        TypeError: ``env_id`` is not a one-dimensional collection of integers.
+        ValueError: ``env_id`` is empty.
+        IndexError: An environment does not exist.
     """
     given = np.asarray(env_id)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
@@ -29,7 +29,7 @@ def as_env_ids(env_id: Any, num_envs: int) -> NDArray[np.intp]:
     if not given.size:
         raise ValueError("`env_id` is empty: it must name at least one environment")
     ids: NDArray[np.intp] = given.astype(np.intp, copy=False)
-    # As an unsigned number a negative one is too great, so that one comparison finds both.
+    # Negative numbers are very large as unsigned numbers, so one comparison finds both errors.
     wrong = ids.view(np.uintp) >= np.asarray(num_envs, np.uintp)
     if b"\1" in wrong.tobytes():
         raise IndexError(

@@ -1,4 +1,4 @@
-"""What goes wrong with a pool and has no class elsewhere."""
+"""Exceptions of pools."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import gymnasium as gym
 
 
 class EnvBusyError(gym.error.AlreadyPendingCallError, ValueError):
-    """Environments were sent to although they have not been received since their last send.
+    """A send or reset of environments whose last results were not received yet.
 
-    Nothing has been sent. Receive them first.
+    Nothing was sent. Receive these results first.
 
     Attributes:
-        env_ids: The environments whose results are outstanding.
+        env_ids: The environments whose results were not received.
     """
 
     def __init__(self, calling: str, env_ids: list[int]) -> None:
-        """Names the busy environments when ``calling`` is called."""
+        """Makes the message from the called method and the environments."""
         super().__init__(
-            f"`{calling}` was called while environments {env_ids} have work outstanding: `recv` it "
-            "first",
+            f"`{calling}` was called while results of environments {env_ids} are outstanding: "
+            "`recv` them first",
             calling,
         )
         self.env_ids = env_ids

@@ -1,4 +1,4 @@
-"""The interface of gym before 0.26: four values a step."""
+"""The interface of gym before 0.26: a step returns four values."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 class GymEnvPool(EnvPool):
     """A pool whose results have the form of gym before 0.26.
 
-    ``done`` is true where an episode ended; ``info["TimeLimit.truncated"]`` (``bool``) where it did
-    so by truncation alone, so that its last observation still has a value. The other entries of
-    ``info`` are those of :class:`~cartwheel.envpool.GymnasiumEnvPool`.
+    ``done`` is true where an episode ended. ``info["TimeLimit.truncated"]`` (``bool``) is true
+    where it was truncated but not terminated, so that its last observation still has a value. The
+    other entries of ``info`` are the same as in :class:`~cartwheel.envpool.GymnasiumEnvPool`.
 
     Attributes:
-        observation_space: Of one environment, which programs for old versions of EnvPool expect.
-        action_space: Of one environment.
+        observation_space: The space of one environment, as in old versions of EnvPool.
+        action_space: The space of one environment.
     """
 
     def __init__(self, task: Task, config: Config) -> None:
-        """Makes the environments and starts what steps them."""
+        """Makes the environments and starts the workers."""
         super().__init__(task, config)
         self.observation_space = self.single_observation_space
         self.action_space = self.single_action_space
@@ -39,10 +39,10 @@ class GymEnvPool(EnvPool):
     ) -> Any:
         """Resets environments and receives a batch.
 
-        Arguments as for :meth:`GymnasiumEnvPool.reset`.
+        The arguments are the same as for :meth:`GymnasiumEnvPool.reset`.
 
         Returns:
-            Observations, and infos too with ``return_info``.
+            Observations; with ``return_info`` observations and infos.
         """
         batch = self._reset(env_id, seed, options)
         return (batch.observations, _infos(batch)) if return_info else batch.observations
@@ -53,10 +53,10 @@ class GymEnvPool(EnvPool):
         return_info: bool = False,  # noqa: FBT001 - EnvPool's signature
         timeout: float | None = None,
     ) -> Any:
-        """Receives the next batch, as :meth:`GymnasiumEnvPool.recv`.
+        """Receives the next batch, see :meth:`GymnasiumEnvPool.recv`.
 
         Returns:
-            Observations, rewards, done, infos; with ``reset`` what :meth:`reset` returns.
+            Observations, rewards, done, infos; with ``reset`` the same as :meth:`reset`.
         """
         batch = self._receive(timeout)
         infos = _infos(batch)

@@ -1,4 +1,4 @@
-"""The interface of Gymnasium: five values a step, and a ``gymnasium.vector.VectorEnv``."""
+"""The interface of Gymnasium: a ``gymnasium.vector.VectorEnv`` whose step returns five values."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
 class GymnasiumEnvPool(EnvPool, gym.vector.VectorEnv[Any, Any, Any]):
     """A pool whose results have Gymnasium's form.
 
-    In every batch ``info`` has the entries ``env_id`` (``int32``, the environment of each row),
-    ``players`` (a dictionary whose ``env_id``, ``int32``, is the environment of each row of
-    observations and rewards) and ``elapsed_step`` (``int32``: steps of the episode to which the
-    row's reward and flags belong, 0 where the row is the result of a reset), beside the infos of
-    the environments, batched as Gymnasium does with ``_key`` masks.
+    In every batch, ``info`` has three entries beside the infos of the environments, which are
+    batched with ``_key`` masks as in Gymnasium. ``env_id`` (``int32``) is the environment of each
+    row. ``players`` is a dictionary whose ``env_id`` (``int32``) is the environment of each row of
+    observations and rewards. ``elapsed_step`` (``int32``) is the number of steps of the episode to
+    which the reward and flags of the row belong; 0 if the row is the result of a reset.
 
-    With several players, observations and rewards have one row a player: all players of the batch's
-    first environment, then of its second. ``players`` also has ``id`` (``int32``, counting the
-    environment's possible agents), ``terminated`` and ``truncated`` (``bool``), and an agent's
-    infos are under its name. ``terminated`` and ``truncated`` of the batch have one row an
-    environment.
+    With several players, observations and rewards have one row for each player: first all players
+    of the first environment of the batch, then all of the second, and so on. ``players`` also has
+    ``id`` (``int32``, the index in the environment's possible agents), ``terminated`` and
+    ``truncated`` (``bool``). The infos of an agent are under its name. ``terminated`` and
+    ``truncated`` of the batch have one row for each environment.
 
-    Where it differs from EnvPool: rewards are ``float64``; ``terminated`` and ``truncated`` may
-    both be true; ``observation_space`` and ``action_space`` are those of a batch; in the mode
-    ``SAME_STEP`` the infos have ``final_obs`` and ``final_info``, and ``elapsed_step`` of a row
-    that ends is the length of the episode, though its observation is the next one's first.
+    Differences from EnvPool: rewards are ``float64``; ``terminated`` and ``truncated`` may both be
+    true; ``observation_space`` and ``action_space`` are the spaces of a batch. In the mode
+    ``SAME_STEP``, infos have ``final_obs`` and ``final_info``, and if a row ends, ``elapsed_step``
+    is the length of the ended episode, although the observation belongs to the next one.
 
     Attributes:
-        observation_space: Of a batch. With several players a batch may have fewer rows.
-        action_space: Of a batch.
+        observation_space: The space of a batch. With several players, a batch may have fewer rows.
+        action_space: The space of a batch.
     """
 
     def __init__(self, task: Task, config: Config) -> None:
-        """Makes the environments and starts what steps them."""
+        """Makes the environments and starts the workers."""
         EnvPool.__init__(self, task, config)
         places = 1 if self._players is None else self._players.places
         rows = self.batch_size * places
@@ -58,21 +58,23 @@ class GymnasiumEnvPool(EnvPool, gym.vector.VectorEnv[Any, Any, Any]):
         """Resets environments and receives a batch.
 
         Args:
-            env_id: The environments; all of them by default.
-            seed: As for :meth:`async_reset`. (EnvPool ignores it.)
-            options: Handed to the environments. The entry ``"reset_mask"``, ``bool`` of shape
-                ``(num_envs,)``, says instead of ``env_id`` which are reset; all are returned, the
-                others with their last observation. (EnvPool returns those of the mask.)
+            env_id: The environments; all by default.
+            seed: As for :meth:`async_reset`. (EnvPool ignores the seed.)
+            options: Passed to the environments. The entry ``"reset_mask"``, ``bool`` of shape
+                ``(num_envs,)``, selects the environments in place of ``env_id``. Then all
+                environments are returned, the others with their last observation. (EnvPool returns
+                only the environments of the mask.)
 
         Returns:
             Observations, of shape ``(rows, *shape)``, and infos. With a ``batch_size`` below
-            ``num_envs`` the first that are done; :meth:`recv` brings the others.
+            ``num_envs``, the batch has the environments that finish first; :meth:`recv` returns the
+            others.
 
         Raises:
-            EnvBusyError: Any environments have not been received since they were sent to: their
-                rewards have no place in what this returns. (EnvPool drops them.) As for
-                :meth:`async_reset` after a call of :meth:`recv` that timed out.
-            Exception: As :meth:`async_reset` and :meth:`recv`.
+            EnvBusyError: Results of any environment are outstanding, because a reset does not
+                return their rewards. (EnvPool drops them.) After a :meth:`recv` that timed out,
+                see :meth:`async_reset`.
+            Exception: As for :meth:`async_reset` and :meth:`recv`.
         """
         batch = self._reset(env_id, seed, options)
         return batch.observations, batch.infos
@@ -83,10 +85,10 @@ class GymnasiumEnvPool(EnvPool, gym.vector.VectorEnv[Any, Any, Any]):
         return_info: bool = True,  # noqa: FBT001 - EnvPool's signature
         timeout: float | None = None,
     ) -> Any:
-        """Receives the next batch: the first ``batch_size`` environments to be done.
+        """Receives the next batch: the first ``batch_size`` environments that are done.
 
-        If fewer are outstanding, it is all of them. With ``batch_size`` equal to ``num_envs`` they
-        are in the order of the sends, otherwise in the order of completion.
+        If fewer are outstanding, the batch has all of them. With ``batch_size`` equal to
+        ``num_envs`` they are in the order of the sends, otherwise in the order of completion.
 
         Args:
             reset: Return observations and infos only.
@@ -95,17 +97,17 @@ class GymnasiumEnvPool(EnvPool, gym.vector.VectorEnv[Any, Any, Any]):
 
         Returns:
             Observations ``(rows, *shape)``, rewards (``float64``), terminated, truncated (``bool``)
-            and infos. The arrays are the caller's own and never overwritten.
+            and infos. The arrays are never overwritten.
 
         Raises:
             gymnasium.error.NoAsyncCallError: Nothing is outstanding.
             multiprocessing.TimeoutError: Environments are still busy; nothing is lost.
-            Exception: What an environment raised. The whole batch is lost: its environments begin
-                a new episode with their next step.
+            Exception: An environment raised it. The whole batch is lost: its environments begin a
+                new episode with their next step.
         """
         if self._players is None and not reset:
             seconds = self._timeout if timeout is None else as_timeout(timeout)
-            return self._pool.recv(seconds)  # what `_receive` does, with nothing around it
+            return self._pool.recv(seconds)  # like `_receive`, without its overhead
         batch = self._receive(timeout)
         if reset:
             return (batch.observations, batch.infos) if return_info else batch.observations

@@ -1,4 +1,4 @@
-"""Pools by task id."""
+"""Makes pools by task id."""
 
 from __future__ import annotations
 
@@ -17,58 +17,7 @@ if TYPE_CHECKING:
 
 
 def make(task_id: str, env_type: EnvType = "gymnasium", **keywords: Any) -> EnvPool:
-    """Makes a pool of environments, by the keywords of ``envpool.make``.
-
-    Args:
-        task_id: A native environment, with or without ``cartwheel/`` (``python -m cartwheel envs``
-            lists them), which runs on threads; a task of :func:`~cartwheel.envpool.register`, or
-            any id of Gymnasium's registry, also with a module to import first
-            (``"module:Env-v0"``), which run in worker processes.
-        env_type: The form of the results: ``"gymnasium"``, ``"gym"`` (the same, unless
-            ``gym_reset_return_info`` is false) or ``"dm"``.
-        **keywords: What follows; anything else is the environment's.
-        num_envs: Number of environments; 1 by default.
-        batch_size: Environments that ``recv`` returns; 0, the default, means ``num_envs``. With
-            fewer they are those that are done first (asynchronous mode).
-        num_threads: Threads, or worker processes; 0, the default, means one per usable processor.
-            There is at most one per environment, and a greater number counts as ``num_envs``: so
-            programs written for large machines run everywhere. Results do not depend on it in
-            synchronous mode.
-        seed: Environment ``i`` is reset with ``seed + i`` the first time; or a list with one seed
-            each. By default the seed is drawn from the system, so that two runs are not the same
-            by accident, and is kept in ``config["seed"]``. (EnvPool's default is always 42.)
-        env_seed: One seed each, another way to write a list for ``seed``; empty by default. It is
-            there so that ``make(task_id, **spec.config._asdict())`` makes the same pool again.
-        max_episode_steps: Steps after which an episode is truncated; by default that of the task;
-            ``None`` for no limit.
-        thread_affinity_offset: Pin threads or worker processes to consecutive processors from this
-            one on; -1, the default, to leave that to the system. The calling thread is never
-            pinned, so that ``executor="inline"`` takes no other value.
-        reward_threshold: Kept in ``spec.reward_threshold``; by default that of the task.
-        gym_reset_return_info: False, with ``env_type="gym"``, for the interface of gym before 0.26:
-            ``reset`` returns observations only, and a step four values.
-        max_num_players: The most players of an environment of several players; by default as many
-            as it has possible agents.
-        autoreset_mode: When a finished environment restarts: a
-            ``gymnasium.vector.AutoresetMode`` or its name. ``"next_step"``, the default, is what
-            EnvPool does. ``"same_step"`` is not for ``env_type="dm"`` nor several players.
-        on_done: What sending to an environment that is over means in the mode ``"disabled"``:
-            ``"raise"``, the default, or ``"freeze"``, which is not for several players. As for
-            :class:`~cartwheel.VectorEnv`.
-        executor: As for :class:`~cartwheel.VectorEnv` or :class:`~cartwheel.NativeVectorEnv`.
-        max_slabs: As for :class:`~cartwheel.VectorEnv`.
-        timeout: Seconds that ``recv`` waits at most; by default as long as it takes.
-        render_mode: What ``render`` gives: ``"rgb_array"``, or another mode of the environments.
-
-    Returns:
-        A :class:`~cartwheel.envpool.GymnasiumEnvPool`, :class:`~cartwheel.envpool.GymEnvPool` or
-        :class:`~cartwheel.envpool.DMEnvPool`.
-
-    Raises:
-        gymnasium.error.UnregisteredEnv: There is no such task.
-        ValueError: A keyword has an invalid value.
-        Exception: What an environment's constructor raises, among it ``TypeError`` or
-            ``ValueError`` for a keyword that it does not have.
+    """Makes a pool of environments, with the keywords of ``envpool.make``.
 
     Example:
         >>> from cartwheel import envpool
@@ -77,6 +26,58 @@ def make(task_id: str, env_type: EnvType = "gymnasium", **keywords: Any) -> EnvP
         >>> info["elapsed_step"]
         array([0, 0, 0], dtype=int32)
         >>> envs.close()
+
+    Args:
+        task_id: A native environment, with or without ``cartwheel/`` (``python -m cartwheel envs``
+            lists them), which runs on threads. Or a task of :func:`~cartwheel.envpool.register`, or
+            any id of Gymnasium's registry, possibly with a module to import first
+            (``"module:Env-v0"``); these run in worker processes.
+        env_type: The form of the results: ``"gymnasium"``, ``"gym"`` (the same, unless
+            ``gym_reset_return_info`` is false) or ``"dm"``.
+        **keywords: The keywords below; all others go to the environment.
+        num_envs: Number of environments; 1 by default.
+        batch_size: Environments that ``recv`` returns; 0, the default, means ``num_envs``. With
+            fewer, a batch has the environments that finish first (asynchronous mode).
+        num_threads: Number of threads, or of worker processes. 0, the default, means one for each
+            usable processor. There is at most one for each environment; a greater number counts as
+            ``num_envs``, so that programs for large machines run everywhere. In synchronous mode,
+            results do not depend on it.
+        seed: Environment ``i`` is first reset with ``seed + i``; or a list with one seed for each
+            environment. The default is a random seed, so that two runs differ; ``config["seed"]``
+            has it. (EnvPool's default is always 42.)
+        env_seed: A list for ``seed`` under another name; empty by default. It is needed so that
+            ``make(task_id, **spec.config._asdict())`` makes an equal pool.
+        max_episode_steps: Steps after which an episode is truncated; ``None`` for no limit. The
+            default is the limit of the task.
+        thread_affinity_offset: Pin threads or worker processes to consecutive processors from this
+            number on; -1, the default: do not pin. The calling thread is never pinned, so
+            ``executor="inline"`` needs -1.
+        reward_threshold: Stored in ``spec.reward_threshold``; by default the task's threshold.
+        gym_reset_return_info: False, with ``env_type="gym"``, for the interface of gym before 0.26:
+            ``reset`` returns observations only, and a step returns four values.
+        max_num_players: The most players of an environment of several players; by default the
+            number of its possible agents.
+        autoreset_mode: When a finished environment restarts: a
+            ``gymnasium.vector.AutoresetMode`` or its name. The default is ``"next_step"``, as in
+            EnvPool. ``"same_step"`` does not work with ``env_type="dm"`` or several players.
+        on_done: What a step of a finished environment does in the mode ``"disabled"``: ``"raise"``,
+            the default, or ``"freeze"``, which does not work with several players. As for
+            :class:`~cartwheel.VectorEnv`.
+        executor: As for :class:`~cartwheel.VectorEnv` or :class:`~cartwheel.NativeVectorEnv`.
+        max_slabs: As for :class:`~cartwheel.VectorEnv`.
+        timeout: The most seconds that ``recv`` waits; by default no limit.
+        render_mode: The kind of result of ``render``: ``"rgb_array"``, or another mode of the
+            environments.
+
+    Returns:
+        A :class:`~cartwheel.envpool.GymnasiumEnvPool`, :class:`~cartwheel.envpool.GymEnvPool` or
+        :class:`~cartwheel.envpool.DMEnvPool`.
+
+    Raises:
+        gymnasium.error.UnregisteredEnv: There is no such task.
+        ValueError: A keyword has an invalid value.
+        Exception: The constructor of an environment raised it, such as ``TypeError`` or
+            ``ValueError`` for an unknown keyword.
     """
     task = find_task(task_id)
     config = Config.of(task, env_type, keywords)
@@ -88,37 +89,37 @@ def make(task_id: str, env_type: EnvType = "gymnasium", **keywords: Any) -> EnvP
 
 
 def make_gymnasium(task_id: str, **keywords: Any) -> GymnasiumEnvPool:
-    """``make(task_id, "gymnasium", **keywords)``."""
+    """Returns ``make(task_id, "gymnasium", **keywords)``."""
     pool = make(task_id, "gymnasium", **keywords)
     assert isinstance(pool, GymnasiumEnvPool)
     return pool
 
 
 def make_gym(task_id: str, **keywords: Any) -> GymnasiumEnvPool | GymEnvPool:
-    """``make(task_id, "gym", **keywords)``."""
+    """Returns ``make(task_id, "gym", **keywords)``."""
     pool = make(task_id, "gym", **keywords)
     assert isinstance(pool, GymnasiumEnvPool | GymEnvPool)
     return pool
 
 
 def make_dm(task_id: str, **keywords: Any) -> DMEnvPool:
-    """``make(task_id, "dm", **keywords)``."""
+    """Returns ``make(task_id, "dm", **keywords)``."""
     pool = make(task_id, "dm", **keywords)
     assert isinstance(pool, DMEnvPool)
     return pool
 
 
 def make_spec(task_id: str, **keywords: Any) -> EnvSpec:
-    """A task's spaces and configuration, without a pool.
+    """Returns a task's spaces and configuration, without a pool.
 
-    One environment is made to see its spaces, and closed.
+    One environment is made to read its spaces, and closed.
 
     Args:
         task_id: As for :func:`make`.
         **keywords: As for :func:`make`.
 
     Raises:
-        Exception: As :func:`make`.
+        Exception: As for :func:`make`.
     """
     task = find_task(task_id)
     env_type = keywords.pop("env_type", "gymnasium")

@@ -1,7 +1,7 @@
 """Environments of several players: PettingZoo's parallel environments and player-major rows.
 
-An environment of up to ``P`` players travels as one row whose arrays have a player dimension of
-``P`` places; :class:`Players` turns batches of such rows into one row a player, and back.
+For the pool, an environment of up to ``P`` players is one row whose arrays have a dimension of
+``P`` players. :class:`Players` converts batches of such rows to one row for each player, and back.
 """
 
 from __future__ import annotations
@@ -26,29 +26,31 @@ if TYPE_CHECKING:
 class PlayersEnv(gym.Env[dict[str, Any], Any]):
     """A PettingZoo parallel environment as one environment whose arrays have a player dimension.
 
-    Player ``i`` is ``possible_agents[i]``. The episode is over when no agent is left: truncated if
-    an agent was truncated by the last step, terminated if one was terminated or none says why.
+    Player ``i`` is ``possible_agents[i]``. The episode is over when ``agents`` is empty. It is
+    truncated if the last step truncated an agent. It is terminated if the last step terminated an
+    agent, or if no flag is set.
 
-    A player is present in the result of a reset or step if it is left after it (in ``agents``), or
-    was left before it and is a key of the observations, rewards, terminations or truncations. Its
-    observation is zeros where the environment returns none, as some do of agents that end; so every
-    agent that acts next gets an action of the caller. Agents that ended earlier are not present,
-    whatever an environment still lists of them.
+    A player is present in the result of a reset or step in two cases: it is in ``agents``
+    afterwards; or it was in ``agents`` before and is a key of the observations, rewards,
+    terminations or truncations. So the caller sends an action for every agent that acts next. If
+    the environment returns no observation of a present player, as some do for agents that end, the
+    observation is zeros. Agents that ended earlier are not present, even if the environment still
+    lists them.
 
     Its ``metadata`` has the entry ``players``: observation space and action space of one player,
-    and how many there may be.
+    and the most players.
     """
 
     def __init__(self, env: Any, max_num_players: int | None = None) -> None:
         """Wraps an environment.
 
         Args:
-            env: A ``pettingzoo.ParallelEnv``, or anything with its methods.
+            env: A ``pettingzoo.ParallelEnv``, or any object with its methods.
             max_num_players: The most agents that it may have.
 
         Raises:
-            ValueError: It may have more agents.
-            TypeError: Its agents have different spaces, or spaces of no fixed shape.
+            ValueError: The environment may have more agents.
+            TypeError: Its agents have different spaces, or spaces without a fixed shape.
         """
         self.env = env
         self.metadata = dict(getattr(env, "metadata", None) or {})
@@ -96,22 +98,22 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Resets all agents."""
+        """Resets the environment."""
         observations, infos = self.env.reset(seed=seed, options=options)
-        return self._gathered(set(self.env.agents), observations, {}, {}, {}), _told(infos)
+        return self._gathered(set(self.env.agents), observations, {}, {}, {}), _not_empty(infos)
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Steps the agents that are left; places of others in ``action`` are not looked at."""
+        """Steps the agents in ``agents``; the other entries of ``action`` are ignored."""
         by_place = list(iterate(self.action_space, action))
         acting = {name: by_place[self._names.index(name)] for name in self.env.agents}
         observations, rewards, terminations, truncations, infos = self.env.step(acting)
         over = not self.env.agents
         truncated = over and any(truncations.values())
         terminated = over and (any(terminations.values()) or not truncated)
-        told = set().union(observations, rewards, terminations, truncations)
-        present = told.intersection(acting).union(self.env.agents)
+        reported = set().union(observations, rewards, terminations, truncations)
+        present = reported.intersection(acting).union(self.env.agents)
         gathered = self._gathered(present, observations, rewards, terminations, truncations)
-        return gathered, float(sum(rewards.values())), terminated, truncated, _told(infos)
+        return gathered, float(sum(rewards.values())), terminated, truncated, _not_empty(infos)
 
     def _gathered(
         self,
@@ -121,7 +123,7 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
         terminations: dict[str, Any],
         truncations: dict[str, Any],
     ) -> dict[str, Any]:
-        """The part of each present agent in its place; zeros where there is none."""
+        """Returns arrays with an entry for each possible agent; zeros for absent agents."""
         space, names = self._space, self._names
         rows: Any = create_empty_array(space, n=len(names))
         placed = [observations.get(name, self._blank) for name in names]
@@ -143,7 +145,7 @@ class PlayersEnv(gym.Env[dict[str, Any], Any]):
 
 
 def _leaves(space: Space[Any]) -> Iterator[Space[Any]]:
-    """The spaces that a space of dictionaries and tuples is made of."""
+    """Yields the spaces that are nested in dictionaries and tuples of a space."""
     if isinstance(space, Dict | Tuple):
         for part in space.spaces.values() if isinstance(space, Dict) else space.spaces:
             yield from _leaves(part)
@@ -152,13 +154,13 @@ def _leaves(space: Space[Any]) -> Iterator[Space[Any]]:
 
 
 def without_step(observations: dict[str, Any]) -> dict[str, Any]:
-    """A batch of observations of :class:`PlayersEnv` as resets return them: no reward, no flag."""
+    """Returns observations of :class:`PlayersEnv` as after a reset: rewards and flags are 0."""
     parts = ("reward", "terminated", "truncated")
     return {**observations, **{name: np.zeros_like(observations[name]) for name in parts}}
 
 
-def _told(infos: dict[str, Any]) -> dict[str, Any]:
-    """The agents' infos, without those that say nothing."""
+def _not_empty(infos: dict[str, Any]) -> dict[str, Any]:
+    """Returns the agents' infos without empty ones."""
     return {agent: info for agent, info in infos.items() if info}
 
 
@@ -166,15 +168,15 @@ class Players:
     """Player-major rows: all players of the first environment of a batch, then of the second.
 
     Attributes:
-        observation_space: Of one player.
-        action_space: Of one player.
+        observation_space: The observation space of one player.
+        action_space: The action space of one player.
         places: The most players of an environment.
     """
 
     def __init__(
         self, observation_space: Space[Any], action_space: Space[Any], places: int, num_envs: int
     ) -> None:
-        """Knows of no players until something is received."""
+        """Begins without present players; the first results show which players are present."""
         self.observation_space = observation_space
         self.action_space = action_space
         self.places = places
@@ -184,17 +186,17 @@ class Players:
     def rows(
         self, ids: NDArray[Any], batch: dict[str, Any], truncations: NDArray[np.bool_]
     ) -> tuple[Any, NDArray[np.float64], dict[str, Any]]:
-        """One row a player of what was received.
+        """Converts a received batch to one row for each player.
 
         Args:
             ids: The environments.
             batch: Observations of :class:`PlayersEnv`.
-            truncations: Of the environments; they truncate all of their players.
+            truncations: Truncations of the environments, which truncate all of their players.
 
         Returns:
             Observations, rewards (``float64``) and the entry ``players`` of infos: ``env_id`` and
-            ``id`` (``int32``; ``id`` counts the environment's possible agents), ``terminated`` and
-            ``truncated`` (``bool``) of each player.
+            ``id`` (``int32``; ``id`` is the index in the environment's possible agents),
+            ``terminated`` and ``truncated`` (``bool``) of each player.
         """
         present = batch["present"].astype(np.bool_)
         self._present[ids] = present
@@ -208,18 +210,18 @@ class Players:
         return _chosen(batch["obs"], present), batch["reward"][present], players
 
     def places_of(self, ids: NDArray[Any], actions: Any, players_env_id: Any) -> Any:
-        """The players' actions in the places of their environments.
+        """Converts the players' actions to one row for each environment.
 
         Args:
             ids: The environments.
-            actions: One action for each player received last, players of one environment in the
-                order in which they were received.
+            actions: One action for each player that was received last; the players of one
+                environment are in the order in which they were received.
             players_env_id: The environment of each action, a one-dimensional array or list of
-                integers; by default player-major, as ``ids``.
+                integers; by default player-major, in the order of ``ids``.
 
         Raises:
-            ValueError: Not one action for each player.
-            TypeError: Actions of another kind of dtype, or ``players_env_id`` of another form.
+            ValueError: The number of actions is not the number of players.
+            TypeError: Actions have another kind of dtype, or ``players_env_id`` has another form.
         """
         present = self._present[ids]
         counts = present.sum(axis=1)
@@ -245,7 +247,7 @@ class Players:
 
 
 def _order_by(ids: NDArray[Any], given: NDArray[Any]) -> NDArray[np.intp]:
-    """The order that brings ``given`` into the order of ``ids``, keeping it within each of them."""
+    """Returns the permutation that sorts ``given`` into the order of ``ids``, stably."""
     sorter = np.argsort(ids)
     at = np.searchsorted(ids, given, sorter=sorter).clip(max=len(ids) - 1)
     return np.argsort(sorter[at], kind="stable")

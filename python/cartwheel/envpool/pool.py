@@ -1,4 +1,4 @@
-"""What every pool does, whatever form its results have: send, receive, reset, close."""
+"""The methods of every pool: send, receive, reset, close. Subclasses give results their form."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ if TYPE_CHECKING:
     from cartwheel.envpool.registry import Task
 
 
-#: What the core raises where it sends nothing.
+#: The exceptions with which the core refuses a send, before it sends anything.
 _REFUSALS = (TypeError, ValueError, gym.error.ResetNeeded, gym.error.AlreadyPendingCallError)
 
 
 class Batch(NamedTuple):
-    """What was received: one row an environment, or observations and rewards one a player."""
+    """A received batch: one row for each environment.
+
+    With several players, observations and rewards have one row for each player.
+    """
 
     observations: Any
     rewards: NDArray[np.float64]
@@ -41,23 +44,24 @@ class Batch(NamedTuple):
 
 
 class EnvPool:
-    """The methods that all pools have; :func:`~cartwheel.envpool.make` documents their keywords.
+    """The methods of all pools; :func:`~cartwheel.envpool.make` documents their keywords.
 
-    A pool belongs to one thread at a time: a call while another thread is in one raises
+    Only one thread may use a pool at a time: a call during a call of another thread raises
     ``gymnasium.error.AlreadyPendingCallError``.
 
     Attributes:
         num_envs: Number of environments.
         batch_size: Environments that :meth:`recv` returns.
-        is_async: Whether it returns those that are done first: ``batch_size < num_envs``.
-        single_observation_space: Of one environment, or of one player.
-        single_action_space: Of one environment, or of one player.
-        spec: What :func:`~cartwheel.envpool.make_spec` returns.
-        metadata: Holds ``autoreset_mode``.
+        is_async: Whether batches have the environments that finish first: ``batch_size <
+            num_envs``.
+        single_observation_space: The space of one environment, or of one player.
+        single_action_space: The space of one environment, or of one player.
+        spec: The result of :func:`~cartwheel.envpool.make_spec` for this pool.
+        metadata: The metadata of the environments, with ``autoreset_mode``.
     """
 
     def __init__(self, task: Task, config: Config) -> None:
-        """Makes the environments and starts what steps them."""
+        """Makes the environments and starts the workers."""
         self._envs = engine.start(task, config)
         self._native = isinstance(self._envs, NativeVectorEnv)
         self.num_envs = config.num_envs
@@ -78,11 +82,11 @@ class EnvPool:
             task, config, self.single_observation_space, self.single_action_space
         )
         self._rows = np.arange(self.num_envs)
-        #: Counts the steps of episodes and names the rows, so that nothing is left to do here.
+        #: The native pool, which also counts the steps of episodes and makes EnvPool's infos.
         self._pool = self._envs._pool
         self._pool.count_episodes(self.autoreset_mode.value)
         alone = self._native and self._players is None
-        #: Dtypes of actions that are sent as they are: the core casts and checks them.
+        #: Dtypes of actions that are sent unchecked, because the core casts and checks them.
         self._ready = safe_dtypes(self.single_action_space) if alone else frozenset()
         #: The seed of each environment's next reset, until it has been reset.
         self._seeds: list[int | None] = list(config.seeds)
@@ -90,7 +94,7 @@ class EnvPool:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The configuration, a dictionary of the caller's own; ``seed`` is that which was used."""
+        """The configuration, as a new dictionary; ``seed`` is the seed that was used."""
         config: dict[str, Any] = self.spec.config._asdict()
         return config
 
@@ -106,46 +110,48 @@ class EnvPool:
     # Sending
 
     def send(self, action: Any, env_id: Any = None) -> None:
-        """Sends actions to environments and returns at once; :meth:`recv` brings the results.
+        """Sends actions to environments and returns at once; :meth:`recv` returns the results.
 
-        An environment that has never been reset is reset instead, with its own seed, and its action
-        is discarded: EnvPool's environments begin in the state "done". So are those whose result
-        was lost to an exception of :meth:`recv`. Not where the autoreset mode is ``DISABLED``.
+        An environment that was never reset is reset instead, with its own seed, and its action is
+        dropped, because EnvPool's environments begin in the state "done". The same holds for
+        environments whose result was lost by an exception of :meth:`recv`. In the mode
+        ``DISABLED``, both raise instead.
 
-        Nothing is sent if anything is wrong. Actions are copied.
+        If anything is wrong, nothing is sent. Actions are copied.
 
         Args:
-            action: One action per environment (one per player that was received, where there are
-                several): an array or list of shape ``(rows, *shape)``, or a dictionary with the key
-                ``"action"`` or the keys of the action space, and perhaps ``"env_id"`` and
-                ``"players.env_id"``. Integers of any width, in range, are discrete actions; floats
-                are cast to the dtype of the space. Neither form may hold another kind of dtype.
-                (EnvPool casts anything.)
-            env_id: The environments, an array or list of distinct integers; all of them by default,
-                which must be named where ``batch_size`` is below ``num_envs``.
+            action: One action for each environment, or for each player that was received last: an
+                array or list of shape ``(rows, *shape)``, or a dictionary with the key ``"action"``
+                or the keys of the action space, and optionally ``"env_id"`` and
+                ``"players.env_id"``. Discrete actions are integers of any width, in range; floats
+                are cast to the dtype of the space. Other kinds of dtype are refused. (EnvPool casts
+                all dtypes.)
+            env_id: The environments, an array or list of distinct integers; all by default.
+                Required if ``batch_size`` is below ``num_envs``.
 
         Raises:
-            ValueError: Not one action each, another shape, an action out of range or NaN, an empty
-                or repeated ``env_id``, or none in asynchronous mode.
-            TypeError: Actions or ``env_id`` of another kind of dtype, or actions that are no batch.
-            IndexError: An ``env_id`` that does not exist.
-            EnvBusyError: Some of them have not been received since they were sent to.
-            EpisodeOverError: Some are over, and the mode is ``DISABLED``.
-            gymnasium.error.ResetNeeded: Some were never reset, or their last result was lost, and
-                the mode is ``DISABLED``; or they are of several players.
+            ValueError: The number or the shape of the actions is wrong, an action is out of range
+                or NaN, or ``env_id`` is empty, has repeated numbers, or is missing in asynchronous
+                mode.
+            TypeError: Actions or ``env_id`` have another kind of dtype, or actions are not a batch.
+            IndexError: An environment does not exist.
+            EnvBusyError: The last results of some of these environments were not received yet.
+            EpisodeOverError: Some episodes are over, and the mode is ``DISABLED``.
+            gymnasium.error.ResetNeeded: Some environments were never reset, or their last result
+                was lost; and the mode is ``DISABLED``, or they have several players.
         """
         is_array = type(action) is np.ndarray
         if is_array and action.dtype in self._ready and (env_id is not None or not self.is_async):
             try:
                 self._pool.send(action, env_id)
             except _REFUSALS:
-                pass  # nothing was sent; why, or what is to be sent instead, is found below
+                pass  # nothing was sent; the code below raises the error, or sends resets
             else:
                 return
         self._send_with_care(action, env_id)
 
     def _send_with_care(self, action: Any, env_id: Any) -> None:
-        """Sends what needs a look first, or says what is wrong with it."""
+        """Sends actions after all checks, or raises the fitting error."""
         owners = None
         if isinstance(action, dict):
             action, named, owners = read_actions(self.single_action_space, action)
@@ -163,8 +169,8 @@ class EnvPool:
         if self._players is not None:
             if begins:
                 raise gym.error.ResetNeeded(
-                    f"environments {ids[fresh].tolist()} of several players have to be reset "
-                    "first: which players take part is not known earlier"
+                    f"environments {ids[fresh].tolist()} of several players must be reset first: "
+                    "only a reset shows which players take part"
                 )
             actions = self._players.places_of(ids, action, owners)
         else:
@@ -179,7 +185,7 @@ class EnvPool:
             raise
 
     def _checked(self, actions: Any, ids: NDArray[Any], *, everything: bool) -> Any:
-        """The actions, checked and of their space's dtype, unless a later call does that."""
+        """Returns the actions, checked and cast, unless the core does both."""
         if not everything and self._ready:
             array = np.asarray(actions)
             check_length(array, len(ids))
@@ -194,7 +200,7 @@ class EnvPool:
         if self.autoreset_mode == gym.vector.AutoresetMode.DISABLED:
             raise gym.error.ResetNeeded(
                 f"environments {ids[fresh].tolist()} have no episode: they were never reset, or "
-                "their last result was lost; reset them first, as autoreset is disabled"
+                "their last result was lost; reset them first, because autoreset is disabled"
             )
         cuts = np.flatnonzero(np.diff(fresh)) + 1
         parts = [
@@ -210,20 +216,20 @@ class EnvPool:
     def async_reset(
         self, env_id: Any = None, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> None:
-        """Begins the reset of environments and returns at once; :meth:`recv` brings the results.
+        """Begins the reset of environments and returns at once; :meth:`recv` returns the results.
 
         Args:
-            env_id: The environments; all of them by default.
-            seed: An integer ``s`` seeds environment ``i`` by ``s + i``; a list holds one seed or
-                ``None`` for each of ``env_id``. By default each goes on with its random numbers, or
-                begins with the seed of the constructor.
-            options: Handed to the environments.
+            env_id: The environments; all by default.
+            seed: An integer ``s`` seeds environment ``i`` by ``s + i``; a list has one seed or
+                ``None`` for each of ``env_id``. By default, the first reset uses the seed of the
+                constructor, and later ones continue the random numbers.
+            options: Passed to the environments.
 
         Raises:
             IndexError, TypeError, ValueError: As for :meth:`send`.
-            EnvBusyError: Some of them have not been received since they were sent to. After a call
-                of :meth:`recv` that timed out, all that is outstanding is waited for and dropped
-                instead.
+            EnvBusyError: The last results of some of these environments were not received yet.
+                After a :meth:`recv` that timed out, there is no error: all outstanding results are
+                waited for and dropped.
         """
         self._begin_reset("async_reset", env_id, seed, options)
 
@@ -240,7 +246,7 @@ class EnvPool:
     ) -> None:
         if seed is None:
             seed = [self._seeds[row] for row in ids.tolist()]
-        alone = calling == "reset"  # it returns no rewards, so none may be outstanding
+        alone = calling == "reset"  # `reset` returns no rewards, so no results may be outstanding
         try:
             options = {**options, "env_index": ids}
             self._envs._send_resets(calling, seed, options, alone=alone)
@@ -250,31 +256,30 @@ class EnvPool:
         self._forget_seeds(ids)
 
     def seed(self, seed: Any = None) -> None:
-        """Gives each environment the seed of its next reset, in the place of the constructor's.
+        """Sets the seed of each environment's next reset.
 
-        That is the next one by :meth:`reset`, :meth:`async_reset`, or the first :meth:`send` to an
-        environment without an episode, unless it names seeds itself; autoresets go on with the
-        random numbers. ``config`` keeps the seed of the constructor. (EnvPool warns and does
-        nothing.)
+        The next reset is the next :meth:`reset` or :meth:`async_reset` without seeds of its own, or
+        the first :meth:`send` to an environment without an episode. Autoresets continue the random
+        numbers. ``config`` keeps the seed of the constructor. (EnvPool warns and does nothing.)
 
         Args:
             seed: As for :func:`~cartwheel.envpool.make`; ``None`` changes nothing.
 
         Raises:
-            TypeError, ValueError: No integer and no list of one for each environment; the seeds
-                are what they were.
+            TypeError, ValueError: ``seed`` is neither an integer nor a list with one integer for
+                each environment. No seed was changed.
         """
         if seed is not None:
             self._seeds = list(spread_seeds("seed", seed, self.num_envs))
 
     def _forget_seeds(self, ids: NDArray[Any]) -> None:
-        """Lets environments that were reset go on with their random numbers."""
+        """Drops the seeds of environments that were reset, which continue their random numbers."""
         for row in ids.tolist():
             self._seeds[row] = None
 
     def _refuse_busy(self, calling: str, ids: NDArray[Any]) -> None:
-        """Raises if there are busy environments among these."""
-        # A step of all rows is sent as one call; a reset of all is none of this interface's.
+        """Raises if results of some of these environments are outstanding."""
+        # A step of all rows is one pending call; `in_flight` does not list its rows.
         everyone = self._pool.pending() == "step"
         busy = ids if everyone else ids[np.isin(ids, self._pool.in_flight())]
         if busy.size:
@@ -283,12 +288,12 @@ class EnvPool:
     # Receiving
 
     def _receive(self, timeout: float | None) -> Batch:
-        """The next batch, with the infos that EnvPool gives."""
+        """Receives the next batch, with EnvPool's infos."""
         batch = Batch(*self._pool.recv(self._timeout if timeout is None else as_timeout(timeout)))
         return batch if self._players is None else self._by_player(batch)
 
     def _by_player(self, batch: Batch) -> Batch:
-        """The batch with one row a player."""
+        """Returns the batch with one row for each player."""
         assert self._players is not None, "asked by the caller"
         observations, rewards, players = self._players.rows(
             batch.infos["env_id"], batch.observations, batch.truncations
@@ -306,9 +311,9 @@ class EnvPool:
         return self._receive(None)
 
     def _reset_masked(self, seed: Any, options: dict[str, Any]) -> Batch:
-        """Resets those of a mask and returns all, as Gymnasium does; EnvPool returns the former."""
+        """Resets the environments of a mask and returns all environments, as Gymnasium does."""
         if self.is_async:
-            raise ValueError("`reset_mask` needs batch_size == num_envs; name them by `env_id`")
+            raise ValueError("`reset_mask` needs batch_size == num_envs: use `env_id` instead")
         mask = as_reset_mask(options, self.num_envs)
         assert mask is not None, "looked up by the caller"
         seeds = self._seeds if seed is None else seed
@@ -322,7 +327,7 @@ class EnvPool:
         try:
             observations, infos = self._envs.reset_wait(self._timeout)
         except BaseException:
-            with contextlib.suppress(Exception):  # closed or broken: nothing can be sent any more
+            with contextlib.suppress(Exception):  # closed or broken
                 self._pool.lose(ids)
             raise
         self._pool.begin_episodes(ids)
@@ -335,22 +340,22 @@ class EnvPool:
         batch = Batch(observations, np.zeros(self.num_envs), flags[0], flags[1], infos)
         return batch if self._players is None else self._by_player(batch)
 
-    # The rest
+    # Other methods
 
     def render(self, env_ids: Any = None) -> Any:
-        """Renders environments, none of which may be outstanding.
+        """Renders environments; no results may be outstanding.
 
         Args:
-            env_ids: The environments, an array or list of integers; all of them by default.
+            env_ids: The environments, an array or list of integers; all by default.
 
         Returns:
-            Frames, ``uint8`` of shape ``(len(env_ids), height, width, 3)``; a list of what the
-            environments return where that is no array; ``None`` with ``render_mode="human"``.
+            Frames, ``uint8`` of shape ``(len(env_ids), height, width, 3)``; a list if frames are
+            not arrays; ``None`` with ``render_mode="human"``.
 
         Raises:
             RuntimeError: The pool was made without a ``render_mode``.
             IndexError, TypeError, ValueError: As for :meth:`send`, about ``env_ids``.
-            gymnasium.error.AlreadyPendingCallError: Some environments are outstanding.
+            gymnasium.error.AlreadyPendingCallError: Results are outstanding.
             gymnasium.error.ResetNeeded: Some have not been reset.
         """
         if self.render_mode is None:
@@ -370,7 +375,7 @@ class EnvPool:
         return f"{type(self).__name__}({self.spec.id!r}, num_envs={self.num_envs})"
 
     def __reduce__(self) -> NoReturn:
-        """Raises: workers cannot travel.
+        """Raises: a pool cannot be pickled or copied.
 
         Raises:
             TypeError: Always.
@@ -388,9 +393,10 @@ class EnvPool:
         )
 
     def close(self, **keywords: Any) -> None:
-        """Closes the environments and ends their workers; later calls raise. Twice is harmless.
+        """Closes the environments and ends their workers; later calls of other methods raise.
 
         Args:
-            **keywords: Those of ``VectorEnv.close``: ``timeout`` (seconds) and ``terminate``.
+            **keywords: The keywords of ``VectorEnv.close``: ``timeout`` (seconds) and
+                ``terminate``.
         """
         self._envs.close(**keywords)

@@ -1,4 +1,4 @@
-"""Named tuples whose fields are known at run time only, and which can be pickled and copied."""
+"""Named tuples with fields that are only known at run time; they can be pickled and copied."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _namedtuple: Any = collections.namedtuple  # noqa: PYI024 - fields known at run 
 
 
 def record(name: str, fields: dict[str, Any]) -> Any:
-    """A named tuple of a type called ``name``; those of equal name and keys have one type.
+    """Makes a named tuple; equal names and keys give the same type.
 
     Args:
-        name: Of the type.
-        fields: Values by field, in their order.
+        name: The name of the type.
+        fields: Values by field, in the order of the fields.
 
     Raises:
-        ValueError: A key cannot be a field: it is no identifier, or begins with an underscore.
+        ValueError: A key is not an identifier, or begins with an underscore.
     """
     return _type_of(name, tuple(fields))(*fields.values())
 
@@ -25,6 +25,6 @@ def record(name: str, fields: dict[str, Any]) -> Any:
 @functools.lru_cache(maxsize=256)
 def _type_of(name: str, fields: tuple[str, ...]) -> Any:
     made = _namedtuple(name, fields)
-    # No module holds the type by its name, so the values travel without it.
+    # The type is in no module, so values are pickled without it.
     made.__reduce__ = lambda self: (record, (name, self._asdict()))
     return made

@@ -1,4 +1,4 @@
-"""What can be made: task ids and what stands behind them."""
+"""Task ids and their environments."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """A task id and what stands behind it.
+    """A task id, and how its environments are made.
 
     Attributes:
         task_id: The id.
-        make_env: Makes one environment in Python; ``None`` for a native one.
-        parallel: Whether that is a PettingZoo parallel environment.
+        make_env: Makes one environment in Python; ``None`` for a native environment.
+        parallel: Whether the environment is a PettingZoo parallel environment.
         limits_itself: Whether ``make_env`` takes ``max_episode_steps``, as ``gymnasium.make`` does.
-        max_episode_steps: Its step limit, ``None`` for none.
-        reward_threshold: The reward at which it counts as solved, if there is one.
-        defaults: Configuration that differs from the usual defaults.
+        max_episode_steps: The step limit; ``None`` for no limit.
+        reward_threshold: The reward at which the task counts as solved, or ``None``.
+        defaults: Keywords whose defaults differ from those of ``make``.
     """
 
     task_id: str
@@ -51,7 +51,7 @@ def register(
     reward_threshold: float | None = None,
     **defaults: Any,
 ) -> None:
-    """Registers a task written in Python. EnvPool's function takes modules compiled for it.
+    """Registers a task written in Python; EnvPool's function takes compiled modules.
 
     Args:
         task_id: The new id.
@@ -66,7 +66,7 @@ def register(
             environment.
 
     Raises:
-        ValueError: An id is taken.
+        ValueError: An id is already registered.
     """
     ids = (task_id, *aliases)
     native = {name for name, *_ in native_envs()}
@@ -98,17 +98,17 @@ def _resolving(entry_point: Callable[..., Any] | str) -> Callable[..., Any]:
 
 
 def list_all_envs() -> list[str]:
-    """Every task id, sorted: native environments, registered tasks, and Gymnasium's registry."""
+    """Returns every task id, sorted: native, registered, and from Gymnasium's registry."""
     native = {name for name, *_ in native_envs()}
     gymnasium = {name for name, spec in gym.registry.items() if spec.entry_point is not None}
     return sorted(native | {NAMESPACE + name for name in native} | gymnasium | set(_REGISTERED))
 
 
 def find_task(task_id: str) -> Task:
-    """What stands behind an id: a registered task, a native environment, or Gymnasium's.
+    """Returns the task of an id: registered, native, or from Gymnasium's registry.
 
     Raises:
-        gymnasium.error.UnregisteredEnv: Nothing does.
+        gymnasium.error.UnregisteredEnv: There is no such task.
     """
     if not isinstance(task_id, str):
         raise TypeError(f"`task_id` must be a string, got {type(task_id)}")

@@ -1,4 +1,4 @@
-"""What is known of a task before its environments are made."""
+"""Spaces and configuration of a task, which need no pool."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class EnvSpec:
     """A task's spaces and configuration.
 
     Attributes:
-        task_id: The task; ``id`` is the same, as Gymnasium calls it.
-        observation_space: Of one environment, or of one player.
-        action_space: Of one environment, or of one player.
+        task_id: The task; ``id`` is the same, under Gymnasium's name.
+        observation_space: The space of one environment, or of one player.
+        action_space: The space of one environment, or of one player.
         reward_threshold: The reward at which the task counts as solved, or ``None``.
     """
 
@@ -35,7 +35,7 @@ class EnvSpec:
         observation_space: Space[Any],
         action_space: Space[Any],
     ) -> None:
-        """Keeps what is known."""
+        """Sets the attributes."""
         self.task_id = task.task_id
         self.observation_space = observation_space
         self.action_space = action_space
@@ -44,7 +44,7 @@ class EnvSpec:
 
     @classmethod
     def of(cls, task: Task, config: Config) -> EnvSpec:
-        """Makes one environment to see its spaces, and closes it."""
+        """Makes one environment to read its spaces, and closes it."""
         if task.make_env is None:
             envs = NativeVectorEnv(task.task_id, 1, executor="inline", **config.options)
             spaces = envs.single_observation_space, envs.single_action_space
@@ -59,7 +59,7 @@ class EnvSpec:
 
     @property
     def id(self) -> str:
-        """The task, by the name that Gymnasium's vector environments and wrappers look for."""
+        """The task, under the name that Gymnasium's vector environments and wrappers use."""
         return self.task_id
 
     @property
@@ -68,20 +68,20 @@ class EnvSpec:
         return record("Config", self._config.as_dict())
 
     def observation_spec(self) -> Any:
-        """The observation space in the types of ``dm_env.specs``.
+        """Returns the observation space in the types of ``dm_env.specs``.
 
         Raises:
             ImportError: ``dm_env`` is not installed.
-            TypeError: The space has no such type.
+            TypeError: No type of ``dm_env`` fits the space.
         """
         return as_dm_spec(self.observation_space, "obs")
 
     def action_spec(self) -> Any:
-        """The action space in the types of ``dm_env.specs``. Raises as :meth:`observation_spec`."""
+        """Returns the action space in the same types; raises as :meth:`observation_spec` does."""
         return as_dm_spec(self.action_space, "action")
 
     def reward_spec(self) -> Any:
-        """One reward, ``float64``, in the types of ``dm_env.specs``.
+        """Returns the spec of a reward, ``float64``.
 
         Raises:
             ImportError: ``dm_env`` is not installed.
@@ -89,7 +89,7 @@ class EnvSpec:
         return _specs().Array((), np.float64, "reward")
 
     def discount_spec(self) -> Any:
-        """One discount, ``float64`` from 0 to 1. Raises as :meth:`reward_spec`."""
+        """Returns the spec of a discount, ``float64`` from 0 to 1; see :meth:`reward_spec`."""
         return _specs().BoundedArray((), np.float64, 0.0, 1.0, "discount")
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class EnvSpec:
 
 
 def _specs() -> Any:
-    """The module ``dm_env.specs``."""
+    """Imports ``dm_env.specs``."""
     try:
         from dm_env import specs
     except ImportError as error:
@@ -111,11 +111,11 @@ def _specs() -> Any:
 
 
 def as_dm_spec(space: Space[Any], name: str) -> Any:
-    """A space as one of ``dm_env.specs``, or dictionaries and tuples of those.
+    """Converts a space to the types of ``dm_env.specs``, in dictionaries and tuples if nested.
 
     Raises:
         ImportError: ``dm_env`` is not installed.
-        TypeError: The space has no such type.
+        TypeError: No type of ``dm_env`` fits the space.
     """
     specs = _specs()
     if isinstance(space, Dict):
@@ -132,4 +132,4 @@ def as_dm_spec(space: Space[Any], name: str) -> Any:
         return specs.BoundedArray(space.shape, space.dtype, low, high, name)
     if isinstance(space, MultiBinary):
         return specs.BoundedArray(space.shape, space.dtype, 0, 1, name)
-    raise TypeError(f"{space} has no type among those of dm_env")
+    raise TypeError(f"no type of dm_env fits the space {space}")

@@ -1,4 +1,4 @@
-"""What the ``dm`` interface returns: batches of dm_env's time steps."""
+"""Batches of time steps of dm_env, the results of the ``dm`` interface."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ except ImportError:
         LAST = 2
 
 
-#: Fields of every observation, which the keys of a ``Dict`` space must leave free.
+#: Fields of every observation, which must not be keys of a ``Dict`` space.
 _OWN_FIELDS = frozenset({"env_id", "elapsed_step", "players", "info"})
 
 
@@ -46,15 +46,12 @@ def time_step(
     truncations: NDArray[np.bool_],
     infos: dict[str, Any],
 ) -> Any:
-    """A batch as one ``TimeStep`` of arrays.
+    """Converts a batch to one ``TimeStep`` of arrays.
 
     Returns:
         ``step_type`` (``int32``, the numbers of :data:`StepType`), ``reward`` and ``discount``
-        (``float64``; the discount is 0 where the episode terminated and 1 everywhere else, also
-        where it was truncated), and ``observation``: a named tuple of the observation (``obs``, or
-        the keys of a ``Dict`` space, unless one of them cannot be a field or is among those that
-        follow), ``env_id``, ``elapsed_step``, ``players``, those further infos whose keys can be
-        fields and are none of the observation, and ``info``, the dictionary of all of them.
+        (``float64``; the discount is 0 where the episode terminated, otherwise 1, also where it was
+        truncated), and ``observation``, see :func:`merged`.
     """
     ended = np.where(terminations | truncations, np.int32(StepType.LAST), np.int32(StepType.MID))
     step_type = np.where(infos["elapsed_step"] == 0, np.int32(StepType.FIRST), ended)
@@ -63,7 +60,12 @@ def time_step(
 
 
 def merged(observations: Any, infos: dict[str, Any]) -> Any:
-    """Observation and infos in one named tuple."""
+    """Merges observation and infos into one named tuple.
+
+    Its fields are the keys of a ``Dict`` space, or ``obs`` if the space is no ``Dict`` or a key
+    cannot be a field; then ``env_id``, ``elapsed_step``, ``players`` and the further infos whose
+    keys can be fields and are free; and ``info``, the dictionary of all infos.
+    """
     apart = (
         isinstance(observations, dict)
         and all(map(_is_field, observations))
@@ -77,7 +79,7 @@ def merged(observations: Any, infos: dict[str, Any]) -> Any:
 
 
 def _nested(value: Any) -> Any:
-    """Nested infos as named tuples; masks, which cannot be fields, are in ``info`` alone."""
+    """Converts nested infos to named tuples; masks cannot be fields and are only in ``info``."""
     if not isinstance(value, dict):
         return value
     return record("Info", {key: _nested(part) for key, part in value.items() if _is_field(key)})
