@@ -1,4 +1,6 @@
 //! The Python environments of one worker.
+//!
+//! Above 400 lines: the calls of environments and the messages about them share one state.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
