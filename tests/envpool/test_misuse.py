@@ -69,7 +69,7 @@ BAD_STEPS = {
     "a wrong shape": (np.zeros((4, 1), np.int64), None, ValueError, "4, 1"),
     "the same id twice": (np.zeros(4, np.int64), [0, 0, 0, 0], ValueError, "twice"),
     "an unknown key": ({"action": np.zeros(4, np.int64), "b": 1}, None, ValueError, "['action', "),
-    "no action key": ({"env_id": [0]}, None, ValueError, "['action'] are expected"),
+    "no action key": ({"env_id": [0]}, None, ValueError, "must have the keys ['action']"),
 }
 
 
