@@ -1,4 +1,7 @@
-"""The methods of every pool: send, receive, reset, close. Subclasses give results their form."""
+"""The methods of every pool: send, receive, reset, close. Subclasses give results their form.
+
+Above 400 lines because every public method carries its documentation here.
+"""
 
 from __future__ import annotations
 
