@@ -7,7 +7,7 @@ from tests.support.ledger import Row
 
 
 def test_nothing_differs_from_the_model_whatever_fails():
-    counts, _ = soak(0, rows=7, workers=3, seed=8, session=2, sessions=6)
+    counts, _ = soak(0, rows=7, workers=3, seed=8, session=4, sessions=6)
     assert counts["step"] > 0
     assert counts["batch"] > 0
     assert counts["kill"] > 0
@@ -20,4 +20,4 @@ def test_a_value_that_differs_ends_the_soak(monkeypatch):
     """The soak can fail: against a model that is wrong it does."""
     monkeypatch.setattr(Row, "_end", lambda _, frame: frame)
     with pytest.raises(AssertionError, match="expected"):
-        soak(0, rows=7, workers=3, seed=8, session=2, sessions=6)
+        soak(0, rows=7, workers=3, seed=8, session=4, sessions=6)

@@ -1,7 +1,7 @@
 """Programs that fork while they hold batches.
 
 A child is a function that is called with ``wait``, which returns when the parent says so; what it
-returns is told to the parent.
+returns is sent to the parent.
 """
 
 import contextlib

@@ -65,7 +65,7 @@ def overwrite(observations):
 @ROWS
 @pytest.mark.filterwarnings("ignore:every slab is leased:RuntimeWarning")
 def test_kept_results_never_change(build_anywhere, env_fn, copy):
-    for max_slabs in (None, 2):
+    for max_slabs in (None, 2, 3):
         envs = build_anywhere(
             [env_fn] * 3, autoreset_mode="SameStep", copy=copy, max_slabs=max_slabs
         )

@@ -207,7 +207,7 @@ def test_an_environment_that_changes_its_options_does_not_change_the_callers(bui
 
 
 class KeepingEnv(RecordingEnv):
-    """Keeps the options of its last reset, and writes into their array if it is told to."""
+    """Keeps the options of its last reset, and writes into their array if the test asks for it."""
 
     def reset(self, *, seed=None, options=None):
         self.options = options

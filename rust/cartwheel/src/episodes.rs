@@ -1,7 +1,7 @@
 //! Where each row is in its episode, as seen by the caller that receives its results.
 //!
-//! Workers know that too, but they are ahead of what has been received. [`Episodes`] is told which rows
-//! are reset and is fed every batch that a [`Pool`](crate::pool::Pool) returns; the pool does not need it.
+//! Workers know that too, but they are ahead of what has been received. [`Episodes`] gets the rows that
+//! are reset and every batch that a [`Pool`](crate::pool::Pool) returns; the pool does not need it.
 
 use crate::autoreset::AutoresetMode;
 use crate::error::Error;
