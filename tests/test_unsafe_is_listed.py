@@ -29,8 +29,8 @@ def test_every_test_that_is_named_as_exercising_it_exists():
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)
 def test_a_file_with_unsafe_code_rests_on_numbered_invariants(path):
     """Its own, or those of its module; that each block has a comment is seen by clippy."""
-    if path.parent.name == "tests":
-        return  # an allocator that hands every call on
+    if "tests" in (*path.relative_to(ROOT).parts, path.stem):
+        return  # an allocator that passes every call on, and descriptors that tests attach
     cited = {int(number) for number in CITED.findall(path.read_text())}
     headers = (path, path.parent / "mod.rs")
     stated = {

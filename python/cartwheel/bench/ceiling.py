@@ -78,7 +78,7 @@ class NativeCeiling:
     """Plain loops in Rust over native environments: one for each usable core, no interface at all.
 
     The environments are dealt as to the processes of :class:`Ceiling`, and an episode that is over
-    begins anew in the same way.
+    begins again in the same way.
     """
 
     note = ""

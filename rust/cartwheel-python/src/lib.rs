@@ -18,7 +18,7 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::array::{PyDescriptor, PyRolloutSlab, SlabLease};
     #[pymodule_export]
-    use crate::memory::{PyMemory, fork_begins, fork_ended, fork_ended_in_child};
+    use crate::memory::{PyMemory, fork_begins, fork_ended, fork_ended_in_child, watch_parent};
     #[pymodule_export]
     use crate::native::plain_loop::plain_loop;
     #[pymodule_export]
@@ -33,5 +33,5 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::schedule::{fine_shards, shards, usable_cpus};
     #[pymodule_export]
-    use crate::worker::serve::{PyShardParts, serve, watch_parent};
+    use crate::worker::serve::{PyShardParts, serve};
 }

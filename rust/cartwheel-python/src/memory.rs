@@ -1,9 +1,16 @@
-//! The memory of a pool, made here or attached in a worker process.
+//! The memory of a pool, made here or attached in a worker process; and descriptors, which Python
+//! passes as integers.
 //!
 //! # Invariants
 //!
 //! 1. A descriptor that Python passes as an integer was received from the pool's process for this
 //!    purpose, is open, and is not used or closed by Python afterwards.
+//! 2. Descriptors that Python gets here are only sent to worker processes of the memory's pool, where
+//!    they come back to [`PyMemory`]; `python/cartwheel/worker` does it. So they are what
+//!    [`Memory::descriptors`] demands.
+//! 3. Python calls [`fork_begins`] before each fork, and one of the two others once after it, as
+//!    `python/cartwheel/vector/forks.py` registers them.
+#![expect(unsafe_code, reason = "descriptors cross the border as integers, see the invariants")]
 
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -11,6 +18,7 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use cartwheel::memory::{Plan, forks};
 use cartwheel::protocol::Memory;
 use cartwheel::wake::Scope;
+use cartwheel::worker::exit_with_parent;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -54,7 +62,10 @@ impl PyMemory {
             let descriptors = <[RawFd; 4]>::try_from(descriptors).map_err(|got| {
                 PyValueError::new_err(format!("expected 4 descriptors, got {}", got.len()))
             })?;
-            let memory = Memory::attach(plan, descriptors.map(owned)).map_err(to_py_err)?;
+            // SAFETY: Python has received each of them for this purpose (invariant 1).
+            let descriptors = descriptors.map(|descriptor| unsafe { owned(descriptor) });
+            // SAFETY: they are those of a pool's memory (invariant 2).
+            let memory = unsafe { Memory::attach(plan, descriptors) }.map_err(to_py_err)?;
             return Ok(Self { memory });
         }
         let scope = if shared { Scope::Shared } else { Scope::Private };
@@ -63,13 +74,17 @@ impl PyMemory {
 
     /// Maps, in a worker process, a rollout that the pool made; takes ownership of the descriptor.
     fn attach_rollout(&self, index: usize, steps: usize, descriptor: RawFd) -> PyResult<()> {
-        self.memory.attach_rollout(index, steps, owned(descriptor)).map_err(to_py_err)
+        // SAFETY: Python has received it for this purpose (invariant 1).
+        let descriptor = unsafe { owned(descriptor) };
+        // SAFETY: it is that of a rollout of the memory's pool (invariant 2).
+        unsafe { self.memory.attach_rollout(index, steps, descriptor) }.map_err(to_py_err)
     }
 
     /// The rollouts that a new worker process has to attach: number, steps, and a descriptor of
     /// each, which the caller must close.
     fn rollouts(&self) -> PyResult<Vec<(usize, usize, RawFd)>> {
-        let rollouts = self.memory.rollouts().map_err(to_py_err)?;
+        // SAFETY: Python sends them to a worker process (invariant 2).
+        let rollouts = unsafe { self.memory.rollouts() }.map_err(to_py_err)?;
         let raw =
             |(index, steps, descriptor): (_, _, OwnedFd)| (index, steps, descriptor.into_raw_fd());
         Ok(rollouts.into_iter().map(raw).collect())
@@ -77,18 +92,27 @@ impl PyMemory {
 
     /// The descriptors for the workers; empty for private memory.
     fn descriptors(&self) -> Vec<RawFd> {
-        let descriptors = self.memory.descriptors();
+        // SAFETY: Python sends them to a worker process (invariant 2).
+        let descriptors = unsafe { self.memory.descriptors() };
         descriptors.map_or(Vec::new(), |all| all.iter().map(AsRawFd::as_raw_fd).collect())
     }
 }
 
 /// Takes ownership of a descriptor that Python received.
-pub(crate) fn owned(descriptor: RawFd) -> OwnedFd {
-    // SAFETY: the descriptor is open and owned here from now on (invariant 1).
-    #[expect(unsafe_code, reason = "descriptors cross the border as integers")]
-    unsafe {
-        OwnedFd::from_raw_fd(descriptor)
-    }
+///
+/// # Safety
+///
+/// The descriptor is open, and nobody else uses or closes it (invariant 1).
+unsafe fn owned(descriptor: RawFd) -> OwnedFd {
+    // SAFETY: as the caller promises.
+    unsafe { OwnedFd::from_raw_fd(descriptor) }
+}
+
+/// Ends this process when the process behind the pidfd ends; documented in the stub.
+#[pyfunction]
+pub(crate) fn watch_parent(pidfd: RawFd) -> PyResult<()> {
+    // SAFETY: Python has opened it for this purpose (invariant 1).
+    exit_with_parent(unsafe { owned(pidfd) }).map_err(to_py_err)
 }
 
 /// Announces to the core that the process is about to fork; documented in the stub.
@@ -100,11 +124,13 @@ pub(crate) fn fork_begins() {
 /// Announces to the core that the process has forked; documented in the stub.
 #[pyfunction]
 pub(crate) fn fork_ended() {
-    forks::ended();
+    // SAFETY: Python calls this once after each `fork_begins` (invariant 3).
+    unsafe { forks::ended() }
 }
 
 /// Announces to the core that this process is a forked child; documented in the stub.
 #[pyfunction]
 pub(crate) fn fork_ended_in_child() {
-    forks::ended_in_child();
+    // SAFETY: Python calls this once in each forked child (invariant 3).
+    unsafe { forks::ended_in_child() }
 }

@@ -100,8 +100,7 @@ impl Encoder<'_> {
             }
         } else if value.is_none() {
             self.writer.none();
-        } else if let Some(dtype) = dtype::from_scalar(value)? {
-            let bytes = array::scalar_bytes(value, dtype);
+        } else if let Some((dtype, bytes)) = array::scalar(value)? {
             self.writer.scalar(dtype, &bytes[..dtype.size()]);
         } else if let Ok(array) = value.cast_exact::<PyUntypedArray>() {
             self.array(array)?;

@@ -3,6 +3,12 @@
 //! A plain loop calls `step`, `reset` and `observe` of each environment in turn and stores
 //! observations, rewards and flags in arrays. There is no interface: no pool, no autoreset machine,
 //! no slab to acquire and release, no check of an action, no waiting.
+//!
+//! # Invariants
+//!
+//! 1. The memories of a plain loop are made for it and have neither a pool nor workers, so the
+//!    rows of their slabs and their actions are the loop's alone.
+#![expect(unsafe_code, reason = "accesses mapped memory, see the invariants")]
 
 use std::hint::black_box;
 use std::num::NonZero;
@@ -145,7 +151,9 @@ impl<E: Env> PlainLoop<E> {
         for (number, leaf) in spaces.action.leaves().iter().enumerate() {
             let elements = spaces.action.sample(number, num_actions, &mut rng);
             let (area, tag) = (&actions.actions, ActionTag::Array(leaf.dtype));
-            area.store(number, tag, area.all_rows(), |room| room.copy_from_slice(&elements));
+            let fill = |room: &mut [u8]| room.copy_from_slice(&elements);
+            // SAFETY: nothing is being stepped (invariant 1).
+            unsafe { area.store(number, tag, area.all_rows(), fill) }
         }
         Ok(Self { rows: Rows::new(recipe, rows, limit)?, observations, actions })
     }
@@ -156,10 +164,13 @@ impl<E: Env> PlainLoop<E> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rough number")]
     fn rate<const BLOCKS: bool>(&mut self, duration: Duration) -> f64 {
         let (rows, num_rows) = (&mut self.rows, self.observations.plan().rows());
-        let mut slab = self.observations.slabs.claim(0, 0..num_rows);
+        // SAFETY: nobody else knows this memory; `&mut self` makes it the only claim (invariant 1).
+        let mut slab = unsafe { self.observations.slabs.claim(0, 0..num_rows) };
         let mut observations = E::Observation::rows_mut(&mut slab.columns());
         let batches_of_actions = 0..num_rows * ACTION_BATCHES;
-        let actions = ActionRows::new(&self.actions.actions, batches_of_actions, Op::Step);
+        // SAFETY: no actions are stored after `new` (invariant 1).
+        let actions =
+            unsafe { ActionRows::new(&self.actions.actions, batches_of_actions, Op::Step) };
         let actions =
             E::Action::rows(&mut actions.columns()).expect("stored as the space has them");
         rows.step::<BLOCKS>(&actions, 0, &mut observations);

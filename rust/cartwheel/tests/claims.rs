@@ -1,8 +1,10 @@
 //! Memory has one pool, and each of its workers is served once: whoever else tries is told so.
+#![expect(unsafe_code, reason = "shares memory with worker processes")]
 #![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
 
 mod worker_process;
 
+use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::sync::Arc;
 use std::thread::{JoinHandle, spawn};
@@ -78,10 +80,23 @@ fn serving(memory: &Memory, worker: usize) -> JoinHandle<Result<(), Error>> {
     spawn(move || serve(&memory, worker, &mut Numbered, false))
 }
 
+/// Copies of the descriptors of shared memory.
+fn descriptors(memory: &Memory) -> [OwnedFd; 4] {
+    // SAFETY: they are only attached.
+    let descriptors = unsafe { memory.descriptors() }.unwrap();
+    descriptors.map(|descriptor| descriptor.try_clone_to_owned().unwrap())
+}
+
+/// Attaches rollout `index`, of two steps.
+fn attach_rollout(memory: &Memory, index: usize, descriptor: &OwnedFd) -> Result<(), Error> {
+    // SAFETY: the descriptor is that of a recorded rollout.
+    unsafe { memory.attach_rollout(index, 2, descriptor.try_clone().unwrap()) }
+}
+
 /// Attaches memory to this process once more.
 fn attached(memory: &Memory, plan: Plan) -> Result<Memory, Error> {
-    let descriptors = memory.descriptors().unwrap();
-    Memory::attach(plan, descriptors.map(|descriptor| descriptor.try_clone_to_owned().unwrap()))
+    // SAFETY: they are those of one memory.
+    unsafe { Memory::attach(plan, descriptors(memory)) }
 }
 
 fn assert_served(outcome: Result<(), Error>, worker: usize) {
@@ -231,10 +246,10 @@ fn memory_is_attached_by_nobody_who_would_deal_its_rows_otherwise() {
     assert!(matches!(refused, Err(Error::Mismatch { .. })), "{refused:?}");
     // The slabs of other memory.
     let other = Memory::new(plan(2), Scope::Shared).unwrap();
-    let [control, actions, infos, _] = memory.descriptors().unwrap();
-    let [.., slabs] = other.descriptors().unwrap();
-    let mixed = [control, actions, infos, slabs].map(|own| own.try_clone_to_owned().unwrap());
-    let refused = Memory::attach(plan(2), mixed);
+    let [control, actions, infos, _] = descriptors(&memory);
+    let [.., slabs] = descriptors(&other);
+    // SAFETY: only this test knows them.
+    let refused = unsafe { Memory::attach(plan(2), [control, actions, infos, slabs]) };
     assert!(matches!(refused, Err(Error::Mismatch { .. })), "{refused:?}");
 }
 
@@ -244,13 +259,14 @@ fn a_rollout_is_attached_by_its_own_number_and_where_it_was_not_made() {
     let worker = attached(&memory, plan(1)).unwrap();
     let mut pool = pool(&memory, inline()).unwrap();
     let [first, second] = [(); 2].map(|()| pool.new_rollout(2).unwrap());
-    let [first, second] = [first, second].map(|recorded| recorded.descriptor.unwrap());
-    let made = memory.attach_rollout(1, 2, first.try_clone().unwrap());
+    // SAFETY: they are only attached.
+    let [first, second] = [first, second].map(|made| unsafe { made.into_parts() }.1.unwrap());
+    let made = attach_rollout(&memory, 1, &first);
     assert!(matches!(made, Err(Error::BadPlan(_))), "{made:?}");
-    let wrong = worker.attach_rollout(1, 2, first.try_clone().unwrap());
+    let wrong = attach_rollout(&worker, 1, &first);
     assert!(matches!(wrong, Err(Error::Mismatch { expected: 1, got: 0, .. })), "{wrong:?}");
-    worker.attach_rollout(0, 2, first).unwrap();
-    worker.attach_rollout(1, 2, second).unwrap();
+    attach_rollout(&worker, 0, &first).unwrap();
+    attach_rollout(&worker, 1, &second).unwrap();
 }
 
 #[test]

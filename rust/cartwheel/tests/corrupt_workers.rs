@@ -1,5 +1,6 @@
 //! What a worker writes into shared memory is checked: where no worker could have written it, the pool breaks
 //! and says so, and its process goes on.
+#![expect(unsafe_code, reason = "shares memory with worker processes")]
 #![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
 
 use std::fs::File;
@@ -8,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use cartwheel::memory::{Plan, Told};
+use cartwheel::memory::{InfosAt, Plan};
 use cartwheel::pool::{OnDeath, Policy, Pool, Received, Workers};
 use cartwheel::protocol::Memory;
 use cartwheel::schedule::shards;
@@ -58,7 +59,9 @@ impl Fixture {
             info_bytes: 64,
         };
         let memory = Memory::new(plan, Scope::Shared).unwrap();
-        let [.., slabs] = memory.descriptors().unwrap();
+        // SAFETY: the test writes numbers and words, for which any bits are valid, as a corrupt
+        // worker would.
+        let [.., slabs] = unsafe { memory.descriptors() }.unwrap();
         let slabs = File::from(slabs.try_clone_to_owned().unwrap());
         let (tell, arrived) = channel();
         let threads = [0, 1].map(|worker| {
@@ -105,7 +108,7 @@ impl Fixture {
         let received = self.pool.receive(Some(LIMIT), &mut || false)?;
         for (row, told) in received.infos.iter().map(|&(place, told)| (received.rows[place], told))
         {
-            if let Told::Bytes(bytes) = told {
+            if let InfosAt::Memory(bytes) = told {
                 self.pool.load_received_infos(row, bytes, &mut Vec::new());
             }
         }

@@ -172,7 +172,7 @@ fn disabled_freezes_over_rows_until_a_reset_of_just_these() {
 }
 
 #[test]
-fn the_time_limit_truncates_and_a_reset_starts_it_anew() {
+fn the_time_limit_truncates_and_a_reset_restarts_it() {
     let mut envs = Envs::new(&recipe(), 1, 0, limited(AutoresetMode::NextStep, 3));
     let options = recipe().reset_options(r#"{"at": 500}"#).unwrap();
     let mut flags = Vec::new();

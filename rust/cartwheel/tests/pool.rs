@@ -1,6 +1,7 @@
 //! A pool over threads and over the calling thread: the same results, bounded waits, safe leases.
 //!
 //! Above 400 lines: what a pool promises of calls, waits, slabs and crews, over one kind of shard.
+#![expect(unsafe_code, reason = "shares memory with worker processes")]
 #![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
 
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -334,6 +335,19 @@ fn an_address_whose_start_wraps_is_not_given() {
 }
 
 #[test]
+fn sends_use_up_no_task_numbers() {
+    // Numbers repeat after 2^29 tasks. If sends counted, a task after many of them could have the
+    // number of the task before, and pass for acknowledged before any row was stepped.
+    let mut fixture = Fixture::new(2, 1, false, 4);
+    let before = fixture.reset().task;
+    for _ in 0..3 {
+        fixture.pool.sending(Call::Reset, &[0, 1]).unwrap().send(0).unwrap();
+        drop(fixture.pool.receive(None, &mut || false).unwrap());
+    }
+    assert_eq!(fixture.reset().task, before + 1);
+}
+
+#[test]
 fn infos_travel_with_their_shard() {
     let mut fixture = Fixture::new(3, 3, false, 4);
     fixture.reset();
@@ -356,10 +370,15 @@ fn shared_memory_is_attached_only_by_its_own_plan() {
         info_bytes: 64,
     };
     let memory = Memory::new(plan(600), Scope::Shared).unwrap();
-    let descriptors =
-        || memory.descriptors().unwrap().map(|descriptor| descriptor.try_clone_to_owned().unwrap());
-    assert!(Memory::attach(plan(600), descriptors()).is_ok());
-    assert!(matches!(Memory::attach(plan(6000), descriptors()), Err(Error::Mismatch { .. })));
+    let attached = |plan| {
+        // SAFETY: they are only attached.
+        let descriptors = unsafe { memory.descriptors() }.unwrap();
+        let descriptors = descriptors.map(|descriptor| descriptor.try_clone_to_owned().unwrap());
+        // SAFETY: they are those of one memory.
+        unsafe { Memory::attach(plan, descriptors) }
+    };
+    assert!(attached(plan(600)).is_ok());
+    assert!(matches!(attached(plan(6000)), Err(Error::Mismatch { .. })));
 }
 
 /// One row that takes as long as it is told, and says which thread stepped it.

@@ -12,6 +12,8 @@
 //!    rollout that is being recorded, the workers own the batch of a pending step until the step
 //!    has ended; no Rust code makes a reference to it until then.
 //! 3. NumPy's functions are called while attached, with objects of the types that they require.
+//! 4. The descriptor of a rollout is only sent to the pool's worker processes, where it comes back to
+//!    `PyMemory`; `python/cartwheel/worker` does it.
 #![expect(unsafe_code, reason = "reads and makes NumPy arrays of any dtype, see the invariants")]
 
 pub(crate) mod dtype;
@@ -79,7 +81,8 @@ pub(crate) fn filled<'py>(
     shape: &[usize],
     fill: impl FnOnce(&mut [u8]),
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (array, first) = make(py, dtype, rows, shape, None)?;
+    // SAFETY: NumPy allocates.
+    let (array, first) = unsafe { make(py, dtype, rows, shape, None) }?;
     let bytes = rows.unwrap_or(1) * shape.iter().product::<usize>() * dtype.size();
     if bytes > 0 {
         // SAFETY: the new array has `bytes` bytes.
@@ -90,15 +93,22 @@ pub(crate) fn filled<'py>(
     Ok(array)
 }
 
-/// A writable view of leaf `leaf` of a leased slab of `rows` rows, shape `[rows, *shape]`.
+/// A writable view of the first `rows` rows of leaf `leaf` of a leased slab, shape `[rows, *shape]`.
+///
+/// # Panics
+///
+/// When the slab has fewer rows.
 pub(crate) fn view<'py>(
     owner: &Bound<'py, SlabLease>,
     leaf: usize,
     rows: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (py, lease) = (owner.py(), owner.get().lease());
-    let kind = lease.layout().leaf(leaf);
-    let (array, _) = make(py, kind.dtype, Some(rows), &kind.shape, Some(lease.leaf(leaf)))?;
+    assert!(rows <= lease.layout().rows(), "{rows} rows of {}", lease.layout().rows());
+    let (kind, first) = (lease.layout().leaf(leaf), lease.leaf(leaf));
+    // SAFETY: the leaf has that many rows, as was just checked, and the owner becomes the base below
+    // (invariant 2).
+    let (array, _) = unsafe { make(py, kind.dtype, Some(rows), &kind.shape, Some(first)) }?;
     let base = owner.clone().into_any().into_ptr();
     // SAFETY: `array` was just made over the owner's memory and has no base; the call takes
     // ownership of the reference to `base` (invariants 2 and 3).
@@ -116,7 +126,10 @@ pub(crate) fn rollout_view<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (py, lease) = (owner.py(), owner.get().lease());
     let bytes = steps * shape.iter().product::<usize>() * dtype.size();
-    let (array, _) = make(py, dtype, Some(steps), shape, Some(lease.at(start..start + bytes)))?;
+    let first = lease.at(start..start + bytes);
+    // SAFETY: the range has exactly the bytes of the shape, and the owner becomes the base below
+    // (invariant 2).
+    let (array, _) = unsafe { make(py, dtype, Some(steps), shape, Some(first)) }?;
     let base = owner.clone().into_any().into_ptr();
     // SAFETY: as in `view`.
     let set = unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), base) };
@@ -128,7 +141,14 @@ pub(crate) fn rollout_view<'py>(
 const MOST_DIMENSIONS: usize = 65;
 const USUAL_DIMENSIONS: usize = 5;
 
-fn make<'py>(
+/// An array of shape `[rows, *shape]`, or `shape`, over `memory`, or with memory of its own that is
+/// not initialised; and the address of its first element.
+///
+/// # Safety
+///
+/// `memory` has room for the shape, and stays valid and the array's alone as long as the array
+/// exists: the caller sets its owner as the array's base (invariant 2).
+unsafe fn make<'py>(
     py: Python<'py>,
     dtype: DType,
     rows: Option<usize>,
@@ -180,15 +200,13 @@ fn make<'py>(
     Ok((array, NonNull::new(first.cast()).unwrap_or(NonNull::dangling())))
 }
 
-/// The bytes of a NumPy scalar of type `dtype`, at the front of the returned array.
-pub(crate) fn scalar_bytes(value: &Bound<'_, PyAny>, dtype: DType) -> [u8; 16] {
-    debug_assert!(
-        matches!(from_scalar(value), Ok(Some(found)) if found == dtype),
-        "a scalar of type {}",
-        dtype.name()
-    );
+/// The dtype of a NumPy scalar, by its exact type, and its bytes, at the front of the array; `None`
+/// for any other value.
+pub(crate) fn scalar(value: &Bound<'_, PyAny>) -> PyResult<Option<(DType, [u8; 16])>> {
+    let Some(dtype) = from_scalar(value)? else { return Ok(None) };
     let mut room = [0_u8; 16];
-    // SAFETY: `value` is a NumPy scalar of `dtype`, whose element fits in 16 bytes (invariant 3).
+    // SAFETY: `value` is a NumPy scalar, and the element of every dtype of `DType` fits in 16 bytes
+    // (invariant 3).
     unsafe {
         PY_ARRAY_API.PyArray_ScalarAsCtype(
             value.py(),
@@ -196,5 +214,5 @@ pub(crate) fn scalar_bytes(value: &Bound<'_, PyAny>, dtype: DType) -> [u8; 16] {
             room.as_mut_ptr().cast::<c_void>(),
         );
     }
-    room
+    Ok(Some((dtype, room)))
 }

@@ -4,6 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cartwheel::memory::{AddressLease, Lease, RolloutLease};
+use cartwheel::pool::Recorded;
 use pyo3::prelude::*;
 
 /// Keeps a slab leased as long as an array shows it: the `base` of every array of one batch.
@@ -54,7 +55,9 @@ impl PyRolloutSlab {
 impl PyRolloutSlab {
     /// Owns a rollout that was just taken, with the descriptor for worker processes if there is
     /// one.
-    pub(crate) fn new(lease: Arc<RolloutLease>, descriptor: Option<OwnedFd>) -> Self {
+    pub(crate) fn new(recorded: Recorded) -> Self {
+        // SAFETY: Python sends the descriptor to the worker processes (invariant 4).
+        let (lease, descriptor) = unsafe { recorded.into_parts() };
         Self { lease, descriptor: Mutex::new(descriptor) }
     }
 

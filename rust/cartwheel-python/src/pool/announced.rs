@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use cartwheel::memory::Told;
+use cartwheel::memory::InfosAt;
 use cartwheel::pool::{Event, Pool, Received};
 use cartwheel::worker::Report;
 
@@ -107,11 +107,11 @@ impl Announced {
                     let worker = pool.shard_of(row);
                     messages.faults.push((worker, Some(row), self.next(worker, Some(row))));
                 }
-                Event::Infos(row, Told::Spilled) => {
+                Event::Infos(row, InfosAt::Channel) => {
                     let worker = pool.shard_of(row);
                     messages.rests.push((worker, Some(row), self.next(worker, Some(row))));
                 }
-                Event::Infos(_, Told::Bytes(_)) => {}
+                Event::Infos(_, InfosAt::Memory(_)) => {}
             }
         }
         self.forget(&received.rows);

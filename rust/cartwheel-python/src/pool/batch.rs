@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cartwheel::episodes::Episodes;
 use cartwheel::info::{InfoWriter, Kind};
-use cartwheel::memory::{Lease, Told};
+use cartwheel::memory::{InfosAt, Lease};
 use cartwheel::pool::{Finished, Pool, Received};
 use cartwheel::space::DType;
 use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
@@ -172,10 +172,10 @@ fn load_received(
     infos.begin_received(&received.rows, received.infos.len());
     raise_faults(link, messages, Some(&received.rows))?;
     let mut rests = messages.rests.iter();
-    for (&(place, told), stream) in received.infos.iter().zip(&mut infos.streams) {
-        match told {
-            Told::Bytes(bytes) => pool.load_received_infos(received.rows[place], bytes, stream),
-            Told::Spilled => {
+    for (&(place, infos_at), stream) in received.infos.iter().zip(&mut infos.streams) {
+        match infos_at {
+            InfosAt::Memory(bytes) => pool.load_received_infos(received.rows[place], bytes, stream),
+            InfosAt::Channel => {
                 let row = received.rows[place]; // with a channel, each row is announced alone
                 *stream = receive_rest(link, rests.next(), row..row + 1)?;
             }
@@ -191,8 +191,8 @@ fn raise_faults(
     rows: Option<&[usize]>,
 ) -> PyResult<()> {
     if !messages.faults.is_empty() {
-        let told = (messages.faults.clone(), rows);
-        link.call_method1(intern!(link.py(), "raise_faults"), told)?;
+        let arguments = (messages.faults.clone(), rows);
+        link.call_method1(intern!(link.py(), "raise_faults"), arguments)?;
     }
     Ok(())
 }

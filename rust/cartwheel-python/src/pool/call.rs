@@ -47,8 +47,8 @@ impl State {
         loop {
             self.finish(py, Call::Call, "", timeout)?;
             let announced = self.announced.with_task(&self.pool).rests;
-            let (link, told) = (self.link.bind(py), (&received, announced));
-            let answers = link.call_method1(intern!(py, "receive_answers"), told)?;
+            let (link, arguments) = (self.link.bind(py), (&received, announced));
+            let answers = link.call_method1(intern!(py, "receive_answers"), arguments)?;
             if !answers.is_none() {
                 return Ok(answers);
             }

@@ -46,8 +46,8 @@ impl Link {
             }
             Error::WorkerDied { worker, pid, rows } => {
                 let rows: Vec<usize> = rows.collect();
-                let told = (worker, pid, rows, call.to_string());
-                let died = self.bind(py).call_method1("worker_died", told);
+                let arguments = (worker, pid, rows, call.to_string());
+                let died = self.bind(py).call_method1("worker_died", arguments);
                 died.map_or_else(|error| error, PyErr::from_value)
             }
             other => to_py_err(other),
@@ -63,8 +63,8 @@ impl Link {
         rows: Vec<Range<usize>>,
     ) {
         let rows: Vec<_> = rows.into_iter().map(|rows| (rows.start, rows.end)).collect();
-        let (link, told) = (self.bind(py), (waiting, waited.as_secs_f64(), rows));
-        if let Err(error) = link.call_method1(intern!(py, "still_waiting"), told) {
+        let (link, arguments) = (self.bind(py), (waiting, waited.as_secs_f64(), rows));
+        if let Err(error) = link.call_method1(intern!(py, "still_waiting"), arguments) {
             error.write_unraisable(py, Some(link));
         }
     }
@@ -72,8 +72,8 @@ impl Link {
     /// Receives messages and drops them.
     pub(super) fn discard(&self, py: Python<'_>, messages: Messages) -> PyResult<()> {
         if !messages.faults.is_empty() || !messages.rests.is_empty() {
-            let told = (messages.faults, messages.rests);
-            self.bind(py).call_method1(intern!(py, "discard"), told)?;
+            let arguments = (messages.faults, messages.rests);
+            self.bind(py).call_method1(intern!(py, "discard"), arguments)?;
         }
         Ok(())
     }

@@ -19,8 +19,8 @@ impl State {
             .call_method1(intern!(py, "bury"), (worker,))
             .and_then(|_| pool.lost(worker).map_err(to_py_err))
             .and_then(|Lost { over, resetting, filled }| {
-                let told = (worker, call.to_string(), over, resetting, announced);
-                let pid = link.call_method1(intern!(py, "restart"), told)?;
+                let arguments = (worker, call.to_string(), over, resetting, announced);
+                let pid = link.call_method1(intern!(py, "restart"), arguments)?;
                 Ok((ProcessHandle::new(pid.extract()?).map_err(to_py_err)?, filled))
             });
         let (handle, filled) = match started {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use cartwheel::Call;
-use cartwheel::pool::Recorded;
 use cartwheel::space::DType;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -23,8 +22,8 @@ impl State {
                 "a rollout needs observations of fixed shape; this space has parts without one",
             ));
         }
-        let Recorded { rollout, descriptor } = self.pool.new_rollout(steps).map_err(explain)?;
-        Ok(PyRolloutSlab::new(rollout, descriptor))
+        let recorded = self.pool.new_rollout(steps).map_err(explain)?;
+        Ok(PyRolloutSlab::new(recorded))
     }
 
     /// Records the next batches in a rollout, and returns its arrays.

@@ -39,8 +39,8 @@ impl State {
         self.check_episodes(rows.iter().copied()).map_err(explain)?;
         let mut sending = self.pool.sending(Call::Step, &rows).map_err(explain)?;
         let by_channel = |actions: &Bound<'py, PyAny>| {
-            let told = (actions, rows.clone());
-            self.link.bind(py).call_method1(intern!(py, "pack_sent_actions"), told)
+            let arguments = (actions, rows.clone());
+            self.link.bind(py).call_method1(intern!(py, "pack_sent_actions"), arguments)
         };
         if self.actions.opaque > 0 {
             let messages = by_channel(actions)?;

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt};
 
 use crate::array::dtype::{self, descr};
-use crate::array::{as_array, copy_bytes, scalar_bytes};
+use crate::array::{as_array, copy_bytes, scalar};
 use crate::space::Node;
 use crate::value::{Encoder, Foreign};
 
@@ -69,9 +69,10 @@ impl ObservationWriter<'_, '_> {
                 self.slab.write(number, place, &integer.to_ne_bytes());
                 return Ok(());
             }
-            if dtype::from_scalar(value)? == Some(leaf.dtype) {
-                let bytes = scalar_bytes(value, leaf.dtype);
-                self.slab.write(number, place, &bytes[..leaf.dtype.size()]);
+            if let Some((dtype, bytes)) = scalar(value)?
+                && dtype == leaf.dtype
+            {
+                self.slab.write(number, place, &bytes[..dtype.size()]);
                 return Ok(());
             }
         }

@@ -105,7 +105,7 @@ impl<'py> PyRows<'_, '_, 'py> {
     }
 
     /// Shows the first observation of a new environment, without an info.
-    pub(crate) fn show_anew(&mut self, row: usize) -> PyResult<()> {
+    pub(crate) fn show_again(&mut self, row: usize) -> PyResult<()> {
         self.call_reset(row, None)?;
         self.held[row].info = None;
         self.publish(row)
@@ -257,13 +257,13 @@ impl Rows for PyRows<'_, '_, '_> {
         // The last observation becomes the result of the failed step.
         held.fresh = held.shown.as_ref().map(|shown| shown.clone_ref(py));
         held.info = Some(PyDict::new(py).into_any().unbind());
-        let told = self.worker.call_method1(intern!(py, "replace"), (row, failure.value(py)))?;
-        if told.is_none() {
+        let text = self.worker.call_method1(intern!(py, "replace"), (row, failure.value(py)))?;
+        if text.is_none() {
             return Err(failure);
         }
         self.held[row].replacements += 1;
-        let told: String = told.extract()?;
-        self.tell(row, "env_error", |infos| infos.text(&told));
+        let text: String = text.extract()?;
+        self.tell(row, "env_error", |infos| infos.text(&text));
         Ok(())
     }
 }

@@ -1,14 +1,14 @@
 //! A worker's shard of Python environments, and the loop around it.
 
 use cartwheel::autoreset::{Autoreset, AutoresetMode, OnDone};
-use cartwheel::worker::{exit_with_parent, serve as serve_shard};
+use cartwheel::worker::serve as serve_shard;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::error::to_py_err;
-use crate::memory::{PyMemory, owned};
+use crate::memory::PyMemory;
 use crate::mode::mode;
 use crate::space::Tree;
 use crate::value::Foreign;
@@ -96,10 +96,4 @@ pub(crate) fn serve(
     let mut shard = parts.build(py)?.served();
     parts.worker.call_method0(py, intern!(py, "ready"))?;
     py.detach(|| serve_shard(memory, index, &mut shard, spin)).map_err(to_py_err)
-}
-
-/// Ends this process when the process behind the pidfd ends; documented in the stub.
-#[pyfunction]
-pub(crate) fn watch_parent(pidfd: i32) -> PyResult<()> {
-    exit_with_parent(owned(pidfd)).map_err(to_py_err)
 }

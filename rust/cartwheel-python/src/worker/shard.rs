@@ -1,6 +1,4 @@
 //! The Python environments of one worker.
-//!
-//! Above 400 lines: the calls of environments and the messages about them share one state.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -11,7 +9,7 @@ use cartwheel::memory::{ActionRows, process_id};
 use cartwheel::protocol::Work;
 use cartwheel::wake::Op;
 use cartwheel::worker::{Report, Shard, Task};
-use cartwheel::{Error, PhaseTag, Transition};
+use cartwheel::{Error, Transition};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -21,19 +19,12 @@ use crate::error::to_py_err;
 use crate::space::Tree;
 use crate::value::Foreign;
 use crate::worker::actions::Actions;
+use crate::worker::called::{Called, leaves, refused, restart};
 use crate::worker::laps::Laps;
 use crate::worker::rows::{Held, PyRows};
 
 /// Flag of a step whose actions arrive through the worker's channel and not through shared memory.
 pub(crate) const ACTIONS_BY_CHANNEL: u32 = 1;
-
-/// The result of a call of a row's environment before the row had a place in a batch.
-#[derive(Debug)]
-enum Called {
-    Step(Option<Prepared<PyErr>>),
-    /// With the keywords, for a replacement.
-    Reset(PyResult<()>, Option<Py<PyDict>>),
-}
 
 /// Python environments in a list, driven row by row.
 #[derive(Debug)]
@@ -138,13 +129,13 @@ impl PyShard {
                 lost[row] = false;
                 batch.tell(row, "worker_restarted", |infos| infos.bool(true));
                 if called.is_none() && resets.is_none() {
-                    called = Some(begin_anew(autoreset, &mut batch, row));
+                    called = Some(restart(autoreset, &mut batch, row));
                 }
             }
             let outcome = match (&resets, called) {
                 // It has no observation to show again; its next step reports the loss.
                 (Some(_), _) if lost[row] => batch
-                    .show_anew(row)
+                    .show_again(row)
                     .map(|()| autoreset.last_transition(row))
                     .map_err(Refusal::Environment),
                 (_, Some(Called::Reset(outcome, how))) => {
@@ -247,7 +238,7 @@ impl PyShard {
         };
         if work.op == Op::Step {
             return Ok(if self.lost[row] {
-                begin_anew(&self.autoreset, &mut batch, row)
+                restart(&self.autoreset, &mut batch, row)
             } else {
                 Called::Step(self.autoreset.prepare(&mut batch, row))
             });
@@ -256,32 +247,6 @@ impl PyShard {
         let how = how.cast_into::<PyDict>()?;
         let outcome = batch.call_reset(row, Some(&how));
         Ok(Called::Reset(outcome, Some(how.unbind())))
-    }
-}
-
-/// Whether a reset leaves a row unchanged.
-fn leaves(resets: &Bound<'_, PyList>, row: usize) -> bool {
-    resets.get_item(row).is_ok_and(|how| how.is_none())
-}
-
-/// Resets the new environment of a row that lost its old one. The caller's step returns a cut,
-/// unless the machine was about to reset the row anyway.
-fn begin_anew(autoreset: &Autoreset, batch: &mut PyRows<'_, '_, '_>, row: usize) -> Called {
-    let outcome = batch.call_reset(row, None);
-    Called::Step(Some(match autoreset.phase(row) {
-        PhaseTag::Over => Prepared::Reset(outcome),
-        _ => Prepared::Stepped(outcome.map(|()| Transition::CUT)),
-    }))
-}
-
-/// The pool refuses such steps before they are published, so only a bug of this package shows
-/// these.
-fn refused(refusal: Refusal<PyErr>) -> PyErr {
-    match refusal {
-        Refusal::Environment(error) => error,
-        Refusal::Over => PyRuntimeError::new_err("the row's episode is over"),
-        Refusal::Failed => PyRuntimeError::new_err("the row failed and has not been reset"),
-        Refusal::Unstarted => PyRuntimeError::new_err("the row was never reset"),
     }
 }
 

@@ -65,20 +65,23 @@ impl ActionArea {
     /// Stores one leaf of `rows`: `fill` writes the elements, row-major, over those that are there.
     /// Returns what `fill` returns.
     ///
-    /// Only a pool calls this, while no task is pending and the rows are not in flight; and a plain
-    /// loop, before anything is stepped.
+    /// # Safety
+    ///
+    /// No task is pending and the rows are not in flight; and no row is being stepped if the leaf
+    /// has another tag now (invariant 5).
     ///
     /// # Panics
     ///
     /// When the rows are not in the batch.
-    pub(crate) fn store<T>(
+    pub(crate) unsafe fn store<T>(
         &self,
         leaf: usize,
         tag: ActionTag,
         rows: Range<usize>,
         fill: impl FnOnce(&mut [u8]) -> T,
     ) -> T {
-        if self.tag(leaf) != Some(tag) {
+        // SAFETY: the caller is the one that writes tags.
+        if unsafe { self.tag(leaf) } != Some(tag) {
             // SAFETY: the caller changes a tag only while no step is in flight (invariant 5).
             unsafe { self.mapping.write(self.places[leaf].offset, &[tag.to_byte()]) }
         }
@@ -93,8 +96,10 @@ impl ActionArea {
 
     /// Tag of one leaf; `None` when it was never stored.
     ///
-    /// Called by the pool, and by [`ActionRows`] while its step is in flight.
-    pub(crate) fn tag(&self, leaf: usize) -> Option<ActionTag> {
+    /// # Safety
+    ///
+    /// The caller is the pool, or has rows that are being stepped (invariant 5).
+    pub(crate) unsafe fn tag(&self, leaf: usize) -> Option<ActionTag> {
         let mut tag = [0];
         // SAFETY: the caller is the pool, which alone writes the tag, or has a step in flight,
         // during which the pool does not write it (invariant 5).
@@ -131,10 +136,14 @@ pub struct ActionRows<'a> {
 }
 
 impl<'a> ActionRows<'a> {
-    /// Only [`crate::worker`] calls this, for rows of a task or rows that it took from a queue; the
-    /// value is dropped before the worker acknowledges the task or counts the rows. A plain loop
-    /// calls it too, for actions that only the loop can reach.
-    pub(crate) fn new(area: &'a ActionArea, rows: Range<usize>, op: Op) -> Self {
+    /// The actions of `rows`, which are being stepped if `op` is a step.
+    ///
+    /// # Safety
+    ///
+    /// As long as the result or a clone of it exists, no actions of these rows are stored, nor a
+    /// tag: the caller took a task or the rows from a queue, and has not acknowledged the task nor
+    /// counted the rows (invariant 5).
+    pub(crate) unsafe fn new(area: &'a ActionArea, rows: Range<usize>, op: Op) -> Self {
         Self { area: (op == Op::Step).then_some(area), rows }
     }
 
@@ -145,7 +154,8 @@ impl<'a> ActionRows<'a> {
 
     /// Tag of one leaf; `None` when it was never stored, or the rows are not stepped.
     pub fn tag(&self, leaf: usize) -> Option<ActionTag> {
-        self.area?.tag(leaf)
+        // SAFETY: the rows are being stepped, as the maker of this value promised (invariant 5).
+        unsafe { self.area?.tag(leaf) }
     }
 
     /// Copies the elements of `rows` of one leaf, whose tag is `tag`, to `into`.

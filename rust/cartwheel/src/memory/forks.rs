@@ -8,6 +8,12 @@
 //! [`ended_in_child`] after it. A lease records the number of forks when it is taken. If the number
 //! differs when the lease is dropped, a fork has happened in between. While a fork is under way,
 //! the child may be created at any moment.
+//!
+//! # Invariants
+//!
+//! 1. Every fork under way is counted: an end is announced once for each beginning. Otherwise a slab
+//!    that a child still sees would be filled again (memory invariant 3 in the child).
+#![expect(unsafe_code, reason = "announcements that leases rely on, see the invariants")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,12 +29,20 @@ pub fn begins() {
 }
 
 /// The process has forked, or the fork has failed; called in the parent.
-pub fn ended() {
+///
+/// # Safety
+///
+/// Called once for each call of [`begins`], after it (invariant 1).
+pub unsafe fn ended() {
     FORKS.fetch_add(COUNTED - 1, Ordering::SeqCst);
 }
 
 /// The process was forked; called in the child, in which no other fork is under way.
-pub fn ended_in_child() {
+///
+/// # Safety
+///
+/// Called in a forked child, once, before it forks (invariant 1).
+pub unsafe fn ended_in_child() {
     let counted = FORKS.load(Ordering::SeqCst) & !(COUNTED - 1);
     FORKS.store(counted.wrapping_add(COUNTED), Ordering::SeqCst);
 }

@@ -6,7 +6,8 @@
 //!
 //! Popping has the ABA problem: between reading `next[top]` and swapping the head, other threads
 //! may pop `top`, change the numbers below it and push it again. The upper half of the head counts
-//! every change, so a head that changed never compares equal.
+//! every change, so a head that changed compares equal only after 2^32 changes. Only the pool pops, one
+//! call at a time: in between there can be nothing but pushes, of other numbers than `top`.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 

@@ -47,9 +47,16 @@ impl InfoArea {
     /// Stores the infos of shard `shard`, or of some of its rows; returns `false`, and stores
     /// nothing, when they do not fit.
     ///
-    /// Only that shard's worker calls this: between taking a task and acknowledging it, or before
-    /// it counts the places of those rows as filled.
-    pub(crate) fn store(&self, shard: usize, rows: Option<&Range<usize>>, stream: &[u8]) -> bool {
+    /// # Safety
+    ///
+    /// The caller is that shard's worker, between taking a task and acknowledging it, or before it
+    /// counts the places of those rows as filled (invariant 6).
+    pub(crate) unsafe fn store(
+        &self,
+        shard: usize,
+        rows: Option<&Range<usize>>,
+        stream: &[u8],
+    ) -> bool {
         let room = self.room(shard, rows);
         if stream.len() > room.len() {
             return false;
@@ -62,9 +69,19 @@ impl InfoArea {
     /// Copies `bytes` bytes of infos into `into`, replacing its contents: those of shard `shard`,
     /// or those that begin in the cell of row `row` of the shard.
     ///
-    /// Only the pool calls this, after that shard's acknowledgement or after the row was received.
     /// A length that is too large, which only a corrupt worker writes, is cut to the region.
-    pub(crate) fn load(&self, shard: usize, row: Option<usize>, bytes: usize, into: &mut Vec<u8>) {
+    ///
+    /// # Safety
+    ///
+    /// That shard's worker has acknowledged its task, or the rows were received, and neither a task
+    /// nor these rows were given to it since (invariant 6).
+    pub(crate) unsafe fn load(
+        &self,
+        shard: usize,
+        row: Option<usize>,
+        bytes: usize,
+        into: &mut Vec<u8>,
+    ) {
         let region = self.room(shard, None);
         let start = row.map_or(region.start, |row| self.room(shard, Some(&(row..row + 1))).start);
         into.clear();

@@ -158,11 +158,19 @@ impl Mapping {
 
     /// Maps memory that another process made with [`Mapping::new`].
     ///
+    /// # Safety
+    ///
+    /// Whoever else has the memory mapped accesses it as the invariants say.
+    ///
     /// # Errors
     ///
     /// [`Error::Mismatch`] when its size is not `bytes`, [`Error::OutOfMemory`] or [`Error::Os`] when the
     /// system refuses.
-    pub(crate) fn attach(descriptor: OwnedFd, bytes: usize, access: Access) -> Result<Self, Error> {
+    pub(crate) unsafe fn attach(
+        descriptor: OwnedFd,
+        bytes: usize,
+        access: Access,
+    ) -> Result<Self, Error> {
         let bytes = bytes.max(1);
         let status =
             rustix::fs::fstat(&descriptor).map_err(Error::os("reading a memory's size"))?;
@@ -213,10 +221,14 @@ impl Mapping {
     /// later writes of this process stay in it. `backing` is the memory behind the mapping. A second
     /// call does nothing, so that it does not lose what was written since.
     ///
+    /// # Safety
+    ///
+    /// This process waits for nothing that another one writes (invariant 8).
+    ///
     /// # Errors
     ///
     /// [`Error::OutOfMemory`] or [`Error::Os`]; the memory stays shared then.
-    pub(crate) fn part(&self, backing: &Backing) -> Result<(), Error> {
+    pub(crate) unsafe fn part(&self, backing: &Backing) -> Result<(), Error> {
         let Some(descriptor) = backing.descriptor() else { return Ok(()) };
         if self.parted.swap(true, Ordering::Relaxed) {
             return Ok(());

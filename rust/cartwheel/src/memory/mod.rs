@@ -45,8 +45,9 @@
 //!    that attaches the memory deals its rows by the same plan.
 //!
 //! Code outside this crate cannot reach a control word, and reaches the other areas only through a
-//! [`Lease`] or a task. So safe code that embeds this crate cannot break these invariants, as long
-//! as it does not itself write to the descriptors of [`crate::protocol::Memory::descriptors`].
+//! [`Lease`] or a task. So safe code that embeds this crate cannot break these invariants. The
+//! descriptors of shared memory are `unsafe` to get, see
+//! [`Memory::descriptors`](crate::protocol::Memory::descriptors): whoever has one can write anywhere.
 //!
 //! Rust has no settled memory model between processes. The practical rule followed here is that
 //! control words are atomics, and that they order plain data between trusting processes. A worker
@@ -59,13 +60,14 @@ pub mod forks;
 mod free_list;
 mod headroom;
 mod infos;
+mod infos_at;
 mod mapping;
 mod plan;
 mod process_id;
 mod rollout;
 mod sharing;
 mod slab;
-mod told;
+mod slab_pool;
 
 pub(crate) use actions::ActionArea;
 pub use actions::ActionRows;
@@ -75,6 +77,7 @@ pub use columns::{ActionColumns, Outcomes, SlabColumns};
 pub(crate) use free_list::FreeList;
 pub use headroom::Headroom;
 pub(crate) use infos::InfoArea;
+pub use infos_at::InfosAt;
 pub(crate) use mapping::{Access, Backing, Mapping};
 pub use plan::Plan;
 pub(crate) use plan::check;
@@ -83,5 +86,5 @@ pub(crate) use rollout::RolloutMemory;
 pub use rollout::{MOST_STEPS, RolloutLease};
 pub use sharing::Sharing;
 pub(crate) use slab::SlabMemory;
-pub use slab::{AddressLease, Lease, SlabPool, SlabRows};
-pub use told::Told;
+pub use slab::SlabRows;
+pub use slab_pool::{AddressLease, Lease, SlabPool};

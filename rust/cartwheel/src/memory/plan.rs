@@ -36,7 +36,7 @@ impl Plan {
 }
 
 /// Maximum bytes of a shard's region: workers report in 32 bits how many they wrote, and
-/// [`Told`](super::Told) reserves the largest number.
+/// [`InfosAt`](super::InfosAt) reserves the largest number.
 const MOST_INFO_BYTES: usize = u32::MAX as usize / PAGE * PAGE;
 
 /// Maximum number of rows of a pool: the places of open batches, fewer than twice the rows, are

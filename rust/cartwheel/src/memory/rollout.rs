@@ -14,6 +14,7 @@
 //! and is not filled again before the whole rollout is free. The first batch is the exception: a
 //! reset before the first step replaces it, if there is no lease left through which safe code could
 //! read it. So invariant 3 of [`super`] holds for a rollout, batch by batch.
+#![expect(unsafe_code, reason = "makes mapped memory private, see the invariants")]
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -53,10 +54,15 @@ impl RolloutMemory {
     }
 
     /// Makes the memory private to this process, with its contents, and closes its descriptor.
-    pub(super) fn part(&self) -> Result<(), Error> {
+    ///
+    /// # Safety
+    ///
+    /// As for [`Mapping::part`].
+    pub(super) unsafe fn part(&self) -> Result<(), Error> {
         // A lock in a forked child may be held by a thread that does not exist there.
         let Ok(mut backing) = self.backing.try_lock() else { return Ok(()) };
-        backing.take().map_or(Ok(()), |backing| self.mapping.part(&backing))
+        // SAFETY: as the caller promises (invariant 8).
+        backing.take().map_or(Ok(()), |backing| unsafe { self.mapping.part(&backing) })
     }
 
     /// Another descriptor of the memory; `None` when it is not shared.

@@ -1,8 +1,10 @@
 //! The memory that a pool shares, in the process that made it.
+#![expect(unsafe_code, reason = "makes mapped memory private, see the invariants")]
 
 use std::sync::Arc;
 
 use super::mapping::Backing;
+use super::process_id::process_id;
 use super::slab::SlabMemory;
 use crate::error::Error;
 
@@ -12,17 +14,38 @@ pub struct Sharing {
     /// Of the control words, actions, infos and slabs.
     pub(crate) backings: [Backing; 4],
     pub(crate) slabs: Arc<SlabMemory>,
+    /// The process that made the memory.
+    owner: u32,
 }
 
 impl Sharing {
-    /// Makes slabs and rollouts that this process shows private to it, with their contents. Workers
-    /// write no more batches for this process after that.
+    pub(crate) fn new(backings: [Backing; 4], slabs: Arc<SlabMemory>) -> Self {
+        Self { backings, slabs, owner: process_id() }
+    }
+
+    /// Makes slabs and rollouts private to a forked child, with their contents; later writes of the
+    /// workers stay with the parent. Does nothing in the process that made the memory.
     ///
     /// # Errors
     ///
     /// [`Error::OutOfMemory`] or [`Error::Os`] for the first mapping that stays shared.
     pub fn part(&self) -> Result<(), Error> {
+        if self.owner == process_id() {
+            return Ok(());
+        }
+        // SAFETY: a pool refuses every call in a forked child, so nothing waits there for what
+        // workers write (invariant 8).
+        unsafe { self.part_now() }
+    }
+
+    /// As [`Sharing::part`], in any process.
+    ///
+    /// # Safety
+    ///
+    /// This process waits for nothing that a worker writes (invariant 8).
+    pub(crate) unsafe fn part_now(&self) -> Result<(), Error> {
         let [.., slabs] = &self.backings;
-        self.slabs.part(slabs)
+        // SAFETY: as the caller promises.
+        unsafe { self.slabs.part(slabs) }
     }
 }

@@ -1,39 +1,13 @@
-//! Slabs, each the memory of one batch, and the leases that keep them.
-//!
-//! # The life of a slab
-//!
-//! ```text
-//! free ──acquire──▶ filling ──all workers acknowledged──▶ leased ──last view dropped──▶ free
-//! ```
-//!
-//! Shared memory that was leased when the process forked is retired instead, see [`forks`](super::forks).
-//!
-//! `acquire` pops the free list; when the list is empty, a further slab is reserved, up to
-//! `max_slabs`. The first slabs, one for each batch that can be open at once, are scratch slabs and
-//! never leased out. When no other slab is left, one of them is filled, copied out and free again
-//! at once, so a caller that keeps every batch gets copies and never has to wait.
-//!
-//! Only a lease proves that a caller may still read the slab. A reference count of anything else
-//! would sometimes be wrong: a worker may hold its own reference for an instant after
-//! acknowledging, and NumPy views refer to their base and not to the array from which they were
-//! made.
-//!
-//! Above 400 lines: the writer's view and the reader's view are beside the argument that keeps them
-//! apart.
+//! The mapping of all slabs, and the rows of a slab that a worker fills.
 #![expect(unsafe_code, reason = "copies into and out of mapped memory, see the invariants")]
 
 use std::ops::Range;
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::cell::bytes_of;
-use super::forks::Moment;
-use super::free_list::FreeList;
-use super::headroom::Headroom;
+use super::infos_at::InfosAt;
 use super::mapping::{Backing, Mapping};
-use super::rollout::{self, FreeRollouts, RolloutLease, RolloutMemory};
-use super::told::Told;
+use super::rollout::{self, RolloutMemory};
 use crate::error::Error;
 use crate::failpoint::{Failpoint, die};
 use crate::space::Layout;
@@ -45,9 +19,10 @@ const RECEIPTS_AT_ONCE: usize = 64;
 /// The mapping of all slabs and the layout of each.
 #[derive(Debug)]
 pub(crate) struct SlabMemory {
-    mapping: Arc<Mapping>,
+    pub(super) mapping: Arc<Mapping>,
     layout: Layout,
-    limit: u32,
+    /// Number of slabs that can be reserved.
+    pub(super) limit: u32,
     /// The rollouts, indexed by number.
     rollouts: RwLock<Vec<Option<Arc<RolloutMemory>>>>,
 }
@@ -73,7 +48,7 @@ impl SlabMemory {
     }
 
     /// Forgets rollout `index`, which nobody holds.
-    fn remove_rollout(&self, index: usize) {
+    pub(super) fn remove_rollout(&self, index: usize) {
         self.rollouts.write().unwrap_or_else(PoisonError::into_inner)[index] = None;
     }
 
@@ -90,11 +65,18 @@ impl SlabMemory {
     }
 
     /// Makes slabs and rollouts private to this process, see [`super::Sharing::part`].
-    pub(super) fn part(&self, backing: &Backing) -> Result<(), Error> {
-        let slabs = self.mapping.part(backing);
+    ///
+    /// # Safety
+    ///
+    /// This process waits for nothing that a worker writes (invariant 8).
+    pub(super) unsafe fn part(&self, backing: &Backing) -> Result<(), Error> {
+        // SAFETY: as the caller promises.
+        let slabs = unsafe { self.mapping.part(backing) };
         // A lock in a forked child may be held by a thread that does not exist there.
         let Ok(rollouts) = self.rollouts.try_read() else { return slabs };
-        rollouts.iter().flatten().map(|rollout| rollout.part()).fold(slabs, Result::and)
+        // SAFETY: as the caller promises.
+        let part = |rollout: &Arc<RolloutMemory>| unsafe { rollout.part() };
+        rollouts.iter().flatten().map(part).fold(slabs, Result::and)
     }
 
     fn rollout(&self, index: usize) -> Arc<RolloutMemory> {
@@ -105,10 +87,12 @@ impl SlabMemory {
 
     /// The places `rows` of slab `slab`, for the worker that fills them.
     ///
-    /// Only [`crate::worker`] calls this: for the slab of a task that it took and its own shard, or
-    /// for places that it claimed; and it drops the result before acknowledging (invariants 3 and
-    /// 4). A plain loop calls it too, for its own memory, which has no pool.
-    pub(crate) fn claim(&self, slab: u32, rows: Range<usize>) -> SlabRows<'_> {
+    /// # Safety
+    ///
+    /// As long as the result exists, nothing else accesses these places: the slab is being filled,
+    /// and the places are those of the caller's own task or places that it claimed; the result is
+    /// dropped before they are acknowledged or counted (invariants 3 and 4).
+    pub(crate) unsafe fn claim(&self, slab: u32, rows: Range<usize>) -> SlabRows<'_> {
         assert!(rows.end <= self.layout.rows(), "{rows:?} are rows of the batch");
         match rollout::parts(slab) {
             None => SlabRows { memory: self, rollout: None, start: self.start(slab), rows },
@@ -119,7 +103,8 @@ impl SlabMemory {
         }
     }
 
-    fn start(&self, slab: u32) -> usize {
+    /// Offset of slab `slab`.
+    pub(super) fn start(&self, slab: u32) -> usize {
         assert!(slab < self.limit, "there is no slab {slab}");
         slab as usize * self.layout.bytes()
     }
@@ -243,8 +228,8 @@ impl SlabRows<'_> {
 
 impl SlabRows<'_> {
     /// Writes to these places of a batch of sent rows the numbers of the rows, starting at `row`.
-    /// The first place also gets `told`, which says where the infos of all these rows are.
-    pub(crate) fn write_receipts(&mut self, row: usize, told: Told) {
+    /// The first place also gets `infos_at`, which says where the infos of all these rows are.
+    pub(crate) fn write_receipts(&mut self, row: usize, infos_at: InfosAt) {
         let layout = self.layout();
         let numbers = self.start + layout.row_numbers_offset();
         let lengths = self.start + layout.info_lengths_offset();
@@ -264,286 +249,6 @@ impl SlabRows<'_> {
         // SAFETY: as in `write`.
         unsafe { self.mapping().zero(places.clone()) }
         // SAFETY: as in `write`.
-        unsafe { self.mapping().write(places.start, &told.to_word().to_ne_bytes()) }
-    }
-}
-
-/// The pool's view of its slabs: which are free, and how many exist.
-#[derive(Debug)]
-pub struct SlabPool {
-    memory: Arc<SlabMemory>,
-    free: FreeList,
-    /// Number of slabs that are backed by memory, including the scratch slabs.
-    reserved: AtomicU32,
-    /// Number of slabs that are leased or being filled.
-    leased: AtomicU32,
-    /// Whether each scratch slab is being filled or copied.
-    scratch_busy: Box<[AtomicBool]>,
-    free_rollouts: Arc<FreeRollouts>,
-}
-
-impl SlabPool {
-    /// A pool over new memory, whose first slabs are reserved: `scratch` slabs that are copied out,
-    /// one for each batch that can be filled at once, and one more.
-    ///
-    /// # Panics
-    ///
-    /// When there are 2^32 slabs; no plan allows that.
-    pub(crate) fn new(memory: Arc<SlabMemory>, scratch: usize) -> Self {
-        let scratch_busy: Box<_> = (0..scratch).map(|_| AtomicBool::new(false)).collect();
-        let first = u32::try_from(scratch).expect("a plan has fewer than 2^32 slabs");
-        let free = FreeList::new(memory.limit);
-        free.push(first);
-        let reserved = AtomicU32::new(first + 1);
-        let (leased, free_rollouts) = (AtomicU32::new(0), Arc::default());
-        Self { memory, free, reserved, leased, scratch_busy, free_rollouts }
-    }
-
-    /// Layout of a slab.
-    pub fn layout(&self) -> &Layout {
-        self.memory.layout()
-    }
-
-    /// Number of slabs that are backed by memory, including the scratch slabs.
-    pub fn reserved(&self) -> usize {
-        self.reserved.load(Ordering::Relaxed) as usize
-    }
-
-    /// Number of slabs that are leased or being filled.
-    pub fn leased(&self) -> usize {
-        self.leased.load(Ordering::Relaxed) as usize
-    }
-
-    /// A slab to fill: the one that was released last, otherwise a new one, otherwise a scratch
-    /// slab. `backing` is the memory behind the slabs.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::SlabsHeld`] when every scratch slab is in use. There is one for each batch that can be
-    /// filled at once, so the caller holds a batch that it had to copy.
-    pub(crate) fn acquire(self: &Arc<Self>, backing: &Backing) -> Result<Lease, Error> {
-        let slab = self.free.pop().or_else(|| self.grow(backing)).or_else(|| self.take_scratch());
-        let slab = slab.ok_or_else(|| Error::SlabsHeld { slabs: self.reserved() })?;
-        let taken = backing.descriptor().map(|_| Moment::now());
-        self.leased.fetch_add(1, Ordering::Relaxed);
-        Ok(Lease { pool: Arc::clone(self), slab, rollout: None, taken, reads: true })
-    }
-
-    fn take_scratch(&self) -> Option<u32> {
-        // `Acquire` pairs with the `Release` in `Lease::drop`: the copy out of the scratch slab is finished
-        // before it is filled again.
-        let mut scratch = self.scratch_busy.iter();
-        let idle = scratch.position(|busy| !busy.swap(true, Ordering::Acquire))?;
-        Some(u32::try_from(idle).expect("counted in `new`"))
-    }
-
-    /// A rollout of `steps` steps that is not leased, if there is one.
-    pub(crate) fn free_rollout(&self, steps: usize) -> Option<RolloutLease> {
-        let free = self.free_rollouts.take(steps)?;
-        Some(RolloutLease::new(free, Arc::clone(&self.free_rollouts)))
-    }
-
-    /// Makes room for one more rollout: while there are [`rollout::MOST_FREE`] free ones, of other
-    /// lengths, the oldest gives its memory back.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BadPlan`] at the maximum number of rollouts.
-    pub(crate) fn make_room_for_rollout(&self) -> Result<(), Error> {
-        while self.free_rollouts.len() >= rollout::MOST_FREE && self.discard_rollout() {}
-        self.free_rollouts.check_number(self.memory.next_rollout())
-    }
-
-    /// Gives the memory of the rollout that was free for longest back; returns whether there was one.
-    pub(crate) fn discard_rollout(&self) -> bool {
-        let Some((index, memory)) = self.free_rollouts.take_oldest() else { return false };
-        self.memory.remove_rollout(index);
-        memory.give_back();
-        self.free_rollouts.retire(index);
-        true
-    }
-
-    /// The number of a retired rollout, for a new one.
-    pub(crate) fn unused_rollout(&self) -> Option<usize> {
-        self.free_rollouts.take_retired()
-    }
-
-    /// A lease on a rollout that was just made.
-    pub(crate) fn new_rollout(&self, index: usize, memory: Arc<RolloutMemory>) -> RolloutLease {
-        RolloutLease::new((index, memory), Arc::clone(&self.free_rollouts))
-    }
-
-    /// Begins the recording of a rollout, which must belong to this pool and must not have been
-    /// recorded.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BadPlan`] otherwise.
-    pub(crate) fn begin_recording(&self, rollout: &RolloutLease) -> Result<(), Error> {
-        rollout.begin_recording(&self.free_rollouts)
-    }
-
-    /// A lease on batch `batch` of a rollout, for the next task to fill.
-    pub(crate) fn batch_of(self: &Arc<Self>, rollout: &Arc<RolloutLease>, batch: usize) -> Lease {
-        let slab = rollout::number(rollout.index(), batch);
-        rollout.begin_reading(batch);
-        let rollout = Some((Arc::clone(rollout), batch));
-        Lease { pool: Arc::clone(self), slab, rollout, taken: None, reads: true }
-    }
-
-    /// Reserves one more slab, unless the limit is reached or no memory is left. Both mean that the
-    /// caller keeps too many batches, and gets copies from now on.
-    fn grow(&self, backing: &Backing) -> Option<u32> {
-        let slab = self.reserved.load(Ordering::Relaxed);
-        if slab >= self.memory.limit {
-            return None;
-        }
-        let start = self.memory.start(slab);
-        let end = start + self.memory.layout.bytes();
-        Headroom::require_growth("a batch", start, end).ok()?;
-        backing.reserve(start..end).ok()?;
-        self.reserved.store(slab + 1, Ordering::Relaxed); // only `acquire`, under `&mut Pool`
-        Some(slab)
-    }
-}
-
-/// A hold on one slab; the slab is free again when it is dropped, on any thread, without blocking.
-#[derive(Debug)]
-pub struct Lease {
-    pool: Arc<SlabPool>,
-    slab: u32,
-    /// The rollout and the number of the batch, if the slab is a batch of a rollout.
-    rollout: Option<(Arc<RolloutLease>, usize)>,
-    /// When the lease was taken, for shared memory.
-    taken: Option<Moment>,
-    /// Whether safe code may read the slab.
-    reads: bool,
-}
-
-/// A [`Lease`] whose holder uses addresses only: safe code does not read the memory.
-#[derive(Debug)]
-pub struct AddressLease(Lease);
-
-impl AddressLease {
-    /// Layout of the slab.
-    pub fn layout(&self) -> &Layout {
-        self.0.layout()
-    }
-
-    /// Address of leaf `leaf`, as [`Lease::leaf`] returns it. Another reset before the first step
-    /// of a rollout fills the first batch once more; the memory must not be read until that reset
-    /// has ended.
-    pub fn leaf(&self, leaf: usize) -> NonNull<u8> {
-        self.0.leaf(leaf)
-    }
-}
-
-impl Lease {
-    /// Keeps the addresses only. Then another reset can fill the first batch of a rollout once
-    /// more.
-    pub fn by_address(mut self) -> AddressLease {
-        self.end_reading();
-        AddressLease(self)
-    }
-
-    /// Safe code no longer reads the slab.
-    fn end_reading(&mut self) {
-        if let Some((rollout, batch)) = self.rollout.as_ref().filter(|_| self.reads) {
-            rollout.end_reading(*batch);
-        }
-        self.reads = false;
-    }
-
-    /// The slab's number.
-    pub(crate) fn slab(&self) -> u32 {
-        self.slab
-    }
-
-    /// Layout of the slab.
-    pub fn layout(&self) -> &Layout {
-        match &self.rollout {
-            None => self.pool.layout(),
-            Some((rollout, batch)) => rollout.layout(*batch),
-        }
-    }
-
-    /// The mapping, and the offset of the slab in it.
-    fn place(&self) -> (&Mapping, usize) {
-        match &self.rollout {
-            None => (&self.pool.memory.mapping, self.pool.memory.start(self.slab)),
-            Some((rollout, _)) => (rollout.mapping(), 0),
-        }
-    }
-
-    /// Whether this is a scratch slab: copy what is needed, and drop the lease before the next
-    /// batch.
-    pub fn must_copy(&self) -> bool {
-        (self.slab as usize) < self.pool.scratch_busy.len()
-    }
-
-    /// Whether this is the first batch of a rollout, which another reset before the first step
-    /// fills once more: copy what must not change.
-    pub fn may_be_filled_again(&self) -> bool {
-        matches!(self.rollout, Some((_, 0)))
-    }
-
-    /// Address of `range` of the slab, counted from its start.
-    ///
-    /// The address is valid as long as the lease lives. No other thread or process reads or writes
-    /// there, so the holder may do both.
-    ///
-    /// # Panics
-    ///
-    /// When the range is not in the slab.
-    pub fn at(&self, range: Range<usize>) -> NonNull<u8> {
-        let bytes = self.layout().bytes();
-        assert!(
-            range.start <= range.end && range.end <= bytes,
-            "{range:?} is not in a slab of {bytes} bytes"
-        );
-        let (mapping, start) = self.place();
-        mapping.at(start + range.start..start + range.end)
-    }
-
-    /// Address of leaf `leaf`, an array `[rows, *shape]`; aligned to
-    /// [`LEAF_ALIGN`](crate::space::LEAF_ALIGN), except in a rollout.
-    pub fn leaf(&self, leaf: usize) -> NonNull<u8> {
-        let start = self.layout().leaf_offset(leaf);
-        let bytes = self.layout().leaf(leaf).row_bytes() * self.layout().rows();
-        self.at(start..start + bytes)
-    }
-
-    /// Copies `into.len()` bytes from `offset` of the slab.
-    ///
-    /// Only for a slab that has been filled: the pool hands out leases after the acknowledgements.
-    ///
-    /// # Panics
-    ///
-    /// When those bytes are not in the slab.
-    pub fn read(&self, offset: usize, into: &mut [u8]) {
-        let (bytes, wanted) = (self.layout().bytes(), into.len());
-        assert!(
-            offset.checked_add(wanted).is_some_and(|end| end <= bytes),
-            "{wanted} bytes from {offset} on are not in a slab of {bytes} bytes"
-        );
-        let (mapping, start) = self.place();
-        // SAFETY: the slab is leased, so no worker writes it (invariant 3).
-        unsafe { mapping.read(start + offset, into) }
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.end_reading();
-        if self.rollout.is_some() {
-            return; // the rollout has its own lease, whose drop waits at most for the lock of a list
-        }
-        self.pool.leased.fetch_sub(1, Ordering::Relaxed);
-        match self.pool.scratch_busy.get(self.slab as usize) {
-            // Pairs with the `Acquire` in `SlabPool::acquire`.
-            Some(busy) => busy.store(false, Ordering::Release),
-            None if self.taken.is_some_and(Moment::forked_since) => {} // a forked child may read it
-            None => self.pool.free.push(self.slab),
-        }
+        unsafe { self.mapping().write(places.start, &infos_at.to_word().to_ne_bytes()) }
     }
 }

@@ -143,7 +143,7 @@ impl Mailbox {
     }
 
     /// Takes the info stream that begins with row `row`, if [`crate::worker::Report::spilled`] or
-    /// [`crate::memory::Told::Spilled`].
+    /// [`crate::memory::InfosAt::Channel`].
     pub fn take_spilled(&self, row: usize) -> Option<Vec<u8>> {
         self.contents().spilled.remove(&row)
     }

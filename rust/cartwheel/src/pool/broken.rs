@@ -2,7 +2,7 @@
 
 use super::Pool;
 use crate::error::Error;
-use crate::memory::{Lease, Told};
+use crate::memory::{InfosAt, Lease};
 
 /// Why a pool is broken.
 #[derive(Debug)]
@@ -80,10 +80,10 @@ impl Pool {
     pub(super) fn overlong_infos(
         &self,
         rows: &[usize],
-        infos: &[(usize, Told)],
+        infos: &[(usize, InfosAt)],
     ) -> Option<(usize, u32)> {
-        infos.iter().find_map(|&(place, told)| {
-            let Told::Bytes(bytes) = told else { return None };
+        infos.iter().find_map(|&(place, infos_at)| {
+            let InfosAt::Memory(bytes) = infos_at else { return None };
             let (row, shard) = (rows[place], self.shard_of(rows[place]));
             let reach = self.memory.infos.rows_of(shard, row, bytes as usize);
             let came = rows[place..].iter().copied().take(reach.len());

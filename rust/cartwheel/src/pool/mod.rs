@@ -11,6 +11,22 @@
 //! The `done` word of each worker says whether it has finished a task. `remaining`, which counts
 //! for one task only, and the doorbell decide who wakes the pool. Every sleep is short, so an error
 //! in those two (a worker may die between `done` and its count) costs milliseconds and never hangs.
+//!
+//! # Invariants
+//!
+//! These rest on the invariants of [`memory`](crate::memory), cited as "memory 4" and so on, and of
+//! [`worker`](crate::worker). Every call takes `&mut Pool`, and a memory has one pool (memory 9).
+//!
+//! 1. **Own workers.** The pool has the claims on the workers that it steps itself (worker 1 and 2).
+//! 2. **Actions** are stored after a check that no task is pending and none of the rows is in
+//!    flight. [`Sending`] borrows the pool mutably from the check to the send, and stores a tag
+//!    that differs only while no row that steps is in flight (memory 5).
+//! 3. **Leases** on slabs that are being filled stay in the pool, unread, and are handed out when
+//!    every worker has acknowledged the task, or every place of the batch is counted (memory 3).
+//! 4. **Infos** are loaded while the pool is open and no task is pending, those of a row while it is
+//!    not in flight (memory 6).
+//! 5. **Parting.** A pool that closes makes its memory private after its worker processes have
+//!    ended or were killed; it reads no slab that one of them was filling (memory 8).
 
 mod broken;
 mod check;
@@ -19,23 +35,21 @@ mod recording;
 mod restart;
 mod sent;
 mod stats;
+mod task;
 mod waiting;
 mod workers;
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::call::Call;
 use crate::error::Error;
-use crate::memory::{Lease, SlabPool};
+use crate::memory::SlabPool;
 use crate::protocol::Memory;
 use crate::schedule::usable_cpus;
-use crate::space::ActionTag;
 use crate::transition::PhaseTag;
-use crate::wake::{Command, Futex, Op, Patience, doorbell_disarm, publish};
-use crate::worker::{Limit, Report, flush, perform};
+use crate::wake::Patience;
 use broken::Broken;
 pub use received::{Event, Received};
 pub use recording::Recorded;
@@ -45,7 +59,9 @@ pub use restart::Lost;
 use sent::InFlight;
 pub use sent::Sending;
 pub use stats::{Meter, RowStats, ShardStats, Stats};
-use waiting::{Awaited, Look};
+pub use task::Finished;
+use task::Pending;
+use waiting::Look;
 pub use workers::Workers;
 
 /// The consequence of a worker process's death.
@@ -69,24 +85,6 @@ pub struct Policy {
     pub on_death: OnDeath,
     /// Poll for a result before sleeping.
     pub spin: bool,
-}
-
-#[derive(Debug)]
-struct Pending {
-    call: Call,
-    command: Command,
-    lease: Option<Lease>,
-    /// Whether the calling thread has done its part.
-    own_done: bool,
-}
-
-/// The result of a finished call.
-#[derive(Debug)]
-pub struct Finished {
-    /// The batch of a step or reset.
-    pub lease: Option<Lease>,
-    /// Number of the task; later messages of the shards carry it.
-    pub task: u32,
 }
 
 /// Environments, their workers and their memory.
@@ -182,170 +180,6 @@ impl Pool {
     /// Whether the pool was closed.
     pub fn is_closed(&self) -> bool {
         self.closed
-    }
-
-    /// Stores the actions of the next step, one leaf at a time: `rows * row_len` elements.
-    ///
-    /// # Errors
-    ///
-    /// As [`Pool::check`] for a step.
-    ///
-    /// # Panics
-    ///
-    /// When the number of elements is not that of a batch.
-    pub fn store_actions(
-        &mut self,
-        leaf: usize,
-        tag: ActionTag,
-        elements: &[u8],
-    ) -> Result<(), Error> {
-        self.fill_actions(leaf, tag, |room| {
-            assert_eq!(room.len(), elements.len(), "one action per row");
-            room.copy_from_slice(elements);
-            Ok(())
-        })
-    }
-
-    /// Stores the actions of the next step, one leaf at a time: `fill` writes the `rows * row_len`
-    /// elements to where the workers will read them, and can check them before any worker reads
-    /// them. They take effect only at [`Pool::begin`]: a step whose actions are refused has not
-    /// happened.
-    ///
-    /// # Errors
-    ///
-    /// As [`Pool::check`] for a step, and the error of `fill`.
-    pub fn fill_actions(
-        &mut self,
-        leaf: usize,
-        tag: ActionTag,
-        fill: impl FnOnce(&mut [u8]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        self.check(Call::Step)?; // nothing is pending or in flight: no worker reads the area
-        let area = &self.memory.actions;
-        area.store(leaf, tag, area.all_rows(), fill)
-    }
-
-    /// Begins a call: publishes its task to every worker. The shards get `flags` unchanged.
-    ///
-    /// # Errors
-    ///
-    /// As [`Pool::check`]; for a reset also [`Error::BadPlan`] when it would fill the first batch
-    /// of a rollout once more while a [lease](Lease) on that batch is held; [`Error::SlabsHeld`]
-    /// while a batch is held that must be copied. In these cases nothing was published.
-    pub fn begin(&mut self, call: Call, flags: u32) -> Result<(), Error> {
-        self.check(call)?;
-        if call == Call::Reset {
-            self.check_recording()?;
-        }
-        let recorded = self.recorded(call);
-        let lease = match (recorded, call, self.memory.slab_backing()) {
-            (None, Call::Step | Call::Reset, Some(backing)) => Some(self.slabs.acquire(backing)?),
-            (recorded, _, _) => recorded,
-        };
-        self.task = Command::next(self.task);
-        let op = match call {
-            Call::Step => Op::Step,
-            Call::Reset => Op::Reset,
-            Call::Call => Op::Call,
-        };
-        let command = Command { op, task: self.task };
-        let slab = lease.as_ref().map_or(0, Lease::slab);
-        self.pending = Some(Pending { call, command, lease, own_done: false });
-        let shards = self.shards().len();
-        for worker in 0..shards {
-            let slot = self.memory.control.slot(worker);
-            slot.slab.store(slab, Ordering::Relaxed); // published by the command word
-            slot.flags.store(flags, Ordering::Relaxed);
-        }
-        if matches!(self.workers, Workers::Inline(_)) {
-            return Ok(());
-        }
-        let header = self.memory.control.header();
-        doorbell_disarm(&Futex::new(&header.doorbell, self.memory.scope()));
-        #[expect(clippy::cast_possible_truncation, reason = "checked in `Pool::new`")]
-        header.remaining.begin(command.task, shards as u32); // published by the words
-        if let Workers::Crew(crew) = &mut self.workers {
-            crew.begin(command);
-            return Ok(());
-        }
-        for worker in 0..shards {
-            let word = &self.memory.control.slot(worker).word;
-            publish(&Futex::new(word, self.memory.scope()), command);
-        }
-        Ok(())
-    }
-
-    /// Waits for the pending call and hands out its result.
-    ///
-    /// `interrupted` is called every 1 to 50 ms; when it returns `true`, the wait ends. The
-    /// caller's own part is done in whole shards, of a crew's shards at least one for each call, so
-    /// polling with a zero timeout eventually finishes.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotPending`] when `call` is not the pending call. [`Error::Timeout`],
-    /// [`Error::StillWaiting`] and [`Error::Interrupted`] leave the call pending: `finish` can be
-    /// called again. After [`Error::WorkerDied`] the pool can only be closed, unless it [can be
-    /// resumed](Pool::can_resume).
-    pub fn finish(
-        &mut self,
-        call: Call,
-        timeout: Option<Duration>,
-        interrupted: &mut dyn FnMut() -> bool,
-    ) -> Result<Finished, Error> {
-        self.check_usable()?;
-        let Some(pending) = self.pending.as_mut().filter(|pending| pending.call == call) else {
-            return Err(Error::NotPending { expected: call });
-        };
-        let (task, limit) = (pending.command.task, timeout.map(Limit::new));
-        if !pending.own_done {
-            let command = pending.command;
-            pending.own_done = match &mut self.workers {
-                Workers::Inline(own) => {
-                    let report = perform(&self.memory, 0, command, own.as_mut());
-                    // No other thread is counted or woken.
-                    self.memory.control.slot(0).done.store(task, Ordering::Relaxed);
-                    flush(own.as_mut(), report);
-                    true
-                }
-                Workers::Crew(crew) => crew.help(command, limit),
-                Workers::Threads | Workers::Processes(_) => true,
-            };
-        }
-        self.wait(Awaited::Task(task), limit, interrupted)?;
-        let lease = self.pending.take().and_then(|pending| pending.lease);
-        if let Some(lease) = &lease {
-            lease.read(lease.layout().phases_offset(), &mut self.phases);
-            self.meter.count_batch(self.phases.len(), lease.must_copy());
-        }
-        if self.recording.is_some() && self.reports().any(|report| report.failed) {
-            self.recording = None; // the following steps do not continue it
-        }
-        Ok(Finished { lease, task })
-    }
-
-    /// Whether no task is pending, nor running without a wait for its end.
-    fn is_open(&self) -> bool {
-        self.pending.is_none() && self.broken.is_none() && !self.closed
-    }
-
-    /// The report of each shard on the call that finished last, until the next one begins.
-    pub fn reports(&self) -> impl Iterator<Item = Report> + '_ {
-        let control = &self.memory.control;
-        let status = |shard| control.slot(shard).status.load(Ordering::Relaxed);
-        (0..control.workers()).map(move |shard| Report::from_word(status(shard)))
-    }
-
-    /// Copies the info stream of shard `shard` for the call that finished last to `into`.
-    ///
-    /// # Panics
-    ///
-    /// When a worker may be writing infos: a call is pending, rows are in flight, or the pool is
-    /// closed or broken, which late workers may not have noticed.
-    pub fn load_infos(&self, shard: usize, into: &mut Vec<u8>) {
-        assert!(self.is_open() && !self.sent.any(), "infos are those of a call that finished");
-        let bytes = self.memory.control.slot(shard).info_bytes.load(Ordering::Relaxed);
-        self.memory.infos.load(shard, None, bytes as usize, into);
     }
 }
 

@@ -1,6 +1,6 @@
 //! A received batch of rows.
 
-use crate::memory::{Lease, Told};
+use crate::memory::{InfosAt, Lease};
 
 /// A received batch of rows.
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub struct Received {
     /// The rows, in the order of their places.
     pub rows: Vec<usize>,
     /// Places that announce infos: each covers the rows from that place to the next one listed.
-    pub infos: Vec<(usize, Told)>,
+    pub infos: Vec<(usize, InfosAt)>,
     /// Places of rows that failed.
     pub failed: Vec<usize>,
 }
@@ -21,7 +21,7 @@ pub enum Event {
     /// This row failed.
     Failed(usize),
     /// Infos begin with this row.
-    Infos(usize, Told),
+    Infos(usize, InfosAt),
 }
 
 impl Received {
@@ -30,12 +30,14 @@ impl Received {
     pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
         let (mut failed, mut infos) = (self.failed.iter().peekable(), self.infos.iter().peekable());
         std::iter::from_fn(move || {
-            let place = |&(place, _): &(usize, Told)| place;
+            let place = |&(place, _): &(usize, InfosAt)| place;
             match (failed.peek(), infos.peek()) {
                 (Some(&&failing), next) if next.is_none_or(|next| failing <= place(next)) => {
                     failed.next().map(|&place| Event::Failed(self.rows[place]))
                 }
-                _ => infos.next().map(|&(place, told)| Event::Infos(self.rows[place], told)),
+                _ => {
+                    infos.next().map(|&(place, infos_at)| Event::Infos(self.rows[place], infos_at))
+                }
             }
         })
     }

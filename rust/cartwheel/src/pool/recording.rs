@@ -6,6 +6,10 @@
 //!
 //! A batch of a rollout contains all rows. So during a recording no rows are sent whose results
 //! would belong in one: for a step, or for a reset before the first step.
+#![expect(
+    unsafe_code,
+    reason = "leases slabs before they are filled, see the invariants of the module"
+)]
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -34,8 +38,20 @@ impl Recording {
 pub struct Recorded {
     /// The rollout.
     pub rollout: Arc<RolloutLease>,
-    /// The descriptor that worker processes need to attach the rollout, if they do not know it yet.
-    pub descriptor: Option<OwnedFd>,
+    descriptor: Option<OwnedFd>,
+}
+
+impl Recorded {
+    /// The rollout; and the descriptor that worker processes need to attach it, if they do not know
+    /// it yet.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Memory::descriptors`](crate::protocol::Memory::descriptors): the descriptor is only
+    /// passed to [`Memory::attach_rollout`](crate::protocol::Memory::attach_rollout).
+    pub unsafe fn into_parts(self) -> (Arc<RolloutLease>, Option<OwnedFd>) {
+        (self.rollout, self.descriptor)
+    }
 }
 
 impl Pool {
@@ -59,8 +75,8 @@ impl Pool {
         Ok(Recorded { rollout: Arc::new(rollout), descriptor: backing.into_descriptor() })
     }
 
-    /// Records the next batches in this rollout, in place of one that was not finished.
     /// Records the next batches in this rollout, replacing an unfinished recording.
+    ///
     /// # Errors
     ///
     /// [`Error::BadPlan`] when it belongs to another pool, whose workers know another rollout by its
@@ -119,7 +135,8 @@ impl Pool {
             (Call::Step, 1..) => *batch,
             _ => return None,
         };
-        let lease = self.slabs.batch_of(rollout, chosen);
+        // SAFETY: the lease is handed out when its task has finished (invariant 3).
+        let lease = unsafe { self.slabs.batch_of(rollout, chosen) };
         *batch = chosen + 1;
         if *batch > rollout.steps() {
             self.recording = None;

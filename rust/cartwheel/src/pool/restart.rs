@@ -153,8 +153,7 @@ impl Pool {
             for work in &work {
                 queue.push(work);
             }
-            self.task = Command::next(self.task);
-            Command { op: Op::Take, task: self.task }
+            Command::TAKE
         };
         publish(&Futex::new(&slot.word, self.memory.scope()), command);
     }

@@ -7,12 +7,14 @@
 //! were done.
 //!
 //! A row is in flight from its send to its receipt, and cannot be sent meanwhile.
+#![expect(unsafe_code, reason = "accesses mapped memory, see the invariants of the module")]
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::{Awaited, Pool, Received, Workers};
+use super::waiting::Awaited;
+use super::{Pool, Received, Workers};
 use crate::call::Call;
 use crate::error::Error;
 use crate::memory::{Lease, Plan};
@@ -33,7 +35,8 @@ impl Sending<'_> {
     /// Whether actions with this tag fit those of the steps in flight: the tag determines the
     /// offset of a row's elements, so all rows in flight share one tag.
     pub fn fits(&self, leaf: usize, tag: ActionTag) -> bool {
-        self.pool.sent.steps == 0 || self.pool.memory.actions.tag(leaf) == Some(tag)
+        // SAFETY: tags are written through `&mut Pool` only (invariant 2).
+        self.pool.sent.steps == 0 || unsafe { self.pool.memory.actions.tag(leaf) } == Some(tag)
     }
 
     /// Stores the rows' actions, one leaf at a time. `fill` is called for the rows in order, once
@@ -59,7 +62,9 @@ impl Sending<'_> {
         let mut at = 0;
         for run in runs(self.rows) {
             let end = at + run.len();
-            actions.store(leaf, tag, run, |room| fill(at..end, room))?;
+            // SAFETY: none of these rows is in flight, and the tag changes only while no row that
+            // steps is in flight, as was just checked (invariant 2).
+            unsafe { actions.store(leaf, tag, run, |room| fill(at..end, room)) }?;
             at = end;
         }
         Ok(())
@@ -236,15 +241,13 @@ impl Pool {
                 start = end;
             }
         }
-        self.task = Command::next(self.task);
-        let command = Command { op: Op::Take, task: self.task };
         match &mut self.workers {
             Workers::Inline(_) => {}
-            Workers::Crew(crew) => crew.begin_sent(command, rows.len()),
+            Workers::Crew(crew) => crew.begin_sent(rows.len()),
             Workers::Threads | Workers::Processes(_) => {
                 for (worker, _) in self.sent.woken.iter().enumerate().filter(|(_, woken)| **woken) {
                     let word = &self.memory.control.slot(worker).word;
-                    publish(&Futex::new(word, self.memory.scope()), command);
+                    publish(&Futex::new(word, self.memory.scope()), Command::TAKE);
                 }
             }
         }
@@ -256,7 +259,8 @@ impl Pool {
         let backing = self.memory.slab_backing().expect("checked in `Pool::new`");
         let open = self.sent.leases.len();
         while self.sent.leases.len() * self.memory.plan().batch_size < rows {
-            let lease = match self.slabs.acquire(backing) {
+            // SAFETY: the lease is handed out when its batch is complete (invariant 3).
+            let lease = match unsafe { self.slabs.acquire(backing) } {
                 Ok(lease) => lease,
                 Err(held) => {
                     self.sent.leases.truncate(open);
@@ -309,7 +313,8 @@ impl Pool {
             Workers::Inline(own) => {
                 let mut taken = 0;
                 while !enough(taken) {
-                    match perform_sent(&self.memory, 0, own.as_mut()) {
+                    // SAFETY: the pool serves this worker itself, see `Workers::claim` (invariant 1).
+                    match unsafe { perform_sent(&self.memory, 0, own.as_mut()) } {
                         0 => break,
                         rows => taken += rows,
                     }
@@ -367,7 +372,9 @@ impl Pool {
         let (shard, bytes) = (self.shard_of(row), bytes as usize);
         let rows = self.memory.infos.rows_of(shard, row, bytes);
         assert!(self.is_open() && !self.sent.any_of(rows), "infos are those of rows that arrived");
-        self.memory.infos.load(shard, Some(row), bytes, into);
+        // SAFETY: the rows were received, and none of them is in flight, as was just checked
+        // (invariant 4).
+        unsafe { self.memory.infos.load(shard, Some(row), bytes, into) }
     }
 
     /// The shard of row `row`.

@@ -7,6 +7,7 @@
 //! A pool that receives rows in parts may never sleep: rows of living workers keep arriving, and a
 //! dead worker's rows are not missed. So a receipt checks the pidfds too, when the last check is 50
 //! ms ago.
+#![expect(unsafe_code, reason = "makes mapped memory private, see the invariants of the module")]
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -264,7 +265,8 @@ impl Pool {
             }
             // Arrays that outlive the pool must not be shared with children that are forked later.
             // If there is no memory for the copy, they stay shared.
-            let _ = self.memory.sharing().map(|sharing| sharing.part());
+            // SAFETY: every worker process has ended or was just killed (invariant 5).
+            let _ = self.memory.sharing().map(|sharing| unsafe { sharing.part_now() });
             return late;
         }
         let doorbell = Futex::new(&self.memory.control.header().doorbell, self.memory.scope());

@@ -1,4 +1,10 @@
 //! The memory of a pool: control words, actions, infos and slabs, made from one plan.
+//!
+//! # Invariants
+//!
+//! 1. The descriptors of a memory reach nothing but [`Memory::attach`] and [`Memory::attach_rollout`]
+//!    in worker processes, so all that maps the memory is this code, with the same plan.
+#![expect(unsafe_code, reason = "shares mapped memory with other processes, see the invariants")]
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -59,18 +65,23 @@ impl Memory {
         memory
             .control
             .initialise(identity(&memory.plan, backings.each_ref().map(Backing::descriptor))?);
-        memory.sharing = Some(Arc::new(Sharing { backings, slabs: Arc::clone(&memory.slabs) }));
+        memory.sharing = Some(Arc::new(Sharing::new(backings, Arc::clone(&memory.slabs))));
         Ok(memory)
     }
 
     /// Maps, in a worker, the memory that [`Memory::new`] made from the same plan. `descriptors`
     /// are those of [`Memory::descriptors`], in the same order.
     ///
+    /// # Safety
+    ///
+    /// The descriptors come from [`Memory::descriptors`], so that nothing but a pool and its workers
+    /// accesses the memory (invariant 1).
+    ///
     /// # Errors
     ///
     /// [`Error::Mismatch`] when the memory was made by another version or from another plan, or the
     /// descriptors are not those of one memory in the right order; or [`Error::Os`].
-    pub fn attach(plan: Plan, descriptors: [OwnedFd; 4]) -> Result<Self, Error> {
+    pub unsafe fn attach(plan: Plan, descriptors: [OwnedFd; 4]) -> Result<Self, Error> {
         let layout = check(&plan)?;
         let sizes = Self::sizes(&plan, &layout)?;
         let identity = identity(&plan, descriptors.each_ref().map(Some))?;
@@ -78,7 +89,8 @@ impl Memory {
         let access = [Access::Write, Access::Read, Access::Write, Access::Write];
         let [control, actions, infos, slabs] = descriptors;
         let map = |descriptor, which: usize| {
-            Mapping::attach(descriptor, sizes[which], access[which]).map(Arc::new)
+            // SAFETY: only this code maps the memory (invariant 1).
+            unsafe { Mapping::attach(descriptor, sizes[which], access[which]) }.map(Arc::new)
         };
         let mappings = [map(control, 0)?, map(actions, 1)?, map(infos, 2)?, map(slabs, 3)?];
         let memory = Self::assemble(plan, Scope::Shared, layout, mappings);
@@ -139,7 +151,12 @@ impl Memory {
 
     /// The descriptors of shared memory, for a worker's [`Memory::attach`]; `None` for private memory
     /// and in workers.
-    pub fn descriptors(&self) -> Option<[BorrowedFd<'_>; 4]> {
+    ///
+    /// # Safety
+    ///
+    /// They are only passed to [`Memory::attach`], in worker processes of the pool that this memory
+    /// has or will have. Nobody else may read, write or map them (invariant 1).
+    pub unsafe fn descriptors(&self) -> Option<[BorrowedFd<'_>; 4]> {
         let [control, actions, infos, slabs] = &self.sharing.as_ref()?.backings;
         Some([
             control.descriptor()?.as_fd(),
@@ -188,10 +205,14 @@ impl Memory {
 
     /// The rollouts that a new worker process has to attach: number, steps and descriptor of each.
     ///
+    /// # Safety
+    ///
+    /// As for [`Memory::descriptors`], for [`Memory::attach_rollout`].
+    ///
     /// # Errors
     ///
     /// [`Error::Os`] when no descriptor is left.
-    pub fn rollouts(&self) -> Result<Vec<(usize, usize, OwnedFd)>, Error> {
+    pub unsafe fn rollouts(&self) -> Result<Vec<(usize, usize, OwnedFd)>, Error> {
         let mut shared = Vec::new();
         for (index, rollout) in self.slabs.all_rollouts() {
             if let Some(descriptor) = rollout.descriptor()? {
@@ -203,11 +224,16 @@ impl Memory {
 
     /// Maps, in a worker process, rollout `index` of `steps` steps, before a task refers to it.
     ///
+    /// # Safety
+    ///
+    /// The descriptor comes from [`Memory::rollouts`] or
+    /// [`Recorded::into_parts`](crate::pool::Recorded::into_parts) (invariant 1).
+    ///
     /// # Errors
     ///
     /// [`Error::BadPlan`] in the process that made the memory, which knows its rollouts;
     /// [`Error::Mismatch`] when the mapping is another rollout; or [`Error::Os`].
-    pub fn attach_rollout(
+    pub unsafe fn attach_rollout(
         &self,
         index: usize,
         steps: usize,
@@ -218,7 +244,8 @@ impl Memory {
         }
         let batches = self.rollout_batches(steps)?;
         let bytes = Control::signed_bytes(&batches[0]);
-        let mapping = Mapping::attach(descriptor, bytes, Access::Write)?;
+        // SAFETY: only this code maps the memory (invariant 1).
+        let mapping = unsafe { Mapping::attach(descriptor, bytes, Access::Write) }?;
         self.control.verify_signed(&mapping, index)?;
         self.slabs.add_rollout(index, Arc::new(RolloutMemory::new(mapping, batches, None)));
         Ok(())

@@ -1,7 +1,7 @@
 //! What the places of a batch of sent rows announce: which row is in each place, and where its
 //! infos are.
 
-use crate::memory::{Lease, Told};
+use crate::memory::{InfosAt, Lease};
 use crate::transition::PhaseTag;
 
 /// The receipts of successive batches; keeps its buffers.
@@ -38,14 +38,14 @@ impl Receipts {
     }
 
     /// The places that announce infos, and where these are.
-    pub(crate) fn infos(&self) -> Vec<(usize, Told)> {
+    pub(crate) fn infos(&self) -> Vec<(usize, InfosAt)> {
         // Usually there are none: all places are checked without a branch, here and below.
         if self.lengths.iter().fold(0, |any, byte| any | byte) == 0 {
             return Vec::new();
         }
         let (lengths, _) = self.lengths.as_chunks();
-        let told = lengths.iter().map(|length| Told::from_word(u32::from_ne_bytes(*length)));
-        told.enumerate().filter(|(_, told)| *told != Told::Bytes(0)).collect()
+        let infos_at = lengths.iter().map(|length| InfosAt::from_word(u32::from_ne_bytes(*length)));
+        infos_at.enumerate().filter(|(_, infos_at)| *infos_at != InfosAt::Memory(0)).collect()
     }
 
     /// The places of rows that failed.

@@ -156,7 +156,7 @@ impl Layout {
     }
 
     /// Offset of what such rows announce about their infos, `[rows]` `u32`, see
-    /// [`crate::memory::Told`].
+    /// [`crate::memory::InfosAt`].
     pub fn info_lengths_offset(&self) -> usize {
         self.info_lengths
     }

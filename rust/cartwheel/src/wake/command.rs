@@ -31,6 +31,11 @@ pub struct Command {
 }
 
 impl Command {
+    /// Take the rows that were sent. Every send has the same command, since nobody acknowledges it:
+    /// a number of its own would use up the numbers of tasks, and after 2^29 sends the next task
+    /// would be taken for the last one.
+    pub const TAKE: Self = Self { op: Op::Take, task: 1 };
+
     /// The largest task number.
     pub const LAST: u32 = u32::MAX >> OP_BITS;
 

@@ -1,7 +1,5 @@
 //! A crew: threads that step native shards together with the calling thread.
 //!
-//! Above 400 lines: a quarter of them explains the protocol, beside the code that implements it.
-//!
 //! # Which thread steps which shard
 //!
 //! There are more shards than threads. Each thread has a *share*, a contiguous range of shards that
@@ -31,125 +29,19 @@
 //! forgotten.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::handover::empty_queue;
 use super::share::Share;
-use super::{Limit, OwnShard, close, flush, next_command, perform, perform_sent};
+use super::threads::{Line, NEWEST, Shared};
+use super::{Limit, OwnShard, close};
 use crate::error::Error;
 use crate::protocol::Memory;
 use crate::schedule::{pin_to_cpu, shards as deal, usable_cpus};
 use crate::sync::Mutex;
-use crate::wake::{
-    Command, Futex, Op, PARKED, Patience, Scope, Trials, Word, acknowledge, is_closing, publish,
-};
-
-/// Weight of the newest measurement in the mean cost of a shard.
-const NEWEST: f64 = 0.125;
-
-/// A word on its own cache line; 128 bytes, because processors fetch pairs of lines.
-#[repr(align(128))]
-#[derive(Debug, Default)]
-struct Line<T>(T);
-
-struct Shared {
-    memory: Memory,
-    /// `None` once closed: a late thread may have taken a shard that it has not locked yet.
-    shards: Vec<Mutex<Option<Box<dyn OwnShard>>>>,
-    /// One for each thread, the caller's first.
-    shares: Vec<Line<Share>>,
-    /// Command words of the threads other than the caller.
-    words: Vec<Line<AtomicU32>>,
-    /// The task that each of them served last, for measuring.
-    served: Vec<Line<AtomicU32>>,
-    /// The bits of the mean cost of a sent row, in seconds; 0 until one was measured.
-    row_cost: AtomicU64,
-}
-
-impl Shared {
-    /// Steps shards, those of thread `thread` first, until none is left or the limit is over.
-    /// Returns how many were stepped, and whether none was left.
-    fn work(&self, thread: usize, command: Command, limit: Option<Limit>) -> (u32, bool) {
-        let mut taken = 0;
-        for share in (thread..self.shares.len()).chain(0..thread) {
-            while let Some(shard) = self.shares[share].0.take(command.task) {
-                self.step(shard, command);
-                taken += 1;
-                if limit.is_some_and(|limit| limit.is_over()) {
-                    return (taken, false);
-                }
-            }
-        }
-        (taken, true)
-    }
-
-    fn step(&self, shard: usize, command: Command) {
-        // Never contended: only this thread took the shard, and the thread that had it for the last
-        // task released the lock before acknowledging.
-        let mut locked = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(own) = locked.as_mut() else { return };
-        let report = perform(&self.memory, shard, command, own.as_mut());
-        flush(own.as_mut(), report);
-        drop(locked);
-        let (header, slot) = (self.memory.control.header(), self.memory.control.slot(shard));
-        let doorbell = Futex::new(&header.doorbell, self.memory.scope());
-        acknowledge(&slot.done, &header.remaining, &doorbell, command.task);
-    }
-
-    /// Steps sent rows, those of thread `thread` first, until none is left to take or `stop`
-    /// returns `true`; `stop` gets the number of rows taken so far.
-    fn work_sent(&self, thread: usize, stop: impl Fn(usize) -> bool) {
-        // Without other threads to wake, the cost of a row is not needed.
-        let (start, mut taken) = ((!self.words.is_empty()).then(Instant::now), 0);
-        for share in (thread..self.shares.len()).chain(0..thread) {
-            for shard in self.shares[share].0.shards() {
-                taken = self.empty_queue(shard, taken, &stop);
-            }
-        }
-        if let Some(start) = start.filter(|_| taken > 0) {
-            #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-            let cost = start.elapsed().as_secs_f64() / taken as f64;
-            let before = self.row_cost().unwrap_or(cost);
-            let cost = before + NEWEST * (cost - before);
-            // Threads may overwrite each other's mean: either value is good enough.
-            self.row_cost.store(cost.to_bits(), Ordering::Relaxed);
-        }
-    }
-
-    /// Mean cost of a sent row, in seconds; `None` until one was measured.
-    fn row_cost(&self) -> Option<f64> {
-        Some(f64::from_bits(self.row_cost.load(Ordering::Relaxed))).filter(|&cost| cost > 0.0)
-    }
-
-    /// Empties the queue of one shard, unless another thread does so. Adds the number of rows it
-    /// took to `taken`, and returns the sum.
-    fn empty_queue(&self, shard: usize, taken: usize, stop: &impl Fn(usize) -> bool) -> usize {
-        let queue = self.memory.control.queue(shard);
-        let perform = |own: &mut Box<dyn OwnShard>| perform_sent(&self.memory, shard, own.as_mut());
-        empty_queue(&self.shards[shard], taken, || queue.is_empty(), stop, perform)
-    }
-
-    /// The loop of thread `thread`, counted from 1; the caller is number 0.
-    fn serve(&self, thread: usize, spin: bool) {
-        let word = Futex::new(&self.words[thread - 1].0, Scope::Private);
-        let mut patience = Patience::new(self.shares.len(), usable_cpus(), spin);
-        loop {
-            let command = next_command(&word, &mut patience);
-            if command.op == Op::Close {
-                return;
-            }
-            if command.op == Op::Take {
-                self.work_sent(thread, |_| is_closing(&word));
-            } else {
-                self.work(thread, command, None);
-            }
-            self.served[thread - 1].0.store(command.task, Ordering::Release);
-        }
-    }
-}
+use crate::wake::{Command, Futex, Op, PARKED, Scope, Trials, Word, publish};
 
 /// The time that handing work to a thread takes, measured when a crew is made.
 #[derive(Debug, Clone, Copy)]
@@ -350,7 +242,7 @@ impl Crew {
 
     /// Wakes threads for rows that were pushed: every thread that pays for itself, if the cost of a
     /// row is known.
-    pub(crate) fn begin_sent(&mut self, command: Command, rows: usize) {
+    pub(crate) fn begin_sent(&mut self, rows: usize) {
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let seconds = self.shared.row_cost().map(|cost| cost * rows as f64);
         for at in 0..self.shared.words.len() {
@@ -358,7 +250,7 @@ impl Crew {
             if !seconds.is_none_or(|seconds| self.wakes(seconds, at + 1, asleep)) {
                 break;
             }
-            publish(&self.word(at), command);
+            publish(&self.word(at), Command::TAKE);
         }
     }
 

@@ -1,18 +1,24 @@
 //! How a worker carries out rows that were sent.
+#![expect(unsafe_code, reason = "claims places of mapped memory, see the invariants of the module")]
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::{Report, Shard, Task, guard, is_timed, note_time};
+use super::perform::{is_timed, note_time};
+use super::{Report, Shard, Task, guard};
 use crate::failpoint::{Failpoint, die};
-use crate::memory::{ActionRows, Told};
+use crate::memory::{ActionRows, InfosAt};
 use crate::protocol::{Delivery, Filling, Memory, Places, Tally, Work};
 use crate::wake::{Futex, Op, Scope};
 
 /// Carries out some of the work in the worker's queue; returns how many rows it was, 0 when there
 /// was none.
-pub(crate) fn perform_sent(memory: &Memory, worker: usize, shard: &mut dyn Shard) -> usize {
+///
+/// # Safety
+///
+/// The caller is the only server of `worker` at this moment (invariant 2).
+pub(crate) unsafe fn perform_sent(memory: &Memory, worker: usize, shard: &mut dyn Shard) -> usize {
     let control = &memory.control;
     let (queue, batches) = (control.queue(worker), control.batches());
     let doorbell = Futex::new(&control.header().doorbell, memory.scope());
@@ -51,7 +57,9 @@ impl Filling for SentRows<'_> {
         self.started = is_timed(work.op, self.shard, &self.tally).then(Instant::now);
         self.tally.count_take();
         if work.rows.len() == 1 {
-            let actions = ActionRows::new(&self.memory.actions, work.rows.clone(), work.op);
+            // SAFETY: the row was taken from the queue, and is not counted yet (invariant 2).
+            let actions =
+                unsafe { ActionRows::new(&self.memory.actions, work.rows.clone(), work.op) };
             self.prepared = guard::guarded(|| self.shard.prepare(work, self.first_row, &actions));
         }
     }
@@ -80,9 +88,12 @@ impl SentRows<'_> {
     /// Carries out work on `rows`, for which `places` were claimed.
     fn write(&mut self, work: &Work, rows: Range<usize>, places: Places) -> Report {
         let Self { memory, worker, .. } = *self;
-        // Only this code claims these places: tickets are drawn once and given places are dealt
-        // once; the claim ends before they are counted.
-        let slab = memory.slabs.claim(places.slab, places.first..places.first + places.count);
+        let claimed = places.first..places.first + places.count;
+        // SAFETY: tickets are drawn once and given places are dealt once; the claim ends before the
+        // places are counted (invariant 2).
+        let slab = unsafe { memory.slabs.claim(places.slab, claimed) };
+        // SAFETY: the rows were taken from the queue, and are not counted yet (invariant 2).
+        let actions = unsafe { ActionRows::new(&memory.actions, rows.clone(), work.op) };
         let mut task = Task {
             op: work.op,
             rows: rows.clone(),
@@ -90,7 +101,7 @@ impl SentRows<'_> {
             sent: true,
             flags: work.flags,
             slab,
-            actions: ActionRows::new(&memory.actions, rows.clone(), work.op),
+            actions,
             tally: self.tally,
             infos: &memory.infos,
             shard: worker,
@@ -100,8 +111,8 @@ impl SentRows<'_> {
         let before = std::mem::replace(&mut self.prepared, Ok(()));
         let report = guard::run(self.shard, &mut task, before);
         let bytes = u32::try_from(task.info_bytes).expect("an info region is below 4 GiB");
-        let told = if report.spilled { Told::Spilled } else { Told::Bytes(bytes) };
-        task.slab.write_receipts(rows.start, told);
+        let infos_at = if report.spilled { InfosAt::Channel } else { InfosAt::Memory(bytes) };
+        task.slab.write_receipts(rows.start, infos_at);
         if memory.scope() == Scope::Shared {
             // The pool needs this if this process dies before the batch is received.
             for (row, place) in rows.zip(task.slab.rows()) {

@@ -1,4 +1,5 @@
 //! Worker processes for tests: this very program, running one of its ignored tests.
+#![expect(unsafe_code, reason = "shares memory with worker processes")]
 
 use std::fs::OpenOptions;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,8 +23,9 @@ pub(crate) fn ignored_test(test: &str) -> Command {
 
 /// What runs the ignored test `a_worker` as worker `worker` of this memory.
 pub(crate) fn worker(memory: &Memory, worker: usize) -> Command {
-    let descriptors = memory.descriptors().unwrap().map(|descriptor| descriptor.as_raw_fd());
-    let [control, actions, infos, slabs] = descriptors;
+    // SAFETY: the worker process attaches them.
+    let descriptors = unsafe { memory.descriptors() }.unwrap();
+    let [control, actions, infos, slabs] = descriptors.map(|descriptor| descriptor.as_raw_fd());
     let mut command = ignored_test("a_worker");
     command.env(WORKER, format!("{worker} {control} {actions} {infos} {slabs}"));
     command
@@ -41,5 +43,6 @@ pub(crate) fn attach(plan: Plan) -> (usize, Memory) {
         let path = format!("/proc/{pool}/fd/{}", numbers.next().unwrap());
         OwnedFd::from(OpenOptions::new().read(true).write(true).open(path).unwrap())
     });
-    (worker, Memory::attach(plan, descriptors).unwrap())
+    // SAFETY: they are those of the parent's memory, see `worker`.
+    (worker, unsafe { Memory::attach(plan, descriptors) }.unwrap())
 }

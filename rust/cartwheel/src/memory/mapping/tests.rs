@@ -81,7 +81,9 @@ fn shared_memory_lies_between_guards_and_stays_out_of_core_dumps() {
 fn memory_that_was_attached_for_reading_is_not_writable() {
     let (_mapping, backing) = shared("readable", 100);
     let descriptor = backing.into_descriptor().expect("shared");
-    let attached = Mapping::attach(descriptor, 100, Access::Read).expect("the size is right");
+    // SAFETY: nobody writes the memory.
+    let attached = unsafe { Mapping::attach(descriptor, 100, Access::Read) };
+    let attached = attached.expect("the size is right");
     let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux");
     let own = maps.lines().filter(|line| line.contains("readable"));
     let mut access: Vec<_> = own.filter_map(|line| line.split_whitespace().nth(1)).collect();
@@ -95,7 +97,8 @@ fn memory_of_another_size_is_refused() {
     let (_mapping, backing) = shared("other", 100);
     let descriptor = backing.descriptor().expect("shared").as_fd();
     let descriptor = descriptor.try_clone_to_owned().expect("a descriptor is left");
-    match Mapping::attach(descriptor, 101, Access::Write) {
+    // SAFETY: nobody writes the memory.
+    match unsafe { Mapping::attach(descriptor, 101, Access::Write) } {
         Err(Error::Mismatch { expected: 101, got: 100, .. }) => {}
         other => panic!("{other:?}"),
     }

@@ -1,0 +1,80 @@
+//! How a worker carries out a task on all of its rows.
+#![expect(unsafe_code, reason = "claims rows of mapped memory, see the invariants of the module")]
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::{Report, Shard, Task, guard};
+use crate::failpoint::{Failpoint, die};
+use crate::memory::ActionRows;
+use crate::protocol::{Memory, Tally};
+use crate::wake::{Command, Op};
+
+/// Carries out the task that `command` announces; the caller has to acknowledge it.
+///
+/// # Safety
+///
+/// The caller is the only server of `worker` at this moment, the pool has published `command` to
+/// it, and the worker has not acknowledged it (invariant 1).
+pub(crate) unsafe fn perform(
+    memory: &Memory,
+    worker: usize,
+    command: Command,
+    shard: &mut dyn Shard,
+) -> Report {
+    let slot = memory.control.slot(worker);
+    let rows: Range<usize> = memory.plan().shards[worker].clone();
+    let slab = slot.slab.load(Ordering::Relaxed); // ordered by the command word
+    // A control call has no slab, and a batch may have fewer places than there are rows.
+    let places = if command.op == Op::Call { 0..0 } else { rows.clone() };
+    // SAFETY: the command says that the slab is filling, the plan says that the rows belong to this
+    // worker, and the claim ends with `task`, before the acknowledgement (invariant 1).
+    let slab = unsafe { memory.slabs.claim(slab, places) };
+    // SAFETY: the actions are at rest for the same time (invariant 1).
+    let actions = unsafe { ActionRows::new(&memory.actions, rows.clone(), command.op) };
+    let tally = memory.control.tally(worker);
+    let started = is_timed(command.op, shard, &tally).then(Instant::now);
+    let mut task = Task {
+        op: command.op,
+        first: rows.start,
+        sent: false,
+        flags: slot.flags.load(Ordering::Relaxed),
+        slab,
+        actions,
+        rows,
+        tally,
+        infos: &memory.infos,
+        shard: worker,
+        cells: None,
+        info_bytes: 0,
+    };
+    let report = guard::run(shard, &mut task, Ok(()));
+    if let Some(started) = started {
+        note_time(&tally, command.op, task.rows.len(), started.elapsed());
+    }
+    if command.op == Op::Step {
+        tally.count_batch();
+    }
+    let info_bytes = u32::try_from(task.info_bytes).expect("an info region is below 4 GiB");
+    slot.info_bytes.store(info_bytes, Ordering::Relaxed);
+    slot.status.store(report.to_word(), Ordering::Relaxed);
+    if Failpoint::DieBeforeAck.hit() {
+        die();
+    }
+    report
+}
+
+/// Whether a task is timed as a whole.
+pub(super) fn is_timed(op: Op, shard: &dyn Shard, tally: &Tally<'_>) -> bool {
+    match op {
+        Op::Step => !shard.times_rows() && tally.is_due(),
+        Op::Reset => !shard.times_rows(),
+        Op::Call | Op::Take | Op::Close => true,
+    }
+}
+
+/// Records how long a task on `rows` rows took.
+pub(super) fn note_time(tally: &Tally<'_>, op: Op, rows: usize, spent: Duration) {
+    if op == Op::Step { tally.time_steps(rows, spent) } else { tally.time_other(spent) }
+}

@@ -1,0 +1,77 @@
+//! The loop of a worker thread or process.
+#![expect(unsafe_code, reason = "steps rows in mapped memory, see the invariants of the module")]
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::{Shard, guard, perform, perform_sent};
+use crate::error::Error;
+use crate::protocol::Memory;
+use crate::schedule::usable_cpus;
+use crate::wake::{Command, Futex, Op, Patience, acknowledge, is_closing, park, ring, take};
+
+/// Longest sleep of an idle worker before it checks again. Only a lost wake-up would need the
+/// check.
+const IDLE_SLICE: Duration = Duration::from_millis(50);
+
+/// Waits for a command: polls as long as there is patience, then sleeps.
+pub(super) fn next_command(word: &Futex<'_>, patience: &mut Patience) -> Command {
+    let mut found = None;
+    patience.wait(|| {
+        found = take(word);
+        found.is_some()
+    });
+    loop {
+        if let Some(command) = found.take().or_else(|| take(word)) {
+            return command;
+        }
+        park(word, IDLE_SLICE);
+    }
+}
+
+/// Serves worker `worker` until the pool closes it: the loop of a worker thread or process.
+///
+/// `spin` allows polling for the next task before sleeping.
+///
+/// # Errors
+///
+/// [`Error::AlreadyServed`] when this worker is or was already served; then nothing was done. A
+/// worker is served once, unless its process died and the pool [asked what was
+/// lost](crate::pool::Pool::lost).
+///
+/// # Panics
+///
+/// When the worker does not exist.
+pub fn serve(
+    memory: &Memory,
+    worker: usize,
+    shard: &mut dyn Shard,
+    spin: bool,
+) -> Result<(), Error> {
+    memory.claim_worker(worker)?;
+    let scope = memory.scope();
+    let (slot, header) = (memory.control.slot(worker), memory.control.header());
+    let word = Futex::new(&slot.word, scope);
+    let doorbell = Futex::new(&header.doorbell, scope);
+    let mut patience = Patience::new(memory.control.workers() + 1, usable_cpus(), spin);
+    loop {
+        let command = next_command(&word, &mut patience);
+        if command.op == Op::Close {
+            guard::close(shard);
+            slot.done.store(command.task, Ordering::Release);
+            ring(&doorbell);
+            return Ok(());
+        }
+        if command.op == Op::Take {
+            // Rows that are pushed after the last check come with their own command.
+            // SAFETY: this code has the claim on the worker (invariant 2).
+            while !is_closing(&word) && unsafe { perform_sent(memory, worker, shard) } > 0 {}
+            continue;
+        }
+        // SAFETY: this code has the claim on the worker, and acknowledges the command below
+        // (invariant 1).
+        let report = unsafe { perform(memory, worker, command, shard) };
+        acknowledge(&slot.done, &header.remaining, &doorbell, command.task);
+        guard::flush(shard, report);
+    }
+}

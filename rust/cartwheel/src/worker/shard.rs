@@ -1,0 +1,74 @@
+//! What a worker steps: the trait of its environments.
+
+use super::Task;
+use crate::memory::ActionRows;
+use crate::protocol::Work;
+
+/// What a worker reports about a task, besides the rows that it wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Report {
+    /// Some row failed; the reasons follow through the shard's own channel.
+    pub failed: bool,
+    /// The infos did not fit into shared memory; they follow through the shard's own channel.
+    pub spilled: bool,
+}
+
+impl Report {
+    pub(crate) fn to_word(self) -> u32 {
+        u32::from(self.failed) | u32::from(self.spilled) << 1
+    }
+
+    pub(crate) fn from_word(word: u32) -> Self {
+        Self { failed: word & 1 != 0, spilled: word & 2 != 0 }
+    }
+}
+
+/// The environments of one worker.
+pub trait Shard {
+    /// Carries out one task on its rows.
+    fn run(&mut self, task: &mut Task<'_>) -> Report;
+
+    /// Whether [`Shard::run`] itself times each row of a step or reset. Otherwise some steps are
+    /// timed, with all their rows together.
+    fn times_rows(&self) -> bool {
+        false
+    }
+
+    /// Maximum number of rows that are taken from the queue at once. They get their places
+    /// together, so more than one only where rows are very cheap; a single row is prepared first.
+    fn batch_of_sent(&self) -> usize {
+        1
+    }
+
+    /// Does the slow part of a single sent row's work before the row gets its place in a batch. The
+    /// next [`Shard::run`] is for this row. `first` is the first row of the shard.
+    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>) {
+        let _ = (work, first, actions);
+    }
+
+    /// Called when [`Shard::run`] or [`Shard::prepare`] panicked: records that every row of the
+    /// task failed, and the reason, and returns what follows. The rows in the batch are already
+    /// marked as failed.
+    fn panicked(&mut self, task: &Task<'_>, message: &str) -> Report {
+        let _ = (task, message);
+        Report { failed: true, spilled: false }
+    }
+
+    /// Sends what [`Report`] announced. Called after the task was acknowledged; a [`Crew`] calls it
+    /// before, because its shards report everything in memory.
+    fn flush(&mut self, report: Report);
+
+    /// Called when [`Shard::flush`] panicked: sends a substitute for each message that was not
+    /// sent, because the pool's caller waits for what was announced.
+    fn flush_panicked(&mut self, message: &str) {
+        let _ = message;
+    }
+
+    /// Ends the environments.
+    fn close(&mut self);
+}
+
+/// A [`Shard`] that the calling thread steps itself.
+pub trait OwnShard: Shard + Send + std::fmt::Debug {}
+
+impl<S: Shard + Send + std::fmt::Debug> OwnShard for S {}

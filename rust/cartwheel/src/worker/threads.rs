@@ -1,0 +1,130 @@
+//! The threads of a crew: what they share, and what each of them does.
+#![expect(unsafe_code, reason = "steps rows in mapped memory, see the invariants of the module")]
+
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
+
+use super::handover::empty_queue;
+use super::serve::next_command;
+use super::share::Share;
+use super::{Limit, OwnShard, flush, perform, perform_sent};
+use crate::protocol::Memory;
+use crate::schedule::usable_cpus;
+use crate::sync::Mutex;
+use crate::wake::{Command, Futex, Op, Patience, Scope, acknowledge, is_closing};
+
+/// Weight of the newest measurement in the mean cost of a shard or a row.
+pub(super) const NEWEST: f64 = 0.125;
+
+/// A word on its own cache line; 128 bytes, because processors fetch pairs of lines.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+pub(super) struct Line<T>(pub(super) T);
+
+/// What the threads of a crew share, the calling thread included.
+pub(super) struct Shared {
+    pub(super) memory: Memory,
+    /// `None` once closed: a late thread may have taken a shard that it has not locked yet.
+    pub(super) shards: Vec<Mutex<Option<Box<dyn OwnShard>>>>,
+    /// One for each thread, the caller's first.
+    pub(super) shares: Vec<Line<Share>>,
+    /// Command words of the threads other than the caller.
+    pub(super) words: Vec<Line<AtomicU32>>,
+    /// The task that each of them served last, for measuring.
+    pub(super) served: Vec<Line<AtomicU32>>,
+    /// The bits of the mean cost of a sent row, in seconds; 0 until one was measured.
+    pub(super) row_cost: AtomicU64,
+}
+
+impl Shared {
+    /// Steps shards, those of thread `thread` first, until none is left or the limit is over.
+    /// Returns how many were stepped, and whether none was left.
+    pub(super) fn work(
+        &self,
+        thread: usize,
+        command: Command,
+        limit: Option<Limit>,
+    ) -> (u32, bool) {
+        let mut taken = 0;
+        for share in (thread..self.shares.len()).chain(0..thread) {
+            while let Some(shard) = self.shares[share].0.take(command.task) {
+                self.step(shard, command);
+                taken += 1;
+                if limit.is_some_and(|limit| limit.is_over()) {
+                    return (taken, false);
+                }
+            }
+        }
+        (taken, true)
+    }
+
+    fn step(&self, shard: usize, command: Command) {
+        // Never contended: only this thread took the shard, and the thread that had it for the last
+        // task released the lock before acknowledging.
+        let mut locked = self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(own) = locked.as_mut() else { return };
+        // SAFETY: this thread took the shard for this task, holds its lock, and acknowledges the
+        // task below (invariant 1).
+        let report = unsafe { perform(&self.memory, shard, command, own.as_mut()) };
+        flush(own.as_mut(), report);
+        drop(locked);
+        let (header, slot) = (self.memory.control.header(), self.memory.control.slot(shard));
+        let doorbell = Futex::new(&header.doorbell, self.memory.scope());
+        acknowledge(&slot.done, &header.remaining, &doorbell, command.task);
+    }
+
+    /// Steps sent rows, those of thread `thread` first, until none is left to take or `stop`
+    /// returns `true`; `stop` gets the number of rows taken so far.
+    pub(super) fn work_sent(&self, thread: usize, stop: impl Fn(usize) -> bool) {
+        // Without other threads to wake, the cost of a row is not needed.
+        let (start, mut taken) = ((!self.words.is_empty()).then(Instant::now), 0);
+        for share in (thread..self.shares.len()).chain(0..thread) {
+            for shard in self.shares[share].0.shards() {
+                taken = self.empty_queue(shard, taken, &stop);
+            }
+        }
+        if let Some(start) = start.filter(|_| taken > 0) {
+            #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+            let cost = start.elapsed().as_secs_f64() / taken as f64;
+            let before = self.row_cost().unwrap_or(cost);
+            let cost = before + NEWEST * (cost - before);
+            // Threads may overwrite each other's mean: either value is good enough.
+            self.row_cost.store(cost.to_bits(), Ordering::Relaxed);
+        }
+    }
+
+    /// Mean cost of a sent row, in seconds; `None` until one was measured.
+    pub(super) fn row_cost(&self) -> Option<f64> {
+        Some(f64::from_bits(self.row_cost.load(Ordering::Relaxed))).filter(|&cost| cost > 0.0)
+    }
+
+    /// Empties the queue of one shard, unless another thread does so. Adds the number of rows it
+    /// took to `taken`, and returns the sum.
+    fn empty_queue(&self, shard: usize, taken: usize, stop: &impl Fn(usize) -> bool) -> usize {
+        let queue = self.memory.control.queue(shard);
+        let perform = |own: &mut Box<dyn OwnShard>| {
+            // SAFETY: `empty_queue` calls this under the shard's lock (invariant 2).
+            unsafe { perform_sent(&self.memory, shard, own.as_mut()) }
+        };
+        empty_queue(&self.shards[shard], taken, || queue.is_empty(), stop, perform)
+    }
+
+    /// The loop of thread `thread`, counted from 1; the caller is number 0.
+    pub(super) fn serve(&self, thread: usize, spin: bool) {
+        let word = Futex::new(&self.words[thread - 1].0, Scope::Private);
+        let mut patience = Patience::new(self.shares.len(), usable_cpus(), spin);
+        loop {
+            let command = next_command(&word, &mut patience);
+            if command.op == Op::Close {
+                return;
+            }
+            if command.op == Op::Take {
+                self.work_sent(thread, |_| is_closing(&word));
+            } else {
+                self.work(thread, command, None);
+            }
+            self.served[thread - 1].0.store(command.task, Ordering::Release);
+        }
+    }
+}
