@@ -194,7 +194,7 @@ def test_gymnasiums_own_ids_are_left_alone():
     envs.close()
 
 
-def test_gymnasium_imports_the_module_that_an_id_names():
+def test_gymnasium_imports_the_module_named_in_an_id():
     program = (
         "import gymnasium as gym; "
         "envs = gym.make_vec('cartwheel:cartwheel/CartPole-v1', 3); "
