@@ -17,7 +17,7 @@ def test_no_value_differs_from_the_model_whatever_fails():
 
 
 def test_a_value_that_differs_ends_the_soak(monkeypatch):
-    """The soak can fail: it does with a wrong model."""
+    """With a wrong model the soak fails."""
     monkeypatch.setattr(Row, "_end", lambda _, frame: frame)
     with pytest.raises(AssertionError, match="expected"):
         soak(0, rows=7, workers=3, seed=8, session=4, sessions=6)

@@ -28,7 +28,7 @@ def test_every_test_named_in_the_list_exists():
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)
 def test_a_file_with_unsafe_code_cites_numbered_invariants(path):
-    """Its own, or those of its module. Clippy checks that each block has a comment."""
+    """They are in the file or in its ``mod.rs``. Clippy checks that each block has a comment."""
     if path.parent.name == "tests":
         return  # an allocator that forwards every call
     cited = {int(number) for number in CITED.findall(path.read_text())}

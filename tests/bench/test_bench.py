@@ -106,7 +106,7 @@ def test_envpool_is_left_out_with_the_reason(monkeypatch):
     assert envpool.why_not("Pong-v5") is None
 
 
-def test_an_envpool_that_cannot_be_imported_says_why(monkeypatch, tmp_path):
+def test_an_import_error_of_envpool_is_part_of_the_reason(monkeypatch, tmp_path):
     (tmp_path / "envpool.py").write_text("raise ImportError('libGL.so.1: cannot open')\n")
     monkeypatch.delitem(sys.modules, "envpool", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
@@ -168,7 +168,7 @@ def test_every_native_environment_runs_in_plain_loops(env_id, blocks):
         ({"options": '{"work_spread": 1.5}'}, "work_spread is 1.5"),
     ],
 )
-def test_a_plain_loop_that_cannot_run_says_why(wrong, message):
+def test_bad_arguments_of_a_plain_loop_are_refused(wrong, message):
     right = {"env_id": "Null-v0", "num_envs": 1, "seconds": 0.0, "threads": 1}
     with pytest.raises(ValueError, match=message):
         _cartwheel.plain_loop(**{**right, **wrong})

@@ -194,7 +194,7 @@ def test_time_steps_and_configurations_can_be_pickled_and_copied(make, copied):
     np.testing.assert_array_equal(again.observation.info["env_id"], [0, 1])
 
 
-def test_dm_env_s_own_classes_are_used_where_it_is_installed(make):
+def test_the_classes_of_dm_env_are_used_if_it_is_installed(make):
     dm_env = pytest.importorskip("dm_env")
     envs = make(NATIVE, "dm", num_envs=2)
     assert isinstance(envs.reset(), dm_env.TimeStep)

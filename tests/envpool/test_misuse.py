@@ -258,7 +258,7 @@ def test_an_unknown_task_points_to_the_list(call):
 
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
-def test_a_closed_pool_says_so(make, task_id):
+def test_calls_of_a_closed_pool_raise(make, task_id):
     envs = make(task_id, num_envs=2)
     envs.reset()
     envs.close()
@@ -287,7 +287,7 @@ def test_a_call_in_a_forked_child_raises_and_the_child_ends_normally(make, task_
     assert envs.step(np.zeros(2, np.int64))[4]["elapsed_step"].tolist() == [1, 1]
 
 
-def test_an_exception_in_an_environment_is_an_exception(make):
+def test_an_exception_in_an_environment_reaches_the_caller(make):
     envs = make(FAILING, num_envs=3, length=9)
     envs.reset()
     with pytest.raises(RuntimeError, match="nine") as raised:
@@ -297,7 +297,7 @@ def test_an_exception_in_an_environment_is_an_exception(make):
     assert envs.step(np.array([1, 1, 1]))[4]["elapsed_step"].tolist() == [1, 1, 1]
 
 
-def test_a_worker_that_dies_is_an_exception(make):
+def test_a_worker_that_dies_raises_an_exception(make):
     envs = make(TRANSCRIPT, num_envs=2, length=9, num_threads=2)
     envs.reset()
     pid = envs._envs.processes[0].pid
@@ -324,7 +324,7 @@ def test_a_wait_can_be_interrupted(make, gates):
     assert envs.recv()[4]["elapsed_step"].tolist() == [1, 1]
 
 
-def test_a_wait_can_be_bounded(make, gates):
+def test_a_wait_can_have_a_timeout(make, gates):
     envs = make(GATED, num_envs=1, timeout=2, gates=gates)
     envs.async_reset()
     envs.recv(timeout=60)  # on a busy machine a reset may take longer than the timeout below

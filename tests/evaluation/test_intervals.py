@@ -108,7 +108,7 @@ def test_intervals_contain_the_mean_as_often_as_their_confidence():
 
 
 @pytest.mark.parametrize(("successes", "episodes"), [(0, 10), (5, 10), (9, 10), (10, 10), (1, 1)])
-def test_rates_at_the_ends_of_the_interval_are_just_accepted_by_the_test(successes, episodes):
+def test_rates_at_the_ends_of_the_interval_are_just_accepted_by_the_score_test(successes, episodes):
     """Wilson's interval inverts the score test: at its ends the statistic equals the quantile."""
     rate = successes / episodes
     for end in rate_interval(successes, episodes, 0.95):

@@ -158,7 +158,7 @@ def test_bad_ids_and_keywords_are_refused(make):
 
 
 @BY_ID
-def test_none_is_the_default_of_every_mode(make):
+def test_none_means_the_default_of_every_mode(make):
     envs = make("CartPole-v1", 2, autoreset_mode=None, render_mode=None, vectorization_mode=None)
     assert (envs.autoreset_mode, envs.render_mode) == (N, None)
     assert_like(envs, [POLE] * 2)

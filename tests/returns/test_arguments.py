@@ -309,7 +309,7 @@ def test_an_empty_rollout_is_refused(name, shape):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_unknown_names_and_numbers_are_refused(name):
+def test_unknown_bootstraps_and_bad_thread_counts_are_refused(name):
     arrays = rollout()
     with pytest.raises(ValueError, match="`bootstrap` must be one of 'truncated', 'always', 'neve"):
         call(name, arrays, bootstrap="sometimes")
@@ -328,7 +328,7 @@ def test_n_step_windows_have_at_least_one_step():
 
 
 @pytest.mark.parametrize("cap", ["rho_bar", "c_bar", "pg_rho_bar"])
-def test_caps_are_positive(cap):
+def test_caps_must_be_positive(cap):
     for name in ("vtrace", "retrace") if cap == "c_bar" else ("vtrace",):
         for number in (0.0, -1.0, float("nan")):
             with pytest.raises(ValueError, match=f"`{cap}` must be positive, got"):

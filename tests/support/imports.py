@@ -18,7 +18,7 @@ class Import(NamedTuple):
 
 
 def python_imports(root):
-    """The modules of a package, and the imports among them; its face is the module ``__init__``."""
+    """The modules of a package, and the imports among them; its root is the module ``__init__``."""
     modules = {}
     for path in sorted([*root.rglob("*.py"), *root.rglob("*.pyi")]):
         parts = path.relative_to(root).with_suffix("").parts
