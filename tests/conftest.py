@@ -1,4 +1,4 @@
-"""Builders for every executor, and the promise of every test: nothing is left behind."""
+"""Builders for every executor. After every test a fixture checks that nothing is left behind."""
 
 import contextlib
 import importlib
@@ -13,11 +13,11 @@ import gymnasium as gym
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Workers import the environments by the name `tests.support.environments`, as the tests do.
+# Workers import the environments as `tests.support.environments`, like the tests.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 with warnings.catch_warnings():
-    # Box2D's extension module crashes if its own deprecation warnings are made errors.
+    # Box2D's extension module crashes if its own deprecation warnings are turned into errors.
     warnings.simplefilter("ignore")
     with contextlib.suppress(ImportError):
         importlib.import_module("Box2D")
@@ -37,10 +37,10 @@ from tests.support.gates import Gates
 from tests.support.processes import left_behind, residue
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell starts what runs in its background so, and programs started here would inherit it.
+    # A shell ignores SIGINT in background jobs, and child processes would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Some workers crash on purpose: to write out the memory of each takes seconds, and nobody reads it.
+# Some workers crash on purpose. Writing a core dump for each takes seconds, and nobody reads it.
 resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 settings.register_profile(
@@ -65,37 +65,37 @@ def _builder(executor):
 
     build.executor = executor.name
     yield build
-    for envs in built:  # kept until the end: it is `close` that must leave nothing behind
+    for envs in built:  # references kept until here: `close` itself must free everything
         envs.close()
 
 
 @pytest.fixture(params=EXECUTORS, ids=str)
 def build(request):
-    """Builds a ``VectorEnv``, closed after the test: once inline, in threads, in processes."""
+    """Builds a ``VectorEnv``: inline, with threads, with processes. It is closed after the test."""
     yield from _builder(request.param)
 
 
 @pytest.fixture(params=EVERY_EXECUTOR, ids=str)
 def build_everywhere(request):
-    """As ``build``, also with a single worker and with more workers than environments."""
+    """Like ``build``, also with a single worker and with more workers than environments."""
     yield from _builder(request.param)
 
 
 @pytest.fixture(params=EVERY_KIND, ids=str)
 def build_any(request):
-    """As ``build``, and natively too: the rows are copies of one of `tests.support.cases`."""
+    """Like ``build``, and also native: all rows are copies of one of `tests.support.cases`."""
     yield from _builder(request.param)
 
 
 @pytest.fixture(params=[*EVERY_EXECUTOR, *EVERY_NATIVE], ids=str)
 def build_anywhere(request):
-    """As ``build_any``, also with a single worker and with more workers than environments."""
+    """Like ``build_any``, also with a single worker and with more workers than environments."""
     yield from _builder(request.param)
 
 
 @pytest.fixture(scope="module", params=EXECUTORS, ids=str)
 def puppets(request):
-    """Two puppets of scalars, which the tests of a module share: they only show other things."""
+    """Two ``PuppetEnv`` with scalar observations, shared by the tests of a module."""
     envs = request.param(scalar_puppets(2))
     yield envs
     envs.close()
@@ -103,33 +103,36 @@ def puppets(request):
 
 @pytest.fixture
 def build_native():
-    """As ``build_any``, only natively."""
+    """Like ``build_any``, but only native."""
     yield from _builder(NATIVE)
 
 
 @pytest.fixture(params=[THREAD, PROCESS], ids=str)
 def build_workers(request):
-    """As ``build``, without the executor that steps in the calling thread."""
+    """Like ``build``, without the inline executor."""
     yield from _builder(request.param)
 
 
 @pytest.fixture
 def build_processes():
-    """As ``build``, only in processes."""
+    """Like ``build``, but only with processes."""
     yield from _builder(PROCESS)
 
 
 @pytest.fixture
 def gates(tmp_path):
-    """Gates for environments to wait at. Name it last: it is to be torn down before they close."""
+    """Gates for environments to wait at.
+
+    Name this fixture last: pytest must open the gates before it closes the environments.
+    """
     gates = Gates(tmp_path)
     yield gates
-    gates.open(*range(10))  # whatever is still waiting may end
+    gates.open(*range(10))  # so that every call that still waits can end
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _warmed_up():
-    """Start what a program starts once, so that no test is blamed for it."""
+    """Start what is started once per program, so that no test is blamed for it."""
     for context in ("forkserver", "spawn", None):
         envs = cartwheel.VectorEnv(transcripts(3), executor="process", context=context)
         envs.reset()
@@ -155,6 +158,6 @@ def _nothing_is_left_behind(request):
     before = residue()
     yield
     if request.node.stash.get(FAILED, default=False):
-        return  # its traceback holds on to whatever it used
+        return  # the traceback keeps references to what the test used
     left = left_behind(before)
     assert not left, f"left behind: {sorted(left)}"

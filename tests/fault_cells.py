@@ -1,9 +1,9 @@
 """One fault in one executor: ``python -m tests.fault_cells FAULT EXECUTOR [close]``.
 
-Every stage is told in a line of JSON as soon as it is over: that the vector environment is made,
-what the call came to in which the fault happened, what a reset and some steps afterwards came to
-(not with ``close``), and what closing came to. Whoever runs this sees by the last line where it
-hangs. ``tests.fault_table`` runs all of them.
+The program prints a line of JSON after each stage: the vector environment is built; the outcome of
+the call in which the fault happened; the outcome of a reset and some steps after it (not with
+``close``); and the outcome of ``close()``. If the program hangs, the last line shows where.
+``tests.fault_table`` runs all faults in all executors.
 """
 
 import contextlib
@@ -31,9 +31,9 @@ from tests.support.faulty import FAULTS, FaultyEnv, limit_memory, starve
 from tests.support.processes import descendants
 
 NUM_ENVS = 4
-#: The row in which it happens; the second of two workers has it, and row 2.
+#: The row in which the fault happens. Of two workers, the second has this row and row 2.
 ROW = 3
-#: Rounds of computation that take a thread some tenths of a second, and for ever.
+#: Iterations of computation that take a thread some tenths of a second, and practically for ever.
 LONG, ENDLESS = 50_000_000, 10**15
 
 
@@ -46,7 +46,7 @@ def _late():
 
 
 def _memory():
-    """Allocates until the limit."""
+    """Allocates until the memory limit is reached."""
     before = limit_memory()
     try:
         return {"blocks": [bytearray(1 << 20) for _ in range(1000)]}
@@ -64,7 +64,7 @@ TROUBLES = {
 
 
 class TroubledEnv(FaultyEnv):
-    """A random walk that gets into trouble where its action is 1, and notes when."""
+    """A random walk. Action 1 causes the fault, and its time is written to the file ``note``."""
 
     action_space = gym.spaces.Discrete(2)
 
@@ -82,7 +82,7 @@ class TroubledEnv(FaultyEnv):
 
 
 def troubled_constructor(row, trouble, note):
-    """An environment function that gets into trouble in the row :data:`ROW`."""
+    """An environment function that causes the fault in the row :data:`ROW`."""
     if row == ROW:
         note.write_text(str(time.monotonic()))
         TROUBLES[trouble]()
@@ -103,14 +103,14 @@ BUILDERS = {
 
 
 class Cell:
-    """A vector environment that is about to fail."""
+    """A vector environment in which one fault will happen."""
 
     def __init__(self, executor, trouble, *, in_constructor=False, timeout=None):
         self.note = Path(tempfile.mkstemp()[1])
         self.pids = []
         make = troubled_constructor if in_constructor else TroubledEnv
         self.env_fns = [partial(make, row, trouble, self.note) for row in range(NUM_ENVS)]
-        # Gymnasium's has no such argument.
+        # Gymnasium's constructor has no `timeout`.
         self.limit = {} if executor == "AsyncVectorEnv" else {"timeout": timeout}
         self.build = lambda: BUILDERS[executor](self.env_fns, **self.limit)
         self.oracle = lambda: SyncVectorEnv(
@@ -130,7 +130,7 @@ class Cell:
         return time.monotonic() - float(self.note.read_text())
 
     def call(self, function):
-        """What a call comes to in which the fault happens."""
+        """Reports the outcome of the call in which the fault happens."""
         outcome, says = "returns", []
         try:
             result = function()
@@ -148,7 +148,7 @@ class Cell:
         return "returns"
 
     def said(self, error):
-        """Which facts an exception holds."""
+        """Which facts an exception contains."""
         text = "".join(traceback.format_exception(error))
         own = "\n".join([str(error), str(error.__cause__), *getattr(error, "__notes__", [])])
         facts = {
@@ -160,7 +160,7 @@ class Cell:
         return [name for name, there in facts.items() if there]
 
     def reset(self, *, bounded=False):
-        """What a reset with a seed and three steps come to, afterwards."""
+        """Reports the outcome of a reset with a seed and three steps after the fault."""
         began, outcome = time.monotonic(), "works"
         try:
             if bounded:
@@ -190,23 +190,23 @@ class Cell:
     # The faults
 
     def step(self):
-        """In a step, by the environment."""
+        """The environment fails in a step."""
         self.open()
         self.call(lambda: self.envs.step(self.troubled))
 
     def construct(self):
-        """In a constructor."""
+        """The environment fails in its constructor."""
         self.call(self.open)
         sys.exit()
 
     def wait(self):
-        """In a step that is waited for, for a third of a second."""
+        """The environment fails in a step; the wait for it has a timeout of 0.3 s."""
         self.open()
         self.envs.step_async(self.troubled)
         self.call(lambda: self.envs.step_wait(timeout=0.3))
 
     def interrupt(self):
-        """Ctrl-C to the whole process group, in a step."""
+        """Ctrl-C reaches the whole process group during a step."""
         self.open()
 
         def interrupt():
@@ -245,7 +245,7 @@ class Cell:
         tell("call", outcome=outcome, says=[], seconds=self.since())
 
     def killed(self):
-        """The program itself gets a SIGKILL while a worker hangs."""
+        """The program itself is killed with SIGKILL while a worker hangs."""
         self.open()
         self.envs.step_async(self.troubled)
         time.sleep(0.3)
@@ -253,7 +253,7 @@ class Cell:
         time.sleep(3600)
 
     def closing(self):
-        """Closed while a worker hangs."""
+        """``close()`` is called while a worker hangs."""
         self.open()
         self.envs.step_async(self.troubled)
         time.sleep(0.3)
@@ -262,7 +262,7 @@ class Cell:
 
 
 class NativeCell(Cell):
-    """The same for native environments, whose rows panic instead of raising."""
+    """The same for native environments, which panic instead of raising."""
 
     def __init__(self, executor, trouble, **keywords):
         super().__init__(executor, trouble, **keywords)
@@ -271,7 +271,7 @@ class NativeCell(Cell):
         env_id, keywords = ("Acrobot-v1", {}) if self.panics else ("Null-v0", {"work": work})
         make = partial(cartwheel.NativeVectorEnv, env_id, NUM_ENVS)
         self.build = partial(make, num_workers=2, **self.limit, **keywords)
-        self.oracle = partial(make, num_workers=1)  # work changes no value
+        self.oracle = partial(make, num_workers=1)  # `work` does not change any value
         self.troubled = self.fine
 
     def open(self):
@@ -283,23 +283,23 @@ class NativeCell(Cell):
         self.note.write_text(str(time.monotonic()))
 
 
-#: What each fault is: how it comes about, and what the environment does.
+#: For each fault: the method of `Cell` that runs it, and what the environment does.
 CELLS = {
     "`raise ValueError` (natively: a panic) in a step": ("step", "value error"),
-    "an exception that wants two arguments": ("step", "two arguments"),
+    "an exception with two required arguments": ("step", "two arguments"),
     "an info that cannot be pickled": ("step", "unpicklable info"),
     "`os._exit(3)` in a step": ("step", "exit 3"),
     "SIGKILL in a step": ("step", "kill"),
     "a segmentation fault in a step": ("step", "crash"),
-    "no memory left, asked for by Python": ("step", "memory"),
-    "no memory left, not asked for by C": ("step", "starved"),
+    "no memory left, in Python code": ("step", "memory"),
+    "no memory left, in C code that does not check": ("step", "starved"),
     "a step that takes 1 s, waited for 0.3 s": ("wait", "late"),
     "a step that hangs, waited for 0.3 s": ("wait", "hang"),
     "Ctrl-C in a step of 1 s, to all processes": ("interrupt", "late"),
     "a constructor raises": ("construct", "value error"),
     "a constructor calls `os._exit(3)`": ("construct", "exit 3"),
     "four threads step at once": ("threads", "late"),
-    "SIGKILL of the program, a worker hangs": ("killed", "hang"),
+    "SIGKILL of the program while a worker hangs": ("killed", "hang"),
     "`close()` while a worker hangs": ("closing", "hang"),
 }
 NATIVE = {
@@ -308,7 +308,7 @@ NATIVE = {
     "a step that hangs, waited for 0.3 s",
     "Ctrl-C in a step of 1 s, to all processes",
     "four threads step at once",
-    "SIGKILL of the program, a worker hangs",
+    "SIGKILL of the program while a worker hangs",
     "`close()` while a worker hangs",
 }
 POLICED = {how for how, (kind, trouble) in CELLS.items() if kind == "step"}
@@ -319,7 +319,7 @@ def tell(stage, **facts):
 
 
 def main():
-    # A shell has programs in the background ignore it.
+    # A shell makes background jobs ignore SIGINT.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     fault, executor, *rest = sys.argv[1:]
     how, trouble = CELLS[fault]

@@ -1,9 +1,9 @@
-"""Makes the faults happen, in every executor and in Gymnasium, and writes what came of it.
+"""Runs every fault in every executor and in Gymnasium, and writes a table of the outcomes.
 
     python -m tests.fault_table [--write docs/faults.md] [--only WORDS]
 
-Each fault is committed in a program of its own (``tests/fault_cells.py``), which gets fifteen
-seconds. The table goes to standard output, or between the marks of the file that ``--write`` names.
+Each fault runs in its own program (``tests/fault_cells.py``) with a limit of fifteen seconds. The
+table goes to standard output, or between the two markers in the file that ``--write`` names.
 """
 
 import argparse
@@ -34,7 +34,7 @@ HEADER = ("fault", "executor", "the call", "names", "after", "`reset`", "`close`
 
 @dataclass
 class Outcome:
-    """What a program told, and how it ended."""
+    """What a program printed, and how it ended."""
 
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
     code: int | None = None
@@ -56,14 +56,14 @@ def session(leader):
 
 
 def stages(path):
-    """What was told so far."""
+    """The stages printed so far."""
     lines = path.read_text().splitlines() if path.exists() else []
     told = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
     return {stage.pop("stage"): stage for stage in told}
 
 
 def run(fault, executor, *arguments):
-    """Commits one fault in one executor, in a session of its own."""
+    """Runs one fault in one executor, in a program with its own process session."""
     outcome = Outcome()
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
@@ -99,7 +99,7 @@ def run(fault, executor, *arguments):
 
 
 def duration(seconds):
-    """In milliseconds below a second."""
+    """A duration as text: milliseconds below a second, else seconds."""
     return f"{1e3 * seconds:.0f} ms" if seconds < 0.9995 else f"{seconds:.1f} s"
 
 
@@ -109,12 +109,12 @@ def ending(code):
 
 
 def code_font(outcome):
-    """Names of exceptions in code font."""
+    """Puts the names of exceptions in code font."""
     return re.sub(r"\b(\w+(Error|Interrupt))\b", r"`\1`", outcome)
 
 
 def the_call(outcome):
-    """What came of the call, what its exception names, and how long it took."""
+    """The outcome of the call, what its exception names, and how long it took."""
     told = outcome.stages
     if "ready" in told:
         if outcome.left:
@@ -129,19 +129,19 @@ def the_call(outcome):
     if outcome.code is None:
         return "**hangs**", "–", "–"
     if outcome.code == 0:
-        return "–", "–", "–"  # closing is all there is to it
+        return "–", "–", "–"  # this fault has no call, only `close()`
     return f"the program ends: {ending(outcome.code)}", "–", "–"
 
 
 def later(stages, name, *, tried):
-    """What came of a reset or of closing, afterwards."""
+    """The outcome of the ``reset`` or ``close`` after the fault."""
     if name in stages:
         return f"{code_font(stages[name]['outcome'])}, {duration(stages[name]['seconds'])}"
     return "**hangs**" if tried else "–"
 
 
 def row(fault, executor, outcome, closing):
-    """The cells of one line; ``closing`` is a second run, which leaves the reset out."""
+    """The cells of one line; ``closing`` is the outcome of a second run, without the reset."""
     told = outcome.stages
     usable = {"made", "call"} <= told.keys()
     closed = usable or CELLS[fault][0] == "closing"
@@ -156,12 +156,12 @@ def row(fault, executor, outcome, closing):
 
 
 def pairs():
-    """Every fault with the executors in which it is committed."""
+    """Every fault with the executors in which it runs."""
     for fault, executor in itertools.product(CELLS, BUILDERS):
         if executor == "native" and fault not in NATIVE:
-            continue  # only what is written in Python exits, or has a constructor
+            continue  # this fault needs an environment written in Python
         if executor == "process, policies" and fault not in POLICED:
-            continue  # no policy has anything to do with it
+            continue  # the policies do not affect this fault
         yield fault, executor
 
 
@@ -186,8 +186,8 @@ def table(only):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", type=Path, help="the file whose table is to be replaced")
-    parser.add_argument("--only", default="", help="faults and executors with these words")
+    parser.add_argument("--write", type=Path, help="the file whose table is replaced")
+    parser.add_argument("--only", default="", help="only faults and executors with this text")
     arguments = parser.parse_args()
     lines = [machine_line(), "", *table(arguments.only)]
     if arguments.write is None:

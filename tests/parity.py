@@ -1,12 +1,13 @@
-"""Plays native environments beside Gymnasium's and counts the values that differ in any bit.
+"""Plays native environments next to Gymnasium's and counts the values that differ in any bit.
 
     python -m tests.parity [--episodes 1000] [--rows 72] [--seed 1] [id …]
 
 Every id is played in the three autoreset modes, for 1,000 episodes each, and with other keywords
-for a tenth of that. Gymnasium's single environments are stepped by its ``SyncVectorEnv``; cartwheel
-gets the same actions, seeds and resets, on the calling thread alone and on two threads, and both
-are compared with it. Half of the rows act at random, half so that episodes reach their end; now and
-then some rows are reset, with seeds and without. The exit status is 1 when anything differs.
+for a tenth of that. Gymnasium's environments are stepped by ``SyncVectorEnv``. cartwheel gets the
+same actions, seeds and resets, once on the calling thread alone and once on two threads; both
+results are compared with Gymnasium's. Half of the rows take random actions; the other half take
+actions that bring episodes to their end. Now and then some rows are reset, with seeds and without.
+The exit status is 1 if anything differs.
 """
 
 import argparse
@@ -27,15 +28,15 @@ from tests.support.comparison import count_differing, count_values
 PARTS = ("observations", "rewards", "flags", "infos", "final")
 COLUMNS = ("mode", "episodes", "steps", "values", *PARTS)
 WIDTHS = (9, 8, 10, 11, *map(len, PARTS))
-#: Processor features that numerical libraries choose their code by.
+#: Processor features by which numerical libraries choose their code.
 FEATURES = ("fma", "avx2", "avx512f")
-#: One batch in so many is followed by a reset of some rows.
+#: On average, one step in this many is followed by a reset of some rows.
 RESET_EVERY = 150
 
 
 @dataclass
 class Count:
-    """What one run came to; ``values`` are those of all parts and of both executors."""
+    """The result of one run; ``values`` counts all parts, once for each of both executors."""
 
     episodes: int = 0
     steps: int = 0
@@ -43,13 +44,13 @@ class Count:
     differing: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PARTS, 0))
 
     def compare(self, actual, expected):
-        """Counts a result of ``reset`` or ``step``."""
+        """Compares a result of ``reset`` or ``step`` and counts its values."""
         for part, value in parts(expected).items():
             self.values += count_values(value)
             self.differing[part] += count_differing(parts(actual)[part], value)
 
     def add(self, other):
-        """Adds another run."""
+        """Adds the counts of another run."""
         self.episodes += other.episodes
         self.steps += other.steps
         self.values += other.values
@@ -58,7 +59,7 @@ class Count:
 
 
 def parts(result):
-    """A result by what its values are; a reset has no rewards and flags."""
+    """A result split into its parts; a reset has no rewards and flags."""
     infos = dict(result[-1])
     names = ("final_obs", "_final_obs", "final_info", "_final_info")
     final = {name: infos.pop(name) for name in names if name in infos}
@@ -67,7 +68,7 @@ def parts(result):
 
 
 def actions(case, space, observations, random):
-    """Even rows act as chosen from the observations, odd rows at random, not always in bounds."""
+    """Even rows: actions chosen from the observations. Odd rows: random, not always in bounds."""
     rows = len(space.sample())
     planned = choose(case, observations, random, rows)
     if planned.ndim == 1:
@@ -79,7 +80,7 @@ def actions(case, space, observations, random):
 
 
 def some_rows(random, rows):
-    """Arguments of a reset of some rows, whose streams go on, begin anew here and there, or all."""
+    """Arguments of a reset of some rows: without seeds, with seeds for some of them, or for all."""
     mask = random.random(rows) < 0.125
     mask[random.integers(rows)] = True
     some = [int(seed) if seed % 2 else None for seed in random.integers(2**40, size=rows)]
@@ -88,7 +89,7 @@ def some_rows(random, rows):
 
 
 def play(case, mode, *, episodes, rows, seed, progress=None):
-    """Plays so many episodes and compares every result."""
+    """Plays at least ``episodes`` episodes and compares every result."""
     oracle = twins(case, rows, mode)
     natives = [
         cartwheel.NativeVectorEnv(
@@ -99,7 +100,7 @@ def play(case, mode, *, episodes, rows, seed, progress=None):
     count, random = Count(), np.random.default_rng(seed)
 
     def both(name, *args, **keywords):
-        """Calls a method of all three, each with options of its own: Gymnasium changes them."""
+        """Calls a method of all three, each with a copy of ``options``: Gymnasium changes them."""
         results = []
         for envs in (*natives, oracle):
             if options := keywords.get("options"):
@@ -128,7 +129,7 @@ def play(case, mode, *, episodes, rows, seed, progress=None):
 
 
 def platform_line():
-    """What decides on last bits beside the versions: the C library, the processor's features."""
+    """What affects the last bits besides the versions: the C library and processor features."""
     flags = set()
     cpus = Path("/proc/cpuinfo")
     if cpus.exists():
@@ -139,14 +140,14 @@ def platform_line():
 
 
 def row(mode, count):
-    """A line of the table."""
+    """One line of the table."""
     numbers = (count.episodes, count.steps, count.values, *count.differing.values())
     cells = (mode, *(f"{number:,}" for number in numbers))
     return " ".join(cell.rjust(width) for cell, width in zip(cells, WIDTHS, strict=True))
 
 
 class Watcher:
-    """Shows, on a terminal, how far a run is."""
+    """Shows the progress of a run on a terminal."""
 
     def __init__(self, label, episodes):
         self.label, self.episodes = label, episodes
@@ -165,10 +166,10 @@ class Watcher:
 
 def main(words=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("ids", nargs="*", metavar="id", help="environments; all of them if none")
-    parser.add_argument("--episodes", type=int, default=1000, help="for each id and mode")
-    parser.add_argument("--rows", type=int, default=72, help="environments of a batch")
-    parser.add_argument("--seed", type=int, default=1, help="of everything")
+    parser.add_argument("ids", nargs="*", metavar="id", help="environments (default: all)")
+    parser.add_argument("--episodes", type=int, default=1000, help="episodes for each id and mode")
+    parser.add_argument("--rows", type=int, default=72, help="environments in a batch")
+    parser.add_argument("--seed", type=int, default=1, help="seed of all random numbers")
     arguments = parser.parse_args(words)
     unknown = set(arguments.ids) - {case.env_id for case in DEFAULTS}
     if unknown:

@@ -1,12 +1,13 @@
-"""Random operations with random faults against a model, for as long as is asked for.
+"""Random operations with random faults, compared with a model, for a given time.
 
     python -m tests.soak [--minutes 10] [--workers 8] [--rows 32] [--seed 1] [--session 20]
 
-Worker processes are killed at random moments, stopped and continued; environments raise; steps and
-receipts time out; Ctrl-C arrives in the middle of a wait; and pools are closed and opened again, in
-every autoreset mode, with all rows at once and in parts. Every value that comes back is compared
-with the model in ``tests/support/ledger.py``. At the end stand the counts, and how memory and
-descriptors of this process went. The exit status is 1 when any value differs.
+Worker processes are killed, stopped and continued at random moments; environments raise; calls of
+``step_wait`` and ``recv`` time out; Ctrl-C arrives in the middle of a wait; and pools are closed
+and opened again, in every autoreset mode, with all rows at once and in parts. Every value that
+comes back is compared with the model in ``tests/support/ledger.py``. At the end the program prints
+the counts, and how the memory and descriptors of this process changed. The exit status is 1 if any
+value differs.
 """
 
 import argparse
@@ -31,25 +32,25 @@ import cartwheel
 from tests.support.ledger import LedgerEnv, Row
 
 MODES = ("NextStep", "SameStep", "Disabled")
-#: Seconds between two faults that come from outside, on average.
+#: Average seconds between two faults that come from outside the environments.
 FAULT_EVERY = 0.4
 
 
 def in_a_hook_of_a_fork(frame):
-    """Whether a function that runs at a fork is interrupted: Python drops what it raises."""
+    """Whether a fork hook is interrupted: Python drops exceptions raised there."""
     callers = (caller.f_code.co_name for caller, _ in traceback.walk_stack(frame.f_back))
-    return "_launch" in callers  # of `multiprocessing`, which forks there
+    return "_launch" in callers  # the function in which `multiprocessing` forks
 
 
 class Faults:
-    """Kills, stops and interrupts from a thread, while ``envs`` is open."""
+    """A thread that kills, stops and interrupts while ``envs`` is open."""
 
     def __init__(self, envs, draw, counts, *, interrupts):
         self.envs, self.draw, self.counts = envs, draw, counts
         self.choices = ["kill", "kill", "stop", *(["interrupt"] if interrupts else [])]
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._run)
-        #: Whether the main thread is in a call that Ctrl-C may end.
+        #: Whether the main thread is in a call that Ctrl-C may interrupt.
         self.waiting = False
 
     def __enter__(self):
@@ -73,7 +74,7 @@ class Faults:
             if fault == "interrupt":
                 os.kill(os.getpid(), signal.SIGINT)
                 continue
-            with contextlib.suppress(ValueError, ProcessLookupError):  # it is being replaced
+            with contextlib.suppress(ValueError, ProcessLookupError):  # it is being restarted
                 process = self.draw.choice(self.envs.processes)
                 if fault == "kill":
                     process.kill()
@@ -85,7 +86,7 @@ class Faults:
 
 
 class Session:
-    """One pool from its opening to its end."""
+    """One pool, from its construction to ``close()``."""
 
     def __init__(
         self,
@@ -103,7 +104,7 @@ class Session:
         self.draw, self.counts, self.mode = draw, counts, mode
         self.rows = [Row(number, mode, width) for number in range(rows)]
         self.batch = draw.randint(1, rows - 1) if parts and rows > 1 else rows
-        #: Rows that showed another observation than their last: the next step must tell why.
+        #: Rows whose observation changed without a step: their next step must report why.
         self.unseen = set()
         self.envs = cartwheel.VectorEnv(
             [partial(LedgerEnv, row, draw.choice(pauses), width) for row in range(rows)],
@@ -117,7 +118,7 @@ class Session:
         )
 
     def run(self, seconds):
-        """Operations until the time is over; what could be compared was equal if this returns."""
+        """Runs operations until the time is over; raises if any value differs."""
         end = time.monotonic() + seconds
         whole = self.batch == len(self.rows)
         with (
@@ -152,7 +153,7 @@ class Session:
                 self.check_step(actions, result)
 
     def slow_step(self):
-        """A step that is waited for several times."""
+        """A step whose ``step_wait`` may time out several times."""
         actions = self.actions(len(self.rows))
         if not self.restart_over_rows():
             return
@@ -181,7 +182,7 @@ class Session:
         self.compare(np.array(shown), slab.observations[1:], "rollout")
 
     def restart_over_rows(self):
-        """In the mode ``Disabled``, resets what is over."""
+        """In mode ``Disabled``, resets the rows that are over; returns whether there were none."""
         over = np.array([row.over for row in self.rows])
         if self.mode == "Disabled" and over.any():
             observations, infos = self.envs.reset(options={"reset_mask": over})
@@ -248,10 +249,10 @@ class Session:
                 frame = row.reset(seeds[at], failed, episode(infos, at))
                 self.compare(observations[at], frame.observation, f"reset of row {at}")
             elif not np.array_equal(observations[at], row.shown):
-                self.unseen.add(at)  # its worker died; the next step must tell
+                self.unseen.add(at)  # its worker died; the next step must report it
 
     def check_batch(self, sent, result):
-        """Takes the rows that were received out of ``sent``, and returns them."""
+        """Checks a received batch, removes its rows from ``sent``, and returns them."""
         *arrays, infos = result
         rows = infos["env_index"].tolist()
         self.counts["batch"] += 1
@@ -281,7 +282,7 @@ class Session:
     def check_told(self, row, failed):
         if failed == "worker_restarted":
             self.unseen.discard(row)
-        self.compare(row in self.unseen, False, f"whether the loss of row {row} is told")
+        self.compare(row in self.unseen, False, f"whether the loss of row {row} went unreported")
 
     def check_frame(self, row, frame, got, infos, at):
         where = f"{self.mode}, row {row}"
@@ -304,7 +305,7 @@ class Session:
 
 
 def failure(infos, at):
-    """What failed in a row, if anything did."""
+    """The kind of failure in a row; ``None`` if nothing failed."""
     for name in ("worker_restarted", "env_error"):
         if name in infos and infos[f"_{name}"][at]:
             return name
@@ -312,7 +313,7 @@ def failure(infos, at):
 
 
 def episode(infos, at):
-    """The number of its episode that a row's info tells; 0 if it tells none."""
+    """The episode number in a row's info; 0 if the infos have none."""
     return int(infos["episode"][at]) if "episode" in infos else 0
 
 
@@ -328,16 +329,16 @@ def descriptors():
 
 
 def soak(seconds, *, rows=32, workers=8, seed=1, session=20.0, sessions=0, show=None):
-    """Runs sessions one after the other, at least ``sessions`` of them.
+    """Runs sessions one after another for ``seconds``, and at least ``sessions`` of them.
 
     Returns:
-        The counts, and a list of seconds, resident KiB and descriptors after each session.
+        The counts, and a list with the seconds, resident KiB and descriptors after each session.
     """
     draw, counts, trend = random.Random(seed), Counter(), []
     start, number = time.monotonic(), 0
     logger = logging.getLogger("cartwheel")
     level = logger.level
-    logger.setLevel(logging.ERROR)  # every kill is worth a warning
+    logger.setLevel(logging.ERROR)  # every kill logs a warning
     try:
         while (gone := time.monotonic() - start) < seconds or number < sessions:
             mode, parts = MODES[number % 3], number // 3 % 2 == 1
@@ -387,12 +388,12 @@ def main():
     print(f"\n{args.workers} workers, {args.rows} rows, seed {args.seed}: no value differs")
     for name, count in sorted(counts.items()):
         print(f"  {name:<36} {count:>12,}")
-    # The first sessions import, cache and warm up.
+    # The first sessions are left out: they import, fill caches and warm up.
     seconds, resident, fds = np.array(trend[len(trend) // 4 :]).T
     if len(seconds) > 1:
         slope = np.polyfit(seconds / 60, resident, 1)[0]
         print(f"  resident memory: {slope:+.1f} KiB a minute")
-        print(f"  descriptors: {fds[0]:.0f} at first, {fds[-1]:.0f} at last")
+        print(f"  descriptors: {fds[0]:.0f} at first, {fds[-1]:.0f} at the end")
     return 0
 
 

@@ -16,7 +16,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def documented():
-    """Every docstring of the package with an example in it."""
+    """The docstrings of the package, as doctests."""
     finder = doctest.DocTestFinder(exclude_empty=True)
     for module in pkgutil.walk_packages(cartwheel.__path__, "cartwheel."):
         if module.name != "cartwheel.__main__":
@@ -28,7 +28,7 @@ EXAMPLES = {test.name: test for test in documented() if test.examples}
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
-def test_the_example_of_a_docstring_prints_what_it_shows(name):
+def test_the_example_in_a_docstring_prints_what_it_shows(name):
     report = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     outcome = runner.run(EXAMPLES[name], out=report.append)

@@ -1,4 +1,4 @@
-"""The examples that learn run, in every autoreset mode; `make test-torch` runs this file."""
+"""The training examples run in every autoreset mode. `make test-torch` runs this file."""
 
 import importlib
 
@@ -12,14 +12,14 @@ MODES = ["next_step", "same_step", "disabled"]
 
 
 def load(name):
-    """The example of this name as a module."""
+    """Imports an example by its name."""
     torch = importlib.import_module("torch")
-    torch.set_num_threads(1)  # as the script does: more threads would only wait for each other
+    torch.set_num_threads(1)  # like the script: more threads are slower
     return importlib.import_module(f"examples.{name}")
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_few_updates_of_ppo_already_make_longer_episodes(mode):
+def test_episodes_are_longer_after_a_few_updates_of_ppo(mode):
     ppo = load("ppo")
     result = ppo.train(mode, ppo.Settings(total_steps=30_000))
     first, last = result.curve[0][1], result.curve[-1][1]
@@ -28,7 +28,7 @@ def test_a_few_updates_of_ppo_already_make_longer_episodes(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_few_updates_of_dqn_already_make_longer_episodes(mode):
+def test_episodes_are_longer_after_a_few_updates_of_dqn(mode):
     dqn = load("dqn")
     result = dqn.train(mode, dqn.Settings(total_steps=10_000))
     first, last = result.curve[0][1], result.curve[-1][1]
@@ -37,7 +37,7 @@ def test_a_few_updates_of_dqn_already_make_longer_episodes(mode):
 
 
 @pytest.mark.parametrize("name", ["ppo", "dqn"])
-def test_one_seed_learns_the_same_where_no_step_only_resets(name):
+def test_modes_without_reset_steps_learn_the_same_with_the_same_seed(name):
     example = load(name)
     settings = example.Settings(total_steps=3_000)
     same_step, disabled = (example.train(mode, settings) for mode in ("same_step", "disabled"))
@@ -67,6 +67,6 @@ def test_the_replay_buffer_of_dqn_holds_the_latest_transitions(mode):
         )
     envs.close()
     held = zip(*(column.tolist() for column in replay.sample(5_000)), strict=True)
-    assert len(seen) > replay.capacity  # so that it went round
-    # Drawn so often, each of the hundred is there: one is missing once in 10^20 times.
+    assert len(seen) > replay.capacity  # the ring buffer has wrapped around
+    # After 5,000 draws each of the 100 is there: the chance that one is missing is about 10^-20.
     assert {repr(row) for row in held} == {repr(row) for row in seen[-replay.capacity :]}

@@ -1,4 +1,4 @@
-"""``make parity`` counts every value that differs, and says so at the end."""
+"""``make parity`` counts every value that differs, and prints the total at the end."""
 
 import numpy as np
 import pytest
@@ -39,8 +39,8 @@ def test_values_that_differ_in_any_bit_are_counted(actual, expected, differing, 
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
-def test_a_run_sees_every_part_of_the_results(mode, monkeypatch):
-    """Beside an environment with other rules, there is something in each."""
+def test_a_run_compares_every_part_of_the_results(mode, monkeypatch):
+    """Compared with an environment of other rules, each part has values that differ."""
     case = Case("Taxi-v4", {"is_rainy": True, "max_episode_steps": 20})
     same = parity.play(case, mode, episodes=9, rows=4, seed=1)
     assert not any(same.differing.values())

@@ -1,4 +1,4 @@
-"""One policy serves the collector and the evaluation, whatever it returns and whatever it keeps."""
+"""The same policy works in the collector and the evaluation, with extras and with state."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ SPACES = {
     "tuple": Tuple([Discrete(100), Discrete(100)]),
     "dict": Dict(a=Discrete(100), b=Discrete(100)),
     "tuple that ends with a dict": Tuple([Discrete(100), Dict(a=Discrete(100))]),
-    "tuple of such a tuple and a dict": Tuple(
+    "tuple of a tuple and a dict": Tuple(
         [Tuple([Discrete(100), Dict(a=Discrete(100))]), Dict(a=Discrete(100))]
     ),
 }
@@ -59,7 +59,7 @@ def size(space):
 @pytest.mark.parametrize("build", [INLINE, SyncVectorEnv], ids=["ours", "gymnasium's"])
 @pytest.mark.parametrize("extras", [None, {}, {"log_prob": 0.5}, {"a": 0.5}], ids=str)
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
-def test_the_same_answers_are_read_alike(build, space, extras):
+def test_collector_and_evaluation_read_the_same_actions_and_extras(build, space, extras):
     def policy(observations):
         rows = len(observations)
         actions = filled(space, 3, rows)
@@ -76,18 +76,18 @@ def test_the_same_answers_are_read_alike(build, space, extras):
     envs.close()
 
 
-def test_a_pair_is_actions_where_it_is_nested_as_the_space():
+def test_a_pair_with_the_structure_of_the_action_space_is_actions():
     space = Tuple([MultiDiscrete([5, 5]), Dict(a=Discrete(5))])
     actions = (np.zeros((3, 2)), {"a": np.zeros(3)})
     for extras in ({}, {"a": np.ones(3)}, {"b": np.ones(3)}):
         assert actions_and_extras((actions, extras), space) == (actions, extras)
     assert actions_and_extras(actions, space) == (actions, {})
-    # Of other keys it can only be extras, whatever the first is.
+    # A dict with other keys can only be extras.
     assert actions_and_extras((actions[0], {"b": 1}), space) == (actions[0], {"b": 1})
 
 
 class Clocks:
-    """A recurrent policy whose state is a clock a row, checked against what rows show."""
+    """A recurrent policy whose state is one clock per row, compared with the observations."""
 
     def __init__(self, num_envs):
         self.state, self.seen = np.full(num_envs, -7), 0
@@ -97,19 +97,19 @@ class Clocks:
         assert first.dtype == np.bool_
         self.state[env_index] = np.where(first, 0, self.state[env_index] + 1)
         shown = observations[:, 0]
-        # Rows that rest, or show the end of an episode once more, are nobody's to check.
+        # Idle rows and rows that repeat the last observation of an episode are not checked.
         checked = first | (shown == self.state[env_index])
         self.seen += int(checked.sum())
         assert (shown[first] == 0).all()
         clocks = self.state[env_index].copy()
-        env_index[:], first[:] = 0, False  # both are the policy's own
+        env_index[:], first[:] = 0, False  # the policy may overwrite both
         return np.ones(len(shown), np.int64), {"clock": clocks}
 
 
 @pytest.mark.parametrize("build", [INLINE, PROCESS], ids=str)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("way", [{"num_steps": 9}, {"num_episodes": 7}])
-def test_one_recurrent_policy_serves_both(build, mode, way):
+def test_one_recurrent_policy_works_in_collector_and_evaluation(build, mode, way):
     envs = build(transcripts(2, 5, 1), autoreset_mode=mode)
     policy = Clocks(3)
     collector = cartwheel.Collector(envs, policy, recurrent=True, seed=1, **way)
@@ -126,7 +126,7 @@ def test_one_recurrent_policy_serves_both(build, mode, way):
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_a_recurrent_policy_that_fails_is_asked_the_same_again(mode):
+def test_a_recurrent_policy_that_fails_is_called_again_with_the_same_arguments(mode):
     envs = INLINE(transcripts(2, 3), autoreset_mode=mode)
     asked = []
 

@@ -1,4 +1,4 @@
-"""What ``import cartwheel`` offers: names, their documentation, short reprs, one default seed."""
+"""What ``import cartwheel`` offers: documented names, short reprs, and no default seed."""
 
 import importlib.metadata
 import inspect
@@ -11,7 +11,7 @@ import cartwheel
 from cartwheel import choices
 
 
-def test_the_version_is_that_of_the_installed_wheel():
+def test_the_version_equals_that_of_the_installed_wheel():
     assert cartwheel.__version__ == importlib.metadata.version("cartwheel")
 
 
@@ -25,24 +25,24 @@ def test_help_on_vector_env_begins_with_an_example():
     assert doc.split("\n\n")[1].startswith("Example:")
 
 
-def test_every_vector_environment_has_the_one_base_class():
+def test_every_vector_environment_has_the_same_base_class():
     for each in (cartwheel.VectorEnv, cartwheel.NativeVectorEnv, cartwheel.AsyncVectorEnv):
         assert issubclass(each, cartwheel.PoolVectorEnv)
 
 
-def test_nothing_is_seeded_unless_the_caller_seeds_it():
+def test_the_default_seed_is_none():
     for function in (cartwheel.evaluate, cartwheel.Collector, cartwheel.VectorEnv.reset):
         assert inspect.signature(function).parameters["seed"].default is None
 
 
 @pytest.mark.parametrize("name", get_args(choices.ModeName))
-def test_every_name_of_a_mode_that_types_offer_is_taken(name):
+def test_every_mode_name_in_the_types_is_accepted(name):
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 2, autoreset_mode=name)
     assert name.lower().replace("_", "") == envs.autoreset_mode.value.lower()
     envs.close()
 
 
-def test_a_value_that_types_do_not_offer_is_refused_with_those_that_they_do():
+def test_a_value_outside_the_types_is_refused_with_the_allowed_values():
     with pytest.raises(ValueError, match="must be one of 'raise', 'freeze', got 'wait'"):
         cartwheel.NativeVectorEnv("CartPole-v1", 2, on_done="wait")
 

@@ -1,7 +1,7 @@
-"""The layout of the sources: which room may import which, and that no imports run in a circle.
+"""The layout of the sources: which room may import which, and no circular imports.
 
-A room is a folder, or a file that stands beside the folders. Each list has one floor a line, top to
-bottom; a room imports only from floors below its own. ``ARCHITECTURE.md`` says what the rooms are.
+A room is a top-level folder or file of a package. Each list below has one floor per line, from top
+to bottom. A room imports only from floors below its own. ``ARCHITECTURE.md`` describes the rooms.
 """
 
 from pathlib import Path
@@ -87,15 +87,15 @@ def test_no_room_imports_from_its_own_floor_or_above(package):
     assert not upwards, "\n".join(upwards)
 
 
-def test_no_file_imports_itself_by_way_of_others(package):
+def test_no_file_imports_itself_through_others(package):
     _, imports, floors = package
-    if "lib" in floors:  # Rust: a type may have its methods in several files, parts of its own
+    if "lib" in floors:  # Rust: a module may import from its parent, whose type it extends
         imports = [found for found in imports if not found.source.startswith(f"{found.target}.")]
     targets = {}
     for found in imports:
         targets.setdefault(found.source, set()).add(found.target)
     ways = [(found, way(targets, found.target, found.source)) for found in imports]
-    circles = [f"{found}, a circle: {' → '.join(back)}" for found, back in ways if back]
+    circles = [f"{found}, a cycle: {' → '.join(back)}" for found, back in ways if back]
     assert not circles, "\n".join(circles)
 
 
@@ -106,7 +106,7 @@ def read(reader, root, files):
     return [(str(found), found.source) for found in reader(root)[1]]
 
 
-def test_imports_of_python_count_wherever_they_stand(tmp_path):
+def test_every_import_of_a_python_file_counts(tmp_path):
     files = {
         "__init__.py": "from house.attic.box import Box\n",
         "cellar.pyi": "import house.attic.box\n",
@@ -134,7 +134,7 @@ def test_imports_of_python_count_wherever_they_stand(tmp_path):
     ]
 
 
-def test_imports_of_rust_count_wherever_they_stand(tmp_path):
+def test_every_import_of_a_rust_file_counts(tmp_path):
     files = {
         "lib.rs": "mod attic;\nmod cellar;\npub use cellar::wine::Wine as Drink;\n",
         "attic.rs": """\

@@ -14,12 +14,12 @@ def files():
     return sorted(path for path in (ROOT / "rust").rglob("*.rs") if UNSAFE.search(path.read_text()))
 
 
-def test_every_file_with_unsafe_code_is_listed_and_no_other():
+def test_the_listed_files_are_those_with_unsafe_code():
     listed = re.findall(r"^\| `(rust/[^`]+)`", (ROOT / "UNSAFE.md").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted(str(path.relative_to(ROOT)) for path in files())
 
 
-def test_every_test_that_is_named_as_exercising_it_exists():
+def test_every_test_named_in_the_list_exists():
     text = (ROOT / "UNSAFE.md").read_text()
     named = re.findall(r"`((?:rust/|tests/|src/)[^`]+\.(?:rs|py))`", text)
     places = [ROOT, ROOT / "rust/cartwheel"]
@@ -27,10 +27,10 @@ def test_every_test_that_is_named_as_exercising_it_exists():
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)
-def test_a_file_with_unsafe_code_rests_on_numbered_invariants(path):
-    """Its own, or those of its module; that each block has a comment is seen by clippy."""
+def test_a_file_with_unsafe_code_cites_numbered_invariants(path):
+    """They are in the file or in its ``mod.rs``. Clippy checks that each block has a comment."""
     if "tests" in (*path.relative_to(ROOT).parts, path.stem):
-        return  # an allocator that passes every call on, and descriptors that tests attach
+        return  # an allocator that forwards every call, and descriptors that tests attach
     cited = {int(number) for number in CITED.findall(path.read_text())}
     headers = (path, path.parent / "mod.rs")
     stated = {

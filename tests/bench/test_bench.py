@@ -1,4 +1,4 @@
-"""What benchmarks say is what was measured: ratios, ceilings, notes, who is left out and why."""
+"""Benchmarks report what was measured: ratios, ceilings, notes, and why a contender is missing."""
 
 import importlib.util
 import json
@@ -46,16 +46,18 @@ def contender(name, *runner):
     return Contender(name, lambda _env_fns: Steady(*runner))
 
 
-def test_a_record_has_the_median_of_the_rounds_ratios_and_the_ceiling_of_its_own_kind():
+def test_a_record_has_the_median_ratio_of_all_rounds_and_the_share_of_its_ceiling():
     by_name = {record["contender"]: record for record in records([MEASUREMENT])}
     native = by_name["cartwheel native"]
     assert native["ratio_to_async"] == 20.0  # of 40, 20 and 12.5
     assert native["ratio_to_envpool"] == 12.5  # of 20, 10 and 12.5
     assert native["share_of_ceiling"] == 0.5  # of the native ceiling: 0.8, 0.5 and 0.5
-    assert native["ratio_to_sync"] is None, "it was not in the race"
-    assert by_name["envpool"]["share_of_ceiling"] is None, "no ceiling runs its code"
+    assert native["ratio_to_sync"] is None, "gymnasium sync was not in the race"
+    assert by_name["envpool"]["share_of_ceiling"] is None, "EnvPool has no ceiling"
     assert by_name["native ceiling"]["share_of_ceiling"] == 1.0
-    assert by_name["gymnasium async"]["share_of_ceiling"] is None, "its ceiling was not there"
+    assert by_name["gymnasium async"]["share_of_ceiling"] is None, (
+        "the ceiling of Python environments was not in the race"
+    )
     assert by_name["envpool"]["note"] == "1 of 1, 2 threads, the fastest"
 
 
@@ -75,13 +77,13 @@ def test_without_envpool_the_table_has_no_column_for_it():
 
 
 @pytest.mark.parametrize(("bound", "holds"), [(0.5, "holds"), (0.51, "MISSED")])
-def test_a_claim_holds_from_its_bound_on(bound, holds):
+def test_a_claim_holds_at_its_bound(bound, holds):
     claim = Claim(contender("cartwheel native"), contender("native ceiling"), bound)
     assert claim.verdict(MEASUREMENT).split()[-4:] == ["0.50", "≥", f"{bound}", holds]
 
 
 @pytest.mark.parametrize(("bound_us", "holds"), [(501, "holds"), (499, "MISSED")])
-def test_an_overhead_is_the_time_that_a_batch_takes_longer(bound_us, holds):
+def test_an_overhead_is_the_extra_time_per_batch(bound_us, holds):
     claim = OverheadClaim(contender("cartwheel native"), contender("native ceiling"), bound_us)
     measurement = Measurement(4, {"cartwheel native": [4000.0], "native ceiling": [8000.0]})
     verdict = claim.verdict(measurement).split()
@@ -104,7 +106,7 @@ def test_envpool_is_left_out_with_the_reason(monkeypatch):
     assert envpool.why_not("Pong-v5") is None
 
 
-def test_an_envpool_that_cannot_be_imported_says_why(monkeypatch, tmp_path):
+def test_an_import_error_of_envpool_is_part_of_the_reason(monkeypatch, tmp_path):
     (tmp_path / "envpool.py").write_text("raise ImportError('libGL.so.1: cannot open')\n")
     monkeypatch.delitem(sys.modules, "envpool", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
@@ -112,7 +114,7 @@ def test_an_envpool_that_cannot_be_imported_says_why(monkeypatch, tmp_path):
 
 
 class Rival:
-    """Stands for EnvPool: spaces of a single environment, actions of one dtype."""
+    """Replaces EnvPool: spaces of a single environment, actions of one dtype."""
 
     single_action_space = Discrete(2)
     spec = SimpleNamespace(action_array_spec={"action": SimpleNamespace(dtype=np.int32)})
@@ -131,7 +133,7 @@ class Rival:
         self.dtypes.add(actions.dtype)
 
 
-def test_envpool_runs_with_the_threads_that_suit_it_best_and_actions_of_its_dtype(monkeypatch):
+def test_envpool_runs_with_its_fastest_number_of_threads_and_its_action_dtype(monkeypatch):
     monkeypatch.setitem(sys.modules, "envpool", SimpleNamespace(make_gymnasium=Rival))
     monkeypatch.setattr(envpool, "usable_cpus", lambda: 6)
     speeds = {1: 5.0, 2: 7.0, 4: 9.0, 6: 8.0}
@@ -166,13 +168,13 @@ def test_every_native_environment_runs_in_plain_loops(env_id, blocks):
         ({"options": '{"work_spread": 1.5}'}, "work_spread is 1.5"),
     ],
 )
-def test_a_plain_loop_that_cannot_run_says_why(wrong, message):
+def test_bad_arguments_of_a_plain_loop_are_refused(wrong, message):
     right = {"env_id": "Null-v0", "num_envs": 1, "seconds": 0.0, "threads": 1}
     with pytest.raises(ValueError, match=message):
         _cartwheel.plain_loop(**{**right, **wrong})
 
 
-def test_the_command_measures_native_environments_beside_their_ceiling(tmp_path):
+def test_the_command_measures_native_environments_and_their_ceiling(tmp_path):
     file = tmp_path / "bench.json"
     chart = tmp_path / "bench.svg"
     options = ["--num-envs", "2", "--seconds", "0.01", "--rounds", "1", "--executors", "inline"]
@@ -206,15 +208,15 @@ def test_the_command_measures_native_environments_beside_their_ceiling(tmp_path)
 
 
 @pytest.mark.parametrize("batch_size", [None, 2])
-def test_a_pool_runs_whole_or_by_batches(batch_size):
+def test_a_pool_runs_whole_or_in_batches(batch_size):
     runner = envpool.pool_runner(cartwheel.envpool, "CartPole-v1", 4, batch_size)
     assert runner.run(0.01) > 0
     assert runner.run(0.01) > 0
     runner.close()
 
 
-def test_envpool_resets_in_the_next_step_as_every_contender():
-    """In a program of its own: EnvPool has no way to end its threads."""
+def test_envpool_resets_in_the_next_step_like_every_contender():
+    """Runs in its own program, because EnvPool has no way to end its threads."""
     program = """
 import gymnasium as gym
 from cartwheel.bench import envpool

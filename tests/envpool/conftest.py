@@ -1,4 +1,4 @@
-"""Tasks that are made by EnvPool's names."""
+"""The fixture ``make``."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from cartwheel import envpool
 
 @pytest.fixture
 def make():
-    """``envpool.make``; what it makes is closed after the test."""
+    """``envpool.make``; its pools are closed after the test."""
     made = []
 
     def make(*args, **keywords):

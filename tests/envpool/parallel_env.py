@@ -1,4 +1,4 @@
-"""A parallel environment with PettingZoo's methods, of players that leave one after the other."""
+"""A parallel environment with PettingZoo's methods, whose agents leave one after another."""
 # ruff: noqa: ARG002 (signatures are PettingZoo's, whether an environment needs them or not)
 
 from typing import Any, ClassVar
@@ -10,9 +10,9 @@ from gymnasium.spaces import Box, Discrete
 class CountdownEnv:
     """Agent ``i`` of three is terminated by step ``2 + i + late``; ``late`` is the seed, modulo 3.
 
-    Observation: agent's number and steps since the reset. Reward: the action, plus ten times the
-    agent's number. Info: ``{"doubled": 2 * action}``. With ``mixed``, agent 0 has another action
-    space; ``spaces`` take the place of those of all agents, and are for tests that do not step.
+    Observation: the agent's number and the steps since the reset. Reward: the action plus ten times
+    the agent's number. Info: ``{"doubled": 2 * action}``. With ``mixed``, agent 0 has a different
+    action space. ``spaces`` replace the spaces of all agents, for tests that do not step.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"name": "countdown"}
@@ -62,9 +62,9 @@ class CountdownEnv:
 
 
 class CurtCountdownEnv(CountdownEnv):
-    """As ``CountdownEnv``, but agent 1 is observed by the reset only, and others not as they end.
+    """A ``CountdownEnv`` whose steps leave out the observations of agent 1 and of agents that end.
 
-    Agents that ended earlier are listed still, with an observation and a reward of zero.
+    Agents that ended earlier are still listed, with an observation and a reward of zero.
     """
 
     def step(self, actions):

@@ -1,4 +1,4 @@
-"""Tasks that the tests of ``cartwheel.envpool`` make."""
+"""Tasks for the tests of ``cartwheel.envpool``."""
 
 import gymnasium as gym
 import numpy as np
@@ -25,7 +25,7 @@ class FailingEnv(TranscriptEnv):
 
 
 class ShownEnv(TranscriptEnv):
-    """A transcript whose observation is under each of some keys."""
+    """A transcript whose observation is a dict with the same array under each key."""
 
     def __init__(self, keys):
         super().__init__(10)
@@ -58,6 +58,6 @@ _register(CURT_COUNTDOWN, CurtCountdownEnv, parallel=True)
 
 
 def single(env_id, seed, **keywords):
-    """Gymnasium's own environment, reset."""
+    """Gymnasium's environment, and the observation of its first reset."""
     env = gym.make(env_id, **keywords)
     return env, env.reset(seed=seed)[0]

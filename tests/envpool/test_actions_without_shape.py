@@ -1,4 +1,4 @@
-"""Actions of no fixed shape: one for each environment, or nothing is sent."""
+"""Actions without a fixed shape: if there is not one for each environment, nothing is sent."""
 
 import re
 
@@ -22,33 +22,33 @@ BAD_BATCHES = {
     "none": (TEXT, (), ValueError, "action has 0 rows for 3 environments"),
     "an array": (TEXT, np.array(["a"]), ValueError, "action has 1 rows for 3 environments"),
     "a single value": (TEXT, np.array("abc"), ValueError, "3 rows, got a single value of shape ()"),
-    "nothing": (TEXT, None, TypeError, "action must be a tuple or list of 3 actions, got None"),
+    "None": (TEXT, None, TypeError, "action must be a tuple or list of 3 actions, got None"),
     "a number": (TEXT, 5, TypeError, "got 5"),
     "a single text": (TEXT, "abc", TypeError, "got 'abc'"),
-    "too few of a key": (MIXED, mixed(("a", "b")), ValueError, "t has 2 rows for 3 environments"),
-    "too many of a key": (MIXED, mixed(["a"] * 4), ValueError, "t has 4 rows for 3 environments"),
-    "nothing of a key": (MIXED, mixed(None), TypeError, "t must be a tuple or list of 3"),
-    "a single text of a key": (MIXED, mixed("abc"), TypeError, "got 'abc'"),
-    "too few of a place": (
+    "too few for a key": (MIXED, mixed(("a", "b")), ValueError, "t has 2 rows for 3 environments"),
+    "too many for a key": (MIXED, mixed(["a"] * 4), ValueError, "t has 4 rows for 3 environments"),
+    "None for a key": (MIXED, mixed(None), TypeError, "t must be a tuple or list of 3"),
+    "a single text for a key": (MIXED, mixed("abc"), TypeError, "got 'abc'"),
+    "too few for a position": (
         Tuple([TEXT, Discrete(3)]),
         (("a",), NUMBERS),
         ValueError,
         "action.0 has 1",
     ),
-    "too few of a sequence": (
+    "too few sequences": (
         Sequence(Discrete(4)),
         ((1,), (2, 2)),
         ValueError,
         "has 2 rows for 3",
     ),
 }
-#: Environments that were reset before; the others begin with the step.
+#: Environments that were reset before; the first step would reset the others.
 BEGUN = [[0, 1, 2], [0], [2], []]
 
 
 @pytest.mark.parametrize("executor", ["inline", "thread", "process"])
 @pytest.mark.parametrize("misuse", BAD_BATCHES)
-def test_not_one_action_each_is_refused_before_anything_is_sent(make, executor, misuse):
+def test_a_wrong_number_of_actions_is_refused_before_anything_is_sent(make, executor, misuse):
     space, batch, error, words = BAD_BATCHES[misuse]
     for begun in BEGUN:
         envs = make(RECORDING, num_envs=3, executor=executor, action_space=space)
@@ -65,7 +65,7 @@ def test_not_one_action_each_is_refused_before_anything_is_sent(make, executor, 
 
 
 @pytest.mark.parametrize("executor", ["inline", "thread", "process"])
-def test_actions_of_no_fixed_shape_reach_the_environments_that_have_begun(make, executor):
+def test_actions_without_a_fixed_shape_reach_the_environments_with_an_episode(make, executor):
     envs = make(RECORDING, num_envs=4, executor=executor, action_space=MIXED)
     envs.reset([2, 0])
     texts, numbers = ("a", "b", "c", "d"), np.array([0, 1, 2, 0])
@@ -78,5 +78,5 @@ def test_actions_of_no_fixed_shape_reach_the_environments_that_have_begun(make, 
         for actions in envs._envs.get_attr("actions")
     ]
     of = {row: (sent["t"][at], int(sent["d"][at])) for at, row in enumerate([3, 2, 1, 0])}
-    # Rows 1 and 3 had no episode: their first action began one.
+    # Rows 1 and 3 had no episode: their first action only began one.
     assert received == [[of[0]] * 3, [of[1]] * 2, [of[2]] * 3, [of[3]] * 2]

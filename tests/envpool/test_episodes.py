@@ -1,4 +1,4 @@
-"""Where an episode begins and ends, in every mode, with resets in between."""
+"""Where episodes begin and end, in every mode, with resets in between."""
 
 from multiprocessing import TimeoutError
 
@@ -17,7 +17,7 @@ STEPS = 150
 
 
 def steps_shown(observations):
-    """The steps since the reset that an observation of ``NestedEnv`` shows."""
+    """The steps since the reset, from an observation of ``NestedEnv``."""
     return observations["state"][0]
 
 
@@ -84,11 +84,11 @@ def test_elapsed_step_is_right_in_asynchronous_mode(make, mode):
         if turn < STEPS:
             envs.send(np.ones(2, np.int64), info["env_id"])
     assert seen.sum() == 2 * STEPS + 6
-    assert seen.all()  # at the latest by the last three batches, however slow a worker is
+    assert seen.all()  # the last three batches have every row, however slow a worker is
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)
-def test_results_are_those_of_gymnasium_with_the_same_seed(make, mode):
+def test_results_equal_those_of_gymnasium_with_the_same_seed(make, mode):
     envs = make(NESTED, num_envs=4, seed=11, autoreset_mode=mode)
     oracle = SyncVectorEnv([NestedEnv] * 4, autoreset_mode=mode)
     got, expected = envs.reset(), oracle.reset(seed=11)
@@ -106,7 +106,7 @@ def test_results_are_those_of_gymnasium_with_the_same_seed(make, mode):
             expected = oracle.reset(options={"reset_mask": over})
 
 
-def test_the_first_step_is_a_reset_wherever_there_was_none(make):
+def test_the_first_step_resets_environments_that_were_never_reset(make):
     envs = make(TRANSCRIPT, num_envs=4, length=9)
     envs.reset([1, 2])
     observations, rewards, _, _, info = envs.step(np.array([5, 6, 7, 8]))
@@ -117,7 +117,7 @@ def test_the_first_step_is_a_reset_wherever_there_was_none(make):
     assert envs._envs.get_attr("episodes") == (1, 1, 1, 1)
 
 
-def test_the_first_step_is_a_reset_in_the_order_of_the_request(make):
+def test_a_first_step_keeps_the_order_of_the_request(make):
     envs = make(TRANSCRIPT, num_envs=4, length=9)
     envs.reset([1, 2])
     _, rewards, _, _, info = envs.step(np.array([5, 6, 7]), [3, 2, 0])
@@ -126,7 +126,7 @@ def test_the_first_step_is_a_reset_in_the_order_of_the_request(make):
 
 
 @pytest.mark.parametrize("task_id", ["CartPole-v1", TRANSCRIPT])
-def test_a_first_step_in_asynchronous_mode_is_a_reset(make, task_id):
+def test_a_first_step_in_asynchronous_mode_resets(make, task_id):
     envs = make(task_id, num_envs=4, batch_size=2, **({"length": 9} if "/" in task_id else {}))
     envs.send(np.array([1, 1, 1]), [3, 0, 1])
     received = [envs.recv()[4] for _ in range(2)]
@@ -146,7 +146,7 @@ def test_without_autoreset_a_first_step_is_refused(make, task_id, on_done):
 
 
 @pytest.mark.parametrize("task_id", ["CartPole-v1", PYTHON])
-def test_without_autoreset_a_row_that_is_over_raises_or_stands_still(make, task_id):
+def test_without_autoreset_a_row_that_is_over_raises_or_freezes(make, task_id):
     keywords = {"num_envs": 2, "seed": 3, "max_episode_steps": 2, "autoreset_mode": "disabled"}
     envs, again = (make(task_id, **keywords, on_done=how) for how in ("raise", "freeze"))
     for pool in (envs, again):
@@ -193,7 +193,7 @@ def test_seeds_of_a_reset_are_honoured(make):
     assert (envs.reset()[0] != first).any()
 
 
-def test_what_an_exception_lost_begins_anew(make):
+def test_rows_lost_by_an_exception_are_reset(make):
     envs = make(FAILING, num_envs=4, length=9, num_threads=2)
     envs.reset()
     envs.step(np.array([1, 1, 1, 1]))
@@ -223,7 +223,7 @@ def test_a_time_out_loses_nothing(make, gates):
 
 @pytest.mark.parametrize("executor", ["inline", "process"])
 @pytest.mark.parametrize("mode", ["next_step", "same_step"])
-def test_a_masked_reset_counts_the_steps_of_the_episodes_that_it_shows(make, mode, executor):
+def test_a_masked_reset_returns_the_elapsed_steps_of_its_observations(make, mode, executor):
     envs = make(NESTED, num_envs=7, seed=1, autoreset_mode=mode, executor=executor)
     envs.reset()
     source, ended = np.random.default_rng(0), 0
@@ -244,7 +244,7 @@ def test_a_reset_after_a_time_out_loses_nothing_of_the_other_environments(make, 
     with pytest.raises(TimeoutError):
         envs.recv(timeout=0.01)
     with pytest.raises(EnvBusyError) as raised:
-        envs.reset([2])  # returns no rewards
+        envs.reset([2])  # a reset cannot return the rewards of the busy rows
     assert raised.value.env_ids == [0, 1]
     envs.async_reset([2])
     with gates.opened_soon(1):

@@ -1,4 +1,4 @@
-"""Results have the forms of gymnasium, of old gym and of dm_env."""
+"""Results have the forms of Gymnasium, of old gym and of dm_env."""
 
 import copy
 import pickle
@@ -16,7 +16,7 @@ KINDS = pytest.mark.parametrize("task_id", [NATIVE, PYTHON], ids=["native", "pyt
 
 
 @KINDS
-def test_the_example_of_the_documentation_comes_out_as_documented(make, task_id):
+def test_the_documented_example_has_the_documented_results(make, task_id):
     """CartPole with a limit of 3, five steps and no reset: the first and the fifth are resets."""
     envs = make(task_id, "gymnasium", num_envs=2, seed=7, max_episode_steps=3)
     steps = [envs.step(np.array([0, 1])) for _ in range(5)]
@@ -41,7 +41,7 @@ def test_the_example_of_the_documentation_comes_out_as_documented(make, task_id)
 
 @KINDS
 @pytest.mark.parametrize("env_type", ["gymnasium", "gym"])
-def test_gymnasium_gets_five_values_and_plain_arrays_in_its_infos(make, task_id, env_type):
+def test_gymnasium_steps_return_five_values_with_plain_arrays_in_the_infos(make, task_id, env_type):
     envs = make(task_id, env_type, num_envs=3)
     assert isinstance(envs, gym.vector.VectorEnv)
     observations, info = envs.reset()
@@ -67,7 +67,7 @@ def test_spaces_of_the_gymnasium_interface_are_those_of_a_batch(make):
     assert envs.single_action_space == gym.spaces.Discrete(2)
 
 
-def test_a_pool_goes_through_the_vector_wrappers_of_gymnasium(make):
+def test_a_pool_works_with_vector_wrappers_of_gymnasium(make):
     envs = gym.wrappers.vector.RecordEpisodeStatistics(make(NATIVE, num_envs=3, seed=1))
     envs.reset()
     lengths, counted = [], []
@@ -82,7 +82,7 @@ def test_a_pool_goes_through_the_vector_wrappers_of_gymnasium(make):
 
 
 @KINDS
-def test_old_gym_gets_four_values_and_the_reason_of_done(make, task_id):
+def test_old_gym_steps_return_four_values_and_the_reason_for_done(make, task_id):
     envs = make(task_id, "gym", num_envs=2, max_episode_steps=2, gym_reset_return_info=False)
     assert envs.reset().shape == (2, 4)
     assert envs.step(np.array([0, 1]))[2].tolist() == [False, False]
@@ -113,7 +113,7 @@ def test_termination_survives_a_truncation_on_the_same_step(make):
 
 
 @KINDS
-def test_a_time_step_says_first_mid_and_last(make, task_id):
+def test_time_steps_are_marked_first_mid_and_last(make, task_id):
     envs = make(task_id, "dm", num_envs=2, max_episode_steps=2)
     first = envs.reset()
     assert isinstance(first, envpool.TimeStep)
@@ -156,7 +156,7 @@ def test_time_steps_merge_dict_observations_and_infos(make):
 
 
 @KINDS
-def test_a_time_step_is_received_by_the_arguments_of_the_other_forms(make, task_id):
+def test_recv_of_time_steps_accepts_the_arguments_of_the_other_forms(make, task_id):
     envs = make(task_id, "dm", num_envs=2, seed=1)
     for arguments in ((), (True,), (True, True), (False, False), (True, False, 60)):
         envs.async_reset()
@@ -168,7 +168,7 @@ def test_a_time_step_is_received_by_the_arguments_of_the_other_forms(make, task_
 
 
 @pytest.mark.parametrize("key", ["info", "env_id", "elapsed_step", "players", "class", "_x", "a b"])
-def test_no_key_of_a_dict_space_hides_or_loses_anything_of_a_time_step(make, key):
+def test_no_key_of_a_dict_space_hides_a_field_of_a_time_step(make, key):
     envs = make(SHOWN, "dm", num_envs=2, keys=("other", key))
     envs.reset()
     observation = envs.step(np.zeros(2, np.int64)).observation
@@ -194,7 +194,7 @@ def test_time_steps_and_configurations_can_be_pickled_and_copied(make, copied):
     np.testing.assert_array_equal(again.observation.info["env_id"], [0, 1])
 
 
-def test_dm_env_s_own_classes_are_used_where_it_is_installed(make):
+def test_the_classes_of_dm_env_are_used_if_it_is_installed(make):
     dm_env = pytest.importorskip("dm_env")
     envs = make(NATIVE, "dm", num_envs=2)
     assert isinstance(envs.reset(), dm_env.TimeStep)
@@ -208,7 +208,7 @@ def test_dm_env_s_own_classes_are_used_where_it_is_installed(make):
 
 
 @pytest.mark.parametrize("task_id", [KEYED, NESTED])
-def test_specs_describe_actions_that_the_environment_takes(task_id):
+def test_specs_describe_actions_that_the_environment_accepts(task_id):
     pytest.importorskip("dm_env")
     spec = envpool.make_spec(task_id).action_spec()
     if task_id == NESTED:

@@ -28,7 +28,7 @@ NATIVE, PYTHON = "CartPole-v1", "gymnasium.envs.classic_control:CartPole-v1"
         (TRANSCRIPT, VectorEnv),
     ],
 )
-def test_native_environments_are_preferred_and_all_others_run_in_processes(make, task_id, kind):
+def test_native_environments_are_preferred_and_others_run_in_processes(make, task_id, kind):
     envs = make(task_id, num_envs=2, **({"length": 2} if task_id == TRANSCRIPT else {}))
     if kind is not None:
         assert isinstance(envs._envs, kind)
@@ -66,7 +66,7 @@ def test_every_listed_native_id_can_be_specified():
 
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
-def test_a_spec_says_what_a_pool_says(make, task_id):
+def test_a_spec_equals_that_of_the_pool(make, task_id):
     keywords = {"num_envs": 3, "seed": 4, "max_episode_steps": 9, "sutton_barto_reward": True}
     spec, envs = envpool.make_spec(task_id, **keywords), make(task_id, **keywords)
     env = gym.make(NATIVE)
@@ -80,7 +80,7 @@ def test_a_spec_says_what_a_pool_says(make, task_id):
     assert "seed=4" in repr(spec)
 
 
-def test_the_configuration_is_a_copy_with_everything_in_it(make):
+def test_the_configuration_is_a_complete_copy(make):
     envs = make(NATIVE, num_envs=3, batch_size=2, seed=[5, 6, 9])
     config = envs.config
     assert config["num_envs"] == len(envs) == 3
@@ -106,7 +106,7 @@ def test_environment_i_is_seeded_by_seed_plus_i(make, task_id):
         np.testing.assert_array_equal(first[row], gym.make(NATIVE).reset(seed=40 + row)[0])
 
 
-def test_environments_that_are_reset_late_have_their_own_seed_still(make):
+def test_environments_that_are_reset_late_still_have_their_own_seed(make):
     whole, parts = (make(NATIVE, num_envs=3, seed=40) for _ in range(2))
     expected = whole.reset()[0]
     np.testing.assert_array_equal(parts.reset([2])[0], expected[[2]])
@@ -116,7 +116,7 @@ def test_environments_that_are_reset_late_have_their_own_seed_still(make):
 
 
 @pytest.mark.parametrize("by_mask", [False, True])
-def test_a_later_reset_goes_on_with_the_random_numbers(make, by_mask):
+def test_a_later_reset_continues_the_random_numbers(make, by_mask):
     envs, env = make(NATIVE, num_envs=1, seed=40), gym.make(NATIVE)
     options = {"reset_mask": np.array([True])} if by_mask else None
     for seed in (40, None, None):
@@ -124,7 +124,7 @@ def test_a_later_reset_goes_on_with_the_random_numbers(make, by_mask):
 
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
-def test_seeds_given_later_are_those_of_the_next_reset(make, task_id):
+def test_seeds_given_later_are_used_by_the_next_reset(make, task_id):
     envs = make(task_id, num_envs=3, seed=40)
     for given in (7, np.int64(3), [20, 4, 31], np.array([1, 2, 4])):
         envs.seed(given)
@@ -143,7 +143,7 @@ def test_seeds_given_later_are_those_of_the_next_reset(make, task_id):
     assert envs.config["seed"] == 40
 
 
-def test_seeds_given_before_the_first_step_are_those_of_its_reset(make):
+def test_seeds_given_before_the_first_step_are_used_by_its_reset(make):
     envs = make(NATIVE, "dm", num_envs=2, seed=40)
     envs.seed(7)
     for refused in ([1], -1, [1, -1], "4", True):
@@ -153,7 +153,7 @@ def test_seeds_given_before_the_first_step_are_those_of_its_reset(make):
     np.testing.assert_array_equal(envs.step(np.array([0, 1])).observation.obs, expected)
 
 
-def test_without_a_seed_pools_differ_and_tell_how_to_repeat_them(make):
+def test_without_a_seed_pools_differ_and_their_configuration_has_the_seed(make):
     pools = [make(NATIVE, num_envs=2) for _ in range(2)]
     seeds = [envs.config["seed"] for envs in pools]
     assert len(set(seeds)) == 2
@@ -182,7 +182,7 @@ def test_a_configuration_makes_the_same_pool_again(make, env_type, seeds):
                 np.testing.assert_array_equal(shown[0][row], single(NATIVE, seed)[1])
 
 
-def test_a_configuration_with_other_seeds_is_refused_only_if_it_contradicts_itself(make):
+def test_a_configuration_with_other_seeds_is_refused_if_it_contradicts_itself(make):
     drawn = envpool.make_spec(NATIVE, num_envs=2).config._asdict()
     assert make(NATIVE, **{**drawn, "num_envs": 3, "batch_size": 0, "seed": 1}).config["seed"] == 1
     listed = envpool.make_spec(NATIVE, num_envs=2, seed=[5, 9]).config._asdict()
@@ -210,8 +210,8 @@ def test_the_step_limit_can_be_changed_and_lifted(make, task_id, limit):
 
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
-def test_the_bound_on_kept_batches_is_that_of_the_pool(make, task_id):
-    envs = make(task_id, num_envs=300, executor="inline", max_slabs=2)  # small ones are copied
+def test_max_slabs_limits_the_batches_that_are_kept(make, task_id):
+    envs = make(task_id, num_envs=300, executor="inline", max_slabs=2)  # small batches are copied
     kept = [envs.reset() for _ in range(2)]
     with pytest.warns(Warning, match="max_slabs"):
         kept.append(envs.reset())
@@ -228,9 +228,9 @@ def test_reset_options_reach_the_environment(make):
     ("task_id", "executor"), [(NATIVE, "thread"), (PYTHON, "thread"), (PYTHON, "process")]
 )
 @pytest.mark.parametrize("offset", [0, 1, 1000])
-def test_workers_are_pinned_from_the_offset_on(make, task_id, executor, offset):
+def test_workers_are_pinned_to_processors_starting_at_the_offset(make, task_id, executor, offset):
     processors = sorted(os.sched_getaffinity(0))
-    others = set(os.listdir("/proc/self/task"))  # noqa: PTH208 - names are wanted
+    others = set(os.listdir("/proc/self/task"))  # noqa: PTH208 - only names are needed
     keywords = {"num_envs": 4, "executor": executor, "thread_affinity_offset": offset}
     envs = make(task_id, num_threads=2, **keywords)
     envs.reset()
@@ -240,14 +240,14 @@ def test_workers_are_pinned_from_the_offset_on(make, task_id, executor, offset):
         started = set(os.listdir("/proc/self/task")) - others  # noqa: PTH208
         workers = sorted(map(int, started))
     expected = [{processors[(offset + at) % len(processors)]} for at in range(2)]
-    if task_id == NATIVE:  # whose first thread is the calling one
+    if task_id == NATIVE:  # the calling thread is its first worker
         expected.pop()
     assert [os.sched_getaffinity(worker) for worker in workers] == expected
     assert os.sched_getaffinity(0) == set(processors)
 
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
-def test_there_is_nothing_to_pin_inline_and_that_is_said(task_id):
+def test_pinning_is_refused_inline(task_id):
     with pytest.raises(ValueError, match=r"`thread_affinity_offset`=1 .* executor='inline'"):
         envpool.make(task_id, executor="inline", thread_affinity_offset=1)
 
@@ -275,7 +275,7 @@ def test_registered_tasks_have_defaults_and_aliases(make):
 
 
 @pytest.mark.parametrize("taken", [NATIVE, "cartwheel/CartPole-v1", TRANSCRIPT, "CarRacing-v3"])
-def test_ids_are_not_taken_twice(taken):
+def test_an_id_cannot_be_registered_twice(taken):
     for ids in ((taken, ()), ("tests/New-v0", (taken,))):
         with pytest.raises(ValueError, match=f"{taken}.* is taken"):
             envpool.register(ids[0], TranscriptEnv, aliases=ids[1])
@@ -294,14 +294,14 @@ def test_modules_named_in_an_id_are_imported(make, tmp_path, monkeypatch):
     sys.modules.pop("elsewhere")
 
 
-def test_more_threads_than_environments_are_not_needed_and_no_error(make):
+def test_more_threads_than_environments_are_allowed(make):
     envs = make(PYTHON, num_envs=2, num_threads=100_000)
     assert len(envs._envs.processes) == 2
     assert make(NATIVE, num_envs=2, num_threads=100_000)._envs.num_workers <= 2
 
 
 @pytest.mark.parametrize("env_type", ["gymnasium", "gym", "dm"])
-def test_a_pool_and_its_wrappers_say_what_they_are(make, env_type):
+def test_the_repr_of_a_pool_and_its_wrappers_names_the_task(make, env_type):
     envs = make(NATIVE, env_type=env_type, num_envs=3)
     assert re.fullmatch(r"\w+EnvPool\('CartPole-v1', num_envs=3\)", repr(envs))
     if env_type != "dm":
@@ -322,7 +322,7 @@ def test_chosen_environments_are_rendered(make, task_id):
 
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
-def test_without_a_render_mode_nothing_is_rendered_and_that_is_said(make, task_id):
+def test_rendering_without_a_render_mode_is_refused(make, task_id):
     envs = make(task_id, num_envs=1)
     with pytest.raises(RuntimeError, match="render_mode='rgb_array'"):
         envs.render()

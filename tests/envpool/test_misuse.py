@@ -1,6 +1,6 @@
-"""Misuse that ends, hangs or fools a program with EnvPool.
+"""Misuse that crashes, hangs or misleads a program with EnvPool.
 
-Each call is refused with an exception that says why, nothing is stepped, and the pool works on.
+Each call is refused with an exception that says why. Nothing is stepped, and the pool still works.
 """
 
 import copy
@@ -24,10 +24,10 @@ NATIVE, PYTHON = "CartPole-v1", "gymnasium.envs.classic_control:CartPole-v1"
 
 
 class Unharmed:
-    """A pool of four, and what it has to be like after each misuse: as if it had not happened."""
+    """A pool of four, and a twin with which it must agree after each misuse."""
 
     def __init__(self, make, task_id):
-        # What is refused is refused in the calling thread, whoever steps.
+        # The calling thread refuses the calls, so the executor does not matter.
         self.envs = make(task_id, num_envs=4, seed=7, executor="inline")
         self.twin = make(task_id, num_envs=4, seed=7, executor="inline")
         for envs in (self.envs, self.twin):
@@ -120,7 +120,7 @@ def test_an_action_error_names_row_and_environment(make):
 
 
 @pytest.mark.parametrize("task_id", ["Pendulum-v1", "gymnasium.envs.classic_control:Pendulum-v1"])
-def test_not_a_number_is_refused_where_actions_are_floats(make, task_id):
+def test_nan_is_refused_where_actions_are_floats(make, task_id):
     envs = make(task_id, num_envs=2)
     envs.reset()
     for dtype in (np.float32, np.float64):
@@ -142,7 +142,7 @@ def test_asynchronous_mode_needs_env_ids(make, task_id):
 
 
 @pytest.mark.parametrize("batch_size", [2, 4])
-def test_more_sends_than_there_is_room_for_name_the_busy(make, batch_size):
+def test_too_many_sends_are_refused_with_the_busy_environments(make, batch_size):
     envs = make(NATIVE, num_envs=4, batch_size=batch_size)
     envs.reset()
     if batch_size == 2:
@@ -160,7 +160,7 @@ def test_more_sends_than_there_is_room_for_name_the_busy(make, batch_size):
 
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
-def test_sending_everything_twice_names_the_busy(make, task_id):
+def test_sending_everything_twice_is_refused_with_the_busy_environments(make, task_id):
     envs = make(task_id, num_envs=2)
     envs.reset()
     envs.send(np.array([0, 1]))
@@ -194,7 +194,7 @@ def test_receiving_nothing_is_an_error(make, task_id, batch_size):
         envs.recv()
 
 
-def test_two_threads_do_not_get_in_each_other_s_way(make):
+def test_two_threads_do_not_disturb_each_other(make):
     envs = make(NATIVE, num_envs=64)
     envs.reset()
     steps, refused, unexpected = [], [], []
@@ -258,7 +258,7 @@ def test_an_unknown_task_points_to_the_list(call):
 
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
-def test_a_closed_pool_says_so(make, task_id):
+def test_calls_of_a_closed_pool_raise(make, task_id):
     envs = make(task_id, num_envs=2)
     envs.reset()
     envs.close()
@@ -270,7 +270,7 @@ def test_a_closed_pool_says_so(make, task_id):
 
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
-def test_a_forked_child_is_told_and_may_end_as_it_likes(make, task_id):
+def test_a_call_in_a_forked_child_raises_and_the_child_ends_normally(make, task_id):
     envs = make(task_id, num_envs=2, num_threads=2)
     envs.reset()
     child = os.fork()
@@ -287,7 +287,7 @@ def test_a_forked_child_is_told_and_may_end_as_it_likes(make, task_id):
     assert envs.step(np.zeros(2, np.int64))[4]["elapsed_step"].tolist() == [1, 1]
 
 
-def test_an_exception_in_an_environment_is_an_exception(make):
+def test_an_exception_in_an_environment_reaches_the_caller(make):
     envs = make(FAILING, num_envs=3, length=9)
     envs.reset()
     with pytest.raises(RuntimeError, match="nine") as raised:
@@ -297,7 +297,7 @@ def test_an_exception_in_an_environment_is_an_exception(make):
     assert envs.step(np.array([1, 1, 1]))[4]["elapsed_step"].tolist() == [1, 1, 1]
 
 
-def test_a_worker_that_dies_is_an_exception(make):
+def test_a_worker_that_dies_raises_an_exception(make):
     envs = make(TRANSCRIPT, num_envs=2, length=9, num_threads=2)
     envs.reset()
     pid = envs._envs.processes[0].pid
@@ -324,17 +324,17 @@ def test_a_wait_can_be_interrupted(make, gates):
     assert envs.recv()[4]["elapsed_step"].tolist() == [1, 1]
 
 
-def test_a_wait_can_be_bounded(make, gates):
+def test_a_wait_can_have_a_timeout(make, gates):
     envs = make(GATED, num_envs=1, timeout=2, gates=gates)
     envs.async_reset()
-    envs.recv(timeout=60)  # on a busy machine a reset may take longer than a wait is allowed to
+    envs.recv(timeout=60)  # on a busy machine a reset may take longer than the timeout below
     with pytest.raises(multiprocessing.TimeoutError):
         envs.step(np.array([1]))
     gates.open(1)
     assert envs.recv(timeout=60)[4]["elapsed_step"].tolist() == [1]
 
 
-def test_there_is_no_xla_and_that_is_said(make):
+def test_xla_is_refused(make):
     with pytest.raises(RuntimeError, match="no XLA interface"):
         make(NATIVE).xla()
 
@@ -371,7 +371,7 @@ def test_a_busy_pool_is_not_reset_by_a_mask(make):
 @pytest.mark.parametrize("batch_size", [2, 3])
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
 @pytest.mark.parametrize("env_type", ["gymnasium", "dm"])
-def test_a_reset_takes_no_rewards_of_the_busy(make, env_type, task_id, batch_size):
+def test_a_reset_loses_no_rewards_of_busy_environments(make, env_type, task_id, batch_size):
     envs = make(task_id, env_type, num_envs=3, batch_size=batch_size, max_episode_steps=1)
     envs.async_reset()
     envs.recv()

@@ -1,4 +1,4 @@
-"""Environments of several players: player-major rows of PettingZoo's parallel environments."""
+"""Environments of several players: PettingZoo's parallel environments with a row per player."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from tests.envpool.tasks import COUNTDOWN, CURT_COUNTDOWN
 
 
 def play_alone(seed, rounds):
-    """Rows of one environment played by hand: number, steps, reward, terminated of each player."""
+    """Rows of one environment played alone: number, steps, reward, terminated of each player."""
     env, rows = CountdownEnv(), []
     observations, _ = env.reset(seed=seed)
     rows.append([(*observation, 0.0, False) for observation in observations.values()])
@@ -59,8 +59,8 @@ def test_rows_are_those_of_each_environment_played_alone(make, executor):
     assert players["env_id"].dtype == players["id"].dtype == np.int32
 
 
-def test_agents_without_an_observation_lose_no_reward_no_end_and_no_turn(make):
-    """Rewards tell the actions: those of an agent that is not observed are the caller's too."""
+def test_agents_without_an_observation_keep_their_rewards_flags_and_actions(make):
+    """Rewards depend on the actions, so unobserved agents must get the caller's actions too."""
     seeds, rounds = [4, 0, 2], 17
     envs = make(CURT_COUNTDOWN, num_envs=3, seed=seeds, executor="inline")
     alone = [play_alone(seed, rounds) for seed in seeds]
@@ -78,7 +78,7 @@ def test_agents_without_an_observation_lose_no_reward_no_end_and_no_turn(make):
         assert blank.any()
 
 
-def test_an_environment_is_over_with_its_last_player(make):
+def test_an_environment_is_over_when_its_last_player_is(make):
     envs = make(COUNTDOWN, num_envs=1, seed=0)
     _, info = envs.reset()
     over = []
@@ -104,7 +104,7 @@ def test_a_step_limit_truncates_all_players(make):
 
 
 def test_actions_may_come_in_any_order_of_environments(make):
-    """Players of one environment keep their order; ``players.env_id`` says whose they are."""
+    """Players of one environment keep their order; ``players.env_id`` has their environments."""
     pools = [make(COUNTDOWN, num_envs=3, seed=0) for _ in range(2)]
     for envs in pools:
         envs.reset()
@@ -141,7 +141,7 @@ def test_asynchronous_mode_has_players_too(make):
         envs.send(numbered_actions(info, step), info["env_id"])
 
 
-def test_agents_infos_come_under_their_names(make):
+def test_infos_of_agents_are_under_their_names(make):
     envs = make(COUNTDOWN, num_envs=2, seed=0)
     envs.reset()
     info = envs.step(np.array([1, 2, 3, 4, 5, 1]))[4]
@@ -156,7 +156,7 @@ def test_time_steps_have_rows_of_players(make):
     assert envs.step(np.ones(6, np.int64)).reward.tolist() == [1, 11, 21] * 2
 
 
-def test_a_reset_of_some_repeats_no_reward_and_no_end_of_the_others(make):
+def test_a_reset_of_some_repeats_no_reward_and_no_flag_of_the_others(make):
     envs = make(COUNTDOWN, "dm", num_envs=2, seed=[0, 0])
     envs.reset()
     for _ in range(2):
@@ -169,7 +169,7 @@ def test_a_reset_of_some_repeats_no_reward_and_no_end_of_the_others(make):
     assert step.observation.players.terminated.tolist() == [False] * 6
     assert step.observation.players.truncated.tolist() == [False] * 6
     assert step.observation.elapsed_step.tolist() == [2, 0]
-    # The first row's agent 0 is over and has a place among its actions all the same.
+    # Agent 0 of the first environment is over but still has a place among the actions.
     assert envs.step(np.ones(6, np.int64)).reward.tolist() == [11, 21, 1, 11, 21]
 
 
@@ -177,7 +177,7 @@ OWNERS = {"a number": 0, "two dimensions": [[0, 0, 0, 1, 1, 1]], "floats": [0.0]
 
 
 @pytest.mark.parametrize("owners", OWNERS)
-def test_owners_that_are_no_row_of_integers_are_refused(make, owners):
+def test_owners_must_be_a_one_dimensional_array_of_integers(make, owners):
     envs = make(COUNTDOWN, num_envs=2, seed=0)
     envs.reset()
     with pytest.raises(TypeError, match=r"`players.env_id` must be a one-dimensional array"):
@@ -198,7 +198,7 @@ MISUSES = {
         ValueError,
         r"have \[3, 3\]",
     ),
-    "owners that are not asked": (
+    "owners that are not in the batch": (
         {"action": np.ones(3, np.int64), "players.env_id": [1, 1, 1], "env_id": [0]},
         None,
         ValueError,
@@ -218,7 +218,7 @@ def test_bad_actions_of_players_are_refused_before_anything_is_stepped(make, mis
     assert envs.step(np.ones(6, np.int64))[4]["elapsed_step"].tolist() == [1, 1]
 
 
-def test_players_are_known_from_a_reset_on(make):
+def test_players_are_known_only_after_a_reset(make):
     envs = make(COUNTDOWN, num_envs=2, seed=0)
     envs.reset([1])
     with pytest.raises(ResetNeeded, match=r"\[0\]"):
@@ -233,12 +233,12 @@ def test_more_agents_than_players_are_refused():
         envpool.make(COUNTDOWN, autoreset_mode="same_step")
 
 
-def test_rows_of_players_do_not_stand_still():
+def test_rows_of_players_cannot_freeze():
     with pytest.raises(ValueError, match=r"on_done='freeze' .* several players"):
         envpool.make(COUNTDOWN, autoreset_mode="disabled", on_done="freeze")
 
 
-def test_agents_of_different_spaces_are_refused():
+def test_agents_with_different_spaces_are_refused():
     with pytest.raises(TypeError, match="'agent_1' has Discrete"):
         envpool.make(COUNTDOWN, mixed=True)
 
@@ -256,7 +256,7 @@ SHAPELESS = [
 @pytest.mark.parametrize("space", SHAPELESS, ids=lambda space: type(space).__name__)
 @pytest.mark.parametrize("name", ["observation_space", "action_space"])
 @pytest.mark.parametrize("call", [envpool.make, envpool.make_spec])
-def test_spaces_of_no_fixed_shape_are_refused(call, name, space):
+def test_spaces_without_a_fixed_shape_are_refused(call, name, space):
     with pytest.raises(TypeError, match=rf"{name} of 'agent_0' must be .* fixed shape"):
         call(COUNTDOWN, **{name: space})
 

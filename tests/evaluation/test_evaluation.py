@@ -1,6 +1,6 @@
-"""Every environment plays its quota of complete episodes, whatever steps it.
+"""Every environment plays its number of complete episodes, in every mode and executor.
 
-Above 400 lines: every promise is held against one brute-force evaluation, which is here.
+Above 400 lines: every promise is compared with one brute-force evaluation, which is here.
 """
 # ruff: noqa: ARG001, ARG002, ARG005 (signatures are Gymnasium's)
 
@@ -63,12 +63,12 @@ def lotteries(num_envs=NUM_ENVS, **keywords):
 
 
 def follow_luck(observations):
-    """Depends on each row alone, and is the same for one row as for many."""
+    """A policy whose action for a row depends on that row alone."""
     return observations["luck"] * 2 + observations["t"][:, None]
 
 
 def alone(env_fns, policy, episodes, seed):
-    """What each environment's episodes are when it is stepped by itself."""
+    """The episodes of each environment when it is stepped alone."""
     records = {name: [] for name in RESULTS}
     for row, env_fn in enumerate(env_fns):
         env = env_fn()
@@ -123,7 +123,7 @@ def build_with():
 
 
 @pytest.mark.parametrize("build", BUILDERS)
-def test_every_episode_is_that_of_the_environment_alone(build_with, build):
+def test_every_episode_equals_that_of_the_environment_alone(build_with, build):
     envs = build_with(build, lotteries())
     evaluation = cartwheel.evaluate(envs, follow_luck, episodes_per_env=EPISODES, seed=SEED)
     expected = alone(lotteries(), follow_luck, EPISODES, SEED)
@@ -132,12 +132,12 @@ def test_every_episode_is_that_of_the_environment_alone(build_with, build):
     assert evaluation.mean_length == expected["lengths"].mean()
     assert evaluation.success_rate == expected["successes"].mean()
     assert expected["terminated"].sum() + expected["truncated"].sum() > NUM_ENVS * EPISODES
-    # Once more with the same object: nothing is left over from the first time.
+    # Again with the same object: nothing remains from the first time.
     again = cartwheel.evaluate(envs, follow_luck, episodes_per_env=EPISODES, seed=SEED)
     same(again, expected)
 
 
-def test_a_policy_is_asked_the_same_questions_in_every_mode_and_executor(build_with):
+def test_a_policy_gets_the_same_arguments_in_every_mode_and_executor(build_with):
     asked = []
     for mode in MODES:
         for executor in (INLINE, PROCESS):
@@ -214,7 +214,7 @@ def test_a_recurrent_policy_knows_its_rows_and_where_episodes_begin(build_with, 
     def policy(observations, rows, first):
         clocks[rows] = np.where(first, 0, clocks[rows] + 1)
         assert clocks[rows].tolist() == observations[:, 0].tolist()
-        rows[:], first[:] = 0, False  # the policy's own to write
+        rows[:], first[:] = 0, False  # the policy may overwrite both
         return np.ones(len(rows), np.int64)
 
     evaluation = cartwheel.evaluate(envs, policy, episodes_per_env=3, recurrent=True)
@@ -222,7 +222,7 @@ def test_a_recurrent_policy_knows_its_rows_and_where_episodes_begin(build_with, 
 
 
 @pytest.mark.parametrize("build", BUILDERS)
-def test_actions_reach_the_rows_that_they_are_for(build_with, build):
+def test_actions_reach_their_rows(build_with, build):
     """Rewards of this environment are its actions."""
     envs = build_with(build, transcripts(2, 5, 1, 3))
 
@@ -245,7 +245,7 @@ class NestedActionEnv(TranscriptEnv):
 
 @pytest.mark.parametrize("build", BUILDERS)
 @pytest.mark.parametrize("space", [Tuple([Discrete(5)] * 2), Dict(a=Discrete(5), b=Discrete(5))])
-def test_nested_actions_reach_the_rows_that_they_are_for(build_with, build, space):
+def test_nested_actions_reach_their_rows(build_with, build, space):
     envs = build_with(build, [partial(NestedActionEnv, length, space) for length in (1, 3)])
 
     def policy(observations, rows, first):
@@ -257,7 +257,7 @@ def test_nested_actions_reach_the_rows_that_they_are_for(build_with, build, spac
 
 
 class WordEnv(TranscriptEnv):
-    """Shows a word, which no array holds, beside what it always does."""
+    """A ``TranscriptEnv`` whose observation also has a text, which has no fixed shape."""
 
     observation_space = Tuple([Text(9, charset="abc"), TranscriptEnv.observation_space])
 
@@ -266,7 +266,7 @@ class WordEnv(TranscriptEnv):
 
 
 @pytest.mark.parametrize("build", BUILDERS)
-def test_observations_without_a_fixed_shape_are_those_of_the_rows_that_play(build_with, build):
+def test_observations_without_a_fixed_shape_are_passed_for_active_rows(build_with, build):
     envs = build_with(build, [partial(WordEnv, length) for length in (2, 5, 1)])
 
     def read(observations, rows, first):
@@ -300,7 +300,7 @@ def test_a_pool_of_envpool_is_evaluated_too(build_with):
 
 
 class ReportingEnv(TranscriptEnv):
-    """The info of the last step is chosen."""
+    """A test chooses the info of the last step."""
 
     def __init__(self, last_info):
         super().__init__(length=2)
@@ -323,7 +323,7 @@ class ReportingEnv(TranscriptEnv):
         ([{}, {"other": True}], None),
     ],
 )
-def test_success_is_what_the_last_info_says(build_with, mode, infos, expected):
+def test_success_is_read_from_the_last_info(build_with, mode, infos, expected):
     envs = build_with(INLINE, [partial(ReportingEnv, info) for info in infos], autoreset_mode=mode)
     evaluation = cartwheel.evaluate(envs, lambda t: np.zeros(len(t), int))
     found = evaluation.successes
@@ -427,7 +427,7 @@ def test_environments_that_cannot_be_evaluated_are_refused(build_with):
     cartwheel.evaluate(busy, follow_luck)
 
 
-def test_options_and_seeds_are_those_of_the_first_episodes(build_with):
+def test_options_and_seeds_apply_to_the_first_episodes(build_with):
     envs = build_with(INLINE, lotteries(2))
     first = cartwheel.evaluate(envs, follow_luck, seed=[8, 3])
     each = [
@@ -459,7 +459,9 @@ class Terminal(io.StringIO):
     ("screen", "progress", "drawn"),
     [(Terminal, True, True), (Terminal, False, False), (io.StringIO, True, False)],
 )
-def test_a_bar_is_drawn_where_somebody_watches(build_with, monkeypatch, screen, progress, drawn):
+def test_a_progress_bar_is_drawn_only_on_a_terminal(
+    build_with, monkeypatch, screen, progress, drawn
+):
     envs, stderr = build_with(INLINE, lotteries(2)), screen()
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", stderr)
@@ -468,7 +470,7 @@ def test_a_bar_is_drawn_where_somebody_watches(build_with, monkeypatch, screen, 
     assert bool(stderr.getvalue()) == drawn
 
 
-def test_an_evaluation_says_what_it_found(build_with):
+def test_the_summary_of_an_evaluation_has_its_figures(build_with):
     evaluation = cartwheel.evaluate(
         build_with(INLINE, lotteries(2)), follow_luck, episodes_per_env=2, seed=4, confidence=0.9
     )
@@ -494,7 +496,7 @@ class LastActionEnv(TranscriptEnv):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_where_all_rows_are_stepped_those_that_finished_repeat_their_action(build_with, mode):
+def test_finished_rows_repeat_their_action_if_all_rows_are_stepped(build_with, mode):
     envs = build_with(
         gym.vector.SyncVectorEnv,
         [partial(LastActionEnv, length) for length in (1, 4)],
@@ -504,7 +506,7 @@ def test_where_all_rows_are_stepped_those_that_finished_repeat_their_action(buil
     assert envs.get_attr("last_action") == (7, 8)
 
 
-def test_what_stands_in_rows_that_report_no_success_does_not_matter():
+def test_values_of_rows_without_a_success_report_are_ignored():
     infos = {"success": np.array([7.0, 7.0, 0.0]), "_success": np.array([True, False, True])}
     assert reported_successes(infos, np.array([0, 1, 2])).tolist() == [True, False, False]
     assert reported_successes(infos, np.array([1])) is None

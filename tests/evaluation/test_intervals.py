@@ -1,4 +1,4 @@
-"""Confidence intervals are those of the published formulas, and hold as often as they say."""
+"""Confidence intervals follow the published formulas and have the stated coverage."""
 
 import math
 
@@ -12,7 +12,7 @@ PROBABILITIES = [0.5, 0.6, 0.75, 0.9, 0.95, 0.975, 0.995, 0.9995, 1 - 1e-6]
 
 
 @pytest.mark.parametrize("probability", PROBABILITIES)
-def test_quantiles_are_students(probability):
+def test_quantiles_are_those_of_students_distribution(probability):
     """Closed forms exist for 1, 2 and 4 degrees of freedom."""
     p = probability
     alpha = 4 * p * (1 - p)
@@ -23,7 +23,7 @@ def test_quantiles_are_students(probability):
         4: math.sqrt(max(half - 4, 0.0)),
     }
     for freedom, quantile in closed.items():
-        # Far out, ten digits of a probability are fewer of its quantile.
+        # In the tails, ten digits of a probability give fewer digits of the quantile.
         assert student_t(p, freedom) == pytest.approx(quantile, rel=1e-7, abs=1e-8)
 
 
@@ -53,27 +53,27 @@ def test_quantiles_invert_the_distribution_for_any_degrees_of_freedom():
 
 
 def test_equal_variances_have_all_degrees_of_freedom():
-    values = np.array([[0.0, 2, 4], [10, 12, 14]])  # both of variance 4
+    values = np.array([[0.0, 2, 4], [10, 12, 14]])  # both have variance 4
     low, high = mean_interval(values, 0.95)
     half = 2.776445 * math.sqrt(2 * 4 / 3) / 2  # t for 4 degrees of freedom
     assert (low, high) == pytest.approx((7 - half, 7 + half), abs=1e-5)
 
 
-def test_how_environments_differ_makes_no_interval_wider():
+def test_differences_between_environments_make_no_interval_wider():
     values = np.random.default_rng(1).normal(size=(4, 5))
     low, high = mean_interval(values, 0.9)
     far = mean_interval(values + 1000 * np.arange(4)[:, None], 0.9)
     assert far[1] - far[0] == pytest.approx(high - low)
 
 
-def test_one_episode_an_environment_is_one_sample():
+def test_one_episode_per_environment_is_a_simple_sample():
     values = np.random.default_rng(2).normal(size=(6, 1))
     half = student_t(0.975, 5) * values.std(ddof=1) / math.sqrt(6)
     interval = mean_interval(values, 0.95)
     assert interval == pytest.approx((values.mean() - half, values.mean() + half))
 
 
-def test_a_single_episode_has_no_interval_and_equal_ones_no_width():
+def test_a_single_episode_has_no_interval_and_equal_episodes_one_of_width_zero():
     assert all(map(math.isnan, mean_interval(np.ones((1, 1)), 0.95)))
     assert mean_interval(np.array([[1.0, 1], [3, 3]]), 0.95) == (2, 2)
     flags = np.ones((1, 1), np.bool_)
@@ -83,7 +83,7 @@ def test_a_single_episode_has_no_interval_and_equal_ones_no_width():
     assert "nan" in lone.summary()
 
 
-def test_failures_change_no_figure_and_are_told_beside_them():
+def test_failures_change_no_figure_and_are_in_the_summary():
     values = np.random.default_rng(4).normal(size=(3, 5))
     rest = (np.full((3, 5), 7), values > 0, values <= 0, values > 1)
     without, with_some = (
@@ -96,7 +96,7 @@ def test_failures_change_no_figure_and_are_told_beside_them():
     assert with_some.summary().splitlines()[-1].split()[:2] == ["failures", "5"]
 
 
-def test_intervals_hold_the_mean_as_often_as_they_say():
+def test_intervals_contain_the_mean_as_often_as_their_confidence():
     chance = np.random.default_rng(3)
     means, spreads = np.array([[0.0], [50], [-20]]), np.array([[1.0], [4], [2]])
     hits = 0
@@ -108,8 +108,8 @@ def test_intervals_hold_the_mean_as_often_as_they_say():
 
 
 @pytest.mark.parametrize(("successes", "episodes"), [(0, 10), (5, 10), (9, 10), (10, 10), (1, 1)])
-def test_rates_at_the_ends_of_the_interval_are_just_not_refused(successes, episodes):
-    """Wilson's interval inverts the score test: at its ends the statistic is the quantile."""
+def test_rates_at_the_ends_of_the_interval_are_just_accepted_by_the_score_test(successes, episodes):
+    """Wilson's interval inverts the score test: at its ends the statistic equals the quantile."""
     rate = successes / episodes
     for end in rate_interval(successes, episodes, 0.95):
         assert -1e-12 <= end <= 1 + 1e-12

@@ -1,4 +1,4 @@
-"""Success is read episode by episode, and what is no flag is refused."""
+"""Success is read for each episode, and values that are no flags are refused."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ MODES = ["next_step", "same_step", "disabled"]
 
 
 class SayingEnv(TranscriptEnv):
-    """Says in the info of the last step of an episode what it is told to, episode by episode."""
+    """The info of the last step of episode ``i`` is ``sayings[i]``, again and again."""
 
     def __init__(self, length, *sayings):
         super().__init__(length)
@@ -42,7 +42,7 @@ def successes_of(build, mode, env_fns, episodes=1):
 
 
 def alone(sayings, episodes):
-    """What each episode says by itself."""
+    """The success that each episode reports, without regard to other rows."""
     said = [sayings[episode % len(sayings)] for episode in range(episodes)]
     return [bool(one.get("is_success", one.get("success", False))) for one in said]
 
@@ -50,8 +50,8 @@ def alone(sayings, episodes):
 @pytest.mark.parametrize("build", [INLINE, PROCESS, synchronous])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("lengths", [(3, 3, 3, 3), (3, 4, 2, 5)], ids=["together", "one by one"])
-def test_every_episode_is_read_by_its_own_key(build, mode, lengths):
-    """Whoever else ends in the same step, and whatever key that one has."""
+def test_every_episode_is_read_with_its_own_key(build, mode, lengths):
+    """Even if other rows end in the same step with another key."""
     sayings = [
         [{"is_success": True}, {"is_success": False}],
         [{"success": True}, {"success": True, "is_success": False}, {}],
@@ -77,13 +77,13 @@ READABLE = [
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("said", "expected"), READABLE, ids=lambda said: repr(said))
-def test_flags_are_read_in_whatever_form_they_come(mode, said, expected):
+def test_flags_are_read_in_every_form(mode, said, expected):
     found = successes_of(INLINE, mode, [partial(SayingEnv, 2, {"success": said})] * 2)
     assert found.tolist() == [[expected], [expected]]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_none_says_nothing(mode):
+def test_none_is_no_report(mode):
     nothing = partial(SayingEnv, 2, {"is_success": None})
     assert successes_of(INLINE, mode, [nothing] * 2) is None
     other = partial(SayingEnv, 2, {"is_success": None, "success": True})
@@ -104,6 +104,6 @@ UNREADABLE = [
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("key", ["success", "is_success"])
 @pytest.mark.parametrize(("said", "kind"), UNREADABLE, ids=lambda said: type(said).__name__)
-def test_what_is_no_flag_is_refused_by_its_key_and_type(build, mode, key, said, kind):
+def test_a_value_that_is_no_flag_is_refused_with_its_key_and_type(build, mode, key, said, kind):
     with pytest.raises(TypeError, match=rf"say in '{key}' whether .* got <class '.*{kind}"):
         successes_of(build, mode, [partial(SayingEnv, 2, {key: said})] * 2)

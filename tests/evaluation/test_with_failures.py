@@ -1,4 +1,4 @@
-"""Episodes that a failure cut short are dropped and counted, and others played in their place."""
+"""Episodes that were cut short by a failure are dropped, counted and replaced by others."""
 # ruff: noqa: ARG001, ARG002 (signatures are Gymnasium's)
 
 import os
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 
 class CrashingEnv(gym.Env):
-    """Crashes in a third of its episodes, when it has already given a lot of reward."""
+    """Crashes in a third of its episodes, after it has given a large reward."""
 
     observation_space = Box(-np.inf, np.inf, (2,), np.float64)
     action_space = Discrete(2)
@@ -44,7 +44,7 @@ class CrashingEnv(gym.Env):
 
 
 def alone(row):
-    """The complete episodes of a row that is stepped by itself, and how many crashed meanwhile."""
+    """The complete episodes of a row that is stepped alone, and how many episodes crashed."""
     env, replaced, episodes = CrashingEnv(), 0, []
     observation, _ = env.reset(seed=SEED + row)
     while len(episodes) < EPISODES:
@@ -68,18 +68,18 @@ def policy(observations):
 
 
 def named(build):
-    """The name of an executor, or of a function: the same in every process."""
+    """The name of an executor or function, the same in every process."""
     return getattr(build, "__name__", None) or str(build)
 
 
 def wrapped(env_fns, **keywords):
-    """These can only be stepped as a whole."""
+    """A wrapped vector environment, which can only be stepped as a whole."""
     return gym.vector.VectorWrapper(INLINE(env_fns, **keywords))
 
 
 @pytest.mark.parametrize("build", [INLINE, THREAD, PROCESS, wrapped], ids=named)
 @pytest.mark.parametrize("mode", MODES)
-def test_another_episode_is_played_in_the_place_of_each_that_crashed(mode, build):
+def test_every_crashed_episode_is_replaced_by_another(mode, build):
     rows = [alone(row) for row in range(NUM_ENVS)]
     envs = build(
         [CrashingEnv] * NUM_ENVS, autoreset_mode=mode, on_error="truncate", max_restarts=None
@@ -99,8 +99,8 @@ def test_another_episode_is_played_in_the_place_of_each_that_crashed(mode, build
         assert getattr(evaluation, name).tolist() == expected.tolist(), name
     assert evaluation.failures.dtype == np.int64
     assert evaluation.failures.tolist() == [failures for _, failures in rows]
-    assert evaluation.returns.max() < 1000, "nothing of an episode that crashed counts"
-    # Rows differ in how often they crashed, and still weigh the same.
+    assert evaluation.returns.max() < 1000, "no reward of a crashed episode counts"
+    # Rows crashed a different number of times, and still have the same weight.
     assert len(set(evaluation.failures.tolist())) > 1
     assert evaluation.return_interval == mean_interval(evaluation.returns, 0.95)
     done = [report[0] for report in reports]
@@ -113,7 +113,7 @@ def test_another_episode_is_played_in_the_place_of_each_that_crashed(mode, build
         evaluation.failures[0] = 0
 
 
-def test_without_failures_nothing_is_said_of_them():
+def test_without_failures_the_summary_does_not_mention_them():
     envs = INLINE(transcripts(2, 3), on_error="truncate")
     evaluation = cartwheel.evaluate(envs, lambda seen: np.ones(len(seen), np.int64))
     envs.close()
@@ -122,9 +122,9 @@ def test_without_failures_nothing_is_said_of_them():
 
 
 class KillingEnv(TranscriptEnv):
-    """Ends its process at the third step of its first episode, if a file is there, and removes it.
+    """If a file exists, removes it and kills its process in the third step of an episode.
 
-    Without a path it never does.
+    Without a path nothing is killed.
     """
 
     def __init__(self, length, path=None):
@@ -139,7 +139,7 @@ class KillingEnv(TranscriptEnv):
 
 
 def kept_time(num_envs):
-    """A recurrent policy that fails unless it is told of every first observation."""
+    """A recurrent policy that fails unless ``first`` marks every first observation."""
     clocks = np.full(num_envs, -1)
 
     def tell(observations, rows, first):
@@ -160,7 +160,7 @@ def test_episodes_that_died_with_their_worker_are_played_again(mode, build, tmp_
     path = tmp_path / "kill"
     path.touch()
     lengths = [2, 4, 3, 5, 6]
-    env_fns = transcripts(*lengths[:4])  # rows 3 and 4 have a worker of their own
+    env_fns = transcripts(*lengths[:4])  # rows 3 and 4 share a worker
     envs = build(
         [*env_fns, partial(KillingEnv, 6, path)], autoreset_mode=mode, on_worker_death="restart"
     )
@@ -171,7 +171,7 @@ def test_episodes_that_died_with_their_worker_are_played_again(mode, build, tmp_
     assert evaluation.terminated.all()
     assert not evaluation.truncated.any()
     assert evaluation.failures.tolist() == [0, 0, 0, 1, 1]
-    # Nothing is left over.
+    # Nothing remains from the first evaluation.
     again = cartwheel.evaluate(envs, kept_time(5), episodes_per_env=2, recurrent=True)
     assert again.lengths.tolist() == [[length] * 2 for length in lengths]
     assert not again.failures.any()
@@ -191,7 +191,7 @@ def test_rows_that_have_finished_are_not_played_again_when_their_worker_dies(mod
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_worker_that_died_between_two_steps_is_noticed(mode):
+def test_a_worker_that_dies_between_two_steps_is_noticed(mode):
     envs = PROCESS(transcripts(4, 4, 4, 4), autoreset_mode=mode, on_worker_death="restart")
     tell, asked = kept_time(4), []
 
@@ -210,7 +210,7 @@ def test_a_worker_that_died_between_two_steps_is_noticed(mode):
 
 
 class HopelessEnv(TranscriptEnv):
-    """Fails at the second step of each episode."""
+    """Fails in the second step of each episode."""
 
     def __init__(self, *, kills=False):
         super().__init__(5)
@@ -226,7 +226,7 @@ class HopelessEnv(TranscriptEnv):
 
 @pytest.mark.parametrize("build", [INLINE, PROCESS, wrapped], ids=named)
 @pytest.mark.parametrize("mode", MODES)
-def test_an_environment_that_crashes_in_every_episode_ends_in_its_own_exception(mode, build):
+def test_an_environment_that_crashes_in_every_episode_raises_its_own_exception(mode, build):
     envs = build(
         [*transcripts(3), HopelessEnv], autoreset_mode=mode, on_error="truncate", max_restarts=4
     )
@@ -240,7 +240,7 @@ def test_an_environment_that_crashes_in_every_episode_ends_in_its_own_exception(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_worker_that_dies_in_every_episode_ends_in_an_exception(mode):
+def test_a_worker_that_dies_in_every_episode_raises_an_exception(mode):
     envs = PROCESS(
         [*transcripts(3), partial(HopelessEnv, kills=True)],
         autoreset_mode=mode,
@@ -255,7 +255,7 @@ def test_a_worker_that_dies_in_every_episode_ends_in_an_exception(mode):
 
 @pytest.mark.parametrize("build", [INLINE, wrapped], ids=named)
 @pytest.mark.parametrize("mode", MODES)
-def test_without_a_budget_a_hopeless_environment_is_given_up_all_the_same(mode, build):
+def test_an_environment_that_always_fails_raises_even_without_max_restarts(mode, build):
     envs = build(
         [*transcripts(3), HopelessEnv], autoreset_mode=mode, on_error="truncate", max_restarts=None
     )
@@ -280,7 +280,7 @@ class FailsToResetOnceEnv(TranscriptEnv):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_episode_whose_successor_fails_to_begin_is_complete(mode):
+def test_an_episode_is_complete_even_if_the_next_reset_fails(mode):
     FailsToResetOnceEnv.failed = False
     envs = INLINE([partial(FailsToResetOnceEnv, 3)] * 2, autoreset_mode=mode, on_error="truncate")
     evaluation = cartwheel.evaluate(
@@ -293,7 +293,7 @@ def test_an_episode_whose_successor_fails_to_begin_is_complete(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_native_environment_that_panics_plays_another_episode(mode):
+def test_a_panicked_native_environment_plays_another_episode(mode):
     envs = cartwheel.NativeVectorEnv("Acrobot-v1", 3, autoreset_mode=mode, on_error="truncate")
     steps = []
 

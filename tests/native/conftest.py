@@ -1,4 +1,4 @@
-"""Native environments beside Gymnasium's."""
+"""Native environments and Gymnasium's, with the same keywords."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.support.oracle import N, beside
 
 @pytest.fixture
 def build_pair(build_native):
-    """Builds native rows and Gymnasium's, with the environment's keywords; both are reset alike."""
+    """Builds native rows and Gymnasium's with the same keywords; resets both with the same seed."""
 
     def build_pair(env_id, num_envs, mode=N, *, seed=1, num_workers=2, executor="auto", **keywords):
         workers = {"num_workers": num_workers, "executor": executor}

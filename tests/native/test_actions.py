@@ -1,4 +1,4 @@
-"""Actions of native environments: refused if bad before anything is stepped, else Gymnasium's."""
+"""Actions of native environments: bad ones are refused early, others act as in Gymnasium."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ CAST_ACTIONS = [
 
 
 @pytest.mark.parametrize(("env_id", "actions"), CAST_ACTIONS)
-def test_actions_of_another_dtype_are_those_of_the_space(build_pair, env_id, actions):
+def test_actions_of_another_dtype_are_cast_to_that_of_the_space(build_pair, env_id, actions):
     envs, oracle = build_pair(env_id, 3)
     exact = np.array(actions, oracle.single_action_space.dtype)
     for _ in range(4):
@@ -88,7 +88,7 @@ def test_actions_of_another_dtype_are_those_of_the_space(build_pair, env_id, act
     [bool, "i1", "i2", "i4", "i8", "u1", "u2", "u8", "f2", "f8"],
     ids=lambda dtype: np.dtype(dtype).name,
 )
-def test_floats_take_integers_and_other_floats(build_pair, dtype):
+def test_float_actions_accept_integers_and_other_floats(build_pair, dtype):
     envs, oracle = build_pair("Pendulum-v1", 2)
     for _ in range(4):
         actions = np.array([[1], [0]], dtype)

@@ -1,4 +1,4 @@
-"""What native environments are made with: refused if it cannot work, else Gymnasium's."""
+"""Arguments of native environments: bad ones are refused, others act as in Gymnasium."""
 
 from functools import partial
 from typing import Any
@@ -104,7 +104,7 @@ def test_bad_arguments_are_refused(arguments, error, text):
 
 
 @pytest.mark.parametrize("form", [list, tuple, np.array, partial(np.asarray, dtype="c")])
-def test_a_map_is_texts_or_letters(build_native, form):
+def test_a_map_is_a_list_of_strings_or_letters(build_native, form):
     rows = ["SFFH", "HFFF", "FFHG"]
     oracle = SyncVectorEnv([Case("FrozenLake-v1", {"desc": rows})] * 2)
     for desc in (form(rows), form([list(row) for row in rows])):
@@ -114,7 +114,7 @@ def test_a_map_is_texts_or_letters(build_native, form):
         assert_same_steps(envs, oracle, 30)
 
 
-def test_numpys_numbers_are_numbers():
+def test_arguments_accept_numpy_numbers():
     numbers = {"num_workers": np.int32(2), "max_episode_steps": np.int64(2), "g": np.float64(9.81)}
     envs = cartwheel.NativeVectorEnv("Pendulum-v1", np.int64(3), **numbers)
     oracle = SyncVectorEnv([Case("Pendulum-v1", {"g": 9.81, "max_episode_steps": 2})] * 3)

@@ -1,4 +1,4 @@
-"""A single native environment is Gymnasium's of the same id, to the last bit and type."""
+"""A single native environment equals Gymnasium's of the same id, to the last bit and type."""
 
 import copy
 import os
@@ -44,7 +44,7 @@ def build():
 
 
 def assert_same_steps(env, twin, steps, *, seed=5, **reset):
-    """Both go on alike, from one episode into the next; returns how many ended."""
+    """Steps both through several episodes, compares, and returns how many episodes ended."""
     twin.action_space.seed(seed)
     over = 0
     for _ in range(steps):
@@ -73,7 +73,7 @@ def assert_same_steps(env, twin, steps, *, seed=5, **reset):
     ],
     ids=str,
 )
-def test_episodes_are_those_of_gymnasium(build, env_id, keywords):
+def test_episodes_equal_those_of_gymnasium(build, env_id, keywords):
     env, twin = build(env_id, **keywords)
     assert_identical(env.reset(seed=2**70 + 3), twin.reset(seed=2**70 + 3))
     limit = twin.spec.max_episode_steps or 200
@@ -84,7 +84,7 @@ def test_episodes_are_those_of_gymnasium(build, env_id, keywords):
 
 
 @BY_ID
-def test_spaces_and_metadata_are_those_of_gymnasium(build, env_id):
+def test_spaces_and_metadata_equal_those_of_gymnasium(build, env_id):
     env, twin = build(env_id)
     for name in ("observation_space", "action_space"):
         ours, theirs = getattr(env, name), getattr(twin, name)
@@ -97,7 +97,7 @@ def test_spaces_and_metadata_are_those_of_gymnasium(build, env_id):
 
 
 @BY_ID
-def test_wrappers_and_spec_are_those_of_gymnasium(build, env_id):
+def test_wrappers_and_spec_equal_those_of_gymnasium(build, env_id):
     env, twin = build(env_id)
     assert str(env) == str(twin).replace(str(twin.unwrapped), f"<NativeEnv<cartwheel/{env_id}>>")
     for field in ("reward_threshold", "nondeterministic", "max_episode_steps", "order_enforce"):
@@ -110,7 +110,7 @@ def test_wrappers_and_spec_are_those_of_gymnasium(build, env_id):
 
 
 def checked(env_id):
-    """What Gymnasium's checker warns of."""
+    """The warnings of Gymnasium's environment checker."""
     env = gym.make(env_id).unwrapped
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -120,13 +120,13 @@ def checked(env_id):
 
 
 @BY_ID
-def test_gymnasiums_checker_has_no_more_to_say_than_of_its_own(env_id, monkeypatch):
+def test_gymnasiums_checker_gives_the_same_warnings_as_for_its_own(env_id, monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    monkeypatch.setattr("pygame.time.Clock", Mock)  # windows need not be slow here
+    monkeypatch.setattr("pygame.time.Clock", Mock)  # so that windows do not wait for the frame rate
     assert checked(f"cartwheel/{env_id}") == checked(env_id)
 
 
-def test_the_checker_passes_what_gymnasium_does_not_have():
+def test_the_null_environment_passes_gymnasiums_checker():
     env = gym.make("cartwheel/Null-v0", shape=[2, 3], episode_steps=3)
     check_env(env.unwrapped)
     env.reset(seed=1)
@@ -139,7 +139,7 @@ def test_the_checker_passes_what_gymnasium_does_not_have():
 
 @pytest.mark.parametrize("env_id", ["CartPole-v1", "Taxi-v4", "Blackjack-v1"])
 def test_the_generator_is_the_environments_own(build, env_id):
-    """What is drawn from it is gone for the environment, and the other way round."""
+    """Caller and environment draw from the same stream of random numbers."""
     env, twin = build(env_id)
     for seed in (5, None, 2**200):
         for each in (env, twin):
@@ -181,7 +181,7 @@ def test_a_generator_may_be_set(build):
     assert env.np_random_seed == 3
 
 
-def test_without_a_seed_the_one_that_was_chosen_is_told():
+def test_without_a_seed_the_chosen_seed_is_an_attribute():
     env, again = (gym.make("cartwheel/CartPole-v1") for _ in "ab")
     observation, _ = env.reset()
     assert env.np_random_seed > 2**64
@@ -190,7 +190,7 @@ def test_without_a_seed_the_one_that_was_chosen_is_told():
     again.close()
 
 
-def test_a_seed_of_numpys_counts_as_its_number(build):
+def test_a_numpy_integer_is_a_seed(build):
     env, twin = build("CartPole-v1")
     assert_identical(env.reset(seed=np.int64(3)), twin.reset(seed=3))
     assert env.unwrapped.np_random_seed == 3
@@ -250,7 +250,7 @@ def test_setting_an_attribute_sets_the_parameter(build, env_id, name):
         ("Taxi-v4", "taxi_orientation"),
     ],
 )
-def test_what_rendering_reads_is_as_wide_as_gymnasiums(build, env_id, name):
+def test_attributes_that_rendering_reads_have_the_dtype_of_gymnasiums(build, env_id, name):
     env, twin = build(env_id)
     for _ in range(3):
         assert_identical(env.reset(seed=5), twin.reset(seed=5))
@@ -271,7 +271,7 @@ def test_maps_are_characters(build):
     assert_identical(env.unwrapped.desc, twin.unwrapped.desc)
 
 
-def test_what_is_no_parameter_is_an_ordinary_attribute(build):
+def test_other_attributes_are_ordinary(build):
     env, _ = build("CartPole-v1")
     with pytest.raises(AttributeError, match=r"no attribute 'colour'; the parameters .* gravity"):
         _ = env.unwrapped.colour
@@ -284,10 +284,10 @@ def test_what_is_no_parameter_is_an_ordinary_attribute(build):
     assert env.unwrapped.gravity == 9.8
 
 
-# Order of calls, and bad ones
+# Order of calls, and bad calls
 
 
-def test_calls_have_their_order(build):
+def test_calls_in_a_wrong_order_are_refused(build):
     env, twin = build("CartPole-v1")
     for each in (env, twin):
         with pytest.raises(ResetNeeded, match=r"env.step\(\) before calling env.reset"):
@@ -349,7 +349,7 @@ def test_keywords_of_any_vector_environment_are_refused(keyword):
 
 
 def test_copies_are_refused_with_advice(build):
-    """Its state cannot be carried over exactly; a wrapper may not be copied at half."""
+    """The state cannot be copied exactly, and a copied wrapper must not share its environment."""
     env, _ = build("CartPole-v1")
     env.reset(seed=1)
     text = r"^a native CartPole-v1 can be neither copied nor pickled: .* by gymnasium.make\(env.sp"
@@ -370,7 +370,7 @@ def test_options_of_a_reset_reach_the_environment(build):
     assert_identical(env.reset(seed=1, options=options), twin.reset(seed=1, options=options))
     assert_identical(env.reset(options=options), twin.reset(options=options))
     assert options == {"x_init": 0.5, "y_init": 0.1}
-    # Nothing to this environment:
+    # Options without a meaning for this environment:
     others = {"low": 1, "reset_mask": None, "env_index": [5], "env_idx": [0]}
     assert_identical(env.reset(options=others), twin.reset(options=others))
     assert_same_steps(env, twin, 10)
@@ -380,7 +380,7 @@ def test_options_of_a_reset_reach_the_environment(build):
 
 
 @pytest.mark.parametrize("render_mode", ["rgb_array", "ansi", "rgb_array_list", "ansi_list"])
-def test_it_renders_as_gymnasiums_does(build, render_mode):
+def test_it_renders_like_gymnasiums(build, render_mode):
     env, twin = build("FrozenLake-v1", render_mode=render_mode)
     assert_identical(env.reset(seed=4), twin.reset(seed=4))
     for _ in range(3):
@@ -397,7 +397,7 @@ def test_it_renders_as_gymnasiums_does(build, render_mode):
     [("sync", SyncVectorEnv, {}), ("async", AsyncVectorEnv, {"shared_memory": False})],
     ids=["sync", "async"],
 )
-def test_gymnasium_steps_them_side_by_side_when_asked_to(mode, vector, keywords):
+def test_gymnasiums_vector_environments_step_single_native_environments(mode, vector, keywords):
     envs = gym.make_vec(
         "cartwheel/Taxi-v4",
         2,
@@ -411,8 +411,8 @@ def test_gymnasium_steps_them_side_by_side_when_asked_to(mode, vector, keywords)
 
 
 @pytest.mark.parametrize(("mode", "executor"), [("sync", "inline"), ("async", "process")])
-def test_cartwheel_steps_them_side_by_side_when_asked_to(mode, executor):
-    """With wrappers of their own, which native vector environments cannot have."""
+def test_cartwheels_vector_environments_step_single_native_environments(mode, executor):
+    """Each has its own wrappers, which native vector environments cannot have."""
     wrap = gym.wrappers.RecordEpisodeStatistics
     keywords = {"vectorization_mode": mode, "wrappers": [wrap], "max_episode_steps": 5}
     envs = cartwheel.make_vec("cartwheel/Taxi-v4", 2, **keywords, autoreset_mode="same_step")
@@ -427,7 +427,7 @@ def test_cartwheel_steps_them_side_by_side_when_asked_to(mode, executor):
 
 
 def assert_same_vectors(envs, oracle):
-    """Same results, but for the clock of statistics; closes both."""
+    """The same results, except for the time in the statistics; closes both."""
     assert_identical(envs.reset(seed=1), oracle.reset(seed=1))
     oracle.action_space.seed(1)
     for _ in range(13):
@@ -443,7 +443,7 @@ def assert_same_vectors(envs, oracle):
     oracle.close()
 
 
-def test_by_default_a_vector_of_them_is_native():
+def test_by_default_the_vector_environment_is_native():
     for make in (gym.make_vec, cartwheel.make_vec):
         for mode in (None, "vector_entry_point"):
             envs = make("cartwheel/CartPole-v1", 2, vectorization_mode=mode)
@@ -451,7 +451,7 @@ def test_by_default_a_vector_of_them_is_native():
             envs.close()
 
 
-def test_gymnasium_imports_the_module_that_an_id_names():
+def test_gymnasium_imports_the_module_named_in_an_id():
     program = (
         "import gymnasium as gym; "
         "env = gym.make('cartwheel:cartwheel/CartPole-v1'); "

@@ -1,4 +1,4 @@
-"""When native episodes end, restart and stand still: as Gymnasium's, in every mode."""
+"""Native episodes end, restart and freeze as Gymnasium's do, in every mode."""
 
 import gymnasium as gym
 import numpy as np
@@ -17,7 +17,7 @@ SHORT_CASES = pytest.mark.parametrize("case", SHORT, ids=str)
     "env_id",
     [env_id for env_id, *_ in cartwheel._cartwheel.native_envs() if env_id != "CartPole-v0"],
 )
-def test_rows_that_were_never_reset_show_zeros_after_a_partial_reset(env_id):
+def test_rows_that_were_never_reset_are_zeros_after_a_partial_reset(env_id):
     envs = cartwheel.NativeVectorEnv(env_id, 2)
     observations, _ = envs.reset(seed=1, options={"reset_mask": flags(1, 0)})
     for leaf in observations if isinstance(observations, tuple) else [observations]:
@@ -30,10 +30,10 @@ def test_rows_that_were_never_reset_show_zeros_after_a_partial_reset(env_id):
     [
         ("Pendulum-v1", "state", np.array([1.0, 1.0])),
         ("CliffWalking-v1", "s", 5),
-        ("Acrobot-v1", "dt", 0.2),  # its own value
+        ("Acrobot-v1", "dt", 0.2),  # the value that it has already
     ],
 )
-def test_a_row_outside_the_mask_repeats_its_observation_whatever_was_set(
+def test_a_row_outside_the_mask_repeats_its_observation_after_set_attr(
     build_pair, env_id, name, value
 ):
     envs, oracle = build_pair(env_id, 20)
@@ -44,8 +44,8 @@ def test_a_row_outside_the_mask_repeats_its_observation_whatever_was_set(
     assert_same_steps(envs, oracle, 3)
 
 
-def test_a_frozen_row_repeats_its_last_frame_whatever_was_set():
-    """A parameter changes what a row does, not what it showed."""
+def test_a_frozen_row_repeats_its_last_observation_after_set_attr():
+    """A parameter affects later steps, not the observation that was already returned."""
     envs = cartwheel.NativeVectorEnv(
         "Pendulum-v1", 4, autoreset_mode=D, on_done="freeze", max_episode_steps=2
     )
@@ -82,11 +82,11 @@ def test_an_episode_is_truncated_at_its_limit(build_pair, limit, mode):
     results = assert_same_steps(envs, oracle, 60)
     assert any(result[3].any() for result in results)
     if limit > 8:
-        assert any((result[2] & result[3]).any() for result in results), "both at once"
+        assert any((result[2] & result[3]).any() for result in results), "both in one step"
 
 
 @MODE
-def test_a_reset_begins_the_time_of_its_rows_anew(build_pair, mode):
+def test_a_reset_restarts_the_step_count_of_its_rows(build_pair, mode):
     envs, oracle = build_pair("Pendulum-v1", 3, mode, max_episode_steps=7)
     for turn in range(6):
         assert_same_steps(envs, oracle, turn)
@@ -95,7 +95,7 @@ def test_a_reset_begins_the_time_of_its_rows_anew(build_pair, mode):
     assert len({tuple(result[3]) for result in results}) > 2
 
 
-def test_limits_and_thresholds_are_those_of_gymnasiums_registry():
+def test_limits_and_thresholds_equal_those_of_gymnasiums_registry():
     for env_id, limit, threshold, _ in cartwheel._cartwheel.native_envs():
         if env_id == "Null-v0":
             assert limit is None
@@ -104,7 +104,7 @@ def test_limits_and_thresholds_are_those_of_gymnasiums_registry():
         assert (limit, threshold) == (spec.max_episode_steps, spec.reward_threshold)
 
 
-def test_by_default_the_limit_is_that_of_the_registry(build_pair):
+def test_the_default_limit_is_that_of_the_registry(build_pair):
     envs, oracle = build_pair("Pendulum-v1", 2)
     results = assert_same_steps(envs, oracle, 201)
     assert [step for step, result in enumerate(results) if result[3].any()] == [199]

@@ -1,4 +1,4 @@
-"""Options of a reset reach native environments as they reach Gymnasium's."""
+"""Options of a reset have the same effect on native environments as on Gymnasium's."""
 
 import re
 
@@ -9,7 +9,7 @@ from tests.support.oracle import MODE, assert_same_reset, assert_same_steps, fla
 
 
 def without_address(value):
-    """The name of a test that has this parameter, the same in every process."""
+    """A test id for this parameter that is the same in every process."""
     return re.sub(r" at 0x[0-9a-f]+", "", str(value))
 
 
@@ -34,8 +34,8 @@ OPTIONS = [
 
 @MODE
 @pytest.mark.parametrize(("env_id", "options"), OPTIONS, ids=str)
-def test_options_of_a_reset_do_what_they_do_in_gymnasium(build_pair, env_id, options, mode):
-    """For that reset only: autoresets and later resets are ordinary ones."""
+def test_options_of_a_reset_act_as_in_gymnasium(build_pair, env_id, options, mode):
+    """They affect only that reset, not autoresets and later resets."""
     envs, oracle = build_pair(env_id, 4, mode, max_episode_steps=7)
     masked = {**options, "reset_mask": flags(0, 1, 1, 0)}
     for seed, chosen in [(3, options), (None, options), (None, masked), (None, None)]:
@@ -84,7 +84,7 @@ def test_options_that_gymnasium_refuses_are_refused_before_any_row_is_reset(
     ],
     ids=without_address,
 )
-def test_refused_options_are_named_or_shown(build_pair, options, text):
+def test_the_error_names_or_shows_the_refused_option(build_pair, options, text):
     envs, oracle = build_pair("CartPole-v1", 3)
     with pytest.raises(ValueError, match=text):
         envs.reset(seed=2, options=options)

@@ -1,4 +1,4 @@
-"""Parameters of native environments are read and set as the attributes of Gymnasium's are."""
+"""Parameters of native environments are read and set like attributes of Gymnasium's."""
 
 from copy import deepcopy
 from typing import Any
@@ -16,7 +16,7 @@ PARAMETERS = [(env_id, name) for env_id, values in OTHER_VALUES.items() for name
 
 
 def plain(value):
-    """A value without the type that holds it: lists, Python's numbers, text."""
+    """A value as plain Python data: lists, numbers, text."""
     return np.asarray(value).tolist()
 
 
@@ -28,7 +28,7 @@ def assert_same_parameters(envs, oracle, names):
 
 
 @pytest.mark.parametrize("env_id", OTHER_VALUES)
-def test_parameters_read_as_gymnasiums_attributes(build_pair, env_id):
+def test_parameters_equal_gymnasiums_attributes(build_pair, env_id):
     envs, oracle = build_pair(env_id, 3)
     assert_same_parameters(envs, oracle, OTHER_VALUES[env_id])
     assert_same_steps(envs, oracle, 7)
@@ -38,7 +38,7 @@ def test_parameters_read_as_gymnasiums_attributes(build_pair, env_id):
 
 
 @pytest.mark.parametrize(("env_id", "name"), PARAMETERS, ids=str)
-def test_setting_a_parameter_does_what_setting_gymnasiums_attribute_does(build_pair, env_id, name):
+def test_setting_a_parameter_acts_like_setting_gymnasiums_attribute(build_pair, env_id, name):
     envs, oracle = build_pair(env_id, 3)
     assert_same_steps(envs, oracle, 3)
     value = OTHER_VALUES[env_id][name]
@@ -63,8 +63,8 @@ def test_several_parameters_may_be_set(build_pair):
         assert_identical(envs.reset(), oracle.reset())
 
 
-def test_a_passenger_is_fickle_only_where_that_is_switched_on(build_pair):
-    """Gymnasium looks at both attributes in every step."""
+def test_a_passenger_is_fickle_only_if_the_parameter_is_set(build_pair):
+    """Gymnasium reads both attributes in every step."""
     envs, oracle = build_pair("Taxi-v4", 3, fickle_passenger=True, fickle_probability=1.0)
     aboard = 4 * (5 * (5 * 2 + 2) + 4) + 1
     for each in (envs, oracle):
@@ -78,15 +78,15 @@ def test_a_passenger_is_fickle_only_where_that_is_switched_on(build_pair):
     ("env_id", "name"),
     [
         ("CartPole-v1", "state"),
-        ("MountainCarContinuous-v0", "state"),  # of two widths
+        ("MountainCarContinuous-v0", "state"),  # float64 and float32
         ("Pendulum-v1", "state"),
         ("Pendulum-v1", "last_u"),
-        ("Acrobot-v1", "state"),  # likewise
+        ("Acrobot-v1", "state"),  # as above
         ("Blackjack-v1", "player"),
         ("Blackjack-v1", "dealer"),
     ],
 )
-def test_what_has_several_forms_has_that_of_gymnasium(build_pair, env_id, name):
+def test_attributes_that_change_their_type_do_so_as_in_gymnasium(build_pair, env_id, name):
     envs, oracle = build_pair(env_id, 3)
     for _ in range(3):
         assert_identical(envs.get_attr(name), oracle.get_attr(name))
@@ -117,7 +117,7 @@ def test_setting_a_parameter_to_its_own_value_changes_nothing(build_pair, env_id
     ],
     ids=str,
 )
-def test_parameters_take_every_kind_of_number(build_pair, env_id, name, value):
+def test_parameters_accept_every_kind_of_number(build_pair, env_id, name, value):
     envs, oracle = build_pair(env_id, 2)
     for each in (envs, oracle):
         each.set_attr(name, deepcopy(value))
@@ -174,9 +174,7 @@ BAD_VALUES: list[tuple[str, str, Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("env_id", "name", "value", "error", "text"), BAD_VALUES)
-def test_a_value_that_does_not_fit_is_refused_in_every_row(
-    build_pair, env_id, name, value, error, text
-):
+def test_a_bad_value_is_refused_and_no_row_changes(build_pair, env_id, name, value, error, text):
     envs, oracle = build_pair(env_id, 3)
     before = envs.get_attr(name)
     with pytest.raises(error, match=text):
@@ -185,7 +183,7 @@ def test_a_value_that_does_not_fit_is_refused_in_every_row(
     assert_same_steps(envs, oracle, 10)
 
 
-def test_a_call_that_cannot_be_is_refused_before_it_is_pending(build_pair):
+def test_a_bad_call_is_refused_before_it_is_pending(build_pair):
     envs, oracle = build_pair("CartPole-v1", 3)
     with pytest.raises(AttributeError, match="CartPole-v1 has no parameter 'colour'"):
         envs.call_async("colour")
@@ -196,7 +194,7 @@ def test_a_call_that_cannot_be_is_refused_before_it_is_pending(build_pair):
     assert_same_steps(envs, oracle, 5)
 
 
-def test_what_is_drawn_from_a_generator_is_drawn_from_a_copy(build_pair):
+def test_returned_generators_are_copies(build_pair):
     envs, oracle = build_pair("Taxi-v4", 3)
     for generators in (envs.np_random, envs.get_attr("np_random"), envs.call("np_random")):
         assert_identical(generators, oracle.np_random)

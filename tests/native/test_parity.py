@@ -17,7 +17,7 @@ from tests.support.runs import assert_same_run, endings, play, recording
 
 
 def assert_ends(case, results):
-    """A run without the end of an episode shows nothing."""
+    """Checks that episodes ended in the run; else the comparison proves little."""
     terminations, truncations = endings(results)
     assert not case.terminates or terminations
     assert not case.truncates or truncations
@@ -33,20 +33,20 @@ def test_every_result_equals_that_of_gymnasium(case, mode):
 
 @MODE
 @pytest.mark.parametrize("case", DEFAULTS, ids=str)
-def test_one_environment_gives_what_gymnasium_gives(case, mode):
+def test_results_of_one_environment_equal_those_of_gymnasium(case, mode):
     assert_same_run(NATIVE([case], autoreset_mode=mode), case, mode, case.steps)
 
 
 @MODE
 @pytest.mark.parametrize("case", VARIANTS, ids=str)
-def test_keywords_do_what_they_do_in_gymnasium(case, mode):
+def test_keywords_act_as_in_gymnasium(case, mode):
     steps = 280
     assert_ends(case, recording(case, 5, mode, steps))
     assert_same_run(NATIVE([case] * 5, autoreset_mode=mode), case, mode, steps)
 
 
 @pytest.mark.parametrize("case", [*DEFAULTS, *VARIANTS], ids=str)
-def test_the_spaces_are_those_of_gymnasium(case):
+def test_the_spaces_equal_those_of_gymnasium(case):
     envs, oracle = NATIVE([case] * 3), twins(case, 3)
     for name in ("observation_space", "action_space"):
         for prefix in ("", "single_"):
@@ -78,14 +78,14 @@ SEEDS = [0, 1, 2**31, 2**32 - 1, 2**32, 2**63, 2**64 - 1, 2**64, 2**100 + 12345,
 
 
 @pytest.mark.parametrize("seed", [*SEEDS, 2**128 - 2, 2**128, 2**200], ids=hex)
-def test_every_seed_gives_the_stream_that_it_gives_in_gymnasium(build_pair, seed):
+def test_every_seed_gives_the_same_stream_as_in_gymnasium(build_pair, seed):
     for env_id in ("CartPole-v1", "Taxi-v4"):
         envs, oracle = build_pair(env_id, 3, seed=seed)
         assert_same_reset(envs, oracle)
         assert_same_reset(envs, oracle, seed=seed)
 
 
-def test_each_row_is_the_single_environment_with_its_seed():
+def test_each_row_equals_the_single_environment_with_its_seed():
     envs = cartwheel.NativeVectorEnv("Acrobot-v1", 9, num_workers=2)
     observations, _ = envs.reset(seed=40)
     results = [envs.step(np.arange(9) % 3) for _ in range(20)]
@@ -99,16 +99,16 @@ def test_each_row_is_the_single_environment_with_its_seed():
             assert (terminations[row], truncations[row]) == expected[2:4]
 
 
-def test_a_run_may_be_seeded_anew_at_any_time():
+def test_a_seeded_reset_repeats_a_run():
     case = Case("Taxi-v4")
     envs = cartwheel.NativeVectorEnv("Taxi-v4", 4, num_workers=2)
     runs = [list(play(envs, case, N, 100)) for _ in range(2)]
-    # Half-way rows go on with streams that depend on what came before: only until then.
+    # From the middle on, rows continue streams that depend on the previous run.
     assert_identical(runs[0][:40], runs[1][:40])
     envs.close()
 
 
-def test_without_a_seed_no_two_rows_are_alike():
+def test_without_a_seed_all_rows_differ():
     first, second = (cartwheel.NativeVectorEnv("CartPole-v1", 50) for _ in range(2))
     observations = np.concatenate([first.reset()[0], second.reset()[0], first.reset()[0]])
     assert len(np.unique(observations, axis=0)) == 150
@@ -117,8 +117,8 @@ def test_without_a_seed_no_two_rows_are_alike():
 
 
 @MODE
-def test_random_maps_are_lakes_of_their_own(mode):
-    """Without a map there is one a row; a row does what Gymnasium does on its map."""
+def test_every_row_has_its_own_random_map(mode):
+    """Without a map, each row draws its own, and does what Gymnasium does on that map."""
     envs = cartwheel.NativeVectorEnv("FrozenLake-v1", 6, map_name=None, autoreset_mode=mode)
     assert envs.single_observation_space == Discrete(64)
     maps = envs.get_attr("desc")
@@ -137,9 +137,9 @@ def test_random_maps_are_lakes_of_their_own(mode):
 @MODE
 @pytest.mark.parametrize("shape", [(1,), (), (3, 2), (84, 84, 3)], ids=str)
 @pytest.mark.parametrize("episode_steps", [0, 1, 3])
-def test_the_environment_that_does_nothing_counts_its_steps(shape, episode_steps, mode):
+def test_the_null_environment_counts_its_steps(shape, episode_steps, mode):
     case = Case("Null-v0", {"shape": shape, "episode_steps": episode_steps})
-    work = {"work": 100, "work_spread": 0.5}  # takes time and changes nothing
+    work = {"work": 100, "work_spread": 0.5}  # takes time and changes no value
     envs, oracle = NATIVE([case] * 4, autoreset_mode=mode, **work), twins(case, 4, mode)
     assert envs.observation_space == oracle.observation_space
     assert envs.action_space == oracle.action_space
@@ -153,8 +153,8 @@ def test_every_native_environment_is_tested_here():
     assert ids == {case.env_id for case in DEFAULTS} | {"Null-v0"}
 
 
-def test_every_bit_of_a_float_in_a_keyword_or_an_option_counts():
-    """Floats of 16 and 17 digits, as sweeps and computations give them."""
+def test_floats_in_keywords_and_options_keep_every_bit():
+    """Floats with 16 and 17 digits, as sweeps and computations produce them."""
     random = np.random.default_rng(0)
     for _ in range(200):
         gravity, angle, velocity = (float(number) for number in random.uniform(0.1, 3, 3))

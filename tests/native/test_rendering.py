@@ -1,4 +1,4 @@
-"""Native environments are rendered as Gymnasium renders its own, frame by frame."""
+"""Frames of native environments equal Gymnasium's."""
 
 import gc
 import sys
@@ -36,7 +36,7 @@ def build(build_pair):
 
 @pytest.fixture
 def _window(monkeypatch):
-    """Windows that need no screen, and no time."""
+    """Windows without a screen and without waiting for the frame rate."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setattr("pygame.time.Clock", Mock)
     pygame.display.quit()
@@ -45,7 +45,7 @@ def _window(monkeypatch):
 
 
 def assert_same_frames(envs, oracle, steps, *, every=1):
-    """Both give the same results and frames; rows that are over are restarted if need be."""
+    """Both give the same results and frames; in ``DISABLED``, rows that are over are reset."""
     assert_same_reset(envs, oracle, seed=3)
     assert_identical(envs.render(), oracle.render())
     oracle.action_space.seed(5)
@@ -61,27 +61,27 @@ def assert_same_frames(envs, oracle, steps, *, every=1):
         if envs.autoreset_mode is D and over.any():
             assert_same_reset(envs, oracle, options={"reset_mask": over})
             assert_identical(envs.render(), oracle.render(), f"frame of the reset after {step}")
-    assert resets >= 3, "a run without resets shows nothing"
+    assert resets >= 3, "a run without resets proves nothing"
 
 
 @pytest.mark.filterwarnings("ignore:.*out of date")
 @MODE
 @pytest.mark.parametrize("env_id", IDS)
-def test_frames_have_the_pixels_of_gymnasiums(build, env_id, mode):
+def test_frames_have_the_same_pixels_as_gymnasiums(build, env_id, mode):
     envs, oracle = build(env_id, 2, mode, render_mode="rgb_array", max_episode_steps=2)
     assert_same_frames(envs, oracle, 5)
 
 
 @MODE
 @pytest.mark.parametrize("env_id", TEXT)
-def test_text_is_that_of_gymnasium(build, env_id, mode):
+def test_text_equals_that_of_gymnasium(build, env_id, mode):
     envs, oracle = build(env_id, 3, mode, render_mode="ansi", max_episode_steps=7)
     assert_same_frames(envs, oracle, 60)
 
 
 @MODE
-def test_a_frame_does_not_depend_on_a_frame_that_was_not_asked_for(build, mode):
-    """Gymnasium's taxi looks into the direction of its last move that was drawn, until a reset."""
+def test_a_frame_does_not_depend_on_frames_that_were_not_rendered(build, mode):
+    """Gymnasium's taxi faces in the direction of the last move that was rendered, until a reset."""
     envs, oracle = build("Taxi-v4", 2, mode, render_mode="rgb_array", max_episode_steps=13)
     assert_same_frames(envs, oracle, 42, every=5)
 
@@ -99,7 +99,7 @@ def test_a_frame_does_not_depend_on_a_frame_that_was_not_asked_for(build, mode):
     ],
     ids=str,
 )
-def test_keywords_show(build, env_id, keywords):
+def test_keywords_change_the_frames_as_in_gymnasium(build, env_id, keywords):
     keywords |= {"render_mode": "rgb_array", "max_episode_steps": 3}
     assert_same_frames(*build(env_id, 2, **keywords), 8)
 
@@ -134,7 +134,7 @@ def test_each_row_shows_its_own_random_map():
     ],
     ids=str,
 )
-def test_what_is_set_shows(build, env_id, name, values):
+def test_set_parameters_change_the_frames_as_in_gymnasium(build, env_id, name, values):
     envs, oracle = build(env_id, 2, render_mode="rgb_array")
     envs.reset(seed=1)
     oracle.reset(seed=1)
@@ -146,7 +146,7 @@ def test_what_is_set_shows(build, env_id, name, values):
     assert any(not np.array_equal(*pair) for pair in zip(before, after, strict=True))
 
 
-def test_a_frame_belongs_to_its_receiver(build):
+def test_frames_are_the_callers_own(build):
     envs, oracle = build("FrozenLake-v1", 2, render_mode="rgb_array")
     envs.reset(seed=1)
     oracle.reset(seed=1)
@@ -170,12 +170,12 @@ def test_rendering_can_be_called_by_name(build, render_mode):
         envs.call("render", "rgb_array")
 
 
-# What can be asked for
+# Render modes and errors
 
 
 @pytest.mark.filterwarnings("ignore:.*out of date")
 @pytest.mark.parametrize("env_id", IDS)
-def test_the_render_modes_are_those_of_gymnasium(build, env_id):
+def test_the_render_modes_equal_those_of_gymnasium(build, env_id):
     for render_mode in (None, *gym.make(env_id).metadata["render_modes"]):
         envs, oracle = build(env_id, 2, render_mode=render_mode)
         assert envs.render_mode == oracle.render_mode == render_mode
@@ -221,7 +221,7 @@ def test_without_a_render_mode_there_is_gymnasiums_warning(build):
     assert texts[0] == [text.replace("Acrobot", "cartwheel/Acrobot") for text in texts[1]]
 
 
-def test_what_gymnasium_does_not_have_cannot_be_rendered():
+def test_the_null_environment_cannot_be_rendered():
     envs = cartwheel.NativeVectorEnv("Null-v0", 1)
     envs.reset()
     assert envs.metadata["render_modes"] == []
@@ -243,7 +243,7 @@ def test_rows_that_were_never_reset_are_not_rendered(build):
     assert_identical(envs.render(), oracle.render())
 
 
-def test_rendering_waits_for_no_pending_call_and_ends_with_close(build):
+def test_rendering_is_refused_while_a_call_is_pending_and_after_close(build):
     envs, _ = build("CartPole-v1", 2, render_mode="rgb_array")
     envs.reset()
     envs.step_async([0, 1])
@@ -299,7 +299,7 @@ def window():
 @pytest.mark.usefixtures("_window")
 @MODE
 def test_a_window_shows_every_step_and_reset(build, mode):
-    """The rows share one window, as in Gymnasium, so the last one is seen."""
+    """The rows share one window, as in Gymnasium, so the last row is visible."""
     envs, _ = build("Acrobot-v1", 2, mode, render_mode="human", max_episode_steps=2)
     _, oracle = build("Acrobot-v1", 2, mode, render_mode="rgb_array", max_episode_steps=2)
     assert_identical(envs.reset(seed=1), oracle.reset(seed=1))
@@ -322,8 +322,8 @@ def test_a_window_shows_every_step_and_reset(build, mode):
 
 
 @pytest.mark.usefixtures("_window")
-def test_rows_in_a_window_do_not_wait_for_one_another(build, monkeypatch):
-    """Each keeps its own time, as in Gymnasium: a step of three rows takes that of one."""
+def test_rows_in_a_window_do_not_wait_for_each_other(build, monkeypatch):
+    """Each has its own clock, as in Gymnasium: a step of three rows takes the time of one row."""
     clocks = []
 
     def make_clock():
@@ -340,7 +340,7 @@ def test_rows_in_a_window_do_not_wait_for_one_another(build, monkeypatch):
 
 
 @pytest.mark.usefixtures("_window")
-def test_a_window_shows_what_was_received_once_nothing_is_in_flight(build):
+def test_a_window_is_updated_when_nothing_is_in_flight(build):
     envs = cartwheel.NativeVectorEnv("Acrobot-v1", 4, batch_size=2, render_mode="human")
     _, oracle = build("Acrobot-v1", 4, render_mode="rgb_array")
     oracle.reset(seed=1)
@@ -385,8 +385,8 @@ def test_a_window_shows_the_rows_that_were_reset(build):
 
 
 @MODE
-def test_a_video_has_the_frames_of_gymnasiums(build, mode, monkeypatch, tmp_path):
-    """Without moviepy, which only writes them to a file."""
+def test_a_video_has_the_same_frames_as_gymnasiums(build, mode, monkeypatch, tmp_path):
+    """moviepy is replaced, because it only writes the frames to a file."""
     videos = {}
     monkeypatch.setitem(sys.modules, "moviepy", types.ModuleType("moviepy"))
     monkeypatch.setattr(wrappers.RecordVideo, "stop_recording", keep_in(videos))
@@ -412,7 +412,7 @@ def test_a_video_has_the_frames_of_gymnasiums(build, mode, monkeypatch, tmp_path
 
 
 def keep_in(videos):
-    """What keeps frames where the wrapper writes them."""
+    """A ``stop_recording`` that keeps the frames instead of writing them."""
 
     def stop_recording(recorder):
         videos.setdefault("recorded", []).append(recorder.recorded_frames)
@@ -423,13 +423,13 @@ def keep_in(videos):
 
 
 def noted(mode):
-    """Gymnasium's recorder says that it misses the last frames of one mode."""
+    """Gymnasium's recorder warns in same-step mode that it misses the last frames."""
     return pytest.warns(UserWarning, match="same-step") if mode is S else nullcontext()
 
 
 @pytest.mark.usefixtures("_window")
-def test_a_window_of_the_wrapper_shows_what_it_shows_on_gymnasiums(build, monkeypatch):
-    """Without cv2, which only makes the frames smaller."""
+def test_the_window_of_human_rendering_shows_the_same_as_gymnasiums(build, monkeypatch):
+    """cv2 is replaced, because it only makes the frames smaller."""
     cv2 = types.ModuleType("cv2")
     cv2.resize = lambda image, size: image[:: len(image) // size[1], :: image.shape[1] // size[0]]
     monkeypatch.setitem(sys.modules, "cv2", cv2)

@@ -1,4 +1,4 @@
-"""Native environments step on threads of their own, wait, are interrupted and end as others do."""
+"""Native environments step on their own threads, and wait, time out and close like others."""
 
 import gc
 import re
@@ -27,7 +27,7 @@ from tests.support.threads import in_thread
 @pytest.mark.parametrize(
     "state", [[np.inf] * 4, [1e17, 0, 0, 0], [0, 0, 1e5, -1e5]], ids=["infinite", "angle", "speed"]
 )
-def test_a_row_that_fails_names_itself_and_the_others_are_stepped(build_pair, state):
+def test_the_error_names_the_row_that_failed_and_the_others_are_stepped(build_pair, state):
     envs, _ = build_pair("Acrobot-v1", 4, num_workers=2)
     twin, _ = build_pair("Acrobot-v1", 4, num_workers=2)
     states = list(envs.get_attr("state"))
@@ -51,8 +51,8 @@ def test_a_row_that_fails_names_itself_and_the_others_are_stepped(build_pair, st
     assert_identical(envs.step(actions)[0][others], twin.step(actions)[0][others])
 
 
-def test_a_timeout_ends_the_wait_before_the_batch_and_loses_nothing():
-    """A wait without any time steps one of the sixteen shards; nobody else does in a first step."""
+def test_a_timeout_ends_the_wait_and_loses_nothing():
+    """In a first step only the caller works; each zero-timeout wait steps one of sixteen shards."""
     envs, twin = (cartwheel.NativeVectorEnv("Acrobot-v1", 160, num_workers=2) for _ in "ab")
     for each in (envs, twin):
         each.reset(seed=1)
@@ -71,7 +71,7 @@ def test_a_timeout_ends_the_wait_before_the_batch_and_loses_nothing():
     twin.close()
 
 
-def test_a_reset_drops_a_step_that_was_given_up():
+def test_a_reset_drops_a_step_that_timed_out():
     envs, twin = (cartwheel.NativeVectorEnv("Acrobot-v1", 160, num_workers=2) for _ in "ab")
     envs.reset(seed=1)
     actions = np.arange(160) % 3
@@ -85,7 +85,7 @@ def test_a_reset_drops_a_step_that_was_given_up():
 
 
 @pytest.mark.parametrize("executor", ["inline", "thread"])
-def test_rows_that_no_reset_reached_are_named_and_no_row_is_stepped(build_pair, executor):
+def test_rows_that_were_never_reset_are_named_and_no_row_is_stepped(build_pair, executor):
     envs, oracle = build_pair("Pendulum-v1", 3, seed=None, executor=executor)
     actions = np.ones((3, 1), np.float32)
     mask = np.array([False, True, False])
@@ -103,7 +103,7 @@ def test_rows_that_no_reset_reached_are_named_and_no_row_is_stepped(build_pair, 
     assert_same_steps(envs, oracle, 5)
 
 
-def test_not_every_one_of_many_rows_is_named():
+def test_a_long_list_of_rows_is_shortened():
     envs = cartwheel.NativeVectorEnv("CartPole-v1", 20)
     with pytest.raises(ResetNeeded) as refusal:
         envs.step(np.zeros(20, np.int64))
@@ -112,12 +112,12 @@ def test_not_every_one_of_many_rows_is_named():
 
 
 def threads():
-    """The threads of this program, of which some may be ending."""
+    """The threads of this program; some of them may be ending."""
     return {int(entry.name) for entry in Path("/proc/self/task").iterdir()}
 
 
 def left_of_threads(before):
-    """Those beyond ``before``: the kernel may end a thread after it was joined."""
+    """The threads beyond ``before``; waits, because the kernel ends them after the join."""
     deadline = time.monotonic() + 10
     while (left := threads() - before) and time.monotonic() < deadline:
         time.sleep(1e-3)
@@ -125,8 +125,8 @@ def left_of_threads(before):
 
 
 @pytest.mark.parametrize("executor", ["inline", "thread"])
-def test_a_second_thread_in_the_same_object_is_refused(executor):
-    """Steps run without the interpreter's lock, so the second thread comes to try."""
+def test_calls_from_a_second_thread_are_refused(executor):
+    """Steps release the GIL, so the second thread can call in the meantime."""
     rows = 8_000
     envs, twin = (cartwheel.NativeVectorEnv("Acrobot-v1", rows, executor=executor) for _ in "ab")
     actions = np.arange(rows) % 3
@@ -146,7 +146,7 @@ def test_a_second_thread_in_the_same_object_is_refused(executor):
         result, refusal = outcome(lambda: envs.step(actions))
         if refusal is None:
             results.append(result[0])
-        else:  # the intruder came first
+        else:  # the intruder's call was first
             assert isinstance(refusal, AlreadyPendingCallError)
     done.set()
     intruder.join()
@@ -175,7 +175,7 @@ def test_closing_ends_the_steps_of_another_thread():
 
 
 @pytest.mark.parametrize("num_workers", [1, 2, 4])
-def test_there_are_as_many_threads_as_asked_for_and_none_after_close(num_workers):
+def test_there_are_num_workers_threads_and_none_after_close(num_workers):
     for _ in range(5):
         before = threads()
         envs = cartwheel.NativeVectorEnv("CartPole-v1", 64, num_workers=num_workers)
@@ -189,7 +189,7 @@ def test_there_are_as_many_threads_as_asked_for_and_none_after_close(num_workers
 
 @pytest.mark.parametrize("num_envs", [1, 63, 127, 128, 4096])
 @pytest.mark.parametrize("env_id", ["CartPole-v1", "Taxi-v4"])
-def test_by_default_no_thread_has_less_than_an_environment_steps_at_once(env_id, num_envs):
+def test_by_default_every_thread_has_at_least_one_block(env_id, num_envs):
     envs = cartwheel.NativeVectorEnv(env_id, num_envs)
     whole_blocks = num_envs // _cartwheel.block_rows(env_id)
     assert envs.num_workers == min(max(whole_blocks, 1), _cartwheel.usable_cpus())
@@ -206,7 +206,7 @@ def test_the_inline_executor_has_no_threads():
     envs.close()
 
 
-def test_an_object_that_is_dropped_ends_its_threads():
+def test_a_deleted_vector_environment_ends_its_threads():
     before = threads()
     envs = cartwheel.NativeVectorEnv("Taxi-v4", 64, num_workers=4)
     kept, _ = envs.reset(seed=1)

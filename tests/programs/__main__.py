@@ -2,7 +2,7 @@
 
 import sys
 
-from tests.programs import cycles, endings, forking, scarcity  # noqa: F401 - they register theirs
+from tests.programs import cycles, endings, forking, scarcity  # noqa: F401 - they register programs
 from tests.programs.registry import PROGRAMS
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A program that makes, uses and closes vector environments again and again."""
+"""A program that builds, uses and closes vector environments again and again."""
 
 import gc
 import threading
@@ -14,12 +14,12 @@ from tests.programs.scarcity import LargeEnv
 from tests.support.faulty import FaultyEnv
 from tests.support.processes import left_behind, residue
 
-#: Cycles before anything is compared: caches, a fork server and the allocator get their size.
+#: Cycles before the comparison, in which caches, the fork server and the allocator grow.
 WARM_UP = 20
 
 
 class ImageEnv(LargeEnv):
-    """Two of them make a batch of 80 kB, which is not copied."""
+    """A batch of two has 80 kB and is not copied."""
 
     observation_space = Box(0, 255, (200, 200), np.uint8)
 
@@ -46,7 +46,7 @@ def kinds(entries):
 
 
 def state(entries):
-    """What must be after many cycles as it was before; ``entries`` are those of the residue."""
+    """What must be the same after many cycles as before; ``entries`` are those of the residue."""
     return {
         "residue": kinds(entries),
         "threads": threading.active_count(),
@@ -65,9 +65,9 @@ def make_and_close(executor, context, cycles):
     for number in range(int(cycles)):
         cycle(executor, context or None, number)
     gc.collect()
-    left_behind(entries)  # returns when what is ending has ended
+    left_behind(entries)  # waits for what is ending
     now = residue()
-    # The kernel ends a thread some time after it was joined: one of before may have been ending.
+    # The kernel ends a thread some time after the join, so `before` may have threads that ended.
     before["residue"] = kinds(entries - {gone for gone in entries - now if is_native(gone)})
     tell(before=before, after=state(now))
 

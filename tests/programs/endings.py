@@ -32,7 +32,7 @@ def faulty_rows(num_envs=4):
 
 
 def assert_works(envs):
-    """Results after a reset equal the oracle's."""
+    """Checks that results after a reset equal the oracle's."""
     oracle = SyncVectorEnv(faulty_rows(envs.num_envs))
     for seed in (3, 4):
         assert_identical(envs.reset(seed=seed)[0], oracle.reset(seed=seed)[0])
@@ -44,7 +44,7 @@ def assert_works(envs):
 
 @program
 def wait_to_be_killed(context, state, folder):
-    """Reports its workers, then waits in the given state for a SIGKILL."""
+    """Reports its workers, then waits in the given state to be killed."""
     if state == "building":
         gates = Gates(folder)
         threading.Thread(target=_tell_when_all_are_building, args=[gates], daemon=True).start()
@@ -69,12 +69,12 @@ def _descendants():
 
 
 def interrupter(gates, number, target):
-    """A thread that presses Ctrl-C when an environment stands at a gate."""
+    """A thread that sends SIGINT when an environment waits at a gate."""
     send = partial(os.kill, os.getpid()) if target == "process" else partial(os.killpg, 0)
 
     def interrupt():
         gates.await_arrival(number)
-        time.sleep(0.05)  # by then the caller has usually begun to wait
+        time.sleep(0.05)  # after that the caller has usually begun to wait
         send(signal.SIGINT)
 
     return threading.Thread(target=interrupt)
@@ -82,7 +82,7 @@ def interrupter(gates, number, target):
 
 @program
 def interrupt_a_long_step(executor, target):
-    """The step ends when Ctrl-C was noticed, and not before."""
+    """Ctrl-C ends the wait for a step that has not finished."""
     with tempfile.TemporaryDirectory() as folder:
         gates = Gates(folder)
         envs = build(executor, gates.env_fns(4))
@@ -93,10 +93,10 @@ def interrupt_a_long_step(executor, target):
             thread, began = interrupter(gates, gate, target), time.monotonic()
             try:
                 thread.start()
-                envs.step([gate, 0, 0, 0])  # inline, all rows are stepped whatever one raises
+                envs.step([gate, 0, 0, 0])  # inline, all rows are stepped even if one raises
             except KeyboardInterrupt:
                 interrupts += 1
-                assert time.monotonic() - began < LIMIT_S, "it was noticed when the step was over"
+                assert time.monotonic() - began < LIMIT_S, "Ctrl-C was noticed after the step"
                 gates.open(gate)
             thread.join()
             observations, _infos = envs.reset()
@@ -114,7 +114,7 @@ def interrupt_a_long_step(executor, target):
 
 @program
 def interrupt_a_receipt(executor, target):
-    """A Ctrl-C ends the wait for rows in flight, none of which is done, and loses none of them."""
+    """Ctrl-C ends ``recv`` while all rows are in flight, and loses no row."""
     with tempfile.TemporaryDirectory() as folder:
         gates = Gates(folder)
         envs = build(executor, gates.env_fns(4), batch_size=2)
@@ -250,7 +250,7 @@ def _step_for_ever(envs):
 
 @program
 def close_while_a_thread_hangs():
-    """A thread cannot be ended: it is left behind, and the program ends all the same."""
+    """A thread cannot be killed: it is left behind, and the program still ends."""
     envs = build("thread", faulty_rows())
     envs.reset()
     envs.step_async([fault("hang"), 0, 0, 0])

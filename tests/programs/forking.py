@@ -1,7 +1,7 @@
 """Programs that fork while they hold batches.
 
-A child is a function that is called with ``wait``, which returns when the parent says so; what it
-returns is sent to the parent.
+A child runs a function with the argument ``wait``, a function that waits for the parent. The
+result of the child's function is sent to the parent.
 """
 
 import contextlib
@@ -54,7 +54,7 @@ class Child:
         os.write(self.going, b".")
 
     def answer(self):
-        """Waits for the end of the child, and returns what it said."""
+        """Waits for the end of the child, and returns its result."""
         os.close(self.going)
         with open(self.told, "rb") as pipe:  # noqa: PTH123 (a descriptor)
             said = json.loads(pipe.read())
@@ -64,7 +64,7 @@ class Child:
 
 @program
 def parent_steps_on(executor):
-    """The parent drops what it held and takes 100 steps; the child looks after each."""
+    """The parent drops its batches and takes 100 steps; the child checks its own after each."""
     envs = build(executor)
     envs.reset()
     kept = [envs.step(ACTIONS)[0] for _ in range(3)]
@@ -106,7 +106,7 @@ def child_writes(executor):
 
 @program
 def fork_after_close(executor):
-    """The parent's later writes do not show either: nothing is shared any more."""
+    """After ``close()`` nothing is shared: the child does not see later writes of the parent."""
     envs = build(executor)
     envs.reset()
     kept = [envs.step(ACTIONS)[0], envs.step(ACTIONS)[0]]
@@ -128,7 +128,7 @@ def fork_after_close(executor):
 
 @program
 def fork_twice(executor):
-    """A child's own child starts with what the child wrote."""
+    """A child of the child starts with what the child wrote."""
     envs = build(executor)
     envs.reset()
     kept = envs.step(ACTIONS)[0]
@@ -151,7 +151,7 @@ def fork_twice(executor):
 
 @program
 def fork_with_a_rollout(executor):
-    """Neither sees what the other does to it; the next one is right, in memory of its own."""
+    """Parent and child do not see each other's writes; the next rollout has memory of its own."""
     envs = build(executor)
     envs.reset()
     rollout = envs.rollout(5)
@@ -188,7 +188,7 @@ def fork_with_a_rollout(executor):
 
 @program
 def fork_while_a_rollout_is_recorded(executor):
-    """The parent records to the end; the child keeps what was there when it was made."""
+    """The parent records to the end; the child keeps what was recorded before the fork."""
     envs = build(executor)
     envs.reset()
     rollout = envs.rollout(6)
@@ -231,7 +231,7 @@ def fork_while_a_step_is_pending(executor):
 
 @program
 def fork_often(executor):
-    """Memory is used up by what was held, and no faster; then batches are copies."""
+    """Forks after every step, while no batch is held; reports the number of slabs."""
     envs = build(executor, max_slabs=8)
     envs.reset()
     slabs = []
@@ -247,7 +247,7 @@ def fork_often(executor):
 
 @program
 def use_in_a_child(executor):
-    """What every method of the vector environment says to a child."""
+    """What every method of the vector environment raises or returns in a child."""
     envs = build(executor)
     envs.reset()
     mask = np.ones(NUM_ENVS, np.bool_)

@@ -1,4 +1,4 @@
-"""The programs that tests run, and what they tell: one line of JSON."""
+"""The programs that tests run. A program reports facts as one line of JSON."""
 
 import json
 from collections.abc import Callable
@@ -7,12 +7,12 @@ PROGRAMS: dict[str, Callable[..., None]] = {}
 
 
 def program(function):
-    """Registers a function as a program of its name; its arguments are words of a command line."""
+    """Registers a function as a program under its name; its arguments are command-line words."""
     assert function.__name__ not in PROGRAMS
     PROGRAMS[function.__name__] = function
     return function
 
 
 def tell(**facts):
-    """Prints a line for the test that runs the program."""
+    """Prints the facts as a line of JSON for the test that runs the program."""
     print(json.dumps(facts), flush=True)

@@ -1,4 +1,4 @@
-"""Programs that have too little of something."""
+"""Programs with too little memory, address space, shared memory or too few descriptors."""
 
 import gc
 import os
@@ -20,7 +20,7 @@ NUM_ENVS = 4
 
 
 class LargeEnv(gym.Env):
-    """Shows the number of its steps, a million times."""
+    """The observation is an array of a million elements, all equal to the number of steps."""
 
     observation_space = Box(0, 255, (1000, 1000), np.uint8)
     action_space = Discrete(2)
@@ -49,7 +49,7 @@ def assert_works(envs):
 
 
 def attempt(function):
-    """The type and text of what ``function`` raises, and what it leaves behind."""
+    """The type and text of the exception of ``function``, and what it leaves behind."""
     before, error = residue(), None
     try:
         function()
@@ -61,7 +61,7 @@ def attempt(function):
 
 @program
 def construct(executor):
-    build(executor).close()  # what a program starts once, it has started
+    build(executor).close()  # first starts what is started once per program
     tell(**attempt(lambda: build(executor)))
 
 
@@ -80,7 +80,7 @@ def fill(group):
 
 @program
 def keep_batches_in_a_full_group(executor, group):
-    """What was kept before and after there was no room for more."""
+    """Batches that are kept while memory runs out have the right values."""
     envs = build(executor)
     envs.reset()
     fill(group)
@@ -120,8 +120,8 @@ def construct_with_little_address_space(executor):
 
 @program
 def construct_with_few_descriptors(context, *limits):
-    """Tells, for each limit, what it brings: nothing more than a result or one exception."""
-    build("process", context=context).close()  # a fork server keeps a few, for every pool
+    """Reports for each limit that everything works, or the one exception."""
+    build("process", context=context).close()  # a fork server keeps a few descriptors
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     outcomes, left = [], set()
     for limit in map(int, limits):
@@ -143,7 +143,7 @@ def construct_with_few_descriptors(context, *limits):
 
 @program
 def count_descriptors(context):
-    """Descriptors of one worker, with one environment and with many."""
+    """Reports the descriptors of one worker, with one environment and with many."""
     build("process", context=context).close()
     counts = []
     for num_envs in (1, 256):
@@ -160,7 +160,7 @@ def count_descriptors(context):
 
 @program
 def step_without_room_in_dev_shm(context):
-    """Tells how much room there is, and that nobody needs it."""
+    """Reports the free space in ``/dev/shm``, and that no environment needs it."""
     envs = build("process", context=context)
     assert_works(envs)
     envs.close()
@@ -177,7 +177,7 @@ class WritingEnv(LargeEnv):
 
 @program
 def write_to_stderr():
-    """Tells what is there while the worker still lives."""
+    """Reports the lines that arrive while the worker is still alive."""
     read, write = os.pipe()
     os.dup2(write, 2)
     envs = cartwheel.VectorEnv([WritingEnv], executor="process", context="fork")

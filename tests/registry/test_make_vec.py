@@ -1,4 +1,4 @@
-"""`make_vec` builds any registered environment, and `patch_gymnasium` lets Gymnasium build ours."""
+"""`make_vec` builds registered environments; `patch_gymnasium` lets Gymnasium build cartwheel's."""
 
 import copy
 from functools import partial
@@ -20,7 +20,7 @@ EXECUTOR = pytest.mark.parametrize("executor", ["inline", "thread", "process"])
 
 
 def make(*args, **keywords):
-    """As `make_vec`, with two workers."""
+    """Like `make_vec`, with two workers."""
     if keywords.get("executor") in ("thread", "process"):
         keywords.setdefault("num_workers", 2)
     return cartwheel.make_vec(*args, **keywords)
@@ -28,7 +28,7 @@ def make(*args, **keywords):
 
 @EXECUTOR
 @MODE
-def test_a_registered_id_is_built_as_often_as_asked(executor, mode):
+def test_a_registered_id_is_built_num_envs_times(executor, mode):
     envs = make("CartPole-v1", 3, executor=executor, autoreset_mode=mode)
     assert isinstance(envs, cartwheel.VectorEnv)
     assert envs.metadata["autoreset_mode"] is mode
@@ -68,7 +68,7 @@ def test_wrappers_are_applied_in_order_in_the_workers(executor):
 
 
 class PatientEnv(TranscriptEnv):
-    """Has keywords of its own by names of the vector environment's."""
+    """Has keywords with the same names as keywords of the vector environment."""
 
     def __init__(self, timeout=1.0, copy=None, worker="me"):
         super().__init__(4)
@@ -82,7 +82,7 @@ def patient():
     gym.registry.pop("Tests/Patient-v0")
 
 
-def test_a_name_in_vector_kwargs_leaves_the_plain_one_to_the_environment(patient):
+def test_a_name_in_vector_kwargs_and_as_a_keyword_reaches_both(patient):
     envs = make(patient, 2, timeout=7.0, vector_kwargs={"timeout": 3.0}, executor="inline")
     assert envs.get_attr("given") == ((7.0, None, "me"),) * 2
     assert envs._link.timeout == 3.0
@@ -99,7 +99,7 @@ def test_a_name_in_vector_kwargs_leaves_the_plain_one_to_the_environment(patient
     envs.close()
 
 
-def test_a_name_only_in_vector_kwargs_is_the_vector_environments(patient):
+def test_a_name_only_in_vector_kwargs_goes_to_the_vector_environment(patient):
     envs = make(patient, 2, vector_kwargs={"timeout": 3.0, "copy": False, "executor": "inline"})
     assert envs.get_attr("given") == ((1.0, None, "me"),) * 2
     assert (envs._link.timeout, envs.copy, envs.executor) == (3.0, False, "inline")
@@ -107,7 +107,7 @@ def test_a_name_only_in_vector_kwargs_is_the_vector_environments(patient):
 
 
 @pytest.mark.parametrize("name", ["max_restarts", "on_error", "on_worker_death", "max_slabs"])
-def test_every_keyword_of_the_vector_environment_is_known(name):
+def test_every_keyword_of_the_vector_environment_is_accepted(name):
     value = {"max_restarts": 3, "max_slabs": 4}.get(name, "raise")
     envs = make("CartPole-v1", 2, executor="inline", **{name: value})
     assert envs.spec.kwargs["cartwheel"]["vector_kwargs"] == {"executor": "inline", name: value}
@@ -189,8 +189,8 @@ def test_the_spec_survives_json(rebuild):
         assert_like(second, [env_fn] * 2, steps=20)
 
 
-def test_what_is_added_in_gymnasiums_make_vec_belongs_to_the_environments():
-    """As in every call of it: there are no other keywords."""
+def test_keywords_of_gymnasiums_make_vec_go_to_the_environments():
+    """Keywords of ``gymnasium.make_vec`` always go to the environments."""
     first = make("CartPole-v1", 2, executor="inline")
     second = gym.make_vec(first.spec, sutton_barto_reward=True, max_episode_steps=5)
     assert second.spec.kwargs["sutton_barto_reward"] is True
@@ -218,13 +218,13 @@ def registered():
 
 @pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
-def test_what_was_registered_while_the_program_runs_reaches_every_worker(context):
+def test_environments_registered_at_run_time_work_in_every_worker(context):
     envs = make("Tests/Transcript-v0", 3, executor="process", context=context)
     assert_like(envs, [partial(gym.make, "Tests/Transcript-v0")] * 3, steps=6)
 
 
 @pytest.mark.usefixtures("registered")
-def test_an_environment_without_an_entry_point_is_refused_as_upstream():
+def test_an_environment_without_an_entry_point_is_refused_as_in_gymnasium():
     with pytest.raises(gym.error.Error, match="doesn't have an entry point defined"):
         make("Tests/OnlyVector-v0", 2)
 
@@ -262,14 +262,14 @@ def test_an_unknown_keyword_is_the_environments_error():
 
 
 @pytest.mark.parametrize("num_envs", [0, -1])
-def test_there_must_be_an_environment(num_envs):
+def test_num_envs_must_be_positive(num_envs):
     with pytest.raises((IndexError, ValueError)):
         make("CartPole-v1", num_envs)
 
 
 @pytest.fixture
 def unpatched():
-    """Whatever a test does, the next one finds Gymnasium as it was."""
+    """Restores Gymnasium's classes after the test."""
     yield
     gym.vector.AsyncVectorEnv, gym.vector.SyncVectorEnv = AsyncVectorEnv, SyncVectorEnv
 
@@ -300,7 +300,7 @@ def test_gymnasium_builds_ours_while_it_is_patched(mode):
 
 
 @pytest.mark.usefixtures("unpatched")
-def test_a_call_is_enough_to_patch():
+def test_a_plain_call_patches_gymnasium():
     patch = cartwheel.patch_gymnasium()
     assert gym.vector.AsyncVectorEnv is cartwheel.AsyncVectorEnv
     assert gym.vector.SyncVectorEnv is cartwheel.SyncVectorEnv
@@ -311,7 +311,7 @@ def test_a_call_is_enough_to_patch():
 
 
 @pytest.mark.usefixtures("unpatched")
-def test_the_patch_ends_although_its_body_raises():
+def test_the_patch_ends_if_its_body_raises():
     with pytest.raises(RuntimeError, match="inside"), cartwheel.patch_gymnasium():
         raise RuntimeError("inside")
     assert gym.vector.AsyncVectorEnv is AsyncVectorEnv
@@ -332,7 +332,7 @@ def test_importing_cartwheel_patches_nothing():
     assert not issubclass(SyncVectorEnv, cartwheel.VectorEnv)
 
 
-def test_the_presets_are_classes_of_one_family():
+def test_the_presets_are_subclasses_of_vector_env():
     for preset, executor in (
         (cartwheel.AsyncVectorEnv, "process"),
         (cartwheel.SyncVectorEnv, "inline"),
@@ -368,7 +368,7 @@ def test_gymnasiums_vectorization_modes_choose_the_executor(mode, executor):
     envs.close()
 
 
-def test_vector_entry_points_of_others_are_gymnasiums_affair():
+def test_vector_entry_points_of_others_are_refused():
     with pytest.raises(gym.error.Error, match=r"of CartPole-v1 is not cartwheel's: use gymnasium"):
         cartwheel.make_vec("CartPole-v1", 2, vectorization_mode="vector_entry_point")
     envs = cartwheel.make_vec(gym.make_vec("CartPole-v1", 2).spec, executor="inline")

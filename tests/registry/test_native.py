@@ -1,4 +1,4 @@
-"""Native environments are found by their ids, rebuilt by their specs and wrapped like any other."""
+"""Native environments are found by their ids and rebuilt from their specs."""
 
 import copy
 import os
@@ -43,7 +43,7 @@ BY_ID = pytest.mark.parametrize("make", list(MAKERS.values())[:4], ids=list(MAKE
 
 @MAKE
 @MODE
-def test_every_way_gives_the_same_environment(make, mode):
+def test_every_make_function_gives_the_same_environment(make, mode):
     envs = make("CartPole-v1", 3, autoreset_mode=mode, executor="inline")
     assert type(envs) is cartwheel.NativeVectorEnv
     assert envs.unwrapped is envs
@@ -102,12 +102,12 @@ def test_without_a_limit_nothing_is_truncated(make):
 
 
 @MAKE
-def test_minus_one_is_gymnasiums_word_for_no_limit(make):
+def test_minus_one_means_no_limit_as_in_gymnasium(make):
     envs = make("Pendulum-v1", 2, max_episode_steps=-1)
     assert_like(envs, [Case("Pendulum-v1", {"max_episode_steps": -1})] * 2, steps=220)
 
 
-def test_a_single_environment_without_a_limit_is_gymnasiums():
+def test_a_single_environment_without_a_limit_equals_gymnasiums():
     env, twin = (
         gym.make(env_id, max_episode_steps=-1)
         for env_id in ("cartwheel/Pendulum-v1", "Pendulum-v1")
@@ -122,8 +122,8 @@ def test_a_single_environment_without_a_limit_is_gymnasiums():
 
 
 @MAKE
-def test_keywords_of_other_vector_environments_are_known(make):
-    """What is about processes, or about copies that nobody needs, changes nothing."""
+def test_keywords_of_other_vector_environments_are_accepted(make):
+    """Keywords about processes and copies are accepted and have no effect."""
     envs = make(
         "CartPole-v1",
         3,
@@ -142,7 +142,7 @@ def test_keywords_of_other_vector_environments_are_known(make):
 
 
 @BY_ID
-def test_what_cannot_be_made_is_refused(make):
+def test_bad_ids_and_keywords_are_refused(make):
     with pytest.raises(gym.error.NameNotFound, match="`Nowhere` doesn't exist in namespace cartw"):
         make("Nowhere-v0", 2)
     with pytest.raises(gym.error.VersionNotFound, match="version `v9` for environment `cartwheel"):
@@ -158,13 +158,13 @@ def test_what_cannot_be_made_is_refused(make):
 
 
 @BY_ID
-def test_none_is_the_default_of_every_mode(make):
+def test_none_means_the_default_of_every_mode(make):
     envs = make("CartPole-v1", 2, autoreset_mode=None, render_mode=None, vectorization_mode=None)
     assert (envs.autoreset_mode, envs.render_mode) == (N, None)
     assert_like(envs, [POLE] * 2)
 
 
-def test_make_vec_of_cartwheel_takes_vector_keywords_apart():
+def test_cartwheels_make_vec_accepts_vector_kwargs():
     envs = cartwheel.make_vec("cartwheel/CartPole-v1", 2, vector_kwargs={"executor": "inline"})
     assert envs.executor == "inline"
     envs.close()
@@ -177,7 +177,7 @@ def test_make_vec_of_cartwheel_takes_vector_keywords_apart():
 
 
 @pytest.mark.filterwarnings("ignore:.*out of date")
-def test_the_registry_knows_what_gymnasiums_knows():
+def test_registered_specs_equal_gymnasiums():
     for env_id in IDS:
         spec = gym.spec(f"cartwheel/{env_id}")
         assert spec.namespace == "cartwheel"
@@ -188,13 +188,13 @@ def test_the_registry_knows_what_gymnasiums_knows():
             assert (spec.name, spec.version) == (twin.name, twin.version)
 
 
-def test_gymnasiums_own_ids_are_left_alone():
+def test_gymnasiums_own_ids_are_not_native():
     envs = cartwheel.make_vec("CartPole-v1", 2, executor="inline")
     assert type(envs) is cartwheel.VectorEnv
     envs.close()
 
 
-def test_gymnasium_imports_the_module_that_an_id_names():
+def test_gymnasium_imports_the_module_named_in_an_id():
     program = (
         "import gymnasium as gym; "
         "envs = gym.make_vec('cartwheel:cartwheel/CartPole-v1', 3); "
@@ -218,7 +218,7 @@ def test_gymnasium_imports_the_module_that_an_id_names():
 
 @pytest.mark.parametrize("rebuild", [cartwheel.make_vec, gym.make_vec], ids=["ours", "gymnasium's"])
 @BY_ID
-def test_a_spec_rebuilds_what_it_belongs_to(make, rebuild):
+def test_a_spec_rebuilds_its_vector_environment(make, rebuild):
     keywords = {"is_slippery": False, "max_episode_steps": 7}
     envs = make("FrozenLake-v1", 3, autoreset_mode="SameStep", num_workers=2, **keywords)
     spec = envs.spec
@@ -235,13 +235,13 @@ def test_a_spec_rebuilds_what_it_belongs_to(make, rebuild):
     envs.close()
 
 
-def test_a_registered_spec_makes_as_many_as_asked_for():
+def test_a_registered_spec_makes_num_envs_environments():
     for make in (cartwheel.make_vec, gym.make_vec):
         envs = make(gym.spec("cartwheel/Taxi-v4"), 3)
         assert_like(envs, [Case("Taxi-v4")] * 3, steps=20)
 
 
-def test_the_class_takes_a_spec_like_an_id():
+def test_the_class_accepts_a_spec_instead_of_an_id():
     for spec, limit in (
         (gym.spec("cartwheel/FrozenLake8x8-v1"), 200),
         (gym.make("cartwheel/FrozenLake8x8-v1", max_episode_steps=7).spec, 7),
@@ -260,7 +260,7 @@ def test_the_class_takes_a_spec_like_an_id():
     assert_like(envs, [Case("FrozenLake-v1", keywords)] * 2, steps=20)
 
 
-def test_the_class_refuses_specs_of_anything_else():
+def test_the_class_refuses_other_specs():
     vector = cartwheel.make_vec("cartwheel/CartPole-v1", 2)
     wrapped = gym.wrappers.TimeAwareObservation(gym.make("cartwheel/CartPole-v1"))
     for spec, text in (
@@ -278,7 +278,7 @@ def test_the_class_refuses_specs_of_anything_else():
 
 
 def test_a_spec_survives_json():
-    """As that of Gymnasium's own vector environment does."""
+    """Like a spec of Gymnasium's own vector environments."""
     envs = gym.make_vec("cartwheel/CartPole-v1", 3, max_episode_steps=7)
     spec = type(envs.spec).from_json(envs.spec.to_json())
     envs.close()

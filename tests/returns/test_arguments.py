@@ -1,4 +1,4 @@
-"""What the functions of ``cartwheel.returns`` take, fill and refuse."""
+"""The functions of ``cartwheel.returns``: which arguments they accept, fill and refuse."""
 
 import importlib
 import re
@@ -15,7 +15,7 @@ STEPS, ENVS = 6, 4
 
 
 def rollout(steps=STEPS, num_envs=ENVS, dtype=np.float64, seed=0):
-    """Arrays of a rollout by the names of arguments."""
+    """Arrays of a rollout by argument name."""
     rng = np.random.default_rng(seed)
     floats = ("rewards", "values", "next_values")
     arrays = {name: rng.normal(size=(steps, num_envs)).astype(dtype) for name in floats}
@@ -39,7 +39,7 @@ ESTIMATORS = list(TAKES)
 
 
 def call(name, arrays, **changes):
-    """An estimator with arrays by the name of its arguments; returns a tuple."""
+    """Calls an estimator with its arguments from ``arrays``; returns a tuple."""
     every = {"gamma": 0.9, "lam": 0.8, "n": 3, "q_values": arrays["values"], **arrays, **changes}
     common = ("rewards", "terminated", "truncated", "valid", "gamma")
     keywords = {key: every[key] for key in (*common, *TAKES[name])}
@@ -55,12 +55,12 @@ def assert_same(results, others):
 
 
 def as_out(arrays):
-    """What ``out`` takes."""
+    """The arrays in the form that ``out`` expects."""
     return tuple(arrays) if len(arrays) > 1 else arrays[0]
 
 
 class OnlyDLPack:
-    """An array of a library that NumPy knows nothing of."""
+    """An array of another library: it has only the DLPack methods."""
 
     def __init__(self, array, device=None):
         self.array, self.device = array, device
@@ -80,15 +80,15 @@ def test_the_module_is_an_attribute_of_the_package():
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_threads_change_no_bit(name, dtype):
-    for shape in [(7, 100), (40, 3000)]:  # the second is split over threads of its own accord
+def test_the_number_of_threads_changes_no_bit(name, dtype):
+    for shape in [(7, 100), (40, 3000)]:  # the second is split over threads by default
         arrays = rollout(*shape, dtype=dtype)
         single = call(name, arrays, num_threads=1)
         for num_threads in (None, 2, 3, 7, 100):
             assert_same(call(name, arrays, num_threads=num_threads), single)
 
 
-def test_calls_of_several_threads_do_not_disturb_each_other():
+def test_calls_in_several_threads_do_not_disturb_each_other():
     arrays = rollout(40, 500)
     wanted, found = call("gae", arrays), [None] * 8
 
@@ -146,7 +146,7 @@ def test_an_out_that_shares_memory_is_refused(name):
             call(name, arrays, out=as_out([fresh[0], fresh[0], *fresh[2:]]))
 
 
-def test_several_outs_are_a_tuple_of_their_number():
+def test_several_outs_must_be_a_tuple_of_the_right_length():
     arrays = rollout()
     with pytest.raises(TypeError, match="`out` must be a tuple of advantages, returns, got"):
         call("gae", arrays, out=np.zeros((STEPS, ENVS)))
@@ -175,7 +175,7 @@ def test_arrays_of_any_layout_give_the_same(name):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_arrays_of_other_libraries_are_taken_through_dlpack(name):
+def test_arrays_of_other_libraries_are_accepted_through_dlpack(name):
     arrays = rollout()
     fresh = call(name, arrays)
     wrapped = {key: OnlyDLPack(array) for key, array in arrays.items()}
@@ -192,7 +192,7 @@ def test_an_array_on_another_device_is_refused():
 
 
 @pytest.mark.torch
-def test_torch_tensors_are_taken_and_filled():
+def test_torch_tensors_are_accepted_and_filled():
     torch = importlib.import_module("torch")
     arrays = rollout(dtype=np.float32)
     fresh = call("gae", arrays)
@@ -255,7 +255,7 @@ def test_a_wrong_dtype_is_a_type_error(change, text):
 
 
 @pytest.mark.parametrize("argument", ["gamma", "lam"])
-def test_a_discount_is_a_number_or_one_for_each_row(argument):
+def test_a_discount_is_one_number_or_one_for_each_row(argument):
     arrays = rollout()
     wanted = call("gae", arrays, **{argument: 1.0})
     for same in (1, np.float32(1), np.array(1.0), np.ones((STEPS, ENVS))):
@@ -275,12 +275,12 @@ def test_a_discount_is_a_number_or_one_for_each_row(argument):
     text = f"`{argument}` must be in [0, 1], got 1.5 at [2, 1]"
     with pytest.raises(ValueError, match=re.escape(text)):
         call("gae", arrays, valid=valid, **{argument: array})
-    valid[2, 1] = False  # where a row is no transition, anything may stand
+    valid[2, 1] = False  # rows that are no transitions may have any value
     call("gae", arrays, valid=valid, **{argument: array})
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_shapes_have_to_agree(name):
+def test_different_shapes_are_refused(name):
     arrays = rollout()
     text = {
         "short": "has shape [5, 4], expected [6, 4] (steps, environments)",
@@ -309,7 +309,7 @@ def test_an_empty_rollout_is_refused(name, shape):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_unknown_names_and_numbers_are_refused(name):
+def test_unknown_bootstraps_and_bad_thread_counts_are_refused(name):
     arrays = rollout()
     with pytest.raises(ValueError, match="`bootstrap` must be one of 'truncated', 'always', 'neve"):
         call(name, arrays, bootstrap="sometimes")
@@ -318,7 +318,7 @@ def test_unknown_names_and_numbers_are_refused(name):
             call(name, arrays, num_threads=number)
 
 
-def test_windows_have_at_least_one_step():
+def test_n_step_windows_have_at_least_one_step():
     for n in (0, -3):
         with pytest.raises(ValueError, match=f"`n` must be at least 1, got {n}"):
             call("n_step", rollout(), n=n)
@@ -328,7 +328,7 @@ def test_windows_have_at_least_one_step():
 
 
 @pytest.mark.parametrize("cap", ["rho_bar", "c_bar", "pg_rho_bar"])
-def test_caps_are_positive(cap):
+def test_caps_must_be_positive(cap):
     for name in ("vtrace", "retrace") if cap == "c_bar" else ("vtrace",):
         for number in (0.0, -1.0, float("nan")):
             with pytest.raises(ValueError, match=f"`{cap}` must be positive, got"):
@@ -343,7 +343,7 @@ VALUES = np.arange((STEPS + 1) * ENVS, dtype=float).reshape(STEPS + 1, ENVS)
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, "SameStep", "same_step", "SAME_STEP"])
-def test_modes_go_by_all_of_their_names(mode):
+def test_every_name_of_a_mode_is_accepted(mode):
     assert returns.valid_mask(mode, **FLAGS, prev_done=NOBODY).all()
     assert returns.is_first(mode, **FLAGS, prev_done=NOBODY, initial=~NOBODY)[0].all()
     then = returns.next_values(mode, VALUES, **FLAGS, bootstrap="never")
@@ -361,7 +361,7 @@ def test_an_unknown_mode_is_refused(mode):
             call_it()
 
 
-def test_an_unknown_reaction_to_finished_episodes_is_refused():
+def test_an_unknown_on_done_is_refused():
     for call_it in (
         lambda: returns.valid_mask("disabled", **FLAGS, prev_done=NOBODY, on_done="stop"),
         lambda: returns.next_values("disabled", VALUES, **FLAGS, on_done="stop"),
@@ -389,7 +389,7 @@ def one_end():
     return flags
 
 
-def test_a_final_value_takes_the_place_of_the_next_row():
+def test_a_final_value_replaces_the_value_of_the_next_row():
     for mode in ("same_step", "disabled"):
         then = returns.next_values(
             mode, VALUES, **one_end(), final_values=np.array([-1.0]), final_index=[[2, 1]]
@@ -428,7 +428,7 @@ def test_a_final_value_takes_the_place_of_the_next_row():
         ({"bootstrap": "maybe"}, ValueError, "`bootstrap` must be one of"),
     ],
 )
-def test_final_values_that_do_not_fit_are_refused(changes, error, text):
+def test_bad_final_values_are_refused(changes, error, text):
     good = {"final_values": np.ones(1), "final_index": [[2, 1]]}
     arguments = {"mode": "same_step", "values": VALUES, **one_end(), **good}
     returns.next_values(**arguments)
@@ -438,7 +438,7 @@ def test_final_values_that_do_not_fit_are_refused(changes, error, text):
     assert (out == 77).all()
 
 
-def test_what_is_carried_over_has_a_flag_for_each_environment():
+def test_prev_done_and_initial_need_a_flag_for_each_environment():
     with pytest.raises(ValueError, match="`prev_done` must have 4 elements, got 3"):
         returns.valid_mask("next_step", **NO_FLAGS, prev_done=NOBODY[1:])
     with pytest.raises(ValueError, match="`initial` must have 4 elements, got 3"):

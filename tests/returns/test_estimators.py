@@ -12,11 +12,11 @@ RHO_BAR, C_BAR, PG_RHO_BAR = 1.2, 0.9, 1.5
 N = 3
 
 EXACT = 1e-12
-ROUNDED = 2e-5  # float32: some 100 roundings of numbers up to 10
+ROUNDED = 2e-5  # float32: about 100 roundings of numbers up to 10
 
 
 def arguments(rollout, bootstrap, dtype, stale):
-    """What estimators are called with; stale rows hold ``stale`` wherever they hold no value."""
+    """The arguments of all estimators; stale rows have ``stale`` everywhere but in ``values``."""
 
     def cast(array):
         return array.astype(dtype)
@@ -67,7 +67,7 @@ def outputs(name, keywords):
     return result if isinstance(result, tuple) else (result,)
 
 
-#: What the outputs of each estimator are by definition.
+#: The outputs of each estimator by definition.
 DEFINITIONS = {
     "gae": (lambda run, i: run.gae(i), lambda run, i: run.gae(i) + run.values[i]),
     "gae_normalized": (
@@ -88,7 +88,7 @@ DEFINITIONS = {
     "retrace": (lambda run, i: run.retrace(i, C_BAR),),
 }
 
-#: Outputs that are the row's value where it is not valid; others are 0.
+#: Outputs that equal the row's value in rows that are not valid; other outputs are 0 there.
 VALUED = {("gae", 1), ("gae_normalized", 1), ("vtrace", 0)}
 
 
@@ -131,7 +131,7 @@ def test_nan_in_stale_rows_reaches_no_valid_row(mode, steps, bootstrap):
 
 @pytest.mark.parametrize("bootstrap", ["truncated", "never"])
 @pytest.mark.parametrize("mode", MODES)
-def test_nan_in_next_values_that_do_not_count_reaches_nothing(mode, bootstrap):
+def test_nan_in_unused_next_values_changes_nothing(mode, bootstrap):
     for rollout in rollouts(mode, 17, count=3):
         unused = rollout.over if bootstrap == "never" else rollout.terminated
         assert unused.any()
@@ -145,7 +145,7 @@ def test_nan_in_next_values_that_do_not_count_reaches_nothing(mode, bootstrap):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_one_discount_for_all_rows_is_an_array_of_it(mode):
+def test_a_scalar_discount_equals_a_constant_array(mode):
     for rollout in rollouts(mode, 17, count=1, alike=("gamma", "lam")):
         for name, keywords in arguments(rollout, "truncated", np.float64, stale=0.5).items():
             scalars = {**keywords, "gamma": rollout.table["gamma"][0]}
@@ -171,7 +171,7 @@ def test_without_next_values_nothing_is_bootstrapped(mode):
             )
 
 
-def test_n_step_discounts_and_lengths_serve_values_that_come_later():
+def test_n_step_discounts_and_lengths_allow_values_to_be_added_later():
     for rollout in rollouts("SAME_STEP", 17, count=3):
         keywords = arguments(rollout, "truncated", np.float64, stale=0.0)["n_step"]
         then = keywords.pop("next_values")
@@ -183,7 +183,7 @@ def test_n_step_discounts_and_lengths_serve_values_that_come_later():
         )
 
 
-def test_relatives_of_retrace_differ_in_their_ratios():
+def test_retrace_without_a_cap_is_importance_sampling():
     for rollout in rollouts("NEXT_STEP", 17, count=2):
         keywords = arguments(rollout, "truncated", np.float64, stale=np.nan)["retrace"]
         kinds = {"value": "q_value", "after": "expected_q"}

@@ -60,9 +60,10 @@ def targets(rollout):
 
 
 def transitions_of_complete_episodes(mode):
-    """State, reward, next state, end, and the target of each estimator: of the first ten episodes.
+    """The transitions of the first ten episodes of each environment.
 
-    By the multiset of transitions and by transition.
+    Returns a counter of the transitions (state, reward, next state, whether the episode ends), and
+    the target of each estimator by transition.
     """
     (rollout,) = rollouts(mode, steps=90, count=1, num_envs=4)
     valid, estimates = targets(rollout)
@@ -89,7 +90,7 @@ def test_every_mode_gives_the_same_transitions_with_the_same_targets():
 
 @pytest.mark.parametrize("steps", [1, 2, 5])
 @pytest.mark.parametrize("mode", RESTARTING)
-def test_rollouts_bound_by_their_carry_neither_lose_nor_double_a_transition(mode, steps):
+def test_consecutive_rollouts_neither_lose_nor_repeat_a_transition(mode, steps):
     numbers = [[] for _ in range(5)]
     for rollout in rollouts(mode, steps, count=40 // steps):
         valid = returns.valid_mask(mode, rollout.terminated, rollout.truncated, rollout.prev_done)
@@ -139,14 +140,14 @@ def test_a_next_step_rollout_keeps_the_state_for_the_value_of_the_final_observat
 
 
 def value(observations):
-    """Some function of what a :class:`TranscriptEnv` shows."""
+    """A value function for observations of a :class:`TranscriptEnv`."""
     return np.sin(1 + 2.0 * np.asarray(observations, float)[..., 0])
 
 
 def record(mode, steps):
-    """A rollout of environments of lengths 2, 3, 4 and 1, and the values that GAE asks for.
+    """A rollout of environments with lengths 2, 3, 4 and 1, and the values that GAE needs.
 
-    The action, which is the reward, is one more than the observation.
+    The action is the observation plus one, and is also the reward.
     """
     env_fns = [
         *transcripts(2, 3, terminates=False, truncates=True),
@@ -189,7 +190,7 @@ def test_recorded_rollouts_have_the_advantages_of_their_episodes(mode):
         rewards, values, then, terminated, truncated, valid=valid, gamma=GAMMA, lam=LAM
     )
     for env, (length, ends) in enumerate([(2, False), (3, False), (4, True), (1, True)]):
-        # Every episode of an environment is the same one.
+        # All episodes of an environment are the same.
         episode = Episode(list(range(length + 1)), list(range(1, length + 1)), ends, not ends)
         wanted = brute_force_advantages(episode)
         period = length + (mode == AutoresetMode.NEXT_STEP)

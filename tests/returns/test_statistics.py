@@ -1,4 +1,4 @@
-"""Statistics of a rollout are those of its valid rows."""
+"""Statistics of a rollout are computed from its valid rows alone."""
 
 import re
 
@@ -11,7 +11,7 @@ SHAPES = [(1,), (5,), (17, 300), (3, 4, 5)]
 
 
 def numbers(shape, dtype, seed=0):
-    """Numbers far from 0, with NaN where rows are not valid, and the valid rows."""
+    """Numbers far from 0, with NaN in rows that are not valid, and the mask of valid rows."""
     rng = np.random.default_rng(seed)
     valid = rng.random(shape) < 0.7
     valid.flat[0] = True
@@ -21,7 +21,7 @@ def numbers(shape, dtype, seed=0):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_mean_is_numpys_over_valid_rows(shape, dtype):
+def test_the_mean_equals_numpys_over_valid_rows(shape, dtype):
     x, valid = numbers(shape, dtype)
     mean = returns.masked_mean(x, valid)
     assert isinstance(mean, float)
@@ -30,7 +30,7 @@ def test_the_mean_is_numpys_over_valid_rows(shape, dtype):
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 1e-6), (np.float64, 1e-10)])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_normalized_numbers_are_numpys_over_valid_rows(shape, dtype, tolerance):
+def test_normalized_numbers_equal_numpys_over_valid_rows(shape, dtype, tolerance):
     x, valid = numbers(shape, dtype)
     exact = x.astype(np.float64)
     wanted = (exact - exact[valid].mean()) / (exact[valid].std() + 1e-8)
@@ -55,14 +55,14 @@ def test_out_is_filled_and_returned():
         returns.masked_normalize(x, valid, out=x)
 
 
-def test_any_layout_gives_the_same():
+def test_every_memory_layout_gives_the_same():
     x, valid = numbers((6, 10), np.float64)
     mean = returns.masked_mean(x[::2, ::-1], np.asfortranarray(valid[::2, ::-1]))
     assert mean == returns.masked_mean(x[::2, ::-1].copy(), valid[::2, ::-1].copy())
 
 
 @pytest.mark.parametrize("function", [returns.masked_mean, returns.masked_normalize])
-def test_what_has_no_mean_is_refused(function):
+def test_input_without_a_mean_is_refused(function):
     with pytest.raises(ValueError, match="none of the 4 rows is valid"):
         function(np.ones((2, 2)), np.zeros((2, 2), bool))
     text = "`valid` must have shape (2, 2) like `x`, got (4,)"
@@ -75,6 +75,6 @@ def test_what_has_no_mean_is_refused(function):
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1e-8, float("nan")])
-def test_epsilon_is_positive(epsilon):
+def test_epsilon_must_be_positive(epsilon):
     with pytest.raises(ValueError, match="`epsilon` must be positive, got"):
         returns.masked_normalize(np.ones(2), np.ones(2, bool), epsilon=epsilon)

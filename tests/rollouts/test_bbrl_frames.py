@@ -1,6 +1,6 @@
-"""Rollouts as BBRL's workspaces have them: the frames of its own runs, and its transitions.
+"""Rollouts as BBRL workspaces: the same frames as runs of BBRL, and the same transitions.
 
-The tables are those of ``ParallelGymAgent`` of BBRL 1.0.1: environment 0 is truncated after 2
+The tables are from ``ParallelGymAgent`` of BBRL 1.0.1: environment 0 is truncated after 2
 steps, environment 1 terminates after 4, rewards are 1, observations ``100 * episode + step``.
 """
 
@@ -34,7 +34,7 @@ AUTORESET_ON = {
     "env/timestep": ([0, 1, 2, 0, 1, 2, 0], [0, 1, 2, 3, 4, 0, 1]),
     "env/cumulated_reward": ([0, 1, 2, 0, 1, 2, 0], [0, 1, 2, 3, 4, 0, 1]),
 }
-# `include_last_state=False`, whose time steps BBRL itself counts wrongly after the first episode.
+# `include_last_state=False`. BBRL itself counts the time steps wrongly after the first episode.
 WITHOUT_LAST_STATE = {
     "env/env_obs": ([0, 1, 100, 101, 200, 201], [0, 1, 2, 3, 100, 101]),
     "env/reward": ([0, 1, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1]),
@@ -44,7 +44,7 @@ WITHOUT_LAST_STATE = {
 
 
 class EpisodeEnv(TranscriptEnv):
-    """Shows ``100 * episode + step``."""
+    """The observation is ``100 * episode + step``."""
 
     def observe(self):
         return np.array([100 * (self.episodes - 1) + self.t], np.float32)
@@ -59,7 +59,7 @@ def ones(observations):
     return np.ones(len(observations), np.int64), {"saw": observations[:, 0].copy()}
 
 
-#: Those of BBRL, whose ``_torch_type`` makes every float of an environment ``float32``.
+#: The dtypes of BBRL, whose ``_torch_type`` casts every float of an environment to ``float32``.
 DTYPES = {
     "env/reward": np.float32,
     "env/done": np.bool_,
@@ -135,8 +135,8 @@ def test_autoreset_on_without_the_last_state(mode):
 
 
 @pytest.mark.parametrize("epochs", [(1, 1, 4), (2, 3, 1), (3, 3), (4, 2)])
-def test_epochs_are_bound_as_by_copying_the_last_step(epochs):
-    """BBRL's ``copy_n_last_steps(1)``: frame 0 of an epoch is the last frame of the one before."""
+def test_epochs_are_joined_as_by_copying_the_last_step(epochs):
+    """BBRL's ``copy_n_last_steps(1)``: an epoch begins with the last frame of the previous one."""
     frames = []
     envs = make(INLINE, autoreset_mode="next_step")
     collector = cartwheel.Collector(envs, ones, epochs[0])
@@ -156,8 +156,8 @@ def test_epochs_are_bound_as_by_copying_the_last_step(epochs):
 
 @pytest.mark.parametrize("n", [1, 3, 6])
 @pytest.mark.parametrize("mode", MODES)
-def test_the_last_n_steps_are_frames_of_their_own(mode, n):
-    """BBRL's ``copy_n_last_steps(n + 1)``: ``n`` steps are as many frames and one."""
+def test_the_tail_has_the_last_frames_of_the_workspace(mode, n):
+    """BBRL's ``copy_n_last_steps(n + 1)``: ``n`` steps have ``n + 1`` frames."""
     with collector_of(mode, None if mode == FROZEN else 6) as collector:
         rollout = collector.collect()
         n = min(n, rollout.num_steps)
@@ -167,7 +167,7 @@ def test_the_last_n_steps_are_frames_of_their_own(mode, n):
 
 
 def get_transitions(workspace):
-    """What BBRL does: every pair of frames whose first is not over, time-major."""
+    """As in BBRL: every pair of frames whose first frame is not over, time-major."""
     keep = ~workspace["env/done"][:-1]
     return {
         name: np.stack([array[:-1][keep], array[1:][keep]]) for name, array in workspace.items()
@@ -176,7 +176,7 @@ def get_transitions(workspace):
 
 @pytest.mark.parametrize("reward_at", ["t+1", "t"])
 @pytest.mark.parametrize("mode", ["NEXT_STEP", FROZEN])
-def test_transitions_are_those_of_get_transitions(mode, reward_at):
+def test_transitions_equal_those_of_get_transitions(mode, reward_at):
     with collector_of(mode, None if mode == FROZEN else 13) as collector:
         for _ in range(3):
             rollout = collector.collect()
@@ -189,7 +189,7 @@ def test_transitions_are_those_of_get_transitions(mode, reward_at):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_transitions_are_right_in_every_mode(mode):
-    """What :func:`get_transitions` gives of ``NEXT_STEP`` frames, whatever the mode shows."""
+    """In every mode they equal what :func:`get_transitions` gives for ``NEXT_STEP`` frames."""
     with collector_of(mode, None if mode == FROZEN else 13) as collector:
         for _ in range(3):
             rollout = collector.collect()
@@ -212,7 +212,7 @@ def test_transitions_are_right_in_every_mode(mode):
             assert not pairs["env/reward"][0][begins].any()
 
 
-def test_nested_observations_and_rewards_at_t_have_bbrl_s_names():
+def test_nested_observations_and_rewards_at_t_have_the_names_of_bbrl():
     envs = INLINE([NestedEnv] * 2)
     rollout = cartwheel.Collector(envs, lambda _: np.ones(2, np.int64), 4).collect()
     workspace = rollout.to_workspace(reward_at="t")
@@ -228,7 +228,7 @@ def test_nested_observations_and_rewards_at_t_have_bbrl_s_names():
     envs.close()
 
 
-def test_rewards_are_summed_up_in_double_precision_and_then_cast():
+def test_rewards_are_summed_in_double_precision_and_then_cast():
     envs = INLINE([lambda: EpisodeEnv(9)])
     rewards = iter([2**24, 1, 1, -(2**24), 0, 0])
 

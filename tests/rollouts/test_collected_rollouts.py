@@ -1,4 +1,4 @@
-"""Rollouts hold what happened, row by row, in every mode, executor and way of counting."""
+"""Rollouts hold every transition, in every mode, executor and with every kind of length."""
 
 from functools import partial
 from itertools import count
@@ -38,7 +38,7 @@ def longest_episode(num_envs):
 @pytest.mark.parametrize("build", EVERY_EXECUTOR, ids=str)
 @pytest.mark.parametrize("num_envs", [1, 5])
 @pytest.mark.parametrize("mode", RESTARTING)
-def test_rollouts_hold_what_happened_and_lose_and_double_nothing(mode, num_envs, build):
+def test_rollouts_hold_every_transition_exactly_once(mode, num_envs, build):
     for steps in (1, 2, 17) if build in EXECUTORS else (5,):
         expected = rollouts(mode, steps, 4, num_envs=num_envs)
         with collector_of(mode, steps, num_envs=num_envs, build=build) as collector:
@@ -64,7 +64,7 @@ def test_rollouts_hold_what_happened_and_lose_and_double_nothing(mode, num_envs,
 
 
 @pytest.mark.parametrize("num_envs", [1, 5])
-def test_until_all_done_holds_one_frozen_episode_each(num_envs):
+def test_until_all_done_gives_one_episode_per_environment(num_envs):
     steps = longest_episode(num_envs)
     wanted = next(rollouts(FROZEN, steps, 1, num_envs=num_envs))
     with collector_of(FROZEN, None, num_envs=num_envs) as collector:
@@ -79,8 +79,8 @@ def test_until_all_done_holds_one_frozen_episode_each(num_envs):
 
 @pytest.mark.parametrize("way", WAYS[1:], ids=str)
 @pytest.mark.parametrize("mode", RESTARTING)
-def test_rows_rest_the_same_whether_or_not_the_environments_can(mode, way):
-    """The other modes play on where ``on_done="freeze"`` lets a row rest, and nobody sees it."""
+def test_finished_rows_look_frozen_in_every_mode(mode, way):
+    """Other modes step rows that ``on_done="freeze"`` would freeze, but do not record that."""
     with (
         collector_of(mode, None, **way) as collector,
         collector_of(FROZEN, None, **{"until": None, **way}) as resting,
@@ -95,7 +95,7 @@ def test_rows_rest_the_same_whether_or_not_the_environments_can(mode, way):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_number_of_episodes_is_dealt_evenly_and_each_is_whole(mode):
+def test_episodes_are_divided_evenly_and_each_is_complete(mode):
     with collector_of(mode, None, until=None, num_episodes=13) as collector:
         for _ in range(2):
             episodes = collector.collect().episodes()
@@ -105,7 +105,7 @@ def test_a_number_of_episodes_is_dealt_evenly_and_each_is_whole(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_most_steps_end_a_rollout_of_episodes(mode):
+def test_num_steps_limits_a_rollout_of_episodes(mode):
     with collector_of(mode, 3, until="all_done") as collector:
         rollout = collector.collect()
         assert rollout.num_steps == 3
@@ -114,8 +114,8 @@ def test_the_most_steps_end_a_rollout_of_episodes(mode):
 
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step", "disabled"])
-def test_an_environment_is_used_again_after_all_were_done(mode):
-    """The frames of a run are gone after it: BBRL 1.0.0 showed the old terminal ones again."""
+def test_a_rollout_until_all_done_can_be_repeated(mode):
+    """No frame of the previous run appears again; in BBRL 1.0.0 the old terminal frames did."""
     envs = INLINE(transcripts(2, 4), autoreset_mode=mode)
     collector = cartwheel.Collector(envs, lambda _: np.ones(2, np.int64), until="all_done")
     first = collector.collect()
@@ -125,13 +125,13 @@ def test_an_environment_is_used_again_after_all_were_done(mode):
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_long_episodes_outgrow_the_first_room_and_nothing_is_missing(mode):
+def test_long_episodes_outgrow_the_first_buffer_and_nothing_is_missing(mode):
     lengths = (3, 150, 71)
     envs = INLINE(transcripts(*lengths, truncates=True), autoreset_mode=mode)
     collector = cartwheel.Collector(
         envs, lambda seen: (seen[:, 0].astype(int) % 10, {"seen": seen.copy()}), num_episodes=4
     )
-    for _ in range(2):  # the second has room for all from the beginning
+    for _ in range(2):  # the second rollout has a large enough buffer from the start
         rollout = collector.collect()
         rows = rollout.transitions("env")
         seen = [step for length in (3, 3, 150, 71) for step in range(length)]
@@ -149,7 +149,7 @@ POLES = [Case("CartPole-v1", {"max_episode_steps": 12})] * 7
 
 
 def balance(observations):
-    """A policy that fails at times, and extras of several shapes and dtypes."""
+    """A policy that loses the balance at times, with extras of several shapes and dtypes."""
     lean = observations[:, 2] + 0.3 * np.sin(37 * observations[:, 0])
     return (lean > 0).astype(np.int64), {"lean": lean, "pair": observations[:, :2] > 0}
 
@@ -157,7 +157,7 @@ def balance(observations):
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_every_vector_environment_collects_the_same(mode, way):
-    """Of Gymnasium, of ours, native and wrapped: the copies of one are the slabs of another."""
+    """Gymnasium's, cartwheel's, native and wrapped: copies and slabs hold the same."""
     oracle = SyncVectorEnv(POLES, autoreset_mode=mode)
     builders = [*EXECUTORS, SEVEN_PROCESSES, NATIVE, cartwheel.AsyncVectorEnv]
     with_copies = cartwheel.Collector(oracle, balance, seed=4, **way)
@@ -168,7 +168,7 @@ def test_every_vector_environment_collects_the_same(mode, way):
         for rollout in wanted:
             assert_same(collector.collect(), rollout)
         envs.close()
-    if mode != AutoresetMode.DISABLED:  # whose masked resets confuse Gymnasium's statistics
+    if mode != AutoresetMode.DISABLED:  # its masked resets confuse Gymnasium's statistics
         envs = RecordEpisodeStatistics(NATIVE(POLES, autoreset_mode=mode))
         collector = cartwheel.Collector(envs, balance, seed=4, **way)
         for rollout in wanted:
@@ -178,7 +178,7 @@ def test_every_vector_environment_collects_the_same(mode, way):
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @pytest.mark.parametrize("env", [NestedEnv, LargeNestedEnv, lambda: BufferReusingEnv(3)])
-def test_nested_and_large_and_reused_observations(env, mode):
+def test_nested_large_and_reused_observations_are_recorded(env, mode):
     def choose(observations):
         leaf = observations["walk" if "walk" in observations else "t"]
         return (leaf.reshape(3, -1)[:, 0] > 0).astype(np.int64), {"leaf": leaf}
@@ -189,7 +189,7 @@ def test_nested_and_large_and_reused_observations(env, mode):
         collector = cartwheel.Collector(envs, choose, 25, seed=1)
         results.append([collector.collect() for _ in range(3)])
         envs.close()
-    # Gymnasium's own loses final observations of environments that reuse their arrays.
+    # Gymnasium's own class loses final observations of environments that reuse their arrays.
     reused = env not in (NestedEnv, LargeNestedEnv) and mode == AutoresetMode.SAME_STEP
     for other in results[1 : 2 if reused else 3]:
         for rollout, wanted in zip(results[0], other, strict=True):
@@ -199,7 +199,7 @@ def test_nested_and_large_and_reused_observations(env, mode):
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_final_observations_of_an_environment_that_reuses_its_array(mode):
+def test_final_observations_are_right_if_an_environment_reuses_its_array(mode):
     envs = INLINE([lambda: BufferReusingEnv(3)] * 2, autoreset_mode=mode)
     rollout = cartwheel.Collector(envs, lambda _: np.ones(2, np.int64), 12).collect()
     rows = rollout.transitions()
@@ -209,7 +209,7 @@ def test_final_observations_of_an_environment_that_reuses_its_array(mode):
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_nested_actions_are_kept_as_they_are_nested(mode):
+def test_nested_actions_keep_their_structure(mode):
     space = gym.spaces.Dict(
         push=gym.spaces.Box(-1, 1, (2,), np.float32),
         pick=gym.spaces.Tuple([gym.spaces.Discrete(5), gym.spaces.MultiBinary(3)]),
@@ -236,7 +236,7 @@ def test_nested_actions_are_kept_as_they_are_nested(mode):
 
 
 @pytest.mark.parametrize("build", EVERY_EXECUTOR, ids=str)
-def test_observations_are_a_slab_and_its_memory_serves_again(build):
+def test_observations_are_a_slab_whose_memory_is_used_again(build):
     envs = build(transcripts(3, 4))
     collector = cartwheel.Collector(envs, lambda _: np.ones(2, np.int64), 6)
     addresses = set()
@@ -253,7 +253,7 @@ def test_observations_are_a_slab_and_its_memory_serves_again(build):
 
 @pytest.mark.parametrize("way", [{"num_steps": 11}, {"until": "all_done"}, {"num_episodes": 9}])
 @pytest.mark.parametrize("mode", MODES)
-def test_the_policy_reads_which_rows_begin_an_episode(mode, way):
+def test_the_policy_can_read_which_rows_begin_an_episode(mode, way):
     marks = []
 
     def recurrent(observations):
@@ -279,7 +279,7 @@ class HalvedRewards(cartwheel.VectorEnv):
         return observations, rewards / 2, *rest
 
 
-def test_a_rollout_holds_what_a_subclass_returns():
+def test_a_rollout_holds_the_results_of_a_subclass():
     envs = HalvedRewards(transcripts(3, 4), executor="inline")
     rollout = cartwheel.Collector(envs, lambda _: np.array([4, 6]), 2).collect()
     assert_identical(rollout.rewards, np.array([[2.0, 3.0]] * 2))
@@ -288,7 +288,7 @@ def test_a_rollout_holds_what_a_subclass_returns():
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_a_step_that_failed_is_no_transition(mode):
-    """Its environment is made anew; the step before it is bootstrapped from what it acted on."""
+    """The step before it bootstraps from the observation on which the failed step acted."""
     actions = np.full((8, 2), fault("none"))
     actions[2, 1] = actions[5, 0] = fault("value error")
     envs = INLINE([FaultyEnv] * 2, autoreset_mode=mode, on_error="truncate")
@@ -313,7 +313,7 @@ def test_a_step_that_failed_is_no_transition(mode):
 
 
 class LosingKeysEnv(TranscriptEnv):
-    """Its resets fail that have these numbers, counted over all that are made in its place."""
+    """Resets with the numbers ``failing`` fail; the count continues in its replacements."""
 
     def __init__(self, length, failing, resets):
         super().__init__(length)
@@ -327,8 +327,8 @@ class LosingKeysEnv(TranscriptEnv):
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_an_episode_that_terminated_is_whole_though_the_reset_after_it_fails(mode, way):
-    """The oracle is the same environments without failures."""
+def test_a_terminated_episode_is_complete_even_if_the_next_reset_fails(mode, way):
+    """Compared with the same environments without failures."""
 
     def envs_that_fail(*failing):
         fns = [partial(LosingKeysEnv, length, failing, count()) for length in (2, 3, 4)]
@@ -365,8 +365,8 @@ def test_an_episode_that_terminated_is_whole_though_the_reset_after_it_fails(mod
 
 
 @pytest.mark.parametrize("build", EVERY_EXECUTOR, ids=str)
-def test_a_collector_leaves_no_rollout_that_is_recorded(build):
-    """Environments can be stepped in parts after it, and steps of others are none of its own."""
+def test_a_collector_leaves_no_unfinished_rollout(build):
+    """Environments can be stepped in parts afterwards, and later steps change no rollout."""
     envs = build(transcripts(3, 4))
     collector = cartwheel.Collector(envs, lambda _: [0, 0], num_episodes=2)
     rollout = collector.collect()
@@ -388,7 +388,7 @@ def test_a_collector_leaves_no_rollout_that_is_recorded(build):
 
 
 def firsts_of(num_envs):
-    """First states of episodes."""
+    """The first states of episodes."""
     for env in range(num_envs):
         stream = simulated_envs(num_envs)[env]().stream
         for _ in range(60):

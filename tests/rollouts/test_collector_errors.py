@@ -1,4 +1,4 @@
-"""Whatever goes wrong is said, and the collector goes on."""
+"""Every mistake raises an exception, and the collector continues afterwards."""
 
 import re
 
@@ -18,7 +18,7 @@ from tests.support.simulated_rollouts import FROZEN, MODES
 
 
 class Bewildered:
-    """Gives something wrong, or raises, at every third step; then what it should have given."""
+    """Returns something wrong, or raises, in every third call; all other calls are right."""
 
     def __init__(self, wrong):
         self.wrong, self.calls = wrong, 0
@@ -63,7 +63,7 @@ WRONG = {
 
 
 def attempt(collector, error, messages):
-    """The next rollout; or nothing, and one message more."""
+    """The next rollout; or ``None``, and the error's text is added to ``messages``."""
     try:
         return collector.collect()
     except error as caught:
@@ -73,14 +73,14 @@ def attempt(collector, error, messages):
 
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("mode", MODES)
-def test_after_a_mistake_of_the_policy_nothing_is_lost(mode, wrong):
+def test_a_mistake_of_the_policy_loses_nothing(mode, wrong):
     mistake, error, message = WRONG[wrong]
     steps = None if mode == FROZEN else 5
     with collector_of(mode, steps) as collector, collector_of(mode, steps) as right:
         collector.policy = Bewildered(mistake)
         for _ in range(2):
             wanted, messages, rollout = right.collect(), [], None
-            while rollout is None:  # the next call goes on
+            while rollout is None:  # the next call continues
                 rollout = attempt(collector, error, messages)
             assert messages
             assert all(re.search(message, found) for found in messages), messages
@@ -89,8 +89,8 @@ def test_after_a_mistake_of_the_policy_nothing_is_lost(mode, wrong):
 
 @pytest.mark.parametrize("num_envs", [3, 300])
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_after_actions_that_are_refused_nothing_is_lost(mode, num_envs):
-    """As native environments refuse those out of range; of so many the observations are views."""
+def test_refused_actions_lose_nothing(mode, num_envs):
+    """Native environments refuse actions out of range. With 300 rows, observations are views."""
     envs, twin = (
         cartwheel.NativeVectorEnv("CartPole-v1", num_envs, autoreset_mode=mode) for _ in range(2)
     )
@@ -118,7 +118,7 @@ def test_after_actions_that_are_refused_nothing_is_lost(mode, num_envs):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_reset_forgets_the_rollout_that_was_begun(mode):
+def test_a_reset_drops_the_unfinished_rollout(mode):
     with collector_of(mode, 5, build=lambda _, **k: INLINE(transcripts(2, 4), **k)) as collector:
         collector.policy = lambda seen: np.ones(len(seen), np.int64)
         first = collector.collect()
@@ -136,7 +136,7 @@ def test_a_reset_forgets_the_rollout_that_was_begun(mode):
 
 @pytest.mark.parametrize("way", [{"num_steps": 4}, {"until": "all_done", "num_steps": 4}])
 @pytest.mark.parametrize("build", EXECUTORS, ids=str)
-def test_after_a_failure_of_the_environments_a_reset_begins_the_next_rollout(build, way):
+def test_after_a_failure_of_an_environment_the_next_rollout_begins_with_a_reset(build, way):
     envs = build([FaultyEnv] * 2)
     fine, broken = fault("none"), fault("value error")
     results = iter([[fine, fine], [fine, broken]])
@@ -152,7 +152,7 @@ def test_after_a_failure_of_the_environments_a_reset_begins_the_next_rollout(bui
 
 
 @pytest.mark.parametrize("kind", [INLINE, SyncVectorEnv], ids=["ours", "gymnasium's"])
-def test_arguments_that_make_no_sense_are_refused(kind):
+def test_invalid_arguments_are_refused(kind):
     envs = kind(transcripts(3, 4))
     for keywords, message in [
         ({}, "say how long"),
@@ -180,7 +180,7 @@ def test_arguments_that_make_no_sense_are_refused(kind):
     envs.close()
 
 
-def test_environments_that_no_rollout_can_hold_are_refused():
+def test_unsupported_environments_are_refused():
     with pytest.raises(TypeError, match="`envs` must be a vector environment, got"):
         cartwheel.Collector(cartwheel.NativeEnv("CartPole-v1"), policy, 3)
     envs = INLINE(transcripts(3, 4, 5), batch_size=2)
@@ -208,7 +208,7 @@ class Forgetful(TransformAction):
 
 
 @pytest.mark.parametrize("way", [{"num_steps": 6}, {"num_episodes": 4}])
-def test_data_that_cannot_be_of_the_mode_are_refused(way):
+def test_a_missing_final_observation_is_refused(way):
     def ones(seen):
         return np.ones(len(seen), np.int64)
 
@@ -220,7 +220,7 @@ def test_data_that_cannot_be_of_the_mode_are_refused(way):
     envs.close()
 
 
-def test_a_mode_that_the_flags_contradict_is_refused():
+def test_flags_that_contradict_the_mode_are_refused():
     envs = SyncVectorEnv(transcripts(1, 4), autoreset_mode=AutoresetMode.SAME_STEP)
     envs.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
     collector = cartwheel.Collector(envs, lambda seen: np.ones(len(seen), np.int64), 3)
@@ -230,7 +230,7 @@ def test_a_mode_that_the_flags_contradict_is_refused():
 
 
 class ListingSteps(DictInfoToList):
-    """Makes lists of the infos of steps alone."""
+    """Turns the infos of steps into lists, but not those of resets."""
 
     def reset(self, **keywords):
         return self.env.reset(**keywords)
@@ -239,7 +239,7 @@ class ListingSteps(DictInfoToList):
 @pytest.mark.parametrize("build", [INLINE, SyncVectorEnv], ids=["ours", "gymnasium's"])
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @pytest.mark.parametrize(("wrapper", "most"), [(DictInfoToList, 0), (ListingSteps, 1)])
-def test_infos_in_which_nobody_can_find_who_failed_are_refused_early(wrapper, most, mode, build):
+def test_infos_that_are_lists_are_refused_early(wrapper, most, mode, build):
     asked = []
 
     def ones(seen):
@@ -264,7 +264,7 @@ def test_infos_in_which_nobody_can_find_who_failed_are_refused_early(wrapper, mo
     envs.close()
 
 
-def test_seeds_and_options_go_to_resets():
+def test_seeds_and_options_reach_the_resets():
     envs = INLINE([lambda: SamplingEnv(transcripts(1)[0]().observation_space, length=2)] * 2)
     seen = []
     real = envs.reset

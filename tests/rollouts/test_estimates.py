@@ -1,4 +1,4 @@
-"""Targets of collected rollouts are those of each episode on its own, in every mode."""
+"""Targets of collected rollouts equal those of each episode alone, in every mode."""
 
 import collections
 from functools import partial
@@ -49,7 +49,7 @@ def estimates(rollout, table, bootstrap="truncated"):
 
 
 def by_definition(simulated, bootstrap="truncated"):
-    """The same by brute force, NaN in rows that are no transitions."""
+    """The same by brute force; NaN in rows that are no transitions."""
     table = simulated.table
     numbers = dict(table)
     table["gamma"], table["lam"] = (
@@ -83,10 +83,10 @@ def by_definition(simulated, bootstrap="truncated"):
 @pytest.mark.parametrize("bootstrap", BOOTSTRAPS)
 @pytest.mark.parametrize(("steps", "num_envs"), [(1, 5), (2, 5), (17, 5), (17, 1)])
 @pytest.mark.parametrize("mode", MODES)
-def test_every_estimator_is_that_of_each_episode_alone(mode, steps, num_envs, bootstrap):
+def test_every_estimator_equals_that_of_each_episode_alone(mode, steps, num_envs, bootstrap):
     count = 1 if mode == FROZEN else 4
     with collector_of(mode, steps, num_envs=num_envs) as collector:
-        first = collector.collect()  # until all are done, ends maybe earlier
+        first = collector.collect()  # with FROZEN it may have fewer steps
         simulation = rollouts(mode, first.num_steps, count, num_envs=num_envs)
         for number, simulated in enumerate(simulation):
             rollout = collector.collect() if number else first
@@ -100,11 +100,11 @@ def test_every_estimator_is_that_of_each_episode_alone(mode, steps, num_envs, bo
 
 
 @pytest.mark.parametrize("mode", ["NEXT_STEP", FROZEN])
-def test_nan_in_stale_rows_reaches_nothing(mode):
+def test_nan_in_stale_rows_changes_nothing(mode):
     with collector_of(mode, None if mode == FROZEN else 23) as collector:
         rollout = collector.collect()
     table = next(rollouts(mode, 1, 1)).table
-    estimates(rollout, table)  # sets the values, which sums without them do not know
+    estimates(rollout, table)  # sets the values; sums computed before them have no bootstrap
     clean = estimates(rollout, table)
     batch = rollout.flatten()
     transitions = rollout.transitions(n_step=3, gamma=GAMMA)
@@ -124,7 +124,7 @@ def test_nan_in_stale_rows_reaches_nothing(mode):
         assert np.isfinite(part.rewards[valid]).all()
         assert np.isfinite(part["advantages"][valid]).all()
     windows = rollout.windows(4)
-    assert np.isfinite(windows.rewards).all()  # they begin and end with their episode
+    assert np.isfinite(windows.rewards).all()  # no window crosses the border of an episode
     assert np.isfinite(windows["advantages"]).all()
     after = rollout.transitions(n_step=3, gamma=GAMMA)
     assert_identical(after.rewards, transitions.rewards)
@@ -136,7 +136,7 @@ def test_nan_in_stale_rows_reaches_nothing(mode):
 
 
 def whole_episodes(mode):
-    """What two rollouts make of each episode that lies within one: its rows, with their targets."""
+    """The rows and targets of each episode that lies within one of two rollouts."""
     found = {}
     with collector_of(mode, 300, num_envs=4) as collector:
         for simulated in rollouts(mode, 300, 2, num_envs=4):
@@ -156,7 +156,7 @@ def whole_episodes(mode):
 
 
 def test_the_modes_give_the_same_transitions_with_the_same_targets():
-    """As multisets, of every episode that no mode's rollouts have cut."""
+    """Compared as multisets, for every episode that is complete in the rollouts of all modes."""
     found = [whole_episodes(mode) for mode in ("NEXT_STEP", "SAME_STEP", "DISABLED")]
     common = set.intersection(*(set(episodes) for episodes in found))
     assert len(common) > 400
@@ -165,7 +165,7 @@ def test_the_modes_give_the_same_transitions_with_the_same_targets():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_values_come_from_one_call_on_what_is_needed(mode):
+def test_values_come_from_one_call_on_the_needed_observations(mode):
     with collector_of(mode, None if mode == FROZEN else 17) as collector:
         rollout = collector.collect()
     inputs = rollout.value_inputs()
@@ -177,12 +177,12 @@ def test_values_come_from_one_call_on_what_is_needed(mode):
     assert_identical(rollout.values, rollout.observations[..., 0])
     assert_identical(rollout.next_values, rollout.next_observations()[..., 0])
     assert_identical(rollout.final_values, rollout.final_observations[..., 0])
-    # float32 values decide the dtype, whatever Gymnasium's rewards are.
+    # The dtype of the values decides, not that of the rewards.
     rollout.set_values(inputs[:, 0].astype(np.float32))
     assert rollout.gae(0.9, 0.8)[0].dtype == np.float32
 
 
-def test_out_and_arrays_and_threads_reach_the_estimators():
+def test_out_discount_arrays_and_num_threads_reach_the_estimators():
     with collector_of("SAME_STEP", 30) as collector:
         rollout = collector.collect()
     rollout.set_values(np.sin(rollout.value_inputs()))
@@ -202,7 +202,7 @@ def test_out_and_arrays_and_threads_reach_the_estimators():
     assert_identical(results, wanted)
 
 
-def test_what_estimators_cannot_use_is_refused():
+def test_bad_input_of_estimators_is_refused():
     with collector_of("SAME_STEP", 8) as collector:
         rollout = collector.collect()
     needed = len(rollout.value_inputs())
@@ -229,6 +229,6 @@ def test_what_estimators_cannot_use_is_refused():
         rollout.retrace(np.ones((8, 5), int), np.ones((8, 5)), 0.9, 0.9)
 
 
-def test_both_are_exported():
+def test_rollout_and_collector_are_exported():
     assert cartwheel.Rollout is cartwheel.rollouts.Rollout
     assert cartwheel.Collector is cartwheel.rollouts.Collector

@@ -1,4 +1,4 @@
-"""The parts of a rollout: each row in the right place, once, beside what belongs to it."""
+"""The parts of a rollout: each row is there once, in the right place, with its data."""
 
 import collections
 
@@ -14,7 +14,7 @@ STEPS = 23
 
 
 def pairs_of(mode, count=3):
-    """Consecutive rollouts, and what the simulation says of them."""
+    """Consecutive rollouts, each with its simulation."""
     number = 1 if mode == FROZEN else count
     with collector_of(mode, STEPS) as collector:
         rollout = collector.collect()
@@ -25,7 +25,7 @@ def pairs_of(mode, count=3):
 
 
 def moves(simulated):
-    """Transitions by their rows: the states around each, its reward and flags, its episode."""
+    """For each transition: its row; its two states, reward and flags; its episode."""
     for t, step in enumerate(simulated.grid):
         for env, row in enumerate(step):
             if row.transition is not None:
@@ -38,7 +38,7 @@ def moves(simulated):
 
 @pytest.mark.parametrize("order", ["time", "env"])
 @pytest.mark.parametrize("mode", MODES)
-def test_transitions_are_those_of_the_environments(mode, order):
+def test_transitions_equal_those_of_the_environments(mode, order):
     for rollout, simulated in pairs_of(mode):
         wanted = sorted(
             moves(simulated), key=lambda row: row[0] if order == "time" else row[0][::-1]
@@ -66,7 +66,7 @@ def test_transitions_are_those_of_the_environments(mode, order):
 
 @pytest.mark.parametrize("n", [2, 3, 100])
 @pytest.mark.parametrize("mode", MODES)
-def test_transitions_of_several_steps_stop_at_the_end_of_their_episode(mode, n):
+def test_n_step_transitions_stop_at_the_end_of_their_episode(mode, n):
     for rollout, simulated in pairs_of(mode):
         found = rollout.transitions(n_step=n, gamma=0.9)
         rows = {place: (states, number) for place, states, number in moves(simulated)}
@@ -88,7 +88,7 @@ def test_transitions_of_several_steps_stop_at_the_end_of_their_episode(mode, n):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_episodes_are_whole_over_rollouts(mode):
+def test_episodes_are_complete_across_rollouts(mode):
     streams = [episodes(0, env) for env in range(5)]
     ended = []
     for rollout, _ in pairs_of(mode):
@@ -165,7 +165,7 @@ def test_minibatches_hold_every_transition_once(mode, way):
 
 @pytest.mark.parametrize("stride", [None, 2])
 @pytest.mark.parametrize("mode", MODES)
-def test_windows_stay_in_their_episode_or_mark_where_another_begins(mode, stride):
+def test_windows_stay_in_their_episode_or_mark_the_start_of_another(mode, stride):
     for rollout, _ in pairs_of(mode):
         length = 3
         windows = rollout.windows(length, stride)
@@ -212,7 +212,7 @@ def test_a_tail_is_a_rollout_of_the_last_steps(mode):
         assert_same(rollout.tail(steps), rollout)
 
 
-def test_parts_that_make_no_sense_are_refused():
+def test_invalid_arguments_of_parts_are_refused():
     rollout, _ = next(pairs_of("SAME_STEP"))
     for call, message in [
         (lambda: rollout.transitions("rows"), "`order` must be one of 'time', 'env', got 'rows'"),

@@ -1,4 +1,4 @@
-"""Whatever is written into a rollout, or into what a reset gave, the next one is what it was."""
+"""Writing into a rollout, or into observations of a reset, does not change later rollouts."""
 
 import dataclasses
 
@@ -24,16 +24,16 @@ def wrapped(env_fns, **keywords):
 
 
 def in_place(env_fns, **keywords):
-    """Gives out one and the same array again and again."""
+    """Returns the same array again and again."""
     return SyncVectorEnv(env_fns, copy=False, **keywords)
 
 
-#: So many that batches of them are shown in place.
+#: So many that their batches are not copied.
 POLES = [Case("CartPole-v1", {"max_episode_steps": 12})] * 512
 
 
 def builders():
-    """Ways to build vector environments, and of what: small and large observations."""
+    """Ways to build vector environments, with small and large observations."""
     for build in (*EXECUTORS, SyncVectorEnv, in_place, wrapped):
         for env in (NestedEnv, LargeNestedEnv):
             name = getattr(build, "__name__", None) or str(build)
@@ -42,7 +42,7 @@ def builders():
 
 
 class Seeing:
-    """A policy that acts on all that it sees, and keeps copies."""
+    """A policy whose actions depend on whole observations, of which it keeps copies."""
 
     def __init__(self):
         self.seen = []
@@ -55,15 +55,15 @@ class Seeing:
 
 
 def overwrite(tree):
-    """Writes something else into every array."""
+    """Overwrites every array with other values."""
     for _, array in nested.named(tree, ""):
         array[...] = ~array if array.dtype == bool else array // 2 + 77
 
 
 def run(build, env_fns, mode, way, *, writes):
-    """Three rollouts, of which the second begins where the first ends, and a third after a reset.
+    """Three rollouts: the second continues the first, the third begins with a reset.
 
-    Each is compared with what the policy saw.
+    Each is compared with the observations that the policy got.
     """
     envs, policy = build(env_fns, autoreset_mode=mode), Seeing()
     collector = cartwheel.Collector(envs, policy, seed=1, **way)
@@ -90,7 +90,9 @@ def run(build, env_fns, mode, way, *, writes):
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @pytest.mark.parametrize(("build", "env_fns"), list(builders()))
-def test_what_the_caller_writes_is_never_shown_to_the_policy_or_recorded(build, env_fns, mode, way):
+def test_writes_of_the_caller_reach_neither_the_policy_nor_later_rollouts(
+    build, env_fns, mode, way
+):
     undisturbed = run(build, env_fns, mode, way, writes=False)
     for rollout, wanted in zip(
         run(build, env_fns, mode, way, writes=True), undisturbed, strict=True

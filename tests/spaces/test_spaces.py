@@ -1,4 +1,4 @@
-"""Observations and actions of every space arrive as they were sent, in every executor."""
+"""Observations and actions of every space arrive unchanged, in every executor."""
 
 import itertools
 from typing import Any
@@ -91,14 +91,14 @@ SPACES = {
     ),
     "Tuple of everything": Tuple([NAMES, GRAPH, Discrete(4), Sequence(Discrete(3)), Complex()]),
 }
-#: Gymnasium cannot iterate batches of a custom space inside another one, nor of no members at all.
+#: Gymnasium cannot iterate batches of a custom space inside another space, or of an empty Tuple.
 NO_ACTIONS = ["Dict of everything", "Tuple of everything", "Tuple without members"]
 #: Gymnasium has no empty value for a custom space.
 NO_EMPTY_VALUE = ["custom", "Dict of everything", "Tuple of everything"]
 
 
 def assert_same_run(envs, oracle, steps=12, *, contained=False):
-    """The results of both are equal over a few episodes, and so is what environments receive."""
+    """Results and received actions of both are equal over a few episodes."""
     assert envs.observation_space == oracle.observation_space
     assert envs.single_observation_space == oracle.single_observation_space
     assert_same_reset(envs, oracle, seed=3)
@@ -116,7 +116,7 @@ def assert_same_run(envs, oracle, steps=12, *, contained=False):
 
 
 def run_beside(build, env_fns, mode=N, **keywords):
-    """A run of ``env_fns`` in a vector environment of its own."""
+    """A run of ``env_fns`` in new vector environments: one from ``build`` and the oracle."""
     envs, oracle = build(env_fns, autoreset_mode=mode), SyncVectorEnv(env_fns, autoreset_mode=mode)
     try:
         assert_same_run(envs, oracle, **keywords)
@@ -125,7 +125,7 @@ def run_beside(build, env_fns, mode=N, **keywords):
 
 
 def build_seeded(build, space, *, action_space, **keywords):
-    """Rows of ``space``, and the oracle's, whose batches of the space are drawn alike."""
+    """Rows with observations of ``space``, and the oracle; both spaces give the same samples."""
     env_fns = samplers(space, NUM_ENVS, action_space=action_space, **keywords)
     space.seed(11)
     envs = build(env_fns)
@@ -138,15 +138,15 @@ def build_seeded(build, space, *, action_space, **keywords):
 
 
 @pytest.mark.parametrize("name", NO_ACTIONS)
-def test_a_space_whose_batches_cannot_be_iterated_may_be_that_of_actions(build, name):
+def test_an_action_space_need_not_have_iterable_batches(build, name):
     build_seeded(build, SPACES[name], action_space=SPACES[name])
 
 
 @pytest.mark.parametrize("name", SPACES)
-def test_observations_and_actions_of_every_space_are_those_of_the_oracle(build, name):
-    """So are the batches that are drawn from the spaces, and what rows show that no reset reached.
+def test_observations_and_actions_of_every_space_equal_the_oracles(build, name):
+    """The same holds for samples of the spaces and for rows that were never reset.
 
-    One vector environment for all of it, since each takes its time to make.
+    One vector environment serves all these checks, because building one takes time.
     """
     space = SPACES[name]
     envs, oracle = build_seeded(build, space, action_space=None if name in NO_ACTIONS else space)
@@ -155,7 +155,7 @@ def test_observations_and_actions_of_every_space_are_those_of_the_oracle(build, 
         for row, empty in zip(
             iterate(envs.observation_space, observations),
             iterate(envs.observation_space, create_empty_array(space, 1)),
-            strict=False,  # of one row
+            strict=False,  # the second has only one row
         ):
             assert_identical(row, empty)
     assert_same_run(envs, oracle, contained=True)
@@ -168,7 +168,7 @@ IN_EVERY_MODE = ["nested", "Dict of everything", "Text", "image"]
     ("build_everywhere", "name", "mode"),
     [
         *itertools.product(EXECUTORS, IN_EVERY_MODE, (N, S, D)),
-        # With other numbers of workers, each of them in some mode.
+        # Other numbers of workers, each name in one of the modes.
         *[
             (executor, name, (N, S, D)[(at + place) % 3])
             for at, executor in enumerate(EVERY_EXECUTOR[3:])
@@ -250,7 +250,7 @@ def test_observations_of_any_nested_space_equal_the_oracles(executor):
     check()
 
 
-def test_observation_spaces_that_differ_in_bounds_are_batched(build_everywhere):
+def test_observation_spaces_with_different_bounds_are_batched(build_everywhere):
     spaces = [Discrete(3), Discrete(5, start=2), Discrete(9)]
     env_fns = [samplers(space, 1)[0] for space in spaces]
     envs = build_everywhere(env_fns, observation_mode="different")

@@ -6,10 +6,10 @@ import numpy as np
 
 
 class Run:
-    """Transitions of one episode that follow on each other in a rollout.
+    """Consecutive transitions of one episode in a rollout.
 
-    Numbers are those of the episode itself, not of the rollout's arrays. ``kept`` says by what the
-    value after each transition counts: 0 or 1.
+    Rewards and states come from the episode itself, not from the rollout's arrays. ``kept`` is the
+    factor, 0 or 1, of the value after each transition.
     """
 
     def __init__(self, rollout, run, bootstrap, *, value="value", after="value"):
@@ -40,7 +40,7 @@ class Run:
         return self.rewards[i] + self.gammas[i] * after - self.values[i]
 
     def n_step(self, i, n):
-        """Rewards, the discount of the value after them, the target, and how many steps."""
+        """The reward sum, the discount of the value after it, the target, the number of steps."""
         m = min(n, len(self) - i)
         rewards = sum(prod(self.gammas[i : i + k]) * self.rewards[i + k] for k in range(m))
         discount = prod(self.gammas[i : i + m]) * self.kept[i + m - 1]
@@ -93,7 +93,7 @@ class Run:
 
 
 def expected(rollout, bootstrap, of, **kinds):
-    """``of(run, i)`` for each row of a rollout, and NaN in stale rows."""
+    """``of(run, i)`` for each row of a rollout; NaN in stale rows."""
     result = np.full(rollout.rewards.shape, np.nan)
     for env, steps in rollout.runs():
         run = Run(rollout, steps, bootstrap, **kinds)

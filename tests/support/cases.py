@@ -1,4 +1,4 @@
-"""Environments that are Gymnasium's and native too, with keywords, and who plays them."""
+"""Environments that exist in Gymnasium and natively, with keywords, and actions for them."""
 
 import warnings
 from dataclasses import dataclass, field
@@ -13,10 +13,10 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 @dataclass(frozen=True)
 class Case:
-    """An environment, its keywords, and how a run of it must be able to end.
+    """An environment, its keywords, and how its episodes can end in a run of ``steps`` steps.
 
-    It is an environment function too, which builds Gymnasium's: a list of one case is what every
-    kind of vector environment can be built from.
+    A case is also an environment function that builds Gymnasium's environment, so every kind of
+    vector environment can be built from a list that repeats one case.
     """
 
     env_id: str
@@ -38,7 +38,7 @@ class Case:
 
 
 class NullEnv(gym.Env):
-    """What ``Null-v0`` says of itself, which Gymnasium does not have."""
+    """``Null-v0`` in Python, because Gymnasium has no such environment."""
 
     def __init__(self, shape=(1,), episode_steps=0):
         self.observation_space = Box(0, 255, shape, np.uint8)
@@ -59,10 +59,10 @@ class NullEnv(gym.Env):
         return np.full(self.observation_space.shape, self.steps % 256, np.uint8)
 
 
-#: The one that most promises are tested with.
+#: Most promises are tested with this environment.
 POLE = Case("CartPole-v1")
-#: Environments whose episodes are short, or made so: with infos and without, with scalar, array
-#: and tuple observations.
+#: Environments with short episodes, by nature or by a step limit: with infos and without, with
+#: scalar, array and tuple observations.
 SHORT = [
     Case("CartPole-v1", {"max_episode_steps": 11}),
     Case("Pendulum-v1", {"max_episode_steps": 4}),
@@ -120,18 +120,18 @@ VARIANTS = [
 
 
 def twins(case, num_envs, mode=AutoresetMode.NEXT_STEP):
-    """Gymnasium's own, as a vector."""
+    """A ``SyncVectorEnv`` of Gymnasium's environments."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of ids that are out of date
+        warnings.simplefilter("ignore")  # about ids that are out of date
         return SyncVectorEnv([case] * num_envs, autoreset_mode=mode)
 
 
-# Who chooses the actions: from the observations, and at random.
+# Actions: chosen from the observations, or at random.
 
 
 @cache
 def route(env_id, desc, map_name):
-    """The action that leads to the goal on the shortest way, one per state, from the tables."""
+    """For each state, the action on the shortest path to the goal, from Gymnasium's tables."""
     keywords = {"Taxi-v4": {}, "CliffWalking-v1": {}}.get(
         env_id, {"desc": desc, "map_name": map_name, "is_slippery": False}
     )
@@ -155,14 +155,14 @@ def route(env_id, desc, map_name):
 
 
 def way_around():
-    """The way from the slippery cliff: up, along the far edge, and down to the goal."""
+    """The path away from the slippery cliff: up, along the far edge, and down to the goal."""
     actions = np.zeros((4, 12), np.int64)
     actions[0], actions[:, -1] = 1, 2
     return actions.reshape(-1)
 
 
 def choose(case, observations, random, num_envs):
-    """Actions that reach the goal now and then."""
+    """Actions with which some episodes reach the goal."""
     name = case.env_id.split("-")[0]
     if name == "Pendulum":
         return random.uniform(-3, 3, (num_envs, 1)).astype(np.float32)

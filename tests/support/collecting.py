@@ -1,4 +1,4 @@
-"""Collectors over simulated episodes, and what is compared of their rollouts."""
+"""Collectors over simulated episodes, and comparisons of their rollouts."""
 
 import contextlib
 
@@ -24,14 +24,14 @@ ARRAYS = (
 
 
 def policy(observations):
-    """Actions and extras that tell which observation they belong to."""
+    """Actions and extras that identify the observation to which they belong."""
     states = observations[:, 0]
     return (states % 1000).astype(np.int64), {"half": states / 2}
 
 
 @contextlib.contextmanager
 def collector_of(mode, num_steps, *, num_envs=5, seed=0, build=INLINE, **keywords):
-    """A collector in the mode, or in the way of the mode ``FROZEN``."""
+    """A collector in an autoreset mode; ``FROZEN`` is ``Disabled`` with ``on_done="freeze"``."""
     where = {"autoreset_mode": mode}
     if mode == FROZEN:
         where = {"autoreset_mode": "disabled", "on_done": "freeze"}
@@ -44,7 +44,7 @@ def collector_of(mode, num_steps, *, num_envs=5, seed=0, build=INLINE, **keyword
 
 
 def assert_same(rollout, other):
-    """Both hold the same bits."""
+    """Both rollouts have the same bits."""
     for name in ARRAYS:
         assert_identical(getattr(rollout, name), getattr(other, name))
     for name, array in vars(other.carry).items():
@@ -52,11 +52,11 @@ def assert_same(rollout, other):
 
 
 def states_of(observations):
-    """The numbers of simulated states."""
+    """The state numbers in observations."""
     return observations[..., 0].astype(int)
 
 
 def with_values(rollout, table):
-    """The rollout, after one call of the value function that the table is."""
+    """The rollout, with the values that ``table`` has for its states."""
     rollout.set_values(table[states_of(rollout.value_inputs())])
     return rollout

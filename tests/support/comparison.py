@@ -1,4 +1,4 @@
-"""Equality as the promises mean it: same types, same dtypes, same bits."""
+"""Equality in the strict meaning: same types, same dtypes, same bits."""
 
 import math
 
@@ -7,9 +7,9 @@ from gymnasium.spaces import GraphInstance
 
 
 def assert_identical(actual, expected, where="value"):
-    """Fail unless both are the same in type, dtype, shape and bits, however deep.
+    """Fails unless both have the same types, dtypes, shapes and bits, at every level of nesting.
 
-    Any two NaNs of one type are the same. Dictionaries need the same keys and values in any order.
+    Any two NaNs of one type are the same. The order of dictionary keys does not matter.
     """
     assert type(actual) is type(expected), (
         f"{where}: {type(actual).__name__} {actual!r} instead of "
@@ -52,7 +52,7 @@ def _assert_same_dict(actual, expected, where):
     expected_keys = {(type(key).__name__, key) for key in expected}
     missing, extra = expected_keys - actual_keys, actual_keys - expected_keys
     assert not missing, f"{where}: lacks the keys {missing}"
-    assert not extra, f"{where}: has the keys {extra} which nobody expects"
+    assert not extra, f"{where}: has the unexpected keys {extra}"
     for key, value in expected.items():
         assert_identical(actual[key], value, f"{where}[{key!r}]")
 
@@ -72,7 +72,7 @@ def _assert_same_array(actual, expected, where):
 
 
 def _differs(actual, expected):
-    """Where two arrays of one shape and dtype are not the same, as ``bool`` of that shape."""
+    """A mask of the elements that differ between two arrays of the same shape and dtype."""
     if actual.tobytes() == expected.tobytes():
         return np.zeros(expected.shape, np.bool_)
     differs = (_bits(actual) != _bits(expected)).reshape(expected.shape)
@@ -87,7 +87,7 @@ def _bits(array):
 
 
 def count_values(value):
-    """How many elements of arrays it has, and what else is no container."""
+    """The number of array elements and other values in it, at every level of nesting."""
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return value.size
     if isinstance(value, dict):
@@ -101,9 +101,9 @@ _ABSENT = object()
 
 
 def count_differing(actual, expected):
-    """How many values of ``expected`` are not the same in ``actual``, by `assert_identical`.
+    """How many values of ``expected`` differ in ``actual``, as `assert_identical` compares.
 
-    Where type, dtype, shape, length or a key differs, every value there does, and at least one.
+    If type, dtype, shape, length or a key differs, every value there counts, and at least one.
     """
     if type(actual) is type(expected):
         if isinstance(expected, dict):
@@ -133,7 +133,7 @@ def _is_identical(actual, expected):
 
 
 def text_of(error):
-    """Everything that a user reads of an exception: its message and its notes."""
+    """The text of an exception that a user reads: its message and its notes."""
     return "\n".join([str(error), *getattr(error, "__notes__", [])])
 
 

@@ -1,4 +1,4 @@
-"""Environments whose every frame is known beforehand."""
+"""Environments whose results are known in advance."""
 # ruff: noqa: ARG001, ARG002 (signatures are Gymnasium's, whether an environment needs them or not)
 
 import os
@@ -19,9 +19,9 @@ from gymnasium.vector.utils import (
 
 
 class TranscriptEnv(gym.Env):
-    """The environment of the hand-written frame tables.
+    """The environment of the tests with hand-written expected results.
 
-    Observation: steps since the reset. Reward: the action. Over after ``length`` steps. Infos:
+    Observation: steps since the reset. Reward: the action. Episodes have ``length`` steps. Infos:
     ``{"t": steps}`` from a step, ``{"ep": episodes, "opt": str(options)}`` from a reset.
     """
 
@@ -53,7 +53,7 @@ def transcripts(*lengths, **flags):
 
 
 class BufferReusingEnv(TranscriptEnv):
-    """Gives out the same objects every time, overwritten by each step and each reset."""
+    """Returns the same objects every time, overwritten by each step and each reset."""
 
     observation_space = Dict(
         t=Box(-np.inf, np.inf, (1,), np.float32),
@@ -98,7 +98,7 @@ class BufferReusingEnv(TranscriptEnv):
 
 
 class PuppetEnv(gym.Env):
-    """Returns what its attributes say; tests write them with ``set_attr``."""
+    """Returns the values of its attributes, which tests change with ``set_attr``."""
 
     def __init__(self, observation_space, observation, action_space=None):
         self.observation_space = observation_space
@@ -181,7 +181,7 @@ class NestedEnv(gym.Env):
 
 
 class LargeNestedEnv(NestedEnv):
-    """The same with more pixels than anybody would copy if it can be helped."""
+    """The same with so many pixels that batches are not copied."""
 
     observation_space = Dict(
         {**NestedEnv.observation_space, "pixels": Box(0, 255, (60, 80, 3), np.uint8)}
@@ -193,7 +193,7 @@ class LargeNestedEnv(NestedEnv):
 
 
 class RecordingEnv(gym.Env):
-    """Keeps what it was given: ``actions`` and ``resets`` in order, the last action in ``held``."""
+    """Records its arguments: ``actions`` and ``resets`` in order, the last action in ``held``."""
 
     observation_space = Box(-np.inf, np.inf, (1,), np.float32)
 
@@ -218,7 +218,7 @@ class RecordingEnv(gym.Env):
 
 
 class SleepingEnv(TranscriptEnv):
-    """Sleeps for as many seconds as the action says, and reports from when to when."""
+    """Sleeps for ``action`` seconds, and reports when the sleep started and ended."""
 
     action_space = Box(0, np.inf, (), np.float64)
 
@@ -245,7 +245,7 @@ class SleepingEnv(TranscriptEnv):
 
 
 class CountedEnv(TranscriptEnv):
-    """Appends its process to a file when it is built, and again when it is closed."""
+    """Appends its process id to a file when it is built, and again when it is closed."""
 
     def __init__(self, path):
         super().__init__(length=3)
@@ -261,7 +261,7 @@ class CountedEnv(TranscriptEnv):
 
 
 class Complex(Space):
-    """A space that Gymnasium knows nothing of: one complex number."""
+    """A space that Gymnasium does not know: one complex number."""
 
     def __init__(self, seed=None):
         super().__init__((), np.complex64, seed)
@@ -281,7 +281,7 @@ class Complex(Space):
 
 
 class RegisteredComplex(Complex):
-    """The same, taught to Gymnasium: batches are arrays, shape ``(num_envs,)`` complex64."""
+    """The same, registered with Gymnasium: a batch is a complex64 array ``(num_envs,)``."""
 
 
 class ComplexBatch(Space):
@@ -313,7 +313,7 @@ def _(space, n=1, fn=np.zeros):
 
 @concatenate.register(RegisteredComplex)
 def _(space, items, out):
-    out[:] = [item * 2 for item in items]  # a mark: only the registered function doubles
+    out[:] = [item * 2 for item in items]  # doubled, so that a test sees that this function ran
     return out
 
 

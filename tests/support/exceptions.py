@@ -1,4 +1,4 @@
-"""Exceptions whose classes make it hard to pickle them, and to raise them again."""
+"""Exceptions that are hard to pickle and to raise again."""
 
 import builtins
 import dataclasses
@@ -8,7 +8,7 @@ from tests.support.faulty import FaultyEnv, RefusesToPickleError, TwoArgumentsEr
 
 
 class RewordingError(Exception):
-    """Its pickle can be loaded, to another text."""
+    """Its pickle can be loaded, but the text changes."""
 
     def __init__(self, text):
         super().__init__(f"reworded: {text}")
@@ -47,7 +47,7 @@ class SlottedError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class FrozenError(Exception):
-    """Nothing may be assigned to it, ``__cause__`` and ``__notes__`` among the rest."""
+    """No attribute can be assigned, not even ``__cause__`` and ``__notes__``."""
 
     first: int
     second: str = "two"
@@ -66,7 +66,7 @@ class TwoArgumentsDecodeError(UnicodeDecodeError):
 
 
 class OwnWordsError(Exception):
-    """Has a lock, and leaves it out when it is pickled."""
+    """Has a lock, which its pickle leaves out."""
 
     def __init__(self, text):
         super().__init__(text)
@@ -77,7 +77,7 @@ class OwnWordsError(Exception):
 
 
 class OwnNotesError(Exception):
-    """Has no room for anybody else's notes."""
+    """Refuses notes."""
 
     def add_note(self, note):
         raise RuntimeError(f"no note: {note}")
@@ -114,7 +114,7 @@ def in_a_group():
     return builtins.ExceptionGroup("a group", [TwoArgumentsError(1, 2), OSError(2, "no", "file")])
 
 
-#: Exceptions that keep their type, with ``args`` and attributes, wherever they are raised.
+#: Exceptions that must keep their type, ``args`` and attributes in every executor.
 KEPT = {
     "two arguments": lambda: TwoArgumentsError("salt", "pepper"),
     "rewording": lambda: RewordingError("once"),
@@ -137,7 +137,7 @@ if hasattr(builtins, "ExceptionGroup"):
 
 
 class RaisingEnv(FaultyEnv):
-    """Raises what a function makes, in a step."""
+    """Raises the exception that ``make_error`` returns, in each step."""
 
     def __init__(self, make_error, row=0):
         super().__init__(row)

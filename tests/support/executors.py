@@ -1,4 +1,4 @@
-"""The kinds of vector environments that the promises are tested with."""
+"""The kinds of vector environments with which the promises are tested."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +9,7 @@ from tests.support.cases import SHORT
 
 @dataclass(frozen=True)
 class Executor:
-    """Builds a ``VectorEnv`` that runs in one of these ways."""
+    """Builds a ``VectorEnv`` with this executor."""
 
     name: str
     keywords: dict[str, Any] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class Executor:
 
 
 class Native(Executor):
-    """Builds a ``NativeVectorEnv`` with the rows of a list of one `tests.support.cases.Case`."""
+    """Builds a ``NativeVectorEnv`` from a list that repeats one `tests.support.cases.Case`."""
 
     def __call__(self, env_fns, **keywords):
         (case,) = set(env_fns)
@@ -49,5 +49,5 @@ EVERY_NATIVE = [
     Native("native", {"num_workers": 7}),
 ]
 EVERY_KIND = [*EXECUTORS, NATIVE]
-#: Each kind with an environment of short episodes, the native one with all of them.
+#: Each kind with one environment of short episodes; the native kind with all of them.
 SHORT_ROWS = [(executor, SHORT[0]) for executor in EXECUTORS] + [(NATIVE, case) for case in SHORT]

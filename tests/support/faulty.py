@@ -1,4 +1,4 @@
-"""An environment in which everything can go wrong, at the step that a test chooses."""
+"""An environment that can fail in every way, in the step that a test chooses."""
 
 import ctypes
 import os
@@ -15,7 +15,7 @@ from gymnasium.spaces import Box, Discrete
 
 
 class TwoArgumentsError(Exception):
-    """Pickles, but its pickle cannot be loaded: the constructor wants two arguments."""
+    """Its pickle cannot be loaded: the constructor requires two arguments."""
 
     def __init__(self, first, second):
         super().__init__(f"{first} and {second}")
@@ -39,7 +39,7 @@ class UnprintableError(Exception):
 
 
 class FaultyBaseError(BaseException):
-    """Not an Exception."""
+    """Not a subclass of ``Exception``."""
 
 
 def _raise_value_error():
@@ -120,7 +120,7 @@ def _hold_the_gil():
 
 
 def limit_memory():
-    """Leaves this process a few megabytes more than it has; returns the limits of before."""
+    """Limits this process to a few megabytes more than it has; returns the previous limits."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + (16 << 20)
@@ -129,7 +129,7 @@ def limit_memory():
 
 
 def starve():
-    """A C library that does not look whether it got the memory it asked for."""
+    """Acts like a C library that does not check the result of ``malloc``."""
     libc = ctypes.CDLL(None)
     libc.malloc.restype = ctypes.c_void_p
     limit_memory()
@@ -161,12 +161,12 @@ FAULTS = {
 
 
 def fault(name):
-    """The action that makes :class:`FaultyEnv` commit this fault."""
+    """The action with which :class:`FaultyEnv` commits this fault."""
     return list(FAULTS).index(name)
 
 
 class FaultyEnv(gym.Env):
-    """A random walk, never over, that commits the fault which its action is the number of.
+    """A random walk without end; the action is the number of the fault that it commits.
 
     ``reset(options={"faults": {row: name}})`` commits one in the reset.
     """
@@ -206,7 +206,7 @@ class FaultyEnv(gym.Env):
 
 
 class FailingAutoresetEnv(FaultyEnv):
-    """Episodes of one step; a reset without a seed, as every autoreset is, commits a fault."""
+    """Episodes of one step; a reset without a seed, such as an autoreset, commits a fault."""
 
     name = "value error"
 

@@ -1,4 +1,4 @@
-"""Environments that wait for a file: a test decides when they are done, and no clock does."""
+"""Environments that wait for a file: a test, not a clock, decides when they finish."""
 
 import contextlib
 import threading
@@ -8,16 +8,16 @@ from pathlib import Path
 
 from tests.support.environments import TranscriptEnv
 
-#: Where nobody opens a gate, or arrives at it, for so long, nobody will: the test has failed.
+#: The longest wait for a gate to be opened or reached; after it the test fails.
 LIMIT_S = 30
-#: Long enough that a call has usually begun to wait when the gate opens that it waits for.
+#: Long enough that a call has usually begun to wait for a gate when the gate opens.
 SOON_S = 0.1
 
 
 class Gates:
-    """Numbered gates: files of one folder, so that whoever stands there may be in any process.
+    """Numbered gates: files in one folder, so that any process can wait at them.
 
-    Once open a gate stays open. There is none of number 0: who is sent there passes.
+    An open gate stays open. Gate 0 does not exist: nothing waits at it.
     """
 
     def __init__(self, path):
@@ -32,7 +32,7 @@ class Gates:
 
     @contextlib.contextmanager
     def opened_soon(self, number):
-        """For a call that has to wait for somebody who stands there."""
+        """Opens the gate after a moment, while the caller waits for an environment at it."""
         timer = threading.Timer(SOON_S, self.open, [number])
         timer.start()
         try:
@@ -41,17 +41,17 @@ class Gates:
             timer.join()
 
     def stand_at(self, number):
-        """Returns when the gate is open."""
+        """Waits until the gate is open."""
         if number:
             self._footprint(number).touch()
             _await(self._gate(number), f"nobody opened gate {number}")
 
     def is_reached(self, number):
-        """Whether somebody stands at the gate, or stood there before it was opened."""
+        """Whether an environment waits at the gate, or waited there before it was opened."""
         return self._footprint(number).exists()
 
     def await_arrival(self, number):
-        """Returns when the gate is reached."""
+        """Waits until an environment reaches the gate."""
         _await(self._footprint(number), f"nobody came to gate {number}")
 
     def _gate(self, number):
@@ -70,9 +70,9 @@ def _await(file, otherwise):
 
 
 class GatedEnv(TranscriptEnv):
-    """A step is done when the gate is open that its action is the number of.
+    """A step waits at the gate whose number is its action.
 
-    ``reset(options={"gate": number})`` and ``stand_at(number)`` wait likewise.
+    ``reset(options={"gate": number})`` and ``stand_at(number)`` wait in the same way.
     """
 
     def __init__(self, gates):

@@ -1,4 +1,4 @@
-"""Who imports whom in Python: read and not run, so imports for types count too."""
+"""The imports within a Python package, read from its source, so imports for types count too."""
 
 import ast
 from collections import deque
@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 
 class Import(NamedTuple):
-    """One import of a module by another one of the same package."""
+    """One import of a module by another module of the same package."""
 
     place: str
-    #: Modules by their names below the root, such as ``worker.crew``.
+    #: Names of modules relative to the root, such as ``worker.crew``.
     source: str
     target: str
 
@@ -18,7 +18,7 @@ class Import(NamedTuple):
 
 
 def python_imports(root):
-    """The imports within a package, whose own ``__init__`` is the module ``__init__``."""
+    """The modules of a package, and the imports among them; its root is the module ``__init__``."""
     modules = {}
     for path in sorted([*root.rglob("*.py"), *root.rglob("*.pyi")]):
         parts = path.relative_to(root).with_suffix("").parts
@@ -48,7 +48,7 @@ def _targets(node, package, source, bound):
         return []
     owner = node.module.partition(".")[2]
     if not owner and source != "__init__":
-        return ["__init__"]  # through the face, also for the sake of a module
+        return ["__init__"]  # an import of the package itself, even for a module
     targets = set()
     for alias in node.names:
         module = f"{owner}.{alias.name}".lstrip(".")
@@ -57,9 +57,9 @@ def _targets(node, package, source, bound):
 
 
 def way(targets, start, goal):
-    """The modules on a shortest way of imports; ``None`` if there is none.
+    """The modules on a shortest path of imports; ``None`` if there is no path.
 
-    ``targets`` are the modules that each module imports.
+    ``targets`` has the modules that each module imports.
     """
     ways, seen = deque([[start]]), {start}
     while ways:

@@ -1,4 +1,4 @@
-"""Rows that are sent and received in parts, batch by batch beside what Gymnasium makes of them."""
+"""Rows that are sent and received in parts, each batch compared with Gymnasium's results."""
 
 from functools import partial
 
@@ -9,21 +9,21 @@ from gymnasium.vector.utils import concatenate, create_empty_array
 
 from tests.support.comparison import assert_identical
 
-#: A batch that has not come by then never comes.
+#: The longest wait for a batch.
 PATIENCE_S = 30
 
 
 def index(result):
-    """The rows of what was received."""
+    """The rows of a received batch."""
     return result[-1]["env_index"].tolist()
 
 
 class Row(gym.Wrapper):
-    """One row of the oracle: the next ``step`` does what it was sent for, if only a reset."""
+    """One row of the oracle: the next ``step`` does its ``work``, a step or a reset."""
 
     work = None
 
-    def step(self, action):  # noqa: ARG002 - it comes with the work
+    def step(self, action):  # noqa: ARG002 - the action is in `work`
         kind, what = self.work
         if kind == "step":
             return self.env.step(what)
@@ -32,7 +32,7 @@ class Row(gym.Wrapper):
 
 
 class Oracle:
-    """Makes the batch of any rows in any order, by a ``SyncVectorEnv`` of just these rows."""
+    """Builds the batch of any rows in any order, with a ``SyncVectorEnv`` of just these rows."""
 
     def __init__(self, env_fns, mode, vector_class=SyncVectorEnv):
         self.rows = [Row(env_fn()) for env_fn in env_fns]
@@ -45,7 +45,7 @@ class Oracle:
 
         Args:
             rows: Row numbers, in the order of the batch.
-            work: For each, ``("step", action)`` or ``("reset", keywords)``.
+            work: For each row, ``("step", action)`` or ``("reset", keywords)``.
         """
         if len(rows) not in self.vectors:
             self.vectors[len(rows)] = self.make([lambda: self.rows[0]] * len(rows))
@@ -66,12 +66,12 @@ class Oracle:
 
 
 class Sender:
-    """Sends and receives rows of ``envs``, each batch held against the oracle's.
+    """Sends and receives rows of ``envs``, and compares each batch with the oracle's.
 
     Attributes:
         idle: The rows that can be sent.
-        sent: What the rows in flight were sent for, in the order of their sending.
-        counts: How many results of each row were received.
+        sent: The work of the rows in flight, in the order in which they were sent.
+        counts: The number of results received for each row.
     """
 
     def __init__(self, envs, oracle):
@@ -85,7 +85,7 @@ class Sender:
         return self.over[row] and self.envs.autoreset_mode is AutoresetMode.DISABLED
 
     def reset(self, rows, seeds, by_mask=False):
-        """Sends ``rows`` to be reset, named by a mask or one by one."""
+        """Sends resets to ``rows``, given as a mask or as indices."""
         options = {"env_index": np.array(rows)}
         if by_mask:
             rows = sorted(rows)
@@ -94,7 +94,7 @@ class Sender:
         self._took_off(rows, [("reset", {"seed": s, "options": {}}) for s in seeds])
 
     def step(self, rows, actions):
-        """Sends one action each to ``rows``."""
+        """Sends one action to each of ``rows``."""
         space = self.envs.single_action_space
         batch = concatenate(space, actions, create_empty_array(space, len(rows)))
         self.envs.send(batch, np.array(rows))
@@ -121,7 +121,7 @@ class Sender:
 
 
 def play_in_parts(envs, oracle, *, results, seed=0):
-    """Sends and receives at random until every row has given ``results`` results; all batches.
+    """Sends and receives at random until each row has ``results`` results; returns all batches.
 
     Every row is reset once with a seed, then stepped; sometimes it is reset again.
     """

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment, as tests raise it."""
+"""Ctrl-C at any moment."""
 
 import sys
 from pathlib import Path
@@ -7,14 +7,14 @@ import pytest
 
 import cartwheel
 
-#: For tests whose Ctrl-C may come at any moment. Python itself drops one that finds it in a hook, a
-#: weak reference's callback or a destructor, such as logging's hooks around a fork.
+#: For tests in which Ctrl-C may come at any moment. Python itself drops a KeyboardInterrupt in a
+#: hook, a callback of a weak reference or a destructor, such as logging's hooks around a fork.
 ANY_MOMENT = pytest.mark.filterwarnings(
     "ignore:(?s)Exception ignored.*KeyboardInterrupt:pytest.PytestUnraisableExceptionWarning"
 )
 
 _PACKAGE = Path(cartwheel.__file__).parent
-#: What the calling thread runs of a call, and no environment.
+#: The files that the calling thread runs during a call; no environment runs in them.
 CALLERS = (
     "arguments",
     "native/link",
@@ -28,9 +28,9 @@ CALLERS = (
 
 
 def interrupted_at(line, run, files=CALLERS):
-    """Runs ``run`` with a Ctrl-C before the ``line``-th line of these files; whether it came."""
+    """Runs ``run`` with a Ctrl-C before the ``line``-th line of ``files``; returns if it came."""
     paths = {str(_PACKAGE / f"{file}.py") for file in files}
-    for path in paths:  # a file that moved would not be traced, and nothing else would say so
+    for path in paths:  # without this, a file that moved would silently not be traced
         assert Path(path).is_file(), path
     left = line
 

@@ -1,7 +1,7 @@
 """Environments whose every value is known in advance, and a model of a vector of them.
 
-The model is written against the documentation and shares no code with cartwheel. It is told what
-failed, by the infos, and knows then what each row must show.
+The model is written from the documentation and shares no code with cartwheel. It takes from the
+infos which rows failed, and computes from that what each row must return.
 """
 
 import time
@@ -16,7 +16,7 @@ RAISE = 3
 
 
 class LedgerEnv(gym.Env):
-    """Episodes of 1 to 12 steps, all of them functions of the row, its seed and their number."""
+    """Episodes of 1 to 12 steps, determined by row, seed, episode number and actions."""
 
     action_space = Discrete(4)
 
@@ -37,7 +37,7 @@ class LedgerEnv(gym.Env):
         if self.pause:
             time.sleep(self.pause)
         if action == RAISE:
-            raise ValueError(f"row {self.row} was told to")
+            raise ValueError(f"row {self.row} got the action that raises")
         self.time += 1
         self.state = self.state / 2 + action + self.draw.random(self.width)
         over = self.time >= self.length
@@ -53,7 +53,7 @@ class LedgerEnv(gym.Env):
 
 @dataclass
 class Frame:
-    """What a row must show."""
+    """What a row must return."""
 
     observation: np.ndarray
     reward: float = 0.0
@@ -66,7 +66,7 @@ class Frame:
 class Row:
     """One row of the model.
 
-    ``failed`` is what the infos say of it: ``"env_error"``, ``"worker_restarted"`` or nothing.
+    ``failed`` is the failure in the infos: ``"env_error"``, ``"worker_restarted"`` or ``None``.
     """
 
     number: int
@@ -85,7 +85,7 @@ class Row:
         return LedgerEnv(self.number, width=self.width)
 
     def reset(self, seed, failed, episode):
-        """An explicit reset; ``episode`` is the number that its info tells."""
+        """An explicit reset; ``episode`` is the number in its info."""
         if failed == "worker_restarted":
             self._lose(episode - 1)
         if seed is not None:
@@ -94,7 +94,7 @@ class Row:
         return self._show(Frame(self.env.reset(seed=seed)[0]))
 
     def step(self, action, failed, episode):
-        """One step; ``episode`` is the number that its info tells."""
+        """One step; ``episode`` is the number in its info."""
         if failed == "worker_restarted":
             return self._show(self._restart(episode))
         if self.over:
@@ -110,7 +110,7 @@ class Row:
         return self._show(self._end(frame) if terminated or truncated else frame)
 
     def _lose(self, episode):
-        """The new environment has begun some episodes that nobody saw."""
+        """Takes a new environment, which has begun ``episode`` episodes that nobody saw."""
         self.env, self.seed, self.replaced = self._made(), None, 0
         self.env.episode = episode
 

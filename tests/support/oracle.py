@@ -1,4 +1,4 @@
-"""What Gymnasium makes of it."""
+"""Gymnasium's results as the expected ones."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def flags(*values):
 
 
 def batched(rows):
-    """What the oracle makes of the infos of all rows."""
+    """The infos of all rows, batched by Gymnasium."""
     oracle, infos = VectorEnv(), {}
     oracle.num_envs = len(rows)
     for row, info in enumerate(rows):
@@ -24,7 +24,7 @@ def batched(rows):
 
 
 def outcome(function):
-    """The result, or the exception."""
+    """The result and the exception of a call; one of them is ``None``."""
     try:
         return function(), None
     except Exception as error:
@@ -32,9 +32,9 @@ def outcome(function):
 
 
 def beside(build, env_fn, num_envs, mode=N, *, seed=1, **keywords):
-    """Rows of ``env_fn`` as ``build`` builds them, and Gymnasium's; both are reset alike.
+    """Rows of ``env_fn``, built by ``build`` and by Gymnasium; both are reset with the same seed.
 
-    With a ``seed`` of ``None`` neither is.
+    If ``seed`` is ``None``, neither is reset.
     """
     envs = build([env_fn] * num_envs, autoreset_mode=mode, **keywords)
     oracle = SyncVectorEnv([env_fn] * num_envs, autoreset_mode=mode)
@@ -44,7 +44,7 @@ def beside(build, env_fn, num_envs, mode=N, *, seed=1, **keywords):
 
 
 def assert_same_reset(envs, oracle, *, seed=None, options=None):
-    """Each gets options of its own: Gymnasium takes the mask out of those that it gets."""
+    """Resets both. Each gets its own options, because Gymnasium removes the mask from them."""
     ours, theirs = (None if options is None else dict(options) for _ in range(2))
     result = envs.reset(seed=seed, options=ours)
     assert_identical(result, oracle.reset(seed=seed, options=theirs))
@@ -52,7 +52,7 @@ def assert_same_reset(envs, oracle, *, seed=None, options=None):
 
 
 def assert_same_steps(envs, oracle, steps, *, seed=5):
-    """Both go on alike; in ``DISABLED`` rows that are over are restarted. The results of steps."""
+    """Steps both; in ``DISABLED``, resets rows that are over. Returns the results of the steps."""
     oracle.action_space.seed(seed)
     results = []
     for _ in range(steps):
@@ -78,7 +78,7 @@ def assert_like(envs, env_fns, mode=N, steps=60):
 
 
 class FrozenOracle:
-    """What ``on_done="freeze"`` is to give, by Gymnasium's single environments."""
+    """The results that ``on_done="freeze"`` must give, from Gymnasium's single environments."""
 
     def __init__(self, env_fn, num_envs):
         self.envs = [env_fn() for _ in range(num_envs)]

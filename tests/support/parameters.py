@@ -1,11 +1,11 @@
-"""Parameters of native environments, which are attributes of Gymnasium's."""
+"""Parameters of native environments, which are attributes of Gymnasium's environments."""
 
 from typing import Any
 
 import numpy as np
 
-#: Another value for every parameter that Gymnasium's environments read again when they step or
-#: reset; those of a list are for one row each.
+#: A new value for every parameter that Gymnasium's environments read again when they step or
+#: reset. A list has one value for each row.
 OTHER_VALUES: dict[str, dict[str, Any]] = {
     "CartPole-v1": {
         "state": [np.array([0.1, -0.2, 0.05, 0.3]), np.zeros(4), np.full(4, -0.1)],

@@ -1,4 +1,4 @@
-"""What this program has running and open, as the kernel sees it; and programs that tests run."""
+"""The processes, threads and descriptors of this program; and programs that tests run."""
 
 import contextlib
 import gc
@@ -18,13 +18,13 @@ def residue():
     threads |= {f"native thread {entry.name}" for entry in Path("/proc/self/task").iterdir()}
     descriptors = set()
     for entry in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # that of the listing itself
+        with contextlib.suppress(FileNotFoundError):  # the descriptor of the listing itself
             descriptors.add(f"descriptor {entry.name} {entry.readlink()}")
     return processes | threads | descriptors
 
 
 def left_behind(before):
-    """What :func:`residue` shows beyond ``before``, once what is ending has had time to end."""
+    """What :func:`residue` has in addition to ``before``, after waiting for what is ending."""
     deadline = time.monotonic() + 30  # a joined thread stays in /proc until the kernel has ended it
     while (left := residue() - before) and time.monotonic() < deadline:
         gc.collect()
@@ -33,7 +33,7 @@ def left_behind(before):
 
 
 def descendants(pid):
-    """The living processes below ``pid``."""
+    """The living descendants of the process ``pid``."""
     found, unseen = set(), [pid]
     while unseen:
         children = _children(unseen.pop())
@@ -44,14 +44,14 @@ def descendants(pid):
 
 def _children(pid):
     children = []
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ends meanwhile
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the process ended meanwhile
         for task in Path(f"/proc/{pid}/task").iterdir():
             children += map(int, (task / "children").read_text().split())
     return children
 
 
 def is_alive(pid):
-    """Whether there is such a process and it runs: one that waits to be reaped does not."""
+    """Whether the process exists and is not a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -60,7 +60,7 @@ def is_alive(pid):
 
 
 def wait_until_gone(pids, timeout_s):
-    """The processes that are still alive when all are gone or the time is over."""
+    """Waits until all are gone or the time is over; returns the processes that are still alive."""
     deadline = time.monotonic() + timeout_s
     while (alive := {pid for pid in pids if is_alive(pid)}) and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -68,9 +68,9 @@ def wait_until_gone(pids, timeout_s):
 
 
 def run_program(name, *arguments, inside=(), timeout_s=240):
-    """Runs one of `tests.programs`, and returns what it told.
+    """Runs one of `tests.programs`, and returns the facts that it printed last.
 
-    ``inside`` is the beginning of a command line that runs it.
+    ``inside`` is the beginning of the command line, such as a wrapper program.
     """
     result = subprocess.run(
         [*inside, sys.executable, "-m", "tests.programs", name, *map(str, arguments)],

@@ -1,4 +1,4 @@
-"""Runs whose calls depend only on the results and on fixed seeds, and Gymnasium's beside them."""
+"""Runs whose calls depend only on the results and fixed seeds, and the same with Gymnasium."""
 
 from functools import cache
 
@@ -12,9 +12,9 @@ from tests.support.oracle import D
 def play(envs, env_fn, mode, steps):
     """Yields every result of a run of rows of ``env_fn``.
 
-    A case has its actions chosen, others are sampled. Rows that are over are restarted by hand if
-    nobody else does. Late in the run rows are reset in every other way: with some seeds and some
-    ``None``, by a mask, with seeds and a mask, without.
+    The actions of a `Case` are chosen, others are sampled. Without autoreset, rows that are over
+    are reset explicitly. Late in the run, rows are reset in every other way: with some seeds and
+    some ``None``, with a mask, with a seed and a mask, and without arguments.
     """
     num_envs = envs.num_envs
     random = np.random.default_rng(4321)
@@ -48,7 +48,7 @@ def play(envs, env_fn, mode, steps):
 
 @cache
 def recording(env_fn, num_envs, mode, steps):
-    """What Gymnasium gives."""
+    """The results of Gymnasium."""
     envs = twins(env_fn, num_envs, mode)
     results = list(play(envs, env_fn, mode, steps))
     envs.close()
@@ -56,7 +56,7 @@ def recording(env_fn, num_envs, mode, steps):
 
 
 def assert_same_run(envs, env_fn, mode, steps):
-    """Every result equals Gymnasium's; closes ``envs``."""
+    """Checks that every result equals Gymnasium's; closes ``envs``."""
     expected = recording(env_fn, envs.num_envs, mode, steps)
     for call, result in enumerate(play(envs, env_fn, mode, steps)):
         assert_identical(result, expected[call], f"call {call}")

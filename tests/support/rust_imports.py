@@ -1,4 +1,4 @@
-"""Who imports whom within a Rust crate: paths in the code, not in comments, strings or tests."""
+"""The imports within a Rust crate: paths in the code, not in comments, strings or tests."""
 
 import re
 from pathlib import Path
@@ -19,15 +19,15 @@ _PATH = re.compile(r"(?<![\w:$])(?:crate|super)(?:::\w+)+")
 class _Use(NamedTuple):
     line: int
     path: list
-    #: The name that it gives, and whether others may use it too.
+    #: The name that it defines, and whether it is public.
     name: str = ""
     public: bool = False
 
 
 def rust_imports(root):
-    """The modules of a crate, whose ``lib.rs`` is the module ``lib``, and the imports among them.
+    """The modules of a crate, and the imports among them; ``lib.rs`` is the module ``lib``.
 
-    What a module hands on by ``pub use`` is imported from the module that has it.
+    An import of a name that a module re-exports counts as an import of the module that has it.
     """
     paths, codes, of_tests = {}, {}, set()
     for path in sorted(Path(root).rglob("*.rs")):
@@ -51,7 +51,7 @@ def _blank(match):
 
 
 def _end_of_block(code, end):
-    """Where the block ends that begins before ``end``."""
+    """The end of the block that begins before ``end``."""
     depth = 1
     while depth:
         depth += {"{": 1, "}": -1}.get(code[end], 0)
@@ -60,7 +60,7 @@ def _end_of_block(code, end):
 
 
 def _without_tests(code):
-    """The code without items that are compiled for tests only, and the modules among them."""
+    """The code without items that are compiled only for tests, and the names of such modules."""
     modules = []
     while match := _TESTS.search(code):
         end = match.end()
@@ -80,13 +80,13 @@ def _uses(code):
 
 
 def _paths(code):
-    """The paths that stand in the code itself."""
+    """The paths in the code outside of ``use``."""
     for match, line, depth in _places(_PATH, _USE.sub(_blank, code)):
         yield _Use(line, _from_the_file(match[0].split("::"), depth))
 
 
 def _places(pattern, code):
-    """Matches, their lines, and in how many modules each is that are blocks of the file."""
+    """Each match, its line, and the number of inline modules around it."""
     blocks = [range(at.end(), _end_of_block(code, at.end())) for at in _BLOCK.finditer(code)]
     for match in pattern.finditer(code):
         depth = sum(match.start() in block for block in blocks)
@@ -94,7 +94,7 @@ def _places(pattern, code):
 
 
 def _from_the_file(path, depth):
-    """A path in a module within the file, as the file itself would say it."""
+    """A path in an inline module, rewritten relative to the module of the file."""
     for _ in range(depth):
         if path[0] == "super":
             path = path[1:] if path[1] == "super" else ["self", *path[1:]]
@@ -102,7 +102,7 @@ def _from_the_file(path, depth):
 
 
 def _leaves(tree, before=()):
-    """The paths of a ``use``, each with the name that it gets."""
+    """The paths of a ``use``, each with the name that it defines."""
     head, brace, rest = tree.partition("{")
     path, _, name = head.partition(" as ")
     path = [*before, *(part.strip() for part in path.split("::") if part.strip())]
@@ -122,7 +122,7 @@ def _leaves(tree, before=()):
 
 
 def _target(uses, source, path):
-    """The module that a path leads to; ``None`` if that is outside of the crate."""
+    """The module to which a path leads; ``None`` if it is outside the crate."""
     at = [] if source == "lib" else source.split(".")
     first, rest = path[0], path[1:]
     if first == "crate":

@@ -1,4 +1,4 @@
-"""Rollouts of simulated episodes: what each autoreset mode shows of the very same ones."""
+"""Rollouts of simulated episodes: the same episodes as each autoreset mode shows them."""
 
 import dataclasses
 from functools import partial
@@ -17,7 +17,7 @@ LONGEST = 5
 
 @dataclasses.dataclass
 class Episode:
-    """Transitions ``states[k] -> states[k + 1]``; states are numbers that no other episode has."""
+    """Transitions ``states[k] -> states[k + 1]``; states are numbers, unique to the episode."""
 
     states: list
     rewards: list
@@ -29,7 +29,7 @@ class Episode:
 
 
 def episodes(seed, env):
-    """The episodes of one environment, one after the other, the same in every mode."""
+    """The episodes of one environment, one after another, the same in every mode."""
     rng = np.random.default_rng((seed, env))
     state = 10_000 * env
     while True:
@@ -42,7 +42,7 @@ def episodes(seed, env):
 
 @dataclasses.dataclass
 class Row:
-    """What a rollout holds of one step of one environment; ``transition`` is for the oracle."""
+    """One step of one environment in a rollout; ``transition`` is for the oracle."""
 
     state: int
     reward: float = 0.0
@@ -55,7 +55,7 @@ class Row:
 
 
 def rows(mode, seed, env):
-    """The rows of one environment, without end."""
+    """The rows of one environment, an infinite stream."""
     for number, episode in enumerate(episodes(seed, env)):
         for k in range(len(episode)):
             row = Row(episode.states[k], episode.rewards[k], transition=(episode, number, k))
@@ -70,9 +70,9 @@ def rows(mode, seed, env):
 
 
 class Rollout:
-    """Rows ``[T, N]`` and the observations after them, as a program would have recorded them.
+    """Rows ``[T, N]`` and the observations after them, as a program would record them.
 
-    ``table`` holds one number a state and kind, so a state has the same value in every mode.
+    ``table`` has one number per kind and state, so a state has the same value in every mode.
     """
 
     def __init__(self, mode, grid, after, prev_done, table):
@@ -99,11 +99,11 @@ class Rollout:
         return {"mode": self.mode}
 
     def of_states(self, kind):
-        """Numbers of the observations that were acted on, ``[T, N]``."""
+        """The numbers in the table for the observations before each step, ``[T, N]``."""
         return self.table[kind][self.states[:-1]]
 
     def finals(self, kind, bootstrap="truncated"):
-        """Numbers of the final observations that are needed, and their rows."""
+        """The numbers in the table for the final observations that are needed, and their rows."""
         needed = {
             "truncated": self.truncated & ~self.terminated,
             "always": self.over,
@@ -126,7 +126,7 @@ class Rollout:
         return np.where(self.stale, np.asarray(content, array.dtype), array)
 
     def runs(self):
-        """Rows of one episode that follow on each other: environment, steps and transitions."""
+        """Consecutive rows of one episode: the environment, the steps and their transitions."""
         for env in range(len(self.grid[0])):
             run = []
             for t, step in enumerate(self.grid):
@@ -142,7 +142,7 @@ class Rollout:
 
 
 def number_table(seed, num_envs, kinds):
-    """Unit-normal numbers of every state, by kind."""
+    """Random numbers for every state, by kind."""
     rng = np.random.default_rng(seed)
     return {kind: draw(rng, 10_000 * num_envs) for kind, draw in kinds.items()}
 
@@ -158,7 +158,7 @@ KINDS = {
 
 
 def rollouts(mode, steps, count, *, num_envs=5, seed=0, alike=()):
-    """Consecutive rollouts of ``steps`` rows; of the ``alike`` kinds all states have one number."""
+    """Consecutive rollouts of ``steps`` rows; kinds in ``alike`` have one number for all states."""
     table = number_table(seed, num_envs, KINDS)
     for kind in alike:
         table[kind][:] = table[kind][0]
@@ -201,5 +201,5 @@ class SimulatedEnv(gym.Env):
 
 
 def simulated_envs(num_envs, seed=0):
-    """Functions that build them."""
+    """Functions that build a :class:`SimulatedEnv` each."""
     return [partial(SimulatedEnv, seed, env) for env in range(num_envs)]

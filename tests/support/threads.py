@@ -1,10 +1,10 @@
-"""Calls in threads of their own."""
+"""Calls in other threads."""
 
 import threading
 
 
 def in_thread(function, *arguments):
-    """Start a call; returns a function that waits for its result, or raises its exception."""
+    """Starts a call; returns a function that waits for its result, or raises its exception."""
     outcome = {}
 
     def run():

@@ -1,6 +1,6 @@
-"""Programs written for EnvPool see the same with EnvPool itself, where that is installed.
+"""Programs written for EnvPool get the same results from both, if EnvPool is installed.
 
-Numbers of observations differ: EnvPool has random numbers of its own.
+The numbers in observations differ, because EnvPool has its own random number generator.
 """
 
 import gc
@@ -12,7 +12,7 @@ import pytest
 
 from cartwheel import envpool as ours
 
-# EnvPool's bounds are float64 numbers.
+# EnvPool's bounds are float64.
 pytestmark = pytest.mark.filterwarnings("ignore:.*precision lowered by casting to float32")
 
 
@@ -22,13 +22,13 @@ def theirs():
         warnings.simplefilter("ignore")
         try:
             yield importlib.import_module("envpool")
-        except Exception as error:  # it looks for its assets when it is imported
+        except Exception as error:  # its import looks for assets
             pytest.skip(f"EnvPool cannot be imported: {error!r}")
 
 
 @pytest.fixture
 def pair(theirs):
-    """Makes the same pool twice: ours and theirs."""
+    """Makes the same pool with cartwheel and with EnvPool."""
     made = []
 
     def make(*args, **keywords):
@@ -36,13 +36,13 @@ def pair(theirs):
         return made[-2:]
 
     yield make
-    while made:  # EnvPool's threads end when the pool is collected
+    while made:  # EnvPool's threads end when the pool is garbage-collected
         made.pop().close()
     gc.collect()
 
 
 def form(value, *, reward=False):
-    """Type, shape and dtype of everything in a result; floats of rewards may be of any width."""
+    """Type, shape and dtype of everything in a result; the float dtype of rewards is ignored."""
     if isinstance(value, np.ndarray):
         return (value.shape, "float" if reward and value.dtype.kind == "f" else str(value.dtype))
     if isinstance(value, dict):
@@ -51,7 +51,7 @@ def form(value, *, reward=False):
 
 
 def signals(steps):
-    """All that is not an observation, as lists."""
+    """Everything except the observations, as lists."""
     return [
         (*(part.tolist() for part in step[1:4]), *(step[4][k].tolist() for k in INFOS))
         for step in steps
@@ -61,7 +61,7 @@ def signals(steps):
 INFOS = ("env_id", "elapsed_step")
 
 
-def test_the_example_of_the_documentation_is_the_same(pair):
+def test_the_documented_example_gives_the_same(pair):
     played = [
         [envs.step(np.array([0, 1, 1], np.int32)) for _ in range(9)]
         for envs in pair("CartPole-v1", "gymnasium", num_envs=3, max_episode_steps=3)
@@ -101,7 +101,7 @@ def test_partial_steps_and_resets_are_the_same(pair):
     assert played[0] == played[1]
 
 
-def test_asynchronous_programs_see_the_same_of_each_environment(pair):
+def test_asynchronous_programs_get_the_same_from_each_environment(pair):
     histories = []
     for envs in pair("CartPole-v1", "gymnasium", num_envs=4, batch_size=2, max_episode_steps=5):
         history = [[] for _ in range(4)]
@@ -118,7 +118,7 @@ def test_asynchronous_programs_see_the_same_of_each_environment(pair):
     assert histories[0] == histories[1]
 
 
-def test_time_steps_are_the_same_but_for_the_discount_of_a_truncation(pair):
+def test_time_steps_are_the_same_except_for_the_discount_of_a_truncation(pair):
     pytest.importorskip("dm_env")
     ours, theirs = (
         [envs.reset(), *(envs.step(np.array([0, 1], np.int32)) for _ in range(8))]
@@ -136,7 +136,7 @@ def test_time_steps_are_the_same_but_for_the_discount_of_a_truncation(pair):
         assert step.observation.players.env_id.tolist() == [0, 1]
 
 
-def test_every_key_of_the_configuration_is_there(pair):
+def test_every_key_of_the_configuration_exists(pair):
     first, second = pair("CartPole-v1", "gymnasium", num_envs=4, batch_size=2)
     configuration = dict(second.config)
     for key in ("base_path", "env_seed", "max_num_players"):
@@ -144,13 +144,13 @@ def test_every_key_of_the_configuration_is_there(pair):
     assert {key: first.config[key] for key in configuration} == configuration
 
 
-#: What EnvPool's pools have and ours do not; the last four because theirs are ``gymnasium.Env``s.
+#: Names that only EnvPool's pools have; the last four because they are ``gymnasium.Env``s.
 NOT_OFFERED = {"render"}
 NOT_OFFERED |= {"get_wrapper_attr", "set_wrapper_attr", "has_wrapper_attr", "is_vector_env"}
 
 
 @pytest.mark.parametrize("env_type", ["gymnasium", "dm"])
-def test_every_method_is_there(pair, env_type):
+def test_every_method_exists(pair, env_type):
     first, second = pair("CartPole-v1", env_type, num_envs=2)
     public = {name for name in dir(second) if not name.startswith("_")}
     assert public - set(dir(first)) - NOT_OFFERED == set()
