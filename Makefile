@@ -54,7 +54,7 @@ test: lint test-rust ## run every check: lint, Rust tests, Python tests
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 	@echo '==> every check passed; pytest says above what it skipped and why; `make test-torch` runs what needs torch'
 
-test-torch: build $(TORCH_VENV)/.torch ## run the tests that need torch, in a separate environment; they include that the examples learn
+test-torch: build $(TORCH_VENV)/.torch ## run the tests that need torch, in a separate environment; some check that the examples learn
 	@echo '==> pytest, the tests that need torch'
 	@$(TORCH_VENV)/bin/python -m pytest -m torch -n 2
 
