@@ -11,15 +11,16 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
-# The same examples in every run; another number draws others.
+# Every run tests the same random examples; another seed gives others.
 export PROPTEST_RNG_SEED ?= 1
-# Read from pyproject.toml, which is the one place that names the version.
+# Read from pyproject.toml, the only place that names the version.
 MATURIN := $(shell sed -n 's/^requires = \["\(maturin[^"]*\)"\]$$/\1/p' pyproject.toml)
-# Likewise the version of torch, among the extras.
+# The version of torch is in pyproject.toml too, among the extras.
 TORCH := $(shell sed -n 's/^torch = \["\(.*\)"\]$$/\1/p' pyproject.toml)
-# With the triple given, build scripts and macros are built as always.
+# With an explicit --target, build scripts and macros are built without the sanitizer.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
-# Sanitizers are unstable flags of the stable compiler; through libc they see each mapping come and go.
+# Sanitizers are unstable flags, which RUSTC_BOOTSTRAP permits on the stable compiler. With rustix_use_libc, mmap
+# and munmap go through libc, where the sanitizers see them.
 SANITIZED = RUSTC_BOOTSTRAP=1 RUSTFLAGS='-Zsanitizer=$(1) --cfg rustix_use_libc' cargo
 UNDER_ASAN = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 \
 	PYTHONPATH=target/asan/python $(BIN)/python
@@ -38,7 +39,7 @@ help: ## list the targets
 
 setup: $(VENV)/.maturin ## create .venv with the build tool in it
 
-build: $(VENV)/.built ## compile the release build into .venv, with everything that tests and benchmarks import
+build: $(VENV)/.built ## make a release build in .venv, with everything that tests and benchmarks import
 
 demo: build ## run the examples, then a short benchmark of this machine
 	@echo '==> examples/quickstart.py'
@@ -53,11 +54,11 @@ test: lint test-rust ## run every check: lint, Rust tests, Python tests
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 	@echo '==> every check passed; pytest says above what it skipped and why; `make test-torch` runs what needs torch'
 
-test-torch: build $(TORCH_VENV)/.torch ## run the tests that need torch, among them that the examples learn, in an environment of their own
+test-torch: build $(TORCH_VENV)/.torch ## run the tests that need torch, in a separate environment; some check that the examples learn
 	@echo '==> pytest, the tests that need torch'
 	@$(TORCH_VENV)/bin/python -m pytest -m torch -n 2
 
-test-rust: setup ## run the tests of the core, with faults in its protocol too, then every interleaving of its wake-ups with loom
+test-rust: setup ## run the tests of the core, also with injected faults, then test every interleaving of its wake-ups with loom
 	@echo '==> cargo test'
 	@cargo test
 	@echo '==> cargo test with failpoints'
@@ -70,14 +71,14 @@ sanitize: sanitize-core sanitize-python ## run the core and a part of the Python
 sanitize-core: setup
 	@echo '==> cargo test under AddressSanitizer'
 	@$(call SANITIZED,address) test -p cartwheel --tests --target $(HOST) --target-dir target/asan
-	@echo '==> cargo test under ThreadSanitizer, with a std that it sees too'
+	@echo '==> cargo test under ThreadSanitizer, with an instrumented std'
 	@test -d "$$(rustc --print sysroot)/lib/rustlib/src/rust/library" || rustup component add rust-src
 	@$(call SANITIZED,thread) test -Zbuild-std -p cartwheel --tests --target $(HOST) --target-dir target/tsan
 
 sanitize-python: build
 	@echo '==> pytest under AddressSanitizer'
 	@command -v gcc >/dev/null && test -e "$$(gcc -print-file-name=libasan.so)" \
-		|| { echo 'make sanitize needs the runtime of AddressSanitizer: no gcc on PATH, or no libasan.so of it' >&2; \
+		|| { echo 'make sanitize needs the runtime of AddressSanitizer: gcc is not on PATH, or has no libasan.so' >&2; \
 			exit 1; }
 	@$(call SANITIZED,address) build -p cartwheel-python --target $(HOST) --target-dir target/asan
 	@rm -rf target/asan/python && cp -r python target/asan/python
@@ -86,15 +87,15 @@ sanitize-python: build
 	@$(UNDER_ASAN) -c 'import cartwheel._cartwheel as m; assert "target/asan/python" in m.__file__, m.__file__'
 	@$(UNDER_ASAN) -m pytest -p no:faulthandler --timeout=300 $(MEMORY_TESTS)
 
-parity: build ## play every native environment beside Gymnasium's and count what differs
+parity: build ## compare every native environment with Gymnasium's and count the values that differ
 	@$(BIN)/python -m tests.parity
 
 MINUTES ?= 10
 
-soak: build ## random operations with random kills against a model, for MINUTES (10)
+soak: build ## run random operations with random kills for MINUTES (10) and compare the results with a model
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
-faults: build ## make faults happen in every executor and in Gymnasium, and write the table of docs/faults.md
+faults: build ## cause faults in every executor and in Gymnasium, and write the table of docs/faults.md
 	@$(BIN)/python -m tests.fault_table --write docs/faults.md
 
 lint: build ## check formatting, lints and types; changes nothing
@@ -113,7 +114,7 @@ lint: build ## check formatting, lints and types; changes nothing
 	@echo '==> stubtest'
 	@$(BIN)/python -m mypy.stubtest cartwheel._cartwheel
 
-fmt: build ## format the code and apply the fixes that are safe
+fmt: build ## format the code and apply safe fixes
 	@cargo fmt --all
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
@@ -132,9 +133,9 @@ wheel: setup ## build a release wheel into dist/ and try it in an empty environm
 	@$(WHEEL_VENV)/bin/python -m pip install --quiet dist/*.whl
 	@$(WHEEL_VENV)/bin/python examples/quickstart.py
 
-# The stamps: what is done is not done again.
+# Stamp files: a step that is done is not repeated.
 
-# What $(VENV) has, and torch, which takes 5 GB with its dependencies.
+# Everything in $(VENV), plus torch, which takes 5 GB with its dependencies.
 $(TORCH_VENV)/.torch: pyproject.toml constraints.txt
 	@echo '==> virtual environment in $(TORCH_VENV)'
 	@test -x $(TORCH_VENV)/bin/pip || $(PYTHON) -m venv $(TORCH_VENV)

@@ -1,13 +1,13 @@
-"""Steps of 1 to 10 ms: rows a second in batches of those that are done, and in lockstep.
+"""Steps of 1 to 10 ms: rows a second in batches of the first rows to finish, and in lockstep.
 
 Each step draws its own duration, 1 to 10 ms, evenly on a logarithmic scale: half of the steps take
 less than 3.2 ms. In lockstep a batch takes as long as its slowest row; a batch of the first eight
-rows does not wait for that one.
+rows does not wait for it.
 
-Two kinds of environments: one sleeps, as one does that waits for a simulator or for another
-machine, and has a worker of its own; the other computes, in as many workers as there are cores. The
-second gains little where cores are few: in lockstep too each worker steps one row after the other,
-and only waits at the end of the batch.
+There are two kinds of environments. The first kind sleeps, as if it waited for a simulator or for
+another machine, and each has its own worker. The second kind computes, with one worker for each
+core. It gains little if there are few cores: in lockstep, too, each worker steps one row after the
+other, and only waits at the end of the batch.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ NUM_ENVS, BATCH_SIZE = 16, 8
 
 
 class Uneven(gym.Env[Any, Any]):
-    """Every step takes another time."""
+    """An environment whose steps differ in duration."""
 
     observation_space = gym.spaces.Box(-1, 1, (4,), np.float32)
     action_space = gym.spaces.Discrete(2)
 
     def __init__(self, rounds_a_ms: int) -> None:
-        """Computes so many rounds for each millisecond; sleeps instead if it is 0."""
+        """Computes ``rounds_a_ms`` rounds for each millisecond; sleeps instead if it is 0."""
         self.rounds_a_ms = rounds_a_ms
         self.frame = np.zeros(4, np.float32)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Returns the one observation there is."""
+        """Returns the only observation."""
         super().reset(seed=seed, options=options)
         return self.frame, {}
 
@@ -60,7 +60,7 @@ class Uneven(gym.Env[Any, Any]):
 
 
 class SendRunner:
-    """Times a loop of ``recv`` and ``send``: rows that are done are sent again at once."""
+    """Times a loop of ``recv`` and ``send``: received rows are sent again at once."""
 
     def __init__(self, envs: cartwheel.VectorEnv) -> None:
         """Takes over ``envs``, resets them and samples actions."""
@@ -69,7 +69,7 @@ class SendRunner:
         sample = envs.single_action_space.sample
         self._actions = np.array([[sample()] * envs.num_envs for _ in range(ACTION_BATCHES)])
         self.note = ""
-        self._row_s = float("inf")  # what a row took in the last run
+        self._row_s = float("inf")  # time of a row in the last run
         envs.async_reset(seed=0)
         self._receive(envs.num_envs)
 
@@ -80,7 +80,7 @@ class SendRunner:
     def run(self, seconds: float) -> float:
         """Steps for about ``seconds``; returns rows per second.
 
-        Begins and ends with nothing in flight, so that no row is stepped off the clock.
+        Begins and ends with no row in flight, so every step is within the measured time.
         """
         envs, size = self.envs, self.envs.batch_size
         turns = max(1, round(seconds / self._row_s / size))
@@ -112,7 +112,7 @@ def in_lockstep(num_workers: int | None) -> Contender:
 
 
 def in_batches(num_workers: int | None) -> Contender:
-    """``recv`` and ``send`` of the first rows to be done."""
+    """``recv`` and ``send`` of the first rows to finish."""
 
     def build(env_fns: Sequence[EnvFn]) -> SendRunner:
         return SendRunner(

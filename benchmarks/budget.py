@@ -1,8 +1,9 @@
 """Where the time of a step goes: microseconds per batch and per row, beside the environment's own.
 
-The environment does nothing, so that everything measured is cartwheel's (and Python's call of the
-environment). Each line is a straight fit over batches of 1 to 64 rows: the time of an empty batch
-and what a row adds. Times are the fastest of many rounds, since noise only ever adds.
+The environment does nothing, so the time is that of cartwheel (and of Python's call of the
+environment). Each line is a linear fit over batches of 1 to 64 rows: the time of an empty batch and
+the time that each row adds. Times are the fastest of many rounds, since noise only makes a round
+slower.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Idle(gym.Env[Any, Any]):
         return self.frame, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002
-        """Returns the frame and as many infos as asked for."""
+        """Returns the frame and the infos."""
         return self.frame, 1.0, False, False, dict.fromkeys(self.keys, 0.5)
 
 
@@ -51,7 +52,7 @@ def fastest(run: Any, repeats: int = 30) -> float:
 
 
 def of_batches(keywords: dict[str, Any], **environment: Any) -> tuple[float, float]:
-    """Microseconds of an empty batch and of each row."""
+    """Microseconds of an empty batch, and those that each row adds."""
     steps = 50
     times = []
     for rows in ROWS:

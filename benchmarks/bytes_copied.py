@@ -1,14 +1,14 @@
 """How often the bytes of an 84×84×4 uint8 observation are copied on their way to the caller.
 
-Every call of libc's ``memcpy`` and ``memmove`` is counted, in the caller and in the workers, by a
-library in C that this script compiles with ``cc`` and loads before libc (``LD_PRELOAD``). All sizes
-count, so that a copy in pieces does too. What is printed is the number of bytes per byte of
-observation, over many steps: 1 in the workers (the environment's array to the slab) and 0 in the
-caller mean that nothing is copied twice. Gymnasium's ``AsyncVectorEnv`` runs beside it.
+A small library in C counts every call of libc's ``memcpy`` and ``memmove``, in the caller and in
+the workers. This script compiles it with ``cc`` and loads it before libc (``LD_PRELOAD``). Copies
+of all sizes count, so a copy in pieces is counted too. The script prints the number of bytes copied
+per byte of observation, over many steps: 1 in the workers (the environment's array to the slab) and
+0 in the caller mean that nothing is copied twice. Gymnasium's ``AsyncVectorEnv`` is measured too.
 
-Limits. Copies that do not go through these two functions are not seen: those of the kernel (a pipe)
-and those that a compiler inlined, which takes a size known when it runs. That NumPy's are seen is
-shown by the last line of each table, whose loop copies every batch once more. Linux only.
+Limits: copies that do not call these two functions are not counted. These are copies by the kernel
+(a pipe) and copies that a compiler inlined, for which it must know the size. The last line of each
+table shows that NumPy's copies are counted: its loop copies every batch once more. Linux only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any
 
 from gymnasium.vector import AsyncVectorEnv
-from image_observations import Still  # type: ignore[import-not-found]  # its neighbour
+from image_observations import Still  # type: ignore[import-not-found]  # in the same folder
 
 import cartwheel
 from cartwheel.bench.machine import machine_line
@@ -119,7 +119,7 @@ def main() -> None:
     file = pathlib.Path(os.environ["BYTES_COPIED_FILE"])
     with file.open("r+b") as opened:
         counts = mmap.mmap(opened.fileno(), 16)
-    shutil.rmtree(file.parent)  # what is open and loaded stays
+    shutil.rmtree(file.parent)  # the mapped file and the loaded library stay usable
 
     print(machine_line())
     print("bytes copied per byte of observation\n")

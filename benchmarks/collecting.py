@@ -1,10 +1,10 @@
 """Collecting rollouts of native CartPole-v1 with ``Collector``, beside a loop written by hand.
 
-The loop is the one that trainers have: it allocates its arrays once, writes every batch into them,
-keeps the final observations of the mode and the mask of its transitions, and adds up the returns of
-the last 100 episodes for the learning curve; the collector's rollouts are asked for them.
-The policy costs nothing in both: its actions were drawn before. A step of the table is one row of a
-rollout of 128 steps.
+The loop is typical of trainers: it allocates its arrays once, writes every batch into them, keeps
+the final observations and the mask of valid transitions that its mode needs, and computes the
+returns of the last 100 episodes for the learning curve. ``Rollout.episodes`` gives the collector's
+returns. The policy costs nothing in both cases: its actions are drawn in advance. A step of the
+table is one row of a rollout of 128 steps.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DrawnActions:
     """A policy that costs nothing."""
 
     def __init__(self, num_envs: int) -> None:
-        """Draws some batches, which follow each other for ever."""
+        """Draws some batches of actions, which are repeated for ever."""
         batches = np.random.default_rng(0).integers(0, 2, (64, num_envs))
         self._batches = itertools.cycle(list(batches))
 
@@ -64,7 +64,7 @@ class Loop:
         self.returns: collections.deque[float] = collections.deque(maxlen=100)
 
     def collect(self) -> Any:
-        """Fills the arrays once; they are to be used before the next call."""
+        """Fills the arrays once; the next call overwrites them."""
         finals: list[Any] = []
         for t in range(STEPS):
             actions = self.policy(self.shown)
@@ -94,7 +94,7 @@ class Collected:
     """What a program does with ``Collector``."""
 
     def __init__(self, envs: cartwheel.NativeVectorEnv, policy: DrawnActions) -> None:
-        """Has nothing to allocate."""
+        """Allocates nothing."""
         self.collector = cartwheel.Collector(envs, policy, STEPS, seed=1)
         self.returns: collections.deque[float] = collections.deque(maxlen=100)
 
@@ -106,19 +106,19 @@ class Collected:
 
 
 class Collects(Protocol):
-    """Gives one rollout after the other."""
+    """Returns one rollout after another."""
 
     def collect(self) -> Any:
-        """The next one."""
+        """The next rollout."""
 
 
 class Collecting:
-    """One way to collect, again and again; a rollout is dropped when the next one is there."""
+    """One way to collect, repeatedly; a rollout is dropped when the next one is complete."""
 
     def __init__(self, envs: cartwheel.NativeVectorEnv, source: Collects) -> None:
         """Collects nothing yet."""
         self.envs, self.source, self.note = envs, source, ""
-        self._rollout_s = float("inf")  # what one took in the last run
+        self._rollout_s = float("inf")  # time of a rollout in the last run
 
     def run(self, seconds: float) -> float:
         """Collects for about ``seconds``, at least once; returns rows per second."""
@@ -135,7 +135,7 @@ class Collecting:
 
 
 def build(mode: ModeName, env_fns: Sequence[Any], *, by_hand: bool) -> Collecting:
-    """Makes the environments and what collects from them."""
+    """Creates the environments and the collector or loop."""
     envs = cartwheel.NativeVectorEnv("CartPole-v1", len(env_fns), autoreset_mode=mode)
     policy = DrawnActions(len(env_fns))
     if by_hand:
@@ -144,7 +144,7 @@ def build(mode: ModeName, env_fns: Sequence[Any], *, by_hand: bool) -> Collectin
 
 
 def claims() -> list[Claim]:
-    """One for each mode."""
+    """One claim for each mode."""
     return [
         Claim(
             Contender(f"collector {mode}"[:17], functools.partial(build, mode, by_hand=False)),

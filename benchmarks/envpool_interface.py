@@ -1,7 +1,7 @@
-"""Native CartPole-v1 through ``cartwheel.envpool``, beside EnvPool: steps, and batches of half.
+"""Native CartPole-v1 through ``cartwheel.envpool``, beside EnvPool: steps of all or half the rows.
 
-The bounds are those of ``native_envpool.py`` for whole steps. With ``batch_size = num_envs / 2``
-both receive the rows that are done first and send them their actions.
+The bounds are those of ``native_envpool.py``. With ``batch_size = num_envs / 2`` both contenders
+receive the rows that finish first and send actions to them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """GAE over a rollout of 128 steps, beside the loop over time that trainers write.
 
 The loops are vectorised over environments, as in CleanRL: in NumPy, and in torch if it is
-installed, on one thread each, since operations on one step are too small for more. All get the same
-``float32`` arrays and write their results into two others, again and again. A step of the table is
-one row of the rollout.
+installed. Each uses one thread, since operations on one step are too small for more. All contenders
+get the same ``float32`` arrays and write their results into the same two arrays in every run. A
+step of the table is one row of the rollout.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 STEPS, NUM_ENVS = 128, 4096
-EPISODE_STEPS = 200  # in the mean
+EPISODE_STEPS = 200  # mean length of an episode
 GAMMA, LAM = 0.99, 0.95
 
 #: Rewards, values and next values, terminated and truncated flags; ``[T, N]``.
@@ -43,7 +43,7 @@ def rollout(num_envs: int) -> tuple[NDArray[Any], ...]:
 
 
 def cartwheel_gae(rows: Rollout, out: Pair, num_threads: int | None = None) -> None:
-    """Ours."""
+    """GAE of cartwheel."""
     returns.gae(*rows, gamma=GAMMA, lam=LAM, num_threads=num_threads, out=out)
 
 
@@ -60,7 +60,7 @@ def numpy_gae(rows: Rollout, out: Pair) -> None:
 
 
 def torch_gae(rows: Rollout, out: Pair) -> None:
-    """The same in torch."""
+    """A loop over time in torch."""
     import torch
 
     rewards, values, next_values, terminated, truncated = rows
@@ -78,12 +78,12 @@ Estimator = Callable[[Rollout, Pair], None]
 
 
 class Estimation:
-    """One way to compute the advantages of one rollout, again and again."""
+    """One way to compute the advantages of one rollout, repeatedly."""
 
     def __init__(self, estimator: Estimator, rows: Any, out: Any) -> None:
         """Computes nothing yet."""
         self.estimator, self.rows, self.out, self.note = estimator, rows, out, ""
-        self._run_s = float("inf")  # what a computation took in the last run
+        self._run_s = float("inf")  # time of a computation in the last run
 
     def run(self, seconds: float) -> float:
         """Computes for about ``seconds``, at least once; returns rows per second."""
@@ -122,7 +122,7 @@ def with_torch(name: str, estimator: Estimator) -> Contender:
 
 
 def no_environment() -> NoReturn:
-    """Nobody makes one: a rollout is all that contenders need."""
+    """Never called: the contenders need only a rollout."""
     raise NotImplementedError
 
 

@@ -1,12 +1,11 @@
-"""Waiting costs next to nothing: a pool without work, and one with more workers than cores.
+"""Waiting costs almost nothing: a pool without work, and one with more workers than cores.
 
-*Idle*: the processor time of the program and its workers in some seconds in which nobody steps,
-from one second after the last step on, as a share of one core.
+*Idle*: the processor time of the program and its workers during some seconds without steps, as a
+share of one core. The measurement starts one second after the last step.
 
-*Crowded*: the processor time of the program and its workers while 8 workers step on 2 cores, as a
-multiple of the useful work, which is what the same environments take of the processor when one bare
-loop steps them. Environments compute for a fixed number of rounds, so their work is the same
-everywhere.
+*Crowded*: the processor time of the program and its workers while 8 workers step on 2 cores,
+divided by the processor time that the same environments need in one bare loop. Environments compute
+for a fixed number of rounds, so their work is the same in both.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 class Computing(gym.Env[Any, Any]):
-    """Adds numbers up at every step, for some 50 µs."""
+    """Adds up numbers for about 50 µs in every step."""
 
     observation_space = gym.spaces.Box(0, np.inf, (1,), np.float64)
     action_space = gym.spaces.Discrete(2)
@@ -52,13 +51,13 @@ class Computing(gym.Env[Any, Any]):
 
 
 def scheduled_s(pids: Iterable[int]) -> float:
-    """Seconds that all threads of these processes have had a processor, to the nanosecond."""
+    """Processor time of all threads of these processes, in seconds, with nanosecond resolution."""
     files = (file for pid in pids for file in Path(f"/proc/{pid}/task").glob("*/schedstat"))
     return sum(int(file.read_text().split()[0]) for file in files) / 1e9
 
 
 def processor_s(pids: Iterable[int]) -> float:
-    """As :func:`scheduled_s`, where the kernel keeps such statistics, otherwise in ticks."""
+    """Like :func:`scheduled_s` if the kernel keeps these statistics, otherwise counted in ticks."""
     pids = list(pids)
     if Path("/proc/self/schedstat").exists():
         return scheduled_s(pids)
@@ -72,7 +71,7 @@ def pids_of(envs: Any) -> list[int]:
 
 
 def idle_share(envs: Any, actions: Any, seconds: float) -> float:
-    """Processor time per second while nothing is done."""
+    """Processor time per second without steps."""
     envs.reset(seed=0)
     for _ in range(100):
         envs.step(actions)
@@ -91,7 +90,7 @@ def work_s(step: Callable[[], Any], pids: list[int], steps: int) -> float:
 
 
 def crowded_ratios(num_envs: int, rounds: int, steps: int) -> list[float]:
-    """Processor time of a step of the crowded pool over that of a bare loop; one a round."""
+    """Processor time of a step, crowded pool divided by bare loop; one ratio for each round."""
     envs = cartwheel.VectorEnv([Computing] * num_envs, executor="process", num_workers=WORKERS)
     envs.reset(seed=0)
     actions = np.zeros(num_envs, np.int64)
@@ -112,7 +111,7 @@ def line(name: str, value: str, bound: str, *, holds: bool) -> None:
 def main() -> None:
     """Prints a line for each executor, then for each number of environments."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=positive(float), default=4.0, help="of idleness, each")
+    parser.add_argument("--seconds", type=positive(float), default=4.0, help="idle, each")
     parser.add_argument("--rounds", type=positive(int), default=5, help="of the crowded pool")
     parser.add_argument("--steps", type=positive(int), default=500, help="in each round")
     arguments = parser.parse_args()

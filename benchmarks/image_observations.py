@@ -1,7 +1,7 @@
-"""84×84×4 uint8 observations from environments that do nothing: what moving a frame costs.
+"""84×84×4 uint8 observations from environments that do nothing: the cost of moving a frame.
 
-``AsyncVectorEnv`` has a process for each environment, so with 256 of them it takes a while to begin
-and one or two GB of memory. ``bytes_copied.py`` counts the copies.
+``AsyncVectorEnv`` has a process for each environment, so with 256 environments it starts slowly and
+needs one or two GB of memory. ``bytes_copied.py`` counts the copies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Still(gym.Env[Any, Any]):
     action_space = gym.spaces.Discrete(2)
 
     def __init__(self) -> None:
-        """The one picture it ever returns."""
+        """Creates the only picture that it returns."""
         self.frame = np.full(SHAPE, 7, np.uint8)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:

@@ -25,7 +25,7 @@ class Busy(gym.Env[Any, Any]):
         self.frame = np.zeros(4, np.float32)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Returns the one observation there is."""
+        """Returns the only observation."""
         super().reset(seed=seed, options=options)
         return self.frame, {}
 

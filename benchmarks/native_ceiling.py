@@ -1,7 +1,7 @@
 """Native CartPole-v1 beside plain loops in Rust, one on each core, with no interface at all.
 
-Twice: plain loops that step each row on its own, and plain loops that step several rows at once by
-vector instructions, as the vector environment does.
+There are two ceilings: plain loops that step each row on its own, and plain loops that step several
+rows at once with vector instructions, as the vector environment does.
 """
 
 from __future__ import annotations

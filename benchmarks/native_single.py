@@ -1,4 +1,4 @@
-"""One native CartPole-v1: what the whole call of ``step`` costs beyond the environment itself."""
+"""One native CartPole-v1: the cost of the whole call of ``step`` beyond the environment itself."""
 
 from __future__ import annotations
 

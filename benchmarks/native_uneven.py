@@ -1,7 +1,8 @@
-"""A millisecond of computation in each native step, give or take a half: who waits for whom.
+"""A millisecond ± 50 % of computation in each native step: how well threads share uneven work.
 
-The ceiling is the ideal: a plain loop on each core over its share of the rows, waiting for nobody.
-A batch ends with its last row, so the threads have to take rows from each other to come near it.
+The ceiling is the ideal: independent plain loops, one on each core over its share of the rows. A
+batch ends with its last row, so the threads have to take rows from each other to come near the
+ceiling.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ SPREAD = 0.5
 
 
 def rounds_of(seconds: float) -> int:
-    """How many rounds of work ``Null-v0`` manages in ``seconds`` on this machine, undisturbed."""
+    """Number of rounds of work that ``Null-v0`` does in ``seconds`` on this machine, if idle."""
     tried = 100_000
     fastest = max(
         plain_loop("Null-v0", 1, seconds=0.01, threads=1, options=f'{{"work": {tried}}}')

@@ -1,8 +1,8 @@
-"""A million steps: memory stays flat, whoever steps and whether in lockstep or in parts.
+"""A million steps: memory does not grow, with any executor, in lockstep or in parts.
 
-The loop keeps its last two batches, as a loop that makes transitions does. Memory is that of this
-program (``VmRSS``, which counts the shared memory that it touched) and is read after a tenth of the
-steps, when everything has its size, and at the end.
+The loop keeps its last two batches, like a loop that builds transitions. The memory is that of this
+program (``VmRSS``, which counts the shared memory that it touched). It is read after a tenth of the
+steps, when everything has reached its size, and at the end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Idle(gym.Env[Any, Any]):
     action_space = gym.spaces.Discrete(2)
 
     def __init__(self) -> None:
-        """The one frame it ever returns."""
+        """Creates the only frame that it returns."""
         self.frame = np.zeros((64, 64), np.uint8)
         self.steps = 0
 
@@ -43,26 +43,26 @@ class Idle(gym.Env[Any, Any]):
         return self.frame, {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ARG002
-        """Returns the frame and the number of the step; every fiftieth ends an episode."""
+        """Returns the frame and the number of the step; every fiftieth step ends an episode."""
         self.steps += 1
         return self.frame, 1.0, self.steps % 50 == 0, False, {"steps": self.steps}
 
 
 def resident_kib() -> int:
-    """Memory of this program that lies in RAM."""
+    """Memory of this program that is in RAM, in KiB."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
 
 
 def stepping(envs: Any) -> Callable[[], Any]:
-    """A function that steps all rows."""
+    """Returns a function that steps all rows."""
     actions = np.zeros(envs.num_envs, np.int64)
     envs.reset(seed=0)
     return lambda: envs.step(actions)[0]
 
 
 def sending(envs: Any) -> Callable[[], Any]:
-    """A function that receives a batch and sends its rows again."""
+    """Returns a function that receives a batch and sends its rows again."""
     actions = np.zeros(envs.batch_size, np.int64)
     envs.async_reset(seed=0)
 
@@ -75,7 +75,7 @@ def sending(envs: Any) -> Callable[[], Any]:
 
 
 def growth(step: Callable[[], Any], steps: int) -> tuple[int, int]:
-    """KiB after a tenth of the steps, and how many more at the end."""
+    """KiB after a tenth of the steps, and the growth from there to the end."""
     kept: deque[Any] = deque(maxlen=2)
     early = 0
     for number in range(steps):
@@ -88,7 +88,7 @@ def growth(step: Callable[[], Any], steps: int) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Prints a line for each executor and way."""
+    """Prints a line for each executor and way of stepping."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=positive(int), default=1_000_000, help="batches of each")
     steps = parser.parse_args().steps

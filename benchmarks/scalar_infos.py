@@ -1,4 +1,4 @@
-"""Ten scalar infos at each step, which Gymnasium gathers in Python, one by one."""
+"""Ten scalar infos in each step, which Gymnasium gathers in Python, one by one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ KEYS = [f"key_{number}" for number in range(10)]
 
 
 class Talkative(gym.Env[Any, Any]):
-    """Does nothing and says ten numbers about it."""
+    """Does nothing and returns ten infos."""
 
     observation_space = gym.spaces.Box(-1, 1, (4,), np.float32)
     action_space = gym.spaces.Discrete(2)
 
     def __init__(self) -> None:
-        """The one observation it ever returns."""
+        """Creates the only observation that it returns."""
         self.frame = np.zeros(4, np.float32)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:

@@ -1,9 +1,9 @@
 """The three autoreset modes side by side: the right transitions for a replay buffer in each.
 
-A transition is (observation, action, reward, next observation, terminated). Where its parts are to
-be found depends on the mode; taken from the wrong place they are wrong only where episodes end,
-which no error shows. This script fills a buffer in every mode, with a policy that only depends on
-the observation, and checks that complete episodes gave the very same transitions.
+A transition is (observation, action, reward, next observation, terminated). The mode decides where
+its parts are found. If they are taken from the wrong place, only the ends of episodes are wrong,
+and no error shows it. This script fills a buffer in every mode, with a policy that depends only on
+the observation, and checks that complete episodes gave exactly the same transitions.
 
 Run it with ``python examples/autoreset_modes.py``.
 """
@@ -52,24 +52,24 @@ class Buffer:
             self.open[row] = []
 
     def counts(self) -> collections.Counter[tuple[bytes, int, float, bytes, bool]]:
-        """How often each transition is there, bit for bit."""
+        """How often each transition occurs, compared bit for bit."""
         return collections.Counter(
             (observation.tobytes(), action, reward, next_observation.tobytes(), terminated)
             for observation, action, reward, next_observation, terminated in self.transitions
         )
 
     def is_full(self) -> bool:
-        """Whether every row has had its episodes."""
+        """Whether every row has completed its episodes."""
         return min(self.episodes) >= EPISODES_EACH
 
 
 def policy(observations: Observations) -> NDArray[np.int64]:
-    """Pushes to the side to which the pole leans, and so soon drops it; (8, 4) to (8,)."""
+    """Pushes to the side to which the pole leans, so the pole falls soon; (8, 4) to (8,)."""
     return (observations[:, 2] > 0).astype(np.int64)
 
 
 def next_step(envs: gym.vector.VectorEnv[Any, Any, Any], buffer: Buffer) -> int:
-    """The step after the last one of an episode resets the row: it is no transition at all."""
+    """The step after the last one of an episode resets the row: it is not a transition."""
     observations, _ = envs.reset(seed=1)
     resetting = np.zeros(NUM_ENVS, np.bool_)
     steps = 0
@@ -82,7 +82,7 @@ def next_step(envs: gym.vector.VectorEnv[Any, Any, Any], buffer: Buffer) -> int:
                 observations[row],
                 int(actions[row]),
                 float(rewards[row]),
-                next_observations[row],  # in place, also for the last step
+                next_observations[row],  # right for the last step too
                 bool(terminations[row]),
             )
             buffer.add(int(row), transition, last=bool(over[row]))
@@ -91,7 +91,10 @@ def next_step(envs: gym.vector.VectorEnv[Any, Any, Any], buffer: Buffer) -> int:
 
 
 def same_step(envs: gym.vector.VectorEnv[Any, Any, Any], buffer: Buffer) -> int:
-    """The last step of an episode shows the next one's start; the true observation is aside."""
+    """The last step of an episode returns the first observation of the next episode.
+
+    The true next observation is in ``infos["final_obs"]``.
+    """
     observations, _ = envs.reset(seed=1)
     steps = 0
     while not buffer.is_full():
@@ -136,7 +139,7 @@ def disabled(envs: gym.vector.VectorEnv[Any, Any, Any], buffer: Buffer) -> int:
 
 
 def main() -> None:
-    """Runs the three and compares their buffers."""
+    """Runs the three loops and compares their buffers."""
     loops: dict[ModeName, Callable[[Any, Buffer], int]] = {
         "next_step": next_step,
         "same_step": same_step,
@@ -158,7 +161,7 @@ def main() -> None:
             f"{len(buffer.transitions):>13}  {'yes' if equal else 'NO'}"
         )
         if not equal:
-            raise SystemExit(f"{mode} gave other transitions than next_step")
+            raise SystemExit(f"{mode} and next_step gave different transitions")
 
 
 if __name__ == "__main__":

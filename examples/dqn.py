@@ -4,12 +4,13 @@ Deep Q-learning (https://www.nature.com/articles/nature14236) with double estima
 (https://arxiv.org/abs/1509.06461) and returns of several steps, for native environments, on the
 CPU.
 
-A replay buffer asks for more than a rollout shows at a glance: the true next observation of every
-transition, which the next row has not where an episode ended, and by what its value counts.
-``Rollout.transitions`` gives both, so that this is the same code in every autoreset mode.
-``examples/autoreset_modes.py`` writes out by hand what differs.
+A replay buffer needs two things that are not columns of a rollout: the true next observation of
+every transition, which the next row does not show if an episode ended, and the discount of its
+value. ``Rollout.transitions`` gives both, so the code is the same in every autoreset mode.
+``examples/autoreset_modes.py`` shows the differences, written by hand.
 
-Run it with ``python examples/dqn.py``. It needs torch. ``examples/learning_curves.py`` draws it.
+Run it with ``python examples/dqn.py``. It needs torch. ``examples/learning_curves.py`` draws its
+learning curves.
 """
 
 from __future__ import annotations
@@ -36,41 +37,41 @@ if TYPE_CHECKING:
 
 ENV_ID = "cartwheel/CartPole-v1"
 MODES: tuple[ModeName, ...] = ("next_step", "same_step", "disabled")
-SOLVED = 475.0  # the mean return that Gymnasium's registry asks for; 500 is the most there is
+SOLVED = 475.0  # the reward threshold of Gymnasium's registry; the maximum return is 500
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What DQN can be told."""
+    """The settings of DQN."""
 
     num_envs: int = 8
-    num_steps: int = 32  # of every environment, between two times of learning
-    total_steps: int = 150_000  # of all environments together, after which it gives up
+    num_steps: int = 32  # of every environment, before each round of updates
+    total_steps: int = 150_000  # of all environments together; then training stops
     seed: int = 1
     learning_rate: float = 1e-3  # falls linearly to zero over the total steps
     gamma: float = 0.99
     n_step: int = 3  # rewards that a target adds up before it bootstraps
     capacity: int = 100_000  # transitions of the replay buffer
-    learning_starts: int = 1_000  # transitions that are there before anything is learnt
+    learning_starts: int = 1_000  # transitions collected before the first update
     updates: int = 64  # after each rollout
     batch_size: int = 128
-    target_rate: float = 0.01  # how far the target network follows, each update
-    final_epsilon: float = 0.02  # part of the actions that are random, at last
-    exploration: float = 0.1  # part of the total steps in which it falls there from 1
+    target_rate: float = 0.01  # how far the target network follows in each update
+    final_epsilon: float = 0.02  # share of random actions in the end
+    exploration: float = 0.1  # share of the total steps in which epsilon falls from 1
 
 
 class Replay:
-    """The latest transitions; a new one takes the place of the oldest."""
+    """The latest transitions; a new one replaces the oldest."""
 
     def __init__(self, capacity: int) -> None:
-        """Without any."""
+        """An empty buffer."""
         self.capacity, self.added = capacity, 0
         self.observations, self.next_observations = torch.empty(2, capacity, 4)
         self.actions = torch.empty(capacity, dtype=torch.int64)
         self.rewards, self.discounts = torch.empty(2, capacity)
 
     def add(self, transitions: Transitions) -> None:
-        """Takes the transitions of a rollout, in the order of time."""
+        """Adds the transitions of a rollout, oldest first."""
         places = (self.added + torch.arange(len(transitions))) % self.capacity
         for name in ("observations", "actions", "rewards", "next_observations", "discounts"):
             column = getattr(self, name)
@@ -90,10 +91,10 @@ class Replay:
 
 
 class Agent:
-    """What the two actions are worth, and how often not to listen to it."""
+    """A network for the values of the two actions, and an epsilon-greedy policy."""
 
     def __init__(self) -> None:
-        """A network and its copy, which computes targets and follows slowly."""
+        """Creates the network and its copy, which computes targets and follows slowly."""
         self.online = torch.nn.Sequential(  # (…, 4) to the values of pushing left and right
             torch.nn.Linear(4, 128),
             torch.nn.ReLU(),
@@ -116,12 +117,12 @@ class Agent:
             return self.online(torch.from_numpy(observations)).argmax(-1)
 
     def loss(self, batch: tuple[Any, ...]) -> Any:
-        """How far the values are from their targets, in Huber's measure."""
+        """The Huber loss between the values and their targets."""
         observations, actions, rewards, next_observations, discounts = batch
         with torch.no_grad():
-            # One network chooses the action and the other one says what it is worth: the largest of
-            # several noisy values is too large. The discount is 0 after a termination and not after
-            # a time limit, where the episode would have gone on.
+            # One network chooses the action and the other one gives its value, because the largest
+            # of several noisy values is too large. The discount is 0 after a termination, but not
+            # after a time limit, where the episode would have continued.
             best = self.online(next_observations).argmax(-1, keepdim=True)
             after = self.target(next_observations).gather(-1, best).squeeze(-1)
             targets = rewards + discounts * after
@@ -144,7 +145,7 @@ def update(agent: Agent, optimizer: Any, replay: Replay, settings: Settings) -> 
 
 
 def play(agent: Agent, seed: int) -> float:
-    """Mean return of the best actions, in 100 episodes of fresh environments."""
+    """Mean return of the best actions, in 100 episodes of new environments."""
     envs = cartwheel.make_vec(ENV_ID, 20, autoreset_mode="disabled")
     evaluation = cartwheel.evaluate(
         envs, agent.exploit, episodes_per_env=5, seed=seed, progress=False
@@ -155,7 +156,7 @@ def play(agent: Agent, seed: int) -> float:
 
 @dataclasses.dataclass
 class Result:
-    """What came of one mode."""
+    """The result of training in one mode."""
 
     mode: ModeName
     steps: int  # of all environments together, without those that only reset
@@ -202,7 +203,7 @@ def train(mode: ModeName, settings: Settings) -> Result:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Trains in the modes asked for, and prints a table."""
+    """Trains in the selected modes and prints a table."""
     parser = argparse.ArgumentParser(description="DQN on CartPole in each autoreset mode.")
     parser.add_argument("--mode", choices=[*MODES, "all"], default="all")
     parser.add_argument("--num-envs", type=int, default=Settings.num_envs)

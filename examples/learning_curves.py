@@ -1,11 +1,13 @@
 """The learning curves of PPO and DQN on CartPole, in each autoreset mode, as one picture.
 
-Runs ``examples/ppo.py`` and ``examples/dqn.py`` as they are, once for each mode and seed, and draws
-every run as a line of its own: the mean return of the last 100 episodes, exploration included, up
-to the dot where the evaluation of the best actions says that the environment is solved.
+Runs ``examples/ppo.py`` and ``examples/dqn.py`` unchanged, once for each mode and seed, and draws a
+line for each run: the mean return of the last 100 episodes, exploration included. The line ends
+with a dot if the environment is solved, which means that the evaluation of the best actions reached
+475.
 
 Run it from the root of the repository with ``python -m examples.learning_curves``; it needs torch
-and matplotlib. With ``--output docs/learning_curves.png`` it makes the picture of the README.
+and matplotlib. With ``--output docs/learning_curves.png`` it draws the picture of
+``docs/guide.md``.
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ from examples import dqn, ppo
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-#: Colour, width and style of a mode's lines. Those of the last two lie on each other, as one seed
-#: learns the same where no step only resets.
+#: Colour, width and style of a mode's lines. The lines of the last two modes coincide, since both
+#: learn the same with the same seed.
 LINES = {
     "next_step": ("#1b9aaa", 1.3, "-"),
     "same_step": ("#e09f3e", 2.6, "-"),
     "disabled": ("#b5482f", 1.1, "--"),
 }
-INK = "#6e7681"  # to be read on a white page as well as on a black one
+INK = "#6e7681"  # readable on a white page and on a black one
 
 
 def plot(runs: Mapping[str, Sequence[ppo.Result | dqn.Result]], path: Path) -> None:
@@ -65,7 +67,7 @@ def _panel(axes: Any, results: Sequence[ppo.Result | dqn.Result]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Trains, and writes the picture."""
+    """Trains, and saves the picture."""
     parser = argparse.ArgumentParser(description="Learning curves of PPO and DQN on CartPole.")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--output", type=Path, default=Path("learning_curves.png"))

@@ -1,14 +1,15 @@
-"""PPO in one file: learns CartPole in each autoreset mode, and says how long it took.
+"""PPO in one file: learns CartPole in each autoreset mode, and prints how long it took.
 
 Proximal policy optimisation (https://arxiv.org/abs/1707.06347) with generalised advantage
 estimation (https://arxiv.org/abs/1506.02438), for native environments, on the CPU.
 
 The autoreset modes differ in two things only: which rows of a rollout are transitions, and where
-the true next observation of a row is found. ``cartwheel.Collector`` knows both, and its rollouts
-say so, so that this is the same code in every mode. What goes wrong without it is silent: PPO would
-still learn something. ``examples/autoreset_modes.py`` writes the difference out.
+the true next observation of a row is found. The rollouts of ``cartwheel.Collector`` know both, so
+the code is the same in every mode. Without this, mistakes would be silent: PPO would still learn
+something. ``examples/autoreset_modes.py`` shows the differences, written by hand.
 
-Run it with ``python examples/ppo.py``. It needs torch. ``examples/learning_curves.py`` draws it.
+Run it with ``python examples/ppo.py``. It needs torch. ``examples/learning_curves.py`` draws its
+learning curves.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ if TYPE_CHECKING:
 
 ENV_ID = "cartwheel/CartPole-v1"
 MODES: tuple[ModeName, ...] = ("next_step", "same_step", "disabled")
-SOLVED = 475.0  # the mean return that Gymnasium's registry asks for; 500 is the most there is
+SOLVED = 475.0  # the reward threshold of Gymnasium's registry; the maximum return is 500
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What PPO can be told; T and N below are ``num_steps`` and ``num_envs``."""
+    """The settings of PPO."""
 
     num_envs: int = 32
     num_steps: int = 64  # of every environment, between two updates
-    total_steps: int = 300_000  # of all environments together, after which it gives up
+    total_steps: int = 300_000  # of all environments together; then training stops
     seed: int = 1
     learning_rate: float = 3e-3  # falls linearly to zero over the total steps
     gamma: float = 0.99
     lam: float = 0.95
-    bootstrap: str = "truncated"  # "never" shows what the value beyond a time limit is good for
+    bootstrap: str = "truncated"  # "never" shows why the value beyond a time limit matters
     epochs: int = 5
     minibatch_size: int = 512
     clip: float = 0.2
@@ -56,16 +57,16 @@ class Settings:
 
 
 class Agent:
-    """A policy and a value function, apart from each other."""
+    """A policy and a value function, which share no weights."""
 
     def __init__(self) -> None:
-        """Networks with orthogonal weights, of which the policy's last are small."""
+        """Creates networks with orthogonal weights; the policy's last layer has small ones."""
         self.actor = _network(2, gain=0.01)  # (…, 4) to the logits of pushing left and right
         self.critic = _network(1, gain=1.0)  # (…, 4) to (…, 1)
         self.parameters = [*self.actor.parameters(), *self.critic.parameters()]
 
     def explore(self, observations: NDArray[np.float32]) -> tuple[Any, dict[str, Any]]:
-        """Draws actions (N,), and says how likely they were."""
+        """Draws actions (N,), and returns their log-probabilities too."""
         with torch.inference_mode():
             log_probs = self.actor(torch.from_numpy(observations)).log_softmax(-1)  # (N, 2)
             actions = torch.multinomial(log_probs.exp(), 1)
@@ -95,17 +96,16 @@ def _network(outputs: int, gain: float) -> Any:
 
 def update(agent: Agent, optimizer: Any, rollout: cartwheel.Rollout, settings: Settings) -> None:
     """Improves the agent by one rollout."""
-    # Two different masks are at work in `gae`: a termination ends the value, since nothing comes
-    # after it; either flag ends the sum, since what comes in the next row is another episode. A
-    # truncated episode would have gone on, and is worth what the critic says of its last
-    # observation. The observation does not tell the time: with zero instead (`--bootstrap never`)
-    # one and the same upright pole would be worth 1 just before the limit and almost 100 long
-    # before it.
+    # `gae` uses two different masks. A termination ends the value, since nothing comes after it.
+    # Either flag ends the sum, since the next row belongs to another episode. A truncated episode
+    # would have continued, so its value is the critic's value of its last observation. The
+    # observation does not contain the time: with zero instead (`--bootstrap never`) the same
+    # upright pole would have a value of 1 just before the limit and almost 100 long before it.
     rollout.set_values(agent.values(rollout.value_inputs()))
     rollout.extras["advantages"], rollout.extras["returns"] = rollout.gae(
         settings.gamma, settings.lam, bootstrap=settings.bootstrap
     )
-    # From here on there are only transitions: no loss, mean or deviation sees any other row.
+    # From here on there are only transitions: other rows affect no loss, mean or deviation.
     rows = rollout.flatten()
     observations = torch.from_numpy(rows.observations)  # (M, 4)
     actions = torch.from_numpy(rows.actions).unsqueeze(-1)
@@ -130,7 +130,7 @@ def update(agent: Agent, optimizer: Any, rollout: cartwheel.Rollout, settings: S
 
 
 def play(agent: Agent, seed: int) -> float:
-    """Mean return of the best actions, in 100 episodes of fresh environments."""
+    """Mean return of the best actions, in 100 episodes of new environments."""
     envs = cartwheel.make_vec(ENV_ID, 20, autoreset_mode="disabled")
     evaluation = cartwheel.evaluate(
         envs, agent.exploit, episodes_per_env=5, seed=seed, progress=False
@@ -141,7 +141,7 @@ def play(agent: Agent, seed: int) -> float:
 
 @dataclasses.dataclass
 class Result:
-    """What came of one mode."""
+    """The result of training in one mode."""
 
     mode: ModeName
     steps: int  # of all environments together, without those that only reset
@@ -185,7 +185,7 @@ def train(mode: ModeName, settings: Settings) -> Result:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Trains in the modes asked for, and prints a table."""
+    """Trains in the selected modes and prints a table."""
     parser = argparse.ArgumentParser(description="PPO on CartPole in each autoreset mode.")
     parser.add_argument("--mode", choices=[*MODES, "all"], default="all")
     parser.add_argument("--num-envs", type=int, default=Settings.num_envs)

@@ -1,10 +1,10 @@
 """Policy and environments at the same time: ``send`` and ``recv`` beside ``step``.
 
 With ``step`` either the environments work or the policy does, and every batch waits for its slowest
-row. With batches of half of the rows, one half is stepped while the policy thinks about the other
-(double buffering), and the rows of a batch are those that are done, whichever they are. What
-belongs to a row is found by its number, ``infos["env_index"]``: this script keeps returns that way,
-and checks that in every loop each row lived the same life.
+row. With batches of half of the rows, one half is stepped while the policy computes the actions of
+the other half (double buffering). The rows of a batch are those that finished first, and
+``infos["env_index"]`` says which ones they are. This script uses it to compute returns row by row,
+and checks that every loop gives each row the same returns.
 
 The environments' steps take 1 to 10 ms, as if they waited for a simulator; the policy takes 4 ms a
 batch, as if it waited for an accelerator.
@@ -36,7 +36,7 @@ class SlowCartPole(gym.Wrapper[Any, Any, Any, Any]):
     """CartPole whose steps take 1 to 10 ms, half of them less than 3.2 ms."""
 
     def __init__(self) -> None:
-        """Makes the environment and the clock of its steps."""
+        """Creates the environment and a generator for the durations of its steps."""
         super().__init__(gym.make("CartPole-v1", max_episode_steps=20))
         self.durations = np.random.default_rng()
 
@@ -53,17 +53,17 @@ def policy(observations: NDArray[np.float32]) -> NDArray[np.int64]:
 
 
 class Tally:
-    """Adds rewards up, row by row."""
+    """Adds up rewards, row by row."""
 
     def __init__(self) -> None:
-        """No steps yet."""
+        """Starts with no steps."""
         self.steps = np.zeros(NUM_ENVS, np.int64)
         self.running = np.zeros(NUM_ENVS)
         self.returns: Returns = [[] for _ in range(NUM_ENVS)]
 
     def add(self, rows: NDArray[np.int64], rewards: Any, over: NDArray[np.bool_]) -> None:
         """Counts a step of ``rows``, each of which occurs once; all of shape (rows,)."""
-        counts = self.steps[rows] < STEPS_EACH  # the rest is not compared
+        counts = self.steps[rows] < STEPS_EACH  # further steps are not compared
         rows, rewards, over = rows[counts], rewards[counts], over[counts]
         self.steps[rows] += 1
         self.running[rows] += rewards
@@ -73,7 +73,7 @@ class Tally:
 
 
 def in_lockstep() -> tuple[float, Returns]:
-    """Thinks, then steps all rows; rows a second and the returns."""
+    """Runs the policy, then steps all rows; returns rows a second and the returns."""
     envs = cartwheel.VectorEnv([SlowCartPole] * NUM_ENVS, num_workers=NUM_ENVS)
     tally, rows = Tally(), np.arange(NUM_ENVS)
     observations, _ = envs.reset(seed=1)
@@ -87,7 +87,7 @@ def in_lockstep() -> tuple[float, Returns]:
 
 
 def in_batches(batch_size: int) -> tuple[float, Returns]:
-    """Thinks about the rows that are done while the others are stepped."""
+    """Runs the policy on finished rows while the others are stepped; returns the same values."""
     envs = cartwheel.VectorEnv(
         [SlowCartPole] * NUM_ENVS, num_workers=NUM_ENVS, batch_size=batch_size
     )
@@ -97,7 +97,7 @@ def in_batches(batch_size: int) -> tuple[float, Returns]:
     while tally.steps.min() < STEPS_EACH:
         observations, rewards, terminations, truncations, infos = envs.recv()
         rows = infos["env_index"]  # (batch_size,)
-        stepped += int(started[rows].sum())  # the first result of a row is that of its reset
+        stepped += int(started[rows].sum())  # the first result of a row comes from its reset
         tally.add(
             rows[started[rows]],
             rewards[started[rows]],
@@ -120,7 +120,7 @@ def main() -> None:
         name = f"recv, send of {batch_size}"
         print(f"{name:<22}{other:>14,.0f}{other / rate:>7.2f}  {'yes' if own == returns else 'NO'}")
         if own != returns:
-            raise SystemExit("a row lived another life")
+            raise SystemExit("the returns differ from those of `step`")
 
 
 if __name__ == "__main__":

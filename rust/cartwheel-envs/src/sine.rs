@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sine_and_cosine_are_the_librarys_wherever_the_probe_says_so() {
+    fn sine_and_cosine_equal_the_librarys_wherever_the_probe_succeeds() {
         if !is_exact() {
             return; // another C library, or no fused multiply-add: the method is not used
         }

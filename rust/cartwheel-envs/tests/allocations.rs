@@ -24,7 +24,7 @@ thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is handed to the system's allocator as it is.
+// SAFETY: every call is passed on to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -104,7 +104,7 @@ fn a_step_allocates_nothing() {
                 }
                 ALLOCATIONS.get() - before
             };
-            // The same twice: the buffer of the infos grows to its size in the first run.
+            // Two identical runs: in the first one, the buffer of the infos grows to its size.
             play(&mut pool);
             assert_eq!(play(&mut pool), 0, "{} in {mode:?}", entry.id);
         }

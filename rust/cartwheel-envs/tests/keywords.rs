@@ -1,4 +1,4 @@
-//! Keywords, spaces and limits are Gymnasium's, and what is wrong with a keyword is said.
+//! Keywords, spaces and limits are Gymnasium's, and an error says what is wrong with a keyword.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::num::NonZero;
@@ -12,7 +12,7 @@ fn error(id: &str, keywords: &str) -> String {
 }
 
 #[test]
-fn unknown_and_senseless_keywords_are_errors_that_name_them() {
+fn unknown_and_invalid_keywords_are_errors_that_name_them() {
     let unknown = error("CartPole-v1", r#"{"gravity": 3}"#);
     assert_eq!(unknown, "CartPole-v1: unknown field `gravity`, expected `sutton_barto_reward`");
     let none = error("Acrobot-v1", r#"{"x": 3}"#);

@@ -1,4 +1,4 @@
-//! Poles stepped by vector instructions are those stepped one at a time, to the last bit.
+//! Poles stepped with vector instructions equal poles stepped one at a time, to the last bit.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -69,7 +69,7 @@ fn bits(lease: &Lease) -> Vec<u8> {
     [observations, rewards].concat()
 }
 
-/// What the rows come to when [`Env::step`] alone steps them.
+/// The same rows, stepped by [`Env::step`] alone.
 struct Singles {
     envs: Vec<(CartPole, Rng)>,
     over: [bool; ROWS],
@@ -124,7 +124,7 @@ fn lanes_and_single_rows_agree_in_every_mode() {
         let (mut singles, mut rng) = (Singles::new(mode), Rng::from_seed(9));
         for step in 0..3000 {
             if step == 1000 {
-                // Rows with constants of their own, and rows at angles beyond those of a running one.
+                // Some rows get other constants, and some get angles that end an episode.
                 let gravity = |row| if row % 17 == 3 { 4.9 } else { 9.8 };
                 let tilted = |row| vec![0.1, 0.0, if row % 19 == 5 { 2.0 } else { -0.01 }, 0.3];
                 let gravities = (0..ROWS).map(|row| ParameterValue::Float(gravity(row))).collect();
@@ -140,7 +140,7 @@ fn lanes_and_single_rows_agree_in_every_mode() {
                 }
             }
             if step == 2000 {
-                // All rows have the standard constants again, some by a value that is refused.
+                // All rows get the standard constants again, and a value that is refused changes nothing.
                 set(&mut pool, &mailbox, "gravity", vec![ParameterValue::Float(9.8); ROWS]);
                 let refused = vec![ParameterValue::Text("9.8".to_owned()); ROWS];
                 mailbox.post_request(Request::Set("gravity".to_owned(), refused));

@@ -1,4 +1,4 @@
-//! Every environment gives the very bits that Gymnasium's gives: observations, rewards, flags, infos.
+//! Every environment gives the same bits as Gymnasium's: observations, rewards, flags, infos.
 
 mod trajectory;
 
@@ -22,5 +22,5 @@ fn episodes_equal_gymnasiums_bit_for_bit() {
     let all = cartwheel_envs::ENTRIES.iter().map(|entry| entry.id.to_owned());
     let all: BTreeSet<_> = all.filter(|id| id != "Null-v0").collect();
     assert_eq!(seen, all, "every environment is compared");
-    assert!(all_frames.frames > 10_000, "the fixture is whole");
+    assert!(all_frames.frames > 10_000, "the fixture is complete");
 }

@@ -3,14 +3,14 @@
 use cartwheel::autoreset::{Autoreset, AutoresetMode, OnDone, Refusal, Rows};
 use cartwheel::{PhaseTag, Transition};
 
-/// An environment whose episode ends at step `length`; it writes down what is done to it.
+/// An environment whose episode ends at step `length`; it records the calls that it gets.
 struct Counter {
     length: u32,
     now: u32,
     fails_at: Option<u32>,
     /// Resets that fail from now on.
     failing_resets: u32,
-    /// Whether a new environment takes the place of a failed one.
+    /// Whether a new environment replaces a failed one.
     replaceable: bool,
     log: Vec<String>,
 }
@@ -125,7 +125,7 @@ fn episodes_of_length_one_are_over_at_every_real_step() {
 }
 
 #[test]
-fn disabled_refuses_an_over_row_and_touches_nothing() {
+fn disabled_refuses_a_row_that_is_over_and_changes_nothing() {
     let mut machine = Autoreset::new(AutoresetMode::Disabled, OnDone::Raise, 1);
     let mut env = Counter::new(1);
     step(&mut machine, &mut env);
@@ -196,7 +196,7 @@ fn replaceable(length: u32) -> Counter {
 }
 
 #[test]
-fn a_row_that_is_given_a_new_environment_is_cut_in_every_mode() {
+fn a_row_whose_environment_is_replaced_is_truncated_in_every_mode() {
     let cases = [
         (AutoresetMode::NextStep, PhaseTag::Over, vec!["obs 2"]),
         (AutoresetMode::SameStep, PhaseTag::Running, vec!["final 2", "reset", "obs 0"]),
@@ -214,11 +214,11 @@ fn a_row_that_is_given_a_new_environment_is_cut_in_every_mode() {
 }
 
 #[test]
-fn an_autoreset_that_fails_is_tried_once_more_and_the_end_of_the_episode_stands() {
+fn an_autoreset_that_fails_is_tried_once_more_and_the_end_of_the_episode_is_kept() {
     let mut same = Autoreset::new(AutoresetMode::SameStep, OnDone::Raise, 1);
     let mut env = Counter { replaceable: true, failing_resets: 1, ..Counter::new(1) };
-    let told = said(&["final 1", "replace: no reset", "reset", "obs 0"]);
-    assert_eq!(step(&mut same, &mut env), (1.0, true, told));
+    let expected = said(&["final 1", "replace: no reset", "reset", "obs 0"]);
+    assert_eq!(step(&mut same, &mut env), (1.0, true, expected));
     env.failing_resets = 2;
     assert_eq!(same.step(&mut env, 0), Err(Refusal::Environment("no reset")));
     assert_eq!(same.phase(0), PhaseTag::Failed);
@@ -227,8 +227,8 @@ fn an_autoreset_that_fails_is_tried_once_more_and_the_end_of_the_episode_stands(
     let mut env = Counter { replaceable: true, ..Counter::new(1) };
     step(&mut next, &mut env);
     env.failing_resets = 1;
-    let told = said(&["replace: no reset", "reset", "obs 0"]);
-    assert_eq!(step(&mut next, &mut env), (0.0, false, told));
+    let expected = said(&["replace: no reset", "reset", "obs 0"]);
+    assert_eq!(step(&mut next, &mut env), (0.0, false, expected));
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn an_explicit_reset_that_fails_is_tried_once_more() {
 }
 
 #[test]
-fn rows_that_lost_their_environments_go_on_where_they_were() {
+fn rows_of_a_restarted_worker_resume_in_their_phase() {
     let over = [true, false];
     let next = Autoreset::resumed(AutoresetMode::NextStep, OnDone::Raise, &over);
     assert_eq!([next.phase(0), next.phase(1)], [PhaseTag::Over, PhaseTag::Running]);

@@ -1,6 +1,6 @@
 //! No thread of a crew idles while rows wait, however uneven their work is.
 
-#![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use cartwheel::{Call, PhaseTag, Transition};
 
 const ROWS: usize = 16;
 
-/// What the rows of a batch know of each other.
+/// The state that the rows of a batch share.
 #[derive(Debug, Default)]
 struct Batch {
-    /// The row whose turn lasts until all others have had theirs.
+    /// The row that runs until all others are done.
     longest: usize,
     done: usize,
 }
@@ -36,7 +36,7 @@ impl Shard for Row {
             let others_wait = |batch: &mut Batch| batch.done < ROWS - 1;
             let limit = Duration::from_secs(60);
             let (waited, timeout) = changed.wait_timeout_while(batch, limit, others_wait).unwrap();
-            assert!(!timeout.timed_out(), "during row {row} only {} had their turn", waited.done);
+            assert!(!timeout.timed_out(), "during row {row} only {} were done", waited.done);
             batch = waited;
         }
         batch.done += 1;
@@ -52,7 +52,7 @@ impl Shard for Row {
 }
 
 #[test]
-fn while_one_thread_is_busy_with_a_row_the_other_takes_all_the_rest() {
+fn while_one_thread_is_busy_with_a_row_the_other_takes_all_other_rows() {
     let plan = Plan {
         observations: vec![],
         actions: vec![],
@@ -74,7 +74,7 @@ fn while_one_thread_is_busy_with_a_row_the_other_takes_all_the_rest() {
         spin: true,
     };
     let mut pool = Pool::new(memory, Workers::Crew(crew), policy).unwrap();
-    // Resets: they wake every thread, whatever waking costs here and now, and are dealt as steps are.
+    // Resets are shared like steps, and wake every thread whatever a wake-up costs on this machine.
     for longest in 0..ROWS {
         *shared.0.lock().unwrap() = Batch { longest, done: 0 };
         pool.begin(Call::Reset, 0).unwrap();

@@ -1,6 +1,6 @@
-//! Memory has one pool, and each of its workers is served once: whoever else tries is told so.
+//! Memory has one pool, and each of its workers is served once: further attempts are errors.
 #![expect(unsafe_code, reason = "shares memory with worker processes")]
-#![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod worker_process;
 
@@ -23,7 +23,7 @@ use worker_process::attach;
 const ROWS: usize = 4;
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Rows that show their numbers.
+/// Rows whose observations are their numbers.
 #[derive(Debug)]
 struct Numbered;
 
@@ -74,7 +74,7 @@ fn private(workers: usize) -> Memory {
     Memory::new(plan(workers), Scope::Private).unwrap()
 }
 
-/// A thread that serves worker `worker`, if it may.
+/// A thread that tries to serve worker `worker`.
 fn serving(memory: &Memory, worker: usize) -> JoinHandle<Result<(), Error>> {
     let memory = memory.clone();
     spawn(move || serve(&memory, worker, &mut Numbered, false))
@@ -132,14 +132,14 @@ fn a_second_pool_over_the_same_memory_is_refused() {
     }
     assert_steps(&mut first);
     drop(first);
-    // Whoever was late at the close of the first may still be writing.
+    // A late worker of the first pool may still be writing.
     assert_pooled(&pool(&memory, inline()));
 }
 
 #[test]
-fn a_worker_that_is_served_is_served_by_nobody_else() {
+fn a_worker_is_served_only_once() {
     let memory = private(2);
-    // Whichever of the two comes first.
+    // Two threads for each worker: the first one to come serves it.
     let threads: Vec<_> =
         (0..2).flat_map(|worker| [worker; 2]).map(|at| serving(&memory, at)).collect();
     let mut only = pool(&memory, Workers::Threads).unwrap();
@@ -148,13 +148,13 @@ fn a_worker_that_is_served_is_served_by_nobody_else() {
     let outcomes: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     for (worker, outcomes) in outcomes.chunks(2).enumerate() {
         assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
-        // It was told to close, and is closed.
+        // A worker that was closed stays closed.
         assert_served(serving(&memory, worker).join().unwrap(), worker);
     }
 }
 
 #[test]
-fn a_worker_that_is_served_is_served_by_nobody_who_attaches_its_memory() {
+fn a_worker_is_served_only_once_by_all_that_attach_its_memory() {
     let memory = Memory::new(plan(2), Scope::Shared).unwrap();
     let (one, other) = (attached(&memory, plan(2)).unwrap(), attached(&memory, plan(2)).unwrap());
     let threads = [serving(&one, 0), serving(&other, 1)];
@@ -171,7 +171,7 @@ fn a_worker_that_is_served_is_served_by_nobody_who_attaches_its_memory() {
 }
 
 #[test]
-fn a_worker_that_the_pool_steps_itself_is_served_by_nobody_else() {
+fn a_worker_that_the_pool_steps_itself_cannot_be_served() {
     for workers in [1, 2] {
         let memory = private(workers);
         let own = if workers == 1 { inline() } else { Workers::Crew(crew(&memory)) };
@@ -182,7 +182,7 @@ fn a_worker_that_the_pool_steps_itself_is_served_by_nobody_else() {
 }
 
 #[test]
-fn a_pool_that_is_refused_leaves_the_memory_to_another() {
+fn a_pool_that_is_refused_does_not_claim_the_memory() {
     let memory = private(2);
     let mut second = vec![serving(&memory, 1), serving(&memory, 1)];
     // As soon as one of them is refused, the other one serves.
@@ -205,14 +205,14 @@ fn a_pool_that_is_refused_leaves_the_memory_to_another() {
 }
 
 #[test]
-fn a_crew_steps_no_memory_but_its_own() {
+fn a_crew_steps_only_its_own_memory() {
     let (own, other) = (private(2), private(2));
     let refused = pool(&other, Workers::Crew(crew(&own)));
     assert!(matches!(refused, Err(Error::BadPlan(_))), "{refused:?}");
     assert_steps(&mut pool(&other, Workers::Crew(crew(&other))).unwrap());
 }
 
-/// Rows that tell by their end that a crew has let go of them.
+/// Rows whose drop shows that a crew has released them.
 #[derive(Debug)]
 struct Held(#[expect(dead_code, reason = "held for its drop")] Arc<()>);
 
@@ -239,12 +239,12 @@ fn a_crew_that_is_refused_is_ended() {
 }
 
 #[test]
-fn memory_is_attached_by_nobody_who_would_deal_its_rows_otherwise() {
+fn memory_is_attached_only_with_its_own_shards_and_slabs() {
     let memory = Memory::new(plan(2), Scope::Shared).unwrap();
     let uneven = Plan { shards: vec![0..1, 1..ROWS], ..plan(2) };
     let refused = attached(&memory, uneven);
     assert!(matches!(refused, Err(Error::Mismatch { .. })), "{refused:?}");
-    // The slabs of other memory.
+    // The slabs of a different memory.
     let other = Memory::new(plan(2), Scope::Shared).unwrap();
     let [control, actions, infos, _] = descriptors(&memory);
     let [.., slabs] = descriptors(&other);
@@ -254,7 +254,7 @@ fn memory_is_attached_by_nobody_who_would_deal_its_rows_otherwise() {
 }
 
 #[test]
-fn a_rollout_is_attached_by_its_own_number_and_where_it_was_not_made() {
+fn a_rollout_is_attached_only_in_a_worker_and_under_its_own_number() {
     let memory = Memory::new(plan(1), Scope::Shared).unwrap();
     let worker = attached(&memory, plan(1)).unwrap();
     let mut pool = pool(&memory, inline()).unwrap();
@@ -280,12 +280,12 @@ fn a_rollout_is_recorded_once_and_by_its_own_pool() {
     own.begin(Call::Reset, 0).unwrap();
     let shown = own.finish(Call::Reset, None, &mut || false).unwrap().lease.unwrap();
     let refused = own.record(rollout);
-    assert!(matches!(refused, Err(Error::BadPlan(_))), "somebody looks at it: {refused:?}");
+    assert!(matches!(refused, Err(Error::BadPlan(_))), "its first batch is leased: {refused:?}");
     assert_shows_numbers(&shown);
 }
 
 #[test]
-fn the_first_batch_of_a_rollout_is_not_filled_again_while_somebody_reads_it() {
+fn the_first_batch_of_a_rollout_is_not_filled_again_while_it_is_leased() {
     let memory = private(1);
     let mut pool = pool(&memory, inline()).unwrap();
     let rollout = pool.new_rollout(2).unwrap().rollout;
@@ -300,7 +300,7 @@ fn the_first_batch_of_a_rollout_is_not_filled_again_while_somebody_reads_it() {
     let by_address = first.by_address();
     let second = reset(&mut pool).unwrap();
     drop(by_address);
-    assert!(reset(&mut pool).is_err(), "the second lease is held still");
+    assert!(reset(&mut pool).is_err(), "the second lease is still held");
     drop(second);
     reset(&mut pool).unwrap();
 }
@@ -321,7 +321,7 @@ fn start_worker(memory: &Memory) -> (Child, ProcessHandle) {
 }
 
 #[test]
-fn whoever_follows_a_worker_process_that_died_can_serve_and_nobody_before() {
+fn a_dead_worker_process_can_be_replaced_once_its_claim_is_cleared() {
     let memory = Memory::new(plan(1), Scope::Shared).unwrap();
     let (mut first, handle) = start_worker(&memory);
     let mut pool = pool(&memory, Workers::Processes(vec![handle])).unwrap();
@@ -333,7 +333,7 @@ fn whoever_follows_a_worker_process_that_died_can_serve_and_nobody_before() {
     pool.begin(Call::Step, 0).unwrap();
     let died = pool.finish(Call::Step, Some(LIMIT), &mut || false);
     assert!(matches!(died, Err(Error::WorkerDied { worker: 0, .. })), "{died:?}");
-    // What the dead one left is not cleared.
+    // The claim of the dead process is not cleared yet.
     assert_served(serving(&memory, 0).join().unwrap(), 0);
     pool.lost(0).unwrap();
     let (mut second, handle) = start_worker(&memory);

@@ -1,7 +1,7 @@
-//! What a worker writes into shared memory is checked: where no worker could have written it, the pool breaks
-//! and says so, and its process goes on.
+//! Values that workers write into shared memory are checked. If no correct worker could have written a value,
+//! the pool breaks with an error, and its process continues.
 #![expect(unsafe_code, reason = "shares memory with worker processes")]
-#![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -21,7 +21,7 @@ const ROWS: usize = 6;
 const MAX_SLABS: usize = 16;
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Rows that say when they have arrived.
+/// Rows that report when they have arrived.
 #[derive(Debug)]
 struct Telling(Sender<()>);
 
@@ -115,8 +115,7 @@ impl Fixture {
         Ok(received)
     }
 
-    /// Everything in flight is received, or the pool is broken: then every call says the same, and it can
-    /// be closed.
+    /// Receives until the pool is broken. Then every call returns the same error, and the pool can be closed.
     fn assert_breaks(mut self, suspects: &[usize], expected: &str) {
         let error = loop {
             match self.receive() {
@@ -130,7 +129,7 @@ impl Fixture {
         );
         assert!(error.to_string().contains(expected), "{error}");
         let pool = &mut self.pool;
-        assert!(!pool.can_resume(), "nobody died");
+        assert!(!pool.can_resume(), "no worker died");
         let again = [
             pool.receive(None, &mut || false).map(drop),
             pool.sending(Call::Reset, &[0]).map(drop),
@@ -168,7 +167,7 @@ fn a_row_that_is_named_twice_or_not_in_flight_breaks_the_pool() {
 }
 
 #[test]
-fn where_several_workers_could_have_written_it_all_of_them_are_named() {
+fn if_several_workers_could_have_written_a_value_all_of_them_are_named() {
     let mut fixture = Fixture::new(2);
     fixture.send(&[0, 1, 2, 3, 4, 5]);
     fixture.name_row(0, 77);
@@ -176,7 +175,7 @@ fn where_several_workers_could_have_written_it_all_of_them_are_named() {
 }
 
 #[test]
-fn infos_that_reach_into_those_of_other_rows_break_the_pool() {
+fn infos_that_overlap_those_of_other_rows_break_the_pool() {
     // A shard's part has a page for three rows.
     for bytes in [4096, 1 << 20, u32::MAX - 1] {
         let mut fixture = Fixture::new(ROWS);
@@ -187,7 +186,7 @@ fn infos_that_reach_into_those_of_other_rows_break_the_pool() {
 }
 
 #[test]
-fn infos_that_reach_into_those_of_rows_in_flight_break_the_pool() {
+fn infos_that_overlap_those_of_rows_in_flight_break_the_pool() {
     let mut fixture = Fixture::new(2);
     fixture.send(&[0, 1, 2]);
     fixture.announce_infos(0, 4096);
@@ -195,7 +194,7 @@ fn infos_that_reach_into_those_of_rows_in_flight_break_the_pool() {
 }
 
 #[test]
-fn infos_of_neighbours_that_came_together_are_believed() {
+fn infos_of_neighbouring_rows_that_arrive_together_are_accepted() {
     let mut fixture = Fixture::new(ROWS);
     fixture.send(&[1, 2, 3]);
     fixture.announce_infos(0, 2 * (4096 / 3));

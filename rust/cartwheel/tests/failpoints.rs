@@ -1,9 +1,9 @@
-//! With faults in its own protocol a pool never hangs and never hands out a row that is not whole.
+//! With faults in its own protocol a pool never hangs and never returns a half-written row.
 //!
-//! Failpoints are read from the environment of a process, so each test runs a part of this file, one of
-//! the ignored tests, in processes of their own, and ends them after a time limit.
+//! Failpoints are read from the environment variables of a process. So each test runs one of the ignored
+//! tests of this file in separate processes, and kills them after a time limit.
 #![cfg(feature = "failpoints")]
-#![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod worker_process;
 
@@ -22,10 +22,10 @@ use cartwheel::{Call, Error, PhaseTag, Transition};
 use worker_process::{attach, ignored_test};
 
 const ROWS: usize = 4;
-/// A hang is a failure, long before anybody grows impatient.
+/// A test that takes longer counts as hung.
 const LIMIT: Duration = Duration::from_secs(30);
 const FAILPOINTS: &str = "CARTWHEEL_FAILPOINTS";
-/// The environment variable that gives worker processes the rows of a batch.
+/// The environment variable with the batch size for worker processes.
 const BATCH_SIZE: &str = "CARTWHEEL_TEST_BATCH_SIZE";
 
 /// Rows whose observations are their number, the action and their sum.
@@ -58,7 +58,7 @@ fn bytes(numbers: &[i64]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
 }
 
-/// In an environment variable, so that worker processes make the same plan.
+/// The batch size is in an environment variable, so worker processes make the same plan.
 fn plan() -> Plan {
     let batch_size = std::env::var(BATCH_SIZE).map_or(ROWS, |rows| rows.parse().unwrap());
     plan_of(batch_size)
@@ -76,7 +76,7 @@ fn plan_of(batch_size: usize) -> Plan {
 }
 
 fn policy(on_death: OnDeath) -> Policy {
-    // Nobody looks before it sleeps: every hand-over needs a wake-up.
+    // No waiter polls before it sleeps: every hand-over needs a wake-up.
     Policy { refuse_over: false, refuse_unstarted: false, on_death, spin: false }
 }
 
@@ -94,7 +94,7 @@ fn assert_shows(lease: &Lease, actions: &[i64; ROWS]) {
     assert_shows_rows(lease, &[0, 1, 2, 3], actions);
 }
 
-/// The first places of the batch show these rows after these actions of all rows.
+/// The first places of the batch hold `rows`, after a step with `actions` of all rows.
 fn assert_shows_rows(lease: &Lease, rows: &[usize], actions: &[i64; ROWS]) {
     let mut shown = vec![0; rows.len() * 24];
     lease.read(lease.layout().leaf_offset(0), &mut shown);
@@ -113,7 +113,7 @@ fn start(test: &str, failpoints: &str) -> Child {
     ignored_test(test).env(FAILPOINTS, failpoints).spawn().unwrap()
 }
 
-/// Whether the process ended well within the time limit.
+/// Whether the process ended within the time limit, and without an error.
 fn ends_well(mut child: Child) -> bool {
     let start = Instant::now();
     while start.elapsed() < LIMIT {
@@ -142,7 +142,7 @@ fn a_worker() {
 
 // Wake-ups
 
-/// Steps two threads often enough to sleep in every wait, and returns the longest step.
+/// Steps two threads, with pauses so that every wait sleeps, and returns the longest step.
 fn step_threads() -> Duration {
     let memory = Memory::new(plan(), Scope::Private).unwrap();
     let threads = [0, 1].map(|worker| {
@@ -160,7 +160,7 @@ fn step_threads() -> Duration {
         longest = longest.max(start.elapsed());
         assert_shows(&finished.lease.unwrap(), &actions);
     }
-    assert_eq!(pool.close(Duration::from_secs(10)), Vec::<usize>::new(), "everybody hears of it");
+    assert_eq!(pool.close(Duration::from_secs(10)), Vec::<usize>::new(), "every worker closes");
     for thread in threads {
         thread.join().unwrap();
     }
@@ -180,17 +180,17 @@ fn steps_with_spurious_wake_ups() {
 }
 
 #[test]
-fn a_wake_up_that_is_late_only_takes_its_time() {
+fn a_late_wake_up_only_delays_the_step() {
     assert!(ends_well(start("steps_with_late_wake_ups", "delay_wake")));
 }
 
 #[test]
-fn a_wake_up_that_never_comes_hangs_nobody() {
+fn a_lost_wake_up_hangs_no_call() {
     assert!(ends_well(start("steps_with_late_wake_ups", "drop_wake")));
 }
 
 #[test]
-fn a_wake_up_without_a_reason_does_no_harm() {
+fn a_spurious_wake_up_does_no_harm() {
     assert!(ends_well(start("steps_with_spurious_wake_ups", "spurious_wake")));
     assert!(ends_well(start("steps_with_late_wake_ups", "spurious_wake=50,delay_wake")));
 }
@@ -218,7 +218,7 @@ impl Processes {
         Self { pool, memory, children }
     }
 
-    /// Steps until a worker dies, at most three times; what was shown before.
+    /// Steps until a worker dies, at most three times; returns the batches before its death.
     fn step_until_death(&mut self) -> Vec<(Lease, [i64; ROWS])> {
         let mut before = Vec::new();
         for step in 1..=3 {
@@ -233,7 +233,7 @@ impl Processes {
                 Err(error) => panic!("{error}"),
             }
         }
-        panic!("nobody died");
+        panic!("no worker died");
     }
 
     /// Starts a process in the place of the second worker, which died.
@@ -253,7 +253,7 @@ impl Processes {
 }
 
 #[test]
-fn whoever_dies_in_the_middle_is_named_and_what_was_shown_stays() {
+fn a_worker_that_dies_during_a_step_is_named_and_earlier_batches_stay() {
     // A worker writes two rows a step: the third row that it writes is in the second step.
     for failpoints in ["die_before_ack=2", "die_mid_row=3", "die_mid_row=4"] {
         let mut envs = Processes::new(failpoints, OnDeath::Break);
@@ -269,7 +269,7 @@ fn whoever_dies_in_the_middle_is_named_and_what_was_shown_stays() {
 }
 
 #[test]
-fn whoever_follows_a_dead_worker_does_its_step_from_the_beginning() {
+fn the_replacement_of_a_dead_worker_repeats_the_whole_step() {
     for failpoints in ["die_before_ack=2", "die_mid_row=3", "die_mid_row=4"] {
         let mut envs = Processes::new(failpoints, OnDeath::Resume);
         let before = envs.step_until_death();
@@ -284,11 +284,11 @@ fn whoever_follows_a_dead_worker_does_its_step_from_the_beginning() {
 }
 
 #[test]
-fn whoever_dies_before_it_counts_itself_has_done_its_step_and_is_missed_in_the_next() {
+fn a_worker_that_dies_before_it_counts_itself_has_done_its_step_and_is_reported_in_the_next() {
     for on_death in [OnDeath::Break, OnDeath::Resume] {
         let mut envs = Processes::new("die_before_count=2", on_death);
         let before = envs.step_until_death();
-        assert_eq!(before.len(), 2, "nobody rings for the second step, which is found by itself");
+        assert_eq!(before.len(), 2, "the second step is found finished although no worker rings");
         for (lease, actions) in &before {
             assert_shows(lease, actions);
         }
@@ -301,7 +301,7 @@ fn whoever_dies_before_it_counts_itself_has_done_its_step_and_is_missed_in_the_n
     }
 }
 
-/// What became of a pool whose worker dies.
+/// What happened to a pool whose worker may die.
 #[derive(Debug, PartialEq, Eq)]
 enum Fate {
     Lived,
@@ -309,8 +309,8 @@ enum Fate {
     Broken,
 }
 
-/// Steps all rows three times: twice sent, then as one task. Every row arrives once each time, and no batch
-/// changes once it was received, unless the pool says that it cannot go on.
+/// Steps all rows three times: they are sent twice, then stepped as one task. Every row arrives once each
+/// time, and a received batch never changes, unless the pool reports that it cannot continue.
 fn step_thrice(batch_size: usize, failpoints: &str) -> Fate {
     let mut envs = Processes::with_batches(batch_size, failpoints, OnDeath::Resume);
     let (mut fate, mut held) = (Fate::Lived, Vec::new());
@@ -362,7 +362,7 @@ fn step_thrice(batch_size: usize, failpoints: &str) -> Fate {
 }
 
 #[test]
-fn every_row_arrives_once_between_whichever_stores_its_worker_died() {
+fn every_row_arrives_once_before_whichever_access_its_worker_dies() {
     for batch_size in [ROWS, 2, 1] {
         let fates =
             (1..).map(|store| step_thrice(batch_size, &format!("die_before_access={store}")));
@@ -386,7 +386,7 @@ fn send_and_receive(pool: &mut Pool, rows: &[usize]) -> Result<usize, Error> {
 }
 
 #[test]
-fn whoever_dies_before_counting_a_row_that_was_sent_is_named() {
+fn a_worker_that_dies_before_it_counts_a_sent_row_is_named() {
     let mut envs = Processes::new("die_before_ack=3", OnDeath::Break);
     let rows: Vec<_> = (0..ROWS).collect();
     send_and_receive(&mut envs.pool, &rows).unwrap();

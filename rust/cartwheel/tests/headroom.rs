@@ -1,4 +1,4 @@
-//! What a program has left is the least of what its control groups and the machine leave it.
+//! The memory that a program has left is the minimum over its control groups and the machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use cartwheel::memory::Headroom;
 
 const MIB: u64 = 1 << 20;
 
-/// A directory with files of a system that there is not, removed when dropped.
+/// A directory with the files of an invented system, removed when dropped.
 struct System(PathBuf);
 
 impl System {
@@ -21,7 +21,7 @@ impl System {
         Self(root)
     }
 
-    /// The bytes that are left, and the file that says so.
+    /// The bytes that are left, and the file that this number comes from.
     fn headroom(&self) -> Option<(u64, String)> {
         let Headroom { bytes, file } = Headroom::below(&self.0)?;
         let file = file.strip_prefix(&self.0).expect("it is below the root");
@@ -45,7 +45,7 @@ fn without_control_groups_the_machine_is_the_limit() {
 }
 
 #[test]
-fn a_system_that_tells_nothing_limits_nothing() {
+fn a_system_without_memory_files_has_no_limit() {
     assert_eq!(System::new("silent", &[("proc/self/cgroup", "0::/\n")]).headroom(), None);
 }
 
@@ -81,7 +81,7 @@ fn a_container_finds_its_own_group_at_the_mount() {
 }
 
 #[test]
-fn what_the_kernel_would_give_back_is_left() {
+fn memory_that_the_kernel_can_reclaim_is_left() {
     let system = System::new(
         "cache",
         &[
@@ -115,7 +115,7 @@ fn a_group_above_its_limit_has_nothing_left() {
 }
 
 #[test]
-fn this_machine_tells() {
-    let left = Headroom::now().expect("Linux tells");
-    assert!(Path::new(&left.file).exists(), "{left:?}"); // there may be nothing left
+fn this_machine_reports_its_memory() {
+    let left = Headroom::now().expect("Linux reports it");
+    assert!(Path::new(&left.file).exists(), "{left:?}"); // the bytes may be 0
 }

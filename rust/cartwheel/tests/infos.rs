@@ -1,4 +1,4 @@
-//! What is written to an info stream is read back, and columns say what rows said.
+//! Info streams are read back as they were written, and columns hold the infos of the rows.
 
 use cartwheel::Error;
 use cartwheel::info::{Content, InfoColumns, InfoReader, InfoWriter, Irregular, Kind, Value};
@@ -131,22 +131,22 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_or_spoilt_stream_is_an_error_and_never_a_panic(
+    fn a_truncated_or_corrupted_stream_never_causes_a_panic(
         entries in proptest::collection::vec(("[a-z]{1,5}", values()), 1..5),
         cut in 0.0..1.0_f64,
-        spoilt in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..6),
+        corrupted in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..6),
     ) {
         let mut writer = InfoWriter::new();
         record(&entries, 0, &mut writer);
         let mut stream = writer.stream().to_vec();
-        for (at, byte) in spoilt {
+        for (at, byte) in corrupted {
             let at = at.index(stream.len());
             stream[at] = byte;
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss,
-                 reason = "a share of a short length")]
+                 reason = "a fraction of a short length")]
         stream.truncate((stream.len() as f64 * cut) as usize);
-        // Whatever comes out, it comes out in bounded time and without a panic.
+        // Any result is right, if it comes in bounded time and without a panic.
         let _ = InfoColumns::new(2).add_stream(0, &stream, Some, |_, _| {});
     }
 }
@@ -191,7 +191,7 @@ fn infos(rows: &[(usize, &[(&str, Owned)])]) -> InfoWriter {
 #[test]
 fn a_column_holds_zeros_where_its_mask_is_false() {
     let mut columns = InfoColumns::new(3);
-    // Twice, with other keys in between: buffers are kept, values are not.
+    // Twice, with other keys in between: buffers are reused, values are not.
     for _ in 0..2 {
         let other = infos(&[(0, &[("b", Owned::Int(1)), ("a", Owned::Text("x".into()))])]);
         gather(&mut columns, &[other]).expect("regular");

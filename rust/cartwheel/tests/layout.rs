@@ -67,7 +67,7 @@ fn dtypes_are_found_again_by_tag_and_by_name() {
     assert_eq!(DType::from_name("float128"), None);
 }
 
-/// A plan of one shard, apart from its sizes.
+/// A plan of one shard; tests change its sizes.
 fn plan(rows: usize, batch_size: usize) -> Plan {
     Plan {
         observations: vec![],
@@ -83,7 +83,7 @@ fn leaf(shape: &[usize]) -> Leaf {
     Leaf { dtype: DType::F64, shape: shape.to_vec() }
 }
 
-/// The reason why there can be no such memory.
+/// The reason why memory with this plan is refused.
 fn refused(plan: Plan) -> String {
     match Memory::new(plan, Scope::Private) {
         Err(Error::BadPlan(reason)) => reason,
@@ -115,7 +115,7 @@ fn a_plan_whose_sizes_wrap_is_refused_with_its_values() {
 }
 
 proptest! {
-    /// The sizes of leaves, in numbers that cannot wrap, decide.
+    /// The oracle computes the sizes of leaves in integers that cannot wrap.
     #[test]
     fn memory_is_refused_wherever_its_actions_would_not_fit(
         shape in proptest::collection::vec(

@@ -1,4 +1,4 @@
-//! Every interleaving of the wake-ups, by loom. Those of what lies in memory are played inside the crate.
+//! Every interleaving of the wake-ups, by loom. Tests inside the crate do the same for shared memory.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p cartwheel --release --lib --test loom`
 #![cfg(loom)]
@@ -33,7 +33,7 @@ fn a_published_command_always_reaches_its_worker() {
             move || [next_command(&word).op, next_command(&word).op]
         });
         publish(&*word, Command { op: Op::Step, task: 1 });
-        // The pool waits for the acknowledgement before it publishes again; here, until it is taken.
+        // The pool publishes again after the acknowledgement; here, it waits until the command is taken.
         while word.load() >> 3 == 1 {
             thread::yield_now();
         }
@@ -81,7 +81,7 @@ impl Tasks {
         self.done.iter().any(|done| done.load(Ordering::Acquire) != task)
     }
 
-    /// Waits as `Pool::finish` does, and looks at the rows.
+    /// Waits as `Pool::finish` does, and checks the rows.
     fn finish(&self, task: u32) {
         while self.is_pending(task) {
             if park(&self.doorbell, Duration::from_millis(1)) == Parked::Ready {
@@ -92,7 +92,7 @@ impl Tasks {
     }
 }
 
-/// A thread that carries `task` out on one worker's rows.
+/// A thread that performs `task` on one worker's rows.
 fn performing(tasks: &Arc<Tasks>, worker: usize, task: u32) -> thread::JoinHandle<()> {
     let tasks = Arc::clone(tasks);
     thread::spawn(move || tasks.perform(worker, task))
@@ -110,7 +110,7 @@ fn the_last_acknowledgement_wakes_the_pool_and_shows_every_row() {
 }
 
 #[test]
-fn a_count_that_comes_after_the_next_task_began_is_none_of_it() {
+fn a_late_count_does_not_count_for_the_next_task() {
     every_interleaving(|| {
         let tasks = Arc::new(Tasks::default());
         tasks.begin(1);
@@ -119,14 +119,14 @@ fn a_count_that_comes_after_the_next_task_began_is_none_of_it() {
         tasks.finish(1);
         tasks.begin(2);
         let other = performing(&tasks, 1, 2);
-        tasks.perform(0, 2); // by now a shard of the caller's
+        tasks.perform(0, 2); // now the caller has this shard
         tasks.finish(2);
         [late, other].into_iter().for_each(|thread| thread.join().unwrap());
     });
 }
 
 #[test]
-fn a_task_ends_wherever_a_worker_died_and_the_next_one_wakes_the_pool() {
+fn a_task_ends_wherever_a_worker_dies_and_the_next_one_wakes_the_pool() {
     every_death(|accesses| {
         let tasks = Arc::new(Tasks::default());
         tasks.begin(1);
@@ -137,10 +137,10 @@ fn a_task_ends_wherever_a_worker_died_and_the_next_one_wakes_the_pool() {
         let other = performing(&tasks, 1, 1);
         let died = mortal.join().unwrap();
         if tasks.done[0].load(Ordering::Acquire) != 1 {
-            tasks.perform(0, 1); // as whoever follows the dead worker
+            tasks.perform(0, 1); // as the replacement of the dead worker does
         }
         other.join().unwrap();
-        // Nobody rings if the worker died before it counted itself: the pool looks at the end of a slice.
+        // Without the dead worker's count no worker rings: the pool checks at the end of a slice.
         assert!(!tasks.is_pending(1));
         tasks.finish(1);
         tasks.begin(2);

@@ -1,6 +1,6 @@
-//! Native environments in a pool keep every promise of the three modes, whoever steps them.
+//! Native environments in a pool keep every promise of the three modes, with any number of workers.
 //!
-//! Above 400 lines: one environment that counts down, and what becomes of it in each mode.
+//! Above 400 lines: most tests share one environment that counts down, and test it in each mode.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -51,7 +51,7 @@ struct Start {
 }
 
 cartwheel::info! {
-    /// How often it began, told by resets alone.
+    /// The number of resets; only a reset has this info.
     struct Begun {
         resets: Option<i64>,
     }
@@ -156,7 +156,7 @@ fn same_step_keeps_the_terminal_observation_and_info_and_resets_at_once() {
 }
 
 #[test]
-fn disabled_freezes_over_rows_until_a_reset_of_just_these() {
+fn disabled_freezes_rows_that_are_over_until_they_are_reset() {
     let mut envs = Envs::new(&recipe(), 3, 0, settings(AutoresetMode::Disabled));
     let start = envs.seed(5).integers(0);
     envs.step(&[0, 8, 0]).unwrap();
@@ -246,7 +246,7 @@ fn a_row_that_is_left_alone_shows_its_last_observation_whatever_was_set() {
     assert_eq!(envs.step(&[0; 3]).unwrap().integers(0), [509, 609, 709]);
     let how = vec![RowReset::Leave, RowReset::Leave, RowReset::Continue];
     let shown = envs.reset(how, None).integers(0);
-    assert_eq!(shown[..2], [509, 609], "what was shown before the step is forgotten");
+    assert_eq!(shown[..2], [509, 609], "not the observations before the step");
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn a_panic_fails_its_row_and_the_others_go_on() {
 }
 
 #[test]
-fn row_i_has_the_stream_of_seed_plus_i_and_autoresets_go_on_with_it() {
+fn row_i_has_the_stream_of_seed_plus_i_and_autoresets_continue_it() {
     let mut envs = Envs::new(&recipe(), 3, 0, settings(AutoresetMode::SameStep));
     let mut observed = vec![envs.seed(40).integers(0)];
     observed.extend((0..5).map(|_| envs.step(&[8; 3]).unwrap().integers(0)));
@@ -325,9 +325,9 @@ fn a_snapshot_restores_state_stream_and_phase_into_any_row() {
     let how = |rows: [usize; 2]| rows.map(|row| RowReset::Restore(saved[row].clone())).to_vec();
     let restored = envs.reset(how([0, 1]), None);
     assert_eq!(restored.integers(0)[1], 0);
-    assert!(restored.terminations()[1], "it is over still");
+    assert!(restored.terminations()[1], "it is still over");
     let again = future(&mut envs);
-    // The counter of resets is in the state too, so infos are equal as well.
+    // The state contains the number of resets, so infos are equal too.
     assert!(again == expected);
     envs.reset(how([1, 0]), None);
     let swapped: Vec<_> = (0..20).map(|_| envs.step(&[0, 0]).unwrap().rewards()).collect();
@@ -343,7 +343,7 @@ fn streams(envs: &mut Envs) -> Vec<Stream> {
 }
 
 #[test]
-fn streams_tell_their_seeds_and_where_they_are() {
+fn streams_report_their_seeds_and_their_states() {
     let mut envs = Envs::new(&recipe(), 3, 0, settings(AutoresetMode::SameStep));
     let unforeseen = streams(&mut envs);
     let Seed::Number(seed) = unforeseen[1].seed else { panic!("128 bits") };
@@ -366,7 +366,7 @@ fn streams_tell_their_seeds_and_where_they_are() {
 }
 
 #[test]
-fn rows_go_on_with_streams_that_are_set_and_snapshots_keep_their_seeds() {
+fn rows_continue_with_streams_that_are_set_and_snapshots_keep_their_seeds() {
     let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::SameStep));
     envs.seed(1);
     let Ok(Answer::Snapshots(saved)) = envs.ask(Request::Save) else { panic!("snapshots") };
@@ -401,7 +401,7 @@ fn parameters_are_read_and_set_by_name() {
 }
 
 #[test]
-fn bad_options_are_named_before_anything_is_made() {
+fn invalid_options_are_named_before_anything_is_created() {
     let error = |json: &str| Recipe::<Countdown>::new(json).map(|_| ()).unwrap_err().to_string();
     let unknown = error(r#"{"penalti": 1}"#);
     assert!(unknown.starts_with("unknown field `penalti`, expected `penalty`"), "{unknown}");
@@ -412,7 +412,7 @@ fn bad_options_are_named_before_anything_is_made() {
 }
 
 #[test]
-fn a_step_of_a_row_that_is_over_is_called_so_where_the_pool_lets_it_through() {
+fn a_shard_refuses_to_step_a_row_that_is_over_if_the_pool_does_not() {
     let raise = ShardSettings { on_done: OnDone::Raise, ..settings(AutoresetMode::Disabled) };
     for workers in [0, 2] {
         let mut envs = Envs::new(&recipe(), 4, workers, raise);
@@ -428,7 +428,7 @@ fn a_step_of_a_row_that_is_over_is_called_so_where_the_pool_lets_it_through() {
 }
 
 #[test]
-fn actions_that_are_refused_where_they_lie_are_not_stepped() {
+fn actions_that_are_refused_while_they_are_stored_are_not_stepped() {
     let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
     let start = envs.seed(2).integers(0);
     let tag = cartwheel::space::ActionTag::Array(cartwheel::space::DType::I64);
@@ -458,14 +458,14 @@ fn actions_of_another_dtype_are_refused_and_nothing_is_stepped() {
 }
 
 #[test]
-fn infos_that_do_not_fit_come_by_the_mailbox() {
+fn infos_that_do_not_fit_travel_through_the_mailbox() {
     let mut envs = Envs::new(&recipe(), 600, 0, settings(AutoresetMode::SameStep));
     assert_eq!(infos(&envs.seed(0).infos).len(), 600);
     assert_eq!(infos(&envs.step(&[8; 600]).unwrap().infos).len(), 1800);
 }
 
 cartwheel::view! {
-    /// Two parts.
+    /// The leaves of a `Dict`.
     struct Parts, PartsMut, PartsRef {
         grid: [[u8; 3]; 2],
         rest: cartwheel::env::Flat<f32>,
@@ -578,7 +578,7 @@ fn actions_out_of_range_are_named_with_their_row() {
     assert_eq!(error.to_string(), "action nan of row 1 is not in Box([2], float32)");
 }
 
-/// Its types do not fit its space.
+/// An environment whose types do not fit its space.
 struct Mismatched;
 
 impl Env for Mismatched {

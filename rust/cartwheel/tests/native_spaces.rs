@@ -1,5 +1,5 @@
-//! Spaces of native environments are the ones that Gymnasium builds from them.
-#![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
+//! The spaces of a native environment equal those that Gymnasium builds from them.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use cartwheel::env::{Env, NoOptions, Space, Spaces};
 use cartwheel::native::Recipe;
@@ -7,7 +7,7 @@ use cartwheel::rng::Rng;
 use cartwheel::{Error, Transition};
 use serde::Deserialize;
 
-/// Shows two numbers by name; the names are an option.
+/// Its observations and actions are two numbers with names; the names are an option.
 #[derive(Debug, Clone)]
 struct Named;
 
@@ -15,7 +15,7 @@ struct Named;
 #[serde(deny_unknown_fields, default)]
 struct Options {
     keys: [String; 2],
-    /// Whether the names stand in the action space, one level down.
+    /// Whether the names are in the action space, one level deep.
     is_nested: bool,
 }
 
@@ -85,7 +85,7 @@ fn keys_of_nested_spaces_are_checked_too() {
 }
 
 #[test]
-fn a_key_that_stands_twice_is_refused() {
+fn a_duplicate_key_is_refused() {
     let twice = refused(r#"{"keys": ["speed", "speed"]}"#);
     assert!(twice.ends_with(r#"expected them sorted and each once: ["speed"]"#), "{twice}");
 }

@@ -1,5 +1,5 @@
-//! Plain loops do the work that they count: every row in every batch, resets in their turn, actions of
-//! the space.
+//! Plain loops do the work that they count: they step every row in every batch, reset rows that are over,
+//! and take actions from the space.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -16,11 +16,11 @@ use cartwheel::space::DType;
 use cartwheel::{Error, Transition};
 use serde::Deserialize;
 
-/// What was done to environments, by the name of their diary.
+/// The calls that environments got, by the name of their diary.
 static DIARIES: Mutex<BTreeMap<String, Vec<String>>> = Mutex::new(BTreeMap::new());
 
-/// Writes down what is done to it; over after `length` steps. Stepped in blocks of two, of which the
-/// second row is left to `step`.
+/// Records the calls that it gets; its episode ends after `length` steps. It is stepped in blocks of two,
+/// where `step_block` leaves the second row to `step`.
 struct Diarist {
     diary: String,
     name: i64,
@@ -63,7 +63,7 @@ impl Env for Diarist {
 
     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) {
         if self.name == -1 {
-            self.name = rng.integers(0..1 << 40); // tells the seed
+            self.name = rng.integers(0..1 << 40); // identifies the seed
         }
         self.steps = 0;
         self.write("reset");
@@ -117,7 +117,7 @@ fn diary(name: &str, length: i64, loops: PlainLoops) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_row_is_stepped_and_observed_in_every_batch_whatever_the_threads() {
+fn every_row_is_stepped_and_observed_in_every_batch_with_any_number_of_threads() {
     let expected = ["reset", "step", "observe", "step", "observe"];
     for (name, threads) in [("one", 1), ("two", 2), ("many", 9)] {
         let loops = PlainLoops { rows: 5, threads, ..LOOPS };
@@ -128,7 +128,7 @@ fn every_row_is_stepped_and_observed_in_every_batch_whatever_the_threads() {
 }
 
 #[test]
-fn an_over_row_is_reset_in_its_next_turn_which_is_not_a_step() {
+fn a_row_that_is_over_is_reset_instead_of_stepped() {
     let expected = ["reset", "step", "observe", "reset", "observe"];
     for (name, blocks) in [("rows", false), ("blocks", true)] {
         let terminated = diary(name, 1, PlainLoops { blocks, ..LOOPS });
@@ -140,7 +140,7 @@ fn an_over_row_is_reset_in_its_next_turn_which_is_not_a_step() {
 }
 
 #[test]
-fn blocks_are_stepped_at_once_and_rows_that_they_leave_by_themselves() {
+fn blocks_are_stepped_together_and_rows_that_they_leave_out_one_by_one() {
     let found = diary("both", 0, PlainLoops { blocks: true, ..LOOPS });
     let first = ["reset", "block", "step", "observe", "block", "step", "observe"];
     let second = ["reset", "step", "observe", "step", "observe"];

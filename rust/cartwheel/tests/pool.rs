@@ -1,8 +1,8 @@
 //! A pool over threads and over the calling thread: the same results, bounded waits, safe leases.
 //!
-//! Above 400 lines: what a pool promises of calls, waits, slabs and crews, over one kind of shard.
+//! Above 400 lines: the promises of a pool about calls, waits, slabs and crews, tested with the same shards.
 #![expect(unsafe_code, reason = "shares memory with worker processes")]
-#![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -21,7 +21,7 @@ use cartwheel::{Call, Error, PhaseTag, Transition};
 #[derive(Debug)]
 struct Counting {
     steps: Vec<i64>,
-    /// Where there is one, a step says that it has begun and blocks until a message comes.
+    /// If there is a gate, a step reports that it has begun and blocks until a message comes.
     gate: Option<(Sender<()>, Receiver<()>)>,
 }
 
@@ -186,11 +186,11 @@ fn a_kept_lease_never_changes_and_a_released_one_is_used_again() {
         fixture.step(&[step, step, step]);
         assert_eq!(observations(&kept), before);
     }
-    assert_eq!(fixture.pool.slabs().reserved(), 3, "scratch, kept and one in turn");
+    assert_eq!(fixture.pool.slabs().reserved(), 3, "scratch, kept and reused");
 }
 
 #[test]
-fn when_every_slab_is_leased_the_scratch_slab_serves_and_must_be_copied() {
+fn when_every_slab_is_leased_the_scratch_slab_is_used_and_must_be_copied() {
     let mut fixture = Fixture::new(2, 1, false, 3);
     let kept = [fixture.reset(), fixture.step(&[1, 1])];
     let before: Vec<_> = kept.iter().map(observations).collect();
@@ -235,13 +235,13 @@ fn an_interrupt_ends_the_wait_and_leaves_the_call_pending() {
 }
 
 #[test]
-fn closing_is_bounded_while_a_worker_hangs_and_says_which() {
+fn closing_is_bounded_while_a_worker_hangs_and_names_the_worker() {
     let mut fixture = Fixture::new(4, 2, true, 4);
     fixture.begin_step(&[0; 4]);
-    fixture.entered[1].recv().unwrap(); // a step that has not begun would simply not happen
+    fixture.entered[1].recv().unwrap(); // `close` would cancel a step that has not begun
     fixture.gates[0].send(()).unwrap();
     let start = Instant::now();
-    // Long enough for the other one to find a processor.
+    // Long enough for the other worker to get a processor.
     assert_eq!(fixture.pool.close(Duration::from_secs(2)), [1]);
     assert!(start.elapsed() < Duration::from_secs(60));
     assert!(fixture.pool.close(Duration::ZERO).is_empty(), "idempotent");
@@ -277,7 +277,7 @@ impl Shard for Over {
 }
 
 #[test]
-fn over_rows_are_refused_before_anything_is_published() {
+fn rows_that_are_over_are_refused_before_anything_is_published() {
     let plan = Plan {
         observations: vec![],
         actions: vec![Leaf { dtype: DType::I64, shape: vec![] }],
@@ -321,14 +321,14 @@ fn a_step_while_the_scratch_slab_is_held_is_refused_and_steps_nothing() {
 
 #[test]
 #[should_panic(expected = "24 bytes from 18446744073709551608 on are not in a slab of 4096 bytes")]
-fn a_read_whose_end_wraps_is_no_read_of_the_slab_before() {
+fn a_read_whose_end_wraps_is_refused() {
     let lease = Fixture::new(1, 0, false, 4).reset().lease.unwrap();
     lease.read(usize::MAX - 7, &mut [0; 24]);
 }
 
 #[test]
 #[should_panic(expected = "18446744073709551608..16 is not in a slab of 4096 bytes")]
-fn an_address_whose_start_wraps_is_not_given() {
+fn an_address_whose_start_wraps_is_refused() {
     let lease = Fixture::new(1, 0, false, 4).reset().lease.unwrap();
     #[expect(clippy::reversed_empty_ranges, reason = "wrapped, it is a range of two slabs")]
     lease.at(usize::MAX - 7..16);
@@ -360,7 +360,7 @@ fn infos_travel_with_their_shard() {
 }
 
 #[test]
-fn shared_memory_is_attached_only_by_its_own_plan() {
+fn shared_memory_is_attached_only_with_its_own_plan() {
     let plan = |rows| Plan {
         observations: vec![Leaf { dtype: DType::U8, shape: vec![4] }],
         actions: vec![],
@@ -381,7 +381,7 @@ fn shared_memory_is_attached_only_by_its_own_plan() {
     assert!(matches!(attached(plan(6000)), Err(Error::Mismatch { .. })));
 }
 
-/// One row that takes as long as it is told, and says which thread stepped it.
+/// One row whose step takes this long, and which reports the thread that stepped it.
 #[derive(Debug)]
 struct Slow(Duration, Sender<std::thread::ThreadId>);
 
@@ -401,7 +401,7 @@ impl Shard for Slow {
     fn close(&mut self) {}
 }
 
-/// For 16 shards of a row each.
+/// Memory for 16 shards of one row each.
 fn memory_of_a_crew() -> Memory {
     let plan = Plan {
         observations: vec![],
@@ -415,7 +415,7 @@ fn memory_of_a_crew() -> Memory {
 }
 
 #[test]
-fn nobody_is_woken_before_a_step_was_measured_and_heavy_steps_are_shared() {
+fn no_thread_is_woken_before_a_step_was_measured_and_long_steps_are_shared() {
     let memory = memory_of_a_crew();
     let (tell, stepped) = channel();
     let slow = || Box::new(Slow(Duration::from_millis(2), tell.clone())) as Box<dyn OwnShard>;
@@ -432,15 +432,15 @@ fn nobody_is_woken_before_a_step_was_measured_and_heavy_steps_are_shared() {
         threads.into_iter().filter(|&thread| thread != mine).count()
     };
     assert_eq!(step(), 0);
-    // How soon the other thread finds a processor is not the pool's affair.
+    // The pool does not decide how soon the other thread gets a processor.
     let start = Instant::now();
     while step() == 0 {
-        assert!(start.elapsed() < Duration::from_secs(60), "nobody else was woken");
+        assert!(start.elapsed() < Duration::from_secs(60), "no other thread was woken");
     }
 }
 
-/// A shard that says when it is stepped, and then waits to be let go on; in a reset, which wakes every
-/// thread of a crew.
+/// A shard that reports when it runs, and then waits at its gate. The test resets it, because a reset wakes
+/// every thread of a crew.
 #[derive(Debug)]
 struct Heavy {
     enter: Sender<usize>,
@@ -458,7 +458,7 @@ impl Shard for Heavy {
 }
 
 #[test]
-fn a_thread_that_is_late_at_the_close_of_its_crew_steps_what_it_is_at_and_nothing_else() {
+fn a_thread_that_is_late_at_the_close_of_its_crew_finishes_its_shard_and_begins_no_other() {
     let memory = memory_of_a_crew();
     let (enter, entered) = channel();
     let mut gates = Vec::new();
@@ -472,17 +472,17 @@ fn a_thread_that_is_late_at_the_close_of_its_crew_steps_what_it_is_at_and_nothin
     let settings = CrewSettings { threads: 2, spin: false, affinity_offset: None };
     let crew = Crew::new(memory.clone(), shards, settings).unwrap();
     let mut pool = Pool::new(memory, Workers::Crew(crew), POLICY).unwrap();
-    pool.begin(Call::Reset, 0).unwrap(); // and the caller does nothing of it
+    pool.begin(Call::Reset, 0).unwrap(); // the caller runs no shard
     let at = entered.recv().unwrap();
     assert_eq!(pool.close(Duration::ZERO), [1], "the thread is inside an environment");
     drop(pool);
     drop(gates); // opens them all
     assert_eq!(at, 8, "the first shard of the thread's own");
-    // Ends when the thread has ended, and with it the last shard.
+    // The iteration ends when the thread has ended, and has dropped the last shard.
     assert_eq!(entered.iter().collect::<Vec<_>>(), [] as [usize; 0]);
 }
 
-/// A row whose step panics in a place that no shard guards.
+/// A row whose step panics outside the code that catches panics of environments.
 #[derive(Debug)]
 struct Broken;
 
@@ -501,7 +501,7 @@ impl Shard for Broken {
 }
 
 #[test]
-fn a_panic_fails_its_rows_and_hangs_nobody_whoever_steps_them() {
+fn a_panic_fails_its_rows_and_hangs_no_call_with_any_kind_of_workers() {
     for threads in [None, Some(1), Some(2)] {
         let plan = Plan {
             observations: vec![],

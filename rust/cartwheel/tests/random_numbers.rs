@@ -1,9 +1,9 @@
-//! Every draw equals NumPy's, bit for bit, alone and in turns with every other kind of draw.
+//! Every draw equals NumPy's, bit for bit, alone and mixed with every other kind of draw.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use cartwheel::rng::{Rng, SeedSequence};
 
-/// Written by `fixtures/random_numbers.py`, which describes the form.
+/// Written by `fixtures/random_numbers.py`, which describes the format.
 static FIXTURE: &[u8] = include_bytes!("fixtures/random_numbers.bin");
 const SEEDS: usize = 8;
 const ROUNDS: usize = 12;
@@ -74,7 +74,7 @@ fn words() -> impl Iterator<Item = u64> {
 }
 
 #[test]
-fn calls_of_every_kind_in_turns_draw_as_numpy_does() {
+fn mixed_calls_of_every_kind_draw_as_numpy_does() {
     let mut words = words();
     let mut next = || usize::try_from(words.next().unwrap()).unwrap();
     for _ in 0..SEEDS {
@@ -92,7 +92,7 @@ fn calls_of_every_kind_in_turns_draw_as_numpy_does() {
             for i in 0..ROUNDS * CALLS {
                 make_call(&mut rng, i * 7 % CALLS, i, &mut values);
                 let through_state = Rng::from_state(rng.state());
-                assert_eq!(rng, through_state, "a state holds all there is");
+                assert_eq!(rng, through_state, "the state is complete");
             }
             let expected: Vec<u64> = expected.iter().map(|&value| value as u64).collect();
             assert_eq!(values, expected, "seed {seed:x?}");
@@ -115,7 +115,7 @@ fn long_streams_of_one_call_draw_as_numpy_does() {
 }
 
 #[test]
-fn the_published_values_of_seed_zero() {
+fn seed_zero_gives_the_published_values() {
     let sequence = SeedSequence::new(&[]);
     let expected = [0xdb2c_d7e7_b0f4_78be, 0xabf4_641a_2c71_ba49, 0x20c6_ed6d_9d7b_8d41];
     assert_eq!(sequence.generate::<3>(), expected);

@@ -1,6 +1,6 @@
-//! What return estimators promise: one formula each, related to the others, whatever computes it.
+//! Estimators of returns agree where theory says so, and do not depend on the number of threads.
 //!
-//! `tests/returns/` hold them against brute force over simulated episodes.
+//! `tests/returns/` compares them with brute force over simulated episodes.
 
 use std::num::NonZero;
 
@@ -14,8 +14,8 @@ const ENVS: usize = 37;
 const CELLS: usize = STEPS * ENVS;
 const N: NonZero<usize> = NonZero::new(3).expect("it is not 0");
 
-/// Arrays of a rollout without stale rows. Values of next observations are those of the next row, except
-/// after the end of an episode.
+/// Arrays of a rollout without invalid rows. The value of a next observation is that of the next row, except
+/// at the end of an episode.
 struct Rollout<F> {
     rewards: Vec<F>,
     values: Vec<F>,
@@ -94,7 +94,7 @@ fn assert_close(got: &[f64], expected: &[f64]) {
     }
 }
 
-/// The outputs of a computation that has two.
+/// The two outputs of a computation.
 fn two(compute: impl FnOnce(&mut [f64], &mut [f64]) -> Result<(), Error>) -> [Vec<f64>; 2] {
     let mut outputs = [vec![f64::NAN; CELLS], vec![f64::NAN; CELLS]];
     let [first, second] = &mut outputs;
@@ -148,7 +148,7 @@ fn estimators_agree_where_theory_says_so() {
 }
 
 #[test]
-fn the_last_step_of_an_episode_is_its_reward_and_what_is_bootstrapped() {
+fn the_return_of_the_last_step_is_its_reward_and_the_bootstrapped_value() {
     let rollout = Rollout::<f64>::new();
     let values = array(&rollout.next_values);
     for bootstrap in [Bootstrap::Truncated, Bootstrap::Always, Bootstrap::Never] {
@@ -185,7 +185,7 @@ fn the_number_of_threads_changes_no_bit() {
 }
 
 #[test]
-fn what_rows_hold_that_are_not_valid_reaches_no_other_row() {
+fn values_of_invalid_rows_reach_no_other_row() {
     let mut rollout = Rollout::<f64>::new();
     for cell in (5..CELLS).step_by(11) {
         rollout.valid[cell] = false;
@@ -216,7 +216,7 @@ fn what_rows_hold_that_are_not_valid_reaches_no_other_row() {
 }
 
 #[test]
-fn a_broken_ratio_is_not_hidden_by_its_cap() {
+fn a_nan_ratio_is_not_hidden_by_clipping() {
     let mut rollout = Rollout::<f64>::new();
     rollout.ratios[0] = f64::NAN;
     let all = rollout.everything(&rollout.transitions()).unwrap();
@@ -298,7 +298,7 @@ fn statistics_are_of_the_valid_rows_alone() {
 }
 
 #[test]
-fn a_mean_of_nothing_is_an_error() {
+fn a_mean_without_valid_rows_is_an_error() {
     assert_eq!(masked_mean(&[1.0], &[false]), Err(Error::NoValidRow { count: 1 }));
     assert_eq!(masked_mean::<f32>(&[], &[]), Err(Error::NoValidRow { count: 0 }));
     let wrong = Error::WrongCount { what: "valid", expected: 1, got: 0 };

@@ -1,4 +1,4 @@
-//! Which rows are transitions, which begin an episode and what follows them, in every mode.
+//! Which rows are transitions, which begin an episode, and the value of the next observation, in every mode.
 //!
 //! The tables are those of Gymnasium 1.4.0's `SyncVectorEnv`. Environment 0 is truncated after 2 steps,
 //! environment 1 terminates after 4; the observation, which is its own value, is `100 * episode + t`.
@@ -11,7 +11,7 @@ use cartwheel::returns::{
 const T: bool = true;
 const F: bool = false;
 
-/// What a rollout of 5 steps shows, an array an environment.
+/// A rollout of 5 steps; one array for each environment.
 struct Table {
     restart: Restart,
     observations: [[f64; 6]; 2],
@@ -48,7 +48,7 @@ const SAME_STEP: Table = Table {
 /// Reset by mask right after each end: the policy sees what it sees in `SAME_STEP`.
 const MASKED: Table = Table { restart: Restart::Masked, ..SAME_STEP };
 
-/// Frozen rows: both stay at their first end, and the flags stay set.
+/// Frozen rows: both stay at the end of their first episode, and the flags stay set.
 const FROZEN: Table = Table {
     restart: Restart::Frozen,
     observations: [[0., 1., 2., 2., 2., 2.], [0., 1., 2., 3., 4., 4.]],
@@ -105,7 +105,7 @@ fn flags<'a>(terminated: &'a [bool], truncated: &'a [bool]) -> Flags<'a> {
 }
 
 #[test]
-fn valid_rows_are_those_of_the_frame_tables() {
+fn valid_rows_are_those_of_the_tables() {
     for table in TABLES {
         let ([terminated, truncated], mut valid) = (table.cells(), [F; 10]);
         valid_mask(flags(&terminated, &truncated), table.restart, &[F, F], &mut valid).unwrap();
@@ -115,7 +115,7 @@ fn valid_rows_are_those_of_the_frame_tables() {
 }
 
 #[test]
-fn first_observations_are_those_of_the_frame_tables() {
+fn first_observations_are_those_of_the_tables() {
     for table in TABLES {
         let ([terminated, truncated], mut first) = (table.cells(), [F; 12]);
         is_first(flags(&terminated, &truncated), table.restart, &[F, F], &[T, T], &mut first)
@@ -135,7 +135,7 @@ fn next_values_are_those_of_the_true_next_observations() {
 }
 
 #[test]
-fn a_final_value_has_to_be_given_only_where_it_counts() {
+fn a_final_value_is_required_only_where_it_is_used() {
     let (truncated, all) = (&SAME_STEP.finals[..2], SAME_STEP.finals);
     for table in [SAME_STEP, MASKED] {
         assert!(table.next_values(Bootstrap::Never, &[]).is_ok());
@@ -169,7 +169,7 @@ fn final_values_are_refused_where_the_next_row_shows_the_observation() {
 }
 
 #[test]
-fn rollouts_bound_by_their_carry_mark_the_rows_of_one_long_rollout() {
+fn consecutive_rollouts_mark_the_rows_of_one_long_rollout() {
     for table in [NEXT_STEP, SAME_STEP, MASKED] {
         let [terminated, truncated] = table.cells();
         let (mut prev_done, mut initial) = ([F, F], [T, T]);
@@ -191,7 +191,7 @@ fn rollouts_bound_by_their_carry_mark_the_rows_of_one_long_rollout() {
 }
 
 #[test]
-fn flags_of_another_mode_are_no_next_step_rollout() {
+fn flags_of_another_mode_are_refused_in_next_step() {
     let (terminated, truncated) = ([F, F, T, F], [F, T, F, T]);
     let mask = |steps: usize, prev_done: &[bool]| {
         let flags = flags(&terminated[..2 * steps], &truncated[..2 * steps]);
@@ -207,7 +207,7 @@ fn flags_of_another_mode_are_no_next_step_rollout() {
 }
 
 #[test]
-fn frozen_rows_are_of_disabled_alone() {
+fn only_disabled_freezes_rows() {
     use AutoresetMode::{Disabled, NextStep, SameStep};
 
     for (mode, on_done, restart) in [

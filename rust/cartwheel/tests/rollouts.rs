@@ -1,6 +1,6 @@
-//! Rollouts of any length, one after the other, take the memory of a few.
+//! Rollouts of any length, one after the other, need the memory of only a few.
 #![expect(unsafe_code, reason = "shares memory with worker processes")]
-#![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use cartwheel::{Call, PhaseTag, Transition};
 /// Blocks of 512 bytes in a page.
 const PAGE_BLOCKS: i64 = 8;
 
-/// Writes how many tasks there were.
+/// Writes the number of its tasks so far.
 #[derive(Debug, Default)]
 struct Counting(i64);
 
@@ -67,7 +67,7 @@ fn shown(lease: &Lease) -> i64 {
     i64::from_ne_bytes(bytes)
 }
 
-/// Records a rollout of so many steps, or its beginning, and gives it with its descriptor.
+/// Creates a rollout of `steps` steps, records at most three of them, and returns it with its descriptor.
 fn recorded(pool: &mut Pool, steps: usize) -> (Arc<RolloutLease>, Option<OwnedFd>) {
     let made = pool.new_rollout(steps).unwrap();
     pool.record(Arc::clone(&made.rollout)).unwrap();
@@ -105,7 +105,7 @@ fn rollouts_that_are_held_keep_their_numbers_and_their_memory() {
 }
 
 #[test]
-fn a_few_lengths_that_take_turns_are_not_made_again() {
+fn rollouts_of_a_few_alternating_lengths_are_reused() {
     let mut pool = pool(Scope::Shared);
     for turn in 0..5 {
         for steps in [128, 16, 64] {
@@ -116,7 +116,7 @@ fn a_few_lengths_that_take_turns_are_not_made_again() {
 }
 
 #[test]
-fn memory_of_a_rollout_whose_number_is_used_again_is_given_back_although_workers_map_it() {
+fn memory_of_a_rollout_is_freed_when_its_number_is_reused_although_workers_map_it() {
     let mut pool = pool(Scope::Shared);
     let blocks = |file: &OwnedFd| rustix::fs::fstat(file).unwrap().st_blocks;
     let (first, file) = recorded(&mut pool, 1000);
@@ -126,5 +126,5 @@ fn memory_of_a_rollout_whose_number_is_used_again_is_given_back_although_workers
     for steps in 1..20 {
         recorded(&mut pool, steps);
     }
-    assert!(blocks(&file) <= PAGE_BLOCKS, "all but a last page that is not whole");
+    assert!(blocks(&file) <= PAGE_BLOCKS, "all but a partial last page");
 }

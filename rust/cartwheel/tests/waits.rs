@@ -1,5 +1,5 @@
-//! Every wait ends: by what is waited for, or by an error that says why.
-#![expect(clippy::unwrap_used, reason = "a failed test is what a failed unwrap says")]
+//! Every wait ends, with the event that it waits for or with an error.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod worker_process;
 
@@ -17,7 +17,7 @@ use cartwheel::{Call, Error, PhaseTag, Transition};
 use rustix::process::{Signal, getpid, kill_process};
 
 const ROWS: usize = 6;
-/// A hang is a failure, long before anybody grows impatient.
+/// A test that takes longer counts as hung.
 const LIMIT: Duration = Duration::from_secs(30);
 const POLICY: Policy =
     Policy { refuse_over: false, refuse_unstarted: false, on_death: OnDeath::Break, spin: false };
@@ -39,7 +39,7 @@ impl Shard for Plain {
     fn close(&mut self) {}
 }
 
-/// `ROWS` rows without observations, in so many shards, received in batches of `batch_size`.
+/// `ROWS` rows without observations, in `num_shards` shards, received in batches of `batch_size`.
 fn plan(num_shards: usize, batch_size: usize) -> Plan {
     Plan {
         observations: vec![],
@@ -51,7 +51,7 @@ fn plan(num_shards: usize, batch_size: usize) -> Plan {
     }
 }
 
-/// A pool of the shards that `make` makes, and the threads that serve it.
+/// A pool of the shards that `make` returns, and the threads that serve it.
 struct Running {
     pool: Pool,
     threads: Vec<JoinHandle<()>>,
@@ -97,7 +97,7 @@ fn send(pool: &mut Pool, call: Call) {
     pool.sending(call, &rows).unwrap().send(0).unwrap();
 }
 
-/// Receives all rows, which are in flight, with a zero timeout; how many calls that took.
+/// Receives all rows, which are in flight, with a zero timeout; returns the number of calls.
 fn poll(pool: &mut Pool) -> usize {
     let (mut received, mut polls, start) = (Vec::new(), 0, Instant::now());
     while received.len() < ROWS {
@@ -134,7 +134,7 @@ fn polling_with_a_zero_timeout_eventually_receives_every_row() {
     }
 }
 
-/// Rows that announce a message, and panic when it is to be sent.
+/// Rows that announce a message, and panic when they should send it.
 #[derive(Debug)]
 struct Unsendable(Sender<String>);
 
@@ -156,7 +156,7 @@ impl Shard for Unsendable {
 }
 
 #[test]
-fn a_panic_where_a_message_is_to_be_sent_is_answered_and_hangs_nobody() {
+fn a_panic_while_a_message_is_sent_is_answered_and_hangs_no_call() {
     for executor in 0..4 {
         let (answer, answered) = channel();
         let make = || Box::new(Unsendable(answer.clone())) as Box<dyn OwnShard>;
@@ -170,7 +170,7 @@ fn a_panic_where_a_message_is_to_be_sent_is_answered_and_hangs_nobody() {
             running.pool.finish(Call::Step, Some(LIMIT), &mut || false).unwrap();
             send(&mut running.pool, Call::Step);
             running.pool.receive(Some(LIMIT), &mut || false).unwrap();
-            // One for each shard's task, and one for each row.
+            // One answer for the task of each shard, and one for each row.
             for _ in 0..running.pool.shards().len() + ROWS {
                 assert_eq!(answered.recv_timeout(LIMIT).unwrap(), "no way to send it");
             }
@@ -179,7 +179,7 @@ fn a_panic_where_a_message_is_to_be_sent_is_answered_and_hangs_nobody() {
     }
 }
 
-/// Rows that a process takes several at a time, if it may; it dies when it has some.
+/// Rows that a process takes several at a time; if `dies` is set, it dies with the first ones.
 #[derive(Debug)]
 struct Several {
     dies: bool,
@@ -202,7 +202,7 @@ impl Shard for Several {
     fn close(&mut self) {}
 }
 
-/// The environment variables that give a worker process the rows of a batch, and have it die.
+/// Environment variables of a worker process: the batch size, and whether the process dies.
 const BATCH_SIZE: &str = "CARTWHEEL_TEST_BATCH_SIZE";
 const DIES: &str = "CARTWHEEL_TEST_DIES";
 
@@ -216,7 +216,7 @@ fn a_worker() {
 }
 
 #[test]
-fn what_a_dead_process_had_of_rows_that_were_sent_is_finished_by_the_one_after_it() {
+fn sent_rows_of_a_dead_process_are_finished_by_its_replacement() {
     for batch_size in [1, 4, ROWS] {
         let memory = Memory::new(plan(1, batch_size), Scope::Shared).unwrap();
         let start = || {

@@ -1,6 +1,6 @@
 //! Reads trajectories of Gymnasium and plays them again on the native environments of a pool.
 //!
-//! The form is described in `fixtures/trajectories.py`.
+//! `fixtures/trajectories.py` describes the format.
 
 use cartwheel::Call;
 use cartwheel::autoreset::{AutoresetMode, OnDone};
@@ -17,7 +17,7 @@ use std::fmt;
 use std::io::Read;
 use std::sync::Arc;
 
-/// What a trajectory is of.
+/// The environments, seeds and size of a trajectory.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Header {
     id: String,
@@ -29,10 +29,10 @@ pub(crate) struct Header {
     steps: usize,
 }
 
-/// How the two compare; each is a count of rows in steps.
+/// The result of a comparison.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Comparison {
-    /// Rows that were compared.
+    /// Frames that were compared: one for each row and step.
     pub(crate) frames: usize,
     /// Episodes that ended among them.
     pub(crate) episodes: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// Adds another one.
+    /// Adds the counts of another comparison.
     pub(crate) fn add(&mut self, other: &Self) {
         self.frames += other.frames;
         self.episodes += other.episodes;
@@ -68,11 +68,11 @@ impl fmt::Display for Header {
 
 /// Takes bytes off the front.
 fn take<'a>(bytes: &mut &'a [u8], count: usize) -> &'a [u8] {
-    bytes.split_off(..count).expect("a trajectory is whole")
+    bytes.split_off(..count).expect("a trajectory is complete")
 }
 
 fn take_array<const N: usize>(bytes: &mut &[u8]) -> [u8; N] {
-    take(bytes, N).try_into().expect("so many bytes were taken")
+    take(bytes, N).try_into().expect("N bytes were taken")
 }
 
 fn differing(left: &[u8], right: &[u8]) -> usize {
@@ -83,7 +83,7 @@ fn differing(left: &[u8], right: &[u8]) -> usize {
 /// A pool of one inline worker, and its mailbox.
 fn pool(header: &Header, observations: Vec<Leaf>, actions: Vec<Leaf>) -> (Pool, Arc<Mailbox>) {
     let entry = cartwheel_envs::find(&header.id).expect("a known environment");
-    let recipe = entry.recipe(&header.keywords.to_string()).expect("proper keywords");
+    let recipe = entry.recipe(&header.keywords.to_string()).expect("valid keywords");
     let settings = ShardSettings {
         autoreset: AutoresetMode::NextStep,
         on_done: OnDone::Raise,
@@ -120,7 +120,7 @@ fn pool(header: &Header, observations: Vec<Leaf>, actions: Vec<Leaf>) -> (Pool, 
     let options = header
         .reset_options
         .as_ref()
-        .map(|options| recipe.reset_options(&options.to_string()).expect("proper reset options"));
+        .map(|options| recipe.reset_options(&options.to_string()).expect("valid reset options"));
     mailbox.post_reset(seeds.collect(), options);
     (pool, mailbox)
 }
@@ -146,7 +146,7 @@ fn call(pool: &mut Pool, call: Call, rows: usize) -> Batch {
     Batch { lease: finished.lease.expect("a batch"), infos }
 }
 
-/// Plays the next trajectory of `source` again; `None` at its end.
+/// Replays the next trajectory of `source`; `None` at the end of `source`.
 pub(crate) fn play(source: &mut impl Read) -> Option<(Header, Comparison)> {
     let mut length = [0; 4];
     source.read_exact(&mut length).ok()?;
@@ -156,7 +156,7 @@ pub(crate) fn play(source: &mut impl Read) -> Option<(Header, Comparison)> {
     let length = u32::from_le_bytes(take_array(bytes)) as usize;
     let header: Header = serde_json::from_slice(take(bytes, length)).expect("a header");
     let entry = cartwheel_envs::find(&header.id).expect("a known environment");
-    let recipe = entry.recipe(&header.keywords.to_string()).expect("proper keywords");
+    let recipe = entry.recipe(&header.keywords.to_string()).expect("valid keywords");
     let observations = recipe.spaces().observation.leaves();
     let actions = recipe.spaces().action.leaves();
     let [action] = actions.as_slice() else { panic!("one action leaf") };

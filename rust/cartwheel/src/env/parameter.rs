@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_that_differ_in_a_bit_stay_the_rows_own() {
+    fn constants_that_differ_in_a_bit_are_not_shared() {
         let mut wind = Tuned::<Wind>::default();
         (*wind).0 = -0.0;
         wind.settle();

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_number_that_the_system_says_at_first_and_later() {
+    fn it_is_the_number_of_the_system_in_every_call() {
         assert_eq!(process_id(), std::process::id());
         assert_eq!(process_id(), std::process::id());
     }

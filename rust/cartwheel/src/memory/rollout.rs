@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_recorded_is_not_used_again() {
+    fn a_rollout_that_was_never_recorded_is_not_used_again() {
         let free = Arc::new(FreeRollouts::default());
         drop(lease(&free));
         assert!(free.take(1).is_none());
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_of_another_process_is_dropped_whoever_held_a_lock_at_the_fork() {
+    fn a_lease_of_another_process_is_dropped_even_if_a_lock_was_held_at_the_fork() {
         let free = Arc::new(FreeRollouts::default());
         let mut lease = lease(&free);
         lease.owner += 1; // as a forked child finds it

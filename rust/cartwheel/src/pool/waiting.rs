@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signals_that_interrupt_every_sleep_put_no_look_off() {
+    fn signals_that_interrupt_every_sleep_delay_no_check() {
         let signals = Duration::from_micros(700); // from one to the next: less than the first slice
         let mut now = Instant::now();
         let mut slice = Slice::first(now);
@@ -294,7 +294,7 @@ mod tests {
             let looked = now;
             while !slice.left(now).is_zero() {
                 now += slice.left(now).min(signals);
-                assert!(now - looked <= expected, "no look after {:?}", now - looked);
+                assert!(now - looked <= expected, "no check after {:?}", now - looked);
             }
             assert_eq!(now - looked, expected);
             slice = slice.next(now);

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_claim_is_freed_only_of_a_holder_that_has_ended() {
+    fn a_claim_is_freed_only_if_its_holder_has_ended() {
         let claim = Claim::default();
         assert!(claim.take());
         assert!(!claim.take(), "not even by the same process");
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_nobody_holds_is_cleared_all_the_same() {
+    fn a_claim_without_a_holder_is_cleared_too() {
         let (claim, mut cleared) = (Claim::default(), false);
         assert!(claim.free(|_| panic!("there is no holder to ask for"), || cleared = true));
         assert!(cleared);

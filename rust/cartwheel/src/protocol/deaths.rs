@@ -63,21 +63,21 @@ fn dies_beside_another(
 }
 
 #[test]
-fn rows_with_given_places_arrive_once_wherever_their_worker_died() {
+fn rows_with_given_places_arrive_once_wherever_their_worker_dies() {
     for most in [1, 2] {
         every_death(move |accesses| dies_beside_another(accesses, most, 3, Some([0, 2])));
     }
 }
 
 #[test]
-fn rows_without_places_arrive_once_wherever_their_worker_died() {
+fn rows_without_places_arrive_once_wherever_their_worker_dies() {
     for most in [1, 2] {
         every_death(move |accesses| dies_beside_another(accesses, most, 2, None));
     }
 }
 
 #[test]
-fn a_batch_that_was_handed_out_is_not_written_wherever_the_worker_died() {
+fn a_batch_that_was_returned_is_not_written_wherever_the_worker_dies() {
     every_death(|accesses| {
         let words = Words::new(1, 1, 1);
         let dead = Arc::new(AtomicBool::new(false));

@@ -173,7 +173,7 @@ fn a_ring_of_one_place_is_used_lap_after_lap() {
 }
 
 #[test]
-fn the_pool_wakes_when_as_many_rows_as_it_wants_are_there_and_sees_them() {
+fn the_pool_wakes_when_enough_rows_have_arrived_and_sees_them() {
     every_interleaving(|| {
         let words = Words::new(1, 2, 1);
         words.batches().open(0, 0);
@@ -220,7 +220,7 @@ fn a_place_of_a_batch_that_was_opened_for_another_worker_is_in_that_batch() {
 }
 
 #[test]
-fn a_slab_is_one_holders_and_what_was_done_with_it_is_over() {
+fn a_slab_has_one_holder_and_earlier_accesses_have_ended() {
     every_interleaving(|| {
         let slabs = Arc::new((FreeList::new(2), cells(2)));
         (0..2).for_each(|slab| slabs.0.push(slab));
@@ -247,7 +247,7 @@ fn a_slab_is_one_holders_and_what_was_done_with_it_is_over() {
 }
 
 #[test]
-fn a_head_that_was_popped_and_pushed_again_is_another_head() {
+fn a_head_that_was_popped_and_pushed_again_differs() {
     every_interleaving(|| {
         let free = Arc::new(FreeList::new(3));
         [2, 1, 0].into_iter().for_each(|slab| free.push(slab));

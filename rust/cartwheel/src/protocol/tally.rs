@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_no_worker_reaches_are_shown_as_the_most_there_can_be() {
+    fn counts_that_no_worker_can_reach_are_capped() {
         let (shard, rows, sent) = nothing();
         let tally = Tally { shard: &shard, rows: &rows, sent: &sent };
         shard.batches.add(u64::MAX);

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_in_vain_come_more_and_more_rarely_until_one_pays() {
+    fn failed_trials_become_rarer_until_one_succeeds() {
         let mut trials = Trials::default();
         for gap in [8, 16, 32, 64, 128, 256, 512, 1024, 1024] {
             assert_eq!(occasions(&mut trials), gap);

@@ -1,4 +1,4 @@
-//! Rows that are stepped in blocks are those that are stepped one by one.
+//! Rows that are stepped in blocks give the same results as rows that are stepped one by one.
 
 use cartwheel::autoreset::AutoresetMode;
 use cartwheel::env::{BlockOf, Env, NoOptions, Space, Spaces};
@@ -60,7 +60,7 @@ impl<const BLOCK: usize> Env for Sum<BLOCK> {
     fn info(&self) {}
 }
 
-/// Everything that 60 steps of 11 rows come to: faults, and the bytes of the batches.
+/// The results of 60 steps of 11 rows: faults, and the bytes of the batches.
 fn play<const BLOCK: usize>(mode: AutoresetMode, workers: usize) -> (Vec<String>, Vec<u8>) {
     let recipe = Recipe::<Sum<BLOCK>>::new("").unwrap();
     let mut envs = Envs::new(&recipe, 11, workers, limited(mode, 13));
@@ -88,7 +88,7 @@ fn play<const BLOCK: usize>(mode: AutoresetMode, workers: usize) -> (Vec<String>
 }
 
 #[test]
-fn blocks_of_any_size_give_what_single_rows_give_and_name_the_row_that_panics() {
+fn blocks_of_any_size_equal_single_rows_and_name_the_row_that_panics() {
     for mode in [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled] {
         let (faults, expected) = play::<1>(mode, 0);
         assert!(!faults.is_empty(), "rows fail in {mode:?}");

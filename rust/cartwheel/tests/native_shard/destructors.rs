@@ -1,4 +1,4 @@
-//! Destructors that panic fail rows; they end no worker, and nobody waits for ever.
+//! A destructor that panics fails rows; it ends no worker, and no call waits for ever.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +12,8 @@ use cartwheel::{Call, Error, Transition};
 
 use super::support::{Envs, settings};
 
-/// Counts its steps. The action 7 lights a fuse, by which its destructor, or that of its snapshot, panics
-/// once; 9 panics at once.
+/// Counts its steps. The action 7 lights a fuse: the next destructor, of the environment or of its snapshot,
+/// panics once. The action 9 panics immediately.
 struct Fused {
     steps: i64,
     fuse: Arc<AtomicBool>,
@@ -81,7 +81,7 @@ fn envs(workers: usize, replacements: u32) -> Envs {
     envs
 }
 
-/// Has every shard keep snapshots of its rows, which it drops at the beginning of the next step.
+/// Makes every shard keep snapshots of its rows, which it drops at the beginning of the next step.
 fn keep_snapshots(envs: &mut Envs) {
     for (rows, mailbox) in envs.pool.shards().iter().zip(&envs.mailboxes) {
         let values = vec![ParameterValue::Int(5); rows.len()];
@@ -97,9 +97,9 @@ fn an_environment_that_cannot_be_dropped_fails_the_row_it_was_replaced_in() {
         let mut envs = envs(workers, 3);
         envs.step(&[0, 7, 0, 0]).unwrap();
         let batch = envs.step(&[0, 9, 9, 0]).unwrap();
-        let told: Vec<_> = batch.faults.iter().map(|fault| fault.error.to_string()).collect();
-        assert_eq!(told, ["the environment of row 1 panicked: nine is no good"]);
-        assert_eq!(batch.integers(0)[3], 2, "the others go on, and row 2 with a new one");
+        let errors: Vec<_> = batch.faults.iter().map(|fault| fault.error.to_string()).collect();
+        assert_eq!(errors, ["the environment of row 1 panicked: nine is no good"]);
+        assert_eq!(batch.integers(0)[3], 2, "the others continue, row 2 with a new one");
         assert_eq!(batch.truncations(), [false, false, true, false]);
         let refused = envs.step(&[0; 4]).map(|_| ()).unwrap_err();
         assert!(matches!(refused, Error::NeedsReset { rows } if rows == [1]));
@@ -119,8 +119,8 @@ fn a_panic_between_rows_fails_every_row_of_its_shard() {
         let (expected, shown): (&[usize], _) =
             if workers == 0 { (&[0, 1, 2, 3], [0; 4]) } else { (&[0, 1], [0, 0, 6, 6]) };
         assert_eq!((rows.as_slice(), batch.integers(0).as_slice()), (expected, &shown[..]));
-        let told = batch.faults[0].error.to_string();
-        assert_eq!(told, "the environment of row 0 panicked: the fuse was lit");
+        let error = batch.faults[0].error.to_string();
+        assert_eq!(error, "the environment of row 0 panicked: the fuse was lit");
         let refused = envs.step(&[0; 4]).map(|_| ()).unwrap_err();
         assert!(matches!(refused, Error::NeedsReset { rows } if rows == expected));
         assert!(envs.seed(0).faults.is_empty());
@@ -153,11 +153,11 @@ fn a_panic_between_rows_that_were_sent_fails_the_row_and_its_place_is_filled() {
 }
 
 #[test]
-fn every_environment_is_dropped_at_the_close_whichever_panics() {
+fn every_environment_is_dropped_at_the_close_even_if_destructors_panic() {
     for workers in [0, 2] {
         let mut envs = envs(workers, 0);
         envs.step(&[7; 4]).unwrap();
         let late = envs.pool.close(std::time::Duration::from_secs(5));
-        assert_eq!(late, [] as [usize; 0], "each says that it has ended");
+        assert_eq!(late, [] as [usize; 0], "every worker has ended");
     }
 }

@@ -1,4 +1,4 @@
-//! Rows that are sent and received in parts go through the episodes that they have in full batches.
+//! Rows that are sent and received in parts have the same episodes as in full batches.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -24,12 +24,12 @@ const MODES: [AutoresetMode; 3] =
 /// Observation, reward and flags of one row.
 type Frame = (i64, u64, bool, bool);
 
-/// The action of a row's `step`-th step; never the one that panics.
+/// The action of step number `step` of a row; never the one that panics.
 fn action(row: usize, step: usize) -> i64 {
     Rng::from_seed((row * 1000 + step) as u64).integers(0..9)
 }
 
-/// What every row goes through when all are stepped together.
+/// The frames of every row when all rows are stepped together.
 fn expected(mode: AutoresetMode) -> Vec<Vec<Frame>> {
     let mut envs = Envs::new(&recipe(), ROWS, 0, limited(mode, 5));
     let mut frames = vec![Vec::new(); ROWS];
@@ -81,7 +81,7 @@ fn send_resets(envs: &mut Envs, rows: &[usize]) {
     envs.pool.sending(Call::Reset, rows).unwrap().send(0).unwrap();
 }
 
-/// Steps every row `STEPS` times, sending on what was received, some rows at once and some later.
+/// Steps every row `STEPS` times; sends received rows again, some at once and some later.
 fn play(mode: AutoresetMode, workers: usize, batch_size: usize) -> Vec<Vec<Frame>> {
     let mut envs = Envs::with_batches(&recipe(), ROWS, workers, limited(mode, 5), batch_size);
     for (shard, mailbox) in envs.pool.shards().iter().zip(&envs.mailboxes) {
@@ -119,7 +119,7 @@ fn play(mode: AutoresetMode, workers: usize, batch_size: usize) -> Vec<Vec<Frame
 }
 
 #[test]
-fn rows_sent_in_parts_go_through_the_same_episodes_in_every_mode_and_executor() {
+fn rows_sent_in_parts_have_the_same_episodes_in_every_mode_and_executor() {
     for mode in MODES {
         let expected = expected(mode);
         for (workers, batch_size) in [(0, 13), (0, 4), (1, 1), (3, 5), (3, 13), (7, 12)] {
@@ -135,7 +135,7 @@ fn rows_sent_in_parts_go_through_the_same_episodes_in_every_mode_and_executor() 
 }
 
 #[test]
-fn actions_that_are_refused_where_they_lie_are_not_sent() {
+fn actions_that_are_refused_while_they_are_stored_are_not_sent() {
     let mut envs = Envs::with_batches(&recipe(), 5, 0, limited(AutoresetMode::NextStep, 100), 5);
     let start = envs.seed(3).integers(0);
     let (rows, actions) = ([4, 1, 2], [1_i64, 1, 7]);
@@ -158,7 +158,7 @@ fn actions_that_are_refused_where_they_lie_are_not_sent() {
 }
 
 #[test]
-fn rows_stand_in_the_order_of_their_sends_where_a_batch_has_room_for_all() {
+fn rows_are_in_the_order_of_their_sends_if_a_batch_has_room_for_all() {
     let mut envs = Envs::new(&recipe(), 6, 3, limited(AutoresetMode::NextStep, 100));
     envs.seed(1);
     send_steps(&mut envs, &[5, 0, 1], &[1; 3]).unwrap();
@@ -169,7 +169,7 @@ fn rows_stand_in_the_order_of_their_sends_where_a_batch_has_room_for_all() {
 }
 
 #[test]
-fn bad_sends_are_refused_and_change_nothing() {
+fn invalid_sends_are_refused_and_change_nothing() {
     let mut envs = Envs::with_batches(&recipe(), 4, 0, limited(AutoresetMode::NextStep, 9), 2);
     send_resets(&mut envs, &[0, 1, 2, 3]);
     let flying = envs.pool.sending(Call::Step, &[2]);
@@ -334,7 +334,7 @@ fn rows_without_an_episode_are_refused_until_they_are_reset() {
     reset(&mut envs, &mut episodes, &[1, 3]);
     assert_eq!(episodes.without_episode(), [0, 2]);
     assert_eq!(refused(&episodes, &[0, 1]), [0]);
-    assert!(refused(&episodes, &[1, 3, 4]).is_empty(), "there is no row 4, which the pool says");
+    assert!(refused(&episodes, &[1, 3, 4]).is_empty(), "the pool refuses row 4, not `check`");
     send_steps(&mut envs, &[1, 3], &[0, 0]).unwrap();
     let received = receive(&mut envs);
     episodes.received(&received.lease, &received.rows);
@@ -348,13 +348,13 @@ fn rows_without_an_episode_are_refused_until_they_are_reset() {
 }
 
 #[test]
-fn rows_are_not_sent_for_what_would_be_missing_in_a_rollout() {
+fn sends_that_would_be_missing_in_a_rollout_are_refused() {
     let mut envs = Envs::new(&recipe(), 3, 2, limited(AutoresetMode::NextStep, 5));
     let first = envs.seed(7);
     let rollout = envs.pool.new_rollout(2).unwrap().rollout;
     envs.pool.record(rollout).unwrap();
     let refused = |envs: &mut Envs, call: Call| match envs.pool.sending(call, &[1]) {
-        Err(Error::Recording { call: told, done, steps: 2 }) if told == call => Some(done),
+        Err(Error::Recording { call: named, done, steps: 2 }) if named == call => Some(done),
         Err(error) => panic!("{error}"),
         Ok(_) => None,
     };
@@ -364,14 +364,14 @@ fn rows_are_not_sent_for_what_would_be_missing_in_a_rollout() {
     assert_eq!(shown.integers(0), first.integers(0));
     assert_eq!(calls.map(|call| refused(&mut envs, call)), [Some(0); 2]);
     envs.step(&[0; 3]).unwrap();
-    // A reset between steps is no part of a rollout, whichever rows it is of.
+    // A reset between steps is not part of a rollout, so some rows may be reset.
     assert_eq!(calls.map(|call| refused(&mut envs, call)), [Some(1), None]);
     envs.step(&[0; 3]).unwrap();
     assert_eq!(calls.map(|call| refused(&mut envs, call)), [None; 2]);
 }
 
 #[test]
-fn rows_are_not_sent_while_their_slab_would_be_one_that_is_held() {
+fn rows_are_not_sent_if_their_batch_needs_a_slab_that_is_held() {
     let settings = limited(AutoresetMode::NextStep, 5);
     let mut envs = Envs::with_slabs(&recipe(), 4, 0, settings, 2, 3);
     send_resets(&mut envs, &[0, 1, 2, 3]);

@@ -1,4 +1,4 @@
-//! Worker processes for tests: this very program, running one of its ignored tests.
+//! Worker processes for tests: the test program itself, which runs one of its ignored tests.
 #![expect(unsafe_code, reason = "shares memory with worker processes")]
 
 use std::fs::OpenOptions;
@@ -11,17 +11,17 @@ use cartwheel::protocol::Memory;
 use cartwheel::worker::exit_with_parent;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// The environment variable that tells a worker process which one it is, and its descriptors.
+/// The environment variable with the number of a worker process and its descriptors.
 const WORKER: &str = "CARTWHEEL_TEST_WORKER";
 
-/// What runs the ignored test `test` in a process of its own.
+/// A command that runs the ignored test `test` in a new process.
 pub(crate) fn ignored_test(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--ignored", "--nocapture"]).stdout(Stdio::null());
     command
 }
 
-/// What runs the ignored test `a_worker` as worker `worker` of this memory.
+/// A command that runs the ignored test `a_worker` as worker `worker` of this memory.
 pub(crate) fn worker(memory: &Memory, worker: usize) -> Command {
     // SAFETY: the worker process attaches them.
     let descriptors = unsafe { memory.descriptors() }.unwrap();
@@ -31,10 +31,10 @@ pub(crate) fn worker(memory: &Memory, worker: usize) -> Command {
     command
 }
 
-/// In such a process: which worker it is, and the memory. It ends with its parent.
+/// In such a process: the number of the worker, and its memory. The process ends with its parent.
 pub(crate) fn attach(plan: Plan) -> (usize, Memory) {
-    let told = std::env::var(WORKER).unwrap();
-    let mut numbers = told.split(' ');
+    let given = std::env::var(WORKER).unwrap();
+    let mut numbers = given.split(' ');
     let worker = numbers.next().unwrap().parse().unwrap();
     let pool = parent_id();
     let parent = Pid::from_raw(i32::try_from(pool).unwrap()).unwrap();

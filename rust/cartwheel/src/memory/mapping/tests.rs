@@ -10,7 +10,7 @@ use super::{Access, Backing, Mapping};
 use crate::error::Error;
 use crate::wake::Scope;
 
-/// The kernel's description of the mapping whose file has this name, or of a neighbouring one.
+/// The kernel's description of one mapping.
 #[derive(Debug)]
 struct Place {
     start: usize,
@@ -19,7 +19,7 @@ struct Place {
     flags: Vec<String>,
 }
 
-/// All mappings of this process, by address; and the index of the one named `name`.
+/// All mappings of this process, ordered by address, and the index of the mapping named `name`.
 fn places(name: &str) -> (Vec<Place>, usize) {
     let (mut places, mut found) = (Vec::<Place>::new(), None);
     for line in std::fs::read_to_string("/proc/self/smaps").expect("Linux").lines() {
@@ -44,7 +44,7 @@ fn shared(name: &'static str, bytes: usize) -> (Mapping, Backing) {
 }
 
 #[test]
-fn shared_memory_is_sealed_and_its_descriptor_is_nobody_elses() {
+fn shared_memory_is_sealed_and_its_descriptor_is_private() {
     let (_mapping, backing) = shared("sealed", 5000);
     let descriptor = backing.descriptor().expect("shared");
     let seals = rustix::fs::fcntl_get_seals(descriptor).expect("a memfd");
