@@ -35,14 +35,14 @@ def build(build_processes):
     return partial(build_processes, on_worker_death="restart")
 
 
-class TellingEnv(ShortEnv):
-    """Row 2 hangs in a step or a reset without a seed, the ``last`` of them, and says so."""
+class HangingEnv(ShortEnv):
+    """Row 2 creates a file, then hangs in the ``last`` of its steps and unseeded resets."""
 
     def __init__(self, row, path, last):
         super().__init__(row)
         self.path, self.last = path, last
 
-    def tell(self):
+    def count_down(self):
         self.last -= 1
         if self.row == 2 and self.last == 0:
             self.path.touch()
@@ -50,11 +50,11 @@ class TellingEnv(ShortEnv):
 
     def reset(self, *, seed=None, options=None):
         if seed is None:
-            self.tell()
+            self.count_down()
         return super().reset(seed=seed, options=options)
 
     def step(self, action):
-        self.tell()
+        self.count_down()
         return super().step(action)
 
 
@@ -65,11 +65,11 @@ def wait_until_it_hangs(path):
 
 
 @pytest.mark.parametrize("steps", [2, 3])
-def test_what_was_done_but_not_received_is_remembered(build_processes, tmp_path, steps):
-    """The worker dies when rows 0 and 1 are over, or reset again, and nobody has received that."""
+def test_results_that_were_not_yet_received_survive_the_worker(build_processes, tmp_path, steps):
+    """The worker dies after rows 0 and 1 ended, or were reset, and before that was received."""
     path = tmp_path / "hangs"
     envs = build_processes(
-        [partial(TellingEnv, row, path, steps) for row in range(4)],
+        [partial(HangingEnv, row, path, steps) for row in range(4)],
         num_workers=1,
         batch_size=3,
         on_worker_death="restart",
@@ -81,7 +81,7 @@ def test_what_was_done_but_not_received_is_remembered(build_processes, tmp_path,
         envs.send([0, 0, 0], [0, 1, 2])
         if step < steps:
             envs.recv(timeout=20)
-    # The worker takes one row after the other: when it hangs in the last, the others are done.
+    # The worker steps one row after the other: when it hangs in the last, the others are done.
     wait_until_it_hangs(path)
     end(envs.processes[0].pid)
     _, _, terminations, truncations, infos = envs.recv(timeout=20)
@@ -93,11 +93,11 @@ def test_what_was_done_but_not_received_is_remembered(build_processes, tmp_path,
     _, _, terminations, truncations, infos = envs.recv(timeout=20)
     assert infos["worker_restarted"].all()
     assert not terminations.any()
-    assert truncations.tolist() == [steps == 3] * 2, "an episode that had begun was lost"
+    assert truncations.tolist() == [steps == 3] * 2, "only an episode that had begun is lost"
 
 
 class FirstResetHangs(gym.Env):
-    """Says so when it hangs, and its seed when it does not."""
+    """The first reset creates a file and hangs; later resets return their seed."""
 
     observation_space = action_space = Discrete(2)
 
@@ -112,7 +112,7 @@ class FirstResetHangs(gym.Env):
         return 0, {"seed": seed}
 
 
-def test_a_reset_that_was_refused_is_not_what_a_successor_repeats(build, tmp_path):
+def test_a_restarted_worker_does_not_repeat_a_reset_that_was_refused(build, tmp_path):
     path = tmp_path / "hangs"
     envs = build([partial(FirstResetHangs, path)])
     envs.async_reset(seed=SEED)
@@ -126,7 +126,7 @@ def test_a_reset_that_was_refused_is_not_what_a_successor_repeats(build, tmp_pat
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("batch_size", [2, 5])
 def test_every_row_that_was_sent_is_received_once(build, mode, batch_size):
-    """Rows in flight of a worker that dies come back truncated, each of them once."""
+    """When a worker dies, each of its rows in flight is received once, truncated."""
     envs = build(ROWS, autoreset_mode=mode, batch_size=batch_size, max_restarts=None)
     envs.async_reset(seed=SEED)
     received, sent, cut = Counter(), Counter(range(5)), 0
@@ -195,10 +195,10 @@ def count_while_workers_are_killed(seed, mode, batch_size):
     done, gone_on, draw = threading.Event(), threading.Event(), random.Random(seed)
 
     def kill():
-        # Once after a receipt: where a start takes long, no three of them are killed in a row.
+        # One kill per received batch: if starts are slow, three in a row must not be killed.
         while gone_on.wait() and not done.wait(draw.uniform(0, 0.1)):
             gone_on.clear()
-            with contextlib.suppress(ValueError):  # it is being replaced
+            with contextlib.suppress(ValueError):  # the worker is being replaced
                 draw.choice(envs.processes).kill()
 
     killer = threading.Thread(target=kill)
@@ -228,20 +228,20 @@ def count_while_workers_are_killed(seed, mode, batch_size):
 @settings(max_examples=6)
 @given(st.integers(0, 999), st.sampled_from(MODES), st.sampled_from([1, 3, 6]))
 def test_workers_that_are_killed_at_any_moment_lose_nothing(seed, mode, batch_size):
-    """Against a count: every row that was sent comes back once, whoever is killed meanwhile."""
+    """Every row that was sent is received exactly once, whichever workers are killed."""
     for session in range(3):
         try:
             received, sent = count_while_workers_are_killed(seed + session, mode, batch_size)
         except cartwheel.WorkerDiedError:
-            # A worker was in the nanoseconds in which it claims a place. That is allowed, and does
-            # not come session after session.
+            # A worker died in the nanoseconds in which it claims a place in the batch. That is
+            # allowed, but does not happen in every session.
             continue
         assert received == sent
         return
-    pytest.fail("in none of three sessions were all deaths made up for")
+    pytest.fail("each of three sessions ended with a WorkerDiedError")
 
 
-def test_a_start_that_ctrl_c_ended_is_made_up_for_when_another_worker_dies_too(build, monkeypatch):
+def test_a_restart_that_ctrl_c_interrupted_is_repeated_when_another_worker_dies(build, monkeypatch):
     envs = build(ROWS)
     envs.reset(seed=SEED)
     pids = [process.pid for process in envs.processes]

@@ -74,7 +74,7 @@ def test_a_worker_that_hangs_may_be_killed_and_is_replaced(build):
     twin.reset(seed=SEED)
     envs.step_async(actions(3, "hang"))
     deadline, late = time.monotonic() + 30, ""
-    while "Rows [3, 4]" not in late:  # the other worker may need a while
+    while "Rows [3, 4]" not in late:  # the other worker may be slow
         assert time.monotonic() < deadline, late
         with pytest.raises(TimeoutError) as failure:
             envs.step_wait(timeout=0.1)
@@ -120,7 +120,7 @@ def test_a_worker_that_died_between_calls_is_found_by_the_next(build, mode):
     assert_cut(envs.step(actions()))
 
 
-def test_a_partial_reset_leaves_it_to_the_next_step_to_tell_of_the_other_rows(build):
+def test_after_a_partial_reset_the_next_step_truncates_the_other_rows(build):
     envs = build(ROWS, autoreset_mode="Disabled")
     envs.reset(seed=SEED)
     end(envs.get_attr("pid")[3])
@@ -134,7 +134,7 @@ def test_a_partial_reset_leaves_it_to_the_next_step_to_tell_of_the_other_rows(bu
     assert infos["worker_restarted"].tolist() == truncations.tolist()
 
 
-def test_rows_that_were_to_be_reset_anyway_are_not_truncated(build):
+def test_rows_that_would_be_reset_anyway_are_not_truncated(build):
     envs = build([partial(ShortEnv, row) for row in range(5)])
     envs.reset(seed=SEED)
     envs.step(actions())
@@ -161,7 +161,7 @@ def test_frozen_rows_stay_frozen(build):
         assert not rewards.any()
 
 
-def test_what_is_beyond_the_budget_is_raised_and_closing_works(build):
+def test_a_death_beyond_max_restarts_is_raised_and_closing_works(build):
     envs = build(ROWS, max_restarts=2, autoreset_mode="SameStep")
     envs.reset(seed=SEED)
     for _ in range(2):
@@ -175,15 +175,15 @@ def test_what_is_beyond_the_budget_is_raised_and_closing_works(build):
     envs.close()
 
 
-def test_a_reset_that_always_kills_ends_with_the_budget(build):
+def test_a_reset_that_always_kills_its_worker_ends_after_max_restarts(build):
     envs = build(ROWS, max_restarts=3)
     envs.reset(seed=SEED)
     with pytest.raises(cartwheel.WorkerDiedError):
         envs.reset(options={"faults": {4: "kill"}})
 
 
-class DiesWhenMadeAgainEnv(FaultyEnv):
-    """Can be made where a file is, which it removes."""
+class DiesWhenCreatedAgainEnv(FaultyEnv):
+    """Removes a file when it is created; exits if there is none."""
 
     def __init__(self, path):
         super().__init__()
@@ -193,27 +193,27 @@ class DiesWhenMadeAgainEnv(FaultyEnv):
             os._exit(9)
 
 
-def test_a_worker_that_cannot_make_its_environments_again_is_given_up(build, tmp_path):
+def test_a_worker_that_dies_while_recreating_its_environments_is_given_up(build, tmp_path):
     path = tmp_path / "there"
     path.touch()
-    envs = build([FaultyEnv, partial(DiesWhenMadeAgainEnv, path)], max_restarts=None)
+    envs = build([FaultyEnv, partial(DiesWhenCreatedAgainEnv, path)], max_restarts=None)
     envs.reset(seed=SEED)
     with pytest.raises(cartwheel.WorkerDiedError, match=r"died during construct.* code 9"):
         envs.step([fault("none"), fault("kill")])
 
 
-class CannotBeMadeAgainEnv(FaultyEnv):
-    """Raises where a file is not, which it removes."""
+class CannotBeCreatedAgainEnv(FaultyEnv):
+    """Removes a file when it is created; raises if there is none."""
 
     def __init__(self, path):
         super().__init__()
         path.unlink()
 
 
-def test_an_environment_that_cannot_be_made_again_is_raised(build, tmp_path):
+def test_an_exception_while_an_environment_is_recreated_is_raised(build, tmp_path):
     path = tmp_path / "there"
     path.touch()
-    envs = build([FaultyEnv, partial(CannotBeMadeAgainEnv, path)])
+    envs = build([FaultyEnv, partial(CannotBeCreatedAgainEnv, path)])
     envs.reset(seed=SEED)
     with pytest.raises(FileNotFoundError) as failure:
         envs.step([fault("none"), fault("kill")])
@@ -233,7 +233,7 @@ def test_rollouts_go_on(build):
         assert rollout.truncations.sum() == 2
     pid = envs.get_attr("pid")[3]
     end(pid)
-    rollout = envs.rollout(7)  # of another length: attached while the worker is found dead
+    rollout = envs.rollout(7)  # of another length: its memory is attached when the death is noticed
     steps = [envs.step(actions()) for _ in range(7)]
     np.testing.assert_array_equal(rollout.observations[1:], [step[0] for step in steps])
 
@@ -265,9 +265,7 @@ def test_actions_without_a_fixed_shape_may_be_lost_with_their_worker(build, kind
     assert envs.stats().restarts.tolist() == [0, 3]
 
 
-def test_a_worker_whose_message_ctrl_c_may_have_kept_back_is_followed_by_another(
-    build, monkeypatch
-):
+def test_a_message_whose_repetition_ctrl_c_interrupted_is_repeated(build, monkeypatch):
     envs = build(ROWS)
     envs.reset(seed=SEED)
     link, posts = envs._link, []
