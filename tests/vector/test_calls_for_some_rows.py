@@ -29,7 +29,7 @@ def test_a_step_of_some_rows_leaves_the_others_alone(build_everywhere):
 
 @pytest.mark.parametrize("name", ["env_index", "env_idx"])
 def test_a_reset_of_some_rows_leaves_the_others_alone(build_anywhere, name):
-    """By our own word for them or by ManiSkill's, which reaches no environment either."""
+    """Rows are named by our option or by ManiSkill's; neither reaches an environment."""
     envs, oracle = beside(build_anywhere, POLE, 4)
     first, _ = oracle.reset(seed=1, options={"high": 0.01})
     options = {name: np.array([3, 0]), "high": 0.01}
@@ -47,7 +47,7 @@ def test_a_reset_of_some_rows_leaves_the_others_alone(build_anywhere, name):
 
 
 @pytest.mark.parametrize("name", ["env_index", "env_idx"])
-def test_neither_word_for_some_rows_reaches_an_environment(build_everywhere, name):
+def test_neither_option_that_names_rows_reaches_an_environment(build_everywhere, name):
     envs = build_everywhere(transcripts(9, 9, 9, 9))
     envs.reset()
     envs.step([1] * 4)
@@ -104,7 +104,7 @@ SEEDS = {
 
 @pytest.mark.parametrize("batch_size", [4, 3, 1])
 def test_each_row_is_reset_with_its_own_seed(build_everywhere, batch_size):
-    """Row ``i`` gets ``seed + i`` from an integer; a list has one entry a row that is reset."""
+    """With an integer, row ``i`` gets ``seed + i``; a list has one entry per row that is reset."""
     envs = build_everywhere([RecordingEnv] * 4, batch_size=batch_size)
     resets = [[] for _ in range(4)]
     for case, (seed, options, expected) in SEEDS.items():

@@ -1,4 +1,4 @@
-"""Rows are sent, overtake each other, arrive and wait as the documentation says."""
+"""Rows are sent, overtake each other, arrive and wait as documented."""
 
 from functools import partial
 from multiprocessing import TimeoutError
@@ -28,7 +28,7 @@ def test_rows_arrive_in_the_order_in_which_they_are_done(build_workers, gates):
             assert result[1].tolist() == [first + place]
 
 
-def test_a_row_that_takes_long_keeps_nobody_else(build_workers, gates):
+def test_a_slow_row_delays_no_other_row(build_workers, gates):
     envs = build_workers(gates.env_fns(4), batch_size=2, num_workers=4)
     envs.async_reset()
     rows = index(envs.recv(PATIENCE_S)) + index(envs.recv(PATIENCE_S))
@@ -45,7 +45,7 @@ def test_a_row_that_takes_long_keeps_nobody_else(build_workers, gates):
 
 
 def test_a_full_batch_has_its_rows_in_the_order_of_sending(build_everywhere, gates):
-    """With the size of all rows, whoever is done first."""
+    """If ``batch_size`` is ``num_envs``, whichever row finishes first."""
     envs = build_everywhere(gates.env_fns(5))
     envs.async_reset()
     assert index(envs.recv(PATIENCE_S)) == [0, 1, 2, 3, 4]
@@ -77,7 +77,7 @@ def test_env_index_is_an_int64_array_of_its_own(build):
         assert_identical(kept, copy)
 
 
-def test_what_arrives_last_is_received_short(build_everywhere):
+def test_the_last_batch_may_be_short(build_everywhere):
     envs = build_everywhere(transcripts(*[9] * 7), batch_size=3)
     envs.async_reset()
     assert [len(index(envs.recv(PATIENCE_S))) for _ in range(3)] == [3, 3, 1]
@@ -142,7 +142,7 @@ def test_actions_of_every_dtype_may_be_in_flight_at_once(build_everywhere, batch
         for row in order:
             envs.send(sent[row], [row])
         receive_all(envs)
-        order.append(order.pop(0))  # what comes first decides how the others travel
+        order.append(order.pop(0))  # the first action decides how the others are sent
     assert_identical(envs.get_attr("actions"), tuple([action] * 3 for action in expected))
 
 
@@ -163,7 +163,7 @@ def test_a_batch_may_be_smaller_than_all_rows_in_every_call(build_everywhere):
 
 
 def play_until_over(envs, lengths):
-    """Resets all rows and steps each to the end of its episode, in parts."""
+    """Resets all rows, and sends each row actions until its episode ends."""
     envs.async_reset()
     rows = []
     while envs._pool.in_flight():
@@ -216,7 +216,7 @@ def test_a_row_that_is_over_may_be_frozen_instead(build_everywhere, batch_size):
 # Waiting
 
 
-def test_a_wait_that_is_given_up_loses_nothing(build_workers, gates):
+def test_a_wait_that_times_out_loses_nothing(build_workers, gates):
     envs = build_workers(gates.env_fns(3), batch_size=2, num_workers=3)
     envs.async_reset()
     rows = index(envs.recv(PATIENCE_S)) + index(envs.recv(PATIENCE_S))
@@ -228,7 +228,7 @@ def test_a_wait_that_is_given_up_loses_nothing(build_workers, gates):
     assert sorted(envs._pool.in_flight()) == sorted(rows)
     gates.open(1)
     result = envs.recv(PATIENCE_S)
-    # Whichever was done first: while a wait was given up, row 1 may have been done or not.
+    # In any order: row 1 may or may not have finished before a wait timed out.
     assert sorted(zip(index(result), result[1].tolist(), strict=True)) == [(0, 1), (1, 2)]
     with pytest.raises(TimeoutError):
         envs.recv(timeout=0)
@@ -237,7 +237,7 @@ def test_a_wait_that_is_given_up_loses_nothing(build_workers, gates):
     assert (index(result), result[1].tolist()) == ([2], [3])
 
 
-def test_the_timeout_of_the_object_holds_for_receiving(build_workers, gates):
+def test_the_timeout_of_the_constructor_applies_to_recv(build_workers, gates):
     envs = build_workers(gates.env_fns(2), batch_size=1, timeout=20)
     envs.async_reset()
     rows = index(envs.recv()) + index(envs.recv())
@@ -250,7 +250,7 @@ def test_the_timeout_of_the_object_holds_for_receiving(build_workers, gates):
     assert index(envs.recv(PATIENCE_S)) == [0]
 
 
-def test_a_reset_of_some_rows_after_a_timeout_drops_nobody_else(build_workers, gates):
+def test_a_reset_of_some_rows_after_a_timeout_drops_no_other_row(build_workers, gates):
     envs = build_workers(gates.env_fns(3), batch_size=1, num_workers=3)
     envs.async_reset()
     for _ in range(3):
@@ -266,7 +266,7 @@ def test_a_reset_of_some_rows_after_a_timeout_drops_nobody_else(build_workers, g
     assert (index(result), result[1].tolist()) == ([0], [1])
 
 
-def test_a_reset_of_all_rows_after_a_timeout_drops_what_was_late(build_workers, gates):
+def test_a_reset_of_all_rows_after_a_timeout_drops_late_results(build_workers, gates):
     envs = build_workers(gates.env_fns(3), batch_size=2, num_workers=3)
     envs.async_reset()
     envs.recv(PATIENCE_S)
