@@ -48,7 +48,7 @@ def test_python_ints_stay_python_ints(build, batch):
     assert_identical(received(envs), [1, 2, 3])
 
 
-def test_numpy_scalars_in_a_list_stay_what_they_are(build):
+def test_numpy_scalars_in_a_list_keep_their_type(build):
     envs = build(recorders(Discrete(10)))
     envs.reset()
     envs.step([np.int64(1), np.int64(2), np.int64(3)])

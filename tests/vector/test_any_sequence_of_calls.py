@@ -240,7 +240,7 @@ class Calls(RuleBasedStateMachine):
         self.wait(0)
 
     def take(self):
-        """Waits for whatever is pending."""
+        """Waits for the pending calls."""
         if self.pending:
             self.wait(None)
         elif self.sent:

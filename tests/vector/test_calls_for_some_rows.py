@@ -70,7 +70,7 @@ def test_a_reset_never_takes_rewards_of_rows_in_flight(build_everywhere, batch_s
         with pytest.raises(AlreadyPendingCallError, match=rf"`{calling}` while rows \[0\] are in"):
             reset()
         assert envs.in_flight == [0]
-    envs.async_reset(options=options)  # resets may be in flight beside steps
+    envs.async_reset(options=options)  # resets may be in flight together with steps
     with pytest.raises(AlreadyPendingCallError, match=r"rows \[0\] are in flight"):
         envs.reset_wait()
     rewards, over = {}, {}
@@ -116,7 +116,7 @@ def test_each_row_is_reset_with_its_own_seed(build_everywhere, batch_size):
         assert list(envs.get_attr("resets")) == resets, case
 
 
-def test_options_reach_each_row_as_a_copy_of_its_own(build_everywhere):
+def test_each_row_gets_its_own_copy_of_the_options(build_everywhere):
     envs = build_everywhere([partial(RecordingEnv, scribbles=True)] * 3, batch_size=2)
     options = {"size": 3, "env_index": np.array([2, 1])}
     envs.async_reset(options=options)

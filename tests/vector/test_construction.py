@@ -177,7 +177,7 @@ def test_nothing_accumulates_over_many_vector_environments(build):
     assert not left_behind(before)
 
 
-def test_an_empty_list_is_an_index_error_as_upstream(build):
+def test_an_empty_list_is_an_index_error_as_in_gymnasium(build):
     for env_fns in ([], (), iter([])):
         with pytest.raises(IndexError):
             build(env_fns)
@@ -268,7 +268,7 @@ def test_the_arguments_are_those_of_sync_vector_env_in_its_order():
 
 
 @pytest.mark.parametrize("vector_class", [cartwheel.SyncVectorEnv, SyncVectorEnv])
-def test_the_environments_are_still_listed_after_close_as_upstream(vector_class):
+def test_the_environments_are_still_listed_after_close_as_in_gymnasium(vector_class):
     envs = vector_class(transcripts(2, 3))
     envs.reset()
     listed = list(envs.envs)

@@ -223,7 +223,7 @@ def test_an_environment_that_never_resets_is_raised(build):
 
 
 @pytest.mark.parametrize("name", ["base exception", "keyboard interrupt"])
-def test_a_base_exception_that_is_no_exception_is_raised(build_workers, name):
+def test_a_base_exception_that_is_not_an_exception_is_raised(build_workers, name):
     envs = build_workers(ROWS, on_error="truncate")
     envs.reset(seed=SEED)
     with pytest.raises(BaseException, match=r".*") as failure:

@@ -118,7 +118,7 @@ def test_a_cause_that_cannot_be_sent_is_all_that_is_lost(build, make_error):
         assert str(make_error().__cause__) in str(error.__cause__)
 
 
-def test_only_what_cannot_be_pickled_becomes_a_remote_error(build):
+def test_only_an_exception_that_cannot_be_pickled_becomes_a_remote_error(build):
     error = raised(build, partial(UnpicklableError, "holds a lock"))
     if build.executor == "process":
         assert type(error) is cartwheel.RemoteEnvError

@@ -1,4 +1,4 @@
-"""An exception in an environment arrives as it was raised, and everything goes on after a reset."""
+"""An exception in an environment arrives as it was raised, and everything works after a reset."""
 
 import builtins
 import re
@@ -231,7 +231,7 @@ def test_workers_survive_an_exception(build_processes):
     assert envs.get_attr("pid") == pids
 
 
-def test_an_exception_of_a_pending_step_arrives_when_it_is_waited_for(build):
+def test_an_exception_of_a_pending_step_is_raised_when_it_is_waited_for(build):
     envs = build(faulty_rows())
     envs.reset()
     envs.step_async(actions(row_2="value error"))

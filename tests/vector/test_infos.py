@@ -321,7 +321,7 @@ class UnpicklableInfoEnv(PuppetEnv):
 
 
 @pytest.mark.parametrize("info", [None, 3, [("a", 1)]], ids=repr)
-def test_an_info_that_is_no_dict_is_an_error_of_its_row(build, info):
+def test_an_info_that_is_not_a_dict_is_an_error_of_its_row(build, info):
     envs = build(scalar_puppets(2))
     envs.reset()
     envs.set_attr("frame", [(OBS, 0.0, False, False, value) for value in ({}, info)])
@@ -359,7 +359,7 @@ class CountingInfosEnv(cartwheel.VectorEnv):
         self.calls += 1
         self.last = env_info
         if env_info.get("fails"):
-            raise RuntimeError("as told")
+            raise RuntimeError("on demand")
         return super()._add_info(vector_infos, env_info, env_num)
 
 
@@ -377,11 +377,11 @@ def test_a_subclass_may_count_its_infos_in_batches_of_any_size(executor):
     envs.close()
 
 
-def test_a_hook_that_raises_leaves_the_number_of_rows_alone():
+def test_a_hook_that_raises_does_not_change_num_envs():
     envs = CountingInfosEnv(scalar_puppets(3), executor="inline")
     envs.reset()
     envs.set_attr("frame", [(OBS, 1.0, False, False, {"fails": True})] * 3)
-    with pytest.raises(RuntimeError, match="as told"):
+    with pytest.raises(RuntimeError, match="on demand"):
         envs.step([0], [1])
     assert envs.num_envs == 3
     envs.close()

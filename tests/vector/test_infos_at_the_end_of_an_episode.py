@@ -64,7 +64,7 @@ def test_a_final_info_without_entries_is_present(build):
     ],
     ids=["float32", "float64", "int8", "list", "tuple"],
 )
-def test_final_obs_is_what_the_environment_returned_not_what_its_space_says(build, obs):
+def test_final_obs_is_what_the_environment_returned_even_if_its_space_differs(build, obs):
     space = Box(-np.inf, np.inf, (2,), np.float32)
     envs = build([partial(PuppetEnv, space, obs)] * 2, autoreset_mode="SameStep")
     envs.reset()

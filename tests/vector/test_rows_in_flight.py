@@ -15,7 +15,7 @@ from tests.support.in_parts import PATIENCE_S, begin, index, receive_all
 # The order of arrival
 
 
-def test_rows_arrive_in_the_order_in_which_they_are_done(build_workers, gates):
+def test_rows_arrive_in_the_order_in_which_they_finish(build_workers, gates):
     envs = build_workers(gates.env_fns(3), batch_size=1, num_workers=3)
     envs.async_reset()
     assert sorted(index(envs.recv(PATIENCE_S))[0] for _ in range(3)) == [0, 1, 2]
@@ -63,7 +63,7 @@ def test_a_full_batch_has_its_rows_in_the_order_of_sending(build_everywhere, gat
     assert result[0].tolist() == [[2]] * 5
 
 
-def test_env_index_is_an_int64_array_of_its_own(build):
+def test_env_index_is_a_new_int64_array_in_every_batch(build):
     for keywords in ({}, {"batch_size": 2}):
         envs = build(transcripts(9, 9, 9), **keywords)
         envs.async_reset()

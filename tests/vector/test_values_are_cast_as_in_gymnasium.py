@@ -248,7 +248,7 @@ def test_a_reward_of_size_one_survives_the_autoreset(build):
 
 
 @pytest.mark.parametrize("reward", [np.zeros(2), [1.0, 2.0], "high", {}, 1j], ids=repr)
-def test_a_reward_that_is_no_number_is_an_error_of_its_row(build, reward):
+def test_a_reward_that_is_not_a_number_is_an_error_of_its_row(build, reward):
     envs = build(scalar_puppets(3))
     envs.reset()
     envs.set_attr("frame", [(OBS, value, False, False, {}) for value in (0.5, reward, 1.0)])
@@ -292,7 +292,7 @@ def test_a_flag_is_a_bool(puppets, position, flag, expected):
 @pytest.mark.parametrize(
     "frame", [(OBS, 0.0, False, {}), (OBS, 0.0, False, False, {}, 1), (), None, 3], ids=repr
 )
-def test_a_step_that_is_no_tuple_of_five_is_an_error_of_its_row(puppets, frame):
+def test_a_step_that_is_not_a_tuple_of_five_is_an_error_of_its_row(puppets, frame):
     puppets.reset()
     good = (OBS, 0.0, False, False, {})
     puppets.set_attr("frame", [good, frame])
@@ -325,7 +325,7 @@ def test_a_step_may_return_any_sequence_of_five(build):
 
 
 @pytest.mark.parametrize("frame", [(OBS,), (OBS, {}, 1), (), None, np.zeros(4)], ids=repr)
-def test_a_reset_that_is_no_tuple_of_two_is_an_error_of_its_row(build, frame):
+def test_a_reset_that_is_not_a_tuple_of_two_is_an_error_of_its_row(build, frame):
     envs = build(scalar_puppets(2))
     envs.set_attr("reset_frame", [(OBS, {}), frame])
     with pytest.raises((TypeError, ValueError)) as failure:

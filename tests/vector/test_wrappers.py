@@ -127,7 +127,7 @@ def test_wrappers_give_the_same_results_as_on_the_oracle(build_any, env_fns, wra
 
 
 def test_statistics_without_autoreset_are_those_of_gymnasium(build_any):
-    """With resets of all rows: upstream's own class hides the mask from the wrapper."""
+    """All rows are reset, because upstream's class hides the mask from the wrapper."""
     envs, oracle = beside(build_any, Case("CartPole-v1"), 2, D)
     ours, theirs = map(wrappers.RecordEpisodeStatistics, (envs, oracle))
     episodes = 0

@@ -190,7 +190,7 @@ def test_a_short_wait_is_not_logged_and_zero_disables_reminders(
 
 
 @pytest.mark.parametrize("value", ["soon", "-1", "nan", "inf"])
-def test_a_reminder_interval_that_is_no_number_of_seconds_is_refused(build, monkeypatch, value):
+def test_an_invalid_reminder_interval_is_refused(build, monkeypatch, value):
     monkeypatch.setenv("CARTWHEEL_REMINDER_S", value)
     with pytest.raises(ValueError, match=f"CARTWHEEL_REMINDER_S .* got '{value}'"):
         build([SleepingEnv] * 2)

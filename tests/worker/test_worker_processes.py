@@ -139,7 +139,7 @@ class StartingEnv(TranscriptEnv):
 
 
 @pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
-def test_programs_that_environments_start_inherit_nothing_of_ours(build_processes, context):
+def test_programs_that_environments_start_inherit_none_of_our_descriptors(build_processes, context):
     envs = build_processes([StartingEnv] * 2, context=context, on_worker_death="restart")
     envs.reset()
     envs.rollout(3)
