@@ -143,3 +143,17 @@ def play_in_parts(envs, oracle, *, results, seed=0):
         else:
             received.append(sender.receive())
     return received
+
+
+def receive_all(envs):
+    """Receives all rows in flight; returns their numbers in the order of arrival."""
+    rows = []
+    while envs.in_flight:
+        rows += index(envs.recv(PATIENCE_S))
+    return rows
+
+
+def begin(envs):
+    """Resets all rows, with `async_reset` and `recv`."""
+    envs.async_reset()
+    assert sorted(receive_all(envs)) == list(range(envs.num_envs))

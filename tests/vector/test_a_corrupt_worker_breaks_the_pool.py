@@ -1,4 +1,4 @@
-"""Garbage that a worker process writes into shared memory is an exception of the caller's."""
+"""Garbage that a worker process writes into shared memory is an exception in the caller."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pytest
 import cartwheel
 
 ROWS = 64
-#: A row whose number stands nowhere in a batch but where it names a row.
+#: A row number that occurs in a batch only where it names this row.
 ROW = 61
 GARBAGE = 77_777
 

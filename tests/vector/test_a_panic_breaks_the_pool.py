@@ -1,9 +1,9 @@
-"""After a panic inside a call a vector environment says that it is broken, and can be closed.
+"""After a panic in a call, a vector environment says that it is broken, and can be closed.
 
 PyO3 turns a panic into a ``PanicException``, and a ``PanicException`` that Python code raises into
 a panic of the Rust code that called it. So a test can panic at any place where Rust calls Python,
 in the build that users have: while actions are read, in the middle of the core's wait, while a
-batch is put together.
+batch is assembled.
 """
 
 import os
@@ -30,14 +30,14 @@ WHY = "index out of bounds: the len is 3 but the index is 7"
 
 @cache
 def panic_exception():
-    """The one of our extension module: every module that PyO3 makes has a class of its own."""
+    """The class of our extension module: each module that is built with PyO3 has its own."""
     classes = [each for each in BaseException.__subclasses__() if each.__module__ == "pyo3_runtime"]
     (ours,) = filter(_becomes_a_panic, classes)
     return ours
 
 
 def _becomes_a_panic(exception):
-    """A panic arrives as another exception than the one that became a panic."""
+    """Whether our module turns ``exception`` into a panic: then a new exception arrives."""
     raised = exception(WHY)
     number = type("Number", (), {"__index__": lambda _: _raise(raised)})()
     try:
@@ -51,7 +51,7 @@ def _raise(exception):
 
 
 def panic(*_, **__):
-    """Goes on as a panic in the Rust code that has called it."""
+    """Becomes a panic in the Rust code that called it."""
     raise panic_exception()(WHY)
 
 
@@ -62,7 +62,7 @@ class PanickingArray:
 
 
 class VectorEnvWithOwnInfos(cartwheel.VectorEnv):
-    """Panics when it adds infos, once it is to."""
+    """Panics when it adds infos, if ``is_to_panic`` is set."""
 
     is_to_panic = False
 
@@ -107,7 +107,7 @@ CALLS = {
 
 
 def assert_broken(envs):
-    """Every call says so, and why; what was counted can be read."""
+    """Every call raises the text of the panic; the counts can still be read."""
     for call in CALLS.values():
         with pytest.raises(cartwheel.BrokenPoolError, match=re.escape(WHY)):
             call(envs)
@@ -115,7 +115,7 @@ def assert_broken(envs):
 
 
 def assert_can_be_closed(envs, shown):
-    """That the workers are gone is seen by the fixture of every test."""
+    """The fixture of every test checks that the workers are gone."""
     copy = shown.copy()
     envs.close()
     np.testing.assert_array_equal(shown, copy)
@@ -158,7 +158,7 @@ def test_a_panic_in_the_middle_of_the_wait(executor, gates):
 
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=str)
-def test_a_panic_while_a_batch_is_put_together(executor):
+def test_a_panic_while_a_batch_is_assembled(executor):
     with make(executor, transcripts(*[5] * ROWS)) as envs:
         shown, _ = envs.reset(seed=1)
         envs.is_to_panic = True
@@ -179,7 +179,7 @@ def test_a_panic_while_messages_are_sent_leaves_no_worker_waiting_for_them(execu
         assert_can_be_closed(envs, shown)
 
 
-def test_a_panic_while_a_broken_one_is_closed_leaves_no_process(monkeypatch):
+def test_a_panic_while_a_broken_pool_is_closed_leaves_no_process(monkeypatch):
     with make(PROCESS, transcripts(*[5] * ROWS)) as envs:
         shown, _ = envs.reset(seed=1)
         monkeypatch.setattr(envs._link, "post", panic)
@@ -189,7 +189,7 @@ def test_a_panic_while_a_broken_one_is_closed_leaves_no_process(monkeypatch):
         assert_can_be_closed(envs, shown)
 
 
-def test_the_first_panic_is_the_one_that_is_named():
+def test_later_calls_name_the_first_panic():
     with closing(cartwheel.NativeVectorEnv("CartPole-v1", ROWS)) as envs:
         envs.reset(seed=1)
         with pytest.raises(cartwheel.BrokenPoolError, match=r"`step_async`") as first:

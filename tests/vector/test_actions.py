@@ -48,7 +48,7 @@ def test_python_ints_stay_python_ints(build, batch):
     assert_identical(received(envs), [1, 2, 3])
 
 
-def test_numpy_scalars_in_a_list_stay_what_they_are(build):
+def test_numpy_scalars_in_a_list_keep_their_type(build):
     envs = build(recorders(Discrete(10)))
     envs.reset()
     envs.step([np.int64(1), np.int64(2), np.int64(3)])
@@ -64,7 +64,7 @@ def test_a_box_action_is_an_array_of_the_callers_dtype(build, dtype):
     assert_identical(received(envs), list(batch))
 
 
-def test_a_box_of_shape_zero_gives_scalars(build):
+def test_a_box_without_dimensions_gives_scalars(build):
     envs = build(recorders(Box(-1, 1, ())))
     envs.reset()
     envs.step(np.array([0.25, 0.5, 1], np.float32))
@@ -76,7 +76,7 @@ def test_a_box_of_shape_zero_gives_scalars(build):
     [MultiDiscrete([3, 4]), MultiBinary(4), MultiBinary([2, 2]), Box(0, 255, (3, 2), np.uint8)],
     ids=str,
 )
-def test_an_array_action_is_its_row(build, space):
+def test_each_environment_gets_its_row_of_an_array(build, space):
     envs = build(recorders(space))
     envs.reset()
     envs.action_space.seed(3)
@@ -93,7 +93,7 @@ def test_a_list_of_arrays_is_a_batch(build):
     assert_identical(received(envs), batch)
 
 
-def test_nested_actions_are_taken_apart_by_row(build):
+def test_nested_actions_are_split_by_row(build):
     envs = build(recorders(NESTED, 2))
     envs.reset()
     envs.step(
@@ -118,7 +118,7 @@ def test_nested_actions_are_taken_apart_by_row(build):
 
 
 def test_values_outside_the_space_reach_the_environment(build):
-    """Nobody checks membership; that is the environment's business."""
+    """Membership in the space is not checked; the environment may do so."""
     envs = build(recorders(Discrete(3)))
     envs.reset()
     envs.step(np.array([-5, 7, 2**62]))
@@ -181,7 +181,7 @@ def test_environments_keep_their_actions_while_later_ones_arrive(build):
     assert_identical(first, [np.zeros(2, np.float32)] * 3)
 
 
-def test_an_environment_that_writes_into_its_action_does_not_reach_the_caller(build):
+def test_an_environment_that_overwrites_its_action_does_not_change_the_callers(build):
     envs = build(recorders(BOX, scribbles=True))
     envs.reset()
     batch = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
@@ -281,7 +281,7 @@ def test_the_message_says_how_many_actions_were_expected_and_given(build):
 
 
 def test_actions_are_checked_in_the_step_that_only_resets(build):
-    """NEXT_STEP ignores the action of a row that it resets, yet a wrong batch stays wrong."""
+    """NEXT_STEP ignores the action of a row that it resets, but still refuses a wrong batch."""
     envs = build(recorders(Discrete(3)), autoreset_mode="NextStep")
     envs.reset()
     with pytest.raises(ValueError, match=r"\d"):
@@ -290,7 +290,7 @@ def test_actions_are_checked_in_the_step_that_only_resets(build):
     assert stepped(envs) == [1, 1, 1]
 
 
-def test_batches_of_every_form_may_follow_each_other(build_everywhere):
+def test_batches_of_every_form_may_follow_one_another(build_everywhere):
     envs = build_everywhere(recorders(Discrete(10)))
     envs.reset()
     batches = [

@@ -1,4 +1,4 @@
-"""Environments get copies of their actions, also of those that shared memory cannot hold."""
+"""Environments get copies of their actions, even of those that shared memory cannot hold."""
 
 from copy import deepcopy
 from functools import partial
@@ -17,7 +17,7 @@ NUM_ENVS = 3
 
 
 def overwrite(actions):
-    """Writes another number to every array, however nested."""
+    """Overwrites every array, however nested."""
     if isinstance(actions, np.ndarray):
         actions[...] = 7
     elif isinstance(actions, dict | list | tuple):
@@ -26,7 +26,7 @@ def overwrite(actions):
 
 
 class OverwritingEnv(RecordingEnv):
-    """Writes into the arrays of its actions, when it has taken notice of them."""
+    """Overwrites the arrays of its actions after it has recorded them."""
 
     def step(self, action):
         result = super().step(action)
@@ -89,7 +89,7 @@ HOW = pytest.mark.parametrize("play", [step_all, send_all, send_by_number])
 
 @WITHOUT_SHAPE
 @HOW
-def test_the_caller_may_overwrite_actions_of_no_fixed_shape(build, space, make_batch, play):
+def test_the_caller_may_overwrite_actions_without_a_fixed_shape(build, space, make_batch, play):
     envs = build([partial(RecordingEnv, space)] * NUM_ENVS)
     envs.reset()
     play(envs, make_batch())
@@ -100,7 +100,7 @@ def test_the_caller_may_overwrite_actions_of_no_fixed_shape(build, space, make_b
 
 @WITHOUT_SHAPE
 @pytest.mark.parametrize("sends", [False, True], ids=["step", "send"])
-def test_an_environment_that_overwrites_its_action_does_not_reach_the_caller(
+def test_an_environment_that_overwrites_its_action_does_not_change_the_callers(
     build, space, make_batch, sends
 ):
     envs = build([partial(OverwritingEnv, space)] * NUM_ENVS)
@@ -138,7 +138,7 @@ def test_the_caller_may_overwrite_actions_of_another_dtype_than_those_in_flight(
 
 
 @pytest.mark.parametrize("nested", [False, True], ids=["Box", "Dict"])
-def test_an_environment_that_overwrites_an_action_of_another_dtype_does_not_reach_the_caller(
+def test_an_environment_that_overwrites_an_action_of_another_dtype_does_not_change_the_callers(
     build, nested
 ):
     envs = build([partial(OverwritingEnv, Dict(b=BOX) if nested else BOX)] * NUM_ENVS)

@@ -1,4 +1,4 @@
-"""Actions of another dtype are cast by one rule, NumPy's ``same_kind``, wherever they come in."""
+"""Actions of another dtype are cast by one rule, NumPy's ``same_kind``, in every method."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ from tests.support.comparison import assert_identical
 from tests.support.environments import RecordingEnv
 
 ROWS = 3
-#: One value a row that no ``float32`` is, so that the cast shows.
+#: One value per row that is no ``float32``, so that the cast is visible.
 TORQUES = np.array([[0.1], [-1.7], [0.3]])
 DTYPES = [np.dtype(code) for code in "?bBhHiIlLefdFDOU"]
 ENTRIES = {
@@ -73,7 +73,7 @@ def test_envpool_takes_float64_for_float32():
 
 @pytest.mark.parametrize("build", [native, python_rows])
 @pytest.mark.parametrize("env_id", ["CartPole-v1", "Pendulum-v1"])
-def test_numpy_says_what_is_of_the_same_kind(build, entry, env_id):
+def test_the_accepted_dtypes_are_those_of_numpys_same_kind(build, entry, env_id):
     envs = build(env_id)
     envs.reset(seed=1)
     space = envs.single_action_space
@@ -87,11 +87,11 @@ def test_numpy_says_what_is_of_the_same_kind(build, entry, env_id):
     envs.close()
 
 
-def test_integers_that_the_space_does_not_have_are_refused(entry):
+def test_integers_outside_of_the_space_are_refused(entry):
     envs, twin = native("CartPole-v1"), SyncVectorEnv([partial(gym.make, "CartPole-v1")] * ROWS)
     envs.reset(seed=1)
     twin.reset(seed=1)
-    # As int64 it would be -1, and in a space that starts there an action.
+    # Cast to int64 it would be -1, which is an action of a space that starts at -1.
     with pytest.raises(ValueError, match=r"^action 18446744073709551615 at position 1 is not from"):
         entry(envs, np.array([0, 2**64 - 1, 1], np.uint64))
     stepped = entry(envs, np.array([0, 1, 1], np.uint64))

@@ -1,4 +1,4 @@
-"""Whatever is called in whatever order, and whatever dies meanwhile, a model knows the outcome."""
+"""Calls in any order, while workers die or are interrupted, give the results of a model."""
 
 import contextlib
 import gc
@@ -31,7 +31,7 @@ from tests.support.ledger import RAISE
 pytestmark = ANY_MOMENT
 
 ROWS = 3
-#: Seconds that a step takes: some of them outlast a time-out.
+#: Seconds that a step takes: some are longer than a time-out.
 PAUSES_S = (0, 0.01)
 WIDTH = 200  # wide enough for observations that are views of shared memory
 ACTIONS = st.lists(st.sampled_from([0, 1, 2, 0, 1, 2, RAISE]), min_size=ROWS, max_size=ROWS)
@@ -42,7 +42,7 @@ SOME_ROWS = st.lists(st.integers(0, ROWS - 1), min_size=1, max_size=ROWS, unique
 
 
 class Calls(RuleBasedStateMachine):
-    """A vector environment, the model of its rows, and what it owes."""
+    """A vector environment, the model of its rows, and the calls that are pending."""
 
     @initialize(executor=st.sampled_from(EXECUTORS), seed=SEEDS)
     def open(self, executor, seed, mode=None):
@@ -60,20 +60,20 @@ class Calls(RuleBasedStateMachine):
             pauses=PAUSES_S,
         )
         self.envs = self.session.envs
-        #: The call that was begun and not waited for, with what is needed to judge its result.
+        #: The call that was begun and not yet waited for, and what is needed to check its result.
         self.pending = None
-        #: What was sent and not received, by row.
+        #: What was sent and not yet received, by row.
         self.sent = {}
-        #: Whether a wait for either was given up.
+        #: Whether a wait for one of these was given up.
         self.late = False
-        #: Whether that was by Ctrl-C, which may have come before the pool began to wait: then the
-        #: pool knows nothing of it.
+        #: Whether Ctrl-C ended that wait. If it came before the pool began to wait, the pool does
+        #: not know of it.
         self.interrupted = False
         #: Whether the main thread is in a wait that Ctrl-C may end.
         self.waiting = False
-        #: Calls since it was opened.
+        #: Calls since `open`.
         self.calls = 0
-        #: Observations, with copies of what they were when they came.
+        #: Observations, with copies from when they were received.
         self.kept = []
         self.reset(seed)
 
@@ -84,7 +84,7 @@ class Calls(RuleBasedStateMachine):
         if not hasattr(self, "envs"):
             return
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a pending call
+            warnings.simplefilter("ignore")  # about a pending call
             self.envs.close()
 
     @property
@@ -99,7 +99,7 @@ class Calls(RuleBasedStateMachine):
         self.kept.append((observations, observations.copy()))
 
     def settle(self, wait, check):
-        """Waits; a result is compared with the model, and is no longer owed."""
+        """Waits; a result is compared with the model, and its call is no longer pending."""
         try:
             self.waiting = True
             result = wait()
@@ -109,13 +109,13 @@ class Calls(RuleBasedStateMachine):
         except KeyboardInterrupt:
             self.late = self.interrupted = True
             if self.envs._pool.pending() is None and not self.envs.in_flight:
-                self.reset(0)  # it came between the wait and its result, which nobody has
+                self.reset(0)  # Ctrl-C came after the wait: the result is lost
         else:
             self.late = self.interrupted = False
             check(result)
 
     def dropping_what_is_late(self, reset):
-        """What a reset that drops a late result returns; waits for it where the pool must not."""
+        """Calls ``reset``, which drops late results; if the pool refuses, waits for them first."""
         try:
             return reset()
         except AlreadyPendingCallError:
@@ -175,7 +175,7 @@ class Calls(RuleBasedStateMachine):
         else:
             self.session.call()
 
-    # Calls in two halves
+    # Calls in two parts
 
     @rule(actions=ACTIONS)
     def step_async(self, actions):
@@ -217,7 +217,7 @@ class Calls(RuleBasedStateMachine):
         }
         name, argument = self.pending or (None, None)
         for other in sorted(waits.keys() - {name or ""}):
-            if other != "reset" or not self.sent:  # what was sent may be waited for as a reset
+            if other != "reset" or not self.sent:  # `reset_wait` may wait for rows that were sent
                 with pytest.raises(NoAsyncCallError):
                     waits[other](timeout=timeout)
         if name is None:
@@ -240,7 +240,7 @@ class Calls(RuleBasedStateMachine):
         self.wait(0)
 
     def take(self):
-        """Waits for what is owed."""
+        """Waits for the pending calls."""
         if self.pending:
             self.wait(None)
         elif self.sent:
@@ -276,7 +276,7 @@ class Calls(RuleBasedStateMachine):
     def recv(self, timeout):
         name, actions = self.pending or (None, None)
         sent = self.sent
-        if name == "step":  # which is a send of all rows
+        if name == "step":  # a pending step is a send of all rows
             sent = {row: ("step", action) for row, action in enumerate(actions)}
         if not sent:
             with pytest.raises(NoAsyncCallError):
@@ -291,18 +291,18 @@ class Calls(RuleBasedStateMachine):
 
         self.settle(lambda: self.envs.recv(timeout), check)
 
-    # What happens meanwhile
+    # Deaths, interrupts, dropped arrays and `close`
 
     @precondition(lambda self: self.executor == "process")
     @rule(worker=st.integers(0, 1))
     def kill(self, worker):
-        with contextlib.suppress(ValueError):  # it is being replaced
+        with contextlib.suppress(ValueError):  # the worker is being replaced
             self.envs.processes[worker].kill()
 
     @precondition(lambda self: self.executor != "inline")
     @rule(delay=st.sampled_from([0, 1e-4, 5e-4]))
     def interrupt(self, delay):
-        """Ctrl-C, which may find the wait or come too late for it."""
+        """Ctrl-C, which may come during the wait or after it."""
 
         def raise_if_waiting(*_):
             if self.waiting:
@@ -347,12 +347,12 @@ class Calls(RuleBasedStateMachine):
         self.kept += kept
 
     @invariant()
-    def what_was_kept_is_as_it_was(self):
+    def kept_observations_never_change(self):
         self.calls = getattr(self, "calls", 0) + 1
         for observations, copy in getattr(self, "kept", []):
             np.testing.assert_array_equal(observations, copy)
 
 
-# Not shrunk: that would take far longer than a test may, and the failure be lost in the time-out.
+# Not shrunk: that would exceed the time limit of a test, which would then hide the failure.
 Calls.TestCase.settings = settings(max_examples=16, stateful_step_count=80, phases=[Phase.generate])
 TestAnySequenceOfCalls = Calls.TestCase

@@ -1,4 +1,4 @@
-"""`reset_async` … `call_wait` follow Gymnasium's states, with its texts, in every executor."""
+"""`reset_async` … `call_wait` follow Gymnasium's states and raise its texts, in every executor."""
 
 import contextlib
 import re
@@ -29,7 +29,7 @@ WAITS = {
     "step": lambda envs, **keywords: envs.step_wait(**keywords),
     "call": lambda envs, **keywords: envs.call_wait(**keywords),
 }
-#: What each gives by the oracle.
+#: What the oracle returns for each.
 SINGLE = {
     "reset": lambda oracle: oracle.reset(seed=4),
     "step": lambda oracle: oracle.step(np.array(ACTIONS)),
@@ -37,7 +37,7 @@ SINGLE = {
 }
 
 
-def test_each_pair_gives_what_the_single_call_gives(build_anywhere):
+def test_each_pair_of_calls_gives_what_the_single_call_gives(build_anywhere):
     envs, oracle = beside(build_anywhere, POLE, 2)
     for _ in range(40):
         envs.step_async(np.array(ACTIONS))
@@ -80,7 +80,7 @@ def test_a_call_while_another_is_pending_is_refused(build_any, first):
 
 
 @pytest.mark.parametrize("pending", [None, *STARTS])
-def test_waiting_for_what_was_not_called_is_refused(build_any, pending):
+def test_waiting_for_a_call_that_was_not_begun_is_refused(build_any, pending):
     envs, oracle = beside(build_any, POLE, 2)
     if pending is not None:
         STARTS[pending](envs)
@@ -198,7 +198,7 @@ def test_a_call_that_is_late_is_not_lost(build_workers, gates):
     assert envs.get_attr("t") == (0, 0)
 
 
-def test_a_timeout_of_zero_only_looks(build_workers, gates):
+def test_a_timeout_of_zero_does_not_wait(build_workers, gates):
     envs = build_workers(gates.env_fns(2))
     envs.reset()
     envs.step_async([1, 1])
@@ -209,7 +209,7 @@ def test_a_timeout_of_zero_only_looks(build_workers, gates):
     envs.step_async([0, 0])
     deadline = time.monotonic() + PATIENCE_S
     result = None
-    while result is None:  # however long it takes until there is something to see
+    while result is None:  # polling with a zero timeout eventually finishes
         assert time.monotonic() < deadline
         with contextlib.suppress(TimeoutError):
             result = envs.step_wait(timeout=0)
@@ -229,7 +229,7 @@ def test_a_timeout_that_is_not_reached_changes_nothing(build_any):
 def test_the_timeout_of_the_constructor_bounds_every_wait(build_workers, gates):
     envs = build_workers(gates.env_fns(2), timeout=2)
     envs.reset_async()
-    envs.reset_wait(timeout=60)  # which is not the constructor's, and on a busy machine needed
+    envs.reset_wait(timeout=60)  # longer than the constructor's, which may be too short here
     with pytest.raises(TimeoutError, match=r"`reset_wait` has timed out after 2"):
         envs.reset(options={"gate": 1})
     gates.open(1)
@@ -255,14 +255,14 @@ def test_close_ends_a_call_that_is_late(build_workers, gates):
 
 
 @pytest.mark.parametrize("keywords", [{"timeout": 0.1}, {"terminate": True}], ids=str)
-def test_close_can_be_told_not_to_wait(build_processes, keywords):
+def test_close_need_not_wait_for_a_pending_call(build_processes, keywords):
     envs = build_processes([SleepingEnv] * 2)
     envs.reset()
     envs.step_async([3600.0, 0.0])
     started = time.monotonic()
     with pytest.warns(UserWarning, match="pending call to `step`"):
         envs.close(**keywords)
-    assert time.monotonic() - started < 20  # far above what was allowed, far below an hour
+    assert time.monotonic() - started < 20  # far above the timeout, far below an hour
     assert envs.closed
 
 
@@ -275,7 +275,7 @@ def test_close_takes_a_timeout_when_nothing_is_pending(build_any):
 
 
 class MeetingEnv(GatedEnv):
-    """Says that its step has begun, and goes on when that of the other one has."""
+    """Its step waits until the step of the other environment has begun."""
 
     def __init__(self, gates, own, other):
         super().__init__(gates)
@@ -288,7 +288,7 @@ class MeetingEnv(GatedEnv):
 
 
 def test_slow_environments_run_at_the_same_time(build_workers, gates):
-    """On two workers the first two rows must overlap, or none of them ever ends."""
+    """With two workers, the steps of both rows must overlap, or neither ends."""
     envs = build_workers([partial(MeetingEnv, gates, 1, 2), partial(MeetingEnv, gates, 2, 1)])
     envs.reset()
     assert envs.step([0, 0])[0].tolist() == [[1], [1]]

@@ -21,7 +21,7 @@ from tests.support.oracle import assert_same_reset, assert_same_steps, beside
 
 
 class AttributedEnv(TranscriptEnv):
-    """Has a little of everything, and renders its clock."""
+    """Has attributes of several kinds, and renders its step count."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 7, "more": [1]}  # noqa: RUF012
     render_mode = "rgb_array"
@@ -62,13 +62,13 @@ def test_call_gives_a_tuple_of_each_environments_answer(build_everywhere):
     assert_identical(envs.get_attr("remembered"), ({"a": [1]},) * 3)
 
 
-def test_call_of_what_is_not_callable_gives_its_value(build):
+def test_call_of_an_attribute_that_is_not_callable_gives_its_value(build):
     envs = build_attributed(build)
     assert_identical(envs.call("doubled"), (0, 2, 4))
     assert_identical(envs.call("row"), (0, 1, 2))
 
 
-def test_get_attr_gives_values_and_calls_what_is_callable(build_everywhere):
+def test_get_attr_gives_values_and_calls_callables(build_everywhere):
     envs = build_attributed(build_everywhere)
     assert_identical(envs.get_attr("row"), (0, 1, 2))
     assert_identical(envs.get_attr("doubled"), (0, 2, 4))
@@ -135,7 +135,7 @@ def test_a_missing_name_is_an_attribute_error_and_nothing_else_happens(build_any
     assert_same_steps(envs, oracle, 5)
 
 
-def test_an_error_in_a_call_is_its_own_and_names_its_row(build):
+def test_an_error_in_a_call_keeps_its_type_and_names_its_row(build):
     envs = build([partial(FaultyEnv, row) for row in range(4)])
     envs.reset(seed=1)
     with pytest.raises(ValueError, match="boom") as failure:
@@ -157,7 +157,7 @@ def test_a_call_with_wrong_arguments_is_a_type_error(build):
 
 
 @pytest.mark.parametrize("name", ["reset", "step", "close", "_setattr", "_check_spaces"])
-def test_processes_refuse_to_call_what_has_a_method_of_its_own(build_processes, name):
+def test_processes_refuse_to_call_names_that_have_their_own_method(build_processes, name):
     envs = build_attributed(build_processes)
     text = f"Trying to call function `{name}` with `call`, use `{name}` directly instead."
     with pytest.raises(ValueError, match=re.escape(text)):
@@ -165,7 +165,7 @@ def test_processes_refuse_to_call_what_has_a_method_of_its_own(build_processes, 
     assert_identical(envs.get_attr("row"), (0, 1, 2))
 
 
-def test_what_cannot_be_pickled_is_an_error_only_where_it_must_be(build):
+def test_values_that_cannot_be_pickled_are_an_error_only_between_processes(build):
     envs = build_attributed(build)
     if build.executor == "process":
         with pytest.raises(Exception, match="pickle") as failure:
@@ -182,13 +182,13 @@ def test_what_cannot_be_pickled_is_an_error_only_where_it_must_be(build):
 
 
 class ExitsWhenPickled:
-    """Raises what is no ``Exception``, as a panic of an extension module does."""
+    """Raises something that is no ``Exception``, as a panic in an extension module does."""
 
     def __reduce__(self):
         raise SystemExit("not me")
 
 
-def test_an_answer_that_cannot_be_sent_is_answered_by_why(build_processes):
+def test_an_answer_that_cannot_be_sent_is_an_error_that_says_why(build_processes):
     envs = build_attributed(build_processes)
     envs.set_attr("add", lambda: ExitsWhenPickled())
     with pytest.raises(cartwheel.RemoteEnvError, match="not me"):
@@ -197,14 +197,14 @@ def test_an_answer_that_cannot_be_sent_is_answered_by_why(build_processes):
 
 
 def test_functions_defined_here_can_be_sent(build):
-    """Values travel by cloudpickle, as environment functions do."""
+    """Values are pickled by cloudpickle, as environment functions are."""
     envs = build_attributed(build)
     offset = 5
     envs.set_attr("add", lambda value: value + offset)
     assert_identical(envs.call("add", 1), (6, 6, 6))
 
 
-def test_large_values_travel(build):
+def test_large_values_can_be_sent(build):
     envs = build_attributed(build, num_envs=2)
     large = np.arange(3_000_000)
     envs.set_attr("large", [large, large + 1])
@@ -213,7 +213,7 @@ def test_large_values_travel(build):
     assert [len(text) for text in envs.get_attr("text")] == [5_000_000] * 2
 
 
-def test_calls_between_steps_disturb_nothing(build_any):
+def test_calls_between_steps_change_no_result(build_any):
     envs, oracle = beside(build_any, POLE, 2)
     for _ in range(10):
         assert_same_steps(envs, oracle, 1)
@@ -231,7 +231,7 @@ def test_render_gives_a_tuple_of_frames(build_everywhere):
 
 def test_environments_that_render_nothing_give_none(build):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the environment's own; forked workers inherit the filter
+        warnings.simplefilter("ignore")  # the environment warns; forked workers inherit the filter
         envs = build([partial(gym.make, "CartPole-v1")] * 2)
         assert envs.render_mode is None
         envs.reset(seed=1)
@@ -239,7 +239,7 @@ def test_environments_that_render_nothing_give_none(build):
 
 
 class ClaimingEnv(TranscriptEnv):
-    """Fails to render while another environment of this process does."""
+    """Fails to render while another environment of this process renders."""
 
     rendering = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Environments are built once each, where they run, from whatever functions a user may have."""
+"""Each environment is built once, where it runs, from any kind of function."""
 
 import functools
 import multiprocessing
@@ -147,7 +147,7 @@ def test_each_environment_is_built_once_and_closed_once(build, tmp_path, observa
         assert pids == {os.getpid()}
 
 
-def test_environments_of_processes_never_live_in_the_callers(build_everywhere):
+def test_environments_of_processes_never_run_in_the_callers_process(build_everywhere):
     envs = build_everywhere([FaultyEnv] * 5)
     pids = envs.get_attr("pid")
     if build_everywhere.executor == "process":
@@ -167,7 +167,7 @@ def test_workers_end_when_the_environments_are_closed(build_processes):
     assert not left, "a closed object still holds processes or descriptors"
 
 
-def test_nothing_accumulates_over_many_lives(build):
+def test_nothing_accumulates_over_many_vector_environments(build):
     before = residue()
     for _ in range(15):
         envs = build(transcripts(2, 3))
@@ -177,14 +177,14 @@ def test_nothing_accumulates_over_many_lives(build):
     assert not left_behind(before)
 
 
-def test_an_empty_list_is_an_index_error_as_upstream(build):
+def test_an_empty_list_is_an_index_error_as_in_gymnasium(build):
     for env_fns in ([], (), iter([])):
         with pytest.raises(IndexError):
             build(env_fns)
 
 
 @pytest.mark.parametrize("wrong", [None, 3, "CartPole-v1", TranscriptEnv(3)], ids=str)
-def test_what_is_no_function_is_a_type_error_that_names_its_place(build, wrong):
+def test_an_env_fn_that_is_not_callable_is_a_type_error_that_names_its_index(build, wrong):
     with pytest.raises(TypeError, match=r"\b1\b"):
         build([*transcripts(2), wrong])
 
@@ -220,7 +220,7 @@ def test_environments_that_were_built_are_closed_if_another_cannot_be(build, tmp
     assert events == ["built", "closed"]
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # how it is told
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # how it is reported
 def test_an_environment_that_cannot_be_closed_keeps_nothing_alive(build):
     envs = build([UnclosableEnv, partial(FaultyEnv, 1), partial(UnclosableEnv, 2)])
     pids = envs.get_attr("pid")
@@ -231,7 +231,7 @@ def test_an_environment_that_cannot_be_closed_keeps_nothing_alive(build):
         assert not any(is_alive(pid) for pid in pids)
 
 
-def test_spaces_that_cannot_be_sent_are_no_obstacle_where_nothing_is_sent():
+def test_spaces_that_cannot_be_sent_work_where_nothing_is_sent():
     class Locked(Tuple):
         def __init__(self):
             super().__init__([Discrete(3)])
@@ -268,7 +268,7 @@ def test_the_arguments_are_those_of_sync_vector_env_in_its_order():
 
 
 @pytest.mark.parametrize("vector_class", [cartwheel.SyncVectorEnv, SyncVectorEnv])
-def test_the_environments_are_still_listed_after_close_as_upstream(vector_class):
+def test_the_environments_are_still_listed_after_close_as_in_gymnasium(vector_class):
     envs = vector_class(transcripts(2, 3))
     envs.reset()
     listed = list(envs.envs)

@@ -1,4 +1,4 @@
-"""With ``on_error="truncate"`` an environment that raises ends its own episode and nothing else."""
+"""With ``on_error="truncate"``, an environment that raises ends its own episode, nothing else."""
 
 import logging
 from functools import partial
@@ -15,7 +15,7 @@ from tests.support.faulty import FailingAutoresetEnv, FaultyEnv, UnclosableEnv, 
 MODES = ["NextStep", "SameStep", "Disabled"]
 ROWS = [partial(FaultyEnv, row) for row in range(5)]
 SEED = 11
-#: Exceptions of any shape that an environment may raise.
+#: Exceptions of every kind that an environment may raise.
 RAISED = [
     "value error",
     "two arguments",
@@ -35,7 +35,7 @@ def actions(row=None, name="none"):
 
 
 def replacement(row, number):
-    """The environment that takes the place of a row's, as it is after its own reset."""
+    """The environment that replaces the row's, after its own reset."""
     env = FaultyEnv(row)
     env.reset(seed=int(np.random.SeedSequence([SEED + row, number]).generate_state(1)[0]))
     return env
@@ -48,7 +48,7 @@ def assert_others_equal(row, result, undisturbed):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_row_is_truncated_and_goes_on_as_its_mode_has_it(build_everywhere, mode):
+def test_the_row_is_truncated_and_goes_on_as_its_mode_says(build_everywhere, mode):
     row, build = 3, build_everywhere
     envs = build(ROWS, autoreset_mode=mode, on_error="truncate")
     twin = build(ROWS, autoreset_mode=mode)
@@ -89,15 +89,15 @@ def test_the_row_is_truncated_and_goes_on_as_its_mode_has_it(build_everywhere, m
 
 
 @pytest.mark.parametrize("name", RAISED)
-def test_exceptions_of_every_shape_are_told_in_words(build, name):
+def test_exceptions_of_every_kind_are_described_in_the_infos(build, name):
     envs = build(ROWS[:2], on_error="truncate")
     envs.reset(seed=SEED)
     _, _, _, truncations, infos = envs.step([fault(name), fault("none")])
     assert truncations.tolist() == [True, False]
-    told = infos["env_error"][0]
-    assert isinstance(told, str)
-    assert "Error" in told
-    assert len(told) <= 4096
+    text = infos["env_error"][0]
+    assert isinstance(text, str)
+    assert "Error" in text
+    assert len(text) <= 4096
 
 
 def test_all_rows_may_fail_at_once(build_everywhere):
@@ -151,7 +151,7 @@ def test_a_run_with_failures_can_be_repeated(build_everywhere):
     np.testing.assert_array_equal(run(), run())
 
 
-def test_what_is_beyond_the_budget_is_raised_and_a_reset_recovers(build):
+def test_an_error_beyond_max_restarts_is_raised_and_a_reset_recovers(build):
     envs = build(ROWS, on_error="truncate", autoreset_mode="SameStep", max_restarts=2)
     envs.reset(seed=SEED)
     for _ in range(2):
@@ -163,7 +163,7 @@ def test_what_is_beyond_the_budget_is_raised_and_a_reset_recovers(build):
     assert envs.step(actions(2, "value error"))[3].tolist() == [False, False, True, False, False]
 
 
-def test_none_is_no_limit():
+def test_max_restarts_of_none_is_no_limit():
     envs = INLINE(ROWS, on_error="truncate", autoreset_mode="SameStep", max_restarts=None)
     envs.reset(seed=SEED)
     for _ in range(30):
@@ -197,7 +197,7 @@ def test_an_autoreset_that_fails_is_tried_again_with_a_new_environment(build, mo
     if mode == "NextStep":
         result = envs.step([0])
         assert not result[2].any()
-    assert not result[3].any(), "nothing was cut"
+    assert not result[3].any(), "nothing was truncated"
     assert result[4]["env_error"].tolist() == ["RuntimeError: only once"]
     np.testing.assert_array_equal(result[0][0], replacement(0, 1).reset()[0])
     assert envs.step([0])[2].all()
@@ -223,7 +223,7 @@ def test_an_environment_that_never_resets_is_raised(build):
 
 
 @pytest.mark.parametrize("name", ["base exception", "keyboard interrupt"])
-def test_what_is_no_exception_is_raised(build_workers, name):
+def test_a_base_exception_that_is_not_an_exception_is_raised(build_workers, name):
     envs = build_workers(ROWS, on_error="truncate")
     envs.reset(seed=SEED)
     with pytest.raises(BaseException, match=r".*") as failure:
@@ -238,7 +238,7 @@ def test_a_row_that_was_never_reset_has_no_episode_to_truncate(build):
 
 
 class WrongObservationEnv(FaultyEnv):
-    """Returns an observation of a wrong shape for the action 1."""
+    """Returns an observation of a wrong shape for action 1."""
 
     def step(self, action):
         observation, *rest = super().step(0)
@@ -246,7 +246,7 @@ class WrongObservationEnv(FaultyEnv):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_observation_that_does_not_fit_is_a_failure_like_any_other(build, mode):
+def test_an_observation_of_a_wrong_shape_is_a_failure_like_any_other(build, mode):
     envs = build([WrongObservationEnv] * 2, on_error="truncate", autoreset_mode=mode)
     before, _ = envs.reset(seed=SEED)
     observations, _, _, truncations, infos = envs.step([1, 0])
@@ -257,7 +257,7 @@ def test_an_observation_that_does_not_fit_is_a_failure_like_any_other(build, mod
 
 
 class GrowingEnv(FaultyEnv):
-    """Has more actions each time that it is made in this process."""
+    """Has one action more each time that it is created in this process."""
 
     made = 0
 
@@ -324,7 +324,7 @@ class PictureEnv(gym.Env):
         return self.picture, 0.0, False, False, {}
 
 
-def test_an_observation_that_its_environment_still_owns_is_shown_last(build):
+def test_the_last_observation_is_shown_although_its_environment_reuses_the_array(build):
     envs = build([PictureEnv] * 2, on_error="truncate")
     envs.reset()
     envs.step([0, 0])
@@ -341,9 +341,9 @@ def test_an_observation_that_its_environment_still_owns_is_shown_last(build):
         ({"max_restarts": 1.5}, "`max_restarts` must be an integer from 0 on, got 1.5"),
     ],
 )
-def test_policies_that_do_not_exist_are_refused_before_anything_is_made(keywords, text):
+def test_invalid_arguments_are_refused_before_an_environment_is_created(keywords, text):
     def never():
-        raise AssertionError("it was made")
+        raise AssertionError("an environment was created")
 
     with pytest.raises(ValueError, match=text):
         cartwheel.VectorEnv([never], **keywords)

@@ -1,4 +1,4 @@
-"""An exception arrives with its own type and contents, whatever its class makes of pickling."""
+"""An exception arrives with its own type and contents, however its class is pickled."""
 
 import pickle
 from functools import partial
@@ -12,12 +12,12 @@ from tests.support.comparison import assert_names_row, text_of
 from tests.support.exceptions import KEPT, RaisingEnv
 from tests.support.faulty import FaultyEnv, TwoArgumentsError, UnpicklableError
 
-#: Attributes that are gone on purpose, or are ours.
+#: Attributes that cannot be sent, or that cartwheel adds.
 NOT_COMPARED = {"lock", "__notes__"}
 
 
 def contents(error):
-    """What of an exception must be the same on the other side."""
+    """The parts of an exception that must arrive unchanged."""
     found = {name: value for name, value in vars(error).items() if name not in NOT_COMPARED}
     inner = found.pop("inner", None)
     members = (
@@ -111,14 +111,14 @@ def caused_by_itself():
 
 
 @pytest.mark.parametrize("make_error", [caused_by_what_cannot_be_pickled, caused_by_itself])
-def test_a_cause_that_cannot_be_sent_costs_nothing_but_itself(build, make_error):
+def test_a_cause_that_cannot_be_sent_is_all_that_is_lost(build, make_error):
     error = raised(build, make_error)
     assert contents(error) == contents(make_error())
     if build.executor == "process":
         assert str(make_error().__cause__) in str(error.__cause__)
 
 
-def test_only_what_cannot_be_pickled_becomes_a_remote_error(build):
+def test_only_an_exception_that_cannot_be_pickled_becomes_a_remote_error(build):
     error = raised(build, partial(UnpicklableError, "holds a lock"))
     if build.executor == "process":
         assert type(error) is cartwheel.RemoteEnvError
@@ -134,7 +134,7 @@ def test_an_exception_that_cannot_be_printed_keeps_its_type(build):
 
 
 class OnlyInTheWorkerEnv(FaultyEnv):
-    """Raises an exception of a class that this process makes, in ``__main__``."""
+    """Raises an exception of a class that is created in this process, in ``__main__``."""
 
     def step(self, action):  # noqa: ARG002 - Gymnasium's signature
         import __main__
@@ -155,7 +155,7 @@ def test_a_class_that_the_caller_does_not_have_becomes_a_remote_error(build_proc
 
 
 @pytest.mark.parametrize("context", ["forkserver", "spawn"])
-def test_a_class_that_was_sent_by_its_contents_is_the_callers_own(build_processes, context):
+def test_a_class_that_was_pickled_by_value_is_the_callers_own(build_processes, context):
     class LocalError(Exception):
         def __init__(self, first, second):
             super().__init__(first + second)
@@ -182,7 +182,7 @@ BUILT_IN = [
 
 
 def of_a_tuple(base):
-    """A class whose constructor takes the arguments of ``base`` in one."""
+    """A subclass whose constructor takes the arguments of ``base`` as one tuple."""
 
     def __init__(self, arguments):
         base.__init__(self, *arguments)

@@ -1,4 +1,4 @@
-"""An exception in an environment arrives as it was raised, and everything goes on after a reset."""
+"""An exception in an environment arrives as it was raised, and everything works after a reset."""
 
 import builtins
 import re
@@ -15,7 +15,7 @@ from tests.support import faulty
 from tests.support.comparison import assert_identical, assert_names_row, text_of
 from tests.support.faulty import FailingAutoresetEnv, FaultyEnv, fault
 
-#: What each fault is raised as, and part of its text.
+#: The exception type of each fault, and a part of its text.
 EXCEPTIONS = {
     "value error": (ValueError, "boom"),
     "two arguments": (faulty.TwoArgumentsError, "salt and pepper"),
@@ -29,7 +29,7 @@ EXCEPTIONS = {
     "long message": (ValueError, "xxxxxxxx"),
     "recursion": (RecursionError, "recursion"),
 }
-#: Those that cannot be sent, or that would end the caller's program without being its own.
+#: Exceptions that cannot be sent, or that would end the caller's program.
 NOT_RAISED_AGAIN = {
     "unpicklable",
     "base exception",
@@ -44,7 +44,7 @@ def faulty_rows(num_envs=NUM_ENVS, cls=FaultyEnv):
 
 
 def actions(**faults):
-    """No fault but in the rows given as ``row_3="value error"``."""
+    """Actions without a fault, except for rows given as ``row_3="value error"``."""
     batch = [fault("none")] * NUM_ENVS
     for row, name in faults.items():
         batch[int(row.removeprefix("row_"))] = fault(name)
@@ -104,7 +104,7 @@ def test_an_exception_in_a_call_arrives_as_it_was_raised(build, name):
     with pytest.raises(expected_type(name, build.executor)) as failure:
         envs.call("fail_in_row", 4, name)
     assert_names_row(failure.value, 4)
-    envs.step(actions())  # a failing call is no reason for a reset
+    envs.step(actions())  # a failed call requires no reset
     assert_goes_on_like_new(envs)
 
 
@@ -141,7 +141,7 @@ def test_a_message_of_50_mb_arrives_whole(build_processes):
 
 
 @pytest.mark.parametrize("name", ["value error", "unpicklable", "chained"])
-def test_the_traceback_leads_into_the_environment(build, name):
+def test_the_traceback_includes_the_environment(build, name):
     envs = build(faulty_rows())
     envs.reset()
     with pytest.raises(expected_type(name, build.executor)) as failure:
@@ -231,7 +231,7 @@ def test_workers_survive_an_exception(build_processes):
     assert envs.get_attr("pid") == pids
 
 
-def test_an_exception_of_a_pending_step_arrives_when_it_is_waited_for(build):
+def test_an_exception_of_a_pending_step_is_raised_when_it_is_waited_for(build):
     envs = build(faulty_rows())
     envs.reset()
     envs.step_async(actions(row_2="value error"))
@@ -279,7 +279,7 @@ def test_an_exception_group_arrives_whole(build):
     assert [type(error) for error in failure.value.exceptions] == [ValueError, TypeError]
 
 
-def test_nothing_of_ours_is_printed(build, capfd):
+def test_cartwheel_prints_nothing(build, capfd):
     envs = build(faulty_rows())
     envs.reset()
     with pytest.raises(ValueError, match="boom"):

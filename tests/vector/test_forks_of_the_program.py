@@ -1,4 +1,4 @@
-"""A program may fork while it holds batches: neither side ever sees the other's doings in them."""
+"""A program may fork while it holds batches: neither process sees what the other writes."""
 
 import pytest
 
@@ -12,15 +12,15 @@ def run(name, executor):
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
-def test_what_a_child_sees_never_changes_whatever_its_parent_steps(executor):
+def test_a_childs_batches_never_change_while_its_parent_steps(executor):
     facts = run("parent_steps_on", executor)
     assert facts["good"] == 100
     if executor == "process":
-        assert facts["more"] <= 4, "as many as were held, and the one that was filled"
+        assert facts["more"] <= 4, "the batches that were held, and the one that was being filled"
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
-def test_what_a_child_writes_is_its_own(executor):
+def test_what_a_child_writes_is_private(executor):
     facts = run("child_writes", executor)
     assert facts["written"]
     assert all(facts["unharmed"])
@@ -38,11 +38,11 @@ def test_a_child_of_a_child_starts_with_what_its_parent_wrote():
     assert facts == {"child": [True] * 4, "parent": True}
 
 
-def test_rollouts_are_kept_apart_too_and_take_no_more_memory():
+def test_rollouts_are_private_too_and_take_no_more_memory():
     facts = run("fork_with_a_rollout", "process")
     assert all(facts["child"])
     assert all(map(all, facts["again"]))
-    assert facts["mapped"] == [1, 1, 1], "the memory of the first one is not kept"
+    assert facts["mapped"] == [1, 1, 1], "the memory of the first rollout is not kept"
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)

@@ -27,8 +27,8 @@ def set_infos(envs, rows):
     envs.set_attr("reset_frame", [(OBS, info) for info in rows])
 
 
-def assert_batched_as_by_the_oracle(envs, rows):
-    """Infos of steps and of resets; if the oracle fails, so do we, and go on after a reset."""
+def assert_batched_as_in_gymnasium(envs, rows):
+    """Infos of steps and resets equal the oracle's; if it raises, so do ours, until a reset."""
     expected, failure = outcome(lambda: batched(rows))
     set_infos(envs, [ABSENT] * len(rows))
     envs.reset()
@@ -121,12 +121,12 @@ CASES = {
 
 
 @pytest.mark.parametrize("rows", CASES.values(), ids=CASES)
-def test_every_kind_of_info_is_batched_as_by_the_oracle(puppets, rows):
-    assert_batched_as_by_the_oracle(puppets, rows)
+def test_every_kind_of_info_is_batched_as_in_gymnasium(puppets, rows):
+    assert_batched_as_in_gymnasium(puppets, rows)
 
 
 def test_the_table_of_the_contract_holds_literally(build):
-    """Written out by hand, so that an oracle which changes is noticed."""
+    """Written by hand, so that a change of the oracle is noticed."""
     envs = build(scalar_puppets(2))
     envs.reset()
     first, both = np.array([True, False]), np.array([True, True])
@@ -175,7 +175,7 @@ def test_an_info_that_only_the_first_rows_have_keeps_their_rows(build_everywhere
             else {"other": row / 2}
             for row in range(9)
         ]
-        assert_batched_as_by_the_oracle(envs, rows)
+        assert_batched_as_in_gymnasium(envs, rows)
 
 
 def test_the_first_row_decides_the_dtype_wherever_it_runs(build_everywhere):
@@ -183,8 +183,8 @@ def test_the_first_row_decides_the_dtype_wherever_it_runs(build_everywhere):
     values = [1, 2.5, np.float32(3.5), True, np.int8(4), 5, 6.75, False]
     for turn in range(8):
         rotated = values[turn:] + values[:turn]
-        assert_batched_as_by_the_oracle(envs, [{"a": value} for value in rotated])
-        assert_batched_as_by_the_oracle(envs, [{"a": {"b": value}} for value in rotated])
+        assert_batched_as_in_gymnasium(envs, [{"a": value} for value in rotated])
+        assert_batched_as_in_gymnasium(envs, [{"a": {"b": value}} for value in rotated])
 
 
 SCALARS = st.one_of(
@@ -227,7 +227,7 @@ INFOS = st.dictionaries(KEYS, VALUES, max_size=4)
 
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=str)
-def test_any_infos_are_batched_as_by_the_oracle(executor):
+def test_any_infos_are_batched_as_in_gymnasium(executor):
     envs = executor(scalar_puppets(3))
 
     @settings(max_examples=160)
@@ -235,7 +235,7 @@ def test_any_infos_are_batched_as_by_the_oracle(executor):
     @example([{"a": 1}, {"_a": {"b": 1}}, {"a": 2}])
     @example([{"a": {"_b": 1, "b": 2}}, {"a": {"b": None}}, {}])
     def check(rows):
-        assert_batched_as_by_the_oracle(envs, rows)
+        assert_batched_as_in_gymnasium(envs, rows)
 
     try:
         check()
@@ -244,8 +244,8 @@ def test_any_infos_are_batched_as_by_the_oracle(executor):
 
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=str)
-def test_infos_of_one_kind_in_all_rows_are_batched_as_by_the_oracle(executor):
-    """Rows that agree are the usual case, and the one that is worth a faster path."""
+def test_infos_of_one_kind_in_all_rows_are_batched_as_in_gymnasium(executor):
+    """Rows whose infos have the same type are the usual case, which takes a faster path."""
     envs = executor(scalar_puppets(3))
     alike = st.one_of(
         *[
@@ -272,7 +272,7 @@ def test_infos_of_one_kind_in_all_rows_are_batched_as_by_the_oracle(executor):
             {key: values[row] for key, values in columns.items() if present[row]}
             for row in range(3)
         ]
-        assert_batched_as_by_the_oracle(envs, rows)
+        assert_batched_as_in_gymnasium(envs, rows)
 
     try:
         check()
@@ -321,7 +321,7 @@ class UnpicklableInfoEnv(PuppetEnv):
 
 
 @pytest.mark.parametrize("info", [None, 3, [("a", 1)]], ids=repr)
-def test_an_info_that_is_no_dict_is_an_error_of_its_row(build, info):
+def test_an_info_that_is_not_a_dict_is_an_error_of_its_row(build, info):
     envs = build(scalar_puppets(2))
     envs.reset()
     envs.set_attr("frame", [(OBS, 0.0, False, False, value) for value in ({}, info)])
@@ -334,7 +334,7 @@ def test_an_info_that_is_no_dict_is_an_error_of_its_row(build, info):
 
 
 class OwnInfosEnv(cartwheel.VectorEnv):
-    """As some libraries do it: infos as a list, through Gymnasium's own hook."""
+    """Collects infos in a list through Gymnasium's own hook, as some libraries do."""
 
     def _add_info(self, vector_infos, env_info, env_num):
         vector_infos.setdefault("rows", [None] * self.num_envs)[env_num] = env_info
@@ -359,7 +359,7 @@ class CountingInfosEnv(cartwheel.VectorEnv):
         self.calls += 1
         self.last = env_info
         if env_info.get("fails"):
-            raise RuntimeError("as told")
+            raise RuntimeError("on demand")
         return super()._add_info(vector_infos, env_info, env_num)
 
 
@@ -377,11 +377,11 @@ def test_a_subclass_may_count_its_infos_in_batches_of_any_size(executor):
     envs.close()
 
 
-def test_a_hook_that_raises_leaves_the_number_of_rows_alone():
+def test_a_hook_that_raises_does_not_change_num_envs():
     envs = CountingInfosEnv(scalar_puppets(3), executor="inline")
     envs.reset()
     envs.set_attr("frame", [(OBS, 1.0, False, False, {"fails": True})] * 3)
-    with pytest.raises(RuntimeError, match="as told"):
+    with pytest.raises(RuntimeError, match="on demand"):
         envs.step([0], [1])
     assert envs.num_envs == 3
     envs.close()

@@ -14,7 +14,7 @@ OBS = np.float32(0)
 
 
 @pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
-def test_infos_at_the_end_of_an_episode_are_batched_as_by_the_oracle(build, mode):
+def test_infos_at_the_end_of_an_episode_are_batched_as_in_gymnasium(build, mode):
     rows = [
         {"a": 1, "deep": {"b": np.arange(2)}, "final_obs": "mine"},
         {"text": "x", 7: None},
@@ -33,7 +33,7 @@ def test_infos_at_the_end_of_an_episode_are_batched_as_by_the_oracle(build, mode
     infos = envs.step([0] * 3)[4]
     ended = [{"final_obs": OBS, "final_info": rows[row]} for row in (0, 1)]
     expected = batched([ended[0], ended[1], rows[2]])
-    # A reset's own `final_info` has no exact upstream form (its two classes differ): left out.
+    # Not compared: a reset's own `final_info`, where Gymnasium's two classes differ.
     for key, value in batched([resets[0], {}, {}]).items():
         assert_identical(infos[key], value, key)
     for key in ("final_obs", "_final_obs", "_final_info"):
@@ -64,7 +64,7 @@ def test_a_final_info_without_entries_is_present(build):
     ],
     ids=["float32", "float64", "int8", "list", "tuple"],
 )
-def test_final_obs_is_what_the_environment_returned_not_what_its_space_says(build, obs):
+def test_final_obs_is_what_the_environment_returned_even_if_its_space_differs(build, obs):
     space = Box(-np.inf, np.inf, (2,), np.float32)
     envs = build([partial(PuppetEnv, space, obs)] * 2, autoreset_mode="SameStep")
     envs.reset()

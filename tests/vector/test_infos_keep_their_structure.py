@@ -1,8 +1,8 @@
-"""In ``SAME_STEP`` infos are where Gymnasium has them, whoever is over; and masks are the caller's.
+"""In ``SAME_STEP`` infos have Gymnasium's structure, whichever rows end; the caller owns the masks.
 
-Gymnasium's rule: a key is there in a step in which a row has it, with a mask of these rows. What a
-row that goes on says is at the top, what a row that ended said last is under ``final_info``, and
-its reset's info at the top; ``final_obs`` and ``final_info`` are there where a row ended.
+Gymnasium's rule: a step has a key if a row of it has that key, with a mask of these rows. The info
+of a row that goes on is at the top level. If a row ended, its last info is under ``final_info``,
+and the info of its reset at the top level. ``final_obs`` and ``final_info`` exist if a row ended.
 """
 
 import itertools
@@ -27,7 +27,7 @@ NUM_ENVS = 3
 
 
 class ScriptedEnv(gym.Env):
-    """Shows one frame after the other of a script: whether it is over, the info, the reset's."""
+    """Plays a script of frames: whether the episode ends, the step's info, the reset's info."""
 
     observation_space = Box(-np.inf, np.inf, (2,), np.float32)
     action_space = Discrete(2)
@@ -47,7 +47,7 @@ class ScriptedEnv(gym.Env):
         return self.script[self.t] if 0 <= self.t < len(self.script) else (False, {}, {})
 
 
-#: Keys that ``SAME_STEP`` itself uses have another form in each of Gymnasium's classes.
+#: Infos without the keys of ``SAME_STEP`` itself, where Gymnasium's two classes differ.
 OWN_INFOS = INFOS.map(
     lambda info: {key: value for key, value in info.items() if "final" not in str(key)}
 )
@@ -56,7 +56,7 @@ SCRIPT = st.lists(FRAME, min_size=4, max_size=4)
 
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=str)
-def test_infos_of_same_step_are_those_of_the_oracle_whoever_is_over(executor):
+def test_infos_of_same_step_are_those_of_the_oracle_whichever_rows_end(executor):
     envs = executor([ScriptedEnv] * NUM_ENVS, autoreset_mode=S)
     oracle = SyncVectorEnv([ScriptedEnv] * NUM_ENVS, autoreset_mode=S)
 
@@ -100,7 +100,7 @@ def structure_of(infos):
 
 
 class CountingEnv(gym.Env):
-    """Info at every step and at every reset, in which wrappers may put more."""
+    """Returns an info in every step and every reset, to which wrappers may add keys."""
 
     observation_space = Box(-np.inf, np.inf, (2,), np.float32)
     action_space = Discrete(2)
@@ -119,7 +119,7 @@ class CountingEnv(gym.Env):
         return np.full(2, self.t, np.float32), 1.0, self.t == self.length, False, info
 
 
-def test_what_a_row_that_goes_on_says_does_not_depend_on_who_is_over(build):
+def test_infos_of_a_row_that_goes_on_do_not_depend_on_rows_that_end(build):
     """Its wrapper adds ``episode`` in the last step of an episode, so keys come and go."""
     lengths = (2, 3, 100)
     functions = [lambda n=n: RecordEpisodeStatistics(CountingEnv(n)) for n in lengths]
@@ -145,11 +145,11 @@ def test_what_a_row_that_goes_on_says_does_not_depend_on_who_is_over(build):
                 assert mask.tolist() == terminated.tolist()
             assert infos["final_info"]["_episode"].tolist() == terminated.tolist()
             inner.add(repr(structure_of(infos["final_info"])))
-    assert len(inner) == 1  # whoever it was that ended
+    assert len(inner) == 1  # whichever rows ended
 
 
 def arrays_of(value):
-    """Every array that a caller is given, however deep, the elements of arrays of objects too."""
+    """Every array in a result, however deep, including elements of object arrays."""
     if isinstance(value, np.ndarray):
         yield value
         if value.dtype == object:
@@ -161,7 +161,7 @@ def arrays_of(value):
 
 
 def scribble(result):
-    """Writes into everything that a call returned; masks are turned round."""
+    """Overwrites every array that a call returned; masks are inverted."""
     for array in list(arrays_of(result)):
         if array.dtype == np.bool_:
             np.logical_not(array, out=array)
@@ -170,7 +170,7 @@ def scribble(result):
 
 
 def restarted(envs, result, mode):
-    """Restarts the rows that are over, where the mode leaves that to the caller."""
+    """Resets the rows that are over, if the mode leaves that to the caller."""
     over = result[2] | result[3]
     if mode is AutoresetMode.DISABLED and over.any():
         return envs.reset(options={"reset_mask": over})
@@ -226,7 +226,7 @@ def test_what_a_caller_writes_into_masks_changes_no_later_batch(build_any, mode,
 
 
 def sorted_by_row(result):
-    """A batch of some rows in their order: which is done first, chance decides."""
+    """A batch of some rows, sorted by row: the order of arrival is random."""
     order = np.argsort(result[4]["env_index"])
 
     def take(value):

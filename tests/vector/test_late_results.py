@@ -1,4 +1,4 @@
-"""What comes late is waited for or dropped whole; it never shows up in place of something else."""
+"""A late result is received or dropped as a whole; it never replaces another result."""
 
 import contextlib
 from functools import partial
@@ -14,7 +14,7 @@ from tests.support.faulty import FAULTS
 
 
 class LateEnv(SleepingEnv):
-    """Waits at gate 1 in everything if its attribute ``late`` says how it is to end."""
+    """Waits at gate 1 in every call for which ``late`` is set; ``late`` says how the call ends."""
 
     late = None
 
@@ -65,7 +65,7 @@ def build_late(build, gates):
 
 
 def assert_in_step(envs):
-    """Everything that follows belongs to its own call."""
+    """Every later result belongs to its own call."""
     obs, infos = envs.reset()
     assert obs.tolist() == [[0]] * 3
     assert set(infos) == {"started", "_started", "ended", "_ended"}
@@ -140,7 +140,7 @@ def test_a_late_info_is_not_lost(build_workers, late, gates):
     assert_in_step(envs)
 
 
-def test_what_is_late_again_and_again_never_gets_out_of_step(build_workers, gates):
+def test_repeated_late_results_are_never_mixed_up(build_workers, gates):
     envs = build_late(build_workers, gates)
     random = np.random.default_rng(0)
     for _ in range(15):
@@ -159,7 +159,7 @@ def test_what_is_late_again_and_again_never_gets_out_of_step(build_workers, gate
     assert_in_step(envs)
 
 
-def test_a_call_that_is_refused_meanwhile_does_not_make_late_rows_punctual(build_workers, gates):
+def test_late_rows_can_be_dropped_after_another_call_was_refused(build_workers, gates):
     envs = build_late(build_workers, gates)
     envs.set_attr("late", ["none", None, None])
     envs.send(np.array([0.0] * 3), [0, 1, 2])

@@ -1,4 +1,4 @@
-"""A batch takes memory for as long as somebody looks at it, and not a moment longer."""
+"""A batch takes memory as long as an array refers to it, and no longer."""
 
 import gc
 import warnings
@@ -23,7 +23,7 @@ NUM_ENVS = 3
 
 
 class CountingEnv(TranscriptEnv):
-    """Every number of the observation says how many steps were taken; too large to be copied."""
+    """Its observations are filled with the number of steps; they are too large to be copied."""
 
     observation_space = Box(0, np.inf, (300,), np.float64)
 
@@ -34,7 +34,7 @@ class CountingEnv(TranscriptEnv):
         return np.full(300, self.t, np.float64)
 
 
-#: As many batches natively as in the other executors; rows enough that they are not copied.
+#: There are so many native rows that their batches are not copied either.
 BUILDERS = {
     **{str(executor): (partial(executor, [CountingEnv] * NUM_ENVS), 2) for executor in EXECUTORS},
     "native": (partial(NATIVE, [POLE] * 150 * NUM_ENVS), 300),
@@ -43,7 +43,7 @@ BUILDERS = {
 
 @pytest.fixture(params=BUILDERS.values(), ids=list(BUILDERS))
 def build_any(request):
-    """Builds rows that were reset; ``batch_size`` is two thirds of them."""
+    """Builds rows and resets them; ``batch_size`` is two thirds of the rows."""
     builder, batch_size = request.param
     built = []
 
@@ -67,7 +67,7 @@ def step_all(envs):
 
 
 def step_in_parts(envs):
-    """All rows, in two sends that are received together."""
+    """Steps all rows in two sends, which are received together."""
     half = envs.num_envs // 2
     envs.send(actions(envs, half), np.arange(half))
     envs.send(actions(envs, envs.num_envs - half), np.arange(half, envs.num_envs))
@@ -83,7 +83,7 @@ def is_view(array):
 
 @pytest.mark.parametrize(("how", "steps"), [(step_all, 10_000), (step_in_parts, 2_000)])
 def test_every_array_of_thousands_of_steps_keeps_its_values(build_any, how, steps):
-    """More than there are slabs: the first ones are views, the others copies, and none changes."""
+    """More batches than slabs: the first are views, the others copies, and none changes."""
     envs = build_any(max_slabs=300)
     kept, sums = [], []
     with warnings.catch_warnings(record=True) as caught:
@@ -106,7 +106,7 @@ def test_a_loop_that_keeps_a_few_batches_uses_a_constant_number_of_slabs(build_a
     for _ in range(length + 2):
         kept.append(how(envs))
     slabs = envs._pool.num_slabs()
-    assert slabs <= length + 3  # one is filled while the others are kept, one stands in reserve
+    assert slabs <= length + 3  # one is filled while others are kept, one is in reserve
     for _ in range(500):
         kept.append(how(envs))
     assert envs._pool.num_slabs() == slabs
@@ -114,7 +114,7 @@ def test_a_loop_that_keeps_a_few_batches_uses_a_constant_number_of_slabs(build_a
 
 @HOWS
 def test_a_slab_is_free_as_soon_as_the_last_view_of_it_is_gone(build_any, how):
-    """The newest first: memory that was just used is used again."""
+    """The slab that was freed last is used first."""
     envs = build_any()
     kept = [how(envs) for _ in range(6)]
     slabs = envs._pool.num_slabs()
@@ -133,14 +133,14 @@ def test_a_slab_is_free_as_soon_as_the_last_view_of_it_is_gone(build_any, how):
 
 
 def resident_bytes():
-    """Memory of this program, anonymous and shared, that lies in RAM."""
+    """The resident memory of this program, anonymous and shared."""
     status = Path("/proc/self/status").read_text().splitlines()
     return 1024 * int(next(line.split()[1] for line in status if line.startswith("VmRSS")))
 
 
 @HOWS
 def test_resident_memory_stays_flat(build_any, how):
-    """The million steps are in ``benchmarks/resident_memory.py``."""
+    """``benchmarks/resident_memory.py`` runs a million steps."""
     envs = build_any()
     kept = deque(maxlen=2)
     for _ in range(1000):
@@ -151,19 +151,19 @@ def test_resident_memory_stays_flat(build_any, how):
         kept.append(how(envs))
     gc.collect()
     batch = kept[0].nbytes
-    assert resident_bytes() - before < 100 * batch  # a leak of each batch would be forty times that
+    assert resident_bytes() - before < 100 * batch  # leaking every batch would be forty times that
 
 
 def receive_all(envs):
-    """Everything in flight, batch by batch."""
+    """Receives everything in flight; returns the observations of each batch."""
     received = []
     while envs._pool.in_flight():
         received.append(envs.recv(PATIENCE_S)[0])
     return received
 
 
-def test_where_no_slab_is_left_for_rows_in_flight_they_are_copied_after_one_warning(build_any):
-    """Two batches are filled at once, and all of them are kept."""
+def test_rows_in_flight_are_copied_after_one_warning_when_no_slab_is_left(build_any):
+    """Two batches are filled at once, and every batch is kept."""
     envs = build_any(max_slabs=2, batch_size=build_any.batch_size)
     receive_all(envs)
     kept, copies = [], []
@@ -186,7 +186,7 @@ def test_where_no_slab_is_left_for_rows_in_flight_they_are_copied_after_one_warn
 
 
 class Keeper:
-    """What a caller kept, and what it looked like when it came."""
+    """The arrays that a caller keeps, with copies from when they were received."""
 
     def __init__(self):
         self.kept = []
@@ -220,11 +220,11 @@ OPERATIONS = st.lists(
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["all rows", "some rows"])
-def test_whatever_is_kept_and_dropped_nothing_kept_ever_changes(build_any, whole):
-    """Sends, receipts, keeping and dropping in any order, with rows in flight all the time."""
+def test_kept_arrays_never_change_whatever_is_kept_and_dropped(build_any, whole):
+    """Rows are sent and received, arrays kept and dropped, in any order."""
     envs = build_any(max_slabs=6, batch_size=None if whole else build_any.batch_size)
     receive_all(envs)
-    most = 6 + (1 if whole else 3)  # those that may be kept, are filled, and are copied out
+    most = 6 + (1 if whole else 3)  # slabs that may be kept, are being filled, or are being copied
 
     @settings(max_examples=25)
     @given(OPERATIONS)
@@ -258,12 +258,12 @@ def test_whatever_is_kept_and_dropped_nothing_kept_ever_changes(build_any, whole
     assert envs._pool.num_slabs() == slabs, "a slab was lost"
 
 
-def test_what_was_received_outlives_the_object(build_any):
+def test_received_arrays_outlive_the_vector_environment(build_any):
     envs = build_any(batch_size=build_any.batch_size)
     receive_all(envs)
     envs.send(actions(envs, envs.num_envs), np.arange(envs.num_envs))
     kept = [envs.recv(PATIENCE_S)[0]]
-    envs.send(actions(envs, 1), [envs._pool.in_flight()[0] - 1])  # in flight when it is closed
+    envs.send(actions(envs, 1), [envs._pool.in_flight()[0] - 1])  # this row is in flight at `close`
     copies = [array.copy() for array in kept]
     envs.close()
     other = build_any()

@@ -1,4 +1,4 @@
-"""An array that was handed out is the caller's alone: kept, written or closed over."""
+"""An array that a call returned belongs to the caller: to keep, to write to, even after `close`."""
 
 import gc
 import itertools
@@ -27,8 +27,8 @@ from tests.support.oracle import assert_same_reset, beside
 SIZES = pytest.mark.parametrize("env_fn", [NestedEnv, LargeNestedEnv], ids=["small", "large"])
 COPIES = pytest.mark.parametrize("copy", [True, False], ids=["copy", "no copy"])
 IMAGE = Box(0, 255, (64, 64, 3), np.uint8)
-#: Native rows whose batches are copied, one of them with infos and one of two arrays, and whose
-#: are views.
+#: Native rows: three whose batches are copied, with and without infos, of one and of two arrays;
+#: and one whose batches are views.
 NATIVE_ROWS = [
     *[Case(env_id) for env_id in ("MountainCarContinuous-v0", "Taxi-v4", "Blackjack-v1")],
     Case("Null-v0", {"shape": (70, 70), "episode_steps": 5}),
@@ -52,7 +52,7 @@ def leaves(observations):
 
 
 def arrays(result):
-    """Every array of a result but those of its infos."""
+    """Every array of a result except those of its infos."""
     return [*leaves(result[0]), *(leaf for leaf in result[1:] if isinstance(leaf, np.ndarray))]
 
 
@@ -101,7 +101,7 @@ def test_kept_results_never_share_memory(build, env_fn, copy):
 
 @COPIES
 @ROWS
-def test_results_are_writable_and_nobody_else_sees_what_is_written(build_anywhere, env_fn, copy):
+def test_results_are_writable_and_writing_changes_no_later_result(build_anywhere, env_fn, copy):
     envs, oracle = beside(build_anywhere, env_fn, 3, copy=copy)
     envs.action_space.seed(1)
     for _ in range(40):
@@ -116,7 +116,7 @@ def test_results_are_writable_and_nobody_else_sees_what_is_written(build_anywher
 
 @COPIES
 @pytest.mark.parametrize("space", [Box(-1, 1, (4,)), IMAGE], ids=["small", "large"])
-def test_rows_that_a_mask_spares_show_their_own_values_not_the_callers(
+def test_rows_outside_of_a_mask_show_their_own_values_not_the_callers(
     build_everywhere, space, copy
 ):
     envs = build_everywhere(samplers(space, 3), copy=copy)
@@ -147,7 +147,7 @@ def test_frozen_rows_repeat_their_own_values_not_the_callers(build_everywhere, c
 
 
 @COPIES
-def test_an_environment_that_reuses_its_buffers_does_not_reach_into_results(build, copy):
+def test_an_environment_that_reuses_its_buffers_does_not_change_results(build, copy):
     envs = build([partial(BufferReusingEnv, 100)] * 2, copy=copy)
     kept = [envs.reset()[0]] + [envs.step([0, 0])[0] for _ in range(9)]
     for t, observations in enumerate(kept):
@@ -177,11 +177,11 @@ def test_a_row_or_a_leaf_kept_alone_never_changes(build, env_fn, copy):
 
 
 def test_thousands_of_results_may_be_kept(build):
-    """However many: where sharing memory ends, plain copies begin."""
+    """When no more memory can be shared, results are plain copies."""
     envs = build(transcripts(10**6, 10**6))
     envs.reset()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # says, once, that there are copies now
+        warnings.simplefilter("ignore")  # one warning says that results are now copies
         kept = [envs.step([1, 1])[0] for _ in range(5000)]
     for t, observations in enumerate(kept, start=1):
         assert observations[0, 0] == t
@@ -201,7 +201,7 @@ def test_many_large_results_may_be_kept(build):
 
 
 @pytest.mark.parametrize("shape", [(3,), (400,)], ids=["small", "large"])
-def test_what_is_kept_and_what_is_dropped_may_alternate_at_random(build_everywhere, shape):
+def test_results_may_be_kept_and_dropped_at_random(build_everywhere, shape):
     envs = build_everywhere(samplers(Box(0, 1, shape, np.float64), 3, length=10**6))
     random = np.random.default_rng(0)
     envs.reset(seed=1)
@@ -244,9 +244,7 @@ def test_rewards_and_flags_are_fresh_arrays_of_fixed_dtypes(build):
 
 
 @pytest.mark.parametrize("max_slabs", [2, 3, 10])
-def test_where_no_memory_is_left_to_share_results_are_copies_after_one_warning(
-    build_everywhere, max_slabs
-):
+def test_results_are_copies_after_one_warning_when_no_slab_is_left(build_everywhere, max_slabs):
     envs = build_everywhere(samplers(IMAGE, 2, length=10**6), max_slabs=max_slabs)
     oracle = SyncVectorEnv(samplers(IMAGE, 2, length=10**6))
     with warnings.catch_warnings(record=True) as caught:

@@ -27,7 +27,7 @@ ERROR = gym.error.Error
 
 
 def seeds_and_options(envs):
-    """What each environment was given by its last reset."""
+    """The seed and the options of each environment's last reset."""
     return [resets[-1] for resets in envs.get_attr("resets")]
 
 
@@ -60,7 +60,7 @@ def test_each_environment_gets_its_seed(build, seed, expected):
 
 @MODE
 @pytest.mark.parametrize("case", [POLE, Case("Blackjack-v1"), Case("Taxi-v4")], ids=str)
-def test_every_row_draws_what_it_draws_in_gymnasium_from_whatever_seed(build_any, case, mode):
+def test_every_row_draws_the_same_numbers_as_in_gymnasium_from_any_seed(build_any, case, mode):
     """A seed of ``None`` keeps the generator."""
     envs, oracle = beside(build_any, case, 3, mode)
     for seed in (0, True, 41, 2**130, (9, 8, 7), [1, None, 2**64], None, [None, None, 8]):
@@ -81,13 +81,13 @@ def test_every_row_draws_what_it_draws_in_gymnasium_from_whatever_seed(build_any
     ],
     ids=repr,
 )
-def test_seeds_of_numpys_count_as_their_numbers(build_any, seed, number):
+def test_numpy_integers_are_valid_seeds(build_any, seed, number):
     envs, oracle = beside(build_any, POLE, 3)
     assert_identical(envs.reset(seed=seed), oracle.reset(seed=number))
     assert_identical(envs.np_random_seed, oracle.np_random_seed)
 
 
-def test_the_seeds_that_nobody_chose_can_be_read(build_any):
+def test_seeds_that_were_drawn_at_random_can_be_read(build_any):
     envs, again = build_any([Case("Taxi-v4")] * 5), build_any([Case("Taxi-v4")] * 5)
     seeds = envs.np_random_seed
     assert len(set(seeds)) == 5
@@ -171,7 +171,7 @@ def test_every_environment_gets_the_options(build, options):
     assert_identical(seeds_and_options(envs), [(None, options)] * 3)
 
 
-def test_rows_get_the_options_without_the_flags(build_everywhere):
+def test_rows_get_the_options_without_the_mask(build_everywhere):
     envs = build_everywhere([RecordingEnv] * 3)
     envs.reset()
     envs.reset(options={"reset_mask": flags(True, False, True), "x": 1})
@@ -233,14 +233,14 @@ def test_the_options_may_be_changed_after_the_call(build, reset):
 
 
 @pytest.mark.parametrize("in_parts", [False, True])
-def test_an_environment_that_writes_into_its_options_does_not_reach_the_callers(build, in_parts):
+def test_an_environment_that_writes_to_its_options_does_not_change_the_callers(build, in_parts):
     envs = build([KeepingEnv] * 3)
     options = deep_options(scribbles=True)
     envs.reset(options=options | ({"env_index": [0, 2]} if in_parts else {}))
     assert_identical(options, deep_options(scribbles=True))
 
 
-def test_an_object_among_the_options_is_the_callers_own_within_one_process(build):
+def test_within_one_process_an_object_in_the_options_is_the_callers_own(build):
     envs = build([KeepingEnv] * 2)
     opponent = threading.Lock() if build.executor != "process" else KeepingEnv()
     envs.reset(options={"opponent": opponent, "scribbles": False})
@@ -329,7 +329,7 @@ def test_a_partial_reset_leaves_the_other_rows_alone(build_everywhere, mode):
 
 
 @MODE
-def test_a_step_before_any_reset_is_refused_as_by_gymnasium(build_any, mode):
+def test_a_step_before_any_reset_is_refused_as_in_gymnasium(build_any, mode):
     envs, oracle = beside(build_any, POLE, 2, mode, seed=None)
     _, expected = outcome(partial(oracle.step, [0, 0]))
     assert type(expected) is gym.error.ResetNeeded
@@ -343,7 +343,7 @@ def test_a_step_before_any_reset_is_refused_as_by_gymnasium(build_any, mode):
 
 
 def test_episode_statistics_are_right_under_partial_resets(build_any):
-    """Gymnasium counts every row from the last reset of any, since it removes the mask (#1696)."""
+    """Gymnasium counts each row from the last reset of any row: it removes the mask (#1696)."""
     envs = RecordEpisodeStatistics(build_any([POLE] * 4, autoreset_mode=D))
     envs.action_space.seed(2)
     envs.reset(seed=1)

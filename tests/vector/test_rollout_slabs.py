@@ -22,7 +22,7 @@ SHORT_POLE = Case("CartPole-v1", {"max_episode_steps": 7})
 
 
 def masked_reset(envs, oracle, flags):
-    """Resets over rows as the mode ``DISABLED`` asks for; whether there were any."""
+    """Resets the rows that are over, in mode ``DISABLED``; returns the oracle's observations."""
     over = flags[0] | flags[1]
     if envs.autoreset_mode != AutoresetMode.DISABLED or not over.any():
         return None
@@ -34,9 +34,9 @@ def masked_reset(envs, oracle, flags):
 
 @MODE
 @pytest.mark.parametrize("num_envs", [1, 5, 30])
-def test_rollouts_hold_what_the_steps_return_and_are_bound_together(build_anywhere, num_envs, mode):
+def test_rollouts_hold_what_the_steps_return_in_contiguous_arrays(build_anywhere, num_envs, mode):
     if num_envs == 30 and build_anywhere.executor == "native":
-        num_envs = 300  # batches of which are shown in place
+        num_envs = 300  # so many that batches are views
     envs = build_anywhere([SHORT_POLE] * num_envs, autoreset_mode=mode)
     oracle = SyncVectorEnv([SHORT_POLE] * num_envs, autoreset_mode=mode)
     envs.reset(seed=3)
@@ -94,7 +94,7 @@ def at(observations, time):
     return observations[time]
 
 
-def test_memory_of_a_rollout_that_nobody_holds_serves_the_next_one(build_anywhere):
+def test_memory_of_a_rollout_is_reused_when_nothing_refers_to_it(build_anywhere):
     envs = build_anywhere([SHORT_POLE] * 4)
     envs.reset(seed=0)
     addresses = set()
@@ -142,7 +142,7 @@ def test_a_further_reset_overwrites_nothing_that_an_earlier_one_returned(
     assert_identical(at(rollout.observations, 0), copies[-1])
 
 
-def test_rows_are_not_stepped_apart_while_a_rollout_is_recorded(build_anywhere):
+def test_some_rows_cannot_be_stepped_alone_while_a_rollout_is_recorded(build_anywhere):
     envs, oracle = build_anywhere([SHORT_POLE] * 3), SyncVectorEnv([SHORT_POLE] * 3)
     oracle.reset(seed=1)
     envs.reset(seed=1)
@@ -166,7 +166,7 @@ def test_rows_are_not_stepped_apart_while_a_rollout_is_recorded(build_anywhere):
 
 def test_a_rollout_may_be_ended_before_it_has_its_steps(build_anywhere):
     envs = build_anywhere([SHORT_POLE] * 3)
-    envs.end_rollout()  # of none
+    envs.end_rollout()  # there is none
     first, _ = envs.reset(seed=1)
     rollout = envs.rollout(4)
     second = envs.step([1, 0, 1])[0]
@@ -205,7 +205,7 @@ def test_an_exception_of_an_environment_ends_the_rollout():
     envs.close()
 
 
-def test_a_number_of_steps_that_no_rollout_has_is_refused(build_anywhere):
+def test_an_invalid_number_of_steps_is_refused(build_anywhere):
     envs = build_anywhere([SHORT_POLE] * 2)
     envs.reset(seed=0)
     for num_steps in (0, -1, 1.5, 65535, "3", True):
@@ -230,7 +230,7 @@ def descriptors():
 
 
 def test_rollouts_leave_no_descriptor_behind():
-    """Their memory has one each, by which a forked child makes it its own, and takes no second."""
+    """Each rollout keeps one descriptor, with which a forked child makes its memory private."""
     without = descriptors()
     envs = PROCESS([SHORT_POLE] * 3)
     envs.reset(seed=0)

@@ -1,40 +1,21 @@
-"""Rows are sent, overtake each other, arrive and wait as the documentation says."""
+"""Rows are sent, overtake each other, arrive and wait as documented."""
 
 from functools import partial
 from multiprocessing import TimeoutError
 
 import numpy as np
 import pytest
-from gymnasium.error import AlreadyPendingCallError
 from gymnasium.spaces import Box, Dict, Discrete, Tuple
-from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
-from tests.support.cases import POLE
 from tests.support.comparison import assert_identical
-from tests.support.environments import NestedEnv, RecordingEnv, transcripts
-from tests.support.in_parts import PATIENCE_S, index
-from tests.support.oracle import assert_same_steps, beside
-
-
-def receive_all(envs):
-    """Receives everything that is in flight; the rows."""
-    rows = []
-    while envs.in_flight:
-        rows += index(envs.recv(PATIENCE_S))
-    return rows
-
-
-def begin(envs):
-    """Resets every row, in parts."""
-    envs.async_reset()
-    assert sorted(receive_all(envs)) == list(range(envs.num_envs))
-
+from tests.support.environments import RecordingEnv, transcripts
+from tests.support.in_parts import PATIENCE_S, begin, index, receive_all
 
 # The order of arrival
 
 
-def test_rows_arrive_in_the_order_in_which_they_are_done(build_workers, gates):
+def test_rows_arrive_in_the_order_in_which_they_finish(build_workers, gates):
     envs = build_workers(gates.env_fns(3), batch_size=1, num_workers=3)
     envs.async_reset()
     assert sorted(index(envs.recv(PATIENCE_S))[0] for _ in range(3)) == [0, 1, 2]
@@ -47,7 +28,7 @@ def test_rows_arrive_in_the_order_in_which_they_are_done(build_workers, gates):
             assert result[1].tolist() == [first + place]
 
 
-def test_a_row_that_takes_long_keeps_nobody_else(build_workers, gates):
+def test_a_slow_row_delays_no_other_row(build_workers, gates):
     envs = build_workers(gates.env_fns(4), batch_size=2, num_workers=4)
     envs.async_reset()
     rows = index(envs.recv(PATIENCE_S)) + index(envs.recv(PATIENCE_S))
@@ -64,7 +45,7 @@ def test_a_row_that_takes_long_keeps_nobody_else(build_workers, gates):
 
 
 def test_a_full_batch_has_its_rows_in_the_order_of_sending(build_everywhere, gates):
-    """With the size of all rows, whoever is done first."""
+    """If ``batch_size`` is ``num_envs``, whichever row finishes first."""
     envs = build_everywhere(gates.env_fns(5))
     envs.async_reset()
     assert index(envs.recv(PATIENCE_S)) == [0, 1, 2, 3, 4]
@@ -82,7 +63,7 @@ def test_a_full_batch_has_its_rows_in_the_order_of_sending(build_everywhere, gat
     assert result[0].tolist() == [[2]] * 5
 
 
-def test_env_index_is_an_int64_array_of_its_own(build):
+def test_env_index_is_a_new_int64_array_in_every_batch(build):
     for keywords in ({}, {"batch_size": 2}):
         envs = build(transcripts(9, 9, 9), **keywords)
         envs.async_reset()
@@ -96,7 +77,7 @@ def test_env_index_is_an_int64_array_of_its_own(build):
         assert_identical(kept, copy)
 
 
-def test_what_arrives_last_is_received_short(build_everywhere):
+def test_the_last_batch_may_be_short(build_everywhere):
     envs = build_everywhere(transcripts(*[9] * 7), batch_size=3)
     envs.async_reset()
     assert [len(index(envs.recv(PATIENCE_S))) for _ in range(3)] == [3, 3, 1]
@@ -110,118 +91,7 @@ def test_what_arrives_last_is_received_short(build_everywhere):
         assert sizes == ([3, 1] if len(rows) == 4 else [len(rows)])
 
 
-# Some of the rows at once
-
-
-def test_a_step_of_some_rows_leaves_the_others_alone(build_everywhere):
-    envs, oracle = build_everywhere([NestedEnv] * 4), SyncVectorEnv([NestedEnv] * 2)
-    envs.reset(seed=[9, 1, 2, 9])
-    oracle.reset(seed=[2, 1])
-    for _ in range(8):
-        result, expected = envs.step([0, 2], env_index=[2, 1]), oracle.step([0, 2])
-        assert index(result) == [2, 1]
-        del result[4]["env_index"]
-        assert_identical(result, expected)
-    assert envs.get_attr("t") == (0, 8, 8, 0)
-    oracle.close()
-
-
-@pytest.mark.parametrize("name", ["env_index", "env_idx"])
-def test_a_reset_of_some_rows_leaves_the_others_alone(build_anywhere, name):
-    """By our own word for them or by ManiSkill's, which reaches no environment either."""
-    envs, oracle = beside(build_anywhere, POLE, 4)
-    first, _ = oracle.reset(seed=1, options={"high": 0.01})
-    options = {name: np.array([3, 0]), "high": 0.01}
-    again, infos = envs.reset(seed=[4, 1], options=options)
-    assert set(options) == {name, "high"}
-    assert_identical(infos, {"env_index": np.array([3, 0])})
-    assert_identical(again, first[[3, 0]])
-    oracle.reset(seed=1)
-    envs.reset(seed=[4, 1], options={name: [3, 0]})
-    envs.reset_async(seed=[2], options={name: [1]})
-    assert index(envs.reset_wait()) == [1]
-    envs.async_reset(seed=[3], options={name: [2]})
-    assert index(envs.recv(PATIENCE_S)) == [2]
-    assert_same_steps(envs, oracle, 5)
-
-
-@pytest.mark.parametrize("name", ["env_index", "env_idx"])
-def test_neither_word_for_some_rows_reaches_an_environment(build_everywhere, name):
-    envs = build_everywhere(transcripts(9, 9, 9, 9))
-    envs.reset()
-    envs.step([1] * 4)
-    _, infos = envs.reset(options={name: np.array([3, 0]), "size": 3})
-    assert infos["opt"].tolist() == ["{'size': 3}"] * 2
-    assert envs.get_attr("t") == (0, 1, 1, 0)
-
-
-@pytest.mark.parametrize("batch_size", [3, 2])
-def test_a_reset_never_takes_rewards_of_rows_in_flight(build_everywhere, batch_size):
-    envs = build_everywhere(transcripts(1, 99, 99), batch_size=batch_size)
-    begin(envs)
-    envs.send([4], [0])
-    options = {"env_index": [2]}
-    for calling, reset in (
-        ("reset", lambda: envs.reset(options=options)),
-        ("reset_async", lambda: envs.reset_async(options=options)),
-        ("reset_wait", envs.reset_wait),
-    ):
-        with pytest.raises(AlreadyPendingCallError, match=rf"`{calling}` while rows \[0\] are in"):
-            reset()
-        assert envs.in_flight == [0]
-    envs.async_reset(options=options)  # resets may be in flight beside steps
-    with pytest.raises(AlreadyPendingCallError, match=r"rows \[0\] are in flight"):
-        envs.reset_wait()
-    rewards, over = {}, {}
-    while envs.in_flight:
-        result = envs.recv(PATIENCE_S)
-        rewards |= dict(zip(index(result), result[1].tolist(), strict=True))
-        over |= dict(zip(index(result), result[2].tolist(), strict=True))
-    assert (rewards, over) == ({0: 4, 2: 0}, {0: True, 2: False})
-    assert index(envs.reset(options=options)) == [2]
-
-
-SEEDS = {
-    "none": (None, None, [None] * 4),
-    "an integer": (7, None, [7, 8, 9, 10]),
-    "a list": ([5, None, 6, 0], None, [5, None, 6, 0]),
-    "an integer for some": (7, {"env_index": [2, 0]}, [7, "kept", 9, "kept"]),
-    "a list for some": ([3, None], {"env_index": [2, 0]}, [None, "kept", 3, "kept"]),
-    "an integer for ManiSkill's": (7, {"env_idx": [2, 0]}, [7, "kept", 9, "kept"]),
-    "an integer and a mask": (
-        7,
-        {"reset_mask": np.array([False, True, False, True])},
-        ["kept", 8, "kept", 10],
-    ),
-    "a list and a mask": (
-        [1, 2],
-        {"reset_mask": np.array([False, True, False, True])},
-        ["kept", 1, "kept", 2],
-    ),
-}
-
-
-@pytest.mark.parametrize("batch_size", [4, 3, 1])
-def test_each_row_is_reset_with_its_own_seed(build_everywhere, batch_size):
-    """Row ``i`` gets ``seed + i`` from an integer; a list has one entry a row that is reset."""
-    envs = build_everywhere([RecordingEnv] * 4, batch_size=batch_size)
-    resets = [[] for _ in range(4)]
-    for case, (seed, options, expected) in SEEDS.items():
-        envs.async_reset(seed=seed, options=options)
-        rows = receive_all(envs)
-        assert sorted(rows) == [row for row, got in enumerate(expected) if got != "kept"], case
-        for row in rows:
-            resets[row].append((expected[row], None if options is None else {}))
-        assert list(envs.get_attr("resets")) == resets, case
-
-
-def test_options_reach_each_row_as_a_copy_of_its_own(build_everywhere):
-    envs = build_everywhere([partial(RecordingEnv, scribbles=True)] * 3, batch_size=2)
-    options = {"size": 3, "env_index": np.array([2, 1])}
-    envs.async_reset(options=options)
-    envs.recv(PATIENCE_S)
-    assert set(options) == {"size", "env_index"}
-    assert envs.get_attr("resets") == ([], [(None, {"size": 3})], [(None, {"size": 3})])
+# Actions of rows in flight
 
 
 @pytest.mark.parametrize("batch_size", [3, 2])
@@ -272,7 +142,7 @@ def test_actions_of_every_dtype_may_be_in_flight_at_once(build_everywhere, batch
         for row in order:
             envs.send(sent[row], [row])
         receive_all(envs)
-        order.append(order.pop(0))  # what comes first decides how the others travel
+        order.append(order.pop(0))  # the first action decides how the others are sent
     assert_identical(envs.get_attr("actions"), tuple([action] * 3 for action in expected))
 
 
@@ -293,7 +163,7 @@ def test_a_batch_may_be_smaller_than_all_rows_in_every_call(build_everywhere):
 
 
 def play_until_over(envs, lengths):
-    """Resets all rows and steps each to the end of its episode, in parts."""
+    """Resets all rows, and sends each row actions until its episode ends."""
     envs.async_reset()
     rows = []
     while envs._pool.in_flight():
@@ -346,7 +216,7 @@ def test_a_row_that_is_over_may_be_frozen_instead(build_everywhere, batch_size):
 # Waiting
 
 
-def test_a_wait_that_is_given_up_loses_nothing(build_workers, gates):
+def test_a_wait_that_times_out_loses_nothing(build_workers, gates):
     envs = build_workers(gates.env_fns(3), batch_size=2, num_workers=3)
     envs.async_reset()
     rows = index(envs.recv(PATIENCE_S)) + index(envs.recv(PATIENCE_S))
@@ -358,7 +228,7 @@ def test_a_wait_that_is_given_up_loses_nothing(build_workers, gates):
     assert sorted(envs._pool.in_flight()) == sorted(rows)
     gates.open(1)
     result = envs.recv(PATIENCE_S)
-    # Whichever was done first: while a wait was given up, row 1 may have been done or not.
+    # In any order: row 1 may or may not have finished before a wait timed out.
     assert sorted(zip(index(result), result[1].tolist(), strict=True)) == [(0, 1), (1, 2)]
     with pytest.raises(TimeoutError):
         envs.recv(timeout=0)
@@ -367,7 +237,7 @@ def test_a_wait_that_is_given_up_loses_nothing(build_workers, gates):
     assert (index(result), result[1].tolist()) == ([2], [3])
 
 
-def test_the_timeout_of_the_object_holds_for_receiving(build_workers, gates):
+def test_the_timeout_of_the_constructor_applies_to_recv(build_workers, gates):
     envs = build_workers(gates.env_fns(2), batch_size=1, timeout=20)
     envs.async_reset()
     rows = index(envs.recv()) + index(envs.recv())
@@ -380,7 +250,7 @@ def test_the_timeout_of_the_object_holds_for_receiving(build_workers, gates):
     assert index(envs.recv(PATIENCE_S)) == [0]
 
 
-def test_a_reset_of_some_rows_after_a_timeout_drops_nobody_else(build_workers, gates):
+def test_a_reset_of_some_rows_after_a_timeout_drops_no_other_row(build_workers, gates):
     envs = build_workers(gates.env_fns(3), batch_size=1, num_workers=3)
     envs.async_reset()
     for _ in range(3):
@@ -396,7 +266,7 @@ def test_a_reset_of_some_rows_after_a_timeout_drops_nobody_else(build_workers, g
     assert (index(result), result[1].tolist()) == ([0], [1])
 
 
-def test_a_reset_of_all_rows_after_a_timeout_drops_what_was_late(build_workers, gates):
+def test_a_reset_of_all_rows_after_a_timeout_drops_late_results(build_workers, gates):
     envs = build_workers(gates.env_fns(3), batch_size=2, num_workers=3)
     envs.async_reset()
     envs.recv(PATIENCE_S)

@@ -1,4 +1,4 @@
-"""What is sent and received in parts is what Gymnasium gives, whoever is done first."""
+"""Rows that are sent and received in parts give Gymnasium's results, in any order of arrival."""
 
 import time
 from functools import partial
@@ -25,7 +25,7 @@ from tests.support.executors import Executor, Native
 from tests.support.in_parts import PATIENCE_S, Oracle, play_in_parts
 from tests.support.oracle import MODE
 
-#: Executor, number of environments, batch size: one environment, one row a batch, batches that do
+#: Executor, number of environments, batch size: one environment, one row per batch, batches that do
 #: not divide the environments, more workers than processors, all rows in each batch.
 SETTINGS = [
     (Executor("inline"), 1, 1),
@@ -50,7 +50,7 @@ FEW_SETTINGS = pytest.mark.parametrize(
 
 
 class UnevenEnv(gym.Wrapper):
-    """Takes a different time for each step, so that rows overtake each other."""
+    """Each step takes a random time, so that rows overtake each other."""
 
     def step(self, action):
         time.sleep(np.random.default_rng().exponential(2e-4))
@@ -62,7 +62,7 @@ def uneven(env_fn, length):
 
 
 class TalkingEnv(TranscriptEnv):
-    """Infos of every kind: some always there, some now and then, some too large for their room."""
+    """Infos of every kind: some in every step, some in a few, some too large for shared memory."""
 
     def step(self, action):
         obs, reward, terminated, truncated, info = super().step(action)
@@ -149,7 +149,7 @@ def test_every_batch_equals_that_of_sync_vector_env(
 @MODE
 @FEW_SETTINGS
 @pytest.mark.parametrize("kind", ["views", "short", "talking", "without a fixed shape"])
-def test_every_kind_of_observation_and_info_goes_through(
+def test_every_kind_of_observation_and_info_is_received(
     play, kind, executor, num_envs, batch_size, mode
 ):
     env_fns = [KINDS[kind]] * num_envs
@@ -179,7 +179,7 @@ def test_a_subclass_may_batch_infos_its_own_way(play, executor, num_envs, batch_
 
 
 def trajectories(num_envs, results):
-    """Keeps what each row gave, one after the other."""
+    """A list of results for each row, and a function that adds a batch to these lists."""
     rows = [[] for _ in range(num_envs)]
 
     def keep(result):
@@ -195,14 +195,14 @@ def trajectories(num_envs, results):
 
 
 def action(row, time):
-    """What row ``row`` is sent for its result number ``time``, in whatever batch that is."""
+    """The action of row ``row`` for its result number ``time``, whichever batch has it."""
     return (row * 31 + time * 7) % 10
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 @EVERY_SETTING
-def test_each_row_lives_as_in_lockstep(executor, num_envs, batch_size, mode):
-    """The oracle steps all rows at once, and knows nothing of parts."""
+def test_each_row_gives_the_same_results_as_in_lockstep(executor, num_envs, batch_size, mode):
+    """The oracle steps all rows at once."""
     env_fns = [partial(uneven, env_fn, 9) for env_fn in transcripts(*range(1, num_envs + 1))]
     results = 12
     expected, keep = trajectories(num_envs, results)

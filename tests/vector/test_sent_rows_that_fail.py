@@ -50,7 +50,7 @@ def test_of_several_exceptions_the_lowest_row_is_raised(build_everywhere):
 
 
 @pytest.mark.parametrize("name", ["two arguments", "unpicklable", "base exception", "long message"])
-def test_whatever_is_raised_is_received_by_its_own_batch(build, name):
+def test_every_kind_of_exception_is_received_with_its_own_batch(build, name):
     envs = build([partial(FaultyEnv, row) for row in range(3)], batch_size=1)
     envs.async_reset()
     for _ in range(3):
@@ -85,14 +85,14 @@ def fail():
 
 
 class Unreadable:
-    """Can be pickled, and not be unpickled."""
+    """Can be pickled but not unpickled."""
 
     def __reduce__(self):
         return fail, ()
 
 
 def receive_unreadable(envs, rows):
-    """Receives one row at a time; of ``rows`` each raises. Returns the others."""
+    """Receives one row at a time; each of ``rows`` must raise. Returns the other rows."""
     raised, received = [], []
     while envs.in_flight:
         before = set(envs.in_flight)

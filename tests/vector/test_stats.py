@@ -16,12 +16,12 @@ from tests.support.faulty import FaultyEnv, fault
 
 MODES = ["NextStep", "SameStep", "Disabled"]
 LENGTHS = [1, 2, 3, 5, 8]
-#: Of native shards the ninth task is timed, and every seventeenth after it.
+#: Native shards time their ninth task, and every seventeenth after it.
 FIRST_SAMPLED, SAMPLED = 8, 17
 
 
 def assert_consistent(stats):
-    """What holds whatever was done, and however long it took."""
+    """What holds after any calls, however long they took."""
     assert stats.waiting.min() >= 0
     assert stats.working.min() >= 0
     assert (stats.working + stats.waiting).sum() <= stats.elapsed * len(stats.shards) * (1 + 1e-9)
@@ -43,7 +43,7 @@ def assert_every_step_was_timed(stats):
 
 
 def reset_over(envs, terminations):
-    """Resets rows that are over, where nobody else does; whether there were some."""
+    """Resets rows that are over in mode ``Disabled``; returns whether there were any."""
     if envs.autoreset_mode.value == "Disabled" and terminations.any():
         envs.reset(options={"reset_mask": terminations})
         return True
@@ -51,7 +51,7 @@ def reset_over(envs, terminations):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_steps_are_the_callers_and_resets_are_the_environments(build_everywhere, mode):
+def test_steps_count_calls_and_resets_count_resets_of_environments(build_everywhere, mode):
     envs = build_everywhere(transcripts(*LENGTHS), autoreset_mode=mode)
     assert envs.stats().steps.tolist() == [0] * 5
     envs.reset(seed=3)
@@ -82,7 +82,7 @@ def test_a_frozen_row_is_stepped_and_not_reset(build):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("batch_size", [5, 2])
-def test_rows_that_are_sent_count_as_often_as_they_are(build_everywhere, mode, batch_size):
+def test_each_row_counts_as_often_as_it_is_sent(build_everywhere, mode, batch_size):
     envs = build_everywhere(transcripts(*LENGTHS), autoreset_mode=mode, batch_size=batch_size)
     envs.async_reset(seed=3)
     sent, received = np.zeros(5, np.int64), 0
@@ -109,7 +109,7 @@ def test_rows_that_are_sent_count_as_often_as_they_are(build_everywhere, mode, b
     assert_consistent(stats)
 
 
-def test_a_slow_row_is_seen_in_its_times_and_the_slowest_stands_first_in_the_table(build):
+def test_a_slow_row_has_long_times_and_the_slowest_is_first_in_the_table(build):
     envs = build([SleepingEnv] * 3)
     envs.reset()
     for _ in range(4):
@@ -124,7 +124,7 @@ def test_a_slow_row_is_seen_in_its_times_and_the_slowest_stands_first_in_the_tab
     assert waited == 0 if build.executor == "inline" else waited > 0
     lines = str(stats).splitlines()
     rows = lines[next(at for at, line in enumerate(lines) if line.split()[:1] == ["row"]) + 1 :]
-    # A busy machine may have made another row slower still.
+    # On a busy machine, another row may have been even slower.
     slowest_first = np.argsort(-stats.mean_step, kind="stable").tolist()
     assert [int(line.split()[0]) for line in rows] == slowest_first
     assert sorted(slowest_first) == [0, 1, 2]
@@ -166,7 +166,7 @@ def test_counts_survive_a_worker_and_its_restart_is_counted(build_processes, nam
     assert_consistent(stats)
 
 
-def test_they_can_be_read_while_a_worker_is_dead(build_processes):
+def test_stats_can_be_read_while_a_worker_is_dead(build_processes):
     envs = build_processes([partial(FaultyEnv, row) for row in range(5)])
     envs.reset(seed=1)
     envs.step(np.full(5, fault("none")))
@@ -179,7 +179,7 @@ def test_they_can_be_read_while_a_worker_is_dead(build_processes):
     assert set(stats.steps[:3].tolist()) <= {1, 2}
 
 
-def test_they_can_be_read_while_calls_are_pending(build):
+def test_stats_can_be_read_while_calls_are_pending(build):
     envs = build(transcripts(*LENGTHS))
     envs.reset_async()
     assert set(envs.stats().resets.tolist()) <= {0, 1}
@@ -191,7 +191,7 @@ def test_they_can_be_read_while_calls_are_pending(build):
 
 
 class GatedEnv(TranscriptEnv):
-    """Says that its step began, and ends it when it may."""
+    """Its step sets ``entered``, then waits for ``gate``."""
 
     entered, gate = threading.Event(), threading.Event()
 
@@ -202,7 +202,7 @@ class GatedEnv(TranscriptEnv):
 
 
 @pytest.mark.parametrize("executor", [INLINE, THREAD], ids=str)
-def test_another_thread_can_read_them_while_one_waits(executor):
+def test_another_thread_can_read_stats_during_a_step(executor):
     GatedEnv.entered.clear()
     GatedEnv.gate.clear()
     envs = executor([partial(GatedEnv, 9)])
@@ -219,7 +219,7 @@ def test_another_thread_can_read_them_while_one_waits(executor):
     envs.close()
 
 
-def test_after_close_they_are_gone(build):
+def test_stats_cannot_be_read_after_close(build):
     envs = build(transcripts(2))
     envs.reset()
     kept = envs.stats()

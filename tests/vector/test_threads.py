@@ -22,7 +22,7 @@ from tests.support.executors import INLINE, THREAD
 from tests.support.oracle import assert_same_reset, assert_same_steps, beside
 from tests.support.threads import in_thread
 
-#: For so long several threads call at once.
+#: Seconds for which several threads call at once.
 HAMMERING_S = 0.5
 
 
@@ -57,8 +57,8 @@ def test_a_reset_is_refused_while_another_thread_steps(build, gates):
     assert wait()[0].tolist() == [[1], [1]]
 
 
-def test_of_many_threads_at_once_each_steps_or_is_refused(build_any):
-    envs = build_any([Case("Null-v0")] * 2)  # which counts its steps
+def test_each_of_many_threads_at_once_steps_or_is_refused(build_any):
+    envs = build_any([Case("Null-v0")] * 2)  # its observation counts its steps
     envs.reset()
     barrier = threading.Barrier(4)
     counts = {"stepped": 0, "refused": 0}
@@ -144,14 +144,14 @@ def test_closing_from_another_thread_ends_a_step(build_workers):
     wait = in_thread(envs.step, [1.0, 0.0])
     time.sleep(0.2)
     envs.close()
-    with contextlib.suppress(ClosedEnvironmentError):  # or the step was over first
+    with contextlib.suppress(ClosedEnvironmentError):  # or the step ended first
         wait()
     assert envs.closed
     with pytest.raises(ClosedEnvironmentError):
         envs.step([0.0, 0.0])
 
 
-def test_a_step_that_outlasts_the_close_closes_the_environments_when_it_comes_back():
+def test_a_step_that_outlasts_close_closes_the_environments_when_it_ends():
     inside, go_on, closed = threading.Event(), threading.Event(), threading.Event()
 
     class HeavyEnv(gym.Wrapper):
@@ -168,9 +168,9 @@ def test_a_step_that_outlasts_the_close_closes_the_environments_when_it_comes_ba
     wait = in_thread(envs.step, [1])
     assert inside.wait(30)
     envs.close(timeout=0.1)
-    assert not closed.is_set(), "the environment is at work"
+    assert not closed.is_set(), "the environment is still stepping"
     go_on.set()
-    assert wait()[1].tolist() == [1], "the step is over, and nothing is wrong with it"
+    assert wait()[1].tolist() == [1], "the step returns its result"
     assert closed.is_set()
     with pytest.raises(ClosedEnvironmentError):
         envs.step([1])
@@ -231,7 +231,7 @@ def test_a_signal_handler_that_calls_is_refused(build_workers, gates):
 
     def handler(*_):
         if not (gates.is_reached(1) and gates.is_reached(2)):
-            signal.setitimer(signal.ITIMER_REAL, 0.05)  # not every worker has its step yet
+            signal.setitimer(signal.ITIMER_REAL, 0.05)  # not every worker has begun its step
             return
         for call in (lambda: envs.step([0, 0]), envs.reset, lambda: envs.get_attr("t")):
             with pytest.raises(AlreadyPendingCallError) as refusal:
@@ -288,11 +288,11 @@ def test_sending_receiving_and_closing_at_once_end_in_a_defined_state(build_any,
 
 @pytest.mark.parametrize("sent", [False, True])
 def test_the_actions_that_were_checked_are_those_that_are_stepped(sent):
-    """Whatever another thread writes to the caller's array: it is refused, or it does no harm."""
+    """Another thread overwrites the caller's array: a step is refused, or takes valid actions."""
     num_envs = 50_000
     envs = cartwheel.NativeVectorEnv("cartwheel/CliffWalking-v1", num_envs, num_workers=1)
     envs.reset(seed=0)
-    rows = np.arange(num_envs)[::-1] if sent else None  # the other way round, row by row
+    rows = np.arange(num_envs)[::-1] if sent else None  # in reverse order, row by row
     actions, good = np.zeros(num_envs, np.int64), np.zeros(num_envs, np.int64)
     bad, done = np.full(num_envs, 7), threading.Event()
 

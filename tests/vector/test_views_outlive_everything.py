@@ -1,4 +1,4 @@
-"""An array that shows a pool's memory is valid after the pool is closed, collected and replaced."""
+"""A view of a pool's memory is valid after the pool is closed, collected and replaced."""
 
 import gc
 import weakref
@@ -16,13 +16,13 @@ from tests.support.in_parts import PATIENCE_S
 
 
 class WideEnv(SamplingEnv):
-    """Observations large enough to be shown in place; small ones are copied."""
+    """Its observations are large enough to be views; small ones are copied."""
 
     def __init__(self):
         super().__init__(Box(-1, 1, (500,), np.float64), length=7)
 
 
-#: So many native rows that they are shown in place too.
+#: There are so many native rows that their batches are views too.
 BUILDERS = {
     **{str(executor): partial(executor, [WideEnv] * 3) for executor in EXECUTORS},
     "native": partial(NATIVE, [POLE] * 400),
@@ -65,7 +65,7 @@ def of_an_unfinished_rollout(envs):
     return [rollout.observations, rollout.rewards]
 
 
-#: What keeps the memory of a slab, and that of a rollout.
+#: The owners of the memory of a slab and of a rollout.
 OWNERS = (_cartwheel.SlabLease, _cartwheel.RolloutSlab)
 SOURCES = [of_reset, of_step, of_recv, of_a_rollout, of_an_unfinished_rollout]
 
@@ -75,11 +75,11 @@ def close(envs):
 
 
 def collect(envs):
-    """Nothing: the caller lets go of it."""
+    """Does nothing: the caller drops its reference."""
 
 
 def close_with_rows_in_flight(envs):
-    envs.async_reset()  # a step of them would be no part of the rollout, which is not finished
+    envs.async_reset()  # `send` would be refused: the rollout is not finished
     envs.close()
 
 
@@ -102,7 +102,7 @@ def test_arrays_are_read_and_written_when_everything_else_is_gone(build, end):
     del envs
     gc.collect()
     assert pool() is None, "nothing but the arrays is left"
-    other = build()  # takes the memory, if it was given back too soon
+    other = build()  # would reuse memory that was freed too early
     for source in SOURCES:
         source(other)
     other.close()

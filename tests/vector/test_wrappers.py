@@ -1,4 +1,4 @@
-"""`gymnasium.wrappers.vector` works on ours as on the oracle, in each mode that upstream allows."""
+"""`gymnasium.wrappers.vector` give the oracle's results, in each mode that upstream allows."""
 
 from copy import deepcopy
 
@@ -82,17 +82,17 @@ CASES = pytest.mark.parametrize(
         pytest.param(kind, env_fns, wrap, mode, mode in allowed, id=f"{kind}-{name}-{mode.value}")
         for name, (env_fns, wrap, allowed) in WRAPPERS.items()
         for mode in (N, S, D)
-        # Upstream's classes hide the mask from it; `test_resets` has the right values.
+        # Upstream's classes hide the mask from the wrapper; `test_resets` has the right values.
         if (wrap, mode) != (wrappers.RecordEpisodeStatistics, D)
         for kind in (EVERY_KIND if isinstance(env_fns[0], Case) else EXECUTORS)
-        if mode in allowed or kind in (INLINE, NATIVE)  # what is refused is refused by the mode
+        if mode in allowed or kind in (INLINE, NATIVE)  # the mode alone decides what is refused
     ],
     indirect=["build_any"],
 )
 
 
 def results(envs, mode, steps=25):
-    """What a wrapped environment gives; rows that are over are restarted by hand if need be."""
+    """The results of a wrapped environment; in mode ``DISABLED``, rows that are over are reset."""
     envs.action_space.seed(3)
     yield envs.reset(seed=1)
     for _ in range(steps):
@@ -104,7 +104,7 @@ def results(envs, mode, steps=25):
 
 
 def without_clock(result):
-    """Statistics hold the time that an episode took."""
+    """Removes the time that an episode took from the statistics."""
     if isinstance(result[4], dict) and "episode" in result[4]:
         result = deepcopy(result)
         del result[4]["episode"]["t"]
@@ -112,7 +112,7 @@ def without_clock(result):
 
 
 @CASES
-def test_wrappers_give_what_they_give_on_the_oracle(build_any, env_fns, wrap, mode, allowed):
+def test_wrappers_give_the_same_results_as_on_the_oracle(build_any, env_fns, wrap, mode, allowed):
     envs = build_any(env_fns, autoreset_mode=mode)
     if not allowed:
         with pytest.raises(ValueError, match="autoreset_mode"):
@@ -127,7 +127,7 @@ def test_wrappers_give_what_they_give_on_the_oracle(build_any, env_fns, wrap, mo
 
 
 def test_statistics_without_autoreset_are_those_of_gymnasium(build_any):
-    """With resets of all rows: upstream's own class hides the mask from the wrapper."""
+    """All rows are reset, because upstream's class hides the mask from the wrapper."""
     envs, oracle = beside(build_any, Case("CartPole-v1"), 2, D)
     ours, theirs = map(wrappers.RecordEpisodeStatistics, (envs, oracle))
     episodes = 0
@@ -146,7 +146,7 @@ def test_statistics_without_autoreset_are_those_of_gymnasium(build_any):
 
 
 def test_wrappers_that_write_in_place_reach_no_later_result(build_any):
-    """Clipping rewards and transforming observations happens in the arrays that were returned."""
+    """Wrappers clip rewards and transform observations in the arrays that were returned."""
     envs, oracle = build_any(PENDULUM, copy=False), SyncVectorEnv(PENDULUM)
     wrapped = wrappers.RescaleObservation(
         wrappers.ClipReward(envs, -1, 0), np.float32(0), np.float32(1)

@@ -158,7 +158,7 @@ def test_numpys_integers_are_integers(build_any):
     assert envs.reset()[0].shape == (2, 4)
 
 
-def test_an_unknown_reaction_to_finished_episodes_is_a_value_error(build_any):
+def test_an_unknown_on_done_is_a_value_error(build_any):
     with pytest.raises(ValueError, match="on_done"):
         build_any([POLE], on_done="explode")
 
@@ -169,7 +169,7 @@ def test_a_worker_function_is_refused_with_a_reason(build_any):
 
 
 @pytest.mark.parametrize("timeout", [-1, float("nan"), "soon", [1]], ids=repr)
-def test_a_timeout_that_is_no_time_is_refused(build_any, timeout):
+def test_an_invalid_timeout_is_refused(build_any, timeout):
     with pytest.raises((ValueError, TypeError), match=r"^`timeout` must "):
         build_any([POLE], timeout=timeout)
 
@@ -184,7 +184,7 @@ def test_an_infinite_timeout_is_refused_or_infinite(build_any):
 
 
 @pytest.mark.parametrize("timeout", [float("nan"), float("inf"), "soon", [1]], ids=repr)
-def test_waiting_for_no_time_loses_nothing(build_any, timeout):
+def test_a_wait_with_an_invalid_timeout_loses_nothing(build_any, timeout):
     envs = build_any([POLE])
     envs.reset()
     envs.step_async([1])

@@ -1,4 +1,4 @@
-"""A send, a receipt or a reset that makes no sense is refused before anything is stepped."""
+"""An invalid send, receive or reset is refused before anything is stepped."""
 
 import itertools
 import os
@@ -18,7 +18,7 @@ from tests.support.environments import NAMES, RecordingEnv, SamplingEnv, transcr
 from tests.support.in_parts import PATIENCE_S
 
 NUM_ENVS = 4
-#: What is wrong with the rows of a call, and what the exception says of it.
+#: Invalid rows, the exception, and a part of its text.
 ROWS = {
     "too high": ([0, 4], ValueError, r"row 4\b.*[34]"),
     "negative": ([-1, 0], ValueError, r"-1"),
@@ -40,7 +40,7 @@ BATCHES = pytest.mark.parametrize("batch_size", [NUM_ENVS, 3])
 
 @pytest.fixture
 def build_four(build_any):
-    """Builds four rows, also native ones."""
+    """Builds four rows, native ones too."""
     return partial(build_any, [POLE] * NUM_ENVS)
 
 
@@ -68,7 +68,7 @@ def assert_usable(envs, twin):
 
 
 @BATCHES
-def test_rows_that_make_no_sense_are_refused(build_four, batch_size):
+def test_invalid_rows_are_refused(build_four, batch_size):
     envs, twin = (ready(build_four(batch_size=batch_size)) for _ in range(2))
     for case, (rows, kind, text) in ROWS.items():
         actions = [1] * (2 if case == "ragged" else np.size(rows))
@@ -125,7 +125,7 @@ def test_rows_named_in_two_ways_are_refused(build_four, batch_size):
     assert_usable(envs, twin)
 
 
-def test_a_step_of_a_batch_says_whose_actions_they_are(build_four):
+def test_a_step_of_a_batch_requires_env_index(build_four):
     envs, twin = (ready(build_four(batch_size=2)) for _ in range(2))
     text = r"`env_index` is required, .*batch_size=2 of num_envs=4: pass `infos\[\"env_index\"\]`"
     for call in (envs.step, envs.step_async):
@@ -150,7 +150,7 @@ def test_a_step_of_a_batch_says_whose_actions_they_are(build_four):
             call([1, 1])
 
 
-def test_a_step_in_two_halves_may_be_of_some_rows(build_four):
+def test_step_async_may_step_some_rows(build_four):
     for batch_size in (NUM_ENVS, 2):
         envs, twin = (ready(build_four(batch_size=batch_size)) for _ in range(2))
         envs.step_async([1, 1], [3, 0])
@@ -283,7 +283,7 @@ def test_nothing_in_flight_is_an_error_and_not_a_hang(build_four, batch_size):
     assert_usable(envs, ready(twin))
 
 
-def test_a_time_that_makes_no_sense_is_refused(build_four):
+def test_an_invalid_timeout_is_refused(build_four):
     envs, twin = (ready(build_four()) for _ in range(2))
     envs.send([1], [2])
     for timeout in (-1, float("nan"), "1", [1]):
@@ -295,7 +295,7 @@ def test_a_time_that_makes_no_sense_is_refused(build_four):
     assert_usable(envs, twin)
 
 
-def test_seeds_that_make_no_sense_are_refused(build_four):
+def test_invalid_seeds_are_refused(build_four):
     envs, twin = (ready(build_four()) for _ in range(2))
     mask = np.array([True, False, True, False])
     for seed in ([1], [1, 2, 3], "12", 1.5, [1, -1], [1, 2.5], -9):
@@ -306,7 +306,7 @@ def test_seeds_that_make_no_sense_are_refused(build_four):
     assert_usable(envs, twin)
 
 
-def test_a_batch_size_that_makes_no_sense_is_refused(build_four):
+def test_an_invalid_batch_size_is_refused(build_four):
     for batch_size in (0, -1, 5, 2.0, "2", True):
         with pytest.raises(ValueError, match=rf"batch_size.*{re.escape(repr(batch_size))}"):
             build_four(batch_size=batch_size)
@@ -335,7 +335,7 @@ def test_after_close_every_call_says_closed(build_four, flying):
             call()
 
 
-def test_of_two_threads_each_is_served_or_refused(build_four):
+def test_each_of_two_threads_is_served_or_refused(build_four):
     """Two threads send and receive at random: nothing hangs, no row is lost or counted twice."""
     envs = ready(build_four(batch_size=1))
     barrier, lock = threading.Barrier(2), threading.Lock()

@@ -1,4 +1,4 @@
-"""A worker that dies is named at once; one that hangs keeps nobody from closing."""
+"""A worker that dies is named at once; a worker that hangs does not block `close`."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from tests.support.environments import transcripts
 from tests.support.faulty import FaultyEnv, build_faulty, fault
 from tests.support.processes import wait_until_gone
 
-#: Each fault that ends a process, and what the report must say of it.
+#: Each fault that ends a process, and what its error must say.
 DEATHS = {
     "exit 0": r"code 0",
     "exit 3": r"code 3",
@@ -31,7 +31,7 @@ def actions(row, name):
 
 
 def assert_names_worker(error, pid, how):
-    """The second worker died, which owns the rows 3 and 4."""
+    """The error names the second worker, which steps rows 3 and 4."""
     assert isinstance(error, RuntimeError)
     assert (error.worker, list(error.rows), error.pid) == (1, [3, 4], pid)
     for part in ("worker 1", "3", "4", str(pid)):
@@ -40,7 +40,7 @@ def assert_names_worker(error, pid, how):
 
 
 def assert_stays_broken_and_closes(envs, pids):
-    """Every call says the same, and nothing keeps the rest from being closed."""
+    """Every call raises the same error, and `close` ends every process."""
     for call in (lambda: envs.step(actions(0, "none")), envs.reset, lambda: envs.get_attr("pid")):
         with pytest.raises(cartwheel.WorkerDiedError):
             call()
@@ -130,7 +130,7 @@ def test_a_worker_that_is_killed_in_a_long_step_is_named_within_a_second(build_p
     assert_stays_broken_and_closes(envs, pids)
 
 
-def test_a_worker_that_dies_does_not_wait_for_the_others(build_processes):
+def test_a_death_is_reported_without_waiting_for_other_workers(build_processes):
     """Row 0 hangs in the other worker."""
     envs = build_processes(ROWS)
     pids = envs.get_attr("pid")
@@ -166,7 +166,7 @@ def test_closing_with_a_dead_worker_raises_nothing(build_processes):
 
 
 @pytest.mark.parametrize("name", ["hang", "spin", "hold the GIL"])
-def test_a_worker_that_hangs_is_waited_for_no_longer_than_allowed(build_processes, name):
+def test_a_wait_for_a_hanging_worker_ends_at_its_timeout(build_processes, name):
     envs = build_processes(ROWS)
     pids = envs.get_attr("pid")
     envs.reset()
@@ -182,7 +182,7 @@ def test_a_worker_that_hangs_is_waited_for_no_longer_than_allowed(build_processe
     assert not wait_until_gone(pids, timeout_s=5)
 
 
-def test_a_worker_that_is_stopped_is_waited_for_no_longer_than_allowed(build_processes):
+def test_a_wait_for_a_stopped_worker_ends_at_its_timeout(build_processes):
     envs = build_processes(ROWS)
     pids = envs.get_attr("pid")
     envs.reset()
@@ -197,7 +197,7 @@ def test_a_worker_that_is_stopped_is_waited_for_no_longer_than_allowed(build_pro
     assert not wait_until_gone(pids, timeout_s=5)
 
 
-def test_a_worker_that_was_stopped_and_goes_on_loses_nothing(build_processes):
+def test_a_worker_that_is_stopped_and_continued_loses_nothing(build_processes):
     envs = build_processes(transcripts(9, 9, 9, 9))
     pids = [int(pid) for pid in _worker_pids(envs)]
     envs.reset()
@@ -215,7 +215,7 @@ def _worker_pids(envs):
     return envs.call("getpid")
 
 
-def test_closing_without_a_limit_ends_although_an_environment_hangs(build_processes):
+def test_closing_without_a_timeout_ends_although_an_environment_hangs(build_processes):
     envs = build_processes(ROWS)
     pids = envs.get_attr("pid")
     envs.reset()
@@ -227,17 +227,17 @@ def test_closing_without_a_limit_ends_although_an_environment_hangs(build_proces
     assert not wait_until_gone(pids, timeout_s=5)
 
 
-def test_a_pending_call_and_closing_share_the_time_that_is_given(build_processes):
+def test_a_pending_call_and_closing_share_one_timeout(build_processes):
     envs = build_processes(ROWS)
     envs.reset()
     envs.step_async(actions(3, "hang"))
     started = time.monotonic()
     with pytest.warns(UserWarning, match="pending call to `step`"):
         envs.close(timeout=3)
-    assert time.monotonic() - started < 2 * 3, "each of them took all of it"
+    assert time.monotonic() - started < 2 * 3, "each took the whole timeout"
 
 
-def test_an_environment_that_hangs_when_closed_keeps_nobody(build_processes):
+def test_an_environment_that_hangs_when_closed_does_not_block_closing(build_processes):
     envs = build_processes([HangingWhenClosedEnv] * 2)
     pids = envs.get_attr("pid")
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""However a worker process dies and whatever it is doing, it is named, and all else ends well."""
+"""However and whenever a worker process dies, the error names it, and the other workers close."""
 
 import ctypes
 import os
@@ -18,7 +18,7 @@ def _null():
     ctypes.string_at(0)
 
 
-#: What kills, and the exit codes that tell of it.
+#: Ways to die, and the exit code of each.
 DEATHS = {
     "SIGKILL": (lambda: os.kill(os.getpid(), signal.SIGKILL), -signal.SIGKILL),
     "null": (_null, -signal.SIGSEGV),
@@ -30,7 +30,7 @@ DEATHS = {
 PHASES = ["construct", "reset", "step", "idle", "close"]
 CASES = [
     *[("fork", death, phase) for death in DEATHS for phase in PHASES],
-    # Another start method is another way to begin, not to die: a diagonal of the matrix.
+    # The start method hardly matters for how a process dies: a diagonal of the matrix is enough.
     *[
         (context, death, PHASES[(at + shift) % len(PHASES)])
         for shift, context in enumerate(["forkserver", "spawn"])
@@ -41,7 +41,7 @@ ROWS, ROW = 5, 3  # two workers: rows 0 to 2 and rows 3 to 4
 
 
 class MortalEnv(FaultyEnv):
-    """Dies in a phase of its life; in ``idle``, when it was told to and nobody waits for it."""
+    """Dies in one phase; in ``idle``, after `die_soon`, while no call is pending."""
 
     def __init__(self, row, death, phase, gates):
         super().__init__(row)
@@ -66,7 +66,7 @@ class MortalEnv(FaultyEnv):
         super().close()
 
     def die_soon(self):
-        """Dies when gate 1 is opened, which may be after the answer was received."""
+        """Dies when gate 1 opens, so that the caller can receive the answer first."""
         if self.phase == "idle":
             threading.Thread(target=self._die_at_the_gate, daemon=True).start()
 
@@ -110,7 +110,7 @@ def test_every_death_is_named(build_processes, context, death, phase, gates):
             assert_named(failure.value, DEATHS[death][1], named)
     began = time.monotonic()
     envs.close()
-    assert time.monotonic() - began < 20, "far above the grace, far below the time limit"
+    assert time.monotonic() - began < 20, "far above the grace period, far below the test's limit"
     assert envs.closed
     assert not wait_until_gone(pids, timeout_s=30)
 

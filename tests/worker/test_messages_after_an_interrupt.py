@@ -1,4 +1,4 @@
-"""Ctrl-C while something is sent to a worker, or received, garbles nothing that follows."""
+"""Ctrl-C while a message is sent or received corrupts no later message."""
 
 import contextlib
 import itertools
@@ -24,12 +24,12 @@ from tests.support.interrupts import ANY_MOMENT, CALLERS, interrupted_at
 
 pytestmark = ANY_MOMENT
 
-#: Characters of a message: less than a read, and many reads.
+#: Lengths of messages, in characters: one needs a single read, the other many.
 SIZES = (10, 3_000_000)
 
 
 class TalkativeEnv(TranscriptEnv):
-    """Answers with as many characters as it is asked for."""
+    """Answers with as many characters as the caller asks for."""
 
     def __init__(self):
         super().__init__(length=1000)
@@ -44,7 +44,7 @@ class TalkativeEnv(TranscriptEnv):
 
 
 def interrupted(run):
-    """What ``run`` returns; ``None`` where a ``KeyboardInterrupt`` came first, early or late."""
+    """What ``run`` returns; ``None`` if a ``KeyboardInterrupt`` at a random moment came first."""
     armed, came = True, False
 
     def raise_once(*_):
@@ -66,7 +66,7 @@ def interrupted(run):
         return None
     finally:
         timer.join()
-        while not came:  # it has been sent, and is not for the handler of before
+        while not came:  # the signal was sent, and must not reach the previous handler
             time.sleep(0)
         signal.signal(signal.SIGINT, before)
 
@@ -79,7 +79,7 @@ def ends():
     ours.close()
     deadline = time.monotonic() + 10
     while channel_threads() and time.monotonic() < deadline:
-        worker.post(b"")  # finds the other end gone
+        worker.post(b"")  # notices that the other end is closed
         time.sleep(1e-3)
     worker.close()
 
@@ -88,7 +88,7 @@ def channel_threads():
     return [thread for thread in threading.enumerate() if thread.name == "channel"]
 
 
-def test_half_a_message_is_never_lost(ends):
+def test_an_interrupted_receive_never_loses_half_a_message(ends):
     ours, worker = ends
     for number in range(1, 60):
         expected = chr(96 + number % 26) * SIZES[number % 2]
@@ -99,7 +99,7 @@ def test_half_a_message_is_never_lost(ends):
     assert ours.receive_announced(60) == "last"
 
 
-def test_half_a_message_is_never_sent(ends):
+def test_an_interrupted_send_never_sends_half_a_message(ends):
     ours, worker = ends
     messages = [chr(97 + number % 26) * SIZES[number % 2] for number in range(40)]
     received = []
@@ -108,7 +108,7 @@ def test_half_a_message_is_never_sent(ends):
     for number, message in enumerate(messages, 1):
         post = partial(ours.post_once, number, pickled(message))
         while not interrupted(lambda post=post: post() is None):
-            pass  # once more, whether it had come early or late
+            pass  # send it again, whether or not it was sent completely
     reader.join()
     assert received == messages
 
@@ -122,7 +122,7 @@ def test_a_message_that_is_posted_again_is_received_once(ends, kind):
 
 
 @pytest.mark.parametrize("kind", ["process", "local"])
-def test_messages_that_nobody_received_are_passed_over(ends, kind):
+def test_messages_that_nobody_received_are_skipped(ends, kind):
     ours, worker = ends if kind == "process" else LocalChannel.pair()
     for number in range(1, 6):
         worker.announce(worker.pack(number))
@@ -136,12 +136,12 @@ def test_a_call_after_interrupted_calls_has_its_own_answers(build_workers, size)
     for turn in range(12):
         envs.call_async("talk", "a", size)
         interrupted(envs.call_wait)
-        if envs._pool.pending():  # it came while the workers were busy: nothing is lost
+        if envs._pool.pending():  # interrupted while the workers were busy: nothing is lost
             assert envs.call_wait() == ("a" * size,) * 3
         assert envs.call("talk", chr(98 + turn), 3) == (chr(98 + turn) * 3,) * 3
 
 
-def test_a_step_after_an_interrupted_exception_is_its_own(build_workers):
+def test_a_step_after_an_interrupted_exception_has_its_own_result(build_workers):
     envs = build_workers([TalkativeEnv] * 3, num_workers=2)
     for turn in range(12):
         assert envs.reset(seed=turn)[0].tolist() == [[0]] * 3
@@ -172,7 +172,7 @@ def assert_in_step(envs, oracle, seed):
 
 
 def at_every_line(run, check, files=CALLERS):
-    """Interrupts ``run(line)`` before one line after the other; ``check(line)`` after each."""
+    """Interrupts ``run(line)`` before each line in turn; calls ``check(line)`` after each."""
     for line in itertools.count(1):
         came = interrupted_at(
             line, lambda line=line: run(line), *([] if files is None else [files])
@@ -183,7 +183,7 @@ def at_every_line(run, check, files=CALLERS):
 
 
 def files_of(build):
-    """What the calling thread runs: where it is the worker, what that does with messages, too."""
+    """The files that the calling thread runs; inline, it also is the worker."""
     return (
         *CALLERS,
         "worker/channel",
@@ -203,7 +203,7 @@ def test_a_reset_after_interrupted_resets_has_its_own_seeds(build, oracle, begin
             getattr(envs, begin)(seed=line)
 
     def check(line):
-        if begin == "async_reset" and envs.in_flight:  # not interrupted, or after all was sent
+        if begin == "async_reset" and envs.in_flight:  # not interrupted before everything was sent
             envs.recv()
         assert_in_step(envs, oracle, 1000 + line)
 
@@ -232,7 +232,7 @@ def test_a_call_after_interrupted_requests_has_its_own_answers(build, size):
     assert at_every_line(lambda _: envs.call("talk", "a" * size, 1), check) > 10
 
 
-# A duplicate of the channel's socket, which nothing but the interrupted call refers to.
+# Only the interrupted call refers to its duplicate of the channel's socket.
 @pytest.mark.filterwarnings("ignore:(?s).*unclosed <socket:pytest.PytestUnraisableExceptionWarning")
 def test_a_rollout_after_interrupted_ones_is_complete(build_workers, oracle):
     envs = build_workers(CART_POLES, num_workers=2)
@@ -248,7 +248,7 @@ def test_a_rollout_after_interrupted_ones_is_complete(build_workers, oracle):
 
     def check(line):
         assert_in_step(envs, oracle, line)
-        slab = envs.rollout(line)  # as long as the one that was not made
+        slab = envs.rollout(line)  # as long as the interrupted one
         expected = oracle.step(actions)
         assert_identical(envs.step(actions), expected)
         assert_identical(slab.observations[1], expected[0])
@@ -256,7 +256,7 @@ def test_a_rollout_after_interrupted_ones_is_complete(build_workers, oracle):
     assert at_every_line(envs.rollout, check, files) > 30
 
 
-def test_what_is_closed_after_an_interrupt_leaves_no_thread(build):
+def test_closing_after_an_interrupt_leaves_no_thread(build):
     def begin(_):
         envs.async_reset(seed=1)
 

@@ -1,13 +1,13 @@
-"""Vector environments may be made and closed all day long: nothing of them stays."""
+"""A program may create and close vector environments all day: nothing of them is left."""
 
 import pytest
 
 from tests.support.processes import run_program
 
-#: Far below what 200 cycles would leave if each left a single batch (80 kB), which they lease three
-#: of; threads make the allocator keep a few megabytes of its own.
+#: Far less than 200 batches of 80 kB: each cycle leases three, and must not leave even one. With
+#: threads, the allocator itself keeps a few megabytes.
 MOST_KIB = 8 * 1024
-#: Each cycle maps four areas of memory, and threads have stacks.
+#: Each cycle maps four areas of memory, and each thread has a stack.
 MOST_MAPPINGS = 16
 
 

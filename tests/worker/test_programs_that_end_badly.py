@@ -1,4 +1,4 @@
-"""However a program ends or is interrupted, its workers end too, quietly, and nothing hangs."""
+"""However a program ends or is interrupted, its workers end too, silently, and nothing hangs."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ STRICT = ("-X", "dev", "-W", "error")
 
 
 def start(*arguments, flags=()):
-    """A program in a process group of its own."""
+    """Starts a program in a process group of its own."""
     return subprocess.Popen(
         [sys.executable, *flags, "-m", "tests.programs", *arguments],
         cwd=ROOT,
@@ -35,7 +35,7 @@ def start(*arguments, flags=()):
 
 
 def run(*arguments, flags=(), timeout_s=200):
-    """What a program told, its exit code, and what it wrote to stderr."""
+    """What a program reported, its exit code, and what it wrote to stderr."""
     program = start(*arguments, flags=flags)
     try:
         out, err = program.communicate(timeout=timeout_s)
@@ -54,11 +54,11 @@ STATES = ["idle", "hang", "spin", "hold the GIL", "building"]
     ("context", "state"),
     [
         *[("fork", state) for state in STATES],
-        # Another start method is another way to begin, not to end: those that differ most.
+        # The start method hardly matters for how a process ends: only the states that differ most.
         *[(context, state) for context in CONTEXTS[1:] for state in ("hold the GIL", "building")],
     ],
 )
-def test_workers_die_with_the_program_that_made_them(context, state, tmp_path):
+def test_workers_die_with_the_program_that_started_them(context, state, tmp_path):
     program = start("wait_to_be_killed", context, state, str(tmp_path))
     try:
         facts = json.loads(program.stdout.readline())
@@ -122,7 +122,7 @@ def test_a_program_may_end_without_close(executor, how):
     facts, code, err = run("end_without_close", executor, how, flags=STRICT)
     codes = {"exception": 1, "exit": 7, "exit at once": 7, "exit in a step": 3}
     if executor == "process":
-        codes["exit in a step"] = 1  # the environment's wish to exit is an error like any other
+        codes["exit in a step"] = 1  # an environment that exits is an error like any other
     assert code == codes.get(how, 0), err
     assert not wait_until_gone(facts["all"], timeout_s=30)
     if how == "exception":
@@ -146,7 +146,7 @@ def test_a_program_may_end_with_rows_in_flight(executor, state):
     assert not wait_until_gone(facts["all"], timeout_s=30)
 
 
-def test_a_hanging_thread_keeps_nobody_from_closing_or_ending():
+def test_a_hanging_thread_blocks_neither_close_nor_exit():
     facts, code, err = run("close_while_a_thread_hangs")
     assert code == 0, err
     assert facts["seconds"] < 10

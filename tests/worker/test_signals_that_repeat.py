@@ -1,4 +1,4 @@
-"""A handled signal that repeats, such as a profiler's, starves no wait and kills no worker."""
+"""Signals that repeat, such as a profiler's, neither stall a wait nor kill a worker."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ import cartwheel
 
 
 class PatientEnv(gym.Env):
-    """Takes its time, then dies in its step, or notes in a file that it was closed."""
+    """Sleeps, then dies in its step, or creates a file when it is closed."""
 
     observation_space = gym.spaces.Box(-1, 1, (1,), np.float32)
     action_space = gym.spaces.Discrete(2)
@@ -26,7 +26,7 @@ class PatientEnv(gym.Env):
 
     def step(self, action):
         if action:
-            time.sleep(0.3)  # until its caller sleeps for longer than from one signal to the next
+            time.sleep(0.3)  # until the caller's sleeps are longer than the interval of the signals
             os.kill(os.getpid(), signal.SIGKILL)
         return np.zeros(1, np.float32), 0.0, False, False, {}
 
@@ -37,7 +37,7 @@ class PatientEnv(gym.Env):
 
 @contextlib.contextmanager
 def signals(interval_s, handler):
-    """Sends a signal, which ``handler`` handles, every ``interval_s`` seconds."""
+    """Sends a signal to ``handler`` every ``interval_s`` seconds."""
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, interval_s, interval_s)
     try:
@@ -49,7 +49,7 @@ def signals(interval_s, handler):
 
 @pytest.fixture
 def closed(tmp_path):
-    """Files that say which environments were closed."""
+    """Files that show which environments were closed."""
     return [tmp_path / str(row) for row in range(2)]
 
 
@@ -64,7 +64,7 @@ def test_a_death_is_noticed_between_signals(envs):
         envs.step([0, 1])
 
 
-def test_handlers_run_while_a_step_is_waited_for(build_workers, gates):
+def test_handlers_run_during_the_wait_for_a_step(build_workers, gates):
     envs = build_workers(gates.env_fns(2))
     envs.reset()
     calls = []

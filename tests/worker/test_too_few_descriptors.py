@@ -1,4 +1,4 @@
-"""Descriptors are so many a worker; too few of them is an exception that says how many."""
+"""Each worker needs a fixed number of descriptors; an exception says if there are too few."""
 
 import errno
 
@@ -12,13 +12,13 @@ CONTEXTS = ["fork", "forkserver", "spawn"]
 @pytest.mark.parametrize(
     ("context", "limits"), [("fork", range(8, 48, 3)), ("forkserver", [16, 32, 39, 48])]
 )
-def test_whatever_the_limit_it_works_or_says_what_to_do(context, limits):
+def test_with_any_limit_it_works_or_says_what_to_do(context, limits):
     facts = run("construct_with_few_descriptors", context, *limits)
     refused = [outcome for outcome in facts["outcomes"] if outcome != "works"]
     works = facts["outcomes"][len(refused) :]
     assert limits[len(refused)] > 32, "four workers need more"
-    assert works, "and no more than the most that was tried"
-    assert set(works) == {"works"}, "a higher limit never brings less"
+    assert works, "four workers need no more than the highest limit"
+    assert set(works) == {"works"}, "what works with one limit works with every higher one"
     for limit, (number, text) in zip(limits, refused, strict=False):
         assert number == errno.EMFILE
         for part in ("4 worker processes", f"of {limit}:", "ulimit -n", "num_workers"):
@@ -27,6 +27,6 @@ def test_whatever_the_limit_it_works_or_says_what_to_do(context, limits):
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_a_worker_takes_as_many_descriptors_for_many_environments_as_for_one(context):
+def test_a_worker_needs_as_many_descriptors_for_many_environments_as_for_one(context):
     one, many = run("count_descriptors", context)["counts"]
-    assert one == many <= 10, "five, and those of the memory"
+    assert one == many <= 10, "five, and those of the shared memory"

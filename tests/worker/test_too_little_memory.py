@@ -1,4 +1,4 @@
-"""Too little memory is an exception that says how much, not a signal; what worked goes on."""
+"""Too little memory raises an exception that says how much is needed; no signal kills anything."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ EXECUTORS = ["inline", "thread", "process"]
 
 @pytest.fixture
 def mounted():
-    """Begins a command line whose program sees other mounts, by a line of shell."""
+    """The start of a command line; its program sees the mounts that a line of shell makes."""
 
     def mounted(script):
         unshare = shutil.which("unshare")
@@ -26,7 +26,7 @@ def mounted():
 
 @pytest.fixture
 def group(tmp_path):
-    """A control group with a gigabyte left, in the files of both versions."""
+    """The files of a control group with one gigabyte left, for cgroup version 1 and 2."""
     (tmp_path / "memory").mkdir()
     for name, content in (("max", 2 << 30), ("current", 1 << 30)):
         (tmp_path / f"memory.{name}").write_text(f"{content}\n")
@@ -36,7 +36,7 @@ def group(tmp_path):
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
-def test_a_control_group_without_room_is_an_exception_that_says_how_much(mounted, group, executor):
+def test_a_full_control_group_is_an_error_that_says_how_much_is_needed(mounted, group, executor):
     inside = mounted(f"mount --bind {group} /sys/fs/cgroup")
     facts = run("construct_in_a_full_group", executor, group, inside=inside)
     name, text = facts["error"]
@@ -52,7 +52,7 @@ def test_a_control_group_without_room_is_an_exception_that_says_how_much(mounted
 def test_batches_are_copied_when_the_control_group_has_no_room_for_more(mounted, group, executor):
     inside = mounted(f"mount --bind {group} /sys/fs/cgroup")
     facts = run("keep_batches_in_a_full_group", executor, group, inside=inside)
-    assert facts["slabs"] < 8  # the limits are read once for 16 MiB
+    assert facts["slabs"] < 8  # the limits are read once per 16 MiB
     assert len(facts["warnings"]) == 1
     assert "copied" in facts["warnings"][0]
 
@@ -68,7 +68,7 @@ def test_a_rollout_larger_than_the_machine_is_refused_and_nothing_else_is(execut
 
 
 @pytest.mark.parametrize("executor", ["inline", "process"])
-def test_memory_that_the_system_refuses_is_an_exception_that_says_how_much(executor):
+def test_memory_that_the_system_refuses_raises_an_error_that_says_how_much_is_needed(executor):
     facts = run("construct_with_little_address_space", executor)
     name, text = facts["error"]
     assert name == "MemoryError"
@@ -89,7 +89,7 @@ SHM = {
     ("context", "shm"),
     [("fork", "read-only"), ("fork", "missing"), ("forkserver", "1 MiB"), ("spawn", "1 MiB")],
 )
-def test_nobody_needs_dev_shm(mounted, tmp_path, context, shm):
+def test_dev_shm_is_not_needed(mounted, tmp_path, context, shm):
     facts = run(
         "step_without_room_in_dev_shm",
         context,

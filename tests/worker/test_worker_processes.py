@@ -1,4 +1,4 @@
-"""What a worker process is like, seen from inside and from outside."""
+"""The properties of a worker process, seen from inside and from outside."""
 
 import multiprocessing
 import os
@@ -21,7 +21,7 @@ from tests.support.processes import residue
 
 
 class InsideEnv(TranscriptEnv):
-    """Tells about the process that it lives in."""
+    """Reports on the process that it runs in."""
 
     def __init__(self):
         super().__init__(length=9)
@@ -40,7 +40,7 @@ class InsideEnv(TranscriptEnv):
 
 
 class MatryoshkaEnv(gym.Env):
-    """Has environments of its own inside, stepped by ``executor``."""
+    """Contains a vector environment, stepped by ``executor``."""
 
     action_space = NestedEnv.action_space
     observation_space = gym.vector.utils.batch_space(NestedEnv.observation_space, 2)
@@ -66,7 +66,7 @@ def test_workers_are_named_after_the_class_and_their_index(build_processes):
 
 
 @pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
-def test_workers_are_daemons_unless_they_are_to_have_children(build_processes, context):
+def test_workers_are_daemons_unless_the_user_wants_children(build_processes, context):
     envs = build_processes([InsideEnv] * 2, context=context)
     assert envs.call("daemon") == (True, True)
     with pytest.raises(AssertionError, match="daemonic processes are not allowed to have children"):
@@ -97,7 +97,7 @@ def test_a_vector_environment_cannot_be_pickled(executor):
 
 
 def test_the_random_numbers_of_unseeded_environments_differ(build):
-    """Workers are often copies of one process, random numbers and all."""
+    """Workers are often copies of one process, including its random state."""
     envs = build([NestedEnv] * 4)
     walks = envs.reset()[0]["walk"]
     assert len({walk.tobytes() for walk in walks}) == 4
@@ -107,7 +107,7 @@ def test_the_random_numbers_of_unseeded_environments_differ(build):
     assert not np.array_equal(again.reset()[0]["walk"], walks)
 
 
-def test_descriptors_are_counted_by_worker_not_by_environment(build_processes):
+def test_the_number_of_descriptors_depends_on_workers_not_on_environments(build_processes):
     before = residue()
     envs = build_processes(transcripts(*[9] * 40))
     envs.reset()
@@ -115,7 +115,7 @@ def test_descriptors_are_counted_by_worker_not_by_environment(build_processes):
     assert len(added) <= 20, added
 
 
-#: Prints what the descriptors of a program are.
+#: A program that prints what its descriptors refer to.
 DESCRIPTORS = """
 import os
 for name in os.listdir("/proc/self/fd"):
@@ -127,7 +127,7 @@ for name in os.listdir("/proc/self/fd"):
 
 
 class StartingEnv(TranscriptEnv):
-    """Starts a program that inherits whatever may be inherited."""
+    """Starts a program that inherits every descriptor that it can."""
 
     def __init__(self):
         super().__init__(length=3)
@@ -139,7 +139,7 @@ class StartingEnv(TranscriptEnv):
 
 
 @pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
-def test_programs_that_environments_start_inherit_nothing_of_ours(build_processes, context):
+def test_programs_that_environments_start_inherit_none_of_our_descriptors(build_processes, context):
     envs = build_processes([StartingEnv] * 2, context=context, on_worker_death="restart")
     envs.reset()
     envs.rollout(3)
@@ -177,7 +177,7 @@ WAYS = {"raises": _raise, "exits": sys.exit, "returns": int}
 
 
 class ForkingEnv(gym.Env):
-    """Forks in a step or a reset, and the child comes back in one of three ways."""
+    """Forks in a step or a reset; the child raises, exits or returns."""
 
     observation_space, action_space = Discrete(100), Discrete(2)
 
@@ -207,7 +207,7 @@ class ForkingEnv(gym.Env):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("where", ["reset", "step"])
-def test_a_process_that_an_environment_forked_is_no_second_worker(build_workers, where, way):
+def test_a_process_that_an_environment_forks_is_not_a_second_worker(build_workers, where, way):
     envs = build_workers([partial(ForkingEnv, row, where, way) for row in range(3)], timeout=60)
     for _ in range(2):
         assert envs.reset()[0].tolist() == [0, 0, 0]

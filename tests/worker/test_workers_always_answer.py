@@ -18,7 +18,7 @@ from tests.support.environments import PuppetEnv, TranscriptEnv, transcripts
 from tests.support.executors import PROCESS, THREAD
 from tests.support.processes import left_behind, residue
 
-#: More than any of these calls may take. Without an answer a call waits for ever.
+#: Longer than any of these calls takes. A call that gets no answer waits forever.
 pytestmark = pytest.mark.timeout(60, method="thread")
 
 
@@ -37,7 +37,7 @@ def test_an_environment_without_metadata_works(build):
 
 
 class OddEnv(TranscriptEnv):
-    """``odd`` is what one of its attributes is, or raises."""
+    """One of its attributes is ``odd``, or raises it."""
 
     def __init__(self, name, make_odd, log):
         super().__init__(3)
@@ -63,7 +63,7 @@ class Incomparable(Discrete):
     __hash__ = Discrete.__hash__
 
 
-#: The attribute, what makes it, what is raised, in which row, and how many are closed then.
+#: The attribute, what makes its value, the exception, its row, and how many environments close.
 ATTRIBUTES = {
     "metadata that raises": ("metadata", partial(ValueError, "odd"), ValueError, 0, 2),
     "metadata that exits": ("metadata", partial(SystemExit, "odd"), SystemExit, 0, 2),
@@ -109,7 +109,7 @@ class Refusing(Discrete):
 
 
 class AtHome(Space):
-    """Of no fixed shape; can be loaded in one kind of process only."""
+    """Has no fixed shape; can be unpickled only in the caller or only in the worker."""
 
     def __init__(self, where):
         super().__init__()
@@ -158,7 +158,7 @@ def test_a_space_that_cannot_be_sent_is_an_error_of_its_row(build_processes, nam
     assert_names_row(failure.value, 1)
 
 
-def test_metadata_that_cannot_be_sent_are_an_error_of_their_row(build_processes):
+def test_metadata_that_cannot_be_sent_is_an_error_of_its_row(build_processes):
     with pytest.raises(TypeError, match="pickle") as failure:
         build_processes([partial(unsendable_metadata, row + 1) for row in range(2)])
     assert_names_row(failure.value, 0)
@@ -178,7 +178,7 @@ def test_a_space_that_the_worker_cannot_load_names_the_rows(build_processes):
 
 @pytest.fixture(params=[THREAD, PROCESS], ids=str)
 def broken(request):
-    """Makes environments in workers that break; forked, so that they are broken too."""
+    """Creates environments in broken workers; processes are forked, to inherit the patch."""
 
     def make(num_envs=4, **keywords):
         if request.param is PROCESS:
@@ -208,7 +208,7 @@ def test_a_worker_that_cannot_serve_says_so(broken, monkeypatch, error):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_worker_that_cannot_even_say_so_is_found_dead(broken, monkeypatch):
+def test_a_worker_that_cannot_report_its_failure_is_reported_as_dead(broken, monkeypatch):
     monkeypatch.setattr(worker, "serve", raising(RuntimeError("broken")))
     monkeypatch.setattr(Fault, "of", raising(MemoryError("no memory to say it")))
     with pytest.raises(cartwheel.WorkerDiedError, match=r"worker 0 \(rows 0 to 1") as failure:
@@ -217,7 +217,7 @@ def test_a_worker_that_cannot_even_say_so_is_found_dead(broken, monkeypatch):
 
 
 class MuteEnv(TranscriptEnv):
-    """Makes its worker unable to send, and then something that it would have to send."""
+    """Makes its worker unable to send, then raises an error that the worker has to send."""
 
     def __init__(self):
         super().__init__(3)
@@ -227,7 +227,7 @@ class MuteEnv(TranscriptEnv):
         raise ValueError("nobody hears this")
 
 
-def test_a_worker_process_that_cannot_send_any_more_is_found_dead(build_processes):
+def test_a_worker_process_that_can_no_longer_send_is_reported_as_dead(build_processes):
     envs = build_processes([*transcripts(3, 3), MuteEnv, MuteEnv])
     envs.reset()
     with pytest.raises(cartwheel.WorkerDiedError, match="worker 1"):
@@ -239,7 +239,7 @@ def gated(gates, row):
     return TranscriptEnv(3)
 
 
-def test_a_timeout_holds_for_the_construction(build_workers, gates):
+def test_the_timeout_applies_to_the_construction(build_workers, gates):
     gates.open(1, 2)
     before = time.monotonic()
     with pytest.raises(multiprocessing.TimeoutError, match=r"\[2, 3\]"):
@@ -248,14 +248,14 @@ def test_a_timeout_holds_for_the_construction(build_workers, gates):
     gates.open(3, 4)
 
 
-def test_a_construction_in_time_leaves_the_timeout_to_later_calls(build_workers, gates):
+def test_a_construction_within_the_timeout_affects_no_later_call(build_workers, gates):
     gates.open(1, 2, 3, 4)
     envs = build_workers([partial(gated, gates, row) for row in range(4)], timeout=30)
     envs.reset()
 
 
 def hangs_again(path):
-    """Makes an environment the first time, and then no more."""
+    """Creates an environment the first time, and hangs afterwards."""
     try:
         path.touch(exist_ok=False)
     except FileExistsError:
@@ -263,7 +263,7 @@ def hangs_again(path):
     return TranscriptEnv(3)
 
 
-def test_a_timeout_holds_for_a_worker_that_is_started_again(build_processes, tmp_path):
+def test_the_timeout_applies_to_a_worker_that_is_restarted(build_processes, tmp_path):
     before = residue()
     envs = build_processes(
         [*transcripts(3, 3), partial(hangs_again, tmp_path / "made")],

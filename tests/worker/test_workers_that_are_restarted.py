@@ -1,60 +1,36 @@
-"""With ``on_worker_death="restart"`` a dead worker costs its rows an episode and nothing else.
+"""With ``on_worker_death="restart"``, a worker's death costs its rows one episode, nothing else."""
 
-Above 400 lines: lockstep, rows in flight and interrupted restarts share how a death is judged.
-"""
-
-import contextlib
 import logging
 import os
-import random
 import signal
-import threading
 import time
-from collections import Counter
 from functools import partial
 from multiprocessing import TimeoutError
 
-import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Discrete, OneOf, Sequence, Text
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import cartwheel
 from tests.support.executors import PROCESS
-from tests.support.faulty import FAULTS, FaultyEnv, fault
-from tests.support.processes import wait_until_gone
-
-MODES = ["NextStep", "SameStep", "Disabled"]
-ROWS = [partial(FaultyEnv, row) for row in range(5)]  # two workers: rows 0 to 2 and rows 3 to 4
-LOST, OTHERS = [3, 4], [0, 1, 2]
-SEED = 5
-
-
-def actions(row=None, name="none"):
-    return np.array([fault(name) if row == other else fault("none") for other in range(5)])
-
-
-def end(pid):
-    """Ends a worker and waits until it is gone."""
-    os.kill(pid, signal.SIGKILL)
-    assert not wait_until_gone([pid], timeout_s=30)
+from tests.support.faulty import FaultyEnv, fault
+from tests.support.restarts import (
+    LOST,
+    MODES,
+    OTHERS,
+    ROWS,
+    SEED,
+    WITHOUT_A_SHAPE,
+    AddressedEnv,
+    ShortEnv,
+    actions,
+    assert_cut,
+    end,
+)
 
 
 def assert_others_equal(result, undisturbed):
     for got, expected in zip(result[:4], undisturbed[:4], strict=True):
         np.testing.assert_array_equal(got[OTHERS], expected[OTHERS])
-
-
-def assert_cut(result):
-    """The lost rows, and they alone, were truncated because of a restart."""
-    _, rewards, terminations, truncations, infos = result
-    assert truncations.tolist() == [False, False, False, True, True]
-    assert not terminations.any()
-    assert rewards[LOST].tolist() == [0.0, 0.0]
-    assert infos["worker_restarted"].tolist() == truncations.tolist()
-    assert infos["_worker_restarted"].tolist() == truncations.tolist()
 
 
 @pytest.fixture
@@ -98,7 +74,7 @@ def test_a_worker_that_hangs_may_be_killed_and_is_replaced(build):
     twin.reset(seed=SEED)
     envs.step_async(actions(3, "hang"))
     deadline, late = time.monotonic() + 30, ""
-    while "Rows [3, 4]" not in late:  # the other worker may need a while
+    while "Rows [3, 4]" not in late:  # the other worker may be slow
         assert time.monotonic() < deadline, late
         with pytest.raises(TimeoutError) as failure:
             envs.step_wait(timeout=0.1)
@@ -144,7 +120,7 @@ def test_a_worker_that_died_between_calls_is_found_by_the_next(build, mode):
     assert_cut(envs.step(actions()))
 
 
-def test_a_partial_reset_leaves_it_to_the_next_step_to_tell_of_the_other_rows(build):
+def test_after_a_partial_reset_the_next_step_truncates_the_other_rows(build):
     envs = build(ROWS, autoreset_mode="Disabled")
     envs.reset(seed=SEED)
     end(envs.get_attr("pid")[3])
@@ -158,20 +134,7 @@ def test_a_partial_reset_leaves_it_to_the_next_step_to_tell_of_the_other_rows(bu
     assert infos["worker_restarted"].tolist() == truncations.tolist()
 
 
-class ShortEnv(FaultyEnv):
-    """Episodes of two steps."""
-
-    def step(self, action):
-        observation, reward, _, truncated, info = super().step(action)
-        self.left -= 1
-        return observation, reward, self.left == 0, truncated, info
-
-    def reset(self, *, seed=None, options=None):
-        self.left = 2
-        return super().reset(seed=seed, options=options)
-
-
-def test_rows_that_were_to_be_reset_anyway_are_not_truncated(build):
+def test_rows_that_would_be_reset_anyway_are_not_truncated(build):
     envs = build([partial(ShortEnv, row) for row in range(5)])
     envs.reset(seed=SEED)
     envs.step(actions())
@@ -183,94 +146,6 @@ def test_rows_that_were_to_be_reset_anyway_are_not_truncated(build):
     assert infos["worker_restarted"].tolist() == [False, False, False, True, True]
     assert not envs.step(actions())[2].any()
     assert envs.step(actions())[2].all()
-
-
-class TellingEnv(ShortEnv):
-    """Row 2 hangs in a step or a reset without a seed, the ``last`` of them, and says so."""
-
-    def __init__(self, row, path, last):
-        super().__init__(row)
-        self.path, self.last = path, last
-
-    def tell(self):
-        self.last -= 1
-        if self.row == 2 and self.last == 0:
-            self.path.touch()
-            time.sleep(3600)
-
-    def reset(self, *, seed=None, options=None):
-        if seed is None:
-            self.tell()
-        return super().reset(seed=seed, options=options)
-
-    def step(self, action):
-        self.tell()
-        return super().step(action)
-
-
-def wait_until_it_hangs(path):
-    deadline = time.monotonic() + 20
-    while not path.exists():
-        assert time.monotonic() < deadline
-
-
-@pytest.mark.parametrize("steps", [2, 3])
-def test_what_was_done_but_not_received_is_remembered(build_processes, tmp_path, steps):
-    """The worker dies when rows 0 and 1 are over, or reset again, and nobody has received that."""
-    path = tmp_path / "hangs"
-    envs = build_processes(
-        [partial(TellingEnv, row, path, steps) for row in range(4)],
-        num_workers=1,
-        batch_size=3,
-        on_worker_death="restart",
-    )
-    envs.async_reset(seed=SEED)
-    envs.recv(timeout=20)
-    envs.recv(timeout=20)
-    for step in range(1, steps + 1):
-        envs.send([0, 0, 0], [0, 1, 2])
-        if step < steps:
-            envs.recv(timeout=20)
-    # The worker takes one row after the other: when it hangs in the last, the others are done.
-    wait_until_it_hangs(path)
-    end(envs.processes[0].pid)
-    _, _, terminations, truncations, infos = envs.recv(timeout=20)
-    assert infos["env_index"].tolist() == [0, 1, 2]
-    assert terminations[:2].tolist() == [steps == 2] * 2
-    assert not truncations[:2].any()
-    assert not infos.get("worker_restarted", np.zeros(3))[:2].any()
-    envs.send([0, 0], [0, 1])
-    _, _, terminations, truncations, infos = envs.recv(timeout=20)
-    assert infos["worker_restarted"].all()
-    assert not terminations.any()
-    assert truncations.tolist() == [steps == 3] * 2, "an episode that had begun was lost"
-
-
-class FirstResetHangs(gym.Env):
-    """Says so when it hangs, and its seed when it does not."""
-
-    observation_space = action_space = Discrete(2)
-
-    def __init__(self, path):
-        self.path = path
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed, options=options)
-        if not self.path.exists():
-            self.path.touch()
-            time.sleep(3600)
-        return 0, {"seed": seed}
-
-
-def test_a_reset_that_was_refused_is_not_what_a_successor_repeats(build, tmp_path):
-    path = tmp_path / "hangs"
-    envs = build([partial(FirstResetHangs, path)])
-    envs.async_reset(seed=SEED)
-    wait_until_it_hangs(path)
-    with pytest.raises(gym.error.AlreadyPendingCallError):
-        envs.async_reset(seed=SEED + 1)
-    end(envs.processes[0].pid)
-    assert envs.recv(timeout=20)[4]["seed"].tolist() == [SEED]
 
 
 def test_frozen_rows_stay_frozen(build):
@@ -286,7 +161,7 @@ def test_frozen_rows_stay_frozen(build):
         assert not rewards.any()
 
 
-def test_what_is_beyond_the_budget_is_raised_and_closing_works(build):
+def test_a_death_beyond_max_restarts_is_raised_and_closing_works(build):
     envs = build(ROWS, max_restarts=2, autoreset_mode="SameStep")
     envs.reset(seed=SEED)
     for _ in range(2):
@@ -300,15 +175,15 @@ def test_what_is_beyond_the_budget_is_raised_and_closing_works(build):
     envs.close()
 
 
-def test_a_reset_that_always_kills_ends_with_the_budget(build):
+def test_a_reset_that_always_kills_its_worker_ends_after_max_restarts(build):
     envs = build(ROWS, max_restarts=3)
     envs.reset(seed=SEED)
     with pytest.raises(cartwheel.WorkerDiedError):
         envs.reset(options={"faults": {4: "kill"}})
 
 
-class DiesWhenMadeAgainEnv(FaultyEnv):
-    """Can be made where a file is, which it removes."""
+class DiesWhenCreatedAgainEnv(FaultyEnv):
+    """Removes a file when it is created; exits if there is none."""
 
     def __init__(self, path):
         super().__init__()
@@ -318,27 +193,27 @@ class DiesWhenMadeAgainEnv(FaultyEnv):
             os._exit(9)
 
 
-def test_a_worker_that_cannot_make_its_environments_again_is_given_up(build, tmp_path):
+def test_a_worker_that_dies_while_recreating_its_environments_is_given_up(build, tmp_path):
     path = tmp_path / "there"
     path.touch()
-    envs = build([FaultyEnv, partial(DiesWhenMadeAgainEnv, path)], max_restarts=None)
+    envs = build([FaultyEnv, partial(DiesWhenCreatedAgainEnv, path)], max_restarts=None)
     envs.reset(seed=SEED)
     with pytest.raises(cartwheel.WorkerDiedError, match=r"died during construct.* code 9"):
         envs.step([fault("none"), fault("kill")])
 
 
-class CannotBeMadeAgainEnv(FaultyEnv):
-    """Raises where a file is not, which it removes."""
+class CannotBeCreatedAgainEnv(FaultyEnv):
+    """Removes a file when it is created; raises if there is none."""
 
     def __init__(self, path):
         super().__init__()
         path.unlink()
 
 
-def test_an_environment_that_cannot_be_made_again_is_raised(build, tmp_path):
+def test_an_exception_while_an_environment_is_recreated_is_raised(build, tmp_path):
     path = tmp_path / "there"
     path.touch()
-    envs = build([FaultyEnv, partial(CannotBeMadeAgainEnv, path)])
+    envs = build([FaultyEnv, partial(CannotBeCreatedAgainEnv, path)])
     envs.reset(seed=SEED)
     with pytest.raises(FileNotFoundError) as failure:
         envs.step([fault("none"), fault("kill")])
@@ -358,7 +233,7 @@ def test_rollouts_go_on(build):
         assert rollout.truncations.sum() == 2
     pid = envs.get_attr("pid")[3]
     end(pid)
-    rollout = envs.rollout(7)  # of another length: attached while the worker is found dead
+    rollout = envs.rollout(7)  # of another length: its memory is attached when the death is noticed
     steps = [envs.step(actions()) for _ in range(7)]
     np.testing.assert_array_equal(rollout.observations[1:], [step[0] for step in steps])
 
@@ -372,59 +247,6 @@ def test_every_restart_is_logged(build, caplog):
     [record] = caplog.records
     for part in ("worker 1", "rows 3 to 4", str(pid), "SIGKILL", "restarting"):
         assert part in record.getMessage()
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("batch_size", [2, 5])
-def test_every_row_that_was_sent_is_received_once(build, mode, batch_size):
-    """Rows in flight of a worker that dies come back truncated, each of them once."""
-    envs = build(ROWS, autoreset_mode=mode, batch_size=batch_size, max_restarts=None)
-    envs.async_reset(seed=SEED)
-    received, sent, cut = Counter(), Counter(range(5)), 0
-    for turn in range(60):
-        _, _, _, truncations, infos = envs.recv()
-        rows = infos["env_index"]
-        received.update(rows.tolist())
-        assert received <= sent
-        restarted = infos.get("worker_restarted", np.zeros(len(rows), bool))
-        cut += int(restarted.sum())
-        assert not (truncations & ~restarted).any()
-        again = truncations if mode == "Disabled" else np.zeros_like(truncations)
-        if again.any():
-            envs.async_reset(options={"env_index": rows[again]})
-        if not again.all():
-            killing = turn % 7 == 3
-            faults = np.full(len(rows), fault("kill") if killing else fault("none"))[~again]
-            envs.send(faults, rows[~again])
-        sent.update(rows.tolist())
-    while envs.in_flight:
-        *_, infos = envs.recv()
-        received.update(infos["env_index"].tolist())
-    assert received == sent
-    assert cut > 0
-
-
-class AddressedEnv(FaultyEnv):
-    """Takes its fault in an action of no fixed shape."""
-
-    def __init__(self, row, space, read):
-        super().__init__(row)
-        self.action_space, self.read = space, read
-
-    def step(self, action):
-        return super().step(fault(self.read(action)))
-
-
-NUMBERS = Discrete(len(FAULTS))
-WITHOUT_A_SHAPE = {
-    "Text": (Text(16), str, str),
-    "Sequence": (Sequence(NUMBERS), lambda name: (fault(name),), lambda part: [*FAULTS][part[0]]),
-    "OneOf": (
-        OneOf([NUMBERS, Text(3)]),
-        lambda name: (0, fault(name)),
-        lambda part: [*FAULTS][part[1]],
-    ),
-}
 
 
 @pytest.mark.parametrize("kind", WITHOUT_A_SHAPE)
@@ -443,126 +265,7 @@ def test_actions_without_a_fixed_shape_may_be_lost_with_their_worker(build, kind
     assert envs.stats().restarts.tolist() == [0, 3]
 
 
-@pytest.mark.parametrize("batch_size", [2, 5])
-@pytest.mark.parametrize("kind", WITHOUT_A_SHAPE)
-def test_sent_actions_without_a_fixed_shape_may_be_lost_too(build, kind, batch_size):
-    space, write, read = WITHOUT_A_SHAPE[kind]
-    rows = [partial(AddressedEnv, row, space, read) for row in range(5)]
-    envs = build(rows, batch_size=batch_size)
-    envs.async_reset(seed=SEED)
-    while envs.in_flight:
-        envs.recv(timeout=20)
-    envs.send([write("none")] * 5, range(5))
-    received, sent, cut = Counter(), Counter(range(5)), Counter()
-    while len(cut) < 2:
-        _, _, _, truncations, infos = envs.recv(timeout=20)
-        index = infos["env_index"]
-        received.update(index.tolist())
-        assert received <= sent
-        cut.update(index[truncations].tolist())
-        deadly = 3 in index and not cut
-        envs.send([write("kill" if deadly and row == 3 else "none") for row in index], index)
-        sent.update(index.tolist())
-    while envs.in_flight:
-        received.update(envs.recv()[4]["env_index"].tolist())
-    assert received == sent
-    assert cut.keys() == {3, 4}
-
-
-def count_while_workers_are_killed(seed, mode, batch_size):
-    """How often each row was received, and how often it was sent."""
-    rows = [partial(FaultyEnv, row) for row in range(6)]
-    envs = cartwheel.VectorEnv(
-        rows,
-        executor="process",
-        num_workers=3,
-        autoreset_mode=mode,
-        batch_size=batch_size,
-        on_done="freeze",
-        on_worker_death="restart",
-        max_restarts=None,
-    )
-    done, gone_on, draw = threading.Event(), threading.Event(), random.Random(seed)
-
-    def kill():
-        # Once after a receipt: where a start takes long, no three of them are killed in a row.
-        while gone_on.wait() and not done.wait(draw.uniform(0, 0.1)):
-            gone_on.clear()
-            with contextlib.suppress(ValueError):  # it is being replaced
-                draw.choice(envs.processes).kill()
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    received, sent, restarts = Counter(), Counter(range(6)), 0
-    try:
-        envs.async_reset(seed=SEED)
-        while restarts < 8:
-            *_, infos = envs.recv(timeout=60)
-            gone_on.set()
-            index = infos["env_index"]
-            received.update(index.tolist())
-            restarts += int(np.sum(infos.get("worker_restarted", 0)))
-            envs.send(np.zeros(len(index), np.int64), index)
-            sent.update(index.tolist())
-        while envs.in_flight:
-            *_, infos = envs.recv(timeout=60)
-            received.update(infos["env_index"].tolist())
-    finally:
-        done.set()
-        gone_on.set()
-        killer.join()
-        envs.close()
-    return received, sent
-
-
-@settings(max_examples=6)
-@given(st.integers(0, 999), st.sampled_from(MODES), st.sampled_from([1, 3, 6]))
-def test_workers_that_are_killed_at_any_moment_lose_nothing(seed, mode, batch_size):
-    """Against a count: every row that was sent comes back once, whoever is killed meanwhile."""
-    for session in range(3):
-        try:
-            received, sent = count_while_workers_are_killed(seed + session, mode, batch_size)
-        except cartwheel.WorkerDiedError:
-            # A worker was in the nanoseconds in which it claims a place. That is allowed, and does
-            # not come session after session.
-            continue
-        assert received == sent
-        return
-    pytest.fail("in none of three sessions were all deaths made up for")
-
-
-def test_a_start_that_ctrl_c_ended_is_made_up_for_when_another_worker_dies_too(build, monkeypatch):
-    envs = build(ROWS)
-    envs.reset(seed=SEED)
-    pids = [process.pid for process in envs.processes]
-    crew, starts = envs._link._crew, []
-
-    def start_process(worker, channels):
-        starts.append(worker)
-        if starts == [1]:
-            raise KeyboardInterrupt
-        return start(worker, channels)
-
-    start = crew.start_process
-    monkeypatch.setattr(crew, "start_process", start_process)
-    envs.send(actions(), range(5))
-    envs.recv()
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)  # so that neither has done anything when it dies
-    envs.send(actions(), range(5))
-    end(pids[1])
-    with pytest.raises(KeyboardInterrupt):
-        envs.recv(timeout=30)
-    end(pids[0])
-    truncations, infos = envs.recv(timeout=30)[3:]
-    assert truncations.tolist() == [True] * 5
-    assert infos["worker_restarted"].tolist() == [True] * 5
-    assert starts in ([1, 0, 1], [1, 1, 0])
-
-
-def test_a_worker_whose_message_ctrl_c_may_have_kept_back_is_followed_by_another(
-    build, monkeypatch
-):
+def test_a_message_whose_repetition_ctrl_c_interrupted_is_repeated(build, monkeypatch):
     envs = build(ROWS)
     envs.reset(seed=SEED)
     link, posts = envs._link, []

@@ -1,4 +1,4 @@
-"""Whatever becomes of a worker while its rows are in flight, nobody waits for ever."""
+"""Whatever happens to a worker while its rows are in flight, no call waits forever."""
 
 import os
 import signal
@@ -96,7 +96,7 @@ def test_a_worker_that_was_killed_before_rows_were_sent_is_named(build_processes
     os.kill(pids[3], signal.SIGKILL)
     wait_until_gone(pids[3:], timeout_s=5)
     started = time.monotonic()
-    envs.async_reset(options={"env_index": [4]})  # the message that it needs has nowhere to go
+    envs.async_reset(options={"env_index": [4]})  # the worker that should get this message is gone
     with pytest.raises(cartwheel.WorkerDiedError) as failure:
         receive_until_it_fails(envs)
     assert time.monotonic() - started < 1
@@ -105,7 +105,7 @@ def test_a_worker_that_was_killed_before_rows_were_sent_is_named(build_processes
 
 
 def test_rows_of_other_workers_arrive_although_one_died(build_processes):
-    """What was done before is not lost: it is received before the death is told."""
+    """Earlier results are not lost: they are received before the death is reported."""
     envs = build_processes(ROWS, batch_size=1)
     pids = envs.get_attr("pid")
     ready(envs)
@@ -119,7 +119,7 @@ def test_rows_of_other_workers_arrive_although_one_died(build_processes):
 
 
 @pytest.mark.parametrize("batch_size", [2, 1])
-def test_a_death_is_told_although_other_rows_keep_coming(build_processes, batch_size):
+def test_a_death_is_reported_although_other_rows_keep_arriving(build_processes, batch_size):
     envs = build_processes(ROWS, batch_size=batch_size)
     pids = envs.get_attr("pid")
     ready(envs)
@@ -133,7 +133,7 @@ def test_a_death_is_told_although_other_rows_keep_coming(build_processes, batch_
 
 @pytest.mark.parametrize("name", ["hang", "spin", "hold the GIL"])
 @BATCHES
-def test_a_row_that_hangs_is_waited_for_no_longer_than_allowed(build_processes, name, batch_size):
+def test_a_wait_for_a_hanging_row_ends_at_its_timeout(build_processes, name, batch_size):
     envs = build_processes(ROWS, batch_size=batch_size)
     pids = envs.get_attr("pid")
     ready(envs)
@@ -148,7 +148,7 @@ def test_a_row_that_hangs_is_waited_for_no_longer_than_allowed(build_processes, 
     assert not wait_until_gone(pids, timeout_s=5)
 
 
-def test_a_worker_that_hangs_keeps_no_rows_of_others(build_processes):
+def test_a_worker_that_hangs_delays_no_rows_of_other_workers(build_processes):
     envs = ready(build_processes(ROWS, batch_size=1))
     envs.send([fault("hang")], [3])
     for _ in range(20):
@@ -180,7 +180,7 @@ def test_a_collected_object_with_rows_in_flight_leaves_nothing():
 
 
 class WordyEnv(SamplingEnv):
-    """Says more than a socket holds, and is told more than a socket holds."""
+    """Its infos and its actions are larger than the buffer of a socket."""
 
     def step(self, action):
         obs, reward, terminated, truncated, info = super().step(action)
@@ -204,7 +204,7 @@ def test_large_messages_in_both_directions_at_once_do_not_block(build_processes)
 
 
 @pytest.mark.timeout(30)
-def test_many_sends_without_a_receipt_are_kept(build_everywhere):
+def test_many_sends_before_a_receive_are_kept(build_everywhere):
     envs = ready(build_everywhere(transcripts(*[99] * 40), batch_size=3))
     for row in np.random.default_rng(0).permutation(40):
         envs.send([row % 10], [row])

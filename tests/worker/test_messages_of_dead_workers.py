@@ -1,4 +1,4 @@
-"""What a worker sent before it died arrives, and is never taken for what its successor sends."""
+"""What a worker sent before it died is received, and not mistaken for a successor's message."""
 
 import array
 import fcntl
@@ -21,35 +21,35 @@ from tests.support.in_parts import PATIENCE_S
 from tests.support.processes import wait_until_gone
 
 LONG = "x" * 100_000  # more than a shard keeps in shared memory for one row
-FINE, RAISE, TELL, HANG, DIE = range(5)
+FINE, RAISE, REPORT, HANG, DIE = range(5)
 HEADER = struct.Struct("<QQ")
 
 
-class TalkingEnv(gym.Env):
-    """Does what it is told; a reset tells a long story if it has options."""
+class ObedientEnv(gym.Env):
+    """Does what its action says; a reset with options returns a long info, as `REPORT` does."""
 
     observation_space = Box(-np.inf, np.inf, (1,))
     action_space = Discrete(5)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed, options=options)
-        return np.zeros(1, np.float32), {"story": LONG + str(os.getpid())} if options else {}
+        return np.zeros(1, np.float32), {"text": LONG + str(os.getpid())} if options else {}
 
     def step(self, action):
         if action == RAISE:
-            raise ValueError("told before the end")
+            raise ValueError("raised before the end")
         if action == HANG:
             time.sleep(3600)
         if action == DIE:
             os._exit(3)
-        info = {"story": LONG + str(os.getpid())} if action == TELL else {}
+        info = {"text": LONG + str(os.getpid())} if action == REPORT else {}
         return np.ones(1, np.float32), 1.0, False, False, info
 
 
 @pytest.fixture(params=[3, 2, 1])
 def envs(build_processes, request):
     envs = build_processes(
-        [TalkingEnv] * 3, num_workers=1, batch_size=request.param, on_worker_death="restart"
+        [ObedientEnv] * 3, num_workers=1, batch_size=request.param, on_worker_death="restart"
     )
     envs.async_reset()
     while envs.in_flight:
@@ -58,7 +58,7 @@ def envs(build_processes, request):
 
 
 def end_after_its_message(envs):
-    """Kills the worker as soon as one whole message of it waits to be received."""
+    """Kills the worker as soon as one of its messages has arrived completely."""
     end, size = envs._crew.channels[0].end, HEADER.size
     there = array.array("i", [0])
     deadline = time.monotonic() + PATIENCE_S
@@ -80,8 +80,7 @@ def peeked(end):
 
 
 def receive_all(envs):
-    """Of each row, its truncation and its story, if it told one, or that it was lost; and what was
-    raised."""
+    """Each row's truncation flag and its text, ``"lost"`` or ``None``; and the exceptions."""
     rows, raised = {}, []
     while envs.in_flight:
         try:
@@ -89,11 +88,11 @@ def receive_all(envs):
         except (ValueError, cartwheel.WorkerDiedError) as error:
             raised.append(error)
             continue
-        nobody = np.zeros(len(truncations), np.bool_)
-        told, lost = infos.get("_story", nobody), infos.get("infos_lost", nobody)
+        none = np.zeros(len(truncations), np.bool_)
+        reported, lost = infos.get("_text", none), infos.get("infos_lost", none)
         for place, row in enumerate(infos["env_index"].tolist()):
-            story = infos["story"][place] if told[place] else "lost" if lost[place] else None
-            rows[row] = bool(truncations[place]), story
+            text = infos["text"][place] if reported[place] else "lost" if lost[place] else None
+            rows[row] = bool(truncations[place]), text
     return rows, raised
 
 
@@ -108,26 +107,26 @@ def test_an_exception_that_was_sent_arrives_after_the_death(envs):
 
 
 def test_infos_that_were_sent_arrive_after_the_death(envs):
-    envs.send([TELL, HANG, FINE], [0, 1, 2])
+    envs.send([REPORT, HANG, FINE], [0, 1, 2])
     pid = end_after_its_message(envs)
     rows, raised = receive_all(envs)
     assert not raised
     assert rows == {0: (False, LONG + str(pid)), 1: (True, None), 2: (True, None)}
 
 
-@pytest.mark.parametrize("first", [RAISE, TELL])
-def test_nothing_of_a_successor_is_taken_for_it(envs, first):
-    """Whether the worker could send what it announced, before it ended itself, or not."""
+@pytest.mark.parametrize("first", [RAISE, REPORT])
+def test_messages_of_a_successor_are_not_mistaken_for_those_of_a_dead_worker(envs, first):
+    """Whether or not the worker could send what it had announced before it exited."""
     for _ in range(3):
         pid = envs.processes[0].pid
         envs.send([first, DIE, FINE], [0, 1, 2])
         rows, raised = receive_all(envs)
-        if first == TELL:
+        if first == REPORT:
             assert rows[0] in [(False, LONG + str(pid)), (False, "lost")]
         assert all(rows[row] == (True, None) for row in rows if row > 0)
         assert len(raised) == (first == RAISE)
         assert not wait_until_gone([pid], timeout_s=PATIENCE_S)
-        envs.async_reset(options={"tell": True})
+        envs.async_reset(options={"report": True})
         rows, raised = receive_all(envs)
         assert not raised
         successor = envs.processes[0].pid
@@ -136,7 +135,7 @@ def test_nothing_of_a_successor_is_taken_for_it(envs, first):
 
 
 class SucceedingEnv(gym.Env):
-    """Always succeeds, and says so at length; row 1 kills its worker once, when row 0 is done."""
+    """Always succeeds, with long infos; row 1 kills its worker once, after row 0 is done."""
 
     observation_space, action_space = Box(-np.inf, np.inf, (2,)), Discrete(2)
 
@@ -162,7 +161,7 @@ class SucceedingEnv(gym.Env):
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 def test_an_episode_whose_infos_were_lost_is_evaluated_again(build_processes, tmp_path, mode):
-    """Whether they are lost is a matter of time; that all succeed is not."""
+    """Timing decides whether infos are lost; every episode must succeed in any case."""
     for attempt in range(5):
         envs = build_processes(
             [partial(SucceedingEnv, row, tmp_path / f"{attempt}") for row in range(3)],

@@ -1,4 +1,4 @@
-"""A dead worker's last words are in its error, and what goes on is in the log."""
+"""The last stderr lines of a dead worker are in its error, and the log shows what happens."""
 
 import logging
 import os
@@ -19,18 +19,18 @@ from tests.support.processes import run_program, wait_until_gone
 
 
 @pytest.fixture
-def told(caplog):
-    """The messages of the logger ``cartwheel``, with their levels."""
+def logged(caplog):
+    """The messages of the logger ``cartwheel`` at a level."""
     caplog.set_level(logging.DEBUG, logger="cartwheel")
 
-    def told(level):
+    def logged(level):
         return [record.getMessage() for record in caplog.records if record.levelno == level]
 
-    return told
+    return logged
 
 
 class TalkativeEnv(FaultyEnv):
-    """Says what it does on stderr, in lines, before it does it."""
+    """Writes what it is about to do to stderr."""
 
     lines = 1
 
@@ -52,23 +52,23 @@ def actions(name, num_envs=3):
     return [fault("none")] * (num_envs - 1) + [fault(name)]
 
 
-def test_what_was_made_is_told(build_workers, told):
+def test_a_new_vector_environment_is_logged(build_workers, logged):
     envs = build_workers(talkative())
-    [text] = told(logging.DEBUG)
+    [text] = logged(logging.DEBUG)
     pids = [process.pid for process in envs.processes]
     for part in ("VectorEnv", "3 environments", envs.executor, "2 workers", str(pids)):
         assert part in text
 
 
-def test_native_environments_that_were_made_are_told(told):
+def test_new_native_environments_are_logged(logged):
     cartwheel.NativeVectorEnv("CartPole-v1", 7, num_workers=2).close()
-    [text] = told(logging.DEBUG)
+    [text] = logged(logging.DEBUG)
     assert "CartPole-v1 of 7 environments: 2 threads" in text
 
 
 @pytest.mark.parametrize("context", ["fork", "forkserver", "spawn"])
 @pytest.mark.parametrize("name", ["exit 3", "kill"])
-def test_the_last_lines_of_a_dead_worker_are_in_its_error(build_processes, told, context, name):
+def test_the_last_lines_of_a_dead_worker_are_in_its_error(build_processes, logged, context, name):
     envs = build_processes(talkative(), context=context)
     envs.reset()
     with pytest.raises(cartwheel.WorkerDiedError) as failure:
@@ -77,10 +77,10 @@ def test_the_last_lines_of_a_dead_worker_are_in_its_error(build_processes, told,
     assert f"\n  0: about to {name}" in str(failure.value)
     with pytest.raises(cartwheel.WorkerDiedError):
         envs.step(actions(name))
-    assert told(logging.WARNING) == [str(failure.value)], "once"
+    assert logged(logging.WARNING) == [str(failure.value)], "logged once"
 
 
-def test_a_crash_says_where(build_processes):
+def test_the_error_of_a_crash_says_where_it_happened(build_processes):
     envs = build_processes(talkative())
     envs.reset()
     with pytest.raises(cartwheel.WorkerDiedError) as failure:
@@ -90,7 +90,7 @@ def test_a_crash_says_where(build_processes):
     assert "Extension modules" not in failure.value.stderr
 
 
-def test_a_worker_that_is_told_to_abort_says_what_it_was_doing(build_processes):
+def test_a_worker_that_is_aborted_says_what_it_was_doing(build_processes):
     envs = build_processes(talkative())
     envs.reset()
     os.kill(envs.processes[1].pid, signal.SIGABRT)
@@ -99,7 +99,7 @@ def test_a_worker_that_is_told_to_abort_says_what_it_was_doing(build_processes):
         envs.step(actions("none"))
 
 
-def test_only_the_end_of_a_long_story_is_kept(build_processes):
+def test_only_the_end_of_a_long_stderr_is_kept(build_processes):
     envs = build_processes(talkative(env=VeryTalkativeEnv))
     envs.reset()
     with pytest.raises(cartwheel.WorkerDiedError) as failure:
@@ -107,19 +107,19 @@ def test_only_the_end_of_a_long_story_is_kept(build_processes):
     lines = failure.value.stderr.splitlines()
     assert 2000 < len(failure.value.stderr) <= 4096
     last = [f"{line}: about to exit 3" for line in range(3_000 - len(lines), 3_000)]
-    assert lines == last, "whole lines"
+    assert lines == last, "only whole lines are kept"
 
 
-def test_what_a_worker_writes_is_seen_at_once_as_ever():
+def test_what_a_worker_writes_to_stderr_is_seen_at_once():
     facts = run_program("write_to_stderr")
     assert facts["before_the_end"] == ["python\n", "descriptor\n"]
 
 
-def test_a_worker_that_crashes_when_it_is_closed_is_told(build_processes, told):
+def test_a_worker_that_crashes_when_it_is_closed_is_logged(build_processes, logged):
     envs = build_processes([partial(CrashesWhenClosedEnv, row) for row in range(2)])
     envs.reset()
     envs.close()
-    for worker, text in enumerate(told(logging.WARNING)):
+    for worker, text in enumerate(logged(logging.WARNING)):
         assert text.startswith(f"worker {worker}: when closed, it was ended by SIGSEGV")
         assert "in _crash" in text
     assert worker == 1
@@ -131,18 +131,18 @@ class CrashesWhenClosedEnv(TalkativeEnv):
 
 
 @pytest.mark.parametrize("how", ["step", "recv"])
-def test_a_long_wait_is_told_again_and_again(build_workers, told, monkeypatch, how, gates):
+def test_a_long_wait_is_logged_repeatedly(build_workers, logged, monkeypatch, how, gates):
     monkeypatch.setenv("CARTWHEEL_REMINDER_S", "0.1")
     envs = build_workers(gates.env_fns(3))
     envs.reset()
 
-    def end_the_wait_when_it_was_told_thrice():
-        deadline = time.monotonic() + PATIENCE_S / 2  # well before the gate is given up
-        while len(told(logging.WARNING)) < 3 and time.monotonic() < deadline:
+    def end_the_wait_after_three_reminders():
+        deadline = time.monotonic() + PATIENCE_S / 2  # well before the limit of the gate
+        while len(logged(logging.WARNING)) < 3 and time.monotonic() < deadline:
             time.sleep(0.01)
         gates.open(1)
 
-    listener = threading.Thread(target=end_the_wait_when_it_was_told_thrice)
+    listener = threading.Thread(target=end_the_wait_after_three_reminders)
     listener.start()
     began = time.monotonic()
     if how == "step":
@@ -153,7 +153,7 @@ def test_a_long_wait_is_told_again_and_again(build_workers, told, monkeypatch, h
     waited_s = time.monotonic() - began
     listener.join()
     assert observations.tolist() == [[1]] * len(observations)
-    texts = told(logging.WARNING)
+    texts = logged(logging.WARNING)
     assert 3 <= len(texts) <= waited_s / 0.1
     for text in texts:
         assert text.startswith(f"{how}: still waiting for rows [")
@@ -162,35 +162,35 @@ def test_a_long_wait_is_told_again_and_again(build_workers, told, monkeypatch, h
             assert f"pid {envs.processes[1].pid})" in text
 
 
-def test_a_wait_that_is_told_of_still_ends_in_time(build_workers, told, monkeypatch, gates):
+def test_a_wait_that_is_logged_still_ends_at_its_timeout(build_workers, logged, monkeypatch, gates):
     monkeypatch.setenv("CARTWHEEL_REMINDER_S", "0.1")
     envs = build_workers(gates.env_fns(3))
     envs.reset()
     envs.step_async([0, 0, 1])
-    deadline = time.monotonic() + PATIENCE_S / 2  # well before the gate is given up
-    while not told(logging.WARNING) and time.monotonic() < deadline:
-        # Whoever gets no processor for the whole wait has no time left to tell of it.
+    deadline = time.monotonic() + PATIENCE_S / 2  # well before the limit of the gate
+    while not logged(logging.WARNING) and time.monotonic() < deadline:
+        # A thread that gets no processor during the whole wait has no time to log it.
         with pytest.raises(TimeoutError, match=r"after 0\.35 second"):
             envs.step_wait(timeout=0.35)
-    assert told(logging.WARNING)
+    assert logged(logging.WARNING)
     gates.open(1)
     assert envs.step_wait()[0].tolist() == [[1]] * 3
 
 
 @pytest.mark.parametrize("value", ["", "0"])
-def test_nothing_is_told_of_a_wait_that_nobody_wants_to_hear_of(
-    build_workers, told, monkeypatch, value
+def test_a_short_wait_is_not_logged_and_zero_disables_reminders(
+    build_workers, logged, monkeypatch, value
 ):
     if value:
         monkeypatch.setenv("CARTWHEEL_REMINDER_S", value)
     envs = build_workers([SleepingEnv] * 2)
     envs.reset()
     envs.step([0.0, 0.3])
-    assert told(logging.WARNING) == []
+    assert logged(logging.WARNING) == []
 
 
 @pytest.mark.parametrize("value", ["soon", "-1", "nan", "inf"])
-def test_a_reminder_that_is_no_number_of_seconds_is_refused(build, monkeypatch, value):
+def test_an_invalid_reminder_interval_is_refused(build, monkeypatch, value):
     monkeypatch.setenv("CARTWHEEL_REMINDER_S", value)
     with pytest.raises(ValueError, match=f"CARTWHEEL_REMINDER_S .* got '{value}'"):
         build([SleepingEnv] * 2)

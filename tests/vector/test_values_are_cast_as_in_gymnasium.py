@@ -19,14 +19,14 @@ OBS = np.float32(0)
 
 
 class ArrayLike:
-    """What NumPy can make an array of."""
+    """An object that NumPy can convert to an array."""
 
     def __array__(self, dtype=None, copy=None):
         return np.array([3.5, 4.5], dtype)
 
 
 class Pair:
-    """Puppets of ours and of the oracle, which are to treat an observation alike."""
+    """Our puppets and the oracle's, which must treat an observation in the same way."""
 
     def __init__(self, build, space, good):
         env_fns = [partial(PuppetEnv, space, good)] * 2
@@ -34,9 +34,9 @@ class Pair:
         self.ours.reset()
 
     def check(self, observation):
-        """Our row 1 returns ``observation``, from a step and from a reset, and row 0 a good one.
+        """Our row 1 returns ``observation``, from a step and from a reset; row 0 a good one.
 
-        All rows of the oracle return it: upstream, what is in one row decides how another is cast.
+        All rows of the oracle return it: upstream, one row can change how another is cast.
         """
         show(self.ours, [self.good, observation])
         show(self.oracle, [observation, observation])
@@ -75,7 +75,7 @@ def row_1(observations):
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=str)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_every_dtype_is_cast_into_every_other_as_by_the_oracle(executor, dtype):
+def test_every_dtype_is_cast_into_every_other_as_in_gymnasium(executor, dtype):
     pair = Pair(executor, Box(0, 1, (3,), dtype), np.zeros(3, dtype))
     try:
         for source in DTYPES:
@@ -152,7 +152,7 @@ def test_every_dtype_is_cast_into_every_other_as_by_the_oracle(executor, dtype):
     ],
     ids=lambda value: str(value)[:40] if isinstance(value, Space) else "",
 )
-def test_observations_that_are_not_arrays_of_the_space_are_cast_as_by_the_oracle(
+def test_observations_that_are_not_arrays_of_the_space_are_cast_as_in_gymnasium(
     executor, space, observations
 ):
     pair = Pair(executor, space, np.zeros(space.shape, space.dtype))
@@ -164,7 +164,7 @@ def test_observations_that_are_not_arrays_of_the_space_are_cast_as_by_the_oracle
 
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=str)
-def test_nested_observations_are_cast_as_by_the_oracle(executor):
+def test_nested_observations_are_cast_as_in_gymnasium(executor):
     space = Dict(a=Box(-9, 9, (2,), np.float32), b=Tuple([Discrete(5), MultiBinary(2)]))
     good = {"a": np.zeros(2, np.float32), "b": (np.int64(0), np.zeros(2, np.int8))}
     pair = Pair(executor, space, good)
@@ -248,7 +248,7 @@ def test_a_reward_of_size_one_survives_the_autoreset(build):
 
 
 @pytest.mark.parametrize("reward", [np.zeros(2), [1.0, 2.0], "high", {}, 1j], ids=repr)
-def test_a_reward_that_is_no_number_is_an_error_of_its_row(build, reward):
+def test_a_reward_that_is_not_a_number_is_an_error_of_its_row(build, reward):
     envs = build(scalar_puppets(3))
     envs.reset()
     envs.set_attr("frame", [(OBS, value, False, False, {}) for value in (0.5, reward, 1.0)])
@@ -292,7 +292,7 @@ def test_a_flag_is_a_bool(puppets, position, flag, expected):
 @pytest.mark.parametrize(
     "frame", [(OBS, 0.0, False, {}), (OBS, 0.0, False, False, {}, 1), (), None, 3], ids=repr
 )
-def test_a_step_that_is_no_tuple_of_five_is_an_error_of_its_row(puppets, frame):
+def test_a_step_that_is_not_a_tuple_of_five_is_an_error_of_its_row(puppets, frame):
     puppets.reset()
     good = (OBS, 0.0, False, False, {})
     puppets.set_attr("frame", [good, frame])
@@ -305,7 +305,7 @@ def test_a_step_that_is_no_tuple_of_five_is_an_error_of_its_row(puppets, frame):
 
 
 @pytest.mark.parametrize("position", [2, 3], ids=["terminated", "truncated"])
-def test_a_flag_without_one_truth_is_an_error_of_its_row(puppets, position):
+def test_a_flag_with_an_ambiguous_truth_value_is_an_error_of_its_row(puppets, position):
     puppets.reset()
     frame = [OBS, 1.0, False, False, {}]
     frame[position] = np.array([True, False])
@@ -325,7 +325,7 @@ def test_a_step_may_return_any_sequence_of_five(build):
 
 
 @pytest.mark.parametrize("frame", [(OBS,), (OBS, {}, 1), (), None, np.zeros(4)], ids=repr)
-def test_a_reset_that_is_no_tuple_of_two_is_an_error_of_its_row(build, frame):
+def test_a_reset_that_is_not_a_tuple_of_two_is_an_error_of_its_row(build, frame):
     envs = build(scalar_puppets(2))
     envs.set_attr("reset_frame", [(OBS, {}), frame])
     with pytest.raises((TypeError, ValueError)) as failure:
@@ -335,8 +335,8 @@ def test_a_reset_that_is_no_tuple_of_two_is_an_error_of_its_row(build, frame):
     envs.reset()
 
 
-def test_a_row_with_a_wrong_observation_keeps_nobody_from_being_reset(build):
-    """It shows its last good one until it is reset itself."""
+def test_a_row_with_a_wrong_observation_blocks_no_reset_of_another_row(build):
+    """It shows its last good observation until it is reset itself."""
     space, good = Box(-1, 1, (2,)), np.zeros(2, np.float32)
     envs = build([partial(PuppetEnv, space, good)] * 2)
     envs.reset()
