@@ -24,7 +24,7 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 SANITIZED = RUSTC_BOOTSTRAP=1 RUSTFLAGS='-Zsanitizer=$(1) --cfg rustix_use_libc' cargo
 UNDER_ASAN = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 \
 	PYTHONPATH=target/asan/python $(BIN)/python
-MEMORY_TESTS := $(addprefix tests/vector/test_,observations_are_never_overwritten.py rollout_slabs.py \
+MEMORY_TESTS := $(addprefix tests/vector/test_,observations_are_never_overwritten.py rollout_arrays.py \
 	rows_in_flight.py calls_for_some_rows.py sent_rows_that_fail.py views_outlive_everything.py)
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 

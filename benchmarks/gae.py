@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STEPS, NUM_ENVS = 128, 4096
 EPISODE_STEPS = 200  # mean length of an episode
-GAMMA, LAM = 0.99, 0.95
+GAMMA, LAMBDA = 0.99, 0.95
 
 #: Rewards, values and next values, terminated and truncated flags; ``[T, N]``.
 Rollout = tuple[Any, Any, Any, Any, Any]
@@ -44,7 +44,7 @@ def rollout(num_envs: int) -> tuple[NDArray[Any], ...]:
 
 def cartwheel_gae(rows: Rollout, out: Pair, num_threads: int | None = None) -> None:
     """GAE of cartwheel."""
-    returns.gae(*rows, gamma=GAMMA, lam=LAM, num_threads=num_threads, out=out)
+    returns.gae(*rows, gamma=GAMMA, gae_lambda=LAMBDA, num_threads=num_threads, out=out)
 
 
 def numpy_gae(rows: Rollout, out: Pair) -> None:
@@ -55,7 +55,7 @@ def numpy_gae(rows: Rollout, out: Pair) -> None:
     for t in reversed(range(STEPS)):
         delta = rewards[t] + GAMMA * next_values[t] * ~terminated[t] - values[t]
         over = terminated[t] | truncated[t]
-        advantages[t] = advantage = delta + GAMMA * LAM * advantage * ~over
+        advantages[t] = advantage = delta + GAMMA * LAMBDA * advantage * ~over
     np.add(advantages, values, out=results)
 
 
@@ -69,7 +69,7 @@ def torch_gae(rows: Rollout, out: Pair) -> None:
     for t in reversed(range(STEPS)):
         delta = rewards[t] + GAMMA * next_values[t] * ~terminated[t] - values[t]
         over = terminated[t] | truncated[t]
-        advantages[t] = advantage = delta + GAMMA * LAM * advantage * ~over
+        advantages[t] = advantage = delta + GAMMA * LAMBDA * advantage * ~over
     torch.add(advantages, values, out=results)
 
 

@@ -47,7 +47,7 @@ class Settings:
     seed: int = 1
     learning_rate: float = 3e-3  # falls linearly to zero over the total steps
     gamma: float = 0.99
-    lam: float = 0.95
+    gae_lambda: float = 0.95
     bootstrap: str = "truncated"  # "never" shows why the value beyond a time limit matters
     epochs: int = 5
     minibatch_size: int = 512
@@ -103,7 +103,7 @@ def update(agent: Agent, optimizer: Any, rollout: cartwheel.Rollout, settings: S
     # upright pole would have a value of 1 just before the limit and almost 100 long before it.
     rollout.set_values(agent.values(rollout.value_inputs()))
     rollout.extras["advantages"], rollout.extras["returns"] = rollout.gae(
-        settings.gamma, settings.lam, bootstrap=settings.bootstrap
+        settings.gamma, settings.gae_lambda, bootstrap=settings.bootstrap
     )
     # From here on there are only transitions: other rows affect no loss, mean or deviation.
     rows = rollout.flatten()

@@ -89,7 +89,7 @@ def troubled_constructor(row, trouble, note):
     return TroubledEnv(row, "none", note)
 
 
-POLICIES: dict[str, Any] = {"on_error": "truncate", "on_worker_death": "restart"}
+POLICIES: dict[str, Any] = {"on_error": "restart", "on_worker_death": "restart"}
 BUILDERS = {
     "inline": partial(cartwheel.VectorEnv, executor="inline"),
     "thread": partial(cartwheel.VectorEnv, executor="thread", num_workers=2),

@@ -112,7 +112,7 @@ class Session:
             num_workers=workers,
             autoreset_mode=mode,
             batch_size=self.batch,
-            on_error="truncate",
+            on_error="restart",
             on_worker_death="restart",
             max_restarts=None,
         )

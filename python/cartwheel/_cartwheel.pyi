@@ -199,7 +199,7 @@ class Memory:
         shards: Sequence[tuple[int, int]],
         *,
         batch_size: int,
-        max_slabs: int,
+        max_batches: int,
         info_bytes: int,
         descriptors: Sequence[int] | None = None,
         shared: bool = False,
@@ -211,8 +211,8 @@ class Memory:
             actions: The single action space.
             shards: For each worker, its first row and the row after its last.
             batch_size: Rows of a batch.
-            max_slabs: The most batches that may exist at once; at least one more than can be filled
-                at the same time.
+            max_batches: The most batches that may exist at once; at least one more than can be
+                filled at the same time.
             info_bytes: Bytes for the infos of each worker.
             descriptors: Four descriptors, which this object takes over.
             shared: Whether workers are processes.
@@ -604,14 +604,14 @@ def gae(
     transitions: _Transitions,
     values: _Floats,
     next_values: _Floats,
-    lam: float | _Floats,
+    gae_lambda: float | _Floats,
     normalized: bool,
     out: tuple[_Floats, ...],
 ) -> None:
     """Computes advantages and returns; ``normalized``: by ``gae_normalized``."""
 
 def lambda_returns(
-    transitions: _Transitions, next_values: _Floats, lam: float | _Floats, out: _Floats
+    transitions: _Transitions, next_values: _Floats, lambda_: float | _Floats, out: _Floats
 ) -> None:
     """Computes lambda-returns."""
 
@@ -626,7 +626,7 @@ def n_step(
 def vtrace(
     transitions: _Transitions,
     arrays: tuple[_Floats, ...],
-    lam: float | _Floats,
+    lambda_: float | _Floats,
     caps: tuple[float, float, float],
     out: tuple[_Floats, ...],
 ) -> None:
@@ -635,7 +635,7 @@ def vtrace(
 def retrace(
     transitions: _Transitions,
     arrays: tuple[_Floats, ...],
-    lam: float | _Floats,
+    lambda_: float | _Floats,
     c_bar: float,
     out: _Floats,
 ) -> None:

@@ -302,10 +302,10 @@ def as_values(values: Any, num_envs: int) -> list[Any]:
     return list(values)
 
 
-def check_max_slabs(max_slabs: Any) -> None:
-    """Raises ``ValueError`` unless ``max_slabs`` is ``None`` or an integer of at least 2."""
-    if max_slabs is not None:
-        as_integer("max_slabs", max_slabs, 2)
+def check_max_batches(max_batches: Any) -> None:
+    """Raises ``ValueError`` unless ``max_batches`` is ``None`` or an integer of at least 2."""
+    if max_batches is not None:
+        as_integer("max_batches", max_batches, 2)
 
 
 def as_context(context: Any) -> Any:

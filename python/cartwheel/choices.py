@@ -12,7 +12,7 @@ ModeName = Literal["next_step", "same_step", "disabled", "NextStep", "SameStep",
 Mode = AutoresetMode | ModeName
 """An autoreset mode: a member, its name in lower case, or its value."""
 OnDone = Literal["raise", "freeze"]
-OnError = Literal["raise", "truncate"]
+OnError = Literal["raise", "restart"]
 OnWorkerDeath = Literal["raise", "restart"]
 ObservationMode = Literal["same", "different"]
 Vectorization = Literal["sync", "async", "vector_entry_point"]

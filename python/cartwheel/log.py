@@ -6,7 +6,7 @@ level         what
 ``DEBUG``     a vector environment was made: its executor, workers and process ids
 ``WARNING``   a worker process died, and whether it is replaced
               (``on_worker_death="restart"``), or ended badly when it was closed
-``WARNING``   the environment of a row failed and is replaced (``on_error="truncate"``), with the
+``WARNING``   the environment of a row failed and is replaced (``on_error="restart"``), with the
               exception; native ones, which panic, tell it in their infos alone
 ``WARNING``   a call is still waiting, and for which workers
 ``ERROR``     an environment raised when it was closed, or before it is replaced

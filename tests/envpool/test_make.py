@@ -210,10 +210,10 @@ def test_the_step_limit_can_be_changed_and_lifted(make, task_id, limit):
 
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
-def test_max_slabs_limits_the_batches_that_are_kept(make, task_id):
-    envs = make(task_id, num_envs=300, executor="inline", max_slabs=2)  # small batches are copied
+def test_max_batches_limits_the_batches_that_are_kept(make, task_id):
+    envs = make(task_id, num_envs=300, executor="inline", max_batches=2)  # small batches are copied
     kept = [envs.reset() for _ in range(2)]
-    with pytest.warns(Warning, match="max_slabs"):
+    with pytest.warns(Warning, match="max_batches"):
         kept.append(envs.reset())
     owned = [observations.flags.owndata for observations, _ in kept]
     assert owned == [False, False, True]

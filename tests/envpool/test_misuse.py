@@ -229,7 +229,7 @@ BAD_CONFIGURATIONS = {
     "autoreset_mode": [("sometimes", "sometimes")],
     "executor": [("gpu", "gpu")],
     "on_done": [("stop", "stop")],
-    "max_slabs": [(1, "from 2 on")],
+    "max_batches": [(1, "from 2 on")],
     "gym_reset_return_info": [(False, "env_type='gym'")],
     "env_type": [("jax", "jax")],
     "no_such_option": [(1, "no_such_option")],

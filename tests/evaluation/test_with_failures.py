@@ -82,7 +82,7 @@ def wrapped(env_fns, **keywords):
 def test_every_crashed_episode_is_replaced_by_another(mode, build):
     rows = [alone(row) for row in range(NUM_ENVS)]
     envs = build(
-        [CrashingEnv] * NUM_ENVS, autoreset_mode=mode, on_error="truncate", max_restarts=None
+        [CrashingEnv] * NUM_ENVS, autoreset_mode=mode, on_error="restart", max_restarts=None
     )
     reports = []
     evaluation = cartwheel.evaluate(
@@ -114,7 +114,7 @@ def test_every_crashed_episode_is_replaced_by_another(mode, build):
 
 
 def test_without_failures_the_summary_does_not_mention_them():
-    envs = INLINE(transcripts(2, 3), on_error="truncate")
+    envs = INLINE(transcripts(2, 3), on_error="restart")
     evaluation = cartwheel.evaluate(envs, lambda seen: np.ones(len(seen), np.int64))
     envs.close()
     assert evaluation.failures.tolist() == [0, 0]
@@ -228,7 +228,7 @@ class HopelessEnv(TranscriptEnv):
 @pytest.mark.parametrize("mode", MODES)
 def test_an_environment_that_crashes_in_every_episode_raises_its_own_exception(mode, build):
     envs = build(
-        [*transcripts(3), HopelessEnv], autoreset_mode=mode, on_error="truncate", max_restarts=4
+        [*transcripts(3), HopelessEnv], autoreset_mode=mode, on_error="restart", max_restarts=4
     )
     with pytest.raises(ArithmeticError, match="lost a wheel") as failure:
         cartwheel.evaluate(envs, lambda seen: np.ones(len(seen), np.int64))
@@ -257,7 +257,7 @@ def test_a_worker_that_dies_in_every_episode_raises_an_exception(mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_an_environment_that_always_fails_raises_even_without_max_restarts(mode, build):
     envs = build(
-        [*transcripts(3), HopelessEnv], autoreset_mode=mode, on_error="truncate", max_restarts=None
+        [*transcripts(3), HopelessEnv], autoreset_mode=mode, on_error="restart", max_restarts=None
     )
     text = "row 1 failed in 100 episodes in a row, the last time by ArithmeticError: lost a wheel"
     with pytest.raises(RuntimeError, match=text):
@@ -282,7 +282,7 @@ class FailsToResetOnceEnv(TranscriptEnv):
 @pytest.mark.parametrize("mode", MODES)
 def test_an_episode_is_complete_even_if_the_next_reset_fails(mode):
     FailsToResetOnceEnv.failed = False
-    envs = INLINE([partial(FailsToResetOnceEnv, 3)] * 2, autoreset_mode=mode, on_error="truncate")
+    envs = INLINE([partial(FailsToResetOnceEnv, 3)] * 2, autoreset_mode=mode, on_error="restart")
     evaluation = cartwheel.evaluate(
         envs, lambda seen: np.ones(len(seen), np.int64), episodes_per_env=2
     )
@@ -294,7 +294,7 @@ def test_an_episode_is_complete_even_if_the_next_reset_fails(mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_panicked_native_environment_plays_another_episode(mode):
-    envs = cartwheel.NativeVectorEnv("Acrobot-v1", 3, autoreset_mode=mode, on_error="truncate")
+    envs = cartwheel.NativeVectorEnv("Acrobot-v1", 3, autoreset_mode=mode, on_error="restart")
     steps = []
 
     def swing(observations, rows, first):

@@ -232,7 +232,7 @@ def fork_while_a_step_is_pending(executor):
 @program
 def fork_often(executor):
     """Forks after every step, while no batch is held; reports the number of slabs."""
-    envs = build(executor, max_slabs=8)
+    envs = build(executor, max_batches=8)
     envs.reset()
     slabs = []
     for step in range(1, 20):

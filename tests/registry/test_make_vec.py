@@ -106,9 +106,9 @@ def test_a_name_only_in_vector_kwargs_goes_to_the_vector_environment(patient):
     envs.close()
 
 
-@pytest.mark.parametrize("name", ["max_restarts", "on_error", "on_worker_death", "max_slabs"])
+@pytest.mark.parametrize("name", ["max_restarts", "on_error", "on_worker_death", "max_batches"])
 def test_every_keyword_of_the_vector_environment_is_accepted(name):
-    value = {"max_restarts": 3, "max_slabs": 4}.get(name, "raise")
+    value = {"max_restarts": 3, "max_batches": 4}.get(name, "raise")
     envs = make("CartPole-v1", 2, executor="inline", **{name: value})
     assert envs.spec.kwargs["cartwheel"]["vector_kwargs"] == {"executor": "inline", name: value}
     envs.close()

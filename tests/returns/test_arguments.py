@@ -27,20 +27,21 @@ def rollout(steps=STEPS, num_envs=ENVS, dtype=np.float64, seed=0):
 
 
 TAKES = {
-    "gae": ("values", "next_values", "lam"),
-    "gae_normalized": ("values", "next_values", "lam"),
-    "lambda_returns": ("next_values", "lam"),
+    "gae": ("values", "next_values", "gae_lambda"),
+    "gae_normalized": ("values", "next_values", "gae_lambda"),
+    "lambda_returns": ("next_values", "lambda_"),
     "discounted": ("next_values",),
     "n_step": ("next_values", "n"),
-    "vtrace": ("values", "next_values", "ratios", "lam"),
-    "retrace": ("q_values", "next_values", "ratios", "lam"),
+    "vtrace": ("values", "next_values", "ratios", "lambda_"),
+    "retrace": ("q_values", "next_values", "ratios", "lambda_"),
 }
 ESTIMATORS = list(TAKES)
 
 
 def call(name, arrays, **changes):
     """Calls an estimator with its arguments from ``arrays``; returns a tuple."""
-    every = {"gamma": 0.9, "lam": 0.8, "n": 3, "q_values": arrays["values"], **arrays, **changes}
+    weights = {"gamma": 0.9, "gae_lambda": 0.8, "lambda_": 0.8, "n": 3}
+    every = {**weights, "q_values": arrays["values"], **arrays, **changes}
     common = ("rewards", "terminated", "truncated", "valid", "gamma")
     keywords = {key: every[key] for key in (*common, *TAKES[name])}
     keywords |= {key: value for key, value in changes.items() if key not in keywords}
@@ -254,29 +255,32 @@ def test_a_wrong_dtype_is_a_type_error(change, text):
         call("gae", arrays)
 
 
-@pytest.mark.parametrize("argument", ["gamma", "lam"])
-def test_a_discount_is_one_number_or_one_for_each_row(argument):
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [("gae", "gamma"), ("gae", "gae_lambda"), ("lambda_returns", "lambda_")],
+)
+def test_a_discount_is_one_number_or_one_for_each_row(name, argument):
     arrays = rollout()
-    wanted = call("gae", arrays, **{argument: 1.0})
+    wanted = call(name, arrays, **{argument: 1.0})
     for same in (1, np.float32(1), np.array(1.0), np.ones((STEPS, ENVS))):
-        assert_same(call("gae", arrays, **{argument: same}), wanted)
+        assert_same(call(name, arrays, **{argument: same}), wanted)
     one = rollout(1, 1)
-    assert_same(call("gae", one, **{argument: np.ones((1, 1))}), call("gae", one, **{argument: 1}))
+    assert_same(call(name, one, **{argument: np.ones((1, 1))}), call(name, one, **{argument: 1}))
     for wrong in ("0.9", None, np.ones((STEPS, ENVS), np.float32)):
         with pytest.raises(TypeError, match=f"`{argument}` must be a number or a float64 array"):
-            call("gae", arrays, **{argument: wrong})
+            call(name, arrays, **{argument: wrong})
     for wrong in (-0.1, 1.1, float("nan"), float("inf")):
         text = f"`{argument}` must be in [0, 1], got "
         with pytest.raises(ValueError, match=re.escape(text)):
-            call("gae", arrays, **{argument: wrong})
+            call(name, arrays, **{argument: wrong})
     array = np.ones((STEPS, ENVS))
     array[2, 1] = 1.5
     valid = np.ones((STEPS, ENVS), bool)
     text = f"`{argument}` must be in [0, 1], got 1.5 at [2, 1]"
     with pytest.raises(ValueError, match=re.escape(text)):
-        call("gae", arrays, valid=valid, **{argument: array})
+        call(name, arrays, valid=valid, **{argument: array})
     valid[2, 1] = False  # rows that are no transitions may have any value
-    call("gae", arrays, valid=valid, **{argument: array})
+    call(name, arrays, valid=valid, **{argument: array})
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

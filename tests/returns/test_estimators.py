@@ -44,20 +44,21 @@ def arguments(rollout, bootstrap, dtype, stale):
         "gamma": cast(rollout.with_stale(rollout.of_states("gamma"), stale)),
         "bootstrap": bootstrap,
     }
-    lam = {"lam": cast(rollout.with_stale(rollout.of_states("lam"), stale))}
+    weight = cast(rollout.with_stale(rollout.of_states("lam"), stale))
+    gae_lambda, lambda_ = {"gae_lambda": weight}, {"lambda_": weight}
     ratios = {"ratios": cast(rollout.with_stale(rollout.of_states("ratio"), stale))}
     values = {"values": cast(rollout.of_states("value"))}
     q_values = {"q_values": cast(rollout.with_stale(rollout.of_states("q_value"), stale))}
     then, q_then = {"next_values": after("value")}, {"next_values": after("expected_q")}
     caps = {"rho_bar": RHO_BAR, "c_bar": C_BAR, "pg_rho_bar": PG_RHO_BAR}
     return {
-        "gae": {**common, **lam, **values, **then},
-        "gae_normalized": {**common, **lam, **values, **then},
-        "lambda_returns": {**common, **lam, **then},
+        "gae": {**common, **gae_lambda, **values, **then},
+        "gae_normalized": {**common, **gae_lambda, **values, **then},
+        "lambda_returns": {**common, **lambda_, **then},
         "discounted": {**common, **then},
         "n_step": {**common, **then, "n": N},
-        "vtrace": {**common, **lam, **values, **then, **ratios, **caps},
-        "retrace": {**common, **lam, **q_values, **q_then, **ratios, "c_bar": C_BAR},
+        "vtrace": {**common, **lambda_, **values, **then, **ratios, **caps},
+        "retrace": {**common, **lambda_, **q_values, **q_then, **ratios, "c_bar": C_BAR},
     }
 
 
@@ -149,8 +150,8 @@ def test_a_scalar_discount_equals_a_constant_array(mode):
     for rollout in rollouts(mode, 17, count=1, alike=("gamma", "lam")):
         for name, keywords in arguments(rollout, "truncated", np.float64, stale=0.5).items():
             scalars = {**keywords, "gamma": rollout.table["gamma"][0]}
-            if "lam" in keywords:
-                scalars["lam"] = rollout.table["lam"][0]
+            for argument in {"gae_lambda", "lambda_"} & set(keywords):
+                scalars[argument] = rollout.table["lam"][0]
             for one, other in zip(outputs(name, keywords), outputs(name, scalars), strict=True):
                 np.testing.assert_array_equal(one, other)
 

@@ -48,14 +48,18 @@ def targets(rollout):
     common = {"valid": valid, "gamma": GAMMA}
     rewards = rollout.rewards
     return valid, {
-        "gae": returns.gae(rewards, values, then, *flags, lam=LAM, **common)[0],
-        "normalized": returns.gae_normalized(rewards, values, then, *flags, lam=LAM, **common)[0],
-        "lambda": returns.lambda_returns(rewards, then, *flags, lam=LAM, **common),
+        "gae": returns.gae(rewards, values, then, *flags, gae_lambda=LAM, **common)[0],
+        "normalized": returns.gae_normalized(
+            rewards, values, then, *flags, gae_lambda=LAM, **common
+        )[0],
+        "lambda": returns.lambda_returns(rewards, then, *flags, lambda_=LAM, **common),
         "discounted": returns.discounted(rewards, *flags, next_values=then, **common),
         "n_step": returns.n_step(rewards, *flags, next_values=then, n=3, **common).returns,
         "vtrace": returns.vtrace(rewards, values, then, ratios, *flags, **common)[0],
-        "pg": returns.vtrace(rewards, values, then, ratios, *flags, lam=LAM, **common)[1],
-        "retrace": returns.retrace(rewards, q_values, q_then, ratios, *flags, lam=LAM, **common),
+        "pg": returns.vtrace(rewards, values, then, ratios, *flags, lambda_=LAM, **common)[1],
+        "retrace": returns.retrace(
+            rewards, q_values, q_then, ratios, *flags, lambda_=LAM, **common
+        ),
     }
 
 
@@ -187,7 +191,7 @@ def record(mode, steps):
 def test_recorded_rollouts_have_the_advantages_of_their_episodes(mode):
     states, rewards, values, then, terminated, truncated, valid = record(mode, steps=30)
     advantages, _ = returns.gae(
-        rewards, values, then, terminated, truncated, valid=valid, gamma=GAMMA, lam=LAM
+        rewards, values, then, terminated, truncated, valid=valid, gamma=GAMMA, gae_lambda=LAM
     )
     for env, (length, ends) in enumerate([(2, False), (3, False), (4, True), (1, True)]):
         # All episodes of an environment are the same.

@@ -291,7 +291,7 @@ def test_a_step_that_failed_is_no_transition(mode):
     """The step before it bootstraps from the observation on which the failed step acted."""
     actions = np.full((8, 2), fault("none"))
     actions[2, 1] = actions[5, 0] = fault("value error")
-    envs = INLINE([FaultyEnv] * 2, autoreset_mode=mode, on_error="truncate")
+    envs = INLINE([FaultyEnv] * 2, autoreset_mode=mode, on_error="restart")
     rows = iter(actions)
     rollout = cartwheel.Collector(envs, lambda _: next(rows), 8).collect()
     failed = actions == fault("value error")
@@ -332,7 +332,7 @@ def test_a_terminated_episode_is_complete_even_if_the_next_reset_fails(mode, way
 
     def envs_that_fail(*failing):
         fns = [partial(LosingKeysEnv, length, failing, count()) for length in (2, 3, 4)]
-        return INLINE(fns, autoreset_mode=mode, on_error="truncate")
+        return INLINE(fns, autoreset_mode=mode, on_error="restart")
 
     def clock(seen):
         return seen[:, 0].astype(int) + 1

@@ -188,7 +188,7 @@ def test_out_discount_arrays_and_num_threads_reach_the_estimators():
     rollout.set_values(np.sin(rollout.value_inputs()))
     out = (np.empty((30, 5)), np.empty((30, 5)))
     gamma = np.full((30, 5), 0.9)
-    results = rollout.gae(gamma, lam=0.8, out=out, num_threads=1)
+    results = rollout.gae(gamma, gae_lambda=0.8, out=out, num_threads=1)
     assert results[0] is out[0]
     wanted = returns.gae(
         rollout.rewards,
@@ -197,7 +197,7 @@ def test_out_discount_arrays_and_num_threads_reach_the_estimators():
         rollout.terminated,
         rollout.truncated,
         gamma=0.9,
-        lam=0.8,
+        gae_lambda=0.8,
     )
     assert_identical(results, wanted)
 

@@ -220,7 +220,7 @@ def test_invalid_arguments_of_parts_are_refused():
         (lambda: rollout.transitions(n_step=0, gamma=0.9), "at least 1, got 0"),
         (lambda: rollout.transitions(gamma=1.5), r"\[0, 1\]"),
         (lambda: rollout.transitions(bootstrap="no", gamma=0.9), "bootstrap"),
-        (lambda: rollout.minibatches(0), "`size` must be at least 1, got 0"),
+        (lambda: rollout.minibatches(0), "`batch_size` must be at least 1, got 0"),
         (lambda: rollout.minibatches(3, by="time"), "`by` must be one of"),
         (lambda: rollout.minibatches(3, by="sequence"), "`length` goes with by='sequence'"),
         (lambda: rollout.minibatches(3, length=4), "`length` goes with by='sequence'"),

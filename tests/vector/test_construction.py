@@ -280,7 +280,7 @@ def test_the_environments_are_still_listed_after_close_as_in_gymnasium(vector_cl
 
 
 def test_an_environment_that_was_replaced_is_listed_in_its_place():
-    envs = cartwheel.SyncVectorEnv([FaultyEnv] * 2, on_error="truncate")
+    envs = cartwheel.SyncVectorEnv([FaultyEnv] * 2, on_error="restart")
     envs.reset()
     first, second = envs.envs
     envs.step([fault("none"), fault("value error")])

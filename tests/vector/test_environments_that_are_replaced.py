@@ -1,4 +1,4 @@
-"""With ``on_error="truncate"``, an environment that raises ends its own episode, nothing else."""
+"""With ``on_error="restart"``, an environment that raises ends its own episode, nothing else."""
 
 import logging
 from functools import partial
@@ -50,7 +50,7 @@ def assert_others_equal(row, result, undisturbed):
 @pytest.mark.parametrize("mode", MODES)
 def test_the_row_is_truncated_and_goes_on_as_its_mode_says(build_everywhere, mode):
     row, build = 3, build_everywhere
-    envs = build(ROWS, autoreset_mode=mode, on_error="truncate")
+    envs = build(ROWS, autoreset_mode=mode, on_error="restart")
     twin = build(ROWS, autoreset_mode=mode)
     envs.reset(seed=SEED)
     twin.reset(seed=SEED)
@@ -90,7 +90,7 @@ def test_the_row_is_truncated_and_goes_on_as_its_mode_says(build_everywhere, mod
 
 @pytest.mark.parametrize("name", RAISED)
 def test_exceptions_of_every_kind_are_described_in_the_infos(build, name):
-    envs = build(ROWS[:2], on_error="truncate")
+    envs = build(ROWS[:2], on_error="restart")
     envs.reset(seed=SEED)
     _, _, _, truncations, infos = envs.step([fault(name), fault("none")])
     assert truncations.tolist() == [True, False]
@@ -101,7 +101,7 @@ def test_exceptions_of_every_kind_are_described_in_the_infos(build, name):
 
 
 def test_all_rows_may_fail_at_once(build_everywhere):
-    envs = build_everywhere(ROWS, on_error="truncate", autoreset_mode="SameStep")
+    envs = build_everywhere(ROWS, on_error="restart", autoreset_mode="SameStep")
     envs.reset(seed=SEED)
     for _ in range(3):
         _, _, _, truncations, infos = envs.step(np.full(5, fault("value error")))
@@ -113,7 +113,7 @@ def test_all_rows_may_fail_at_once(build_everywhere):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_rows_that_were_sent_are_replaced_too(build_everywhere, mode):
-    envs = build_everywhere(ROWS, on_error="truncate", autoreset_mode=mode, batch_size=2)
+    envs = build_everywhere(ROWS, on_error="restart", autoreset_mode=mode, batch_size=2)
     envs.async_reset(seed=SEED)
     seen = {}
     turns = dict.fromkeys(range(5), 0)
@@ -142,7 +142,7 @@ def test_rows_that_were_sent_are_replaced_too(build_everywhere, mode):
 
 def test_a_run_with_failures_can_be_repeated(build_everywhere):
     def run():
-        envs = build_everywhere(ROWS, on_error="truncate")
+        envs = build_everywhere(ROWS, on_error="restart")
         batches = [envs.reset(seed=SEED)[0]]
         steps = (envs.step(actions(step % 5, "value error")) for step in range(12))
         batches.extend(step[0] for step in steps)
@@ -152,7 +152,7 @@ def test_a_run_with_failures_can_be_repeated(build_everywhere):
 
 
 def test_an_error_beyond_max_restarts_is_raised_and_a_reset_recovers(build):
-    envs = build(ROWS, on_error="truncate", autoreset_mode="SameStep", max_restarts=2)
+    envs = build(ROWS, on_error="restart", autoreset_mode="SameStep", max_restarts=2)
     envs.reset(seed=SEED)
     for _ in range(2):
         envs.step(actions(1, "value error"))
@@ -164,7 +164,7 @@ def test_an_error_beyond_max_restarts_is_raised_and_a_reset_recovers(build):
 
 
 def test_max_restarts_of_none_is_no_limit():
-    envs = INLINE(ROWS, on_error="truncate", autoreset_mode="SameStep", max_restarts=None)
+    envs = INLINE(ROWS, on_error="restart", autoreset_mode="SameStep", max_restarts=None)
     envs.reset(seed=SEED)
     for _ in range(30):
         assert envs.step(actions(1, "value error"))[3][1]
@@ -190,7 +190,7 @@ class FailsOnceEnv(FaultyEnv):
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 def test_an_autoreset_that_fails_is_tried_again_with_a_new_environment(build, mode):
     FailsOnceEnv.failed = False
-    envs = build([FailsOnceEnv], on_error="truncate", autoreset_mode=mode)
+    envs = build([FailsOnceEnv], on_error="restart", autoreset_mode=mode)
     envs.reset(seed=SEED)
     result = envs.step([0])
     assert result[2].all(), "the episode ended by itself"
@@ -205,14 +205,14 @@ def test_an_autoreset_that_fails_is_tried_again_with_a_new_environment(build, mo
 
 def test_an_explicit_reset_that_fails_is_tried_again_with_its_seed(build):
     FailsOnceEnv.failed = False
-    envs = build([FailsOnceEnv], on_error="truncate")
+    envs = build([FailsOnceEnv], on_error="restart")
     observations, infos = envs.reset()
     assert infos["env_error"].tolist() == ["RuntimeError: only once"]
     assert observations.shape == (1, 3)
 
 
 def test_an_environment_that_never_resets_is_raised(build):
-    envs = build([FailingAutoresetEnv, partial(FailingAutoresetEnv, 1)], on_error="truncate")
+    envs = build([FailingAutoresetEnv, partial(FailingAutoresetEnv, 1)], on_error="restart")
     envs.reset(seed=SEED)
     envs.step([0, 0])
     with pytest.raises(ValueError, match="boom") as failure:
@@ -224,7 +224,7 @@ def test_an_environment_that_never_resets_is_raised(build):
 
 @pytest.mark.parametrize("name", ["base exception", "keyboard interrupt"])
 def test_a_base_exception_that_is_not_an_exception_is_raised(build_workers, name):
-    envs = build_workers(ROWS, on_error="truncate")
+    envs = build_workers(ROWS, on_error="restart")
     envs.reset(seed=SEED)
     with pytest.raises(BaseException, match=r".*") as failure:
         envs.step(actions(1, name))
@@ -232,7 +232,7 @@ def test_a_base_exception_that_is_not_an_exception_is_raised(build_workers, name
 
 
 def test_a_row_that_was_never_reset_has_no_episode_to_truncate(build):
-    envs = build([lambda: gym.make("CartPole-v1")] * 2, on_error="truncate")
+    envs = build([lambda: gym.make("CartPole-v1")] * 2, on_error="restart")
     with pytest.raises(gym.error.ResetNeeded):
         envs.step([0, 0])
 
@@ -247,7 +247,7 @@ class WrongObservationEnv(FaultyEnv):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_observation_of_a_wrong_shape_is_a_failure_like_any_other(build, mode):
-    envs = build([WrongObservationEnv] * 2, on_error="truncate", autoreset_mode=mode)
+    envs = build([WrongObservationEnv] * 2, on_error="restart", autoreset_mode=mode)
     before, _ = envs.reset(seed=SEED)
     observations, _, _, truncations, infos = envs.step([1, 0])
     assert truncations.tolist() == [True, False]
@@ -268,7 +268,7 @@ class GrowingEnv(FaultyEnv):
 
 
 def test_a_replacement_with_other_spaces_is_refused(build):
-    envs = build([GrowingEnv], on_error="truncate")
+    envs = build([GrowingEnv], on_error="restart")
     envs.reset(seed=SEED)
     text = r"the action_space of a replacement must be .*, got Discrete\(3\d\)"
     with pytest.raises(RuntimeError, match=text):
@@ -276,14 +276,14 @@ def test_a_replacement_with_other_spaces_is_refused(build):
 
 
 def test_an_environment_that_cannot_even_be_closed_is_replaced(build):
-    envs = build([UnclosableEnv], on_error="truncate", autoreset_mode="SameStep")
+    envs = build([UnclosableEnv], on_error="restart", autoreset_mode="SameStep")
     envs.reset(seed=SEED)
     assert envs.step([fault("value error")])[3].all()
     assert not envs.step([fault("none")])[3].any()
 
 
 def test_every_replacement_is_logged(caplog):
-    envs = INLINE(ROWS, on_error="truncate")
+    envs = INLINE(ROWS, on_error="restart")
     envs.reset(seed=SEED)
     with caplog.at_level(logging.WARNING, logger="cartwheel"):
         envs.step(actions(4, "value error"))
@@ -294,7 +294,7 @@ def test_every_replacement_is_logged(caplog):
 
 
 def test_a_rollout_goes_on(build):
-    envs = build(ROWS, on_error="truncate")
+    envs = build(ROWS, on_error="restart")
     envs.reset(seed=SEED)
     rollout = envs.rollout(6)
     steps = [envs.step(actions(2, "value error" if step == 3 else "none")) for step in range(6)]
@@ -325,7 +325,7 @@ class PictureEnv(gym.Env):
 
 
 def test_the_last_observation_is_shown_although_its_environment_reuses_the_array(build):
-    envs = build([PictureEnv] * 2, on_error="truncate")
+    envs = build([PictureEnv] * 2, on_error="restart")
     envs.reset()
     envs.step([0, 0])
     observations, *_ = envs.step([1, 0])
@@ -335,7 +335,7 @@ def test_the_last_observation_is_shown_although_its_environment_reuses_the_array
 @pytest.mark.parametrize(
     ("keywords", "text"),
     [
-        ({"on_error": "ignore"}, "`on_error` must be one of 'raise', 'truncate', got 'ignore'"),
+        ({"on_error": "ignore"}, "`on_error` must be one of 'raise', 'restart', got 'ignore'"),
         ({"on_worker_death": "no"}, "`on_worker_death` must be one of 'raise', 'restart'"),
         ({"max_restarts": -1}, "`max_restarts` must be an integer from 0 on, got -1"),
         ({"max_restarts": 1.5}, "`max_restarts` must be an integer from 0 on, got 1.5"),
@@ -359,7 +359,7 @@ def test_a_native_environment_that_panics_is_replaced(mode, workers):
         envs.reset(seed=SEED)
         return envs
 
-    envs, twin = make(on_error="truncate", max_restarts=2), make()
+    envs, twin = make(on_error="restart", max_restarts=2), make()
     others = [0, 1, 3]
 
     def break_row():

@@ -84,7 +84,7 @@ def is_view(array):
 @pytest.mark.parametrize(("how", "steps"), [(step_all, 10_000), (step_in_parts, 2_000)])
 def test_every_array_of_thousands_of_steps_keeps_its_values(build_any, how, steps):
     """More batches than slabs: the first are views, the others copies, and none changes."""
-    envs = build_any(max_slabs=300)
+    envs = build_any(max_batches=300)
     kept, sums = [], []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -92,7 +92,7 @@ def test_every_array_of_thousands_of_steps_keeps_its_values(build_any, how, step
             kept.append(how(envs))
             sums.append(kept[-1].sum())
     assert len(caught) == 1, [str(warning.message) for warning in caught]
-    assert "max_slabs" in str(caught[0].message)
+    assert "max_batches" in str(caught[0].message)
     assert [is_view(array) for array in kept] == [True] * 300 + [False] * (steps - 300)
     envs.close()
     assert [array.sum() for array in kept] == sums
@@ -164,7 +164,7 @@ def receive_all(envs):
 
 def test_rows_in_flight_are_copied_after_one_warning_when_no_slab_is_left(build_any):
     """Two batches are filled at once, and every batch is kept."""
-    envs = build_any(max_slabs=2, batch_size=build_any.batch_size)
+    envs = build_any(max_batches=2, batch_size=build_any.batch_size)
     receive_all(envs)
     kept, copies = [], []
     with warnings.catch_warnings(record=True) as caught:
@@ -222,7 +222,7 @@ OPERATIONS = st.lists(
 @pytest.mark.parametrize("whole", [True, False], ids=["all rows", "some rows"])
 def test_kept_arrays_never_change_whatever_is_kept_and_dropped(build_any, whole):
     """Rows are sent and received, arrays kept and dropped, in any order."""
-    envs = build_any(max_slabs=6, batch_size=None if whole else build_any.batch_size)
+    envs = build_any(max_batches=6, batch_size=None if whole else build_any.batch_size)
     receive_all(envs)
     most = 6 + (1 if whole else 3)  # slabs that may be kept, are being filled, or are being copied
 

@@ -65,9 +65,9 @@ def overwrite(observations):
 @ROWS
 @pytest.mark.filterwarnings("ignore:every slab is leased:RuntimeWarning")
 def test_kept_results_never_change(build_anywhere, env_fn, copy):
-    for max_slabs in (None, 2, 3):
+    for max_batches in (None, 2, 3):
         envs = build_anywhere(
-            [env_fn] * 3, autoreset_mode="SameStep", copy=copy, max_slabs=max_slabs
+            [env_fn] * 3, autoreset_mode="SameStep", copy=copy, max_batches=max_batches
         )
         envs.action_space.seed(1)
         kept, copies = [], []
@@ -243,9 +243,9 @@ def test_rewards_and_flags_are_fresh_arrays_of_fixed_dtypes(build):
     assert [result[2].tolist() for result in results] == [[0, 0], [1, 0], [0, 1]]
 
 
-@pytest.mark.parametrize("max_slabs", [2, 3, 10])
-def test_results_are_copies_after_one_warning_when_no_slab_is_left(build_everywhere, max_slabs):
-    envs = build_everywhere(samplers(IMAGE, 2, length=10**6), max_slabs=max_slabs)
+@pytest.mark.parametrize("max_batches", [2, 3, 10])
+def test_results_are_copies_after_one_warning_when_no_slab_is_left(build_everywhere, max_batches):
+    envs = build_everywhere(samplers(IMAGE, 2, length=10**6), max_batches=max_batches)
     oracle = SyncVectorEnv(samplers(IMAGE, 2, length=10**6))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

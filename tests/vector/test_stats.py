@@ -24,19 +24,21 @@ def assert_consistent(stats):
     """What holds after any calls, however long they took."""
     assert stats.waiting.min() >= 0
     assert stats.working.min() >= 0
-    assert (stats.working + stats.waiting).sum() <= stats.elapsed * len(stats.shards) * (1 + 1e-9)
+    assert (stats.working + stats.waiting).sum() <= stats.elapsed * len(stats.worker_rows) * (
+        1 + 1e-9
+    )
     assert 0 <= stats.waited <= stats.elapsed
-    assert stats.shards[0, 0] == 0
-    assert stats.shards[-1, 1] == len(stats.steps)
+    assert stats.worker_rows[0, 0] == 0
+    assert stats.worker_rows[-1, 1] == len(stats.steps)
     assert stats.bucket_edges.shape == (stats.step_times.shape[1] + 1,)
-    for shard, (first, last) in enumerate(stats.shards):
+    for shard, (first, last) in enumerate(stats.worker_rows):
         assert stats.step_seconds[first:last].sum() <= stats.working[shard] + 1e-6
-    for field in ("steps", "resets", "replacements", "shards", "step_times", "restarts"):
+    for field in ("steps", "resets", "replacements", "worker_rows", "step_times", "restarts"):
         assert getattr(stats, field).dtype == np.int64
 
 
 def assert_every_step_was_timed(stats):
-    rows = [stats.steps[first:last].sum() for first, last in stats.shards]
+    rows = [stats.steps[first:last].sum() for first, last in stats.worker_rows]
     assert stats.step_times.sum(axis=1).tolist() == rows
     assert (stats.slowest_step <= stats.step_seconds).all()
     assert ((stats.step_seconds > 0) == (stats.steps > 0)).all()
@@ -65,7 +67,7 @@ def test_steps_count_calls_and_resets_count_resets_of_environments(build_everywh
         assert_every_step_was_timed(stats)
     assert stats.batches == batches
     assert stats.observation_bytes == batches * 5 * 4
-    assert len(stats.shards) == envs.num_workers
+    assert len(stats.worker_rows) == envs.num_workers
     assert_consistent(stats)
 
 
@@ -115,7 +117,7 @@ def test_a_slow_row_has_long_times_and_the_slowest_is_first_in_the_table(build):
     for _ in range(4):
         envs.step(np.array([0.0, 0.03, 0.0]))
     stats = envs.stats()
-    worker = int(np.flatnonzero(stats.shards[:, 1] > 1)[0])
+    worker = int(np.flatnonzero(stats.worker_rows[:, 1] > 1)[0])
     assert stats.slowest_step[1] >= 0.03
     assert stats.mean_step[1] >= 0.03
     assert stats.working[worker] >= 4 * 0.03
@@ -132,7 +134,7 @@ def test_a_slow_row_has_long_times_and_the_slowest_is_first_in_the_table(build):
 
 
 def test_replacements_are_counted_for_the_row_that_failed(build_everywhere):
-    envs = build_everywhere([partial(FaultyEnv, row) for row in range(5)], on_error="truncate")
+    envs = build_everywhere([partial(FaultyEnv, row) for row in range(5)], on_error="restart")
     envs.reset(seed=1)
     for row in (3, 1, 3):
         actions = np.full(5, fault("none"))
@@ -157,7 +159,7 @@ def test_counts_survive_a_worker_and_its_restart_is_counted(build_processes, nam
         actions[3] = fault(name)  # the first row of its worker: none is stepped twice
         envs.step(actions)
     stats = envs.stats()
-    assert stats.shards.tolist() == [[0, 3], [3, 5]]
+    assert stats.worker_rows.tolist() == [[0, 3], [3, 5]]
     assert stats.restarts.tolist() == [0, 2]
     assert stats.steps.tolist() == [4] * 5
     assert stats.resets.tolist()[:3] == [1] * 3
@@ -232,22 +234,22 @@ def test_stats_cannot_be_read_after_close(build):
 IMAGE = Box(0, 255, (128, 64), np.uint8)  # too large to be copied out of its slab
 
 
-@pytest.mark.filterwarnings("ignore:.*max_slabs")
+@pytest.mark.filterwarnings("ignore:.*max_batches")
 def test_slabs_and_copies_are_those_of_the_batches_that_are_kept(build):
     image = np.zeros(IMAGE.shape, np.uint8)
-    envs = build([partial(PuppetEnv, IMAGE, image)] * 2, max_slabs=6)
+    envs = build([partial(PuppetEnv, IMAGE, image)] * 2, max_batches=6)
     kept = [envs.reset()[0]]
     while not envs.stats().copies:
         stats = envs.stats()
-        assert stats.slabs_leased == len(kept) < stats.slabs_reserved <= 6 + 1  # one in reserve
+        assert stats.batches_kept == len(kept) < stats.batches_reserved <= 6 + 1  # one in reserve
         kept.append(envs.step(np.zeros(2, np.int64))[0])
-    leased = envs.stats().slabs_leased
+    leased = envs.stats().batches_kept
     assert leased == len(kept) - 1  # the last one is a copy
     assert envs.stats().observation_bytes == len(kept) * 2 * 128 * 64
     envs.step(np.zeros(2, np.int64))
     assert envs.stats().copies == 2
     kept.clear()
-    assert envs.stats().slabs_leased == 0
+    assert envs.stats().batches_kept == 0
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -274,7 +276,7 @@ def test_native_rows_are_counted_and_a_sample_of_their_tasks_is_timed(
     assert stats.batches == 110 + batches
     timed = len(range(FIRST_SAMPLED, 110, SAMPLED))
     assert stats.step_times.sum(axis=1).tolist() == [
-        timed * (last - first) for first, last in stats.shards
+        timed * (last - first) for first, last in stats.worker_rows
     ]
     assert (stats.mean_step > 0).all()
     assert_consistent(stats)
@@ -313,7 +315,7 @@ def test_the_table_of_many_rows_says_how_many_it_leaves_out(build_native):
 @pytest.mark.parametrize("mode", MODES)
 def test_native_environments_that_panic_count_as_replaced(build_native, mode):
     envs = build_native(
-        [Case("Acrobot-v1")] * 4, autoreset_mode=mode, on_error="truncate", num_workers=1
+        [Case("Acrobot-v1")] * 4, autoreset_mode=mode, on_error="restart", num_workers=1
     )
     envs.reset(seed=3)
     states = list(envs.get_attr("state"))

@@ -148,12 +148,16 @@ def test_no_more_environments_run_at_one_time_than_allowed(build_workers, limit)
 
 @pytest.mark.parametrize("number", [1, 0, 2.0, True], ids=repr)
 def test_a_wrong_number_of_slabs_is_refused(build_any, number):
-    with pytest.raises(ValueError, match=r"^`max_slabs` must be an integer from 2 on, got "):
-        build_any([POLE] * 2, max_slabs=number)
+    with pytest.raises(ValueError, match=r"^`max_batches` must be an integer from 2 on, got "):
+        build_any([POLE] * 2, max_batches=number)
 
 
 def test_numpys_integers_are_integers(build_any):
-    integers = {"num_workers": np.int8(1), "batch_size": np.uint64(2), "max_slabs": np.int32(4)}
+    integers = {
+        "num_workers": np.int8(1),
+        "batch_size": np.uint64(2),
+        "max_batches": np.int32(4),
+    }
     envs = build_any([POLE] * 2, **integers)
     assert envs.reset()[0].shape == (2, 4)
 

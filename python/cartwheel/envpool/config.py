@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import as_autoreset_mode, as_integer, check_max_slabs
+from cartwheel.arguments import as_autoreset_mode, as_integer, check_max_batches
 from cartwheel.choices import EnvType, OnDone, check_choice
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Config:
     executor: Any = None
     timeout: float | None = None
     on_done: OnDone = "raise"
-    max_slabs: int | None = None
+    max_batches: int | None = None
     env_seed: Any = ()
     seeds: list[int] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Config:
         except ValueError as error:
             raise ValueError(f"`autoreset_mode`: {error}") from error
         check_choice("on_done", self.on_done, OnDone)
-        check_max_slabs(self.max_slabs)
+        check_max_batches(self.max_batches)
         self._check_players(task)
         if not self.gym_reset_return_info and self.env_type != "gym":
             raise ValueError(

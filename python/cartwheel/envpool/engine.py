@@ -27,7 +27,7 @@ def start(task: Task, config: Config) -> NativeVectorEnv | VectorEnv:
         "batch_size": config.batch_size,
         "timeout": config.timeout,
         "on_done": config.on_done,
-        "max_slabs": config.max_slabs,
+        "max_batches": config.max_batches,
     }
     offset = config.thread_affinity_offset
     if task.make_env is None:

@@ -64,7 +64,7 @@ def make(task_id: str, env_type: EnvType = "gymnasium", **keywords: Any) -> EnvP
             the default, or ``"freeze"``, which does not work with several players. As for
             :class:`~cartwheel.VectorEnv`.
         executor: As for :class:`~cartwheel.VectorEnv` or :class:`~cartwheel.NativeVectorEnv`.
-        max_slabs: As for :class:`~cartwheel.VectorEnv`.
+        max_batches: As for :class:`~cartwheel.VectorEnv`.
         timeout: The most seconds that ``recv`` waits; by default no limit.
         render_mode: The kind of result of ``render``: ``"rgb_array"``, or another mode of the
             environments.

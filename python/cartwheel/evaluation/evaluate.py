@@ -51,7 +51,7 @@ def evaluate(
     the autoreset mode: in every mode a row begins its next episode right after the last one, and
     each row has its own random numbers. (Random numbers of the policy are the caller's to seed.)
 
-    Where a failure truncates an episode (``on_error="truncate"``, ``on_worker_death="restart"``),
+    Where a failure truncates an episode (``on_error="restart"``, ``on_worker_death="restart"``),
     the episode is not complete. It is dropped and counted in :attr:`Evaluation.failures`, and the
     same environment plays another episode. A failure beyond ``max_restarts`` is raised. An
     environment that fails in 100 episodes in a row is an error, if ``max_restarts`` allows so many.

@@ -19,7 +19,7 @@ from cartwheel.arguments import (
     as_num_workers,
     as_timeout,
     as_values,
-    check_max_slabs,
+    check_max_batches,
 )
 from cartwheel.choices import NativeExecutor, OnDone, check_choice
 from cartwheel.log import LOGGER, reminder_s
@@ -89,7 +89,7 @@ class NativeVectorEnv(PoolVectorEnv):
         timeout: As for :class:`~cartwheel.VectorEnv`. The calling thread checks the time after each
             shard that it steps. There are eight shards for each thread, or one shard if there is
             only one thread.
-        max_slabs: As for :class:`~cartwheel.VectorEnv`.
+        max_batches: As for :class:`~cartwheel.VectorEnv`.
         thread_affinity_offset: Pin the threads (not the calling one) to consecutive processors from
             this number on. By default they are not pinned.
         **options: Keywords of the environment, as in Gymnasium. Other keywords of
@@ -118,7 +118,7 @@ class NativeVectorEnv(PoolVectorEnv):
         on_error: OnError = "raise",
         max_restarts: int | None = 10,
         timeout: float | None = None,
-        max_slabs: int | None = None,
+        max_batches: int | None = None,
         thread_affinity_offset: int | None = None,
         **options: Any,
     ) -> None:
@@ -134,7 +134,7 @@ class NativeVectorEnv(PoolVectorEnv):
         check_choice("on_done", on_done, OnDone)
         self.recovery = Recovery(on_error, max_restarts=max_restarts)
         check_choice("executor", executor, NativeExecutor)
-        check_max_slabs(max_slabs)
+        check_max_batches(max_batches)
         timeout = as_timeout(timeout)
         self.num_envs = as_integer("num_envs", num_envs, 1)
         self.batch_size = as_batch_size(batch_size, self.num_envs)
@@ -181,7 +181,7 @@ class NativeVectorEnv(PoolVectorEnv):
             observations,
             actions,
             shards,
-            **plan_room(observations, shards, self.batch_size, max_slabs),
+            **plan_room(observations, shards, self.batch_size, max_batches),
         )
         link = NativeLink(self, envs, shards, timeout)
         self._link = link

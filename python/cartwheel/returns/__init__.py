@@ -18,7 +18,10 @@ Example:
     >>> valid[:, 0]
     array([ True,  True, False])
     >>> advantages, targets = returns.gae(
-    ...     rewards, values[:-1], next_values, terminated, truncated, valid=valid, gamma=0.5, lam=1
+    ...     *(rewards, values[:-1], next_values, terminated, truncated),
+    ...     valid=valid,
+    ...     gamma=0.5,
+    ...     gae_lambda=1,
     ... )
     >>> targets[:, 0]
     array([1.5, 1. , 0. ])
@@ -32,7 +35,8 @@ Example:
   ``values`` are read, where they are the next values of the rows before. The outputs of such rows
   are 0, but targets of ``gae``, ``gae_normalized`` and ``vtrace`` are the row's value. Leave these
   rows out of losses and statistics: ``advantages[valid]``.
-* **Discounts.** ``gamma`` and ``lam`` are numbers in [0, 1], or arrays ``[T, N]`` of such numbers.
+* **Discounts.** ``gamma``, ``gae_lambda`` and ``lambda_`` are numbers in [0, 1], or arrays
+  ``[T, N]`` of such numbers.
 * **Arrays.** NumPy arrays, or arrays on the CPU that support DLPack, such as torch and JAX arrays.
   Floats are all ``float32`` or all ``float64``, and results have the same dtype. Only rewards may
   have another dtype, because Gymnasium's are always ``float64``; they are converted. Flags are

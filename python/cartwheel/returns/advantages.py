@@ -24,7 +24,7 @@ def gae(
     *,
     valid: Array | None = None,
     gamma: Array,
-    lam: Array,
+    gae_lambda: Array,
     bootstrap: Bootstrap = "truncated",
     num_threads: int | None = None,
     out: tuple[Array, Array] | None = None,
@@ -34,7 +34,7 @@ def gae(
     .. code-block:: text
 
         delta_t = r_t + gamma * (bootstraps_t ? v_next_t : 0) - v_t
-        A_t     = delta_t + gamma * lam * (over_t ? 0 : A_{t+1}),      A_T = 0
+        A_t     = delta_t + gamma * lambda * (over_t ? 0 : A_{t+1}),      A_T = 0
         returns = A + v
 
     Source: J. Schulman et al., "High-Dimensional Continuous Control Using Generalized Advantage
@@ -48,7 +48,7 @@ def gae(
         truncated: Flags ``[T, N]``.
         valid: Which rows are transitions, ``[T, N]``, see :func:`valid_mask`; ``None``: all.
         gamma: Discount in [0, 1], or one for each row, ``[T, N]``.
-        lam: Decay of the traces in [0, 1], or one for each row, ``[T, N]``.
+        gae_lambda: Decay of the traces in [0, 1], or one for each row, ``[T, N]``.
         bootstrap: ``"truncated"``, ``"always"`` or ``"never"``.
         num_threads: Threads to compute on; ``None``: as many as are faster.
         out: Arrays ``[T, N]`` for advantages and returns.
@@ -65,7 +65,7 @@ def gae(
     return _gae(
         (rewards, terminated, truncated),
         (values, next_values),
-        lam,
+        gae_lambda,
         {"valid": valid, "gamma": gamma, "bootstrap": bootstrap, "num_threads": num_threads},
         out,
         normalized=False,
@@ -81,7 +81,7 @@ def gae_normalized(
     *,
     valid: Array | None = None,
     gamma: Array,
-    lam: Array,
+    gae_lambda: Array,
     bootstrap: Bootstrap = "truncated",
     num_threads: int | None = None,
     out: tuple[Array, Array] | None = None,
@@ -92,7 +92,7 @@ def gae_normalized(
 
     .. code-block:: text
 
-        A_t = (sum_n lam^(n-1) G^(n)_t) / (sum_n lam^(n-1)) - v_t,      returns = A + v
+        A_t = (sum_n lambda^(n-1) G^(n)_t) / (sum_n lambda^(n-1)) - v_t,      returns = A + v
 
     :func:`gae` instead gives the longest of these returns the weight of all longer ones, so its
     mixture near an end differs from the mixture far from an end.
@@ -108,7 +108,7 @@ def gae_normalized(
         truncated: Flags ``[T, N]``.
         valid: Which rows are transitions, ``[T, N]``, see :func:`valid_mask`; ``None``: all.
         gamma: Discount in [0, 1], or one for each row, ``[T, N]``.
-        lam: Decay of the weights in [0, 1], or one for each row, ``[T, N]``.
+        gae_lambda: Decay of the weights in [0, 1], or one for each row, ``[T, N]``.
         bootstrap: ``"truncated"``, ``"always"`` or ``"never"``.
         num_threads: Threads to compute on; ``None``: as many as are faster.
         out: Arrays ``[T, N]`` for advantages and returns.
@@ -125,7 +125,7 @@ def gae_normalized(
     return _gae(
         (rewards, terminated, truncated),
         (values, next_values),
-        lam,
+        gae_lambda,
         {"valid": valid, "gamma": gamma, "bootstrap": bootstrap, "num_threads": num_threads},
         out,
         normalized=True,
@@ -135,7 +135,7 @@ def gae_normalized(
 def _gae(
     rows: tuple[Array, Array, Array],
     values: tuple[Array, Array],
-    lam: Array,
+    gae_lambda: Array,
     keywords: dict[str, Any],
     out: tuple[Array, Array] | None,
     *,
@@ -144,13 +144,13 @@ def _gae(
     """Computes :func:`gae`, or :func:`gae_normalized` if ``normalized``."""
     dtype, (now, then) = as_floats(values=values[0], next_values=values[1])
     transitions = as_transitions(*rows, **keywords, dtype=dtype)
-    lam = as_numbers("lam", lam, dtype)
+    gae_lambda = as_numbers("gae_lambda", gae_lambda, dtype)
     outputs = as_outputs(
         out,
         transitions.shape,
         {"advantages": dtype, "returns": dtype},
-        {**vars(transitions), "values": now, "next_values": then, "lam": lam},
+        {**vars(transitions), "values": now, "next_values": then, "gae_lambda": gae_lambda},
     )
-    native.gae(transitions, now, then, lam, normalized, outputs)
+    native.gae(transitions, now, then, gae_lambda, normalized, outputs)
     advantages, returns = outputs
     return advantages, returns

@@ -25,7 +25,7 @@ def vtrace(
     *,
     valid: Array | None = None,
     gamma: Array,
-    lam: Array = 1.0,
+    lambda_: Array = 1.0,
     rho_bar: float = 1.0,
     c_bar: float = 1.0,
     pg_rho_bar: float = 1.0,
@@ -37,10 +37,10 @@ def vtrace(
 
     .. code-block:: text
 
-        rho_t = min(rho_bar, w_t),   c_t = lam * min(c_bar, w_t)
+        rho_t = min(rho_bar, w_t),   c_t = lambda * min(c_bar, w_t)
         e_t   = rho_t * (r_t + gamma * (bootstraps_t ? v_next_t : 0) - v_t)
                 + gamma * c_t * (over_t ? 0 : e_{t+1}),   e_T = 0,      targets = v + e
-        y_t   = goes_on_t ? lam * targets_{t+1} + (1 - lam) * v_next_t
+        y_t   = goes_on_t ? lambda * targets_{t+1} + (1 - lambda) * v_next_t
                           : bootstraps_t ? v_next_t : 0
         pg_advantage_t = min(pg_rho_bar, w_t) * (r_t + gamma * y_t - v_t)
 
@@ -60,7 +60,7 @@ def vtrace(
         truncated: Flags ``[T, N]``.
         valid: Which rows are transitions, ``[T, N]``, see :func:`valid_mask`; ``None``: all.
         gamma: Discount in [0, 1], or one for each row, ``[T, N]``.
-        lam: Decay of the traces in [0, 1], or one for each row, ``[T, N]``.
+        lambda_: Decay of the traces in [0, 1], or one for each row, ``[T, N]``.
         rho_bar: Cap of the ratios in the temporal differences, positive, may be infinite.
         c_bar: Cap of the ratios in the traces, positive, may be infinite.
         pg_rho_bar: Cap of the ratios in the advantages, positive, may be infinite.
@@ -88,15 +88,15 @@ def vtrace(
         num_threads=num_threads,
         dtype=dtype,
     )
-    lam = as_numbers("lam", lam, dtype)
+    lambda_ = as_numbers("lambda_", lambda_, dtype)
     names = ("values", "next_values", "ratios")
     outputs = as_outputs(
         out,
         transitions.shape,
         {"targets": dtype, "pg_advantages": dtype},
-        {**vars(transitions), **dict(zip(names, arrays, strict=True)), "lam": lam},
+        {**vars(transitions), **dict(zip(names, arrays, strict=True)), "lambda_": lambda_},
     )
-    native.vtrace(transitions, arrays, lam, (rho_bar, c_bar, pg_rho_bar), outputs)
+    native.vtrace(transitions, arrays, lambda_, (rho_bar, c_bar, pg_rho_bar), outputs)
     targets, pg_advantages = outputs
     return targets, pg_advantages
 
@@ -111,7 +111,7 @@ def retrace(
     *,
     valid: Array | None = None,
     gamma: Array,
-    lam: Array,
+    lambda_: Array,
     c_bar: float = 1.0,
     bootstrap: Bootstrap = "truncated",
     num_threads: int | None = None,
@@ -121,7 +121,7 @@ def retrace(
 
     .. code-block:: text
 
-        c_t = lam * min(c_bar, w_t)
+        c_t = lambda * min(c_bar, w_t)
         Y_t = r_t + gamma * (bootstraps_t ? q_next_t : 0)
               + gamma * (over_t ? 0 : c_{t+1} * (Y_{t+1} - q_{t+1})),   last term 0 in the last step
 
@@ -144,7 +144,7 @@ def retrace(
         truncated: Flags ``[T, N]``.
         valid: Which rows are transitions, ``[T, N]``, see :func:`valid_mask`; ``None``: all.
         gamma: Discount in [0, 1], or one for each row, ``[T, N]``.
-        lam: Decay of the traces in [0, 1], or one for each row, ``[T, N]``.
+        lambda_: Decay of the traces in [0, 1], or one for each row, ``[T, N]``.
         c_bar: Cap of the ratios, positive, may be infinite.
         bootstrap: ``"truncated"``, ``"always"`` or ``"never"``.
         num_threads: Threads to compute on; ``None``: as many as are faster.
@@ -170,9 +170,9 @@ def retrace(
         num_threads=num_threads,
         dtype=dtype,
     )
-    lam = as_numbers("lam", lam, dtype)
+    lambda_ = as_numbers("lambda_", lambda_, dtype)
     names = ("q_values", "next_values", "ratios")
-    inputs = {**vars(transitions), **dict(zip(names, arrays, strict=True)), "lam": lam}
+    inputs = {**vars(transitions), **dict(zip(names, arrays, strict=True)), "lambda_": lambda_}
     output = as_output("targets", out, transitions.shape, dtype, inputs)
-    native.retrace(transitions, arrays, lam, c_bar, output)
+    native.retrace(transitions, arrays, lambda_, c_bar, output)
     return output

@@ -43,7 +43,7 @@ def lambda_returns(
     *,
     valid: Array | None = None,
     gamma: Array,
-    lam: Array,
+    lambda_: Array,
     bootstrap: Bootstrap = "truncated",
     num_threads: int | None = None,
     out: Array | None = None,
@@ -52,7 +52,7 @@ def lambda_returns(
 
     .. code-block:: text
 
-        G_t = r_t + gamma * (goes_on_t ? (1 - lam) * v_next_t + lam * G_{t+1}
+        G_t = r_t + gamma * (goes_on_t ? (1 - lambda) * v_next_t + lambda * G_{t+1}
                                        : bootstraps_t ? v_next_t : 0)
 
     An episode goes on at ``t`` if it is not over and row ``t + 1`` is in the rollout and valid.
@@ -69,7 +69,7 @@ def lambda_returns(
         truncated: Flags ``[T, N]``.
         valid: Which rows are transitions, ``[T, N]``, see :func:`valid_mask`; ``None``: all.
         gamma: Discount in [0, 1], or one for each row, ``[T, N]``.
-        lam: Weight of the longer returns in [0, 1], or one for each row, ``[T, N]``.
+        lambda_: Weight of the longer returns in [0, 1], or one for each row, ``[T, N]``.
         bootstrap: ``"truncated"``, ``"always"`` or ``"never"``.
         num_threads: Threads to compute on; ``None``: as many as are faster.
         out: An array ``[T, N]`` for the returns.
@@ -93,10 +93,10 @@ def lambda_returns(
         num_threads=num_threads,
         dtype=dtype,
     )
-    lam = as_numbers("lam", lam, dtype)
-    inputs = {**vars(transitions), "next_values": then, "lam": lam}
+    lambda_ = as_numbers("lambda_", lambda_, dtype)
+    inputs = {**vars(transitions), "next_values": then, "lambda_": lambda_}
     output = as_output("returns", out, transitions.shape, dtype, inputs)
-    native.lambda_returns(transitions, then, lam, output)
+    native.lambda_returns(transitions, then, lambda_, output)
     return output
 
 

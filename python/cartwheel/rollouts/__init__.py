@@ -12,7 +12,8 @@ Example:
     >>> collector = cartwheel.Collector(envs, policy, num_steps=16, seed=1)
     >>> rollout = collector.collect()
     >>> rollout.set_values(value_function(rollout.value_inputs()))
-    >>> rollout.extras["advantages"], rollout.extras["returns"] = rollout.gae(gamma=0.99, lam=0.95)
+    >>> advantages, targets = rollout.gae(gamma=0.99, gae_lambda=0.95)
+    >>> rollout.extras["advantages"], rollout.extras["returns"] = advantages, targets
     >>> batch = next(rollout.minibatches(64, seed=2))
     >>> batch.observations.shape, batch.actions.shape, batch["advantages"].shape
     ((64, 4), (64,), (64,))

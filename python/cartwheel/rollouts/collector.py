@@ -87,7 +87,7 @@ class Collector:
     is lost: :meth:`collect` continues the same rollout when it is called again. The same holds for
     actions that cartwheel's environments refuse before anything is stepped. If an environment
     raises, the rollout is lost, and the next one begins with a reset. Where the environment is
-    replaced instead (``on_error="truncate"``, ``on_worker_death="restart"``), the step that failed
+    replaced instead (``on_error="restart"``, ``on_worker_death="restart"``), the step that failed
     is not ``valid``, the step before it is bootstrapped, and the episode counts as played. A step
     that terminated an episode did not fail, even if the reset after it did.
 

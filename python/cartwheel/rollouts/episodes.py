@@ -42,7 +42,7 @@ class Episodes:
         stops: The row after its last row.
         terminated: Whether it was terminated.
         truncated: Whether it was truncated. Without either flag, it goes on after the rollout, or
-            its environment failed (``on_error="truncate"``).
+            its environment failed (``on_error="restart"``).
         returns: The sum of its rewards, including earlier rollouts.
         lengths: The number of its steps, including earlier rollouts: more than ``stops - starts``
             if it began there.

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Estimators(Record):
     """The part of a rollout that estimates returns; every array is ``[T, N]``.
 
-    :mod:`cartwheel.returns` documents ``gamma``, ``lam``, ``bootstrap``, ``num_threads`` and
-    ``out``, the formulas, the papers and the errors.
+    :mod:`cartwheel.returns` documents ``gamma``, ``gae_lambda``, ``lambda_``, ``bootstrap``,
+    ``num_threads`` and ``out``, the formulas, the papers and the errors.
     """
 
     _values: tuple[NDArray[Any], NDArray[Any]] | None = None
@@ -90,28 +90,40 @@ class Estimators(Record):
             )
         return self._values
 
-    def gae(self, gamma: Array, lam: Array, **options: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    def gae(
+        self, gamma: Array, gae_lambda: Array, **options: Any
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Advantages and returns by :func:`cartwheel.returns.gae`; needs values."""
         return estimators.gae(
-            self.rewards, **self._both(), **self._flags(), gamma=gamma, lam=lam, **options
+            self.rewards,
+            **self._both(),
+            **self._flags(),
+            gamma=gamma,
+            gae_lambda=gae_lambda,
+            **options,
         )
 
     def gae_normalized(
-        self, gamma: Array, lam: Array, **options: Any
+        self, gamma: Array, gae_lambda: Array, **options: Any
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Advantages and returns by :func:`cartwheel.returns.gae_normalized`; needs values."""
         return estimators.gae_normalized(
-            self.rewards, **self._both(), **self._flags(), gamma=gamma, lam=lam, **options
+            self.rewards,
+            **self._both(),
+            **self._flags(),
+            gamma=gamma,
+            gae_lambda=gae_lambda,
+            **options,
         )
 
-    def lambda_returns(self, gamma: Array, lam: Array, **options: Any) -> NDArray[Any]:
+    def lambda_returns(self, gamma: Array, lambda_: Array, **options: Any) -> NDArray[Any]:
         """Lambda-returns by :func:`cartwheel.returns.lambda_returns`; needs values."""
         return estimators.lambda_returns(
-            self.rewards, self.next_values, **self._flags(), gamma=gamma, lam=lam, **options
+            self.rewards, self.next_values, **self._flags(), gamma=gamma, lambda_=lambda_, **options
         )
 
     def vtrace(
-        self, ratios: Array, gamma: Array, lam: Array = 1.0, **options: Any
+        self, ratios: Array, gamma: Array, lambda_: Array = 1.0, **options: Any
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Value targets and advantages by :func:`cartwheel.returns.vtrace`; needs values."""
         return estimators.vtrace(
@@ -120,12 +132,12 @@ class Estimators(Record):
             **self._flags(),
             ratios=ratios,
             gamma=gamma,
-            lam=lam,
+            lambda_=lambda_,
             **options,
         )
 
     def retrace(
-        self, q_values: Array, ratios: Array, gamma: Array, lam: Array, **options: Any
+        self, q_values: Array, ratios: Array, gamma: Array, lambda_: Array, **options: Any
     ) -> NDArray[Any]:
         """Targets of action values by :func:`cartwheel.returns.retrace`; needs values.
 
@@ -139,7 +151,7 @@ class Estimators(Record):
             ratios,
             **self._flags(),
             gamma=gamma,
-            lam=lam,
+            lambda_=lambda_,
             **options,
         )
 

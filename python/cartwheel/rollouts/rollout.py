@@ -44,7 +44,7 @@ class Rollout(Estimators):
         terminated: Flags ``[T, N]``.
         truncated: Flags ``[T, N]``.
         valid: Which rows are transitions, ``[T, N]``. Rows that only reset (``NEXT_STEP``), rest,
-            or failed (``on_error="truncate"``, ``on_worker_death="restart"``) are not: leave them
+            or failed (``on_error="restart"``, ``on_worker_death="restart"``) are not: leave them
             out of losses and statistics.
         is_first: Which observations begin an episode, ``[T + 1, N]``: set the state of a recurrent
             policy to zero before these observations.
@@ -136,7 +136,7 @@ class Rollout(Estimators):
 
     def minibatches(
         self,
-        size: int,
+        batch_size: int,
         *,
         by: Part = "row",
         length: int | None = None,
@@ -147,7 +147,7 @@ class Rollout(Estimators):
         """Divides the rollout into minibatches and iterates over them.
 
         Args:
-            size: Rows, environments or sequences of a minibatch; the last one may be smaller.
+            batch_size: Rows, environments or sequences of a minibatch; the last one may be smaller.
             by: ``"row"``: transitions, as :class:`Rows`. ``"env"``: environments with all of their
                 steps, as :class:`Windows`. ``"sequence"``: sequences of ``length`` steps, which may
                 cross the ends of episodes, as :class:`Windows`; the last sequence of an environment
@@ -161,7 +161,7 @@ class Rollout(Estimators):
             ValueError: A number is below 1, ``by`` is unknown, or ``length`` does not fit ``by``.
         """
         check_choice("by", by, Part)
-        size = _positive("size", size)
+        size = _positive("batch_size", batch_size)
         if (by == "sequence") != (length is not None):
             raise ValueError(f"`length` goes with by='sequence', got by={by!r}, length={length}.")
         rows = places = None

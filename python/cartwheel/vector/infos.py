@@ -30,7 +30,7 @@ def check_infos(infos: Any) -> None:
 
 
 def failed_rows(infos: dict[str, Any]) -> NDArray[np.bool_] | None:
-    """The rows whose environment was replaced, by ``on_error="truncate"`` or a worker's restart.
+    """The rows whose environment was replaced, by ``on_error="restart"`` or a worker's restart.
 
     Args:
         infos: The infos of one step.

@@ -22,7 +22,7 @@ class Room(TypedDict):
     """The sizes that ``Memory`` takes."""
 
     batch_size: int
-    max_slabs: int
+    max_batches: int
     info_bytes: int
 
 
@@ -30,7 +30,7 @@ def plan_room(
     observations: Description,
     shards: list[tuple[int, int]],
     batch_size: int,
-    max_slabs: int | None,
+    max_batches: int | None,
 ) -> Room:
     """Computes the sizes of a pool's memory.
 
@@ -38,13 +38,13 @@ def plan_room(
         observations: The single observation space.
         shards: For each shard, its first row and the row after its last.
         batch_size: Rows of a batch.
-        max_slabs: The most batches that may be kept as views; ``None`` for as many as fit in 1 GiB,
-            at least 8 and at most 1024.
+        max_batches: The most batches that may be kept as views; ``None`` for as many as fit in
+            1 GiB, at least 8 and at most 1024.
     """
     bytes_a_row, num_envs = row_bytes(observations), shards[-1][1]
-    if max_slabs is None:
+    if max_batches is None:
         fitting = _SLAB_BYTES // max(1, bytes_a_row * batch_size)
-        max_slabs = min(max(fitting, _FEWEST_SLABS), _MOST_SLABS)
+        max_batches = min(max(fitting, _FEWEST_SLABS), _MOST_SLABS)
     rows = max(last - first for first, last in shards)
     info_bytes = rows * (bytes_a_row + _INFO_BYTES_A_ROW)
     # More slabs are needed than can be kept: one for each other batch that is filled at the same
@@ -52,7 +52,7 @@ def plan_room(
     filled = -(-num_envs // batch_size)
     return {
         "batch_size": batch_size,
-        "max_slabs": max_slabs + 2 * filled - 1,
+        "max_batches": max_batches + 2 * filled - 1,
         "info_bytes": min(max(info_bytes, _LEAST_INFO_BYTES), _MOST_INFO_BYTES),
     }
 

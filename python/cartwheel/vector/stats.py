@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: The most rows, and the most shards, that the table of :meth:`Stats.__str__` shows.
+#: The most rows, and the most groups, that the table of :meth:`Stats.__str__` shows.
 _SHOWN = 8
 
 
@@ -23,12 +23,12 @@ class Stats:
 
     Environments written in Python are timed one by one. The time of a step includes the copy of its
     observation and the reset that the autoreset mode requires. Native steps are too short to be
-    timed one by one. There, one task in 17 of each shard is timed as a whole, from the ninth on.
-    Each row of that task counts with the mean of its rows, and the times of rows and shards are
+    timed one by one. There, one task in 17 of each group is timed as a whole, from the ninth on.
+    Each row of that task counts with the mean of its rows, and the times of rows and groups are
     estimated from this sample.
 
-    Rows are divided among workers in *shards*. A worker process or thread, or the calling thread,
-    has one shard. The threads of a :class:`~cartwheel.NativeVectorEnv` share several.
+    Rows are divided among workers in *groups*. A worker process or thread, or the calling thread,
+    has one group. The threads of a :class:`~cartwheel.NativeVectorEnv` share several.
 
     Attributes:
         elapsed: Time since the environments were opened.
@@ -38,26 +38,26 @@ class Stats:
             the caller and by the autoreset mode. In the mode ``NEXT_STEP`` an autoreset counts as a
             step, too.
         replacements: ``int64``, shape ``(num_envs,)``: how often each row's environment failed and
-            was replaced (``on_error="truncate"``).
+            was replaced (``on_error="restart"``).
         step_seconds: ``float64``, shape ``(num_envs,)``: time spent on the steps of each row.
         slowest_step: ``float64``, shape ``(num_envs,)``: time of each row's slowest step; for
-            native rows, the largest mean of a task of their shard.
-        shards: ``int64``, shape ``(num_shards, 2)``: for each shard, its first row and the row
-            after its last.
-        step_times: ``int64``, shape ``(num_shards, 40)``: a histogram of the timed steps; column
+            native rows, the largest mean of a task of their group.
+        worker_rows: ``int64``, shape ``(num_groups, 2)``: for each group, its first row and the
+            row after its last.
+        step_times: ``int64``, shape ``(num_groups, 40)``: a histogram of the timed steps; column
             ``k`` counts the steps from ``bucket_edges[k]`` to ``bucket_edges[k + 1]``. If rows are
             timed one by one, ``step_times.sum() == steps.sum()``, unless a worker died in the
             middle of a step.
-        working: ``float64``, shape ``(num_shards,)``: time spent on each shard's steps, resets and
+        working: ``float64``, shape ``(num_groups,)``: time spent on each group's steps, resets and
             control calls.
-        restarts: ``int64``, shape ``(num_shards,)``: how often the shard's worker died and was
+        restarts: ``int64``, shape ``(num_groups,)``: how often the group's worker died and was
             restarted (``on_worker_death="restart"``).
         waited: Time that calls waited for workers, without the steps of the calling thread itself.
         batches: Batches that steps, resets and ``recv`` returned.
         observation_bytes: Bytes of the observations in these batches.
-        copies: Batches that were copied because too many others are kept, see ``max_slabs``.
-        slabs_reserved: Slabs that have memory, including the reserve for copies.
-        slabs_leased: Slabs that are being filled or that the caller keeps.
+        copies: Batches that were copied because too many others are kept, see ``max_batches``.
+        batches_reserved: Batches that have memory, including the reserve for copies.
+        batches_kept: Batches that are being filled or that the caller keeps.
     """
 
     elapsed: float
@@ -66,7 +66,7 @@ class Stats:
     replacements: NDArray[np.int64]
     step_seconds: NDArray[np.float64]
     slowest_step: NDArray[np.float64]
-    shards: NDArray[np.int64]
+    worker_rows: NDArray[np.int64]
     step_times: NDArray[np.int64]
     working: NDArray[np.float64]
     restarts: NDArray[np.int64]
@@ -74,12 +74,12 @@ class Stats:
     batches: int
     observation_bytes: int
     copies: int
-    slabs_reserved: int
-    slabs_leased: int
+    batches_reserved: int
+    batches_kept: int
 
     @property
     def waiting(self) -> NDArray[np.float64]:
-        """Idle time of each shard, ``elapsed - working``, shape ``(num_shards,)``."""
+        """Idle time of each group, ``elapsed - working``, shape ``(num_groups,)``."""
         return self.elapsed - self.working
 
     @property
@@ -103,21 +103,21 @@ class Stats:
         )
 
     def __str__(self) -> str:
-        """A table: totals, working and waiting of the busiest shards, and the slowest rows."""
+        """A table: totals, working and waiting of the busiest groups, and the slowest rows."""
         rows = np.argsort(-np.nan_to_num(self.mean_step), kind="stable")
-        shards = np.argsort(-self.working, kind="stable")
+        groups = np.argsort(-self.working, kind="stable")
         return "\n".join(
             [
                 f"{self.elapsed:.3f} s, of which calls waited {self.waited:.3f} s",
                 f"{self.steps.sum():,} steps, {self.resets.sum():,} resets, {self.batches:,} "
                 f"batches with {self.observation_bytes:,} bytes of observations",
-                f"{self.slabs_leased} of {self.slabs_reserved} slabs in use, {self.copies:,} "
-                f"copies instead; {self.replacements.sum():,} environments and "
+                f"{self.batches_kept} of {self.batches_reserved} batches in memory are in use, "
+                f"{self.copies:,} copies instead; {self.replacements.sum():,} environments and "
                 f"{self.restarts.sum():,} workers replaced",
                 "",
                 f"{'rows':>15} {'working':>11} {'waiting':>11} {'median step':>12} {'restarts':>9}",
-                *(self._shard_line(shard) for shard in shards[:_SHOWN]),
-                *_left_out(len(shards), "shards"),
+                *(self._group_line(group) for group in groups[:_SHOWN]),
+                *_left_out(len(groups), "groups"),
                 "",
                 f"{'row':>15} {'mean step':>11} {'slowest':>11} {'steps':>12} {'resets':>9}",
                 *(self._row_line(row) for row in rows[:_SHOWN]),
@@ -125,17 +125,17 @@ class Stats:
             ]
         )
 
-    def _shard_line(self, shard: int) -> str:
-        first, last = self.shards[shard]
-        working = f"{self.working[shard]:.3f} s"
-        waiting = f"{self.waiting[shard]:.3f} s"
-        median = self._median_step(shard)
+    def _group_line(self, group: int) -> str:
+        first, last = self.worker_rows[group]
+        working = f"{self.working[group]:.3f} s"
+        waiting = f"{self.waiting[group]:.3f} s"
+        median = self._median_step(group)
         span = f"{first} to {last - 1}"
-        return f"{span:>15} {working:>11} {waiting:>11} {median:>12} {self.restarts[shard]:>9,}"
+        return f"{span:>15} {working:>11} {waiting:>11} {median:>12} {self.restarts[group]:>9,}"
 
-    def _median_step(self, shard: int) -> str:
+    def _median_step(self, group: int) -> str:
         """The upper edge of the bucket that holds the median."""
-        counts = np.cumsum(self.step_times[shard])
+        counts = np.cumsum(self.step_times[group])
         if not counts[-1]:
             return "-"
         bucket = int(np.searchsorted(counts, (counts[-1] + 1) // 2))

@@ -19,7 +19,7 @@ from cartwheel.arguments import (
     as_num_workers,
     as_timeout,
     as_values,
-    check_max_slabs,
+    check_max_batches,
 )
 from cartwheel.choices import OnDone, check_choice
 from cartwheel.log import LOGGER, reminder_s
@@ -72,7 +72,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
 
     Failures. By default the exception of an environment is raised here, with the worker's traceback
     and the row; ``reset`` recovers. The death of a worker is a :class:`~cartwheel.WorkerDiedError`.
-    With ``on_error="truncate"`` and ``on_worker_death="restart"`` a failure truncates the episodes
+    With ``on_error="restart"`` and ``on_worker_death="restart"`` a failure truncates the episodes
     that it concerns, and the other rows go on. ``docs/faults.md`` says what each row then shows.
 
     Args:
@@ -112,7 +112,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             it raises an :class:`~cartwheel.EpisodeOverError`. ``"freeze"``: the row repeats its
             last observation and its flags, with reward 0, until it is reset.
         on_error: What an ``Exception`` of an environment does. ``"raise"``: it is raised here, and
-            the row must be reset. ``"truncate"``: the environment is closed, its function makes
+            the row must be reset. ``"restart"``: the environment is closed, its function makes
             another, and the episode is truncated. ``infos["env_error"]`` of the row has the type
             and the text of the exception.
         on_worker_death: What the death of a worker process does. ``"raise"``: it raises a
@@ -125,7 +125,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             take before ``multiprocessing.TimeoutError``; ``None``: no limit. A call that timed out
             is still pending: wait for its result, or call :meth:`reset`. With ``"inline"`` nothing
             interrupts a constructor or a step of an environment.
-        max_slabs: Upper bound of the batches of observations that are kept as views. Further
+        max_batches: Upper bound of the batches of observations that are kept as views. Further
             batches are copies, after one warning. The default is as many as fit into 1 GiB, at
             least 8 and at most 1024.
 
@@ -164,7 +164,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         on_worker_death: OnWorkerDeath = "raise",
         max_restarts: int | None = 10,
         timeout: float | None = None,
-        max_slabs: int | None = None,
+        max_batches: int | None = None,
     ) -> None:
         """Starts the workers and makes the environments."""
         self.recovery = Recovery(on_error, on_worker_death, max_restarts)
@@ -186,7 +186,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         num_workers = as_num_workers(num_workers, max_concurrency, self.num_envs)
         Batching.check_mode(observation_mode)
         timeout = as_timeout(timeout)
-        check_max_slabs(max_slabs)
+        check_max_batches(max_batches)
         self.shared_memory = shared_memory
         self.copy = copy
         self.context = context
@@ -200,7 +200,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         deadline = Deadline(timeout)
         self._crew = self._start(1 if self.executor == "inline" else num_workers, spin=spin)
         try:
-            self._open(deadline, max_slabs, spin=spin, reminder=reminder)
+            self._open(deadline, max_batches, spin=spin, reminder=reminder)
         except BaseException:
             self._crew.give_up()
             raise
@@ -243,7 +243,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
     def _open(
         self,
         deadline: Deadline,
-        max_slabs: int | None,
+        max_batches: int | None,
         *,
         spin: bool,
         reminder: float | None,
@@ -273,7 +273,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             "observations": observations,
             "actions": actions,
             "shards": shards,
-            **plan_room(observations, shards, self.batch_size, max_slabs),
+            **plan_room(observations, shards, self.batch_size, max_batches),
         }
         shard = {
             "observations": observations,

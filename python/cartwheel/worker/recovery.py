@@ -25,7 +25,7 @@ class Recovery:
     """The policies of a vector environment.
 
     Attributes:
-        on_error: ``"raise"``, or ``"truncate"``: an environment that raised is replaced.
+        on_error: ``"raise"``, or ``"restart"``: an environment that raised is replaced.
         on_worker_death: ``"raise"``, or ``"restart"``: a worker process that died is restarted.
         max_restarts: How often each environment may be replaced, and each worker restarted;
             ``None`` for no limit.
@@ -72,7 +72,7 @@ class Replacements:
 
     def note_seeds(self, resets: dict[int, dict[str, Any] | None]) -> None:
         """Remembers the seeds among the keywords of resets, by row of the worker."""
-        if self.recovery.on_error == "truncate":
+        if self.recovery.on_error == "restart":
             seeded = ((row, how["seed"]) for row, how in resets.items() if how)
             self._seeds.update((row, (seed, 0)) for row, seed in seeded if seed is not None)
 
@@ -88,7 +88,7 @@ class Replacements:
             Exception: The new environment could not be made or reset, or its spaces differ.
         """
         made = self._counts.get(row, 0)
-        wanted = self.recovery.on_error == "truncate" and isinstance(failure, Exception)
+        wanted = self.recovery.on_error == "restart" and isinstance(failure, Exception)
         if not wanted:
             return None
         if not self.recovery.allows(made):

@@ -37,7 +37,7 @@ impl PyMemory {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
-        observations, actions, shards, *, batch_size, max_slabs, info_bytes, descriptors = None,
+        observations, actions, shards, *, batch_size, max_batches, info_bytes, descriptors = None,
         shared = false
     ))]
     fn new(
@@ -45,7 +45,7 @@ impl PyMemory {
         actions: &Bound<'_, PyAny>,
         shards: Vec<(usize, usize)>,
         batch_size: usize,
-        max_slabs: usize,
+        max_batches: usize,
         info_bytes: usize,
         descriptors: Option<Vec<RawFd>>,
         shared: bool,
@@ -55,7 +55,7 @@ impl PyMemory {
             actions: Tree::new(actions)?.leaves,
             shards: shards.into_iter().map(|(start, end)| Range { start, end }).collect(),
             batch_size,
-            max_slabs,
+            max_slabs: max_batches,
             info_bytes,
         };
         if let Some(descriptors) = descriptors {

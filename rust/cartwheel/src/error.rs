@@ -52,7 +52,7 @@ pub enum Error {
     /// There is not enough memory; nothing was taken.
     #[error(
         "{what} needs {bytes} bytes of memory, {why}; use fewer environments, smaller \
-         observations, a smaller `max_slabs` or shorter rollouts, or allow more memory"
+         observations, fewer batches at once or shorter rollouts, or allow more memory"
     )]
     OutOfMemory {
         /// What the memory is for.

@@ -65,8 +65,8 @@ impl<F: Real> Rollout<F> {
     fn everything(&self, transitions: &Transitions<'_, F>) -> Result<Vec<F>, Error> {
         let (values, next_values) = (array(&self.values), array(&self.next_values));
         let (ratios, lam) = (array(&self.ratios), PerStep::Same(0.8));
-        let clipping = Clipping { lam, rho_bar: 0.7, c_bar: 0.5, pg_rho_bar: 0.9 };
-        let traces = Traces { lam, ratios, c_bar: 0.6 };
+        let clipping = Clipping { lambda_: lam, rho_bar: 0.7, c_bar: 0.5, pg_rho_bar: 0.9 };
+        let traces = Traces { lambda_: lam, ratios, c_bar: 0.6 };
         let mut lengths = vec![0; CELLS];
         let mut all = vec![F::from_f64(f64::NAN); 11 * CELLS];
         let mut outputs = all.chunks_exact_mut(CELLS);
@@ -123,10 +123,10 @@ fn estimators_agree_where_theory_says_so() {
         let difference: Vec<_> = returns.iter().zip(&rollout.values).map(|(r, v)| r - v).collect();
         assert_close(&advantages, &difference);
 
-        let traces = Traces { lam: PerStep::Same(0.8), ratios: array(&ones), c_bar: 1.0 };
+        let traces = Traces { lambda_: PerStep::Same(0.8), ratios: array(&ones), c_bar: 1.0 };
         let on_policy = one(|out| retrace(&transitions, values, next_values, &traces, out));
         assert_close(&on_policy, &returns);
-        let clipping = Clipping { lam: PerStep::Same(0.8), ..Clipping::default() };
+        let clipping = Clipping { lambda_: PerStep::Same(0.8), ..Clipping::default() };
         let [targets, _] =
             two(|a, b| vtrace(&transitions, values, next_values, array(&ones), &clipping, a, b));
         assert_close(&targets, &returns);
@@ -245,7 +245,7 @@ fn wrong_arguments_are_refused_before_anything_is_written() {
     assert_eq!(refused(good, values, values, lam, vec![1.0; CELLS - 1]), count);
     for value in [-0.1, 1.5, f64::INFINITY] {
         let wrong = |what| Error::NotInUnitRange { what, value, row: None };
-        assert_eq!(refused(good, values, values, PerStep::Same(value), out()), wrong("lam"));
+        assert_eq!(refused(good, values, values, PerStep::Same(value), out()), wrong("gae_lambda"));
         let transitions = Transitions { gamma: PerStep::Same(value), ..good };
         assert_eq!(refused(transitions, values, values, lam, out()), wrong("gamma"));
     }

@@ -143,7 +143,7 @@ impl Batches {
         let bytes = leaves.iter().map(|leaf| leaf.row_bytes() * rows).sum::<usize>();
         if lease.must_copy() && !self.warned.swap(true, Ordering::Relaxed) {
             let text = c"every slab is leased: observations are copied from now on. Keep fewer \
-                         batches, or give max_slabs=";
+                         batches, or give max_batches=";
             PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), text, 2)?;
         }
         let root = &self.observations.root;

@@ -25,7 +25,7 @@ pub(crate) fn to_dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py
 
     let bounds = shards.iter().flat_map(|shard| [shard.rows.start as u64, shard.rows.end as u64]);
     let bounds = PyArray1::from_iter(py, bounds.map(signed));
-    fields.set_item("shards", bounds.reshape([shards.len(), 2])?)?;
+    fields.set_item("worker_rows", bounds.reshape([shards.len(), 2])?)?;
     let times = shards.iter().flat_map(|shard| shard.step_times);
     let times = PyArray1::from_iter(py, times.map(signed));
     fields.set_item("step_times", times.reshape([shards.len(), BUCKETS])?)?;
@@ -39,8 +39,8 @@ pub(crate) fn to_dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py
     fields.set_item("batches", stats.batches)?;
     fields.set_item("observation_bytes", stats.observation_bytes)?;
     fields.set_item("copies", stats.copies)?;
-    fields.set_item("slabs_reserved", stats.slabs_reserved)?;
-    fields.set_item("slabs_leased", stats.slabs_leased)?;
+    fields.set_item("batches_reserved", stats.slabs_reserved)?;
+    fields.set_item("batches_kept", stats.slabs_leased)?;
     Ok(fields)
 }
 

@@ -15,7 +15,7 @@ pub(crate) fn gae(
     transitions: PyTransitions<'_>,
     values: &Bound<'_, PyAny>,
     next_values: &Bound<'_, PyAny>,
-    lam: &Bound<'_, PyAny>,
+    gae_lambda: &Bound<'_, PyAny>,
     normalized: bool,
     out: (Bound<'_, PyAny>, Bound<'_, PyAny>),
 ) -> PyResult<()> {
@@ -23,14 +23,14 @@ pub(crate) fn gae(
         let borrowed = transitions.borrow::<F>()?;
         let values = Input::<F>::new("values", values)?;
         let next_values = Input::<F>::new("next_values", next_values)?;
-        let lam = Numbers::<F>::new("lam", lam)?;
+        let gae_lambda = Numbers::<F>::new("gae_lambda", gae_lambda)?;
         let mut advantages = Output::<F>::new("advantages", &out.0)?;
         let mut returns = Output::<F>::new("returns", &out.1)?;
         let (transitions, values) = (borrowed.transitions()?, values.time_major()?);
-        let (next_values, lam) = (next_values.time_major()?, lam.per_step()?);
+        let (next_values, gae_lambda) = (next_values.time_major()?, gae_lambda.per_step()?);
         let (advantages, returns) = (advantages.cells()?, returns.cells()?);
         let estimator = if normalized { returns::gae_normalized } else { returns::gae };
-        py.detach(|| estimator(&transitions, values, next_values, lam, advantages, returns))
+        py.detach(|| estimator(&transitions, values, next_values, gae_lambda, advantages, returns))
             .map_err(returns_error)
     })
 }
@@ -40,17 +40,17 @@ pub(crate) fn lambda_returns(
     py: Python<'_>,
     transitions: PyTransitions<'_>,
     next_values: &Bound<'_, PyAny>,
-    lam: &Bound<'_, PyAny>,
+    lambda_: &Bound<'_, PyAny>,
     out: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
     with_type_of!(&transitions.rewards, F => {
         let borrowed = transitions.borrow::<F>()?;
         let next_values = Input::<F>::new("next_values", next_values)?;
-        let lam = Numbers::<F>::new("lam", lam)?;
+        let lambda_ = Numbers::<F>::new("lambda_", lambda_)?;
         let mut returns = Output::<F>::new("returns", out)?;
         let (transitions, returns) = (borrowed.transitions()?, returns.cells()?);
-        let (next_values, lam) = (next_values.time_major()?, lam.per_step()?);
-        py.detach(|| returns::lambda_returns(&transitions, next_values, lam, returns))
+        let (next_values, lambda_) = (next_values.time_major()?, lambda_.per_step()?);
+        py.detach(|| returns::lambda_returns(&transitions, next_values, lambda_, returns))
             .map_err(returns_error)
     })
 }
@@ -105,7 +105,7 @@ pub(crate) fn vtrace(
     py: Python<'_>,
     transitions: PyTransitions<'_>,
     arrays: OffPolicy<'_>,
-    lam: &Bound<'_, PyAny>,
+    lambda_: &Bound<'_, PyAny>,
     caps: (f64, f64, f64),
     out: (Bound<'_, PyAny>, Bound<'_, PyAny>),
 ) -> PyResult<()> {
@@ -114,11 +114,11 @@ pub(crate) fn vtrace(
         let values = Input::<F>::new("values", &arrays.0)?;
         let next_values = Input::<F>::new("next_values", &arrays.1)?;
         let ratios = Input::<F>::new("ratios", &arrays.2)?;
-        let lam = Numbers::<F>::new("lam", lam)?;
+        let lambda_ = Numbers::<F>::new("lambda_", lambda_)?;
         let mut targets = Output::<F>::new("targets", &out.0)?;
         let mut pg_advantages = Output::<F>::new("pg_advantages", &out.1)?;
         let (rho_bar, c_bar, pg_rho_bar) = caps;
-        let clipping = Clipping { lam: lam.per_step()?, rho_bar, c_bar, pg_rho_bar };
+        let clipping = Clipping { lambda_: lambda_.per_step()?, rho_bar, c_bar, pg_rho_bar };
         let (transitions, ratios) = (borrowed.transitions()?, ratios.time_major()?);
         let (values, next_values) = (values.time_major()?, next_values.time_major()?);
         let (targets, advantages) = (targets.cells()?, pg_advantages.cells()?);
@@ -136,7 +136,7 @@ pub(crate) fn retrace(
     py: Python<'_>,
     transitions: PyTransitions<'_>,
     arrays: OffPolicy<'_>,
-    lam: &Bound<'_, PyAny>,
+    lambda_: &Bound<'_, PyAny>,
     c_bar: f64,
     out: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
@@ -145,9 +145,9 @@ pub(crate) fn retrace(
         let q_values = Input::<F>::new("q_values", &arrays.0)?;
         let next_values = Input::<F>::new("next_values", &arrays.1)?;
         let ratios = Input::<F>::new("ratios", &arrays.2)?;
-        let lam = Numbers::<F>::new("lam", lam)?;
+        let lambda_ = Numbers::<F>::new("lambda_", lambda_)?;
         let mut targets = Output::<F>::new("targets", out)?;
-        let traces = Traces { lam: lam.per_step()?, ratios: ratios.time_major()?, c_bar };
+        let traces = Traces { lambda_: lambda_.per_step()?, ratios: ratios.time_major()?, c_bar };
         let (transitions, targets) = (borrowed.transitions()?, targets.cells()?);
         let (q_values, next_values) = (q_values.time_major()?, next_values.time_major()?);
         py.detach(|| returns::retrace(&transitions, q_values, next_values, &traces, targets))

@@ -46,7 +46,7 @@ pub enum Error {
     /// A discount or lambda is not in the range that the formulas allow.
     #[error("`{what}` must be in [0, 1], got {value}{}", at(*.row))]
     NotInUnitRange {
-        /// `gamma` or `lam`.
+        /// `gamma`, `gae_lambda` or `lambda_`.
         what: &'static str,
         /// Its value.
         value: f64,

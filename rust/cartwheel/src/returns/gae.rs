@@ -13,7 +13,7 @@ use super::transitions::Transitions;
 ///
 /// ```text
 /// delta_t = r_t + gamma * (bootstraps_t ? v_next_t : 0) - v_t
-/// A_t     = delta_t + gamma * lam * (over_t ? 0 : A_{t+1}),      A_T = 0
+/// A_t     = delta_t + gamma * lambda * (over_t ? 0 : A_{t+1}),      A_T = 0
 /// returns = A + v
 /// ```
 ///
@@ -29,14 +29,14 @@ pub fn gae<F: Real>(
     transitions: &Transitions<'_, F>,
     values: TimeMajor<'_, F>,
     next_values: TimeMajor<'_, F>,
-    lam: PerStep<'_, F>,
+    gae_lambda: PerStep<'_, F>,
     advantages: &mut [F],
     returns: &mut [F],
 ) -> Result<(), Error> {
     let sweep = Sweep::new(transitions)?;
     let values = sweep.array("values", values)?;
     let next_values = sweep.array("next_values", next_values)?;
-    let lam = sweep.per_step("lam", lam)?;
+    let gae_lambda = sweep.per_step("gae_lambda", gae_lambda)?;
     sweep.check_output("advantages", advantages)?;
     sweep.check_output("returns", returns)?;
     let outputs = split(advantages, sweep.shares()).into_iter().zip(split(returns, sweep.shares()));
@@ -46,7 +46,7 @@ pub fn gae<F: Real>(
         for t in (0..sweep.steps()).rev() {
             step(
                 &sweep.step(t, &envs, &mut rows),
-                [values.step(t), next_values.step(t), lam.step(t)]
+                [values.step(t), next_values.step(t), gae_lambda.step(t)]
                     .map(|cells| &cells[envs.clone()]),
                 &mut trace,
                 advantages.step(t),
@@ -60,20 +60,20 @@ pub fn gae<F: Real>(
 /// One step of all environments; `trace` is the advantage of the next step.
 fn step<F: Real>(
     step: &Step<'_, F>,
-    [values, next_values, lam]: [&[F]; 3],
+    [values, next_values, gae_lambda]: [&[F]; 3],
     trace: &mut [F],
     advantages: &mut [F],
     returns: &mut [F],
 ) {
     let n = trace.len();
     let Step { rewards, gamma, rows } = step.of_len(n);
-    let (values, next_values, lam) = (&values[..n], &next_values[..n], &lam[..n]);
+    let (values, next_values, gae_lambda) = (&values[..n], &next_values[..n], &gae_lambda[..n]);
     let (advantages, returns) = (&mut advantages[..n], &mut returns[..n]);
     for i in 0..n {
         let next_value = only_if(rows[i].bootstraps(), next_values[i]);
         let delta = rewards[i] + gamma[i] * next_value - values[i];
         let later = only_if(rows[i].goes_on(), trace[i]);
-        let advantage = only_if(rows[i].valid(), delta + gamma[i] * lam[i] * later);
+        let advantage = only_if(rows[i].valid(), delta + gamma[i] * gae_lambda[i] * later);
         trace[i] = advantage;
         advantages[i] = advantage;
         returns[i] = advantage + values[i];

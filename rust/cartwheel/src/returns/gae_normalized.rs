@@ -14,15 +14,15 @@ use super::transitions::Transitions;
 /// With `G^(n)_t` the n-step returns that end before the episode ends and before the rollout ends,
 ///
 /// ```text
-/// A_t = (sum_n lam^(n-1) G^(n)_t) / (sum_n lam^(n-1)) - v_t,      returns = A + v
+/// A_t = (sum_n lambda^(n-1) G^(n)_t) / (sum_n lambda^(n-1)) - v_t,      returns = A + v
 /// ```
 ///
 /// In contrast, [`gae`](super::gae) gives the last of these returns the weight of all returns that
 /// the rollout does not contain. The sums are computed backward:
 ///
 /// ```text
-/// W_t = 1 + lam * (over_t ? 0 : W_{t+1})
-/// S_t = W_t * r_t + gamma * (bootstraps_t ? v_next_t : 0) + gamma * lam * (over_t ? 0 : S_{t+1})
+/// W_t = 1 + lambda * (over_t ? 0 : W_{t+1})
+/// S_t = W_t * r_t + gamma * (bootstraps_t ? v_next_t : 0) + gamma * lambda * (over_t ? 0 : S_{t+1})
 /// ```
 ///
 /// Rows that are not valid get the advantage 0, so their return is their value.
@@ -36,14 +36,14 @@ pub fn gae_normalized<F: Real>(
     transitions: &Transitions<'_, F>,
     values: TimeMajor<'_, F>,
     next_values: TimeMajor<'_, F>,
-    lam: PerStep<'_, F>,
+    gae_lambda: PerStep<'_, F>,
     advantages: &mut [F],
     returns: &mut [F],
 ) -> Result<(), Error> {
     let sweep = Sweep::new(transitions)?;
     let values = sweep.array("values", values)?;
     let next_values = sweep.array("next_values", next_values)?;
-    let lam = sweep.per_step("lam", lam)?;
+    let gae_lambda = sweep.per_step("gae_lambda", gae_lambda)?;
     sweep.check_output("advantages", advantages)?;
     sweep.check_output("returns", returns)?;
     let outputs = split(advantages, sweep.shares()).into_iter().zip(split(returns, sweep.shares()));
@@ -53,7 +53,7 @@ pub fn gae_normalized<F: Real>(
         for t in (0..sweep.steps()).rev() {
             step(
                 &sweep.step(t, &envs, &mut rows),
-                [values.step(t), next_values.step(t), lam.step(t)]
+                [values.step(t), next_values.step(t), gae_lambda.step(t)]
                     .map(|cells| &cells[envs.clone()]),
                 &mut weight,
                 &mut sum,
@@ -68,7 +68,7 @@ pub fn gae_normalized<F: Real>(
 /// One step of all environments; `weight` and `sum` are those of the next step.
 fn step<F: Real>(
     step: &Step<'_, F>,
-    [values, next_values, lam]: [&[F]; 3],
+    [values, next_values, gae_lambda]: [&[F]; 3],
     weight: &mut [F],
     sum: &mut [F],
     advantages: &mut [F],
@@ -76,15 +76,15 @@ fn step<F: Real>(
 ) {
     let n = weight.len();
     let Step { rewards, gamma, rows } = step.of_len(n);
-    let (values, next_values, lam, sum) =
-        (&values[..n], &next_values[..n], &lam[..n], &mut sum[..n]);
+    let (values, next_values, gae_lambda, sum) =
+        (&values[..n], &next_values[..n], &gae_lambda[..n], &mut sum[..n]);
     let (advantages, returns) = (&mut advantages[..n], &mut returns[..n]);
     for i in 0..n {
         let next_value = only_if(rows[i].bootstraps(), next_values[i]);
-        let weights = F::ONE + lam[i] * only_if(rows[i].goes_on(), weight[i]);
+        let weights = F::ONE + gae_lambda[i] * only_if(rows[i].goes_on(), weight[i]);
         let returned = weights * rewards[i]
             + gamma[i] * next_value
-            + gamma[i] * lam[i] * only_if(rows[i].goes_on(), sum[i]);
+            + gamma[i] * gae_lambda[i] * only_if(rows[i].goes_on(), sum[i]);
         let advantage = only_if(rows[i].valid(), returned / weights - values[i]);
         weight[i] = only_if(rows[i].valid(), weights);
         sum[i] = only_if(rows[i].valid(), returned);

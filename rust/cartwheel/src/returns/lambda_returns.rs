@@ -12,7 +12,7 @@ use super::transitions::Transitions;
 /// Writes lambda-returns.
 ///
 /// ```text
-/// G_t = r_t + gamma * (goes_on_t ? (1 - lam) * v_next_t + lam * G_{t+1}
+/// G_t = r_t + gamma * (goes_on_t ? (1 - lambda) * v_next_t + lambda * G_{t+1}
 ///                                : bootstraps_t ? v_next_t : 0)
 /// ```
 ///
@@ -28,21 +28,27 @@ use super::transitions::Transitions;
 pub fn lambda_returns<F: Real>(
     transitions: &Transitions<'_, F>,
     next_values: TimeMajor<'_, F>,
-    lam: PerStep<'_, F>,
+    lambda_: PerStep<'_, F>,
     returns: &mut [F],
 ) -> Result<(), Error> {
     let sweep = Sweep::new(transitions)?;
     let next_values = sweep.array("next_values", next_values)?;
-    let lam = sweep.per_step("lam", lam)?;
+    let lambda_ = sweep.per_step("lambda_", lambda_)?;
     sweep.check_output("returns", returns)?;
     let outputs = split(returns, sweep.shares());
     compute_each(sweep.shares().to_vec(), outputs, |envs, mut returns| {
         let mut rows = vec![Row::default(); envs.len()];
         let mut later = vec![F::ZERO; envs.len()];
         for t in (0..sweep.steps()).rev() {
-            let (next_values, lam) = (next_values.step(t), lam.step(t));
-            let (next_values, lam) = (&next_values[envs.clone()], &lam[envs.clone()]);
-            step(&sweep.step(t, &envs, &mut rows), next_values, lam, &mut later, returns.step(t));
+            let (next_values, lambda_) = (next_values.step(t), lambda_.step(t));
+            let (next_values, lambda_) = (&next_values[envs.clone()], &lambda_[envs.clone()]);
+            step(
+                &sweep.step(t, &envs, &mut rows),
+                next_values,
+                lambda_,
+                &mut later,
+                returns.step(t),
+            );
         }
     });
     Ok(())
@@ -52,15 +58,15 @@ pub fn lambda_returns<F: Real>(
 fn step<F: Real>(
     step: &Step<'_, F>,
     next_values: &[F],
-    lam: &[F],
+    lambda_: &[F],
     later: &mut [F],
     returns: &mut [F],
 ) {
     let n = later.len();
     let Step { rewards, gamma, rows } = step.of_len(n);
-    let (next_values, lam, returns) = (&next_values[..n], &lam[..n], &mut returns[..n]);
+    let (next_values, lambda_, returns) = (&next_values[..n], &lambda_[..n], &mut returns[..n]);
     for i in 0..n {
-        let mixture = (F::ONE - lam[i]) * next_values[i] + lam[i] * later[i];
+        let mixture = (F::ONE - lambda_[i]) * next_values[i] + lambda_[i] * later[i];
         let tail =
             only_if(rows[i].goes_on(), mixture) + only_if(rows[i].ends_in_value(), next_values[i]);
         let returned = only_if(rows[i].valid(), rewards[i] + gamma[i] * tail);

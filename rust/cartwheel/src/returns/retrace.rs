@@ -10,11 +10,11 @@ use super::time_major::TimeMajor;
 use super::transitions::Transitions;
 use super::vtrace::positive;
 
-/// The coefficients that weight later corrections, `c_t = lam * min(c_bar, ratio_t)`.
+/// The coefficients that weight later corrections, `c_t = lambda * min(c_bar, ratio_t)`.
 #[derive(Debug, Clone, Copy)]
 pub struct Traces<'a, F> {
     /// Decay of the traces.
-    pub lam: PerStep<'a, F>,
+    pub lambda_: PerStep<'a, F>,
     /// Probability of each action under the target policy, divided by that under the behaviour
     /// policy.
     pub ratios: TimeMajor<'a, F>,
@@ -29,7 +29,7 @@ pub struct Traces<'a, F> {
 ///
 /// ```text
 /// Y_t = r_t + gamma * (bootstraps_t ? q_next_t : 0)
-///       + gamma * (over_t ? 0 : c_{t+1} * (Y_{t+1} - q_{t+1})),      c_t = lam * min(c_bar, w_t)
+///       + gamma * (over_t ? 0 : c_{t+1} * (Y_{t+1} - q_{t+1})),      c_t = lambda * min(c_bar, w_t)
 /// ```
 ///
 /// The last term is 0 in the last step. Off-policy Q(lambda) uses ratios of 1; tree backup uses the
@@ -52,7 +52,7 @@ pub fn retrace<F: Real>(
     let q_values = sweep.array("q_values", q_values)?;
     let next_values = sweep.array("next_values", next_values)?;
     let ratios = sweep.array("ratios", traces.ratios)?;
-    let lam = sweep.per_step("lam", traces.lam)?;
+    let lambda_ = sweep.per_step("lambda_", traces.lambda_)?;
     let cap = positive("c_bar", traces.c_bar)?;
     sweep.check_output("targets", targets)?;
     let outputs = split(targets, sweep.shares());
@@ -62,7 +62,7 @@ pub fn retrace<F: Real>(
         for t in (0..sweep.steps()).rev() {
             step(
                 &sweep.step(t, &envs, &mut rows),
-                [q_values.step(t), next_values.step(t), ratios.step(t), lam.step(t)]
+                [q_values.step(t), next_values.step(t), ratios.step(t), lambda_.step(t)]
                     .map(|cells| &cells[envs.clone()]),
                 cap,
                 &mut correction,
@@ -76,7 +76,7 @@ pub fn retrace<F: Real>(
 /// One step of all environments; `correction` is `c * (Y - q)` of the next step.
 fn step<F: Real>(
     step: &Step<'_, F>,
-    [q_values, next_values, ratios, lam]: [&[F]; 4],
+    [q_values, next_values, ratios, lambda_]: [&[F]; 4],
     cap: F,
     correction: &mut [F],
     targets: &mut [F],
@@ -84,12 +84,12 @@ fn step<F: Real>(
     let n = correction.len();
     let Step { rewards, gamma, rows } = step.of_len(n);
     let (q_values, next_values, ratios) = (&q_values[..n], &next_values[..n], &ratios[..n]);
-    let (lam, targets) = (&lam[..n], &mut targets[..n]);
+    let (lambda_, targets) = (&lambda_[..n], &mut targets[..n]);
     for i in 0..n {
         let next_value = only_if(rows[i].bootstraps(), next_values[i]);
         let later = only_if(rows[i].goes_on(), correction[i]);
         let target = only_if(rows[i].valid(), rewards[i] + gamma[i] * (next_value + later));
-        let trace = lam[i] * capped(ratios[i], cap);
+        let trace = lambda_[i] * capped(ratios[i], cap);
         correction[i] = only_if(rows[i].valid(), trace * (target - q_values[i]));
         targets[i] = target;
     }

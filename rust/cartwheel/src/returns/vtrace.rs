@@ -13,7 +13,7 @@ use super::transitions::Transitions;
 #[derive(Debug, Clone, Copy)]
 pub struct Clipping<'a, F> {
     /// Decay of the traces.
-    pub lam: PerStep<'a, F>,
+    pub lambda_: PerStep<'a, F>,
     /// Cap of the ratio in the temporal differences: it decides to which policy the learned values
     /// belong.
     pub rho_bar: f64,
@@ -26,7 +26,7 @@ pub struct Clipping<'a, F> {
 impl<F> Default for Clipping<'_, F> {
     /// All caps 1, and traces that do not decay: as in IMPALA.
     fn default() -> Self {
-        Self { lam: PerStep::Same(1.0), rho_bar: 1.0, c_bar: 1.0, pg_rho_bar: 1.0 }
+        Self { lambda_: PerStep::Same(1.0), rho_bar: 1.0, c_bar: 1.0, pg_rho_bar: 1.0 }
     }
 }
 
@@ -44,10 +44,10 @@ struct Caps<F> {
 /// policy's,
 ///
 /// ```text
-/// rho_t = min(rho_bar, w_t),   c_t = lam * min(c_bar, w_t)
+/// rho_t = min(rho_bar, w_t),   c_t = lambda * min(c_bar, w_t)
 /// e_t   = rho_t * (r_t + gamma * (bootstraps_t ? v_next_t : 0) - v_t)
 ///         + gamma * c_t * (over_t ? 0 : e_{t+1}),                            targets = v + e
-/// y_t   = goes_on_t ? lam * targets_{t+1} + (1 - lam) * v_next_t
+/// y_t   = goes_on_t ? lambda * targets_{t+1} + (1 - lambda) * v_next_t
 ///                   : bootstraps_t ? v_next_t : 0
 /// pg_advantage_t = min(pg_rho_bar, w_t) * (r_t + gamma * y_t - v_t)
 /// ```
@@ -74,7 +74,7 @@ pub fn vtrace<F: Real>(
     let values = sweep.array("values", values)?;
     let next_values = sweep.array("next_values", next_values)?;
     let ratios = sweep.array("ratios", ratios)?;
-    let lam = sweep.per_step("lam", clipping.lam)?;
+    let lambda_ = sweep.per_step("lambda_", clipping.lambda_)?;
     let caps = Caps {
         rho: positive("rho_bar", clipping.rho_bar)?,
         c: positive("c_bar", clipping.c_bar)?,
@@ -90,7 +90,7 @@ pub fn vtrace<F: Real>(
         for t in (0..sweep.steps()).rev() {
             step(
                 &sweep.step(t, &envs, &mut rows),
-                [values.step(t), next_values.step(t), ratios.step(t), lam.step(t)]
+                [values.step(t), next_values.step(t), ratios.step(t), lambda_.step(t)]
                     .map(|cells| &cells[envs.clone()]),
                 caps,
                 &mut error,
@@ -111,7 +111,7 @@ pub(super) fn positive<F: Real>(what: &'static str, value: f64) -> Result<F, Err
 /// One step of all environments; `error` and `later` are `e` and the target of the next step.
 fn step<F: Real>(
     step: &Step<'_, F>,
-    [values, next_values, ratios, lam]: [&[F]; 4],
+    [values, next_values, ratios, lambda_]: [&[F]; 4],
     caps: Caps<F>,
     error: &mut [F],
     later: &mut [F],
@@ -121,16 +121,16 @@ fn step<F: Real>(
     let n = error.len();
     let Step { rewards, gamma, rows } = step.of_len(n);
     let (values, next_values, ratios) = (&values[..n], &next_values[..n], &ratios[..n]);
-    let (lam, later) = (&lam[..n], &mut later[..n]);
+    let (lambda_, later) = (&lambda_[..n], &mut later[..n]);
     let (targets, pg_advantages) = (&mut targets[..n], &mut pg_advantages[..n]);
     for i in 0..n {
         let next_value = only_if(rows[i].bootstraps(), next_values[i]);
-        let trace = lam[i] * capped(ratios[i], caps.c);
+        let trace = lambda_[i] * capped(ratios[i], caps.c);
         let delta = rewards[i] + gamma[i] * next_value - values[i];
         let correction = capped(ratios[i], caps.rho) * delta
             + gamma[i] * trace * only_if(rows[i].goes_on(), error[i]);
         // The next target belongs to this episode only where the episode goes on.
-        let mixture = lam[i] * later[i] + (F::ONE - lam[i]) * next_values[i];
+        let mixture = lambda_[i] * later[i] + (F::ONE - lambda_[i]) * next_values[i];
         let tail =
             only_if(rows[i].goes_on(), mixture) + only_if(rows[i].ends_in_value(), next_values[i]);
         let advantage = capped(ratios[i], caps.pg_rho) * (rewards[i] + gamma[i] * tail - values[i]);
