@@ -2,12 +2,12 @@
 
     python -m tests.soak [--minutes 10] [--workers 8] [--rows 32] [--seed 1] [--session 20]
 
-Worker processes are killed, stopped and continued at random moments; environments raise; calls of
-``step_wait`` and ``recv`` time out; Ctrl-C arrives in the middle of a wait; and pools are closed
-and opened again, in every autoreset mode, with all rows at once and in parts. Every value that
-comes back is compared with the model in ``tests/support/ledger.py``. At the end the program prints
-the counts, and how the memory and descriptors of this process changed. The exit status is 1 if any
-value differs.
+Worker processes are killed, stopped and continued at random moments; environments raise and hang;
+calls of ``step_wait`` and ``recv`` time out; Ctrl-C arrives in the middle of a wait; and pools are
+closed and opened again, in every autoreset mode, with all rows at once and in parts. Every value
+that comes back is compared with the model in ``tests/support/ledger.py``. At the end the program
+prints the counts, and how the memory and descriptors of this process changed. The exit status is 1
+if any value differs.
 """
 
 import argparse
@@ -34,6 +34,8 @@ from tests.support.ledger import LedgerEnv, Row
 MODES = ("NextStep", "SameStep", "Disabled")
 #: Average seconds between two faults that come from outside the environments.
 FAULT_EVERY = 0.4
+#: The probability that a step never returns, and the seconds until its worker is restarted.
+HANGS, LIMIT = 3e-5, 0.5
 
 
 def in_a_hook_of_a_fork(frame):
@@ -100,6 +102,7 @@ class Session:
         executor="process",
         width=4,
         pauses=(0, 0, 0.0005),
+        hangs=0.0,
     ):
         self.draw, self.counts, self.mode = draw, counts, mode
         self.rows = [Row(number, mode, width) for number in range(rows)]
@@ -107,13 +110,15 @@ class Session:
         #: Rows whose observation changed without a step: their next step must report why.
         self.unseen = set()
         self.envs = cartwheel.VectorEnv(
-            [partial(LedgerEnv, row, draw.choice(pauses), width) for row in range(rows)],
+            [partial(LedgerEnv, row, draw.choice(pauses), width, hangs) for row in range(rows)],
             executor=executor,
             num_workers=workers,
             autoreset_mode=mode,
             batch_size=self.batch,
             on_error="restart",
             on_worker_death="restart",
+            on_timeout="restart" if hangs else "raise",
+            timeout=LIMIT if hangs else None,
             max_restarts=None,
         )
 
@@ -342,7 +347,8 @@ def soak(seconds, *, rows=32, workers=8, seed=1, session=20.0, sessions=0, show=
     try:
         while (gone := time.monotonic() - start) < seconds or number < sessions:
             mode, parts = MODES[number % 3], number // 3 % 2 == 1
-            one = Session(draw, counts, rows=rows, workers=workers, mode=mode, parts=parts)
+            sizes = {"rows": rows, "workers": workers}
+            one = Session(draw, counts, **sizes, mode=mode, parts=parts, hangs=HANGS)
             one.run(min(session, max(seconds - gone, session / 2)))
             counts["session"] += 1
             number += 1

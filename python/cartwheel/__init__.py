@@ -17,6 +17,7 @@ from cartwheel.errors import (
     RemoteEnvError,
     RemoteTraceback,
     WorkerDiedError,
+    WorkerTimeoutError,
 )
 from cartwheel.evaluation import Evaluation, evaluate
 from cartwheel.native.env import NativeEnv
@@ -50,6 +51,7 @@ __all__ = [
     "SyncVectorEnv",
     "VectorEnv",
     "WorkerDiedError",
+    "WorkerTimeoutError",
     "__version__",
     "evaluate",
     "make_vec",

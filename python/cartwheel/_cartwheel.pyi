@@ -125,6 +125,9 @@ class _Link(Protocol):
     ) -> dict[str, Any]:
         """Adds one info to the infos of a batch of ``rows``, by ``VectorEnv._add_info``."""
 
+    def timed_out(self, call: str, seconds: float, rows: list[int], /) -> Exception:
+        """Returns the exception for rows that have not answered in time."""
+
     def still_waiting(self, call: str, seconds: float, owed: list[tuple[int, int]], /) -> None:
         """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
 
@@ -156,6 +159,7 @@ class _WorkersLink(_Link, Protocol):
         self,
         worker: int,
         phase: str,
+        hung: bool,
         over: list[bool],
         resetting: list[int],
         announced: int,
@@ -385,6 +389,7 @@ class Pool:
         spin: bool,
         inline: bool,
         restart: bool = False,
+        hang_limit: float | None = None,
         reminder: float | None = None,
         num_threads: int = 1,
         affinity_offset: int | None = None,
@@ -408,6 +413,8 @@ class Pool:
             spin: Whether waiting threads may spin before they sleep.
             inline: Whether the calling thread steps ``shard`` itself.
             restart: Whether ``link`` may restart dead workers.
+            hang_limit: Seconds without progress after which a worker process is killed and
+                replaced; ``None`` for never.
             reminder: Seconds after which a waiting call calls ``link.still_waiting``, repeatedly.
             num_threads: Threads that step native environments, including the calling one.
             affinity_offset: The processor of the first additional thread; ``None``: do not pin.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from cartwheel.choices import Mode
+    from cartwheel.choices import Mode, OnTimeout
 
 #: A function that makes one environment.
 EnvFn: TypeAlias = Callable[[], Any]
@@ -88,15 +88,24 @@ def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
     return functions
 
 
-def as_executor(executor: Executor, num_envs: int) -> Executor:
+def as_executor(executor: Executor, num_envs: int, *, on_timeout: OnTimeout = "raise") -> Executor:
     """Chooses the executor for ``"auto"``.
 
     With one environment or one processor, workers cannot run in parallel with anything. In all
-    other cases ``"process"`` is chosen, because the time of a step is not known in advance.
+    other cases ``"process"`` is chosen, because the time of a step is not known in advance. Only
+    processes can be killed, so ``on_timeout="restart"`` needs them.
+
+    Raises:
+        ValueError: ``executor`` is no choice, or cannot be used with this ``on_timeout``.
     """
     check_choice("executor", executor, Executor)
-    if executor != "auto":
-        return executor
+    if on_timeout == "restart" and executor not in ("auto", "process"):
+        raise ValueError(
+            "`on_timeout='restart'` needs executor='process': only a process can be killed, got "
+            f"executor={executor!r}."
+        )
+    if executor != "auto" or on_timeout == "restart":
+        return "process" if executor == "auto" else executor
     return "inline" if num_envs == 1 or usable_cpus() == 1 else "process"
 
 

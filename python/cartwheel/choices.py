@@ -13,6 +13,7 @@ Mode = AutoresetMode | ModeName
 """An autoreset mode: a member, its name in lower case, or its value."""
 OnDone = Literal["raise", "freeze"]
 OnError = Literal["raise", "restart"]
+OnTimeout = Literal["raise", "restart"]
 OnWorkerDeath = Literal["raise", "restart"]
 ObservationMode = Literal["same", "different"]
 Vectorization = Literal["sync", "async", "vector_entry_point"]

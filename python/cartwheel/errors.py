@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import multiprocessing
+from typing import Any
 
 import gymnasium as gym
 
@@ -59,6 +62,43 @@ class WorkerDiedError(RuntimeError):
         self.exitcode = exitcode
         self.phase = phase
         self.stderr = stderr
+
+
+class WorkerTimeoutError(multiprocessing.TimeoutError, TimeoutError):
+    """Workers did not answer in time. Nothing is lost: the call is still pending.
+
+    Wait for the results (``step_wait()``, ``recv()``), drop them with ``reset()``, or close the
+    vector environment. With ``on_timeout="restart"`` workers are restarted instead of this error.
+
+    It is a ``multiprocessing.TimeoutError``, as in Gymnasium, and Python's ``TimeoutError``.
+
+    Attributes:
+        rows: The rows that have not answered.
+        workers: The workers of these rows; empty for native environments, which have none.
+    """
+
+    def __init__(self, message: str, *, rows: list[int], workers: list[int]) -> None:
+        """Sets the message and the attributes."""
+        super().__init__(message)
+        self.rows = rows
+        self.workers = workers
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the attributes too; ``OSError`` would pickle the message alone."""
+        make = functools.partial(type(self), rows=self.rows, workers=self.workers)
+        return make, self.args
+
+    @classmethod
+    def of(
+        cls, call: str, seconds: float, rows: list[int], workers: list[int]
+    ) -> WorkerTimeoutError:
+        """A call that has timed out, in Gymnasium's words, with the rows that have not answered."""
+        return cls(
+            f"The call to `{call}` has timed out after {seconds:g} second(s). Rows {rows} have not "
+            "answered; nothing is lost: wait again, reset or close.",
+            rows=rows,
+            workers=workers,
+        )
 
 
 class RemoteEnvError(RuntimeError):

@@ -4,6 +4,7 @@ The model is written from the documentation and shares no code with cartwheel. I
 infos which rows failed, and computes from that what each row must return.
 """
 
+import random
 import time
 from dataclasses import dataclass, field
 
@@ -20,8 +21,10 @@ class LedgerEnv(gym.Env):
 
     action_space = Discrete(4)
 
-    def __init__(self, row, pause=0.0, width=4):
+    def __init__(self, row, pause=0.0, width=4, hangs=0.0):
+        """``hangs`` is the probability that a step never returns."""
         self.row, self.pause, self.width, self.seed, self.episode = row, pause, width, 0, 0
+        self.hangs = hangs
         self.observation_space = Box(-np.inf, np.inf, (width,), np.float64)
 
     def reset(self, *, seed=None, options=None):  # noqa: ARG002 - Gymnasium's signature
@@ -36,6 +39,8 @@ class LedgerEnv(gym.Env):
     def step(self, action):
         if self.pause:
             time.sleep(self.pause)
+        if self.hangs and random.random() < self.hangs:
+            time.sleep(3600)
         if action == RAISE:
             raise ValueError(f"row {self.row} got the action that raises")
         self.time += 1

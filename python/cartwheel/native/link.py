@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cartwheel.errors import WorkerTimeoutError
 from cartwheel.log import log_waiting
 from cartwheel.native.options import reset_as_json
 from cartwheel.worker.faults import Fault, raise_first
@@ -74,6 +75,10 @@ class NativeLink:
             ("streams", None if streams is None else streams[first:last])
             for first, last in self._shards
         ]
+
+    def timed_out(self, call: str, seconds: float, rows: list[int]) -> WorkerTimeoutError:
+        """Returns the exception for rows that have not answered in time."""
+        return WorkerTimeoutError.of(call, seconds, rows, [])
 
     def still_waiting(self, call: str, seconds: float, owed: list[tuple[int, int]]) -> None:
         """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from cartwheel._cartwheel import _WorkersLink
     from cartwheel.arguments import EnvFn
-    from cartwheel.choices import Executor, Mode, ObservationMode, OnError, OnWorkerDeath
+    from cartwheel.choices import Executor, Mode, ObservationMode, OnError, OnTimeout, OnWorkerDeath
     from cartwheel.worker.crew import Crew
 
 
@@ -72,8 +72,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
 
     Failures. By default the exception of an environment is raised here, with the worker's traceback
     and the row; ``reset`` recovers. The death of a worker is a :class:`~cartwheel.WorkerDiedError`.
-    With ``on_error="restart"`` and ``on_worker_death="restart"`` a failure truncates the episodes
-    that it concerns, and the other rows go on. ``docs/faults.md`` says what each row then shows.
+    With ``on_error="restart"``, ``on_worker_death="restart"`` and ``on_timeout="restart"`` a
+    failure truncates the episodes that it concerns, and the other rows go on. ``docs/faults.md``
+    says what each row then shows.
 
     Args:
         env_fns: Functions that make the environments, one function for each environment; at least
@@ -119,12 +120,17 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             :class:`~cartwheel.WorkerDiedError`, after which only :meth:`close` works.
             ``"restart"``: another process makes the environments again, and their episodes are
             truncated. ``infos["worker_restarted"]`` of these rows is true.
+        on_timeout: What a worker that hangs does. ``"raise"``: the call raises a
+            :class:`~cartwheel.WorkerTimeoutError` and stays pending: wait for its result, or call
+            :meth:`reset`. ``"restart"``: a worker process that holds work and finishes no reset,
+            step or control call (no row, if rows were sent) for ``timeout`` seconds is killed and
+            restarted, as after its death; needs ``timeout`` and ``executor="process"``, which
+            ``"auto"`` then chooses.
         max_restarts: How often one environment, or one worker, is replaced. The next failure is
             raised as with ``"raise"``. ``None``: no limit.
         timeout: Seconds that the construction, and each ``reset``, ``step`` or control call, may
-            take before ``multiprocessing.TimeoutError``; ``None``: no limit. A call that timed out
-            is still pending: wait for its result, or call :meth:`reset`. With ``"inline"`` nothing
-            interrupts a constructor or a step of an environment.
+            take; ``None``: no limit. With ``"inline"`` nothing interrupts a constructor or a step
+            of an environment. A ``timeout`` that is passed to a single call always raises.
         max_batches: Upper bound of the batches of observations that are kept as views. Further
             batches are copies, after one warning. The default is as many as fit into 1 GiB, at
             least 8 and at most 1024.
@@ -138,6 +144,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         OSError: This process may not open as many files as the worker processes need.
         MemoryError: The control group or the machine has less memory than the batches need.
         WorkerDiedError: A worker process ended while it made its environments.
+        WorkerTimeoutError: The construction took longer than ``timeout``.
         Exception: What an environment function raises, with its row in a note.
     """
 
@@ -162,12 +169,14 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         on_done: OnDone = "raise",
         on_error: OnError = "raise",
         on_worker_death: OnWorkerDeath = "raise",
+        on_timeout: OnTimeout = "raise",
         max_restarts: int | None = 10,
         timeout: float | None = None,
         max_batches: int | None = None,
     ) -> None:
         """Starts the workers and makes the environments."""
-        self.recovery = Recovery(on_error, on_worker_death, max_restarts)
+        timeout = as_timeout(timeout)
+        self.recovery = Recovery(on_error, on_worker_death, on_timeout, timeout, max_restarts)
         self.autoreset_mode = as_autoreset_mode(autoreset_mode)
         check_choice("on_done", on_done, OnDone)
         if worker is not None:
@@ -182,10 +191,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             raise ValueError(
                 "`batch_size` below the number of environments needs `observation_mode='same'`."
             )
-        self.executor = as_executor(executor, self.num_envs)
+        self.executor = as_executor(executor, self.num_envs, on_timeout=on_timeout)
         num_workers = as_num_workers(num_workers, max_concurrency, self.num_envs)
         Batching.check_mode(observation_mode)
-        timeout = as_timeout(timeout)
         check_max_batches(max_batches)
         self.shared_memory = shared_memory
         self.copy = copy
@@ -282,7 +290,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             "freeze": self.on_done == "freeze",
         }
         memory, own_shard = launch.set_up(self._crew, plan, shard)
-        link: _WorkersLink = Link(self, self._crew, self.action_space, deadline.seconds)
+        link: _WorkersLink = Link(self, self._crew, self.action_space, self.recovery.call_timeout)
         self._link = link
         self._pool = Pool(
             memory,
@@ -293,11 +301,12 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             objects=self._crew.objects,
             link=link,
             class_name=type(self).__name__,
-            timeout=deadline.seconds,
+            timeout=self.recovery.call_timeout,
             columnar=type(self)._add_info is gym.vector.VectorEnv._add_info,
             spin=spin,
             inline=self.executor == "inline",
             restart=self.recovery.on_worker_death == "restart",
+            hang_limit=self.recovery.hang_limit,
             reminder=reminder,
         )
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import dataclasses
 import multiprocessing
@@ -11,7 +12,7 @@ import signal
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.errors import WorkerDiedError, add_note
+from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.log import LOGGER
 from cartwheel.worker.channel import ProcessChannel
 from cartwheel.worker.deadline import Deadline
@@ -80,7 +81,7 @@ class Crew:
 
         Raises:
             WorkerDiedError: A worker ended before it sent its description.
-            multiprocessing.TimeoutError: The deadline has passed.
+            WorkerTimeoutError: The deadline has passed.
             Exception: An environment function raised it, or its worker could not be set up.
         """
         if self.local is None:
@@ -106,9 +107,11 @@ class Crew:
         for worker, message in messages.items():
             self._check(worker, message)
         if late:
-            raise multiprocessing.TimeoutError(
+            raise WorkerTimeoutError(
                 f"the construction has timed out after {deadline.seconds} second(s): the workers "
-                f"of rows {late} have not answered"
+                f"of rows {late} have not answered",
+                rows=late,
+                workers=self.workers_of(late),
             )
         return list(messages.values())
 
@@ -192,6 +195,21 @@ class Crew:
             stderr=stderr,
         )
 
+    def hung(self, worker: int, phase: str) -> WorkerTimeoutError:
+        """Returns the exception for a worker process that was killed because it hung."""
+        pid = self.processes[worker].pid
+        return WorkerTimeoutError(
+            f"{self._name(worker)}, pid {pid}, made no progress in `{phase}` for "
+            f"{self.recovery.timeout:g} second(s) and was killed",
+            rows=list(range(*self.shards[worker])),
+            workers=[worker],
+        )
+
+    def workers_of(self, rows: list[int]) -> list[int]:
+        """Returns the workers that have any of these rows."""
+        starts = [first for first, _ in self.shards]
+        return sorted({bisect.bisect_right(starts, row) - 1 for row in rows})
+
     def logged(self, died: WorkerDiedError) -> WorkerDiedError:
         """Logs a death, once, and returns the exception itself."""
         if died.worker not in self.reported:
@@ -232,7 +250,7 @@ class Crew:
 
         Raises:
             WorkerDiedError: The new process died too.
-            multiprocessing.TimeoutError: The construction took longer than ``timeout``.
+            WorkerTimeoutError: The construction took longer than ``timeout``.
             RuntimeError: The spaces of the new environments differ from the old ones.
             Exception: An environment function raised it.
         """
@@ -306,9 +324,11 @@ class Crew:
             message = self._receive_about_construction(worker, deadline)
         except multiprocessing.TimeoutError:
             rows = list(range(*self.shards[worker]))
-            raise multiprocessing.TimeoutError(
+            raise WorkerTimeoutError(
                 f"the construction of rows {rows}, whose worker process had died, has timed out "
-                f"after {deadline.seconds} second(s)"
+                f"after {deadline.seconds} second(s)",
+                rows=rows,
+                workers=[worker],
             ) from None
         self._check(worker, message)
         return message

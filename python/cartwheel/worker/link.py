@@ -8,7 +8,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cartwheel.arguments import copied
-from cartwheel.errors import WorkerDiedError, add_note
+from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.log import LOGGER, log_waiting
 from cartwheel.spaces.describe import batch_opaque, rows_of
 from cartwheel.worker.channel import WithDescriptor
@@ -170,21 +170,26 @@ class Link:
         """Receives an announced message; ``None`` if its worker died first and may be restarted.
 
         Raises:
-            WorkerDiedError: The worker died, and ``on_worker_death`` is ``"raise"``.
+            WorkerDiedError: The worker died and is not replaced.
         """
         try:
             return self._crew.receive_announced(worker, number)
         except WorkerDiedError:
-            if self._crew.recovery.on_worker_death == "raise":
+            if not self._is_replaced(worker, number):
                 raise
             return None
+
+    def _is_replaced(self, worker: int, number: int) -> bool:
+        """Whether the process that announced this message was replaced, or will be."""
+        crew = self._crew
+        return crew.recovery.on_worker_death == "restart" or number <= crew.announced[worker]
 
     def _receive_faults(self, worker: int, number: int) -> list[Fault]:
         """Receives the faults that a worker announced; if it died first, its death as a fault."""
         try:
             faults: list[Fault] = self._crew.receive_announced(worker, number)
         except WorkerDiedError as died:
-            if self._crew.recovery.on_worker_death == "raise":
+            if not self._is_replaced(worker, number):
                 raise
             # The announced faults still require a reset of the rows, but the reasons are lost.
             return [Fault.of(self._crew.shards[worker][0], died, travels=False)]
@@ -274,6 +279,10 @@ class Link:
         """Warns that ``call`` has waited for ``seconds``; ``owed`` are the rows it waits for."""
         log_waiting(call, seconds, owed, self._crew.shards, self._crew.processes)
 
+    def timed_out(self, call: str, seconds: float, rows: list[int]) -> WorkerTimeoutError:
+        """Returns the exception for rows that have not answered in time."""
+        return WorkerTimeoutError.of(call, seconds, rows, self._crew.workers_of(rows))
+
     def worker_died(self, worker: int, pid: int, rows: list[int], phase: str) -> WorkerDiedError:  # noqa: ARG002
         """Returns the exception for a dead worker; later ones name the same phase."""
         phase = self._phases.setdefault((worker, pid), phase)
@@ -284,13 +293,20 @@ class Link:
         self._crew.bury(worker)
 
     def restart(
-        self, worker: int, phase: str, over: list[bool], resetting: list[int], announced: int
+        self,
+        worker: int,
+        phase: str,
+        hung: bool,  # noqa: FBT001 - called by position, by the native pool
+        over: list[bool],
+        resetting: list[int],
+        announced: int,
     ) -> int:
         """Restarts a worker that the native pool found dead.
 
         Args:
             worker: The index of the worker.
             phase: The phase in which it died.
+            hung: Whether the native pool killed it, because it made no progress.
             over: For each of its rows, whether the episode was over.
             resetting: Its rows whose reset was sent, counted from its first row.
             announced: The new process numbers its announced messages after this number.
@@ -300,12 +316,14 @@ class Link:
 
         Raises:
             WorkerDiedError: The limit ``max_restarts`` is reached, or new processes died as well.
-            multiprocessing.TimeoutError: The construction took longer than a call may.
+            WorkerTimeoutError: The limit is reached and the worker hung, or the construction took
+                longer than a call may.
             Exception: The environments could not be made.
         """
         crew, first = self._crew, self._crew.shards[worker][0]
         resets = {row: self._row_resets.get(first + row, {}) for row in resetting}
-        died = crew.deaths[worker] = crew.died(worker, phase)
+        crew.deaths[worker] = crew.died(worker, phase)
+        died: Exception = crew.hung(worker, phase) if hung else crew.deaths[worker]
         for _ in range(_ATTEMPTS):
             if not crew.recovery.allows(crew.restarts[worker]):
                 restarts = crew.restarts[worker]
@@ -313,7 +331,7 @@ class Link:
                 break
             LOGGER.warning("restarting: %s", died)
             try:
-                return crew.restart(worker, over, resets, announced, self.timeout)
+                return crew.restart(worker, over, resets, announced, crew.recovery.timeout)
             except WorkerDiedError as error:
                 died = error
         raise died

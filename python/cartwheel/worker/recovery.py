@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel.arguments import as_integer
-from cartwheel.choices import OnError, OnWorkerDeath, check_choice
+from cartwheel.choices import OnError, OnTimeout, OnWorkerDeath, check_choice
 from cartwheel.errors import add_note
 from cartwheel.log import LOGGER
 from cartwheel.worker.faults import described
@@ -27,20 +27,41 @@ class Recovery:
     Attributes:
         on_error: ``"raise"``, or ``"restart"``: an environment that raised is replaced.
         on_worker_death: ``"raise"``, or ``"restart"``: a worker process that died is restarted.
+        on_timeout: ``"raise"``, or ``"restart"``: a worker process that hangs is restarted.
+        timeout: Seconds without progress after which a worker hangs; also the seconds that the
+            construction of a replacement may take. ``None`` for no limit.
         max_restarts: How often each environment may be replaced, and each worker restarted;
             ``None`` for no limit.
     """
 
     on_error: OnError = "raise"
     on_worker_death: OnWorkerDeath = "raise"
+    on_timeout: OnTimeout = "raise"
+    timeout: float | None = None
     max_restarts: int | None = 10
 
     def __post_init__(self) -> None:
         """Checks the choices."""
         check_choice("on_error", self.on_error, OnError)
         check_choice("on_worker_death", self.on_worker_death, OnWorkerDeath)
+        check_choice("on_timeout", self.on_timeout, OnTimeout)
+        if self.on_timeout == "restart" and not self.timeout:
+            raise ValueError(
+                "`on_timeout='restart'` needs a positive `timeout`: the seconds after which a "
+                f"worker counts as hung, got timeout={self.timeout!r}."
+            )
         if self.max_restarts is not None:
             as_integer("max_restarts", self.max_restarts, 0)
+
+    @property
+    def hang_limit(self) -> float | None:
+        """Seconds without progress after which a worker process is restarted."""
+        return self.timeout if self.on_timeout == "restart" else None
+
+    @property
+    def call_timeout(self) -> float | None:
+        """Seconds after which a call raises: workers that hang are restarted instead."""
+        return None if self.on_timeout == "restart" else self.timeout
 
     @property
     def replacements(self) -> int:

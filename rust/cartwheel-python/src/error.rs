@@ -92,6 +92,20 @@ pub(crate) fn already_pending(py: Python<'_>, calling: &str, pending: &str) -> P
     python_error!(py, "gymnasium.error", "AlreadyPendingCallError", (text, pending.to_owned()))
 }
 
+/// As [`already_pending`], with the rows that have not answered, and how the call ends.
+pub(crate) fn still_pending(py: Python<'_>, calling: &str, pending: Call, rows: &[usize]) -> PyErr {
+    let error = already_pending(py, calling, &pending.to_string());
+    let left = match rows {
+        [] => "every row has answered".to_owned(),
+        rows => format!("rows {rows:?} have not answered"),
+    };
+    let note = format!(
+        "{left}: `{pending}_wait()` returns the results; after a timeout or an interrupt \
+         `reset()` drops them"
+    );
+    noted(py, error, &note)
+}
+
 /// `<call>_wait` was called without `<call>_async`. Gymnasium's own class and message.
 pub(crate) fn not_pending(py: Python<'_>, call: Call) -> PyErr {
     let text = format!("Calling `{call}_wait` without any prior call to `{call}_async`.");
@@ -124,15 +138,6 @@ pub(crate) fn broken(py: Python<'_>, panic: Option<(&str, &str)>) -> PyErr {
         "this vector environment is broken by a panic{why}; call close() and make another one"
     );
     python_error!(py, "cartwheel.errors", "BrokenPoolError", (text,))
-}
-
-/// The workers have not answered after `seconds`. Gymnasium's own class and message, and the rows.
-pub(crate) fn timed_out(py: Python<'_>, waiting: &str, seconds: f64, rows: &[usize]) -> PyErr {
-    let text = format!(
-        "The call to `{waiting}` has timed out after {seconds} second(s). Rows {rows:?} have not \
-         answered; nothing is lost: wait again, reset or close."
-    );
-    python_error!(py, "multiprocessing", "TimeoutError", (text,))
 }
 
 /// The object is used in a process other than its own.

@@ -89,6 +89,8 @@ pub enum Error {
     AlreadyPending {
         /// The call that has not been waited for.
         pending: Call,
+        /// The rows that have not answered it.
+        rows: Vec<Range<usize>>,
     },
     /// A result was requested for a call that was not begun.
     #[error("no call to `{expected}` is pending")]

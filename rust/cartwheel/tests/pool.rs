@@ -214,7 +214,7 @@ fn a_timeout_names_the_late_rows_and_loses_nothing() {
     assert!(rows.contains(&(2..4)), "{rows:?}");
     assert!(matches!(
         fixture.pool.begin(Call::Step, 0),
-        Err(Error::AlreadyPending { pending: Call::Step })
+        Err(Error::AlreadyPending { pending: Call::Step, .. })
     ));
     fixture.gates[1].send(()).unwrap();
     let finished = fixture.finish(Call::Step);

@@ -4,12 +4,11 @@ use std::ops::Range;
 use std::time::Duration;
 
 use cartwheel::{Call, Error};
+use pyo3::call::PyCallArgs;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::error::{
-    already_pending, closed, in_flight, not_pending, nothing_in_flight, timed_out, to_py_err,
-};
+use crate::error::{closed, in_flight, not_pending, nothing_in_flight, still_pending, to_py_err};
 use crate::pool::announced::Messages;
 
 /// A `cartwheel.worker.link.Link`, or the link of native environments.
@@ -34,7 +33,10 @@ impl Link {
     pub(super) fn explain(&self, py: Python<'_>, error: Error, call: Call, calling: &str) -> PyErr {
         match error {
             Error::Closed => closed(py, &self.class_name),
-            Error::AlreadyPending { pending } => already_pending(py, calling, &pending.to_string()),
+            Error::AlreadyPending { pending, rows } => {
+                let rows: Vec<usize> = rows.into_iter().flatten().collect();
+                still_pending(py, calling, pending, &rows)
+            }
             Error::NotPending { .. } => not_pending(py, call),
             Error::InFlight { rows } => in_flight(py, calling, &rows),
             Error::NothingInFlight => nothing_in_flight(py),
@@ -42,16 +44,26 @@ impl Link {
                 let rows: Vec<usize> = rows.into_iter().flatten().collect();
                 let waiting =
                     if calling.is_empty() { format!("{call}_wait") } else { calling.to_owned() };
-                timed_out(py, &waiting, timeout.as_secs_f64(), &rows)
+                let arguments = (waiting, timeout.as_secs_f64(), rows);
+                self.exception(py, "timed_out", arguments)
             }
             Error::WorkerDied { worker, pid, rows } => {
                 let rows: Vec<usize> = rows.collect();
-                let arguments = (worker, pid, rows, call.to_string());
-                let died = self.bind(py).call_method1("worker_died", arguments);
-                died.map_or_else(|error| error, PyErr::from_value)
+                self.exception(py, "worker_died", (worker, pid, rows, call.to_string()))
             }
             other => to_py_err(other),
         }
+    }
+
+    /// The exception that a method of the link returns.
+    fn exception<'py>(
+        &self,
+        py: Python<'py>,
+        method: &str,
+        arguments: impl PyCallArgs<'py>,
+    ) -> PyErr {
+        let error = self.bind(py).call_method1(method, arguments);
+        error.map_or_else(|error| error, PyErr::from_value)
     }
 
     /// Reports the rows for which `waiting` has waited so long; the wait continues in any case.

@@ -63,7 +63,7 @@ impl PyPool {
     #[new]
     #[pyo3(signature = (
         memory, observations, actions, *, shard, pids, objects, link, class_name, timeout,
-        columnar, spin, inline, restart = false, reminder = None, num_threads = 1,
+        columnar, spin, inline, restart = false, hang_limit = None, reminder = None, num_threads = 1,
         affinity_offset = None
     ))]
     #[expect(
@@ -86,6 +86,7 @@ impl PyPool {
         spin: bool,
         inline: bool,
         restart: bool,
+        hang_limit: Option<f64>,
         reminder: Option<f64>,
         num_threads: usize,
         affinity_offset: Option<usize>,
@@ -100,6 +101,7 @@ impl PyPool {
         let policy = Policy { refuse_over, refuse_unstarted: native.is_some(), on_death, spin };
         let mut pool = Pool::new(memory, workers, policy).map_err(to_py_err)?;
         pool.remind_after(as_duration(reminder)?);
+        pool.kill_hung_after(as_duration(hang_limit)?);
         let meter = Arc::downgrade(pool.meter());
         let closing = Arc::new(Closing::new());
         let state = State {

@@ -15,11 +15,12 @@ impl State {
     pub(super) fn restart(&mut self, py: Python<'_>, worker: usize, call: Call) -> PyResult<()> {
         let (link, pool) = (self.link.bind(py), &mut self.pool);
         let announced = self.announced.next_process(pool, worker);
+        let hung = pool.is_hung(worker);
         let started = link
             .call_method1(intern!(py, "bury"), (worker,))
             .and_then(|_| pool.lost(worker).map_err(to_py_err))
             .and_then(|Lost { over, resetting, filled }| {
-                let arguments = (worker, call.to_string(), over, resetting, announced);
+                let arguments = (worker, call.to_string(), hung, over, resetting, announced);
                 let pid = link.call_method1(intern!(py, "restart"), arguments)?;
                 Ok((ProcessHandle::new(pid.extract()?).map_err(to_py_err)?, filled))
             });

@@ -15,7 +15,7 @@ impl Pool {
     pub fn check(&self, call: Call) -> Result<(), Error> {
         self.check_usable()?;
         if let Some(Pending { call: pending, .. }) = self.pending {
-            return Err(Error::AlreadyPending { pending });
+            return Err(Error::AlreadyPending { pending, rows: self.unanswered() });
         }
         if self.sent.any() {
             return Err(Error::InFlight { rows: self.sent.rows() });

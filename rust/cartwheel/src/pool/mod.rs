@@ -37,6 +37,7 @@ mod sent;
 mod stats;
 mod task;
 mod waiting;
+mod watch;
 mod workers;
 
 use std::ops::Range;
@@ -62,6 +63,7 @@ pub use stats::{Meter, RowStats, ShardStats, Stats};
 pub use task::Finished;
 use task::Pending;
 use waiting::Look;
+use watch::Watch;
 pub use workers::Workers;
 
 /// The consequence of a worker process's death.
@@ -98,6 +100,7 @@ pub struct Pool {
     /// Duration of a wait after which [`Error::StillWaiting`] interrupts it.
     reminder: Option<Duration>,
     look: Look,
+    watch: Watch,
     task: u32,
     pending: Option<Pending>,
     phases: Vec<u8>,
@@ -137,6 +140,7 @@ impl Pool {
             patience: Patience::new(workers.threads(shards), usable_cpus(), policy.spin),
             reminder: None,
             look: Look::now(),
+            watch: Watch::new(shards),
             phases: vec![phase as u8; memory.plan().rows()],
             sent: InFlight::new(memory.plan()),
             memory,

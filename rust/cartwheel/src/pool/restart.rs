@@ -52,6 +52,7 @@ impl Pool {
         }
         let left = match self.policy.on_death {
             OnDeath::Resume => self.left_behind(worker),
+            OnDeath::Break if self.is_hung(worker) => self.left_behind(worker),
             OnDeath::Break => None,
         };
         match left {
@@ -143,6 +144,7 @@ impl Pool {
             handles[worker] = handle;
         }
         self.meter.count_restart(worker);
+        self.watch.replaced(worker);
         let slot = self.memory.control.slot(worker);
         let command = if let Some(Pending { command, .. }) = &self.pending {
             // The flags of the operation concerned messages to the dead process.

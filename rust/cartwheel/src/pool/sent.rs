@@ -206,7 +206,8 @@ impl Pool {
     pub fn sending<'a>(&'a mut self, call: Call, rows: &'a [usize]) -> Result<Sending<'a>, Error> {
         self.check_usable()?;
         if let Some(pending) = self.pending() {
-            return Err(Error::AlreadyPending { pending });
+            let rows = self.unanswered();
+            return Err(Error::AlreadyPending { pending, rows });
         }
         self.sent.check(rows)?;
         self.check_sent(call)?;
@@ -238,6 +239,7 @@ impl Pool {
                 self.sent.steps += if call == Call::Step { end - start } else { 0 };
                 self.sent.given += end - start;
                 self.sent.woken[shard] = true;
+                self.watch.sent(shard);
                 start = end;
             }
         }

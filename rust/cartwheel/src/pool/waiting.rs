@@ -134,7 +134,9 @@ impl Pool {
     /// A worker that died and owes rows or an acknowledgement.
     fn dead(&mut self, awaited: Awaited) -> Option<usize> {
         self.look.at = Instant::now();
-        self.owing(awaited).into_iter().find(|&worker| !self.is_alive(worker))
+        let owing = self.owing(awaited);
+        self.kill_hung(&owing);
+        owing.into_iter().find(|&worker| !self.is_alive(worker))
     }
 
     fn wait_for(
@@ -202,6 +204,12 @@ impl Pool {
         let shards = self.shards().iter().enumerate();
         let owing = shards.filter(|(_, rows)| self.sent.any_of((*rows).clone()));
         owing.map(|(worker, _)| worker).collect()
+    }
+
+    /// The rows that have not answered the pending call.
+    pub(super) fn unanswered(&self) -> Vec<Range<usize>> {
+        let pending = self.pending.as_ref();
+        pending.map_or_else(Vec::new, |pending| self.owed(Awaited::Task(pending.command.task)))
     }
 
     /// The rows that those workers owe.

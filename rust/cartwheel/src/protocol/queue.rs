@@ -117,6 +117,11 @@ impl WorkQueue<'_> {
         self.ends.tail.store(tail.wrapping_add(1), Ordering::Release);
     }
 
+    /// A number that changes when a row leaves the queue.
+    pub(crate) fn taken(&self) -> u64 {
+        self.ends.first.load(Ordering::Relaxed)
+    }
+
     /// Whether every row has left the queue.
     pub(crate) fn is_empty(&self) -> bool {
         let (entry, _) = self.ends.first();

@@ -1,0 +1,129 @@
+//! Worker processes that hang.
+//!
+//! A worker makes progress when it takes a row out of its queue, and when it acknowledges a task. A
+//! worker that holds work and has made no progress for the limit is killed. Its death is then noticed
+//! like any other, and another process can replace the worker, whatever [`Policy::on_death`] says.
+//!
+//! The pool looks while it waits, and during receipts, every 50 ms. The time of a worker begins with
+//! the first look after the worker got work or made progress, so a program that is busy elsewhere
+//! between two calls kills nobody.
+//!
+//! [`Policy::on_death`]: super::Policy::on_death
+
+use std::time::{Duration, Instant};
+
+use super::{Pool, Workers};
+
+/// What changes whenever a worker gets work or makes progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    task: u32,
+    sends: u64,
+    taken: u64,
+}
+
+/// The looks at all workers.
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// How long a worker may make no progress; `None`: as long as it likes.
+    limit: Option<Duration>,
+    /// For each worker, its last change and the look that found it.
+    seen: Vec<Option<(Mark, Instant)>>,
+    /// For each worker, how often rows were sent to it.
+    sends: Vec<u64>,
+    /// The workers that were killed because they hung, and have not been replaced.
+    hung: Vec<bool>,
+}
+
+impl Watch {
+    pub(super) fn new(workers: usize) -> Self {
+        Self {
+            limit: None,
+            seen: vec![None; workers],
+            sends: vec![0; workers],
+            hung: vec![false; workers],
+        }
+    }
+
+    /// Rows were sent to a worker.
+    pub(super) fn sent(&mut self, worker: usize) {
+        self.sends[worker] += 1;
+    }
+
+    /// Whether a worker was killed because it hung.
+    pub(super) fn is_hung(&self, worker: usize) -> bool {
+        self.hung[worker]
+    }
+
+    /// Another process serves the worker.
+    pub(super) fn replaced(&mut self, worker: usize) {
+        (self.seen[worker], self.hung[worker]) = (None, false);
+    }
+
+    /// Whether a worker that holds work has made no progress for the limit.
+    fn hangs(&mut self, worker: usize, mark: Mark, now: Instant) -> bool {
+        let Some(limit) = self.limit else { return false };
+        match self.seen[worker] {
+            Some((seen, since)) if seen == mark => {
+                self.hung[worker] = now.saturating_duration_since(since) >= limit;
+            }
+            _ => self.seen[worker] = Some((mark, now)),
+        }
+        self.hung[worker]
+    }
+}
+
+impl Pool {
+    /// From now on, a worker process that holds work and makes no progress for this long is killed,
+    /// and [can be replaced](Pool::can_resume).
+    pub fn kill_hung_after(&mut self, limit: Option<Duration>) {
+        self.watch.limit = limit;
+    }
+
+    /// Whether this worker was killed because it hung, and has not been replaced.
+    pub fn is_hung(&self, worker: usize) -> bool {
+        self.watch.is_hung(worker)
+    }
+
+    /// Kills those of these workers, which hold work, that hang.
+    pub(super) fn kill_hung(&mut self, workers: &[usize]) {
+        let Workers::Processes(handles) = &self.workers else { return };
+        if self.watch.limit.is_none() {
+            return;
+        }
+        let now = Instant::now();
+        for &worker in workers {
+            let (task, sends) = (self.task, self.watch.sends[worker]);
+            let taken = self.memory.control.queue(worker).taken();
+            if self.watch.hangs(worker, Mark { task, sends, taken }, now) {
+                handles[worker].kill();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_worker_without_progress_for_the_limit_hangs() {
+        let mut watch = Watch::new(1);
+        watch.limit = Some(Duration::from_secs(5));
+        let (start, mark) = (Instant::now(), Mark { task: 1, sends: 0, taken: 0 });
+        let after = |seconds| start + Duration::from_secs(seconds);
+        assert!(!watch.hangs(0, mark, start));
+        assert!(!watch.hangs(0, mark, after(4)));
+        for changed in
+            [Mark { taken: 1, ..mark }, Mark { sends: 1, ..mark }, Mark { task: 2, ..mark }]
+        {
+            assert!(!watch.hangs(0, changed, after(100)), "{changed:?}");
+            assert!(!watch.hangs(0, changed, after(104)));
+            assert!(!watch.hangs(0, mark, after(200)));
+        }
+        assert!(watch.hangs(0, mark, after(205)));
+        assert!(watch.is_hung(0));
+        watch.replaced(0);
+        assert!(!watch.hangs(0, mark, after(300)), "the time of the next process begins again");
+    }
+}

@@ -1,0 +1,225 @@
+"""With ``on_timeout="restart"``, a worker that hangs costs its rows one episode, nothing else."""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+
+import cartwheel
+from tests.support.environments import TranscriptEnv
+from tests.support.executors import PROCESS
+from tests.support.faulty import FaultyEnv, fault
+from tests.support.restarts import (
+    LOST,
+    MODES,
+    OTHERS,
+    ROWS,
+    SEED,
+    actions,
+    assert_cut,
+    end,
+)
+
+#: Long beside every step of these environments, on a busy machine too.
+LIMIT = 1.5
+
+
+@pytest.fixture
+def build(build_processes):
+    return partial(build_processes, on_timeout="restart", timeout=LIMIT)
+
+
+def assert_others_equal(result, undisturbed):
+    for got, expected in zip(result[:4], undisturbed[:4], strict=True):
+        np.testing.assert_array_equal(got[OTHERS], expected[OTHERS])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_worker_that_hangs_in_a_step_is_restarted(build, mode):
+    envs, twin = build(ROWS, autoreset_mode=mode), PROCESS(ROWS, autoreset_mode=mode)
+    envs.reset(seed=SEED)
+    twin.reset(seed=SEED)
+    pids = envs.get_attr("pid")
+    result = envs.step(actions(4, "hang"))
+    assert_others_equal(result, twin.step(actions()))
+    assert_cut(result)
+    if mode == "Disabled":
+        envs.reset(options={"reset_mask": np.arange(5) >= 3})
+    result = envs.step(actions())
+    assert_others_equal(result, twin.step(actions()))
+    assert not result[3].any()
+    assert envs.get_attr("pid")[:3] == pids[:3]
+    assert set(envs.get_attr("pid")[3:]).isdisjoint(pids)
+    assert envs.stats().restarts.tolist() == [0, 1]
+    twin.close()
+
+
+@pytest.mark.parametrize("name", ["spin", "hold the GIL"])
+def test_a_worker_that_hangs_in_any_way_is_restarted(build, name):
+    envs = build(ROWS)
+    envs.reset(seed=SEED)
+    assert_cut(envs.step(actions(3, name)))
+
+
+def test_a_worker_that_was_stopped_is_restarted(build):
+    envs = build(ROWS)
+    envs.reset(seed=SEED)
+    os.kill(envs.get_attr("pid")[3], signal.SIGSTOP)
+    assert_cut(envs.step(actions()))
+
+
+def test_both_workers_may_hang_at_once(build):
+    envs = build(ROWS)
+    envs.reset(seed=SEED)
+    both = np.maximum(actions(0, "hang"), actions(4, "hang"))
+    started = time.monotonic()
+    _, _, _, truncations, infos = envs.step(both)
+    assert truncations.all()
+    assert infos["worker_restarted"].all()
+    assert time.monotonic() - started < 2 * LIMIT, "they hung at the same time, not in turn"
+
+
+def test_a_worker_that_hangs_while_rows_are_in_flight_is_restarted(build):
+    """The rows of the other worker keep arriving, so no receipt ever waits for long."""
+    envs = build(ROWS, batch_size=2)
+    envs.async_reset(seed=SEED)
+    arrived, lost = dict.fromkeys(range(5), 0), set()
+    while lost != set(LOST):
+        _, _, _, truncations, infos = envs.recv()
+        rows = infos["env_index"].tolist()
+        for at, row in enumerate(rows):
+            arrived[row] += 1
+            if "worker_restarted" in infos and infos["worker_restarted"][at]:
+                assert truncations[at]
+                lost.add(row)
+        hangs = [fault("hang") if row == 4 and arrived[4] == 1 else fault("none") for row in rows]
+        envs.send(hangs, rows)
+    assert min(arrived[row] for row in OTHERS) > 1
+    assert envs.stats().restarts.tolist() == [0, 1]
+
+
+class HangsOnceEnv(FaultyEnv):
+    """Hangs in its first reset or call, if the file does not exist yet."""
+
+    def __init__(self, row, path, method):
+        super().__init__(row)
+        self.path, self.method = path, method
+
+    def _hang_once(self, method):
+        if method == self.method and self.row == 3 and not self.path.exists():
+            self.path.touch()
+            self.commit("hang")
+
+    def reset(self, *, seed=None, options=None):
+        self._hang_once("reset")
+        return super().reset(seed=seed, options=options)
+
+    def number(self):
+        self._hang_once("number")
+        return self.row
+
+
+@pytest.mark.parametrize("method", ["reset", "number"])
+def test_a_worker_that_hangs_in_a_reset_or_a_call_is_restarted(build, tmp_path, method):
+    path = tmp_path / "hung"
+    envs = build([partial(HangsOnceEnv, row, path, method) for row in range(5)])
+    observations, infos = envs.reset(seed=SEED)
+    expected = [FaultyEnv(row).reset(seed=SEED + row)[0] for row in range(5)]
+    np.testing.assert_array_equal(observations, expected)
+    assert ("worker_restarted" in infos) == (method == "reset")
+    assert list(envs.call("number")) == list(range(5))
+    assert path.exists()
+    assert envs.stats().restarts.tolist() == [0, 1]
+
+
+def test_a_worker_that_dies_by_itself_is_still_an_error(build):
+    envs = build(ROWS)
+    envs.reset(seed=SEED)
+    end(envs.get_attr("pid")[3])
+    with pytest.raises(cartwheel.WorkerDiedError):
+        envs.step(actions())
+
+
+def test_a_worker_that_hangs_too_often_is_an_error_that_names_it(build):
+    envs = build(ROWS, max_restarts=0)
+    envs.reset(seed=SEED)
+    with pytest.raises(cartwheel.WorkerTimeoutError) as failure:
+        envs.step(actions(3, "hang"))
+    assert failure.value.rows == LOST
+    assert failure.value.workers == [1]
+    text = "made no progress in `step` for 1.5 second(s) and was killed"
+    assert str(failure.value).endswith(text)
+    assert failure.value.__notes__ == ["it was restarted 0 times before (max_restarts)"]
+    with pytest.raises(cartwheel.WorkerDiedError):
+        envs.step(actions())
+
+
+class SlowEnv(TranscriptEnv):
+    """Its steps take as long as the action says, in tenths of a second."""
+
+    def step(self, action):
+        time.sleep(int(action) / 10)
+        return super().step(action)
+
+
+def test_the_timeout_of_a_single_call_restarts_nothing(build):
+    envs = build([partial(SlowEnv, 9), partial(SlowEnv, 9)])
+    envs.reset()
+    envs.step_async([4, 0])
+    with pytest.raises(cartwheel.WorkerTimeoutError) as failure:
+        envs.step_wait(timeout=0.05)
+    assert failure.value.rows == [0]
+    assert failure.value.workers == [0]
+    assert envs.step_wait()[1].tolist() == [4, 0]
+    assert envs.stats().restarts.sum() == 0
+
+
+def test_what_is_pending_after_a_timeout_is_named_with_the_ways_out(build_processes):
+    envs = build_processes([partial(SlowEnv, 9), partial(SlowEnv, 9)], timeout=0.2)
+    envs.reset()
+    with pytest.raises(TimeoutError):
+        envs.step([0, 5])
+    with pytest.raises(cartwheel.errors.gym.error.AlreadyPendingCallError) as failure:
+        envs.step([0, 0])
+    assert failure.value.__notes__ == [
+        "rows [1] have not answered: `step_wait()` returns the results; after a timeout or an "
+        "interrupt `reset()` drops them"
+    ]
+    assert envs.step_wait()[1].tolist() == [0, 5]
+
+
+def test_a_timeout_error_is_pythons_and_multiprocessings_and_can_be_pickled():
+    error = cartwheel.WorkerTimeoutError("late", rows=[3, 4], workers=[1])
+    for made in (error, pickle.loads(pickle.dumps(error))):
+        assert isinstance(made, TimeoutError)
+        assert isinstance(made, multiprocessing.TimeoutError)
+        assert (str(made), made.rows, made.workers) == ("late", [3, 4], [1])
+
+
+@pytest.mark.parametrize(
+    ("keywords", "text"),
+    [
+        ({}, "`on_timeout='restart'` needs a positive `timeout`"),
+        ({"timeout": 0}, "`on_timeout='restart'` needs a positive `timeout`"),
+        ({"timeout": 1, "executor": "thread"}, "needs executor='process'"),
+        ({"timeout": 1, "executor": "inline"}, "needs executor='process'"),
+        ({"on_timeout": "kill"}, "`on_timeout` must be one of 'raise', 'restart', got 'kill'"),
+    ],
+)
+def test_what_cannot_be_restarted_is_refused_before_an_environment_is_made(keywords, text):
+    def never():
+        raise AssertionError("an environment was created")
+
+    with pytest.raises(ValueError, match=text):
+        cartwheel.VectorEnv([never], **{"on_timeout": "restart", **keywords})
+
+
+def test_auto_chooses_processes_where_workers_are_to_be_restarted():
+    envs = cartwheel.VectorEnv([partial(FaultyEnv, 0)], on_timeout="restart", timeout=60)
+    assert envs.executor == "process"
+    envs.close()
