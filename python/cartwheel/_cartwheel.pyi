@@ -454,6 +454,9 @@ class Pool:
     def give_up(self) -> None:
         """Allows a later reset to drop the pending call and the rows in flight."""
 
+    def is_late(self) -> bool:
+        """Whether the last wait was given up, by a timeout or Ctrl-C, and not continued."""
+
     def discard_late(self, timeout: float | None = None) -> None:
         """Waits for a call that timed out or was interrupted, and drops its result."""
 

@@ -91,8 +91,9 @@ def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
 def as_executor(executor: Executor, num_envs: int, *, on_timeout: OnTimeout = "raise") -> Executor:
     """Chooses the executor for ``"auto"``.
 
-    With one environment or one processor, workers cannot run in parallel with anything. In all
-    other cases ``"process"`` is chosen, because the time of a step is not known in advance. Only
+    With one environment or one processor, workers cannot run in parallel with anything. A daemonic
+    process, such as a worker of ``multiprocessing.Pool``, may start no processes. In all other
+    cases ``"process"`` is chosen, because the time of a step is not known in advance. Only
     processes can be killed, so ``on_timeout="restart"`` needs them.
 
     Raises:
@@ -106,7 +107,8 @@ def as_executor(executor: Executor, num_envs: int, *, on_timeout: OnTimeout = "r
         )
     if executor != "auto" or on_timeout == "restart":
         return "process" if executor == "auto" else executor
-    return "inline" if num_envs == 1 or usable_cpus() == 1 else "process"
+    alone = num_envs == 1 or usable_cpus() == 1 or multiprocessing.current_process().daemon
+    return "inline" if alone else "process"
 
 
 def as_num_workers(num_workers: int | None, max_concurrency: int | None, num_envs: int) -> int:

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import multiprocessing
 import os
 import random
 import signal
@@ -15,6 +16,7 @@ from gymnasium.error import ClosedEnvironmentError
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
+from cartwheel.vector import pool_env
 from tests.programs.registry import program, tell
 from tests.support.comparison import assert_identical
 from tests.support.environments import TranscriptEnv
@@ -171,6 +173,36 @@ def interrupt_at_random_moments(executor, target):
         assert_works(envs)
     envs.close()
     tell(interrupts=interrupts)
+
+
+@program
+def end_after_an_interrupt(executor):
+    """Ctrl-C ends the program in a step that never returns."""
+    pool_env.CLOSE_GRACE = 3600.0
+    envs = build(executor, faulty_rows())
+    envs.reset()
+    tell(all=_descendants())
+    threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+    envs.step([fault("hang"), 0, 0, 0])
+
+
+@program
+def step_in_a_daemonic_process(executor):
+    """Steps in a daemonic process, and reports the executor, or the error."""
+    mine, its = multiprocessing.Pipe()
+    process = multiprocessing.Process(target=_step_and_answer, args=[its, executor], daemon=True)
+    process.start()
+    tell(answer=mine.recv())
+    process.join()
+
+
+def _step_and_answer(pipe, executor):
+    try:
+        with contextlib.closing(build(executor, faulty_rows())) as envs:
+            assert_works(envs)
+            pipe.send(envs.executor)
+    except RuntimeError as error:
+        pipe.send(str(error))
 
 
 @program

@@ -186,25 +186,48 @@ def test_a_script_with_its_environment_in_main_works(tmp_path, context):
     assert result.stdout == "(3, 4) [1.0, 1.0, 1.0]\n"
 
 
-def test_a_script_without_a_main_guard_works_or_says_what_is_missing(tmp_path):
+@pytest.mark.parametrize("context", ["forkserver", "spawn"])
+def test_a_script_without_a_main_guard_is_asked_for_it_once(tmp_path, context):
     script = tmp_path / "script.py"
     script.write_text(
         textwrap.dedent(
-            """
+            f"""
             import gymnasium as gym
             import cartwheel
 
             envs = cartwheel.VectorEnv(
-                [lambda: gym.make("CartPole-v1")] * 3, executor="process", context="spawn"
+                [lambda: gym.make("CartPole-v1")] * 3,
+                executor="process",
+                num_workers=2,
+                context={context!r},
             )
-            print(envs.reset(seed=1)[0].shape)
             """
         )
     )
     result = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, timeout=200, check=False
     )
-    if result.returncode == 0:
-        assert result.stdout == "(3, 4)\n"
+    assert result.returncode == 1
+    assert result.stderr.count("Traceback") == 1, result.stderr
+    last = result.stderr.splitlines()[-1]
+    assert 'WorkerDiedError: is `if __name__ == "__main__":` missing?' in last
+    assert result.stderr.count("__main__") == 1
+
+
+@pytest.mark.parametrize("executor", ["auto", "process"])
+def test_a_daemonic_process_steps_inline_or_says_why_it_cannot(executor):
+    facts, code, err = run("step_in_a_daemonic_process", executor)
+    assert code == 0, err
+    if executor == "auto":
+        assert facts == {"answer": "inline"}
     else:
-        assert "__main__" in result.stderr
+        assert "is daemonic and may have no child processes: make the vector" in facts["answer"]
+
+
+@pytest.mark.parametrize("executor", ["thread", "process"])
+def test_a_program_that_was_interrupted_in_a_step_ends_without_waiting_for_it(executor):
+    """The grace of other programs is an hour here, so a program that grants it does not end."""
+    facts, code, err = run("end_after_an_interrupt", executor)
+    assert code == -signal.SIGINT, err
+    assert err.rstrip().endswith("KeyboardInterrupt")
+    assert not wait_until_gone(facts["all"], timeout_s=30)

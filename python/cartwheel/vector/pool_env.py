@@ -43,6 +43,9 @@ ActType = TypeVar("ActType", default=Any)
 
 #: Seconds that environments get to close before their workers are killed.
 CLOSE_GRACE = 5.0
+#: Seconds that environments get to close when nobody waits for a call that is still pending: the
+#: wait for it has timed out, or Ctrl-C ended it.
+ABANDONED_GRACE = 0.1
 #: The least seconds that workers get to close after a pending call has used up the time to close.
 LAST_GRACE = 1.0
 
@@ -490,6 +493,9 @@ class _Ending:
         self.args = args
         self.owner = os.getpid()
 
-    def __call__(self, grace: float = CLOSE_GRACE) -> None:
+    def __call__(self, grace: float | None = None) -> None:
+        """Ends the pool; without ``grace`` the interpreter ends, or nobody refers to the pool."""
         if os.getpid() == self.owner:
+            if grace is None:
+                grace = ABANDONED_GRACE if self.pool.is_late() else CLOSE_GRACE
             self.shut_down(self.pool, *self.args, grace)

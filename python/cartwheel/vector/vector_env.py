@@ -99,10 +99,10 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         executor: Where environments run. ``"process"``: in worker processes. ``"thread"``: in
             threads, for environments that release the GIL and for builds of Python without a GIL;
             the environments must be thread-safe, except that only one renders at a time.
-            ``"inline"``: in the calling thread. ``"auto"``: ``"inline"`` for one environment or on
-            one processor, otherwise ``"process"``. In worker processes ``OMP_NUM_THREADS``,
-            ``MKL_NUM_THREADS`` and the like are 1 unless they are set, because there is a process
-            for each processor already.
+            ``"inline"``: in the calling thread. ``"auto"``: ``"inline"`` for one environment, on
+            one processor, and in a daemonic process, otherwise ``"process"``. In worker processes
+            ``OMP_NUM_THREADS``, ``MKL_NUM_THREADS`` and the like are 1 unless they are set, because
+            there is a process for each processor already.
         num_workers: Number of processes or threads. The default is one for each usable processor,
             and at most one for each environment. Results do not depend on it.
         batch_size: Rows of a batch that :meth:`recv` returns; by default all rows. With fewer,
@@ -140,7 +140,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         TypeError: An entry of ``env_fns`` is not callable, does not return an environment or cannot
             be sent to a worker; or ``observation_mode`` holds something other than spaces.
         ValueError: An argument has an unsupported value.
-        RuntimeError: Spaces differ where they must be equal.
+        RuntimeError: Spaces differ where they must be equal; or this process cannot start worker
+            processes, because it is daemonic or its main module has no
+            ``if __name__ == "__main__":``.
         OSError: This process may not open as many files as the worker processes need.
         MemoryError: The control group or the machine has less memory than the batches need.
         WorkerDiedError: A worker process ended while it made its environments.
@@ -403,4 +405,4 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
 
 def _shut_down(pool: Pool, crew: Crew, grace: float) -> None:
     pool.close(grace)
-    crew.join(grace=1.0)
+    crew.join(grace=min(grace, 1.0))

@@ -17,6 +17,7 @@ from cartwheel.log import LOGGER
 from cartwheel.worker.channel import ProcessChannel
 from cartwheel.worker.deadline import Deadline
 from cartwheel.worker.recovery import Recovery
+from cartwheel.worker.start import NO_MAIN_GUARD
 
 if TYPE_CHECKING:
     import threading
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
     from cartwheel.worker.faults import Fault
     from cartwheel.worker.start import StartProcess
     from cartwheel.worker.worker import Worker
+
+#: Exit codes of processes that ended well, were killed by their pool, or are explained elsewhere.
+_EXPECTED_EXITS = (0, -signal.SIGKILL, NO_MAIN_GUARD)
+_WITHOUT_MAIN_GUARD = (
+    'is `if __name__ == "__main__":` missing? A worker process imported the main module of the '
+    "program, and the module made the vector environment once more. Put the code that makes and "
+    "steps environments under that line, or use context='fork'"
+)
 
 
 @dataclasses.dataclass
@@ -184,6 +193,8 @@ class Crew:
             process.join(1.0)
         who = f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid})"
         message = f"{who} died during {phase}: {_how(process.exitcode)}"
+        if process.exitcode == NO_MAIN_GUARD:
+            message = _WITHOUT_MAIN_GUARD
         stderr = self._last_lines(worker)
         return WorkerDiedError(
             message + _quoted(stderr),
@@ -212,7 +223,7 @@ class Crew:
 
     def logged(self, died: WorkerDiedError) -> WorkerDiedError:
         """Logs a death, once, and returns the exception itself."""
-        if died.worker not in self.reported:
+        if died.exitcode != NO_MAIN_GUARD and died.worker not in self.reported:
             self.reported.add(died.worker)
             LOGGER.warning("%s", str(died))  # a record that is kept must not keep the frames
         return died
@@ -364,8 +375,7 @@ class Crew:
             if process.is_alive():
                 process.kill()
                 process.join()
-            # A process that was killed above is not worth a warning.
-            if worker not in self.reported and process.exitcode not in (0, -signal.SIGKILL):
+            if worker not in self.reported and process.exitcode not in _EXPECTED_EXITS:
                 self.reported.add(worker)
                 how, stderr = _how(process.exitcode), self._last_lines(worker)
                 LOGGER.warning("worker %d: when closed, %s%s", worker, how, _quoted(stderr))

@@ -17,7 +17,7 @@ from cartwheel.errors import add_note
 from cartwheel.worker.crew import Crew
 from cartwheel.worker.descriptors import require_descriptors
 from cartwheel.worker.local import LocalChannel, OwnChannel
-from cartwheel.worker.start import StartProcess
+from cartwheel.worker.start import StartProcess, check_can_start
 from cartwheel.worker.worker import Worker, serve_thread
 
 if TYPE_CHECKING:
@@ -98,9 +98,12 @@ def start_processes(
     """Starts one process for each shard.
 
     Raises:
+        RuntimeError: This process may have no child processes, or the main module has no
+            ``if __name__ == "__main__":``.
         TypeError: Some of ``env_fns`` cannot be pickled; no process was started.
         OSError: Too few file descriptors are left; no process was started.
     """
+    check_can_start()
     require_descriptors(len(shards))
     forks = context.get_start_method() == "fork"
     parts: list[bytes | Sequence[EnvFn]] = [

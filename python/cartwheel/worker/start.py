@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import multiprocessing
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,38 @@ if TYPE_CHECKING:
     from cartwheel.arguments import EnvFn
     from cartwheel.worker.channel import Channel
     from cartwheel.worker.recovery import Recovery
+
+
+#: Exit code of a worker process that found no ``if __name__ == "__main__":`` in the main module.
+NO_MAIN_GUARD = 83
+#: The beginning of the names of worker processes.
+_NAME = "Worker<"
+
+
+def check_can_start() -> None:
+    """Raises if this process cannot start worker processes.
+
+    With ``spawn`` and ``forkserver`` a worker imports the main module of the program first. If the
+    module makes a vector environment when it is imported, the worker would start workers of its
+    own. Such a worker ends here, silently; its parent explains the exit code.
+
+    Raises:
+        RuntimeError: This process is daemonic, or is importing the main module of its parent.
+    """
+    process = multiprocessing.current_process()
+    if getattr(process, "_inheriting", False):  # as `multiprocessing.spawn` checks it
+        if process.name.startswith(_NAME):
+            os._exit(NO_MAIN_GUARD)
+        raise RuntimeError(
+            "this process imports the main module of the program that started it, and the module "
+            'makes a vector environment: put that code under `if __name__ == "__main__":`'
+        )
+    if process.daemon:
+        raise RuntimeError(
+            f"this process ({process.name}) is daemonic and may have no child processes: make the "
+            "vector environment with executor='inline' or 'thread', or start this process with "
+            "daemon=False"
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +90,7 @@ class StartProcess:
             target=serve_process,
             args=(its, inherited, index, self.shards[index][0], self.parts[index]),
             kwargs={"spin": self.spin, "recovery": self.recovery},
-            name=f"Worker<{self.name}>-{index}",
+            name=f"{_NAME}{self.name}>-{index}",
             daemon=self.daemon,
         )
         parent = os.pidfd_open(os.getpid())

@@ -203,6 +203,12 @@ impl PyPool {
         self.door.look(State::give_up); // a thread that is in a call decides that itself
     }
 
+    /// Whether the last wait was given up and not continued; a thread that is in a call has not
+    /// given up.
+    fn is_late(&self) -> bool {
+        self.door.look(|state| state.late).unwrap_or(false)
+    }
+
     /// Sends actions to rows; `None` means all of them.
     #[pyo3(signature = (actions, rows = None))]
     fn send(
