@@ -8,14 +8,18 @@ import dataclasses
 import multiprocessing
 import os
 import pickle
-import signal
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.log import LOGGER
 from cartwheel.worker.channel import ProcessChannel
 from cartwheel.worker.deadline import Deadline
+from cartwheel.worker.exits import (
+    EXPECTED_EXITS,
+    WITHOUT_MAIN_GUARD,
+    described_exit,
+    quoted,
+)
 from cartwheel.worker.recovery import Recovery
 from cartwheel.worker.start import NO_MAIN_GUARD
 
@@ -28,14 +32,6 @@ if TYPE_CHECKING:
     from cartwheel.worker.faults import Fault
     from cartwheel.worker.start import StartProcess
     from cartwheel.worker.worker import Worker
-
-#: Exit codes of processes that ended well, were killed by their pool, or are explained elsewhere.
-_EXPECTED_EXITS = (0, -signal.SIGKILL, NO_MAIN_GUARD)
-_WITHOUT_MAIN_GUARD = (
-    'is `if __name__ == "__main__":` missing? A worker process imported the main module of the '
-    "program, and the module made the vector environment once more. Put the code that makes and "
-    "steps environments under that line, or use context='fork'"
-)
 
 
 @dataclasses.dataclass
@@ -192,12 +188,12 @@ class Crew:
         if process.exitcode is None:  # without a limit, `join` would wait for its children, too
             process.join(1.0)
         who = f"worker {worker} (rows {rows[0]} to {rows[-1]}, pid {process.pid})"
-        message = f"{who} died during {phase}: {_how(process.exitcode)}"
+        message = f"{who} died during {phase}: {described_exit(process.exitcode)}"
         if process.exitcode == NO_MAIN_GUARD:
-            message = _WITHOUT_MAIN_GUARD
+            message = WITHOUT_MAIN_GUARD
         stderr = self._last_lines(worker)
         return WorkerDiedError(
-            message + _quoted(stderr),
+            message + quoted(stderr),
             worker=worker,
             rows=rows,
             pid=process.pid,
@@ -375,10 +371,10 @@ class Crew:
             if process.is_alive():
                 process.kill()
                 process.join()
-            if worker not in self.reported and process.exitcode not in _EXPECTED_EXITS:
+            if worker not in self.reported and process.exitcode not in EXPECTED_EXITS:
                 self.reported.add(worker)
-                how, stderr = _how(process.exitcode), self._last_lines(worker)
-                LOGGER.warning("worker %d: when closed, %s%s", worker, how, _quoted(stderr))
+                how, stderr = described_exit(process.exitcode), self._last_lines(worker)
+                LOGGER.warning("worker %d: when closed, %s%s", worker, how, quoted(stderr))
             with contextlib.suppress(ValueError):
                 process.close()
         for thread in self.threads:
@@ -387,24 +383,3 @@ class Crew:
         for channel in self.channels:
             channel.close()
         self.setup = None  # the memory keeps descriptors open
-
-
-def _quoted(stderr: str) -> str:
-    return f". Its last lines on stderr:\n{textwrap.indent(stderr, '  ')}" if stderr else ""
-
-
-def _how(exitcode: int | None) -> str:
-    """Describes how a process ended."""
-    if exitcode is None:
-        return "its exit code is unknown"
-    if exitcode >= 0:
-        return f"it exited with code {exitcode}"
-    try:
-        name = signal.Signals(-exitcode).name
-    except ValueError:
-        name = f"signal {-exitcode}"
-    hints = {
-        "SIGKILL": "; the system may have run out of memory, see the kernel's log",
-        "SIGBUS": "; shared memory may have run out",
-    }
-    return f"it was ended by {name}{hints.get(name, '')}"
