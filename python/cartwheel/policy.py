@@ -38,7 +38,7 @@ def as_function(policy: Policy, *, recurrent: bool) -> Callable[..., Any]:
     Raises:
         TypeError: It is neither.
     """
-    predict = None if isinstance(policy, type) else getattr(policy, "predict", None)
+    predict: Any = None if isinstance(policy, type) else getattr(policy, "predict", None)
     if recurrent and not callable(policy):
         raise TypeError(
             "with recurrent=True, `policy` must be a function of observations, env_index and "
@@ -46,7 +46,8 @@ def as_function(policy: Policy, *, recurrent: bool) -> Callable[..., Any]:
             "`first` is true, and may call `predict` with it."
         )
     if callable(predict) and not recurrent:
-        return predict
+        function: Callable[..., Any] = predict
+        return function
     if not callable(policy):
         raise TypeError(
             "`policy` must be a function of the observations or have a method `predict`, got "
