@@ -12,6 +12,7 @@ from gymnasium.envs.registration import EnvSpec, VectorizeMode
 from cartwheel.arguments import keywords_of
 from cartwheel.native.keywords import NATIVE_ENTRY_POINT
 from cartwheel.native.vector_env import NativeVectorEnv
+from cartwheel.native.wrappers import instead_of
 from cartwheel.registry.recipe import ENTRY_POINT, Recipe
 from cartwheel.vector.vector_env import VectorEnv
 
@@ -77,10 +78,11 @@ def make_vec(
         vector_kwargs["autoreset_mode"] = autoreset_mode
     one_by_one = (chosen_mode or stored_mode) in _EXECUTORS
     if spec.vector_entry_point == NATIVE_ENTRY_POINT and not one_by_one:
-        if wrappers:
+        all_wrappers = [*spec.additional_wrappers, *(wrappers or ())]
+        if all_wrappers:
             raise gym.error.Error(
-                f"{spec.id} is native: its environments cannot be wrapped without "
-                'vectorization_mode="sync" or "async".'
+                f"{spec.id} is native: its environments cannot be wrapped one by one. "
+                f"{instead_of(all_wrappers)}"
             )
         return _make_native(spec, num_envs, vector_kwargs, kwargs)
     if chosen_mode is VectorizeMode.VECTOR_ENTRY_POINT and spec.vector_entry_point != ENTRY_POINT:

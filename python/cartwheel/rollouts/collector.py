@@ -148,6 +148,16 @@ class Collector:
         self._recording: Recording | None = None
         self._capacity = FIRST_STEPS
 
+    def __repr__(self) -> str:
+        """Environments, name of the policy and length of a rollout, in one line."""
+        name = getattr(self.policy, "__qualname__", type(self.policy).__qualname__)
+        parts = [repr(self.envs), name]
+        if self.num_steps is not None:
+            parts.append(f"num_steps={self.num_steps}")
+        if self.episodes_per_env is not None:
+            parts.append(f"num_episodes={self.episodes_per_env.sum()}")
+        return f"Collector({', '.join(parts)})"
+
     @property
     def num_steps(self) -> int | None:
         """Steps of a rollout, or their upper bound; may be set for the next rollout.

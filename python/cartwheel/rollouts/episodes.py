@@ -29,7 +29,7 @@ class Episode(NamedTuple):
     length: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Episodes:
     """The episodes of a rollout, or their parts in it; arrays ``[E]``.
 
@@ -59,6 +59,11 @@ class Episodes:
     def __len__(self) -> int:
         """The number of episodes."""
         return len(self.starts)
+
+    def __repr__(self) -> str:
+        """The number of episodes, and how many of them ended."""
+        ended = np.count_nonzero(self.terminated | self.truncated)
+        return f"Episodes({len(self)} episodes, {ended} of them complete)"
 
     def __iter__(self) -> Iterator[Episode]:
         """Iterates over the episodes."""

@@ -93,6 +93,20 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         end = _Ending(shut_down, self._pool, args)
         self._finalizer = weakref.finalize(self, end)
 
+    def __repr__(self) -> str:
+        """Class, id if it is known, number of environments and autoreset mode, in one line."""
+        parts = [] if self._shown_id is None else [repr(self._shown_id)]
+        parts.append(f"num_envs={self.num_envs}")
+        if self.batch_size < self.num_envs:
+            parts.append(f"batch_size={self.batch_size}")
+        parts.append(f"autoreset_mode={self.autoreset_mode.name.lower()!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    @property
+    def _shown_id(self) -> str | None:
+        """The id that ``repr`` shows."""
+        return None if self.spec is None else self.spec.id
+
     # Stepping
 
     def reset(
