@@ -30,7 +30,7 @@ from cartwheel.native.spaces import as_space
 from cartwheel.native.spec import vector_spec
 from cartwheel.spaces.describe import describe
 from cartwheel.vector.interruptible import Interruptible
-from cartwheel.vector.pool_env import PoolVectorEnv
+from cartwheel.vector.pool_env import ActType, ObsType, PoolVectorEnv
 from cartwheel.vector.room import plan_room, spins
 from cartwheel.worker.recovery import Recovery
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 NAMESPACE = "cartwheel/"
 
 
-class NativeVectorEnv(PoolVectorEnv):
+class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
     """Steps many copies of an environment written in Rust, on threads, without the GIL.
 
     Example:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, VectorizeMode
@@ -19,19 +19,73 @@ from cartwheel.vector.vector_env import VectorEnv
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cartwheel.choices import Mode, Vectorization
+    from cartwheel.choices import (
+        Executor,
+        Mode,
+        NativeExecutor,
+        NativeId,
+        OnDone,
+        OnError,
+        OnWorkerDeath,
+        Vectorization,
+    )
+
+    Wrappers = Sequence[Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]]
 
 #: Keywords of :class:`VectorEnv` that :func:`make_vec` passes on. All others belong to the
 #: environment, also ``worker``, which could only be ``None`` for the vector environment.
 _VECTOR_KEYWORDS = keywords_of(VectorEnv) - {"env_fns", "worker"}
 
 
+@overload
+def make_vec(
+    id: NativeId,
+    num_envs: int = 1,
+    *,
+    autoreset_mode: Mode | None = None,
+    vectorization_mode: Literal["vector_entry_point"] | None = None,
+    vector_kwargs: dict[str, Any] | None = None,
+    executor: NativeExecutor = ...,
+    on_done: OnDone = ...,
+    on_error: OnError = ...,
+    **kwargs: Any,
+) -> NativeVectorEnv: ...
+@overload
 def make_vec(
     id: str | EnvSpec,
     num_envs: int = 1,
     *,
     autoreset_mode: Mode | None = None,
-    wrappers: Sequence[Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]] | None = None,
+    wrappers: Wrappers | None = None,
+    vectorization_mode: Literal["sync", "async", VectorizeMode.SYNC, VectorizeMode.ASYNC],
+    vector_kwargs: dict[str, Any] | None = None,
+    executor: Executor = ...,
+    on_done: OnDone = ...,
+    on_error: OnError = ...,
+    on_worker_death: OnWorkerDeath = ...,
+    **kwargs: Any,
+) -> VectorEnv: ...
+@overload
+def make_vec(
+    id: str | EnvSpec,
+    num_envs: int = 1,
+    *,
+    autoreset_mode: Mode | None = None,
+    wrappers: Wrappers | None = None,
+    vectorization_mode: VectorizeMode | Vectorization | None = None,
+    vector_kwargs: dict[str, Any] | None = None,
+    executor: Executor = ...,
+    on_done: OnDone = ...,
+    on_error: OnError = ...,
+    on_worker_death: OnWorkerDeath = ...,
+    **kwargs: Any,
+) -> VectorEnv | NativeVectorEnv: ...
+def make_vec(
+    id: str | EnvSpec,
+    num_envs: int = 1,
+    *,
+    autoreset_mode: Mode | None = None,
+    wrappers: Wrappers | None = None,
     vectorization_mode: VectorizeMode | Vectorization | None = None,
     vector_kwargs: dict[str, Any] | None = None,
     **kwargs: Any,

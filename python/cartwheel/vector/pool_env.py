@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import gymnasium as gym
 import numpy as np
 from gymnasium import logger
+from numpy.typing import NDArray
 from typing_extensions import TypeVar
 
 from cartwheel.arguments import (
@@ -34,11 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gymnasium.vector import AutoresetMode
-    from numpy.typing import NDArray
 
     from cartwheel._cartwheel import Pool
 
-ObsType = TypeVar("ObsType", default=Any)
+#: Observations: an array, unless the space is nested: ``VectorEnv[dict[str, NDArray[Any]]]``.
+ObsType = TypeVar("ObsType", default=NDArray[Any])
 ActType = TypeVar("ActType", default=Any)
 
 #: Seconds that environments get to close before their workers are killed.
