@@ -316,6 +316,18 @@ def test_wrappers_of_native_rows_are_refused_with_the_vector_wrappers(wrappers, 
     envs.close()
 
 
+def test_gymnasium_refuses_wrappers_and_vector_keywords_for_every_vector_entry_point():
+    """For its own ``CartPole`` in NumPy, too."""
+    for env_id in ("CartPole-v1", "cartwheel/CartPole-v1"):
+        with pytest.raises(gym.error.Error, match="with the wrappers argument"):
+            gym.make_vec(env_id, 4, wrappers=[WRAPPERS.RecordEpisodeStatistics])
+        with pytest.raises(gym.error.Error, match="only through kwargs"):
+            gym.make_vec(env_id, 4, vector_kwargs={"autoreset_mode": "same_step"})
+    envs = gym.make_vec("cartwheel/CartPole-v1", 4, executor="inline")
+    assert envs.executor == "inline"
+    envs.close()
+
+
 def test_specs_of_wrapped_native_environments_are_refused_with_the_vector_wrappers():
     message = r"vector.RescaleAction\(envs, …\)\. For TimeAwareObservation, use vectorization_mode"
     env = WRAPPERS.RescaleAction(gym.make("cartwheel/Pendulum-v1"), np.float32(-1), np.float32(1))

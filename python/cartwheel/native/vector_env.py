@@ -62,6 +62,13 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
     by NumPy's rule ``same_kind``: ``float64`` to ``float32``, but never floats to integers.
     Returned arrays follow the same rules as for :class:`~cartwheel.VectorEnv`.
 
+    Vector wrappers of Gymnasium wrap all rows together, with Gymnasium's limits:
+    ``NormalizeObservation`` refuses the modes ``SAME_STEP`` and ``DISABLED``. In ``DISABLED``,
+    ``RecordEpisodeStatistics`` removes ``"reset_mask"`` from the ``options`` of a reset, so pass
+    another dictionary each time. ``gymnasium.make_vec`` refuses ``wrappers`` and ``vector_kwargs``
+    for native ids, as for every id with a vector entry point: pass the keywords themselves, as in
+    ``gymnasium.make_vec("cartwheel/CartPole-v1", 4, executor="inline")``.
+
     Args:
         env_id: A native environment, with or without the namespace ``cartwheel/``; ``python -m
             cartwheel envs`` lists them. Or its ``EnvSpec``, whose keywords and step limit become

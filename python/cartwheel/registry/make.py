@@ -108,11 +108,15 @@ def make_vec(
             (``"module:Env-v0"``); or an ``EnvSpec``, such as the ``spec`` of an earlier result.
         num_envs: Number of environments.
         autoreset_mode: When a finished environment restarts, as for :class:`VectorEnv`.
-        wrappers: Functions applied to each environment, in order, in its worker.
+        wrappers: Functions applied to each environment, in order, in its worker. Environments of a
+            :class:`NativeVectorEnv` cannot be wrapped one by one: use Gymnasium's vector wrappers,
+            as in ``gymnasium.wrappers.vector.RecordEpisodeStatistics(envs)``.
         vectorization_mode: ``"sync"`` makes a :class:`VectorEnv` with the executor ``"inline"``,
             ``"async"`` one with ``"process"``, unless ``executor`` is given.
         vector_kwargs: Keywords of :class:`VectorEnv` whose names the environment uses, too. A
             keyword that is both here and in ``kwargs`` goes to the environment in ``kwargs``.
+            (``gymnasium.make_vec`` refuses ``vector_kwargs`` for native ids, as for every id with a
+            vector entry point. There all keywords are ``kwargs``.)
         **kwargs: Keywords of :class:`VectorEnv` (``executor``, ``num_workers``, …). All other
             keywords go to ``gymnasium.make`` and from there to the environment, such as
             ``max_episode_steps`` and ``render_mode``.
@@ -121,7 +125,9 @@ def make_vec(
         The vector environment. Its ``spec`` rebuilds it, also by ``gymnasium.make_vec``.
 
     Raises:
-        gymnasium.error.Error: There is no such id, or it has no entry point.
+        gymnasium.error.Error: There is no such id, it has no entry point, or there are wrappers for
+            native environments. The message names the vector wrappers to use, if Gymnasium has
+            them.
         ValueError: There is no such vectorization mode.
         Exception: As for :class:`VectorEnv`.
     """
