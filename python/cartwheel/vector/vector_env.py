@@ -66,8 +66,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
     and errors are Gymnasium's; ``ARCHITECTURE.md`` lists the few places where Gymnasium is wrong.
     Each worker process runs several environments and writes their results into shared memory.
 
-    Row ``i`` is environment ``i``: ``env_fns[i]`` makes it, and entry ``i`` of every array and tuple
-    is its own. A batch of some rows names its environments in ``infos["env_index"]``.
+    Row ``i`` is environment ``i``: ``env_fns[i]`` makes it, and entry ``i`` of every array and
+    tuple is its own. A batch of some rows names its environments in ``infos["env_index"]``.
 
     Arrays. Observations have the shape ``(num_envs, *shape)`` and the dtype of their space. Rewards
     are ``float64`` and flags are ``bool``, both of shape ``(num_envs,)``. All arrays are writable,
@@ -81,8 +81,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
     With ``on_error="restart"`` and ``on_worker_death="restart"`` a failure truncates the episodes
     that it concerns, and the other rows go on. ``docs/faults.md`` says what each row then shows.
 
-    Wrappers of ``gymnasium.wrappers.vector`` work within Gymnasium's limits, which ``docs/guide.md``
-    lists: ``NormalizeObservation`` refuses ``SAME_STEP`` and ``DISABLED``. In ``DISABLED``,
+    Wrappers of ``gymnasium.wrappers.vector`` work, with Gymnasium's limits (``docs/guide.md`` has
+    all): ``NormalizeObservation`` refuses ``SAME_STEP`` and ``DISABLED``. In ``DISABLED``,
     ``RecordEpisodeStatistics`` removes ``"reset_mask"`` from the caller's ``options``.
 
     Args:
