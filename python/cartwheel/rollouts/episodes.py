@@ -76,7 +76,7 @@ class Episodes:
         steps, rows, stops = _runs(rollout)
         carry = rollout.carry
         goes_on = (steps == 0) & ~rollout.is_first[0, rows]
-        sums = estimators.discounted(
+        sums = estimators.discounted_returns(
             rollout.rewards, rollout.terminated, rollout.truncated, valid=rollout.valid, gamma=1.0
         )
         episodes = cls(

@@ -83,7 +83,7 @@ class Transitions:
         steps, rows = ordered_rows(rollout.valid, order)
         if gamma is None and n_step != 1:
             raise ValueError(f"`n_step={n_step}` needs `gamma`, the discount of its rewards.")
-        windows = estimators.n_step(
+        windows = estimators.n_step_returns(
             rollout.rewards,
             rollout.terminated,
             rollout.truncated,
