@@ -156,7 +156,7 @@ class Estimators(Record):
         )
 
     def n_step_returns(self, n: SupportsIndex, gamma: Array, **options: Any) -> NStepReturns:
-        """Targets by :func:`cartwheel.returns.n_step_returns`; rewards only, if no values are set."""
+        """Targets by :func:`cartwheel.returns.n_step_returns`; sums of rewards without values."""
         return estimators.n_step_returns(
             self.rewards, **self._flags(), **self._after(), n=n, gamma=gamma, **options
         )
