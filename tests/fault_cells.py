@@ -90,7 +90,7 @@ def troubled_constructor(row, trouble, note):
 
 
 POLICIES: dict[str, Any] = {"on_error": "restart", "on_worker_death": "restart"}
-BUILDERS = {
+BUILDERS: dict[str, Any] = {
     "inline": partial(cartwheel.VectorEnv, executor="inline"),
     "thread": partial(cartwheel.VectorEnv, executor="thread", num_workers=2),
     "process": partial(cartwheel.VectorEnv, executor="process", num_workers=2),

@@ -145,3 +145,120 @@ def test_a_recurrent_policy_that_fails_is_called_again_with_the_same_arguments(m
     assert asked[3] == asked[4]
     assert len(asked) == 6 + 2
     envs.close()
+
+
+class Model:
+    """Has the interface of Stable-Baselines3's models."""
+
+    def __init__(self, action=1, state=None):
+        self.action, self.state = action, state
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        assert (state, episode_start, deterministic) == (None, None, False)
+        return np.full(len(observation), self.action), self.state
+
+
+class CallableModel(Model):
+    """Has the interface of Stable-Baselines3's policies, where a call is the network's."""
+
+    def __call__(self, _):
+        raise AssertionError
+
+
+CHOOSING_1 = {
+    "a model": Model(),
+    "a policy object": CallableModel(),
+    "predict": Model().predict,
+    "a lambda around predict": lambda seen: Model().predict(seen, deterministic=False),
+    "a function": lambda seen: np.ones(len(seen), int),
+    "a list": lambda seen: [1] * len(seen),
+}
+
+
+def both(envs, policy, **keywords):
+    """The rewards that the collector and the evaluation give a policy."""
+    collector = cartwheel.Collector(envs, policy, until="all_done", **keywords)
+    collected = collector.collect()
+    evaluation = cartwheel.evaluate(envs, policy, **keywords)
+    return collected.rewards.sum(axis=0).tolist(), evaluation.returns[:, 0].tolist()
+
+
+@pytest.mark.parametrize("policy", CHOOSING_1.values(), ids=CHOOSING_1)
+@pytest.mark.parametrize("build", [INLINE, SyncVectorEnv], ids=["ours", "gymnasium's"])
+def test_functions_and_models_play_alike(build, policy):
+    envs = build([partial(SpacedEnv, Discrete(5))] * 3)
+    assert both(envs, policy) == ([2.0] * 3, [2.0] * 3)
+    envs.close()
+
+
+@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
+def test_none_beside_actions_is_left_out_in_every_action_space(space):
+    envs = INLINE([partial(SpacedEnv, space)] * 3)
+    rewards = [2.0 * 3 * size(space)] * 3
+    assert both(envs, lambda seen: (filled(space, 3, len(seen)), None)) == (rewards, rewards)
+    envs.close()
+
+
+def returns(answer):
+    return lambda _: answer
+
+
+REFUSED = {
+    "a recurrent state": (
+        Model(state=(np.zeros(3), np.zeros(3))),
+        r"a tuple \(ndarray, tuple\), .* Recurrent states are not passed on: with recurrent=True",
+    ),
+    "an array as state": (returns((np.ones(3, int), np.zeros((3, 8)))), r"\(ndarray, ndarray\)"),
+    "extras without names": (returns((np.ones(3, int), 0.5, 2.5)), r"\(ndarray, float, float\)"),
+    "a tuple of actions": (returns((1, 1, 1)), r"\(int, int, int\), which is no batch"),
+    "nothing": (returns(()), r"a tuple \(\)"),
+}
+
+
+@pytest.mark.parametrize(("policy", "message"), REFUSED.values(), ids=REFUSED)
+def test_other_tuples_are_refused_before_anything_is_stepped(policy, message):
+    envs = INLINE([partial(SpacedEnv, Discrete(5))] * 3)
+    collector = cartwheel.Collector(envs, policy, 4)
+    for play in (partial(cartwheel.evaluate, envs, policy), collector.collect):
+        with pytest.raises(TypeError, match=message):
+            play()
+        assert envs.stats().steps.tolist() == [0, 0, 0]
+    envs.close()
+
+
+@pytest.mark.parametrize("wrong", [None, 3, {}, np.zeros(2)], ids=str)
+def test_what_is_no_policy_is_refused_at_once(wrong):
+    envs = INLINE([partial(SpacedEnv, Discrete(5))] * 3)
+    message = "`policy` must be a function of the observations or have a method `predict`, got <cl"
+    with pytest.raises(TypeError, match=message):
+        cartwheel.Collector(envs, wrong, 4)
+    with pytest.raises(TypeError, match=message):
+        cartwheel.evaluate(envs, wrong)
+    collector = cartwheel.Collector(envs, Model(), 4)
+    collector.policy = wrong
+    with pytest.raises(TypeError, match=message):
+        collector.collect()
+    collector.policy = Model()
+    assert collector.collect().rewards.sum() == 9.0  # one of the four steps only resets
+    envs.close()
+
+
+def test_a_recurrent_policy_must_be_callable():
+    envs = INLINE([partial(SpacedEnv, Discrete(5))] * 3)
+    message = "must be a function of observations, env_index and first"
+    with pytest.raises(TypeError, match=message):
+        cartwheel.Collector(envs, Model(), 3, recurrent=True)
+    with pytest.raises(TypeError, match=message):
+        cartwheel.evaluate(envs, Model(), recurrent=True)
+    envs.close()
+
+
+def test_a_recurrent_object_with_predict_is_called_itself():
+    class Recurrent(Model):
+        def __call__(self, observations, env_index, first):
+            assert len(env_index) == len(first) == len(observations)
+            return self.predict(observations)
+
+    envs = INLINE([partial(SpacedEnv, Discrete(5))] * 3)
+    assert both(envs, Recurrent(), recurrent=True) == ([2.0] * 3, [2.0] * 3)
+    envs.close()

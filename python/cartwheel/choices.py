@@ -24,6 +24,22 @@ Order = Literal["time", "env"]
 Part = Literal["row", "env", "sequence"]
 RewardPlace = Literal["t", "t+1"]
 EnvType = Literal["gymnasium", "gym", "dm"]
+NativeId = Literal[
+    "cartwheel/CartPole-v0",
+    "cartwheel/CartPole-v1",
+    "cartwheel/MountainCar-v0",
+    "cartwheel/MountainCarContinuous-v0",
+    "cartwheel/Pendulum-v1",
+    "cartwheel/Acrobot-v1",
+    "cartwheel/Blackjack-v1",
+    "cartwheel/FrozenLake-v1",
+    "cartwheel/FrozenLake8x8-v1",
+    "cartwheel/CliffWalking-v1",
+    "cartwheel/CliffWalkingSlippery-v1",
+    "cartwheel/Taxi-v4",
+    "cartwheel/Null-v0",
+]
+"""The ids of native environments in Gymnasium's registry."""
 
 
 def check_choice(argument: str, value: Any, choices: Any) -> None:

@@ -1,12 +1,13 @@
-"""What a policy may answer: actions, or actions and a dictionary of extras.
+"""What a policy is, and what it may return.
 
-:class:`~cartwheel.Collector` and :func:`~cartwheel.evaluate` read answers by this one rule, so that
-a policy which serves the one serves the other.
+:class:`~cartwheel.Collector` and :func:`~cartwheel.evaluate` follow these two rules, so a policy
+that works in one works in the other.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from gymnasium.spaces import Dict, Tuple
 
@@ -14,24 +15,81 @@ if TYPE_CHECKING:
     from gymnasium.spaces import Space
 
 
-def actions_and_extras(answer: Any, space: Space[Any]) -> tuple[Any, dict[str, Any]]:
-    """Takes an answer apart.
+class Predictor(Protocol):
+    """A model that acts by ``predict``, such as the models of Stable-Baselines3."""
 
-    A pair whose second is a dictionary is actions and extras, in every action space, unless it is
-    nested just as the space is: then it is actions.
+    def predict(self, observations: Any, /) -> Any:
+        """Returns actions, or a pair of actions and ``None``."""
+
+
+#: What :class:`~cartwheel.Collector` and :func:`~cartwheel.evaluate` accept.
+Policy: TypeAlias = Callable[..., Any] | Predictor
+
+
+def as_function(policy: Policy, *, recurrent: bool) -> Callable[..., Any]:
+    """Returns the function that is called for actions: the method ``predict``, or the policy.
+
+    Args:
+        policy: A callable, or an object with a method ``predict``. An object that is both, such as
+            the policies of Stable-Baselines3, is called by ``predict``.
+        recurrent: The function is called with row numbers and with the beginnings of episodes, too.
+            Then the policy itself must be callable: ``predict`` expects states there.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    predict: Any = None if isinstance(policy, type) else getattr(policy, "predict", None)
+    if recurrent and not callable(policy):
+        raise TypeError(
+            "with recurrent=True, `policy` must be a function of observations, env_index and "
+            f"first, got {type(policy)}. It keeps a state for each row, sets it to zero where "
+            "`first` is true, and may call `predict` with it."
+        )
+    if callable(predict) and not recurrent:
+        function: Callable[..., Any] = predict
+        return function
+    if not callable(policy):
+        raise TypeError(
+            "`policy` must be a function of the observations or have a method `predict`, got "
+            f"{type(policy)}."
+        )
+    return policy
+
+
+def actions_and_extras(answer: Any, space: Space[Any]) -> tuple[Any, dict[str, Any]]:
+    """Divides the result of a policy into actions and extras.
+
+    A pair whose second entry is a dictionary is actions and extras, in every action space, unless
+    the pair is nested just as the space is: then it is actions. A pair whose second entry is
+    ``None`` is what ``predict`` of a model without a recurrent state returns: actions. Any other
+    tuple is actions in a ``Tuple`` space, and refused in other spaces.
 
     Args:
         answer: What the policy returned.
         space: The action space of one environment.
 
     Returns:
-        The actions, and the extras by name; none if there are none. Neither is looked at.
+        The actions, and the extras by name; none if there are none. Neither is checked.
+
+    Raises:
+        TypeError: The result is another tuple, such as actions and a recurrent state.
     """
-    is_pair = isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], dict)
-    if not is_pair or (isinstance(space, Tuple) and _is_nested_as(space, answer)):
+    if not isinstance(answer, tuple):
         return answer, {}
-    actions, extras = answer
-    return actions, extras
+    second = answer[1] if len(answer) == 2 else answer
+    if second is None:
+        return answer[0], {}
+    if isinstance(second, dict) and not (isinstance(space, Tuple) and _is_nested_as(space, answer)):
+        return answer[0], second
+    if isinstance(space, Tuple):
+        return answer, {}
+    kinds = ", ".join(type(part).__name__ for part in answer)
+    raise TypeError(
+        f"the policy returned a tuple ({kinds}), which is no batch of actions in {space}. Return "
+        "actions, (actions, None), or actions and a dict of extras such as "
+        '(actions, {"log_prob": …}). Recurrent states are not passed on: with recurrent=True the '
+        "policy keeps them itself, one for each row."
+    )
 
 
 def _is_nested_as(space: Space[Any], batch: Any) -> bool:

@@ -32,7 +32,9 @@ def test_a_registered_id_is_built_num_envs_times(executor, mode):
     envs = make("CartPole-v1", 3, executor=executor, autoreset_mode=mode)
     assert isinstance(envs, cartwheel.VectorEnv)
     assert envs.metadata["autoreset_mode"] is mode
-    assert repr(envs) == "VectorEnv(CartPole-v1, num_envs=3)"
+    assert (
+        repr(envs) == f"VectorEnv('CartPole-v1', num_envs=3, autoreset_mode={mode.name.lower()!r})"
+    )
     assert_like(envs, [partial(gym.make, "CartPole-v1")] * 3, mode)
 
 
@@ -341,7 +343,7 @@ def test_the_presets_are_subclasses_of_vector_env():
         envs = partial(preset, autoreset_mode="SameStep")([partial(TranscriptEnv, 2)] * 2)
         assert envs.executor == executor
         assert envs.autoreset_mode is AutoresetMode.SAME_STEP
-        assert repr(envs) == f"{preset.__name__}(num_envs=2)"
+        assert repr(envs) == f"{preset.__name__}(num_envs=2, autoreset_mode='same_step')"
         envs.close()
 
 

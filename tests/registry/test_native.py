@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import gymnasium as gym
@@ -217,13 +218,13 @@ def test_gymnasium_imports_the_module_named_in_an_id():
 
 
 @pytest.mark.parametrize("rebuild", [cartwheel.make_vec, gym.make_vec], ids=["ours", "gymnasium's"])
-@BY_ID
+@MAKE
 def test_a_spec_rebuilds_its_vector_environment(make, rebuild):
     keywords = {"is_slippery": False, "max_episode_steps": 7}
     envs = make("FrozenLake-v1", 3, autoreset_mode="SameStep", num_workers=2, **keywords)
     spec = envs.spec
     before = copy.deepcopy(spec)
-    assert repr(envs) == "NativeVectorEnv(cartwheel/FrozenLake-v1, num_envs=3)"
+    assert repr(envs) == "NativeVectorEnv('FrozenLake-v1', num_envs=3, autoreset_mode='same_step')"
     for again in (spec, copy.deepcopy(spec), pickle.loads(pickle.dumps(spec))):
         rebuilt = rebuild(again)
         assert type(rebuilt) is cartwheel.NativeVectorEnv
@@ -233,6 +234,109 @@ def test_a_spec_rebuilds_its_vector_environment(make, rebuild):
     assert spec == before
     assert gym.spec("cartwheel/FrozenLake-v1").kwargs == {"env_id": "FrozenLake-v1"}
     envs.close()
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {},
+        {"sutton_barto_reward": True, "max_episode_steps": 9},
+        {"max_episode_steps": None, "render_mode": "rgb_array"},
+        {"max_episode_steps": -1, "autoreset_mode": "same_step", "copy": False},
+        {"executor": "inline", "batch_size": 2, "on_done": "freeze", "timeout": 3.0},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("num_envs", [1, 4])
+def test_the_class_sets_the_spec_that_gymnasium_sets(keywords, num_envs):
+    keywords = dict(keywords)
+    if num_envs == 1:
+        keywords.pop("batch_size", None)
+    limited = gym.make("cartwheel/CartPole-v1", max_episode_steps=7).spec
+    for id_or_spec in ("cartwheel/CartPole-v1", limited):
+        ours = cartwheel.NativeVectorEnv(id_or_spec, num_envs, **keywords)
+        theirs = gym.make_vec(id_or_spec, num_envs, **keywords)
+        assert ours.spec == theirs.spec
+        again = gym.make_vec(ours.spec)
+        assert again.spec == ours.spec
+        assert_identical(again.reset(seed=1), ours.reset(seed=1))
+        for envs in (ours, theirs, again):
+            envs.close()
+    assert gym.spec("cartwheel/CartPole-v1").kwargs == {"env_id": "CartPole-v1"}
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "FrozenLake-v1", "Taxi-v4"])
+def test_a_spec_says_what_that_of_gymnasiums_environment_says(env_id):
+    """Only the entry points, and the name that native environments have in ``cartwheel/``, differ.
+
+    Gymnasium's own vector ``CartPole`` has an entry point, too, so even its keywords are compared.
+    """
+    twin = gym.make_vec(env_id, 3, max_episode_steps=9)
+    native = cartwheel.NativeVectorEnv(env_id, 3, max_episode_steps=9)
+    python = cartwheel.make_vec(env_id, 3, max_episode_steps=9, executor="inline")
+    for envs, name in ((native, f"cartwheel/{env_id}"), (python, env_id)):
+        assert envs.spec.id == name
+        for field in ("name", "version", "max_episode_steps", "reward_threshold", "order_enforce"):
+            assert getattr(envs.spec, field) == getattr(twin.spec, field), field
+        for key in ("num_envs", "max_episode_steps"):
+            assert envs.spec.kwargs[key] == twin.spec.kwargs[key]
+    for envs in (twin, native, python):
+        envs.close()
+
+
+WRAPPERS = gym.wrappers
+SUGGESTED = [
+    (
+        [WRAPPERS.RecordEpisodeStatistics],
+        r"Wrap all of them together: gymnasium.wrappers.vector.RecordEpisodeStatistics\(envs\)\.$",
+    ),
+    (
+        [partial(WRAPPERS.ClipReward, min_reward=-1), WRAPPERS.NormalizeReward],
+        r"vector.ClipReward\(envs, …\), then gymnasium.wrappers.vector.NormalizeReward\(envs\)\.$",
+    ),
+    (
+        [WRAPPERS.TimeAwareObservation, WRAPPERS.RecordVideo],
+        r'vector.RecordVideo\(envs\)\. For TimeAwareObservation, use vectorization_mode="sync" or',
+    ),
+    (
+        [lambda env: env],
+        r'one by one\. For <lambda>, use vectorization_mode="sync" or "async", which steps single',
+    ),
+]
+
+
+@pytest.mark.parametrize(("wrappers", "message"), SUGGESTED)
+def test_wrappers_of_native_rows_are_refused_with_the_vector_wrappers(wrappers, message):
+    with pytest.raises(gym.error.Error, match=message):
+        cartwheel.make_vec("cartwheel/CartPole-v1", 4, wrappers=wrappers)
+    envs = cartwheel.make_vec(
+        "cartwheel/CartPole-v1", 2, wrappers=wrappers[:1], vectorization_mode="sync"
+    )
+    assert type(envs) is cartwheel.VectorEnv
+    envs.close()
+
+
+def test_gymnasium_refuses_wrappers_and_vector_keywords_for_every_vector_entry_point():
+    """For its own ``CartPole`` in NumPy, too."""
+    for env_id in ("CartPole-v1", "cartwheel/CartPole-v1"):
+        with pytest.raises(gym.error.Error, match="with the wrappers argument"):
+            gym.make_vec(env_id, 4, wrappers=[WRAPPERS.RecordEpisodeStatistics])
+        with pytest.raises(gym.error.Error, match="only through kwargs"):
+            gym.make_vec(env_id, 4, vector_kwargs={"autoreset_mode": "same_step"})
+    envs = gym.make_vec("cartwheel/CartPole-v1", 4, executor="inline")
+    assert envs.executor == "inline"
+    envs.close()
+
+
+def test_specs_of_wrapped_native_environments_are_refused_with_the_vector_wrappers():
+    message = r"vector.RescaleAction\(envs, …\)\. For TimeAwareObservation, use vectorization_mode"
+    env = WRAPPERS.RescaleAction(gym.make("cartwheel/Pendulum-v1"), np.float32(-1), np.float32(1))
+    env = WRAPPERS.TimeAwareObservation(env)
+    with pytest.raises(gym.error.Error, match=message):
+        cartwheel.make_vec(env.spec, 4)
+    with pytest.raises(TypeError, match=message):
+        cartwheel.NativeVectorEnv(env.spec, 4)
+    env.close()
 
 
 def test_a_registered_spec_makes_num_envs_environments():
@@ -269,7 +373,7 @@ def test_the_class_refuses_other_specs():
             r"^CartPole-v1 is not native: use cartwheel.make_vec\(spec, num_",
         ),
         (vector.spec, r"spec of a vector environment, which cartwheel.make_vec\(spec\) rebuilds"),
-        (wrapped.spec, r"wrapped by TimeAwareObservation, .*cartwheel.make_vec\(spec, num_envs, "),
+        (wrapped.spec, r"wrapped by TimeAwareObservation, .*For TimeAwareObservation, use vectori"),
     ):
         with pytest.raises(TypeError, match=text):
             cartwheel.NativeVectorEnv(spec, 2)

@@ -30,8 +30,8 @@ TAKES = {
     "gae": ("values", "next_values", "gae_lambda"),
     "gae_normalized": ("values", "next_values", "gae_lambda"),
     "lambda_returns": ("next_values", "lambda_"),
-    "discounted": ("next_values",),
-    "n_step": ("next_values", "n"),
+    "discounted_returns": ("next_values",),
+    "n_step_returns": ("next_values", "n"),
     "vtrace": ("values", "next_values", "ratios", "lambda_"),
     "retrace": ("q_values", "next_values", "ratios", "lambda_"),
 }
@@ -217,8 +217,8 @@ def test_rewards_are_converted_to_the_dtype_of_values(name):
 
 def test_rewards_alone_keep_their_dtype():
     arrays = rollout(dtype=np.float32)
-    assert call("discounted", arrays, next_values=None)[0].dtype == np.float32
-    for name in ("discounted", "n_step"):
+    assert call("discounted_returns", arrays, next_values=None)[0].dtype == np.float32
+    for name in ("discounted_returns", "n_step_returns"):
         with pytest.raises(TypeError, match="`rewards` must be float32 or float64, got int64"):
             call(name, arrays, next_values=None, rewards=np.ones((STEPS, ENVS), np.int64))
 
@@ -325,10 +325,12 @@ def test_unknown_bootstraps_and_bad_thread_counts_are_refused(name):
 def test_n_step_windows_have_at_least_one_step():
     for n in (0, -3):
         with pytest.raises(ValueError, match=f"`n` must be at least 1, got {n}"):
-            call("n_step", rollout(), n=n)
+            call("n_step_returns", rollout(), n=n)
     with pytest.raises(TypeError):
-        call("n_step", rollout(), n=2.5)
-    assert_same(call("n_step", rollout(), n=10**30), call("n_step", rollout(), n=STEPS))
+        call("n_step_returns", rollout(), n=2.5)
+    assert_same(
+        call("n_step_returns", rollout(), n=10**30), call("n_step_returns", rollout(), n=STEPS)
+    )
 
 
 @pytest.mark.parametrize("cap", ["rho_bar", "c_bar", "pg_rho_bar"])

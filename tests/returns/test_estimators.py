@@ -55,8 +55,8 @@ def arguments(rollout, bootstrap, dtype, stale):
         "gae": {**common, **gae_lambda, **values, **then},
         "gae_normalized": {**common, **gae_lambda, **values, **then},
         "lambda_returns": {**common, **lambda_, **then},
-        "discounted": {**common, **then},
-        "n_step": {**common, **then, "n": N},
+        "discounted_returns": {**common, **then},
+        "n_step_returns": {**common, **then, "n": N},
         "vtrace": {**common, **lambda_, **values, **then, **ratios, **caps},
         "retrace": {**common, **lambda_, **q_values, **q_then, **ratios, "c_bar": C_BAR},
     }
@@ -76,8 +76,8 @@ DEFINITIONS = {
         lambda run, i: run.gae_normalized(i) + run.values[i],
     ),
     "lambda_returns": (lambda run, i: run.lambda_return(i),),
-    "discounted": (lambda run, i: run.n_step(i, len(run))[2],),
-    "n_step": (
+    "discounted_returns": (lambda run, i: run.n_step(i, len(run))[2],),
+    "n_step_returns": (
         lambda run, i: run.n_step(i, N)[2],
         lambda run, i: run.n_step(i, N)[1],
         lambda run, i: run.n_step(i, N)[3],
@@ -110,7 +110,7 @@ def test_estimators_equal_their_definitions(mode, steps, bootstrap):
                 what = f"output {number} of {name}"
                 np.testing.assert_allclose(results[number], wanted, 0, EXACT, err_msg=what)
                 np.testing.assert_allclose(single[number], wanted, 0, ROUNDED, err_msg=what)
-                if (name, number) != ("n_step", 2):
+                if (name, number) != ("n_step_returns", 2):
                     assert results[number].dtype == np.float64
                     assert single[number].dtype == np.float32
 
@@ -161,8 +161,8 @@ def test_without_next_values_nothing_is_bootstrapped(mode):
     for rollout in rollouts(mode, 17, count=3):
         every = arguments(rollout, "truncated", np.float64, stale=np.nan)
         for name, of in {
-            "discounted": lambda run, i: run.n_step(i, len(run))[0],
-            "n_step": lambda run, i: run.n_step(i, N)[0],
+            "discounted_returns": lambda run, i: run.n_step(i, len(run))[0],
+            "n_step_returns": lambda run, i: run.n_step(i, N)[0],
         }.items():
             keywords = {**every[name], "next_values": None}
             wanted = expected(rollout, "truncated", of)
@@ -174,13 +174,16 @@ def test_without_next_values_nothing_is_bootstrapped(mode):
 
 def test_n_step_discounts_and_lengths_allow_values_to_be_added_later():
     for rollout in rollouts("SAME_STEP", 17, count=3):
-        keywords = arguments(rollout, "truncated", np.float64, stale=0.0)["n_step"]
+        keywords = arguments(rollout, "truncated", np.float64, stale=0.0)["n_step_returns"]
         then = keywords.pop("next_values")
-        rewards, discounts, lengths = returns.n_step(**keywords)
+        rewards, discounts, lengths = returns.n_step_returns(**keywords)
         last = np.arange(17)[:, None] + lengths - 1
         targets = rewards + discounts * np.take_along_axis(then, last, axis=0)
         np.testing.assert_allclose(
-            targets, returns.n_step(**keywords, next_values=then).returns, rtol=0, atol=EXACT
+            targets,
+            returns.n_step_returns(**keywords, next_values=then).returns,
+            rtol=0,
+            atol=EXACT,
         )
 
 

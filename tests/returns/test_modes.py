@@ -53,8 +53,12 @@ def targets(rollout):
             rewards, values, then, *flags, gae_lambda=LAM, **common
         )[0],
         "lambda": returns.lambda_returns(rewards, then, *flags, lambda_=LAM, **common),
-        "discounted": returns.discounted(rewards, *flags, next_values=then, **common),
-        "n_step": returns.n_step(rewards, *flags, next_values=then, n=3, **common).returns,
+        "discounted_returns": returns.discounted_returns(
+            rewards, *flags, next_values=then, **common
+        ),
+        "n_step_returns": returns.n_step_returns(
+            rewards, *flags, next_values=then, n=3, **common
+        ).returns,
         "vtrace": returns.vtrace(rewards, values, then, ratios, *flags, **common)[0],
         "pg": returns.vtrace(rewards, values, then, ratios, *flags, lambda_=LAM, **common)[1],
         "retrace": returns.retrace(

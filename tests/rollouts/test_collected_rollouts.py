@@ -345,7 +345,7 @@ def test_a_terminated_episode_is_complete_even_if_the_next_reset_fails(mode, way
         for rollout in rollouts[-1]:
             rollout.set_values(np.full(len(rollout.value_inputs()), 100.0))
             episodes = rollout.episodes()
-            returns.append((rollout.discounted(0.5), episodes.returns, episodes.env_index))
+            returns.append((rollout.discounted_returns(0.5), episodes.returns, episodes.env_index))
         assert envs.stats().replacements.all() == bool(failing)
         envs.close()
         envs = envs_that_fail(*failing)

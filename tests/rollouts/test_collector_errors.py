@@ -172,7 +172,7 @@ def test_invalid_arguments_are_refused(kind):
         with pytest.raises(ValueError, match="num_steps"):
             collector.num_steps = steps
     assert collector.num_steps == 3
-    with pytest.raises(TypeError, match="`policy` must be callable"):
+    with pytest.raises(TypeError, match="`policy` must be a function"):
         cartwheel.Collector(envs, "policy", 3)
     envs.metadata = {}
     with pytest.raises(ValueError, match="no `autoreset_mode`"):

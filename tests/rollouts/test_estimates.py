@@ -23,14 +23,14 @@ def estimates(rollout, table, bootstrap="truncated"):
     """The outputs of every estimator by name, through the rollout."""
     states = states_of(rollout.observations[:-1])
     ratios, q_values = table["ratio"][states], table["q_value"][states]
-    sums = rollout.n_step(3, GAMMA, bootstrap=bootstrap)
-    plain = rollout.discounted(GAMMA, bootstrap=bootstrap)
+    sums = rollout.n_step_returns(3, GAMMA, bootstrap=bootstrap)
+    plain = rollout.discounted_returns(GAMMA, bootstrap=bootstrap)
     with_values(rollout, table["expected_q"])
     retrace = rollout.retrace(q_values, ratios, GAMMA, LAM, bootstrap=bootstrap)
     with_values(rollout, table["value"])
     advantages, targets = rollout.gae(GAMMA, LAM, bootstrap=bootstrap)
     vtrace, pg_advantages = rollout.vtrace(ratios, GAMMA, LAM, rho_bar=1.1, bootstrap=bootstrap)
-    n_step = rollout.n_step(3, gamma=GAMMA, bootstrap=bootstrap)
+    n_step = rollout.n_step_returns(3, gamma=GAMMA, bootstrap=bootstrap)
     return {
         "n_step rewards": sums.returns,
         "n_step discounts": sums.discounts,
@@ -42,9 +42,9 @@ def estimates(rollout, table, bootstrap="truncated"):
         "lambda_returns": rollout.lambda_returns(GAMMA, LAM, bootstrap=bootstrap),
         "vtrace": vtrace,
         "vtrace advantages": pg_advantages,
-        "n_step": n_step.returns,
+        "n_step_returns": n_step.returns,
         "n_step lengths": n_step.lengths,
-        "discounted": rollout.discounted(GAMMA, bootstrap=bootstrap),
+        "discounted_returns": rollout.discounted_returns(GAMMA, bootstrap=bootstrap),
     }
 
 
@@ -72,9 +72,9 @@ def by_definition(simulated, bootstrap="truncated"):
         "lambda_returns": of(Run.lambda_return),
         "vtrace": of(lambda run, i: run.vtrace(i, 1.1, 1.0)),
         "vtrace advantages": of(lambda run, i: run.vtrace_advantage(i, 1.1, 1.0, 1.0)),
-        "n_step": of(lambda run, i: run.n_step(i, 3)[2]),
+        "n_step_returns": of(lambda run, i: run.n_step(i, 3)[2]),
         "n_step lengths": of(lambda run, i: run.n_step(i, 3)[3]),
-        "discounted": of(lambda run, i: run.n_step(i, len(run))[2]),
+        "discounted_returns": of(lambda run, i: run.n_step(i, len(run))[2]),
     }
     table.update(numbers)
     return result

@@ -303,6 +303,10 @@ def test_arguments_of_the_constructor_are_attributes(build):
     assert envs.autoreset_mode is gym.vector.AutoresetMode.SAME_STEP
 
 
-def test_repr_names_the_class_and_the_number(build):
+def test_repr_names_the_class_the_number_and_the_mode(build):
     envs = build(transcripts(3, 3))
-    assert repr(envs) == "VectorEnv(num_envs=2)"
+    assert repr(envs) == "VectorEnv(num_envs=2, autoreset_mode='next_step')"
+    envs.close()
+    assert repr(envs) == "VectorEnv(num_envs=2, autoreset_mode='next_step')"
+    envs = build(transcripts(3, 3), autoreset_mode="disabled", batch_size=1)
+    assert repr(envs) == "VectorEnv(num_envs=2, batch_size=1, autoreset_mode='disabled')"

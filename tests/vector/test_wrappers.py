@@ -145,6 +145,64 @@ def test_statistics_without_autoreset_are_those_of_gymnasium(build_any):
     assert list(ours.length_queue) == list(theirs.length_queue)
 
 
+def masked_lengths(envs, steps=25):
+    """Lengths of episodes in the mode ``DISABLED``; rows that are over are reset by a mask."""
+    envs.reset(seed=1)
+    lengths = [[], [], []]
+    for _ in range(steps):
+        *_, terminations, truncations, infos = envs.step(np.ones(3, np.int64))
+        over = terminations | truncations
+        if over.any():
+            for row in np.flatnonzero(infos["_episode"]):
+                lengths[row].append(int(infos["episode"]["l"][row]))
+            options = {"reset_mask": over}
+            envs.reset(options=options)
+            assert options == {}  # the wrapper removes the mask
+    return lengths
+
+
+def test_statistics_after_masked_resets_are_right(build_any):
+    """Over `SyncVectorEnv` they are not: it removes the mask before the wrapper reads it."""
+    poles = [Case("CartPole-v1")] * 3
+    wrapped = wrappers.RecordEpisodeStatistics(build_any(poles, autoreset_mode=D))
+    assert masked_lengths(wrapped) == [[9, 10], [10, 8], [10, 9]]
+    oracle = wrappers.RecordEpisodeStatistics(SyncVectorEnv(poles, autoreset_mode=D))
+    assert masked_lengths(oracle) == [[9, 1], [1, 8], [1, 1]]
+
+
+def test_statistics_count_steps_of_frozen_rows_as_episodes(build_any):
+    poles = [Case("CartPole-v1")] * 3
+    envs = build_any(poles, autoreset_mode=D, on_done="freeze")
+    wrapped = wrappers.RecordEpisodeStatistics(envs)
+    wrapped.reset(seed=1)
+    for _ in range(9):
+        wrapped.step(np.ones(3, np.int64))
+    assert wrapped.episode_count == 1
+    for _ in range(3):
+        wrapped.step(np.ones(3, np.int64))
+    assert wrapped.episode_count == 1 + 3 + 2 * 3
+    assert list(wrapped.length_queue) == [9, 0, 10, 10, 0, 0, 0, 0, 0, 0]
+
+
+def test_statistics_take_a_reset_of_some_rows_for_a_reset_of_all(build_any):
+    wrapped = wrappers.RecordEpisodeStatistics(build_any(CART_POLE, autoreset_mode=D))
+    wrapped.reset(seed=1)
+    wrapped.step(np.ones(3, np.int64))
+    assert wrapped.episode_lengths.tolist() == [1, 1, 1]
+    wrapped.reset(options={"env_index": [1]})
+    assert wrapped.episode_lengths.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("mode", [S, D])
+def test_normalising_observations_is_refused_by_gymnasium(build_any, mode):
+    for envs in (
+        build_any(CART_POLE, autoreset_mode=mode),
+        SyncVectorEnv(CART_POLE, autoreset_mode=mode),
+    ):
+        with pytest.raises(ValueError, match="autoreset_mode"):
+            wrappers.NormalizeObservation(envs)
+
+
 def test_wrappers_that_write_in_place_reach_no_later_result(build_any):
     """Wrappers clip rewards and transform observations in the arrays that were returned."""
     envs, oracle = build_any(PENDULUM, copy=False), SyncVectorEnv(PENDULUM)

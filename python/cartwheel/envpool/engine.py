@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cartwheel.envpool.registry import Task
 
 
-def start(task: Task, config: Config) -> NativeVectorEnv | VectorEnv:
+def start(task: Task, config: Config) -> NativeVectorEnv[Any, Any] | VectorEnv[Any, Any]:
     """Starts the environments of a pool: native ones on threads, others as ``executor`` says."""
     shared: dict[str, Any] = {
         "autoreset_mode": config.autoreset_mode,

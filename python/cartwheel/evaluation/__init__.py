@@ -1,4 +1,4 @@
-"""Evaluation by a quota of episodes: ``evaluate → policy → stepping → tally → Evaluation``.
+"""Evaluation by a quota of episodes: ``evaluate → player → stepping → tally → Evaluation``.
 
 Averaging the episodes that happen to end within a number of steps favours short ones. Here every
 environment plays the same number of complete episodes, and a row that has played them rests.

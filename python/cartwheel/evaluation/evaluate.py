@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel.arguments import ROW_OPTIONS
-from cartwheel.evaluation.policy import Policy
+from cartwheel.evaluation.player import Player
 from cartwheel.evaluation.stepping import stepping
 from cartwheel.evaluation.tally import Tally
 from cartwheel.progress import Progress
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     import gymnasium as gym
 
     from cartwheel.evaluation.evaluation import Evaluation
+    from cartwheel.policy import Policy
 
 
 def evaluate(
     envs: gym.vector.VectorEnv[Any, Any, Any],
-    policy: Callable[..., Any],
+    policy: Policy,
     *,
     episodes_per_env: int = 1,
     seed: int | list[int | None] | None = None,
@@ -69,9 +70,9 @@ def evaluate(
         envs: A vector environment, whose ``batch_size`` is ``num_envs`` if it has one.
         policy: Called with the observations of the rows that play, a batch of ``k ≤ num_envs``
             rows in ascending order. Returns ``k`` actions, or ``k`` actions and a dictionary of
-            extras, which are ignored: the same function serves :class:`~cartwheel.Collector`, in
-            every action space. Any other tuple is a batch of actions if the action space is a
-            ``Tuple``; otherwise its first entry is the actions, and the rest is ignored.
+            extras, which are ignored. Or an object with a method ``predict``, such as a model of
+            Stable-Baselines3. :class:`~cartwheel.Collector` takes the same policies and says more
+            about them.
         episodes_per_env: Episodes of each environment, at least 1.
         seed: As for ``envs.reset``, of the first episodes. Later episodes continue with the random
             numbers of their row; with ``None`` the first episodes do so too.
@@ -92,7 +93,8 @@ def evaluate(
         ValueError: ``episodes_per_env`` or ``confidence`` is out of range, ``options`` choose rows,
             ``envs`` cannot be evaluated, or the number of actions differs from the number of
             observations. That call has stepped nothing.
-        TypeError: ``policy`` is not callable or returned no batch. Infos are not a dictionary, as
+        TypeError: ``policy`` cannot be called, or returned no batch or a recurrent state. Infos are
+            not a dictionary, as
             behind the wrapper ``DictInfoToList``; or ``is_success`` or ``success`` of an episode is
             neither a flag, a number nor an array of them.
         RuntimeError: An environment failed in 100 episodes in a row.
@@ -100,7 +102,7 @@ def evaluate(
         Exception: What the policy or an environment raises.
     """
     _check(episodes_per_env, options, confidence)
-    asked = Policy(policy, envs.single_action_space, recurrent=recurrent)
+    asked = Player(policy, envs.single_action_space, recurrent=recurrent)
     playing = stepping(envs, seed, options)
     tally = Tally(envs.num_envs, int(episodes_per_env))
     total = envs.num_envs * int(episodes_per_env)

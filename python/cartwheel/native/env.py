@@ -78,6 +78,11 @@ class NativeEnv(gym.Env[Any, Any]):
         # The last attribute: from here on, setting a parameter sets it in Rust.
         self._parameters = self._envs.parameters
 
+    def __repr__(self) -> str:
+        """Id and render mode in one line."""
+        mode = "" if self.render_mode is None else f", render_mode={self.render_mode!r}"
+        return f"{type(self).__name__}({self._envs.env_id!r}{mode})"
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:

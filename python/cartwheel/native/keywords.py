@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from cartwheel.native.wrappers import instead_of
+
 if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
 
@@ -47,10 +49,10 @@ def read_spec(spec: EnvSpec) -> tuple[str, dict[str, Any]]:
             "this is the spec of a vector environment, which cartwheel.make_vec(spec) rebuilds"
         )
     if spec.additional_wrappers:
+        names = ", ".join(wrapper.name for wrapper in spec.additional_wrappers)
         raise TypeError(
-            f"{spec.id} is wrapped by {spec.additional_wrappers[-1].name}, but native vector "
-            "environments cannot be wrapped: use cartwheel.make_vec(spec, num_envs, "
-            'vectorization_mode="sync")'
+            f"{spec.id} is wrapped by {names}, but native environments cannot be wrapped one by "
+            f"one. {instead_of(spec.additional_wrappers)}"
         )
     keywords = copy.deepcopy(spec.kwargs)
     return keywords.pop("env_id"), keywords

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, cast
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
@@ -27,15 +26,15 @@ from cartwheel.native.keywords import environment_keywords, read_spec
 from cartwheel.native.link import NativeLink
 from cartwheel.native.options import as_json
 from cartwheel.native.renderer import Renderer, Shown
+from cartwheel.native.spaces import as_space
+from cartwheel.native.spec import vector_spec
 from cartwheel.spaces.describe import describe
 from cartwheel.vector.interruptible import Interruptible
-from cartwheel.vector.pool_env import PoolVectorEnv
+from cartwheel.vector.pool_env import ActType, ObsType, PoolVectorEnv
 from cartwheel.vector.room import plan_room, spins
 from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
-    from gymnasium.spaces import Space
-
     from cartwheel.choices import Mode, OnError
     from cartwheel.native.link import Stream
 
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 NAMESPACE = "cartwheel/"
 
 
-class NativeVectorEnv(PoolVectorEnv):
+class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
     """Steps many copies of an environment written in Rust, on threads, without the GIL.
 
     Example:
@@ -62,6 +61,13 @@ class NativeVectorEnv(PoolVectorEnv):
     discrete actions, and NaN in floats. Actions of another dtype are cast to the dtype of the space
     by NumPy's rule ``same_kind``: ``float64`` to ``float32``, but never floats to integers.
     Returned arrays follow the same rules as for :class:`~cartwheel.VectorEnv`.
+
+    Vector wrappers of Gymnasium wrap all rows together, with Gymnasium's limits:
+    ``NormalizeObservation`` refuses the modes ``SAME_STEP`` and ``DISABLED``. In ``DISABLED``,
+    ``RecordEpisodeStatistics`` removes ``"reset_mask"`` from the ``options`` of a reset, so pass
+    another dictionary each time. ``gymnasium.make_vec`` refuses ``wrappers`` and ``vector_kwargs``
+    for native ids, as for every id with a vector entry point: pass the keywords themselves, as in
+    ``gymnasium.make_vec("cartwheel/CartPole-v1", 4, executor="inline")``.
 
     Args:
         env_id: A native environment, with or without the namespace ``cartwheel/``; ``python -m
@@ -123,6 +129,7 @@ class NativeVectorEnv(PoolVectorEnv):
         **options: Any,
     ) -> None:
         """Makes the environments and starts the threads."""
+        arguments = dict(locals())
         limit: Any = max_episode_steps
         if isinstance(env_id, EnvSpec):
             limit = env_id.max_episode_steps if limit == "default" else limit
@@ -156,6 +163,7 @@ class NativeVectorEnv(PoolVectorEnv):
             as_integer("thread_affinity_offset", thread_affinity_offset, 0)
         self.render_mode = render_mode
         native_id = NAMESPACE + self.env_id
+        self.spec = vector_spec(NativeVectorEnv.__init__, arguments, native_id)
         self._renderer = Renderer(self.env_id, options, render_mode, native_id=native_id)
 
         shards = fine_shards(self.num_envs, self.num_workers, block)
@@ -169,8 +177,8 @@ class NativeVectorEnv(PoolVectorEnv):
             replacements=self.recovery.replacements,
         )
         observation, action = envs.spaces()
-        self.single_observation_space = _space(observation)
-        self.single_action_space = _space(action)
+        self.single_observation_space = as_space(observation)
+        self.single_action_space = as_space(action)
         self.observation_space = batch_space(self.single_observation_space, self.batch_size)
         self.action_space = batch_space(self.single_action_space, self.batch_size)
         self.metadata = {**self._renderer.metadata, "autoreset_mode": self.autoreset_mode}
@@ -213,6 +221,10 @@ class NativeVectorEnv(PoolVectorEnv):
         """Like :meth:`cartwheel.VectorEnv.close_extras`; also closes windows."""
         super().close_extras(timeout, terminate)
         self._renderer.close()
+
+    @property
+    def _shown_id(self) -> str:
+        return self.env_id
 
     # Rendering
 
@@ -371,27 +383,3 @@ def as_generator(stream: Stream) -> np.random.Generator:
 
 def _shut_down(pool: Pool, grace: float) -> None:
     pool.close(grace)
-
-
-def _space(description: Any) -> Space[Any]:
-    """Returns Gymnasium's space for a description of ``NativeEnvs.spaces``."""
-    kind, *parts = description
-    if kind == "Box":
-        dtype, shape, low, high = parts
-        low, high = (
-            np.full(shape, bound, dtype)
-            if isinstance(bound, float)
-            else np.asarray(bound, dtype).reshape(shape)
-            for bound in (low, high)
-        )
-        return Box(low, high, tuple(shape), np.dtype(dtype).type)
-    if kind == "Discrete":
-        number, start = parts
-        return Discrete(number, start=start)
-    if kind == "MultiDiscrete":
-        return MultiDiscrete(parts[0])
-    if kind == "MultiBinary":
-        return MultiBinary(parts[0])
-    if kind == "Tuple":
-        return Tuple([_space(part) for part in parts[0]])
-    return Dict({key: _space(part) for key, part in parts[0]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, VectorizeMode
@@ -12,25 +12,80 @@ from gymnasium.envs.registration import EnvSpec, VectorizeMode
 from cartwheel.arguments import keywords_of
 from cartwheel.native.keywords import NATIVE_ENTRY_POINT
 from cartwheel.native.vector_env import NativeVectorEnv
+from cartwheel.native.wrappers import instead_of
 from cartwheel.registry.recipe import ENTRY_POINT, Recipe
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cartwheel.choices import Mode, Vectorization
+    from cartwheel.choices import (
+        Executor,
+        Mode,
+        NativeExecutor,
+        NativeId,
+        OnDone,
+        OnError,
+        OnWorkerDeath,
+        Vectorization,
+    )
+
+    Wrappers = Sequence[Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]]
 
 #: Keywords of :class:`VectorEnv` that :func:`make_vec` passes on. All others belong to the
 #: environment, also ``worker``, which could only be ``None`` for the vector environment.
 _VECTOR_KEYWORDS = keywords_of(VectorEnv) - {"env_fns", "worker"}
 
 
+@overload
+def make_vec(
+    id: NativeId,
+    num_envs: int = 1,
+    *,
+    autoreset_mode: Mode | None = None,
+    vectorization_mode: Literal["vector_entry_point"] | None = None,
+    vector_kwargs: dict[str, Any] | None = None,
+    executor: NativeExecutor = ...,
+    on_done: OnDone = ...,
+    on_error: OnError = ...,
+    **kwargs: Any,
+) -> NativeVectorEnv: ...
+@overload
 def make_vec(
     id: str | EnvSpec,
     num_envs: int = 1,
     *,
     autoreset_mode: Mode | None = None,
-    wrappers: Sequence[Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]] | None = None,
+    wrappers: Wrappers | None = None,
+    vectorization_mode: Literal["sync", "async", VectorizeMode.SYNC, VectorizeMode.ASYNC],
+    vector_kwargs: dict[str, Any] | None = None,
+    executor: Executor = ...,
+    on_done: OnDone = ...,
+    on_error: OnError = ...,
+    on_worker_death: OnWorkerDeath = ...,
+    **kwargs: Any,
+) -> VectorEnv: ...
+@overload
+def make_vec(
+    id: str | EnvSpec,
+    num_envs: int = 1,
+    *,
+    autoreset_mode: Mode | None = None,
+    wrappers: Wrappers | None = None,
+    vectorization_mode: VectorizeMode | Vectorization | None = None,
+    vector_kwargs: dict[str, Any] | None = None,
+    executor: Executor = ...,
+    on_done: OnDone = ...,
+    on_error: OnError = ...,
+    on_worker_death: OnWorkerDeath = ...,
+    **kwargs: Any,
+) -> VectorEnv | NativeVectorEnv: ...
+def make_vec(
+    id: str | EnvSpec,
+    num_envs: int = 1,
+    *,
+    autoreset_mode: Mode | None = None,
+    wrappers: Wrappers | None = None,
     vectorization_mode: VectorizeMode | Vectorization | None = None,
     vector_kwargs: dict[str, Any] | None = None,
     **kwargs: Any,
@@ -53,11 +108,15 @@ def make_vec(
             (``"module:Env-v0"``); or an ``EnvSpec``, such as the ``spec`` of an earlier result.
         num_envs: Number of environments.
         autoreset_mode: When a finished environment restarts, as for :class:`VectorEnv`.
-        wrappers: Functions applied to each environment, in order, in its worker.
+        wrappers: Functions applied to each environment, in order, in its worker. Environments of a
+            :class:`NativeVectorEnv` cannot be wrapped one by one: use Gymnasium's vector wrappers,
+            as in ``gymnasium.wrappers.vector.RecordEpisodeStatistics(envs)``.
         vectorization_mode: ``"sync"`` makes a :class:`VectorEnv` with the executor ``"inline"``,
             ``"async"`` one with ``"process"``, unless ``executor`` is given.
         vector_kwargs: Keywords of :class:`VectorEnv` whose names the environment uses, too. A
             keyword that is both here and in ``kwargs`` goes to the environment in ``kwargs``.
+            (``gymnasium.make_vec`` refuses ``vector_kwargs`` for native ids, as for every id with a
+            vector entry point. There all keywords are ``kwargs``.)
         **kwargs: Keywords of :class:`VectorEnv` (``executor``, ``num_workers``, …). All other
             keywords go to ``gymnasium.make`` and from there to the environment, such as
             ``max_episode_steps`` and ``render_mode``.
@@ -66,7 +125,9 @@ def make_vec(
         The vector environment. Its ``spec`` rebuilds it, also by ``gymnasium.make_vec``.
 
     Raises:
-        gymnasium.error.Error: There is no such id, or it has no entry point.
+        gymnasium.error.Error: There is no such id, it has no entry point, or there are wrappers for
+            native environments. The message names the vector wrappers to use, if Gymnasium has
+            them.
         ValueError: There is no such vectorization mode.
         Exception: As for :class:`VectorEnv`.
     """
@@ -77,10 +138,11 @@ def make_vec(
         vector_kwargs["autoreset_mode"] = autoreset_mode
     one_by_one = (chosen_mode or stored_mode) in _EXECUTORS
     if spec.vector_entry_point == NATIVE_ENTRY_POINT and not one_by_one:
-        if wrappers:
+        all_wrappers = [*spec.additional_wrappers, *(wrappers or ())]
+        if all_wrappers:
             raise gym.error.Error(
-                f"{spec.id} is native: its environments cannot be wrapped without "
-                'vectorization_mode="sync" or "async".'
+                f"{spec.id} is native: its environments cannot be wrapped one by one. "
+                f"{instead_of(all_wrappers)}"
             )
         return _make_native(spec, num_envs, vector_kwargs, kwargs)
     if chosen_mode is VectorizeMode.VECTOR_ENTRY_POINT and spec.vector_entry_point != ENTRY_POINT:

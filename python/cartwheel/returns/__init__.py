@@ -55,18 +55,18 @@ from cartwheel.returns.advantages import gae, gae_normalized
 from cartwheel.returns.off_policy import retrace, vtrace
 from cartwheel.returns.rows import is_first, next_values, valid_mask
 from cartwheel.returns.statistics import masked_mean, masked_normalize
-from cartwheel.returns.sums import NStepReturns, discounted, lambda_returns, n_step
+from cartwheel.returns.sums import NStepReturns, discounted_returns, lambda_returns, n_step_returns
 
 __all__ = [
     "NStepReturns",
-    "discounted",
+    "discounted_returns",
     "gae",
     "gae_normalized",
     "is_first",
     "lambda_returns",
     "masked_mean",
     "masked_normalize",
-    "n_step",
+    "n_step_returns",
     "next_values",
     "retrace",
     "valid_mask",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class NStepReturns(NamedTuple):
-    """The result of :func:`n_step`. Rows that are not valid are 0.
+    """The result of :func:`n_step_returns`. Rows that are not valid are 0.
 
     Attributes:
         returns: The sum of the discounted rewards of each window, ``[T, N]``; with ``next_values``,
@@ -100,7 +100,7 @@ def lambda_returns(
     return output
 
 
-def discounted(
+def discounted_returns(
     rewards: Array,
     terminated: Array,
     truncated: Array,
@@ -160,7 +160,7 @@ def discounted(
     return output
 
 
-def n_step(
+def n_step_returns(
     rewards: Array,
     terminated: Array,
     truncated: Array,

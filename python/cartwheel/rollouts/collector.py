@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from cartwheel.arguments import as_autoreset_mode
+from cartwheel.policy import as_function
 from cartwheel.rollouts.carry import Carry
 from cartwheel.rollouts.recording import MAX_STEPS, EpisodeRecording, Recording, carry_after
 from cartwheel.spaces import nested
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.choices import Until
+    from cartwheel.policy import Policy
     from cartwheel.rollouts.rollout import Rollout
 
 #: The number of steps for which memory is made first if the length of episodes is unknown.
@@ -72,16 +74,22 @@ class Collector:
     observations. ``policy`` is an attribute that may be set at any time.
     :func:`~cartwheel.evaluate` takes the same policies.
 
+    A policy may also be an object with a method ``predict``, such as a model of Stable-Baselines3:
+    ``predict(observations)`` is called, and may return ``(actions, None)``. (By default such a
+    model samples its actions. ``lambda observations: model.predict(observations,
+    deterministic=True)`` takes the best ones.) An object with ``predict`` that is callable, too, is
+    asked by ``predict``. A pair with a recurrent state as its second entry is a ``TypeError``.
+
     If the action space is a ``Tuple``, actions are a tuple too. A tuple of two whose second entry
     is a dictionary is then read as actions and extras, as in any other space. It is read as actions
     only if the space has two parts, the second part is a ``Dict``, and the tuple is nested as the
-    space is.
+    space is. In other spaces, other tuples are a ``TypeError``.
 
     A recurrent policy keeps a state for each row and needs to know where episodes begin. With
     ``recurrent=True`` it is called as ``policy(observations, env_index, first)``, as ``evaluate``
     does with ``recurrent=True``. Here ``env_index`` is always all rows, and ``first`` is
     :attr:`is_first`, which a policy of one argument may read instead. ``evaluate`` leaves out rows
-    that have finished or that reset.
+    that have finished or that reset. The policy itself must be callable then.
 
     **Errors.** If the policy raises, or if its actions do not fit, nothing is stepped and nothing
     is lost: :meth:`collect` continues the same rollout when it is called again. The same holds for
@@ -107,8 +115,8 @@ class Collector:
         options: For every reset of all rows; as for ``envs.reset``.
 
     Raises:
-        TypeError: ``envs`` is not a vector environment, ``policy`` is not callable, or a space has
-            parts that are not arrays of fixed shape.
+        TypeError: ``envs`` is not a vector environment, ``policy`` is neither callable nor has a
+            method ``predict``, or a space has parts that are not arrays of fixed shape.
         ValueError: The length is given in none of these ways or in several, a number is out of
             range, there is no autoreset mode, or ``batch_size`` is less than ``num_envs``.
     """
@@ -116,7 +124,7 @@ class Collector:
     def __init__(
         self,
         envs: VectorEnv[Any, Any, Any],
-        policy: Callable[..., Any],
+        policy: Policy,
         num_steps: int | None = None,
         *,
         until: Until | None = None,
@@ -127,8 +135,7 @@ class Collector:
     ) -> None:
         """Checks the arguments; steps and resets nothing."""
         self.mode = _mode_of(envs)
-        if not callable(policy):
-            raise TypeError(f"`policy` must be callable, got {type(policy)}.")
+        as_function(policy, recurrent=recurrent)
         self.envs, self.policy, self.recurrent = envs, policy, recurrent
         #: Episodes of each environment in one rollout, ``[N]``; ``None`` if steps are counted.
         self.episodes_per_env = _quota(envs.num_envs, until, num_episodes)
@@ -140,6 +147,16 @@ class Collector:
         self._shown: Any = None
         self._recording: Recording | None = None
         self._capacity = FIRST_STEPS
+
+    def __repr__(self) -> str:
+        """Environments, name of the policy and length of a rollout, in one line."""
+        name = getattr(self.policy, "__qualname__", type(self.policy).__qualname__)
+        parts = [repr(self.envs), name]
+        if self.num_steps is not None:
+            parts.append(f"num_steps={self.num_steps}")
+        if self.episodes_per_env is not None:
+            parts.append(f"num_episodes={self.episodes_per_env.sum()}")
+        return f"Collector({', '.join(parts)})"
 
     @property
     def num_steps(self) -> int | None:
@@ -209,16 +226,20 @@ class Collector:
             The rollout. When no reference to it is left, a later rollout uses its memory.
 
         Raises:
-            TypeError: Actions do not fit the action space, extras have another dtype than before,
-                or the infos are not a dictionary, as with the wrapper ``DictInfoToList``.
+            TypeError: Actions do not fit the action space, the policy returned a recurrent state,
+                extras have another dtype than before, or the infos are not a dictionary, as with
+                the wrapper ``DictInfoToList``.
             ValueError: The number of actions or extras is not the number of environments, or the
                 names of extras differ from before.
             RuntimeError: ``infos`` have no final observations in the mode ``SAME_STEP``.
             Exception: The policy or the environments raised it.
         """
+        function = as_function(self.policy, recurrent=self.recurrent)
+        if self.recurrent:
+            function = self._with_rows(function)
         recording = self._recording or self._begin()
         try:
-            recording.record(self._ask if self.recurrent else self.policy)
+            recording.record(function)
         except BaseException:
             if recording.is_lost:
                 with contextlib.suppress(Exception):  # closed or broken: no rollout to end
@@ -234,9 +255,11 @@ class Collector:
             self._capacity = max(FIRST_STEPS, 1 << (rollout.num_steps - 1).bit_length())
         return rollout
 
-    def _ask(self, observations: Any) -> Any:
-        """Calls a recurrent policy."""
-        return self.policy(observations, np.arange(self.envs.num_envs), self.is_first)
+    def _with_rows(self, policy: Callable[..., Any]) -> Callable[[Any], Any]:
+        """Returns a function of the observations that calls a recurrent policy."""
+        return lambda observations: policy(
+            observations, np.arange(self.envs.num_envs), self.is_first
+        )
 
     def _begin(self) -> Recording:
         """Begins a recording, after a reset if one is needed."""

@@ -29,7 +29,7 @@ class Episode(NamedTuple):
     length: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Episodes:
     """The episodes of a rollout, or their parts in it; arrays ``[E]``.
 
@@ -60,6 +60,11 @@ class Episodes:
         """The number of episodes."""
         return len(self.starts)
 
+    def __repr__(self) -> str:
+        """The number of episodes, and how many of them ended."""
+        ended = np.count_nonzero(self.terminated | self.truncated)
+        return f"Episodes({len(self)} episodes, {ended} of them complete)"
+
     def __iter__(self) -> Iterator[Episode]:
         """Iterates over the episodes."""
         columns = (getattr(self, field.name).tolist() for field in dataclasses.fields(self))
@@ -71,7 +76,7 @@ class Episodes:
         steps, rows, stops = _runs(rollout)
         carry = rollout.carry
         goes_on = (steps == 0) & ~rollout.is_first[0, rows]
-        sums = estimators.discounted(
+        sums = estimators.discounted_returns(
             rollout.rewards, rollout.terminated, rollout.truncated, valid=rollout.valid, gamma=1.0
         )
         episodes = cls(

@@ -155,18 +155,18 @@ class Estimators(Record):
             **options,
         )
 
-    def n_step(self, n: SupportsIndex, gamma: Array, **options: Any) -> NStepReturns:
-        """Targets by :func:`cartwheel.returns.n_step`; sums of rewards if no values are set."""
-        return estimators.n_step(
+    def n_step_returns(self, n: SupportsIndex, gamma: Array, **options: Any) -> NStepReturns:
+        """Targets by :func:`cartwheel.returns.n_step_returns`; sums of rewards without values."""
+        return estimators.n_step_returns(
             self.rewards, **self._flags(), **self._after(), n=n, gamma=gamma, **options
         )
 
-    def discounted(self, gamma: Array, **options: Any) -> NDArray[Any]:
-        """Sums of rewards by :func:`cartwheel.returns.discounted`.
+    def discounted_returns(self, gamma: Array, **options: Any) -> NDArray[Any]:
+        """Sums of rewards by :func:`cartwheel.returns.discounted_returns`.
 
         If values are set, they bootstrap truncated episodes and the end of the rollout.
         """
-        return estimators.discounted(
+        return estimators.discounted_returns(
             self.rewards, **self._flags(), **self._after(), gamma=gamma, **options
         )
 

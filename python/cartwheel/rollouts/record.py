@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
     from cartwheel.rollouts.carry import Carry
+
+
+def one_line(name: str, parts: str, extras: Mapping[str, Any]) -> str:
+    """Returns the ``repr`` of recorded arrays: what they are, and the names of extras."""
+    named = f", extras: {', '.join(extras)}" if extras else ""
+    return f"{name}({parts}{named})"
 
 
 @dataclasses.dataclass(eq=False, kw_only=True, repr=False)

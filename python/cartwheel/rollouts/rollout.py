@@ -15,6 +15,7 @@ from cartwheel.rollouts.carry import Carry
 from cartwheel.rollouts.episodes import Episodes
 from cartwheel.rollouts.estimators import Estimators
 from cartwheel.rollouts.frames import frames, pairs, running
+from cartwheel.rollouts.record import one_line
 from cartwheel.rollouts.rows import Rows
 from cartwheel.rollouts.transitions import Transitions
 from cartwheel.rollouts.windows import Places, Windows
@@ -61,11 +62,8 @@ class Rollout(Estimators):
 
     def __repr__(self) -> str:
         """Size, mode and names of extras in one line."""
-        extras = f", extras {', '.join(self.extras)}" if self.extras else ""
-        return (
-            f"<Rollout of {self.num_steps} steps of {self.num_envs} environments: "
-            f"{int(self.valid.sum()):,} transitions, {self.mode.name.lower()}{extras}>"
-        )
+        size = f"{self.num_steps} steps × {self.num_envs} envs"
+        return one_line("Rollout", f"{size}, {self.mode.name.lower()}", self.extras)
 
     # Values
 

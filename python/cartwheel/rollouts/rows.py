@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from cartwheel.rollouts.record import one_line
 from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from cartwheel.rollouts.record import Record
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Rows:
     """Some rows of a rollout; the first dimension of every array is ``M``.
 
@@ -37,6 +38,10 @@ class Rows:
     def __len__(self) -> int:
         """The number of rows."""
         return len(self.rewards)
+
+    def __repr__(self) -> str:
+        """The number of rows and the names of extras."""
+        return one_line("Rows", f"{len(self)} rows", self.extras)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Returns the extra of this name."""

@@ -10,6 +10,7 @@ import numpy as np
 import cartwheel.returns as estimators
 from cartwheel.choices import Order, check_choice
 from cartwheel.rollouts.episodes import numbers
+from cartwheel.rollouts.record import one_line
 from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from cartwheel.spaces.arrays import Array
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Transitions:
     """``M`` transitions of one step, or of up to ``n_step`` steps.
 
@@ -62,6 +63,12 @@ class Transitions:
         """The number of transitions."""
         return len(self.rewards)
 
+    def __repr__(self) -> str:
+        """The number of transitions, their most steps and the names of extras."""
+        most = int(self.lengths.max(initial=1))
+        steps = f" of up to {most} steps" if most > 1 else ""
+        return one_line("Transitions", f"{len(self)} transitions{steps}", self.extras)
+
     @classmethod
     def of(
         cls,
@@ -76,7 +83,7 @@ class Transitions:
         steps, rows = ordered_rows(rollout.valid, order)
         if gamma is None and n_step != 1:
             raise ValueError(f"`n_step={n_step}` needs `gamma`, the discount of its rewards.")
-        windows = estimators.n_step(
+        windows = estimators.n_step_returns(
             rollout.rewards,
             rollout.terminated,
             rollout.truncated,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel.rollouts.episodes import Episodes
+from cartwheel.rollouts.record import one_line
 from cartwheel.spaces import nested
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from cartwheel.rollouts.record import Record
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Windows:
     """``W`` windows of ``L`` consecutive rows; copies of shape ``[L, W, …]`` unless noted.
 
@@ -54,6 +55,10 @@ class Windows:
     def __len__(self) -> int:
         """The number of windows."""
         return len(self.starts)
+
+    def __repr__(self) -> str:
+        """The length and the number of windows, and the names of extras."""
+        return one_line("Windows", f"{len(self.rewards)} steps × {len(self)} windows", self.extras)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Returns the extra of this name."""

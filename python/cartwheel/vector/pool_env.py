@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import gymnasium as gym
 import numpy as np
 from gymnasium import logger
+from numpy.typing import NDArray
 from typing_extensions import TypeVar
 
 from cartwheel.arguments import (
@@ -34,11 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gymnasium.vector import AutoresetMode
-    from numpy.typing import NDArray
 
     from cartwheel._cartwheel import Pool
 
-ObsType = TypeVar("ObsType", default=Any)
+#: Observations: an array, unless the space is nested: ``VectorEnv[dict[str, NDArray[Any]]]``.
+ObsType = TypeVar("ObsType", default=NDArray[Any])
 ActType = TypeVar("ActType", default=Any)
 
 #: Seconds that environments get to close before their workers are killed.
@@ -95,6 +96,20 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         self._owner = os.getpid()
         end = _Ending(shut_down, self._pool, args)
         self._finalizer = weakref.finalize(self, end)
+
+    def __repr__(self) -> str:
+        """Class, id if it is known, number of environments and autoreset mode, in one line."""
+        parts = [] if self._shown_id is None else [repr(self._shown_id)]
+        parts.append(f"num_envs={self.num_envs}")
+        if self.batch_size < self.num_envs:
+            parts.append(f"batch_size={self.batch_size}")
+        parts.append(f"autoreset_mode={self.autoreset_mode.name.lower()!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    @property
+    def _shown_id(self) -> str | None:
+        """The id that ``repr`` shows."""
+        return None if self.spec is None else self.spec.id
 
     # Stepping
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 ObsType = TypeVar("ObsType")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class RolloutArrays(Generic[ObsType]):
     """The results of the steps after :meth:`PoolVectorEnv.rollout`.
 
@@ -33,6 +33,11 @@ class RolloutArrays(Generic[ObsType]):
     rewards: NDArray[np.float64]
     terminations: NDArray[np.bool_]
     truncations: NDArray[np.bool_]
+
+    def __repr__(self) -> str:
+        """The size, in one line."""
+        num_steps, num_envs = self.rewards.shape
+        return f"RolloutArrays({num_steps} steps × {num_envs} envs)"
 
     @property
     def num_steps(self) -> int:

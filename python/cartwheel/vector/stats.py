@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: The most rows, and the most groups, that the table of :meth:`Stats.__str__` shows.
+#: The most rows, and the most groups, that the tables of :class:`Stats` show.
 _SHOWN = 8
 
 
@@ -96,42 +97,57 @@ class Stats:
         return means
 
     def __repr__(self) -> str:
-        """The totals in one line; ``print`` shows the table."""
+        """The totals in one line; ``print`` and notebooks show tables."""
         return (
-            f"<Stats of {len(self.steps)} environments: {self.steps.sum():,} steps and "
-            f"{self.resets.sum():,} resets in {self.elapsed:.3f} s>"
+            f"Stats({len(self.steps)} envs, {self.steps.sum():,} steps, "
+            f"{self.resets.sum():,} resets, {self.elapsed:.3f} s)"
         )
 
     def __str__(self) -> str:
-        """A table: totals, working and waiting of the busiest groups, and the slowest rows."""
+        """Totals, working and waiting of the busiest groups, and the slowest rows."""
+        return "\n\n".join(["\n".join(self._totals()), *map(_as_text, self._tables())])
+
+    def _repr_html_(self) -> str:
+        """The same totals and tables for notebooks."""
+        totals = "<br>".join(map(html.escape, self._totals()))
+        return "\n".join([f"<p>{totals}</p>", *map(_as_html, self._tables())])
+
+    def _totals(self) -> list[str]:
+        return [
+            f"{self.elapsed:.3f} s, of which calls waited {self.waited:.3f} s",
+            f"{self.steps.sum():,} steps, {self.resets.sum():,} resets, {self.batches:,} "
+            f"batches with {self.observation_bytes:,} bytes of observations",
+            f"{self.batches_kept} of {self.batches_reserved} batches in memory are in use, "
+            f"{self.copies:,} copies instead; {self.replacements.sum():,} environments and "
+            f"{self.restarts.sum():,} workers replaced",
+        ]
+
+    def _tables(self) -> list[list[tuple[str, ...]]]:
+        """The busiest groups and the slowest rows, each with its head."""
         rows = np.argsort(-np.nan_to_num(self.mean_step), kind="stable")
         groups = np.argsort(-self.working, kind="stable")
-        return "\n".join(
+        return [
             [
-                f"{self.elapsed:.3f} s, of which calls waited {self.waited:.3f} s",
-                f"{self.steps.sum():,} steps, {self.resets.sum():,} resets, {self.batches:,} "
-                f"batches with {self.observation_bytes:,} bytes of observations",
-                f"{self.batches_kept} of {self.batches_reserved} batches in memory are in use, "
-                f"{self.copies:,} copies instead; {self.replacements.sum():,} environments and "
-                f"{self.restarts.sum():,} workers replaced",
-                "",
-                f"{'rows':>15} {'working':>11} {'waiting':>11} {'median step':>12} {'restarts':>9}",
-                *(self._group_line(group) for group in groups[:_SHOWN]),
+                ("rows", "working", "waiting", "median step", "restarts"),
+                *(self._group_cells(group) for group in groups[:_SHOWN]),
                 *_left_out(len(groups), "groups"),
-                "",
-                f"{'row':>15} {'mean step':>11} {'slowest':>11} {'steps':>12} {'resets':>9}",
-                *(self._row_line(row) for row in rows[:_SHOWN]),
+            ],
+            [
+                ("row", "mean step", "slowest", "steps", "resets"),
+                *(self._row_cells(row) for row in rows[:_SHOWN]),
                 *_left_out(len(rows), "rows"),
-            ]
-        )
+            ],
+        ]
 
-    def _group_line(self, group: int) -> str:
+    def _group_cells(self, group: int) -> tuple[str, ...]:
         first, last = self.worker_rows[group]
-        working = f"{self.working[group]:.3f} s"
-        waiting = f"{self.waiting[group]:.3f} s"
-        median = self._median_step(group)
-        span = f"{first} to {last - 1}"
-        return f"{span:>15} {working:>11} {waiting:>11} {median:>12} {self.restarts[group]:>9,}"
+        return (
+            f"{first} to {last - 1}",
+            f"{self.working[group]:.3f} s",
+            f"{self.waiting[group]:.3f} s",
+            self._median_step(group),
+            f"{self.restarts[group]:,}",
+        )
 
     def _median_step(self, group: int) -> str:
         """The upper edge of the bucket that holds the median."""
@@ -141,10 +157,27 @@ class Stats:
         bucket = int(np.searchsorted(counts, (counts[-1] + 1) // 2))
         return f"< {_duration(self.bucket_edges[bucket + 1])}"
 
-    def _row_line(self, row: int) -> str:
+    def _row_cells(self, row: int) -> tuple[str, ...]:
         mean, slowest = _duration(self.mean_step[row]), _duration(self.slowest_step[row])
-        steps, resets = self.steps[row], self.resets[row]
-        return f"{row:>15} {mean:>11} {slowest:>11} {steps:>12,} {resets:>9,}"
+        return str(row), mean, slowest, f"{self.steps[row]:,}", f"{self.resets[row]:,}"
+
+
+def _as_text(table: list[tuple[str, ...]]) -> str:
+    lines = []
+    for first, *cells in table:
+        right = (f"{cell:>{width}}" for cell, width in zip(cells, (11, 11, 12, 9), strict=False))
+        lines.append(" ".join([f"{first:>15}", *right]))
+    return "\n".join(lines)
+
+
+def _as_html(table: list[tuple[str, ...]]) -> str:
+    lines = []
+    for number, row in enumerate(table):
+        kind = "td" if number else "th"
+        span = f" colspan={len(table[0])}" if len(row) == 1 else ""
+        cells = (f"<{kind}{span}>{html.escape(cell)}</{kind}>" for cell in row)
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    return "\n".join(["<table>", *lines, "</table>"])
 
 
 def _duration(seconds: float) -> str:
@@ -157,5 +190,5 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 1e-9:.3g} ns"
 
 
-def _left_out(rows: int, what: str) -> list[str]:
-    return [f"{'…':>15} {rows - _SHOWN:,} more {what}"] if rows > _SHOWN else []
+def _left_out(rows: int, what: str) -> list[tuple[str, ...]]:
+    return [(f"… {rows - _SHOWN:,} more {what}",)] if rows > _SHOWN else []

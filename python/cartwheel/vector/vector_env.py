@@ -1,4 +1,7 @@
-"""Vector environments over Gymnasium environments written in Python."""
+"""Vector environments over Gymnasium environments written in Python.
+
+This file is above 400 lines because it has the documentation of every argument.
+"""
 
 from __future__ import annotations
 
@@ -63,6 +66,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
     and errors are Gymnasium's; ``ARCHITECTURE.md`` lists the few places where Gymnasium is wrong.
     Each worker process runs several environments and writes their results into shared memory.
 
+    Row ``i`` is environment ``i``: ``env_fns[i]`` makes it, and entry ``i`` of every array and
+    tuple is its own. A batch of some rows names its environments in ``infos["env_index"]``.
+
     Arrays. Observations have the shape ``(num_envs, *shape)`` and the dtype of their space. Rewards
     are ``float64`` and flags are ``bool``, both of shape ``(num_envs,)``. All arrays are writable,
     and nobody overwrites them: an array keeps its values for as long as it, or a view of it, is
@@ -75,6 +81,10 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
     With ``on_error="restart"``, ``on_worker_death="restart"`` and ``on_timeout="restart"`` a
     failure truncates the episodes that it concerns, and the other rows go on. ``docs/faults.md``
     says what each row then shows.
+
+    Wrappers of ``gymnasium.wrappers.vector`` work, with Gymnasium's limits (``docs/guide.md`` has
+    all): ``NormalizeObservation`` refuses ``SAME_STEP`` and ``DISABLED``. In ``DISABLED``,
+    ``RecordEpisodeStatistics`` removes ``"reset_mask"`` from the caller's ``options``.
 
     Args:
         env_fns: Functions that make the environments, one function for each environment; at least

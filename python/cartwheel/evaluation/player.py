@@ -6,34 +6,30 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.spaces import Dict, Tuple
 
-from cartwheel.policy import actions_and_extras
+from cartwheel.policy import actions_and_extras, as_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     import numpy as np
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
+    from cartwheel.policy import Policy
 
-class Policy:
+
+class Player:
     """Asks a policy for actions and counts them before anything is stepped.
 
     Args:
-        function: The caller's.
+        policy: A function, or an object with a method ``predict``.
         action_space: Of one environment.
         recurrent: Whether it gets the row numbers, and which rows begin an episode.
     """
 
-    def __init__(
-        self, function: Callable[..., Any], action_space: Space[Any], *, recurrent: bool
-    ) -> None:
-        """Keeps what is asked."""
-        if not callable(function):
-            raise TypeError(
-                f"`policy` must be a function of the observations, got {type(function)}"
-            )
-        self._function = function
+    def __init__(self, policy: Policy, action_space: Space[Any], *, recurrent: bool) -> None:
+        """Checks that the policy can be called."""
+        self._function = as_function(policy, recurrent=recurrent)
         self._space = action_space
         self._recurrent = recurrent
 
@@ -42,18 +38,12 @@ class Policy:
 
         Raises:
             ValueError: The policy returned another number of actions.
-            TypeError: It returned something that has no length.
+            TypeError: It returned something that has no length, or a tuple that is no batch.
             Exception: Whatever it raises.
         """
         further = (rows.copy(), first.copy()) if self._recurrent else ()
         answer = self._function(observations, *further)
         actions, _ = actions_and_extras(answer, self._space)
-        # A tuple of any form is accepted here, because the extras are not used.
-        others = actions is answer and not isinstance(self._space, Tuple)
-        if others and isinstance(answer, tuple):
-            if not answer:
-                raise ValueError(f"the policy returned () for {len(rows)} observations")
-            actions = answer[0]
         for name, batch in batches(self._space, actions):
             try:
                 count = len(batch)
