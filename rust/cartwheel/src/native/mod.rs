@@ -18,9 +18,12 @@ mod mailbox;
 mod pace;
 mod recipe;
 mod replacements;
+mod requests;
+mod reset;
 mod rows;
 mod settings;
 mod shard;
+mod snapshot;
 mod stream;
 
 pub use mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Snapshot};

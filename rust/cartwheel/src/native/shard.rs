@@ -1,28 +1,26 @@
 //! The native environments of one worker.
-//!
-//! Above 400 lines: every task goes through one guard against panics, and the guard needs what it
-//! protects.
 
 use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
-use super::mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Snapshot};
+use super::mailbox::{Fault, Mailbox, RowReset};
 use super::pace::Pace;
 use super::replacements::Replacements;
+use super::requests::answer;
+use super::reset::reset_row;
 use super::rows::{EnvColumns, NativeRows};
 use super::settings::ShardSettings;
-use super::stream::{Seed, Stream, unforeseen};
-use crate::autoreset::{Autoreset, Prepared, PreparedRows, Refusal, Rows, SavedPhase};
-use crate::env::{Env, Parameter, ParameterValue, Spaces, View};
+use super::stream::unforeseen;
+use crate::autoreset::{Autoreset, Prepared, PreparedRows, Refusal, Rows};
+use crate::env::{Env, Spaces, View};
 use crate::error::Error;
 use crate::info::{InfoWriter, Kind, RecordAt};
 use crate::memory::{ActionRows, Outcomes, SlabColumns};
 use crate::protocol::{Tally, Work};
-use crate::rng::Rng;
 use crate::transition::{PhaseTag, Transition};
 use crate::wake::Op;
 use crate::worker::{Report, Shard, Task, message_of};
@@ -51,15 +49,6 @@ impl<E: Env> fmt::Debug for NativeShard<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NativeShard").field("autoreset", &self.autoreset).finish_non_exhaustive()
     }
-}
-
-/// The content of a [`Snapshot`] of an `E`.
-struct Saved<E> {
-    env: E,
-    rng: Rng,
-    seed: Seed,
-    elapsed: u32,
-    phase: SavedPhase,
 }
 
 impl<E: Env> NativeShard<E> {
@@ -305,119 +294,6 @@ impl<E: Env> NativeShard<E> {
             self.env_columns.shown.clear();
         }
     }
-
-    fn answer(&mut self, request: Request) -> Result<Answer, Error> {
-        match request {
-            Request::Get(name) => {
-                let values = self.env_columns.envs.iter().map(|env| {
-                    env.parameter(&name).map(Parameter::get).ok_or_else(|| no_such::<E>(&name))
-                });
-                values.collect::<Result<_, _>>().map(Answer::Values)
-            }
-            Request::Set(name, values) => self.set(&name, values).map(|()| Answer::Done),
-            Request::Save => {
-                let rows = 0..self.env_columns.envs.len();
-                rows.map(|row| self.save(row)).collect::<Result<_, _>>().map(Answer::Snapshots)
-            }
-            Request::Streams => {
-                let EnvColumns { rngs, seeds, .. } = &self.env_columns;
-                let streams = seeds.iter().zip(rngs);
-                let streams =
-                    streams.map(|(seed, rng)| Stream { seed: seed.clone(), at: rng.state() });
-                Ok(Answer::Streams(streams.collect()))
-            }
-            Request::SetStreams(streams) => {
-                let EnvColumns { rngs, seeds, .. } = &mut self.env_columns;
-                for ((seed, rng), stream) in seeds.iter_mut().zip(rngs).zip(streams) {
-                    (*seed, *rng) = (stream.seed, Rng::from_state(stream.at));
-                }
-                Ok(Answer::Done)
-            }
-        }
-    }
-
-    fn set(&mut self, name: &str, values: Vec<ParameterValue>) -> Result<(), Error> {
-        self.env_columns.keep_shown();
-        for (env, value) in self.env_columns.envs.iter_mut().zip(values) {
-            let set = env.parameter_mut(name).ok_or_else(|| no_such::<E>(name))?.set(value);
-            env.parameters_changed();
-            set?;
-        }
-        Ok(())
-    }
-
-    fn save(&self, row: usize) -> Result<Snapshot, Error> {
-        let env = self.env_columns.envs[row].snapshot();
-        let env = env.ok_or_else(|| Error::bad_options("this environment has no snapshots"))?;
-        let (rng, seed) = (self.env_columns.rngs[row].clone(), self.env_columns.seeds[row].clone());
-        let (elapsed, phase) = (self.env_columns.elapsed[row], self.autoreset.save(row));
-        let saved = Saved { env, rng, seed, elapsed, phase };
-        Ok(Snapshot(Arc::new(Mutex::new(saved))))
-    }
-}
-
-/// Resets one row as `how` says.
-fn reset_row<E: Env>(
-    autoreset: &mut Autoreset,
-    rows: &mut NativeRows<'_, E>,
-    row: usize,
-    how: &RowReset,
-    options: Option<&ResetOptions>,
-) -> Result<Transition, Error> {
-    match how {
-        RowReset::Leave => {
-            if autoreset.phase(row) != PhaseTag::Unstarted {
-                let Ok(()) = rows.repeat(row);
-            }
-            return Ok(autoreset.last_transition(row));
-        }
-        RowReset::Restore(snapshot) => {
-            rows.env_columns.forget_shown(row);
-            restore(autoreset, rows, row, snapshot)?;
-            return Ok(autoreset.last_transition(row));
-        }
-        RowReset::Seed(seed) => {
-            rows.env_columns.rngs[row] = Rng::from_wide_seed(*seed);
-            rows.env_columns.seeds[row] = Seed::Number(*seed);
-        }
-        RowReset::WideSeed(words) => {
-            rows.env_columns.rngs[row] = Rng::from_seed_words(words);
-            rows.env_columns.seeds[row] = Seed::Words(words.clone());
-        }
-        RowReset::Continue => {}
-    }
-    rows.env_columns.forget_shown(row);
-    let chosen = options.and_then(|options| options.0.downcast_ref());
-    let Ok(()) = autoreset.reset(rows, row, |rows| {
-        rows.reset_with(row, chosen.unwrap_or(rows.options));
-        Ok(())
-    });
-    Ok(Transition::RESET)
-}
-
-/// Restores row `row` from a snapshot.
-fn restore<E: Env>(
-    autoreset: &mut Autoreset,
-    rows: &mut NativeRows<'_, E>,
-    row: usize,
-    snapshot: &Snapshot,
-) -> Result<(), Error> {
-    let other = || Error::bad_options("a snapshot of another kind of environment");
-    // Environments need not be `Sync`: the lock makes a snapshot shareable.
-    let saved = snapshot.0.downcast_ref::<Mutex<Saved<E>>>().ok_or_else(other)?;
-    let saved = saved.lock().unwrap_or_else(PoisonError::into_inner);
-    rows.env_columns.envs[row] = saved.env.snapshot().ok_or_else(other)?;
-    rows.env_columns.rngs[row] = saved.rng.clone();
-    rows.env_columns.seeds[row] = saved.seed.clone();
-    rows.env_columns.elapsed[row] = saved.elapsed;
-    autoreset.restore(row, saved.phase);
-    let Ok(()) = rows.repeat(row);
-    Ok(())
-}
-
-fn no_such<E: Env>(name: &str) -> Error {
-    let names = E::parameters().join(", ");
-    Error::BadParameter(format!("there is no parameter {name:?}; there are: {names}"))
 }
 
 /// The reason why row `row`, counted from the first row of the pool, was not stepped. If the pool
@@ -442,7 +318,9 @@ impl<E: Env> Shard for NativeShard<E> {
             Op::Call | Op::Take | Op::Close => {
                 let request = self.mailbox.take_request();
                 let answer = request.map(|request| {
-                    let answered = catch_unwind(AssertUnwindSafe(|| self.answer(request)));
+                    let answered = catch_unwind(AssertUnwindSafe(|| {
+                        answer(&mut self.env_columns, &self.autoreset, request)
+                    }));
                     answered.unwrap_or_else(|panic| {
                         Err(Error::BadParameter(message_of(panic.as_ref())))
                     })
