@@ -22,6 +22,9 @@ use crate::space::{Node, Tree};
 /// than the lease, and keeps no other memory. See `ARCHITECTURE.md` for the figures.
 const COPY_UP_TO: usize = 4096;
 
+/// Rewards that are narrowed at once, in a room on the stack.
+const REWARDS_AT_ONCE: usize = 64;
+
 /// The results of one call, before they are put into a tuple.
 #[derive(Debug)]
 pub(crate) struct Outputs<'py> {
@@ -81,11 +84,11 @@ impl Batches {
                 pool.load_infos(shard, &mut infos.streams[shard]);
             }
         }
-        self.outputs(link, lease, infos)
+        self.outputs(link, lease, infos, DType::F64)
     }
 
     /// Makes Python's results of a received batch of rows, or raises the exceptions of their
-    /// environments.
+    /// environments. Where episodes are counted, rewards are `float32`, as in `EnvPool`.
     pub(crate) fn collect_received<'py>(
         &self,
         link: &Bound<'py, PyAny>,
@@ -96,7 +99,8 @@ impl Batches {
         messages: &Messages,
     ) -> PyResult<Outputs<'py>> {
         let loaded = load_received(link, pool, infos, &received, messages);
-        let outputs = loaded.and_then(|()| self.outputs(link, received.lease, infos));
+        let rewards = if episodes.is_some() { DType::F32 } else { DType::F64 };
+        let outputs = loaded.and_then(|()| self.outputs(link, received.lease, infos, rewards));
         match outputs {
             Ok(outputs) => {
                 name_rows(&outputs.infos, episodes.as_ref(), received.rows.into_iter())?;
@@ -116,12 +120,16 @@ impl Batches {
         link: &Bound<'py, PyAny>,
         lease: Lease,
         infos: &mut Infos,
+        rewards: DType,
     ) -> PyResult<Outputs<'py>> {
         let py = link.py();
         let gathered = infos.gather(py, link)?;
         let (layout, rows) = (lease.layout(), infos.rows);
         let outcomes = [
-            outcome(py, &lease, rows, layout.rewards_offset(), DType::F64)?,
+            match rewards {
+                DType::F32 => narrow_rewards(py, &lease, rows)?,
+                _ => outcome(py, &lease, rows, layout.rewards_offset(), DType::F64)?,
+            },
             outcome(py, &lease, rows, layout.terminations_offset(), DType::Bool)?,
             outcome(py, &lease, rows, layout.truncations_offset(), DType::Bool)?,
         ];
@@ -268,6 +276,26 @@ fn outcome<'py>(
             // A flag that another process wrote may be any byte; Python's truth values may not.
             for flag in room {
                 *flag = u8::from(*flag != 0);
+            }
+        }
+    })
+}
+
+/// A copy of rewards in `float32`, rounded to the nearest.
+fn narrow_rewards<'py>(py: Python<'py>, lease: &Lease, rows: usize) -> PyResult<Bound<'py, PyAny>> {
+    let mut offset = lease.layout().rewards_offset();
+    filled(py, DType::F32, Some(rows), &[], |room| {
+        let mut wide = [0_u8; REWARDS_AT_ONCE * size_of::<f64>()];
+        for narrow in room.chunks_mut(REWARDS_AT_ONCE * size_of::<f32>()) {
+            let wide = &mut wide[..narrow.len() * 2];
+            lease.read(offset, wide);
+            offset += wide.len();
+            let (places, _) = narrow.as_chunks_mut();
+            let (rewards, _) = wide.as_chunks();
+            for (place, reward) in places.iter_mut().zip(rewards) {
+                #[expect(clippy::cast_possible_truncation, reason = "EnvPool's rewards are narrow")]
+                let reward = f64::from_ne_bytes(*reward) as f32;
+                *place = reward.to_ne_bytes();
             }
         }
     })
