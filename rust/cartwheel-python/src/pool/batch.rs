@@ -52,13 +52,15 @@ impl<'py> Outputs<'py> {
 #[derive(Debug)]
 pub(crate) struct Batches {
     pub(crate) observations: Tree,
+    /// Whether rewards are `float32`, as in `EnvPool`.
+    pub(crate) narrow_rewards: bool,
     /// Whether the warning about copies was given.
     warned: AtomicBool,
 }
 
 impl Batches {
     pub(crate) fn new(observations: Tree) -> Self {
-        Self { observations, warned: AtomicBool::new(false) }
+        Self { observations, narrow_rewards: false, warned: AtomicBool::new(false) }
     }
 
     /// Makes Python's results of a finished step or reset, or raises the exceptions of its
@@ -84,11 +86,11 @@ impl Batches {
                 pool.load_infos(shard, &mut infos.streams[shard]);
             }
         }
-        self.outputs(link, lease, infos, DType::F64)
+        self.outputs(link, lease, infos)
     }
 
     /// Makes Python's results of a received batch of rows, or raises the exceptions of their
-    /// environments. Where episodes are counted, rewards are `float32`, as in `EnvPool`.
+    /// environments.
     pub(crate) fn collect_received<'py>(
         &self,
         link: &Bound<'py, PyAny>,
@@ -99,8 +101,7 @@ impl Batches {
         messages: &Messages,
     ) -> PyResult<Outputs<'py>> {
         let loaded = load_received(link, pool, infos, &received, messages);
-        let rewards = if episodes.is_some() { DType::F32 } else { DType::F64 };
-        let outputs = loaded.and_then(|()| self.outputs(link, received.lease, infos, rewards));
+        let outputs = loaded.and_then(|()| self.outputs(link, received.lease, infos));
         match outputs {
             Ok(outputs) => {
                 name_rows(&outputs.infos, episodes.as_ref(), received.rows.into_iter())?;
@@ -120,15 +121,15 @@ impl Batches {
         link: &Bound<'py, PyAny>,
         lease: Lease,
         infos: &mut Infos,
-        rewards: DType,
     ) -> PyResult<Outputs<'py>> {
         let py = link.py();
         let gathered = infos.gather(py, link)?;
         let (layout, rows) = (lease.layout(), infos.rows);
         let outcomes = [
-            match rewards {
-                DType::F32 => narrow_rewards(py, &lease, rows)?,
-                _ => outcome(py, &lease, rows, layout.rewards_offset(), DType::F64)?,
+            if self.narrow_rewards {
+                narrow_rewards(py, &lease, rows)?
+            } else {
+                outcome(py, &lease, rows, layout.rewards_offset(), DType::F64)?
             },
             outcome(py, &lease, rows, layout.terminations_offset(), DType::Bool)?,
             outcome(py, &lease, rows, layout.truncations_offset(), DType::Bool)?,

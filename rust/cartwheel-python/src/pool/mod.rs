@@ -263,6 +263,7 @@ impl PyPool {
         let mode = mode(autoreset_mode)?;
         self.door.enter(py, Call::Call, "count_episodes", |state| {
             state.episodes = Some(Episodes::new(mode, state.rows));
+            state.batches.narrow_rewards = true;
             Ok(())
         })
     }
