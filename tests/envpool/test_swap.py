@@ -192,8 +192,8 @@ def test_specs_of_time_steps_are_those_of_envpool(swap, task_id):
         np.testing.assert_array_equal(*np.broadcast_arrays(one.maximum, other.maximum))
 
 
-#: Options of EnvPool's environments whose names or values differ from Gymnasium's.
-ENVPOOL_OPTIONS = {"base_path", "size", "is_slippery", "sab", "natural"}
+#: Where EnvPool's assets are, and options of its environments. cartwheel lists those that are given.
+ENVPOOL_OPTIONS = {"base_path", "size", "is_slippery", "sab", "natural", "version", "hardcore"}
 
 
 @FORMS
