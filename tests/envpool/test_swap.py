@@ -192,7 +192,7 @@ def test_specs_of_time_steps_are_those_of_envpool(swap, task_id):
         np.testing.assert_array_equal(*np.broadcast_arrays(one.maximum, other.maximum))
 
 
-#: Where EnvPool's assets are, and options of its environments. cartwheel lists those that are given.
+#: EnvPool's assets, and options of its environments, of which cartwheel lists the given ones.
 ENVPOOL_OPTIONS = {"base_path", "size", "is_slippery", "sab", "natural", "version", "hardcore"}
 
 

@@ -82,4 +82,4 @@ def _narrowed(batch: NDArray[Any]) -> NDArray[np.int32]:
 
 
 def _stacked(batch: tuple[NDArray[Any], ...]) -> NDArray[np.int32]:
-    return np.stack(batch, axis=-1, dtype=np.int32, casting="same_kind")
+    return np.stack(batch, axis=-1).astype(np.int32)
