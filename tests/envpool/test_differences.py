@@ -23,6 +23,8 @@ def seeds(make, theirs):
     assert other.reset()[0][0].tolist() != expected.tolist()
     assert theirs.make(CARTPOLE, "gymnasium").config["seed"] == 42
     assert len({make(CARTPOLE).config["seed"] for _ in range(3)}) > 1
+    assert make(CARTPOLE, seed=[3]).config["seed"] == [3]
+    assert theirs.make(CARTPOLE, "gymnasium", seed=[3]).config["seed"] == 0
     again = make(CARTPOLE, seed=9)
     again.reset()
     assert again.reset(seed=3)[0][0].tolist() == expected.tolist()

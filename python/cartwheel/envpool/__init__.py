@@ -23,7 +23,8 @@ These things differ on purpose:
 
 * seeds: The same seed gives the episodes of Gymnasium, not those of EnvPool. The default seed is
   random, because EnvPool's 42 makes the runs of several programs equal. ``reset(seed=...)`` and
-  ``seed(...)`` have an effect; EnvPool ignores them.
+  ``seed(...)`` have an effect; EnvPool ignores them. If ``seed`` is a list, ``config["seed"]`` is
+  the list; EnvPool shows 0.
 * flags: ``terminated`` and ``truncated`` may both be true. EnvPool then loses the termination.
 * discounts: The discount of a truncation is 1. EnvPool's 0 looks like a termination.
 * bounds: Spaces that have no bounds in EnvPool, such as LunarLander-v3's, have Gymnasium's bounds.

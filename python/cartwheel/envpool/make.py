@@ -48,8 +48,8 @@ def make(task_id: str, env_type: EnvType = "gymnasium", **keywords: Any) -> EnvP
             has it. (EnvPool's default is always 42.)
         env_seed: A list for ``seed`` under another name; empty by default. It is needed so that
             ``make(task_id, **spec.config._asdict())`` makes an equal pool.
-        max_episode_steps: Steps after which an episode is truncated; ``None`` for no limit. The
-            default is the limit of the task.
+        max_episode_steps: Steps after which an episode is truncated; ``None``, or 2147483647 as
+            in ``config``, for no limit. The default is the limit of the task.
         thread_affinity_offset: Pin threads or worker processes to consecutive processors from this
             number on; -1, the default: do not pin. The calling thread is never pinned, so
             ``executor="inline"`` needs -1.
