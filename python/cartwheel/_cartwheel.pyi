@@ -479,11 +479,11 @@ class Pool:
         """Returns the rows that were sent and not received."""
 
     def count_episodes(self, autoreset_mode: str) -> None:
-        """Counts the steps of episodes from now on, and adds EnvPool's infos to batches.
+        """Counts the steps of episodes from now on, and gives batches the form of EnvPool.
 
-        ``infos`` of :meth:`recv` have ``env_id``, ``players`` (with ``env_id``) and
-        ``elapsed_step`` (all ``int32``) in place of ``env_index``, and rows without an episode are
-        not stepped: they raise ``gymnasium.error.ResetNeeded``.
+        Rewards of :meth:`recv` are ``float32``. ``infos`` have ``env_id``, ``players`` (with
+        ``env_id``) and ``elapsed_step`` (all ``int32``) in place of ``env_index``. Rows without an
+        episode are not stepped: they raise ``gymnasium.error.ResetNeeded``.
         """
 
     def elapsed(self) -> list[int]:

@@ -54,17 +54,17 @@ def test_gymnasium_steps_return_five_values_with_plain_arrays_in_the_infos(make,
     result = envs.step(np.zeros(3, np.int64))
     assert len(result) == 5
     _, rewards, terminations, truncations, info = result
-    assert rewards.dtype == np.float64
+    assert rewards.dtype == np.float32
     assert terminations.dtype == truncations.dtype == np.bool_
     assert info["env_id"].tolist() == [0, 1, 2]
 
 
-def test_spaces_of_the_gymnasium_interface_are_those_of_a_batch(make):
-    envs = make(NATIVE, num_envs=4, batch_size=2)
-    assert envs.observation_space.shape == (2, 4)
-    assert envs.action_space == gym.spaces.MultiDiscrete([2, 2])
-    assert envs.single_observation_space.shape == (4,)
-    assert envs.single_action_space == gym.spaces.Discrete(2)
+@pytest.mark.parametrize("old", [False, True])
+def test_spaces_are_those_of_one_environment(make, old):
+    envs = make(NATIVE, "gym", num_envs=4, batch_size=2, gym_reset_return_info=not old)
+    env = gym.make(NATIVE)
+    assert envs.observation_space == envs.single_observation_space == env.observation_space
+    assert envs.action_space == envs.single_action_space == env.action_space
 
 
 def test_a_pool_works_with_vector_wrappers_of_gymnasium(make):
@@ -72,7 +72,8 @@ def test_a_pool_works_with_vector_wrappers_of_gymnasium(make):
     envs.reset()
     lengths, counted = [], []
     for _ in range(60):
-        *_, terminations, truncations, info = envs.step(envs.action_space.sample())
+        actions = [envs.action_space.sample() for _ in range(3)]
+        *_, terminations, truncations, info = envs.step(np.array(actions))
         over = terminations | truncations
         if over.any():
             lengths += info["episode"]["l"][over].tolist()
@@ -198,11 +199,14 @@ def test_the_classes_of_dm_env_are_used_if_it_is_installed(make):
     dm_env = pytest.importorskip("dm_env")
     envs = make(NATIVE, "dm", num_envs=2)
     assert isinstance(envs.reset(), dm_env.TimeStep)
-    assert envs.action_spec() == dm_env.specs.DiscreteArray(2, dtype=np.int64, name="action")
-    observation = envs.observation_spec()
-    assert observation.shape == (4,)
+    assert envs.action_spec() == dm_env.specs.DiscreteArray(2, dtype=np.int32, name="action")
+    assert isinstance(envs, dm_env.Environment)
+    specs = envs.observation_spec()
+    assert specs.obs.shape == (4,)
     step = envs.reset()
-    observation.validate(step.observation.obs[0])
+    specs.obs.validate(step.observation.obs[0])
+    specs.env_id.validate(step.observation.env_id[0])
+    specs.players.env_id.validate(step.observation.players.env_id[0])
     envs.reward_spec().validate(step.reward[0])
     envs.discount_spec().validate(step.discount[0])
 

@@ -62,7 +62,7 @@ def test_every_listed_native_id_can_be_specified():
             spec = envpool.make_spec(task_id)
             registered = gym.spec(task_id)
             assert spec.reward_threshold == registered.reward_threshold
-            assert spec.config.max_episode_steps == registered.max_episode_steps
+            assert spec.config.max_episode_steps == (registered.max_episode_steps or 2**31 - 1)
 
 
 @pytest.mark.parametrize("task_id", [NATIVE, PYTHON])
@@ -199,13 +199,14 @@ def test_options_reach_the_environment(make, task_id):
     assert envs.step(np.array([0, 1]))[1].tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("limit", [None, 3])
+@pytest.mark.parametrize("limit", [None, 2**31 - 1, 3])
 @pytest.mark.parametrize("task_id", ["Pendulum-v1", "gymnasium.envs.classic_control:Pendulum-v1"])
 def test_the_step_limit_can_be_changed_and_lifted(make, task_id, limit):
     envs = make(task_id, num_envs=1, max_episode_steps=limit, executor="inline")
     envs.reset()
     truncated = [bool(envs.step(np.zeros((1, 1), np.float32))[3][0]) for _ in range(201)]
-    assert truncated[:200].count(True) == (0 if limit is None else 50)
+    assert truncated[:200].count(True) == (50 if limit == 3 else 0)
+    assert envs.config["max_episode_steps"] == (limit or 2**31 - 1)
     assert truncated[200] is False
 
 

@@ -283,7 +283,8 @@ def test_spaces_are_those_of_one_player(make):
     for holder in (envs.spec, spec):
         assert holder.observation_space == env.observation_space("agent_0")
         assert holder.action_space == env.action_space("agent_0")
-    assert envs.observation_space.shape == (6, 2)
+    assert envs.observation_space == envs.single_observation_space == spec.observation_space
+    assert envs.action_space == envs.single_action_space == spec.action_space
 
 
 def test_a_real_pettingzoo_environment_plays_as_it_does_alone(make):

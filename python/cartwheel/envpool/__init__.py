@@ -1,12 +1,54 @@
 """EnvPool's Python interface, over cartwheel's environments.
 
-A program changes ``import envpool`` to ``from cartwheel import envpool`` and nothing else, if its
-environments are native, in Gymnasium's registry, or registered by :func:`register`. :func:`make`
-lists the keywords, and where their meaning differs from EnvPool's. :class:`GymnasiumEnvPool` and
-:class:`DMEnvPool` list where results differ on purpose.
+Example:
+    >>> import numpy as np
+    >>> from cartwheel import envpool  # in place of: import envpool
+    >>> envs = envpool.make("CartPole-v1", env_type="gymnasium", num_envs=3, seed=7)
+    >>> observations, info = envs.reset()
+    >>> actions = np.zeros(envs.num_envs, np.int32)
+    >>> observations, rewards, terminated, truncated, info = envs.step(actions)
+    >>> rewards
+    array([1., 1., 1.], dtype=float32)
+    >>> info["elapsed_step"]
+    array([1, 1, 1], dtype=int32)
+    >>> envs.close()
 
-Not supported: ``xla``, ``from_pixels`` and the keywords of ``render``, EnvPool's own families of
-environments and their keywords, ``state_array_spec`` and ``action_array_spec``.
+A program changes ``import envpool`` to ``from cartwheel import envpool`` and nothing else, if its
+environments are native, in Gymnasium's registry, or registered by :func:`register`. Spaces, shapes,
+dtypes, keys of infos, attributes and methods are those of EnvPool 1.2.5: ``observation_space`` and
+``action_space`` are the spaces of one environment, rewards are ``float32``, and integer
+observations are ``int32``. :func:`make` lists the keywords.
+
+These things differ on purpose:
+
+* seeds: The same seed gives the episodes of Gymnasium, not those of EnvPool. The default seed is
+  random, because EnvPool's 42 makes the runs of several programs equal. ``reset(seed=...)`` and
+  ``seed(...)`` have an effect; EnvPool ignores them. If ``seed`` is a list, ``config["seed"]`` is
+  the list; EnvPool shows 0.
+* flags: ``terminated`` and ``truncated`` may both be true. EnvPool then loses the termination.
+* discounts: The discount of a truncation is 1. EnvPool's 0 looks like a termination.
+* bounds: Spaces that have no bounds in EnvPool, such as LunarLander-v3's, have Gymnasium's bounds.
+  EnvPool's spaces exclude their own observations.
+* infos: Infos that Gymnasium's environment has are all there, with their ``_key`` masks, because an
+  environment in Python may leave out an info. There is no ``state`` of Acrobot-v1, which the
+  observation contains, and there are no ``lives``, ``reward``, ``terminated`` and ``ram``, which
+  belong to EnvPool's Atari environments.
+* time steps: Observations also have the fields ``elapsed_step`` and ``info``, because the interface
+  of dm_env has no other place for them. ``reward_spec`` and ``discount_spec`` are ``float32``, as
+  the arrays are; EnvPool's are ``float64``. Infos of an environment have no specs, because an
+  environment in Python does not declare them.
+* masks: ``reset(options={"reset_mask": ...})`` returns all environments, which Gymnasium's vector
+  wrappers expect. EnvPool returns the environments of the mask.
+* misuse: Actions of a wrong kind, number or range raise exceptions, and so does a ``recv`` without
+  results. EnvPool casts or ignores them, hangs, or ends the program.
+* closing: ``close`` ends the workers, and later calls raise. EnvPool's pools go on.
+* options: The options of environments are Gymnasium's (``map_name`` of FrozenLake-v1 is ``size`` in
+  EnvPool). EnvPool's ``base_path``, ``from_pixels`` and keywords of ``render`` do not exist,
+  because there are no assets.
+* specs: ``state_array_spec``, ``action_array_spec``, ``gen_config`` and the ``gymnasium_*`` spaces
+  of ``spec`` do not exist. They describe the memory of EnvPool's core.
+* xla: :meth:`EnvPool.xla` raises ``RuntimeError``, because environments in Python cannot run inside
+  a compiled function.
 """
 
 from cartwheel.envpool.dm_pool import DMEnvPool

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: The upper bound of random seeds: EnvPool's seeds have 32 bits.
 _SEEDS = 2**31
+#: EnvPool's ``max_episode_steps`` of tasks without a limit.
+NO_LIMIT = 2**31 - 1
 
 
 @dataclass
@@ -54,16 +56,15 @@ class Config:
         Raises:
             ValueError: A keyword has an invalid value.
         """
-        names = {one.name for one in fields(cls)} - {"env_type", "seeds", "options"}
         keywords = {
             "max_episode_steps": task.max_episode_steps,
             "reward_threshold": task.reward_threshold,
             **task.defaults,
             **keywords,
         }
-        own = {name: value for name, value in keywords.items() if name in names}
+        own = {name: value for name, value in keywords.items() if name in KEYWORDS}
         config = cls(env_type, **own)
-        config.options = {name: value for name, value in keywords.items() if name not in names}
+        config.options = {name: value for name, value in keywords.items() if name not in KEYWORDS}
         config._check(task)
         return config
 
@@ -82,7 +83,10 @@ class Config:
                 "executor='inline' has no workers"
             )
         if self.max_episode_steps is not None:
-            self.max_episode_steps = as_integer("max_episode_steps", self.max_episode_steps, 1)
+            limit = as_integer("max_episode_steps", self.max_episode_steps, 1)
+            self.max_episode_steps = None if limit == NO_LIMIT else limit
+        if self.reward_threshold is not None:
+            self.reward_threshold = float(self.reward_threshold)
         try:
             self.autoreset_mode = as_autoreset_mode(self.autoreset_mode)
         except ValueError as error:
@@ -111,6 +115,7 @@ class Config:
                 "row would repeat their rewards"
             )
         if self.max_num_players is None:
+            self.max_num_players = None if task.parallel else 1
             return
         self.max_num_players = as_integer("max_num_players", self.max_num_players, 1)
         if self.max_num_players > 1 and not task.parallel:
@@ -138,9 +143,16 @@ class Config:
 
     def as_dict(self) -> dict[str, Any]:
         """Returns all keywords, including those of the environment, as a new dictionary."""
-        hidden = ("options", "seeds")
-        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in hidden}
+        own = {name: getattr(self, name) for name in ("env_type", *KEYWORDS)}
+        if self.max_episode_steps is None:
+            own["max_episode_steps"] = NO_LIMIT
         return {**own, **self.options}
+
+
+#: The keywords of ``make`` that it does not pass to the environment.
+KEYWORDS = tuple(
+    one.name for one in fields(Config) if one.name not in ("env_type", "seeds", "options")
+)
 
 
 def spread_seeds(name: str, seed: Any, num_envs: int) -> list[int]:

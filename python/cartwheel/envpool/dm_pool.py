@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from cartwheel.envpool.pool import EnvPool
-from cartwheel.envpool.time_step import time_step
+from cartwheel.envpool.time_step import Environment, time_step
 
 
-class DMEnvPool(EnvPool):
-    """A pool whose results are batches of time steps.
+class DMEnvPool(EnvPool, Environment):  # type: ignore[misc]  # dm_env ships no types
+    """A pool whose results are batches of time steps; a ``dm_env.Environment`` if it is installed.
 
     Every method that receives returns a ``TimeStep`` of arrays (of ``dm_env`` if it is installed):
-    ``step_type`` (``int32``: 0 first, 1 mid, 2 last), ``reward`` and ``discount`` (``float64``) and
-    ``observation``. The observation is a named tuple of ``obs``, or of the keys of a ``Dict``
-    space, and of ``env_id``, ``elapsed_step``, ``players`` and further infos; ``info`` has all
-    infos as a dictionary. If a key of a ``Dict`` space is not an identifier, or is ``env_id``,
+    ``step_type`` (``int32``: 0 first, 1 mid, 2 last), ``reward`` and ``discount`` (``float32``) and
+    ``observation``. The observation is a named tuple of ``env_id``, ``players``, ``obs`` (or the
+    keys of a ``Dict`` space), ``elapsed_step`` and further infos; ``info`` has all infos as a
+    dictionary. If a key of a ``Dict`` space is not an identifier, or is ``env_id``,
     ``elapsed_step``, ``players`` or ``info``, then ``obs`` has the observation as a dictionary.
     First rows have reward 0 and discount 1, because arrays have no ``None``.
 

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cartwheel.envpool.pool import Batch, EnvPool
+import gymnasium as gym
+
+from cartwheel.envpool.pool import EnvPool
 
 if TYPE_CHECKING:
-    from cartwheel.envpool.config import Config
-    from cartwheel.envpool.registry import Task
+    from cartwheel.envpool.pool import Batch
 
 
-class GymEnvPool(EnvPool):
+class GymEnvPool(EnvPool, gym.Env[Any, Any]):
     """A pool whose results have the form of gym before 0.26.
 
     ``done`` is true where an episode ended. ``info["TimeLimit.truncated"]`` (``bool``) is true
     where it was truncated but not terminated, so that its last observation still has a value. The
     other entries of ``info`` are the same as in :class:`~cartwheel.envpool.GymnasiumEnvPool`.
 
-    Attributes:
-        observation_space: The space of one environment, as in old versions of EnvPool.
-        action_space: The space of one environment.
+    The pool is a ``gymnasium.Env``, so subclasses of ``gymnasium.Wrapper`` can wrap it.
     """
-
-    def __init__(self, task: Task, config: Config) -> None:
-        """Makes the environments and starts the workers."""
-        super().__init__(task, config)
-        self.observation_space = self.single_observation_space
-        self.action_space = self.single_action_space
 
     def reset(
         self,
@@ -64,7 +57,9 @@ class GymEnvPool(EnvPool):
             return (batch.observations, infos) if return_info else batch.observations
         return batch.observations, batch.rewards, batch.terminations | batch.truncations, infos
 
-    def step(self, action: Any, env_id: Any = None) -> tuple[Any, Any, Any, dict[str, Any]]:
+    def step(  # type: ignore[override]  # four values, as in gym before 0.26
+        self, action: Any, env_id: Any = None
+    ) -> tuple[Any, Any, Any, dict[str, Any]]:
         """Sends and receives: :meth:`send` followed by :meth:`recv`."""
         self.send(action, env_id)
         result: tuple[Any, Any, Any, dict[str, Any]] = self.recv()

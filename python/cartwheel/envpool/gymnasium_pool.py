@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
-from gymnasium.vector.utils import batch_space
 
 from cartwheel.arguments import as_timeout
 from cartwheel.envpool.pool import EnvPool
 
-if TYPE_CHECKING:
-    from cartwheel.envpool.config import Config
-    from cartwheel.envpool.registry import Task
 
-
-class GymnasiumEnvPool(EnvPool, gym.vector.VectorEnv[Any, Any, Any]):
+class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
+    EnvPool, gym.vector.VectorEnv[Any, Any, Any], gym.Env[Any, Any]
+):
     """A pool whose results have Gymnasium's form.
+
+    As in EnvPool, the pool is a ``gymnasium.vector.VectorEnv`` and a ``gymnasium.Env``, so vector
+    wrappers and subclasses of ``gymnasium.Wrapper`` can wrap it.
 
     In every batch, ``info`` has three entries beside the infos of the environments, which are
     batched with ``_key`` masks as in Gymnasium. ``env_id`` (``int32``) is the environment of each
@@ -30,23 +30,15 @@ class GymnasiumEnvPool(EnvPool, gym.vector.VectorEnv[Any, Any, Any]):
     ``truncated`` (``bool``). The infos of an agent are under its name. ``terminated`` and
     ``truncated`` of the batch have one row for each environment.
 
-    Differences from EnvPool: rewards are ``float64``; ``terminated`` and ``truncated`` may both be
-    true; ``observation_space`` and ``action_space`` are the spaces of a batch. In the mode
-    ``SAME_STEP``, infos have ``final_obs`` and ``final_info``, and if a row ends, ``elapsed_step``
-    is the length of the ended episode, although the observation belongs to the next one.
+    In the mode ``SAME_STEP``, infos have ``final_obs`` and ``final_info``, and if a row ends,
+    ``elapsed_step`` is the length of the ended episode, although the observation belongs to the
+    next one. ``final_obs`` has the form of the environment's own observations.
 
     Attributes:
-        observation_space: The space of a batch. With several players, a batch may have fewer rows.
-        action_space: The space of a batch.
+        is_vector_env: True, for programs written for gym before 0.26.
     """
 
-    def __init__(self, task: Task, config: Config) -> None:
-        """Makes the environments and starts the workers."""
-        EnvPool.__init__(self, task, config)
-        places = 1 if self._players is None else self._players.places
-        rows = self.batch_size * places
-        self.observation_space = batch_space(self.single_observation_space, rows)
-        self.action_space = batch_space(self.single_action_space, rows)
+    is_vector_env = True
 
     def reset(
         self,
@@ -96,7 +88,7 @@ class GymnasiumEnvPool(EnvPool, gym.vector.VectorEnv[Any, Any, Any]):
             timeout: Seconds to wait; by default the ``timeout`` of the constructor.
 
         Returns:
-            Observations ``(rows, *shape)``, rewards (``float64``), terminated, truncated (``bool``)
+            Observations ``(rows, *shape)``, rewards (``float32``), terminated, truncated (``bool``)
             and infos. The arrays are never overwritten.
 
         Raises:
@@ -105,7 +97,7 @@ class GymnasiumEnvPool(EnvPool, gym.vector.VectorEnv[Any, Any, Any]):
             Exception: An environment raised it. The whole batch is lost: its environments begin a
                 new episode with their next step.
         """
-        if self._players is None and not reset:
+        if self._ready_made and not reset:
             seconds = self._timeout if timeout is None else as_timeout(timeout)
             return self._pool.recv(seconds)  # like `_receive`, without its overhead
         batch = self._receive(timeout)

@@ -8,6 +8,7 @@ from cartwheel.envpool.config import Config
 from cartwheel.envpool.dm_pool import DMEnvPool
 from cartwheel.envpool.gym_pool import GymEnvPool
 from cartwheel.envpool.gymnasium_pool import GymnasiumEnvPool
+from cartwheel.envpool.options import check_known
 from cartwheel.envpool.registry import find_task
 from cartwheel.envpool.spec import EnvSpec
 
@@ -47,8 +48,8 @@ def make(task_id: str, env_type: EnvType = "gymnasium", **keywords: Any) -> EnvP
             has it. (EnvPool's default is always 42.)
         env_seed: A list for ``seed`` under another name; empty by default. It is needed so that
             ``make(task_id, **spec.config._asdict())`` makes an equal pool.
-        max_episode_steps: Steps after which an episode is truncated; ``None`` for no limit. The
-            default is the limit of the task.
+        max_episode_steps: Steps after which an episode is truncated; ``None``, or 2147483647 as
+            in ``config``, for no limit. The default is the limit of the task.
         thread_affinity_offset: Pin threads or worker processes to consecutive processors from this
             number on; -1, the default: do not pin. The calling thread is never pinned, so
             ``executor="inline"`` needs -1.
@@ -76,16 +77,21 @@ def make(task_id: str, env_type: EnvType = "gymnasium", **keywords: Any) -> EnvP
     Raises:
         gymnasium.error.UnregisteredEnv: There is no such task.
         ValueError: A keyword has an invalid value.
-        Exception: The constructor of an environment raised it, such as ``TypeError`` or
-            ``ValueError`` for an unknown keyword.
+        TypeError: A keyword is unknown, to :func:`make` and to the environment; the message names
+            the known ones.
+        Exception: The constructor of an environment raised it.
     """
     task = find_task(task_id)
     config = Config.of(task, env_type, keywords)
     if env_type == "dm":
-        return DMEnvPool(task, config)
-    if config.gym_reset_return_info:
-        return GymnasiumEnvPool(task, config)
-    return GymEnvPool(task, config)
+        form: type[EnvPool] = DMEnvPool
+    else:
+        form = GymnasiumEnvPool if config.gym_reset_return_info else GymEnvPool
+    try:
+        return form(task, config)
+    except (TypeError, ValueError) as error:
+        check_known(task, config, error)
+        raise
 
 
 def make_gymnasium(task_id: str, **keywords: Any) -> GymnasiumEnvPool:
@@ -123,4 +129,9 @@ def make_spec(task_id: str, **keywords: Any) -> EnvSpec:
     """
     task = find_task(task_id)
     env_type = keywords.pop("env_type", "gymnasium")
-    return EnvSpec.of(task, Config.of(task, env_type, keywords))
+    config = Config.of(task, env_type, keywords)
+    try:
+        return EnvSpec.of(task, config)
+    except (TypeError, ValueError) as error:
+        check_known(task, config, error)
+        raise

@@ -185,7 +185,7 @@ class Players:
 
     def rows(
         self, ids: NDArray[Any], batch: dict[str, Any], truncations: NDArray[np.bool_]
-    ) -> tuple[Any, NDArray[np.float64], dict[str, Any]]:
+    ) -> tuple[Any, NDArray[np.float32], dict[str, Any]]:
         """Converts a received batch to one row for each player.
 
         Args:
@@ -194,7 +194,7 @@ class Players:
             truncations: Truncations of the environments, which truncate all of their players.
 
         Returns:
-            Observations, rewards (``float64``) and the entry ``players`` of infos: ``env_id`` and
+            Observations, rewards (``float32``) and the entry ``players`` of infos: ``env_id`` and
             ``id`` (``int32``; ``id`` is the index in the environment's possible agents),
             ``terminated`` and ``truncated`` (``bool``) of each player.
         """
@@ -207,7 +207,8 @@ class Players:
             "terminated": batch["terminated"][present].astype(np.bool_),
             "truncated": batch["truncated"][present].astype(np.bool_) | truncations[env],
         }
-        return _chosen(batch["obs"], present), batch["reward"][present], players
+        rewards = batch["reward"][present].astype(np.float32)
+        return _chosen(batch["obs"], present), rewards, players
 
     def places_of(self, ids: NDArray[Any], actions: Any, players_env_id: Any) -> Any:
         """Converts the players' actions to one row for each environment.

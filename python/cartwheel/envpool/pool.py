@@ -17,7 +17,9 @@ from cartwheel.envpool.actions import check_length, checked, read_actions, safe_
 from cartwheel.envpool.config import spread_seeds
 from cartwheel.envpool.env_ids import as_env_ids, check_distinct
 from cartwheel.envpool.errors import EnvBusyError
+from cartwheel.envpool.observations import form_of
 from cartwheel.envpool.players import Players, without_step
+from cartwheel.envpool.registry import info_dtypes
 from cartwheel.envpool.spec import EnvSpec
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.spaces import nested
@@ -40,7 +42,7 @@ class Batch(NamedTuple):
     """
 
     observations: Any
-    rewards: NDArray[np.float64]
+    rewards: NDArray[np.float32]
     terminations: NDArray[np.bool_]
     truncations: NDArray[np.bool_]
     infos: dict[str, Any]
@@ -57,8 +59,10 @@ class EnvPool:
         batch_size: Environments that :meth:`recv` returns.
         is_async: Whether batches have the environments that finish first: ``batch_size <
             num_envs``.
-        single_observation_space: The space of one environment, or of one player.
-        single_action_space: The space of one environment, or of one player.
+        observation_space: The space of one environment, or of one player; not of a batch.
+        action_space: The space of one environment, or of one player; not of a batch.
+        single_observation_space: The same as ``observation_space``.
+        single_action_space: The same as ``action_space``.
         spec: The result of :func:`~cartwheel.envpool.make_spec` for this pool.
         metadata: The metadata of the environments, with ``autoreset_mode``.
     """
@@ -77,13 +81,17 @@ class EnvPool:
         if task.parallel:
             observation, action, places = self.metadata.pop("players")
             self._players = Players(observation, action, places, self.num_envs)
-            self.single_observation_space, self.single_action_space = observation, action
         else:
-            self.single_observation_space = self._envs.single_observation_space
-            self.single_action_space = self._envs.single_action_space
-        self.spec: Any = EnvSpec(
-            task, config, self.single_observation_space, self.single_action_space
-        )
+            observation = self._envs.single_observation_space
+            action = self._envs.single_action_space
+        form = form_of(observation)
+        self.observation_space = self.single_observation_space = form.space
+        self.action_space = self.single_action_space = action
+        self._convert = form.convert
+        self._info_dtypes = info_dtypes(task.task_id)
+        #: Whether batches of the core already have the form of EnvPool.
+        self._ready_made = not (self._players or self._convert or self._info_dtypes)
+        self.spec: Any = EnvSpec(task, config, form.space, action)
         self._rows = np.arange(self.num_envs)
         #: The native pool, which also counts the steps of episodes and makes EnvPool's infos.
         self._pool = self._envs._pool
@@ -291,9 +299,20 @@ class EnvPool:
     # Receiving
 
     def _receive(self, timeout: float | None) -> Batch:
-        """Receives the next batch, with EnvPool's infos."""
+        """Receives the next batch in EnvPool's form."""
         batch = Batch(*self._pool.recv(self._timeout if timeout is None else as_timeout(timeout)))
-        return batch if self._players is None else self._by_player(batch)
+        return batch if self._ready_made else self._formed(batch)
+
+    def _formed(self, batch: Batch) -> Batch:
+        """Returns a batch of the core in EnvPool's form."""
+        if self._players is not None:
+            batch = self._by_player(batch)
+        if self._convert is not None:
+            batch = batch._replace(observations=self._convert(batch.observations))
+        for key, dtype in self._info_dtypes.items():
+            if key in batch.infos:
+                batch.infos[key] = batch.infos[key].astype(dtype)
+        return batch
 
     def _by_player(self, batch: Batch) -> Batch:
         """Returns the batch with one row for each player."""
@@ -340,8 +359,8 @@ class EnvPool:
         flags = np.zeros((2, self.num_envs), np.bool_)
         if self._players is not None:
             observations = without_step(observations)
-        batch = Batch(observations, np.zeros(self.num_envs), flags[0], flags[1], infos)
-        return batch if self._players is None else self._by_player(batch)
+        rewards = np.zeros(self.num_envs, np.float32)
+        return self._formed(Batch(observations, rewards, flags[0], flags[1], infos))
 
     # Other methods
 

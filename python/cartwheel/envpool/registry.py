@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
+import numpy as np
+from gymnasium.envs.registration import load_env_creator
 
 from cartwheel._cartwheel import native_envs
 from cartwheel.native.vector_env import NAMESPACE
@@ -22,6 +24,8 @@ class Task:
     Attributes:
         task_id: The id.
         make_env: Makes one environment in Python; ``None`` for a native environment.
+        find_constructor: Returns the function or class that takes the environment's keywords;
+            ``None`` for a native environment.
         parallel: Whether the environment is a PettingZoo parallel environment.
         limits_itself: Whether ``make_env`` takes ``max_episode_steps``, as ``gymnasium.make`` does.
         max_episode_steps: The step limit; ``None`` for no limit.
@@ -31,6 +35,7 @@ class Task:
 
     task_id: str
     make_env: Callable[..., Any] | None
+    find_constructor: Callable[[], Callable[..., Any]] | None
     parallel: bool = False
     limits_itself: bool = False
     max_episode_steps: int | None = None
@@ -39,6 +44,11 @@ class Task:
 
 
 _REGISTERED: dict[str, Task] = {}
+#: Dtypes of infos for which EnvPool and Gymnasium differ, by task.
+_INFO_DTYPES = {
+    "CliffWalking-v1": {"prob": np.float32},
+    "CliffWalkingSlippery-v1": {"prob": np.float32},
+}
 
 
 def register(
@@ -73,9 +83,11 @@ def register(
     for name in ids:
         if name in _REGISTERED or name.removeprefix(NAMESPACE) in native or name in gym.registry:
             raise ValueError(f"the task id {name!r} is taken")
+    find_constructor = _finding(entry_point)
     task = Task(
         task_id,
-        _resolving(entry_point),
+        lambda **keywords: find_constructor()(**keywords),
+        find_constructor,
         parallel=parallel,
         max_episode_steps=max_episode_steps,
         reward_threshold=reward_threshold,
@@ -84,17 +96,18 @@ def register(
     _REGISTERED.update(dict.fromkeys(ids, task))
 
 
-def _resolving(entry_point: Callable[..., Any] | str) -> Callable[..., Any]:
+def _finding(entry_point: Callable[..., Any] | str) -> Callable[[], Callable[..., Any]]:
     if callable(entry_point):
-        return entry_point
+        return lambda: entry_point
     module, colon, name = entry_point.partition(":")
     if not colon:
         raise ValueError(f'`entry_point` must be "module:attribute", got {entry_point!r}')
 
-    def make_env(**keywords: Any) -> Any:
-        return getattr(importlib.import_module(module), name)(**keywords)
+    def find_constructor() -> Callable[..., Any]:
+        constructor: Callable[..., Any] = getattr(importlib.import_module(module), name)
+        return constructor
 
-    return make_env
+    return find_constructor
 
 
 def list_all_envs() -> list[str]:
@@ -102,6 +115,11 @@ def list_all_envs() -> list[str]:
     native = {name for name, *_ in native_envs()}
     gymnasium = {name for name, spec in gym.registry.items() if spec.entry_point is not None}
     return sorted(native | {NAMESPACE + name for name in native} | gymnasium | set(_REGISTERED))
+
+
+def info_dtypes(task_id: str) -> dict[str, Any]:
+    """Returns EnvPool's dtypes of a task's infos, where Gymnasium has other dtypes."""
+    return _INFO_DTYPES.get(task_id.rpartition(":")[2].removeprefix(NAMESPACE), {})
 
 
 def find_task(task_id: str) -> Task:
@@ -116,7 +134,7 @@ def find_task(task_id: str) -> Task:
         return _REGISTERED[task_id]
     for name, limit, threshold, _ in native_envs():
         if task_id.removeprefix(NAMESPACE) == name:
-            return Task(name, None, max_episode_steps=limit, reward_threshold=threshold)
+            return Task(name, None, None, max_episode_steps=limit, reward_threshold=threshold)
     try:
         module, colon, name = task_id.rpartition(":")
         if colon:
@@ -126,7 +144,8 @@ def find_task(task_id: str) -> Task:
         raise gym.error.UnregisteredEnv(
             f"there is no task {task_id!r} ({error}); cartwheel.envpool.list_all_envs() lists all"
         ) from error
-    if spec.entry_point is None:
+    entry_point = spec.entry_point
+    if entry_point is None:
         raise gym.error.UnregisteredEnv(f"{task_id!r} can only be made by gymnasium.make_vec")
 
     def make_env(**keywords: Any) -> gym.Env[Any, Any]:
@@ -135,6 +154,7 @@ def find_task(task_id: str) -> Task:
     return Task(
         task_id,
         make_env,
+        lambda: load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point,
         limits_itself=True,
         max_episode_steps=spec.max_episode_steps,
         reward_threshold=spec.reward_threshold,

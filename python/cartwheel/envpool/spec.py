@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
 from cartwheel.envpool import engine
+from cartwheel.envpool.observations import form_of, is_narrow
 from cartwheel.envpool.records import record
 from cartwheel.native.vector_env import NativeVectorEnv
 
@@ -23,7 +24,7 @@ class EnvSpec:
 
     Attributes:
         task_id: The task; ``id`` is the same, under Gymnasium's name.
-        observation_space: The space of one environment, or of one player.
+        observation_space: The space of one environment, or of one player, in EnvPool's form.
         action_space: The space of one environment, or of one player.
         reward_threshold: The reward at which the task counts as solved, or ``None``.
     """
@@ -49,13 +50,13 @@ class EnvSpec:
             envs = NativeVectorEnv(task.task_id, 1, executor="inline", **config.options)
             spaces = envs.single_observation_space, envs.single_action_space
             envs.close()
-            return cls(task, config, *spaces)
-        env = engine.make_one(task, config)
-        spaces = env.observation_space, env.action_space
-        if task.parallel:
-            spaces = env.metadata["players"][:2]
-        env.close()
-        return cls(task, config, *spaces)
+        else:
+            env = engine.make_one(task, config)
+            spaces = env.observation_space, env.action_space
+            if task.parallel:
+                spaces = env.metadata["players"][:2]
+            env.close()
+        return cls(task, config, form_of(spaces[0]).space, spaces[1])
 
     @property
     def id(self) -> str:
@@ -68,29 +69,42 @@ class EnvSpec:
         return record("Config", self._config.as_dict())
 
     def observation_spec(self) -> Any:
-        """Returns the observation space in the types of ``dm_env.specs``.
+        """Returns the spec of a time step's ``observation``, in the types of ``dm_env.specs``.
+
+        Returns:
+            A named tuple of ``env_id``, ``players`` and ``obs``. Nested spaces are dictionaries and
+            tuples. Infos of the environment have no specs.
 
         Raises:
             ImportError: ``dm_env`` is not installed.
             TypeError: No type of ``dm_env`` fits the space.
         """
-        return as_dm_spec(self.observation_space, "obs")
+        least, most = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+        env_id = _specs().BoundedArray((), np.int32, least, most, "env_id")
+        players = record("players", {"env_id": env_id})
+        obs = as_dm_spec(self.observation_space, "obs")
+        return record("State", {"env_id": env_id, "players": players, "obs": obs})
 
     def action_spec(self) -> Any:
-        """Returns the action space in the same types; raises as :meth:`observation_spec` does."""
+        """Returns the action space in the types of ``dm_env.specs``; integers are ``int32``.
+
+        Raises:
+            ImportError: ``dm_env`` is not installed.
+            TypeError: No type of ``dm_env`` fits the space.
+        """
         return as_dm_spec(self.action_space, "action")
 
     def reward_spec(self) -> Any:
-        """Returns the spec of a reward, ``float64``.
+        """Returns the spec of a reward, ``float32``.
 
         Raises:
             ImportError: ``dm_env`` is not installed.
         """
-        return _specs().Array((), np.float64, "reward")
+        return _specs().Array((), np.float32, "reward")
 
     def discount_spec(self) -> Any:
-        """Returns the spec of a discount, ``float64`` from 0 to 1; see :meth:`reward_spec`."""
-        return _specs().BoundedArray((), np.float64, 0.0, 1.0, "discount")
+        """Returns the spec of a discount, ``float32`` from 0 to 1; see :meth:`reward_spec`."""
+        return _specs().BoundedArray((), np.float32, 0.0, 1.0, "discount")
 
     def __repr__(self) -> str:
         """The task and its configuration."""
@@ -113,6 +127,8 @@ def _specs() -> Any:
 def as_dm_spec(space: Space[Any], name: str) -> Any:
     """Converts a space to the types of ``dm_env.specs``, in dictionaries and tuples if nested.
 
+    Specs of ``Discrete`` spaces have the dtype ``int32``, if it has space for all values.
+
     Raises:
         ImportError: ``dm_env`` is not installed.
         TypeError: No type of ``dm_env`` fits the space.
@@ -123,13 +139,17 @@ def as_dm_spec(space: Space[Any], name: str) -> Any:
     if isinstance(space, Tuple):
         return tuple(as_dm_spec(part, f"{name}.{at}") for at, part in enumerate(space.spaces))
     if isinstance(space, Discrete) and space.start == 0:
-        return specs.DiscreteArray(int(space.n), dtype=space.dtype, name=name)
+        return specs.DiscreteArray(int(space.n), dtype=_dtype(space), name=name)
     if isinstance(space, Box):
         return specs.BoundedArray(space.shape, space.dtype, space.low, space.high, name)
     if isinstance(space, Discrete | MultiDiscrete):
         low = np.asarray(space.start)
         high = low + (space.n if isinstance(space, Discrete) else space.nvec) - 1
-        return specs.BoundedArray(space.shape, space.dtype, low, high, name)
+        return specs.BoundedArray(space.shape, _dtype(space), low, high, name)
     if isinstance(space, MultiBinary):
         return specs.BoundedArray(space.shape, space.dtype, 0, 1, name)
     raise TypeError(f"no type of dm_env fits the space {space}")
+
+
+def _dtype(space: Space[Any]) -> Any:
+    return np.int32 if is_narrow(space) else space.dtype

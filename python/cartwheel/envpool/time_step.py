@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 try:
+    from dm_env import Environment as Environment
     from dm_env import StepType as StepType
     from dm_env import TimeStep as TimeStep
 except ImportError:
@@ -34,6 +35,9 @@ except ImportError:
         MID = 1
         LAST = 2
 
+    class Environment:  # type: ignore[no-redef]
+        """The base class of pools without ``dm_env``; it adds nothing."""
+
 
 #: Fields of every observation, which must not be keys of a ``Dict`` space.
 _OWN_FIELDS = frozenset({"env_id", "elapsed_step", "players", "info"})
@@ -41,7 +45,7 @@ _OWN_FIELDS = frozenset({"env_id", "elapsed_step", "players", "info"})
 
 def time_step(
     observations: Any,
-    rewards: NDArray[np.float64],
+    rewards: NDArray[np.float32],
     terminations: NDArray[np.bool_],
     truncations: NDArray[np.bool_],
     infos: dict[str, Any],
@@ -50,32 +54,33 @@ def time_step(
 
     Returns:
         ``step_type`` (``int32``, the numbers of :data:`StepType`), ``reward`` and ``discount``
-        (``float64``; the discount is 0 where the episode terminated, otherwise 1, also where it was
+        (``float32``; the discount is 0 where the episode terminated, otherwise 1, also where it was
         truncated), and ``observation``, see :func:`merged`.
     """
     ended = np.where(terminations | truncations, np.int32(StepType.LAST), np.int32(StepType.MID))
     step_type = np.where(infos["elapsed_step"] == 0, np.int32(StepType.FIRST), ended)
-    discount = np.where(terminations, 0.0, 1.0)
+    discount = np.where(terminations, np.float32(0), np.float32(1))
     return TimeStep(step_type, rewards, discount, merged(observations, infos))
 
 
 def merged(observations: Any, infos: dict[str, Any]) -> Any:
     """Merges observation and infos into one named tuple.
 
-    Its fields are the keys of a ``Dict`` space, or ``obs`` if the space is no ``Dict`` or a key
-    cannot be a field; then ``env_id``, ``elapsed_step``, ``players`` and the further infos whose
-    keys can be fields and are free; and ``info``, the dictionary of all infos.
+    Its fields are ``env_id`` and ``players``; then the keys of a ``Dict`` space, or ``obs`` if the
+    space is no ``Dict`` or a key cannot be a field; then ``elapsed_step`` and the further infos
+    whose keys can be fields and are free; and ``info``, the dictionary of all infos.
     """
     apart = (
         isinstance(observations, dict)
         and all(map(_is_field, observations))
         and _OWN_FIELDS.isdisjoint(observations)
     )
-    fields = dict(observations) if apart else {"obs": observations}
+    fields = {"env_id": infos["env_id"], "players": _nested(infos["players"])}
+    fields |= observations if apart else {"obs": observations}
     further = {key: value for key, value in infos.items() if key not in fields}
     fields |= {key: _nested(value) for key, value in further.items() if _is_field(key)}
     fields["info"] = infos
-    return record("Observation", fields)
+    return record("State", fields)
 
 
 def _nested(value: Any) -> Any:

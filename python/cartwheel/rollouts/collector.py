@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv
+from gymnasium.vector.utils import batch_space
 
 from cartwheel.arguments import as_autoreset_mode
 from cartwheel.policy import as_function
@@ -140,8 +141,11 @@ class Collector:
         #: Episodes of each environment in one rollout, ``[N]``; ``None`` if steps are counted.
         self.episodes_per_env = _quota(envs.num_envs, until, num_episodes)
         self.num_steps = num_steps
-        nested.empty(envs.observation_space, 1, "observations")
-        nested.empty(envs.action_space, 1, "actions")
+        for space, name in (
+            (envs.single_observation_space, "observations"),
+            (envs.single_action_space, "actions"),
+        ):
+            nested.empty(batch_space(space, envs.num_envs), 1, name)
         self._seed, self._options = seed, options
         self._carry: Carry | None = None
         self._shown: Any = None

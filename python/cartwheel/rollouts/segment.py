@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.vector.utils import batch_space
 
 from cartwheel.policy import actions_and_extras
 from cartwheel.spaces import nested
@@ -29,7 +30,9 @@ class Segment:
         """Begins at the observations ``shown`` that ``envs`` returned last."""
         self.capacity, self.num_envs, self.steps = capacity, envs.num_envs, 0
         self._action_space = envs.single_action_space
-        self.actions = nested.empty(envs.action_space, capacity, "actions")
+        # Pools of `cartwheel.envpool` have only the spaces of one environment.
+        actions = batch_space(envs.single_action_space, envs.num_envs)
+        self.actions = nested.empty(actions, capacity, "actions")
         # Dtype and shape of actions that need no conversion: a cheap check in every step.
         self._dtype = getattr(self.actions, "dtype", None)
         self._shape = getattr(self.actions, "shape", ())[1:]
@@ -42,7 +45,8 @@ class Segment:
             self.terminated, self.truncated = slab.terminations, slab.truncations
         else:
             shape = (capacity, envs.num_envs)
-            self.observations = nested.empty(envs.observation_space, capacity + 1, "observations")
+            observations = batch_space(envs.single_observation_space, envs.num_envs)
+            self.observations = nested.empty(observations, capacity + 1, "observations")
             self.rewards = np.empty(shape)
             self.terminated, self.truncated = np.empty(shape, np.bool_), np.empty(shape, np.bool_)
             nested.assign(self.observations, 0, shown)

@@ -22,6 +22,9 @@ use crate::space::{Node, Tree};
 /// than the lease, and keeps no other memory. See `ARCHITECTURE.md` for the figures.
 const COPY_UP_TO: usize = 4096;
 
+/// Rewards that are narrowed at once, in a room on the stack.
+const REWARDS_AT_ONCE: usize = 64;
+
 /// The results of one call, before they are put into a tuple.
 #[derive(Debug)]
 pub(crate) struct Outputs<'py> {
@@ -49,13 +52,15 @@ impl<'py> Outputs<'py> {
 #[derive(Debug)]
 pub(crate) struct Batches {
     pub(crate) observations: Tree,
+    /// Whether rewards are `float32`, as in `EnvPool`.
+    pub(crate) narrow_rewards: bool,
     /// Whether the warning about copies was given.
     warned: AtomicBool,
 }
 
 impl Batches {
     pub(crate) fn new(observations: Tree) -> Self {
-        Self { observations, warned: AtomicBool::new(false) }
+        Self { observations, narrow_rewards: false, warned: AtomicBool::new(false) }
     }
 
     /// Makes Python's results of a finished step or reset, or raises the exceptions of its
@@ -121,7 +126,11 @@ impl Batches {
         let gathered = infos.gather(py, link)?;
         let (layout, rows) = (lease.layout(), infos.rows);
         let outcomes = [
-            outcome(py, &lease, rows, layout.rewards_offset(), DType::F64)?,
+            if self.narrow_rewards {
+                narrow_rewards(py, &lease, rows)?
+            } else {
+                outcome(py, &lease, rows, layout.rewards_offset(), DType::F64)?
+            },
             outcome(py, &lease, rows, layout.terminations_offset(), DType::Bool)?,
             outcome(py, &lease, rows, layout.truncations_offset(), DType::Bool)?,
         ];
@@ -268,6 +277,26 @@ fn outcome<'py>(
             // A flag that another process wrote may be any byte; Python's truth values may not.
             for flag in room {
                 *flag = u8::from(*flag != 0);
+            }
+        }
+    })
+}
+
+/// A copy of rewards in `float32`, rounded to the nearest.
+fn narrow_rewards<'py>(py: Python<'py>, lease: &Lease, rows: usize) -> PyResult<Bound<'py, PyAny>> {
+    let mut offset = lease.layout().rewards_offset();
+    filled(py, DType::F32, Some(rows), &[], |room| {
+        let mut wide = [0_u8; REWARDS_AT_ONCE * size_of::<f64>()];
+        for narrow in room.chunks_mut(REWARDS_AT_ONCE * size_of::<f32>()) {
+            let wide = &mut wide[..narrow.len() * 2];
+            lease.read(offset, wide);
+            offset += wide.len();
+            let (places, _) = narrow.as_chunks_mut();
+            let (rewards, _) = wide.as_chunks();
+            for (place, reward) in places.iter_mut().zip(rewards) {
+                #[expect(clippy::cast_possible_truncation, reason = "EnvPool's rewards are narrow")]
+                let reward = f64::from_ne_bytes(*reward) as f32;
+                *place = reward.to_ne_bytes();
             }
         }
     })

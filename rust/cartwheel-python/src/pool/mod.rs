@@ -265,11 +265,13 @@ impl PyPool {
         self.door.enter(py, Call::Call, "in_flight", |state| Ok(state.pool.in_flight()))
     }
 
-    /// Counts the steps of episodes from now on, and names the rows of batches as `EnvPool` does.
+    /// Counts the steps of episodes from now on, and gives batches the form of `EnvPool`: its names
+    /// of rows, and `float32` rewards.
     fn count_episodes(&self, py: Python<'_>, autoreset_mode: &str) -> PyResult<()> {
         let mode = mode(autoreset_mode)?;
         self.door.enter(py, Call::Call, "count_episodes", |state| {
             state.episodes = Some(Episodes::new(mode, state.rows));
+            state.batches.narrow_rewards = true;
             Ok(())
         })
     }
