@@ -1,8 +1,5 @@
-"""Every environment plays its number of complete episodes, in every mode and executor.
-
-Above 400 lines: every promise is compared with one brute-force evaluation, which is here.
-"""
-# ruff: noqa: ARG001, ARG002, ARG005 (signatures are Gymnasium's)
+"""Every environment plays its number of complete episodes, in every mode and executor."""
+# ruff: noqa: ARG001, ARG005 (signatures are Gymnasium's)
 
 import io
 import sys
@@ -11,7 +8,7 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, Text, Tuple
+from gymnasium.spaces import Dict, Discrete, Text, Tuple
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
@@ -20,78 +17,17 @@ from cartwheel import envpool
 from cartwheel.evaluation.tally import reported_successes
 from tests.support.environments import TranscriptEnv, transcripts
 from tests.support.executors import EVERY_EXECUTOR, INLINE, PROCESS
+from tests.support.lotteries import (
+    EPISODES,
+    NUM_ENVS,
+    SEED,
+    alone,
+    follow_luck,
+    lotteries,
+    same,
+)
 
 MODES = ["next_step", "same_step", "disabled"]
-NUM_ENVS, EPISODES, SEED = 5, 4, 11
-RESULTS = ["returns", "lengths", "terminated", "truncated", "successes"]
-
-
-class LotteryEnv(gym.Env):
-    """Random lengths, rewards, flags and success; odd rows are 100 times as long as even ones."""
-
-    observation_space = Dict(luck=Box(-np.inf, np.inf, (2,), np.float64), t=Discrete(1000))
-    action_space = Box(-np.inf, np.inf, (2,), np.float64)
-
-    def __init__(self, row=0, raises_at=None):
-        self.longest = 2 if row % 2 == 0 else 200
-        self.raises_at = raises_at
-        self.steps = 0
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        self.length = int(self.np_random.integers(self.longest // 2, self.longest + 1))
-        return self.observe(), {"is_success": True}
-
-    def step(self, action):
-        self.t += 1
-        self.steps += 1
-        if self.steps == self.raises_at:
-            raise RuntimeError("lost the ticket")
-        reward = float(action @ self.np_random.normal(size=2))
-        over = self.t == self.length
-        flags = [(True, False), (False, True), (True, True)][self.np_random.integers(3)]
-        info = {"is_success": bool(self.np_random.integers(2))} if over else {"is_success": True}
-        return self.observe(), reward, *(flags if over else (False, False)), info
-
-    def observe(self):
-        return {"luck": self.np_random.normal(size=2), "t": self.t}
-
-
-def lotteries(num_envs=NUM_ENVS, **keywords):
-    return [partial(LotteryEnv, row, **keywords) for row in range(num_envs)]
-
-
-def follow_luck(observations):
-    """A policy whose action for a row depends on that row alone."""
-    return observations["luck"] * 2 + observations["t"][:, None]
-
-
-def alone(env_fns, policy, episodes, seed):
-    """The episodes of each environment when it is stepped alone."""
-    records = {name: [] for name in RESULTS}
-    for row, env_fn in enumerate(env_fns):
-        env = env_fn()
-        row_seed = seed + row
-        for _ in range(episodes):
-            observation, _ = env.reset(seed=row_seed)
-            row_seed, total, length, terminated, truncated = None, 0.0, 0, False, False
-            while not (terminated or truncated):
-                batch = {key: np.asarray(value)[None] for key, value in observation.items()}
-                action = policy(batch)[0]
-                observation, reward, terminated, truncated, info = env.step(action)
-                total, length = total + reward, length + 1
-            row_of = [total, length, terminated, truncated, info["is_success"]]
-            for name, value in zip(RESULTS, row_of, strict=True):
-                records[name].append(value)
-    return {name: np.reshape(values, (-1, episodes)) for name, values in records.items()}
-
-
-def same(evaluation, expected):
-    for name in RESULTS:
-        values = getattr(evaluation, name)
-        assert values.shape == expected[name].shape
-        assert values.tobytes() == expected[name].astype(values.dtype).tobytes(), name
 
 
 def _builders():
@@ -105,21 +41,6 @@ def _builders():
 
 
 BUILDERS = list(_builders())
-
-
-@pytest.fixture
-def build_with():
-    """Builds vector environments that are closed after the test."""
-    opened = []
-
-    def build(builder, *args, **keywords):
-        envs = builder(*args, **keywords)
-        opened.append(envs)
-        return envs
-
-    yield build
-    for envs in opened:
-        envs.close()
 
 
 @pytest.mark.parametrize("build", BUILDERS)
@@ -330,102 +251,11 @@ def test_success_is_read_from_the_last_info(build_with, mode, infos, expected):
     assert (None if found is None else found.tolist()) == expected
 
 
-WRONG_ANSWERS = [
-    (lambda observations: np.zeros((1, 2)), ValueError, "1 actions for 5 observations"),
-    (lambda observations: np.zeros((6, 2)), ValueError, "6 actions for 5 observations"),
-    (lambda observations: (np.zeros((2, 2)), None), ValueError, "2 actions for 5"),
-    (lambda observations: (), TypeError, r"a tuple \(\)"),
-    (lambda observations: (np.zeros((5, 2)), "state"), TypeError, r"\(ndarray, str\)"),
-    (lambda observations: 0.0, TypeError, "float.*batch of 5 actions"),
-    (lambda observations: np.zeros((5, 3)), ValueError, "shape"),
-    (lambda observations: np.zeros((5, 2), complex), TypeError, "complex"),
-    (lambda observations: 1 / 0, ZeroDivisionError, "division"),
-]
-
-
-@pytest.mark.parametrize("executor", [INLINE, PROCESS], ids=str)
-@pytest.mark.parametrize("mode", MODES)
-def test_a_policy_that_fails_leaves_the_environments_usable(build_with, executor, mode):
-    envs = build_with(executor, lotteries(), autoreset_mode=mode)
-    expected = alone(lotteries(), follow_luck, 1, SEED)
-    for wrong, error, words in WRONG_ANSWERS:
-        before = envs.get_attr("steps")
-        with pytest.raises(error, match=words):
-            cartwheel.evaluate(envs, wrong)
-        assert envs.get_attr("steps") == before
-    same(cartwheel.evaluate(envs, follow_luck, seed=SEED), expected)
-
-    def fails_late(observations):  # when some rows have finished
-        count = len(observations["t"])
-        return follow_luck(observations)[: count if count == NUM_ENVS else count + 1 - 2]
-
-    with pytest.raises(ValueError, match=r"the policy returned \d actions for \d observations"):
-        cartwheel.evaluate(envs, fails_late)
-    assert not envs.in_flight
-    same(cartwheel.evaluate(envs, follow_luck, seed=SEED), expected)
-
-
 def test_a_missing_part_of_an_action_is_named(build_with):
     space = Dict(a=Discrete(5), b=Discrete(5))
     envs = build_with(INLINE, [partial(NestedActionEnv, 2, space)] * 3)
     with pytest.raises(ValueError, match="2 actions under 'b' for 3 observations"):
         cartwheel.evaluate(envs, lambda t: {"a": np.zeros(3, int), "b": np.zeros(2, int)})
-
-
-@pytest.mark.parametrize("executor", [INLINE, PROCESS], ids=str)
-def test_an_environment_that_raises_leaves_the_others_usable(build_with, executor):
-    envs = build_with(executor, [*lotteries(2), partial(LotteryEnv, 1, raises_at=7)])
-    with pytest.raises(RuntimeError, match="lost the ticket"):
-        cartwheel.evaluate(envs, follow_luck, seed=SEED)
-    assert not envs.in_flight
-    steps_like_row_3 = [*lotteries(2), partial(LotteryEnv, 1)]
-    same(
-        cartwheel.evaluate(envs, follow_luck, seed=SEED),
-        alone(steps_like_row_3, follow_luck, 1, SEED),
-    )
-
-
-@pytest.mark.parametrize(
-    ("keywords", "words"),
-    [
-        ({"episodes_per_env": 0}, "episodes_per_env.*0"),
-        ({"episodes_per_env": -1}, "episodes_per_env.*-1"),
-        ({"episodes_per_env": 1.5}, "episodes_per_env.*1.5"),
-        ({"episodes_per_env": True}, "episodes_per_env.*True"),
-        ({"confidence": 0}, "confidence.*0"),
-        ({"confidence": 1.0}, "confidence.*1.0"),
-        ({"confidence": float("nan")}, "confidence.*nan"),
-        ({"options": {"reset_mask": np.array([True, False])}}, "reset_mask"),
-        ({"options": {"env_index": [0]}}, "env_index"),
-        ({"options": {"env_idx": [0]}}, "env_idx"),
-    ],
-)
-def test_wrong_arguments_are_refused_before_anything_is_reset(build_with, keywords, words):
-    envs = build_with(INLINE, lotteries(2))
-    with pytest.raises(ValueError, match=words):
-        cartwheel.evaluate(envs, follow_luck, **keywords)
-    with pytest.raises(TypeError, match="policy"):
-        cartwheel.evaluate(envs, "no function")
-    assert not any(hasattr(env.unwrapped, "t") for env in envs.envs)
-
-
-def test_environments_that_cannot_be_evaluated_are_refused(build_with):
-    with pytest.raises(ValueError, match="batch_size=1 below num_envs=2"):
-        cartwheel.evaluate(build_with(INLINE, lotteries(2), batch_size=1), follow_luck)
-    in_parts = INLINE(lotteries(2), batch_size=1, autoreset_mode="next_step")
-    with pytest.raises(ValueError, match="batch_size=1 below num_envs=2"):
-        cartwheel.evaluate(build_with(RecordEpisodeStatistics, in_parts), follow_luck)
-    plain = build_with(gym.vector.SyncVectorEnv, lotteries(2))
-    plain.metadata = {}
-    with pytest.raises(ValueError, match="autoreset_mode"):
-        cartwheel.evaluate(plain, follow_luck)
-    busy = build_with(INLINE, lotteries(2))
-    busy.reset()
-    busy.send(np.zeros((2, 2)))
-    with pytest.raises(gym.error.AlreadyPendingCallError):
-        cartwheel.evaluate(busy, follow_luck)
-    busy.recv()
-    cartwheel.evaluate(busy, follow_luck)
 
 
 def test_options_and_seeds_apply_to_the_first_episodes(build_with):

@@ -1,0 +1,111 @@
+"""What cannot be evaluated is refused, and the environments stay usable."""
+# ruff: noqa: ARG005 (signatures are Gymnasium's)
+
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+import cartwheel
+from tests.support.executors import INLINE, PROCESS
+from tests.support.lotteries import (
+    NUM_ENVS,
+    SEED,
+    LotteryEnv,
+    alone,
+    follow_luck,
+    lotteries,
+    same,
+)
+
+WRONG_ANSWERS = [
+    (lambda observations: np.zeros((1, 2)), ValueError, "1 actions for 5 observations"),
+    (lambda observations: np.zeros((6, 2)), ValueError, "6 actions for 5 observations"),
+    (lambda observations: (np.zeros((2, 2)), None), ValueError, "2 actions for 5"),
+    (lambda observations: (), TypeError, r"a tuple \(\)"),
+    (lambda observations: (np.zeros((5, 2)), "state"), TypeError, r"\(ndarray, str\)"),
+    (lambda observations: 0.0, TypeError, "float.*batch of 5 actions"),
+    (lambda observations: np.zeros((5, 3)), ValueError, "shape"),
+    (lambda observations: np.zeros((5, 2), complex), TypeError, "complex"),
+    (lambda observations: 1 / 0, ZeroDivisionError, "division"),
+]
+
+
+@pytest.mark.parametrize("executor", [INLINE, PROCESS], ids=str)
+@pytest.mark.parametrize("mode", ["next_step", "same_step", "disabled"])
+def test_a_policy_that_fails_leaves_the_environments_usable(build_with, executor, mode):
+    envs = build_with(executor, lotteries(), autoreset_mode=mode)
+    expected = alone(lotteries(), follow_luck, 1, SEED)
+    for wrong, error, words in WRONG_ANSWERS:
+        before = envs.get_attr("steps")
+        with pytest.raises(error, match=words):
+            cartwheel.evaluate(envs, wrong)
+        assert envs.get_attr("steps") == before
+    same(cartwheel.evaluate(envs, follow_luck, seed=SEED), expected)
+
+    def fails_late(observations):  # when some rows have finished
+        count = len(observations["t"])
+        return follow_luck(observations)[: count if count == NUM_ENVS else count + 1 - 2]
+
+    with pytest.raises(ValueError, match=r"the policy returned \d actions for \d observations"):
+        cartwheel.evaluate(envs, fails_late)
+    assert not envs.in_flight
+    same(cartwheel.evaluate(envs, follow_luck, seed=SEED), expected)
+
+
+@pytest.mark.parametrize("executor", [INLINE, PROCESS], ids=str)
+def test_an_environment_that_raises_leaves_the_others_usable(build_with, executor):
+    envs = build_with(executor, [*lotteries(2), partial(LotteryEnv, 1, raises_at=7)])
+    with pytest.raises(RuntimeError, match="lost the ticket"):
+        cartwheel.evaluate(envs, follow_luck, seed=SEED)
+    assert not envs.in_flight
+    steps_like_row_3 = [*lotteries(2), partial(LotteryEnv, 1)]
+    same(
+        cartwheel.evaluate(envs, follow_luck, seed=SEED),
+        alone(steps_like_row_3, follow_luck, 1, SEED),
+    )
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"episodes_per_env": 0}, "episodes_per_env.*0"),
+        ({"episodes_per_env": -1}, "episodes_per_env.*-1"),
+        ({"episodes_per_env": 1.5}, "episodes_per_env.*1.5"),
+        ({"episodes_per_env": True}, "episodes_per_env.*True"),
+        ({"confidence": 0}, "confidence.*0"),
+        ({"confidence": 1.0}, "confidence.*1.0"),
+        ({"confidence": float("nan")}, "confidence.*nan"),
+        ({"options": {"reset_mask": np.array([True, False])}}, "reset_mask"),
+        ({"options": {"env_index": [0]}}, "env_index"),
+        ({"options": {"env_idx": [0]}}, "env_idx"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_is_reset(build_with, keywords, words):
+    envs = build_with(INLINE, lotteries(2))
+    with pytest.raises(ValueError, match=words):
+        cartwheel.evaluate(envs, follow_luck, **keywords)
+    with pytest.raises(TypeError, match="policy"):
+        cartwheel.evaluate(envs, "no function")
+    assert not any(hasattr(env.unwrapped, "t") for env in envs.envs)
+
+
+def test_environments_that_cannot_be_evaluated_are_refused(build_with):
+    with pytest.raises(ValueError, match="batch_size=1 below num_envs=2"):
+        cartwheel.evaluate(build_with(INLINE, lotteries(2), batch_size=1), follow_luck)
+    in_parts = INLINE(lotteries(2), batch_size=1, autoreset_mode="next_step")
+    with pytest.raises(ValueError, match="batch_size=1 below num_envs=2"):
+        cartwheel.evaluate(build_with(RecordEpisodeStatistics, in_parts), follow_luck)
+    plain = build_with(gym.vector.SyncVectorEnv, lotteries(2))
+    plain.metadata = {}
+    with pytest.raises(ValueError, match="autoreset_mode"):
+        cartwheel.evaluate(plain, follow_luck)
+    busy = build_with(INLINE, lotteries(2))
+    busy.reset()
+    busy.send(np.zeros((2, 2)))
+    with pytest.raises(gym.error.AlreadyPendingCallError):
+        cartwheel.evaluate(busy, follow_luck)
+    busy.recv()
+    cartwheel.evaluate(busy, follow_luck)
