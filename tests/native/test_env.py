@@ -1,13 +1,9 @@
 """A single native environment equals Gymnasium's of the same id, to the last bit and type."""
 
 import copy
-import os
 import pickle
-import subprocess
-import sys
 import warnings
 from copy import deepcopy
-from pathlib import Path
 from unittest.mock import Mock
 
 import gymnasium as gym
@@ -16,7 +12,6 @@ import pytest
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.spaces import Box
 from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 import cartwheel
 from tests.support.comparison import assert_identical
@@ -387,85 +382,3 @@ def test_it_renders_like_gymnasiums(build, render_mode):
         assert_same_steps(env, twin, 3)
         assert_identical(env.render(), twin.render())
     assert env.render_mode == twin.render_mode == render_mode
-
-
-# Vectors of single environments
-
-
-@pytest.mark.parametrize(
-    ("mode", "vector", "keywords"),
-    [("sync", SyncVectorEnv, {}), ("async", AsyncVectorEnv, {"shared_memory": False})],
-    ids=["sync", "async"],
-)
-def test_gymnasiums_vector_environments_step_single_native_environments(mode, vector, keywords):
-    envs = gym.make_vec(
-        "cartwheel/Taxi-v4",
-        2,
-        vectorization_mode=mode,
-        vector_kwargs=keywords,
-        max_episode_steps=5,
-    )
-    oracle = gym.make_vec("Taxi-v4", 2, vectorization_mode="sync", max_episode_steps=5)
-    assert type(envs) is vector
-    assert_same_vectors(envs, oracle)
-
-
-@pytest.mark.parametrize(("mode", "executor"), [("sync", "inline"), ("async", "process")])
-def test_cartwheels_vector_environments_step_single_native_environments(mode, executor):
-    """Each has its own wrappers, which native vector environments cannot have."""
-    wrap = gym.wrappers.RecordEpisodeStatistics
-    keywords = {"vectorization_mode": mode, "wrappers": [wrap], "max_episode_steps": 5}
-    envs = cartwheel.make_vec("cartwheel/Taxi-v4", 2, **keywords, autoreset_mode="same_step")
-    assert (type(envs), envs.executor) == (cartwheel.VectorEnv, executor)
-    assert envs.spec.id == "cartwheel/Taxi-v4"
-    again = cartwheel.make_vec(envs.spec)
-    assert (type(again), again.executor, again.spec) == (type(envs), executor, envs.spec)
-    again.close()
-    keywords |= {"vectorization_mode": "sync"}
-    vector = {"autoreset_mode": AutoresetMode.SAME_STEP}
-    assert_same_vectors(envs, gym.make_vec("Taxi-v4", 2, **keywords, vector_kwargs=vector))
-
-
-def assert_same_vectors(envs, oracle):
-    """The same results, except for the time in the statistics; closes both."""
-    assert_identical(envs.reset(seed=1), oracle.reset(seed=1))
-    oracle.action_space.seed(1)
-    for _ in range(13):
-        actions = oracle.action_space.sample()
-        result, expected = envs.step(actions), oracle.step(actions)
-        for infos in (result[4], expected[4]):
-            infos.get("final_info", {}).get("episode", {}).pop("t", None)
-        assert_identical(result, expected)
-    assert_identical(envs.get_attr("s"), oracle.get_attr("s"))
-    assert_identical(envs.np_random_seed, oracle.np_random_seed)
-    assert_identical(envs.np_random, oracle.np_random)
-    envs.close()
-    oracle.close()
-
-
-def test_by_default_the_vector_environment_is_native():
-    for make in (gym.make_vec, cartwheel.make_vec):
-        for mode in (None, "vector_entry_point"):
-            envs = make("cartwheel/CartPole-v1", 2, vectorization_mode=mode)
-            assert type(envs) is cartwheel.NativeVectorEnv
-            envs.close()
-
-
-def test_gymnasium_imports_the_module_named_in_an_id():
-    program = (
-        "import gymnasium as gym; "
-        "env = gym.make('cartwheel:cartwheel/CartPole-v1'); "
-        "print(env.reset(seed=1)[0].shape, env); env.close()"
-    )
-    folder = str(Path(cartwheel.__file__).parents[1])
-    path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    expected = "<TimeLimit<OrderEnforcing<PassiveEnvChecker<NativeEnv<cartwheel/CartPole-v1>>>>>"
-    assert (done.stdout, done.stderr) == (f"(4,) {expected}\n", "")

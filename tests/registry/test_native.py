@@ -195,11 +195,12 @@ def test_gymnasiums_own_ids_are_not_native():
     envs.close()
 
 
-def test_gymnasium_imports_the_module_named_in_an_id():
+@pytest.mark.parametrize(("make", "made"), [("make", "NativeEnv"), ("make_vec", "NativeVectorEnv")])
+def test_gymnasium_imports_the_module_named_in_an_id(make, made):
     program = (
         "import gymnasium as gym; "
-        "envs = gym.make_vec('cartwheel:cartwheel/CartPole-v1', 3); "
-        "print(type(envs).__name__, envs.num_envs); envs.close()"
+        f"made = gym.{make}('cartwheel:cartwheel/CartPole-v1'); "
+        "print(type(made.unwrapped).__name__); made.close()"
     )
     folder = str(Path(cartwheel.__file__).parents[1])
     path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
@@ -211,7 +212,7 @@ def test_gymnasium_imports_the_module_named_in_an_id():
         timeout=200,
         check=False,
     )
-    assert (done.stdout, done.stderr) == ("NativeVectorEnv 3\n", "")
+    assert (done.stdout, done.stderr) == (f"{made}\n", "")
 
 
 # Specs
