@@ -8,8 +8,12 @@
 mod blocks;
 #[path = "native_shard/destructors.rs"]
 mod destructors;
+#[path = "native_shard/leaves.rs"]
+mod leaves;
 #[path = "native_shard/sent.rs"]
 mod sent;
+#[path = "native_shard/streams.rs"]
+mod streams;
 mod support;
 
 use cartwheel::autoreset::{AutoresetMode, OnDone};
@@ -313,77 +317,6 @@ fn results_do_not_depend_on_the_workers() {
 }
 
 #[test]
-fn a_snapshot_restores_state_stream_and_phase_into_any_row() {
-    let mut envs = Envs::new(&recipe(), 2, 0, limited(AutoresetMode::NextStep, 4));
-    envs.seed(8);
-    envs.step(&[0, 8]).unwrap();
-    let Ok(Answer::Snapshots(saved)) = envs.ask(Request::Save) else { panic!("snapshots") };
-    let future = |envs: &mut Envs| -> Vec<Vec<u8>> {
-        (0..20).map(|_| envs.step(&[0, 0]).unwrap().everything()).collect()
-    };
-    let expected = future(&mut envs);
-    let how = |rows: [usize; 2]| rows.map(|row| RowReset::Restore(saved[row].clone())).to_vec();
-    let restored = envs.reset(how([0, 1]), None);
-    assert_eq!(restored.integers(0)[1], 0);
-    assert!(restored.terminations()[1], "it is still over");
-    let again = future(&mut envs);
-    // The state contains the number of resets, so infos are equal too.
-    assert!(again == expected);
-    envs.reset(how([1, 0]), None);
-    let swapped: Vec<_> = (0..20).map(|_| envs.step(&[0, 0]).unwrap().rewards()).collect();
-    envs.reset(how([0, 1]), None);
-    let straight: Vec<_> = (0..20).map(|_| envs.step(&[0, 0]).unwrap().rewards()).collect();
-    let mirrored: Vec<_> = straight.iter().map(|rewards| vec![rewards[1], rewards[0]]).collect();
-    assert_eq!(swapped, mirrored);
-}
-
-fn streams(envs: &mut Envs) -> Vec<Stream> {
-    let Ok(Answer::Streams(streams)) = envs.ask(Request::Streams) else { panic!("streams") };
-    streams
-}
-
-#[test]
-fn streams_report_their_seeds_and_their_states() {
-    let mut envs = Envs::new(&recipe(), 3, 0, settings(AutoresetMode::SameStep));
-    let unforeseen = streams(&mut envs);
-    let Seed::Number(seed) = unforeseen[1].seed else { panic!("128 bits") };
-    assert_eq!(unforeseen[1].at, Rng::from_wide_seed(seed).state());
-    assert_ne!(unforeseen[1], unforeseen[2]);
-    let words = vec![1, 2, 3, 4, 5];
-    let how = vec![RowReset::Seed(7), RowReset::Continue, RowReset::WideSeed(words.clone())];
-    envs.reset(how, None);
-    let now = streams(&mut envs);
-    let mut expected = [Rng::from_seed(7), Rng::from_wide_seed(seed), Rng::from_seed_words(&words)];
-    for rng in &mut expected {
-        rng.integers(2_i64..6); // what a reset draws
-    }
-    assert_eq!(
-        now.iter().map(|stream| stream.at).collect::<Vec<_>>(),
-        expected.map(|rng| rng.state())
-    );
-    let seeds: Vec<_> = now.into_iter().map(|stream| stream.seed).collect();
-    assert_eq!(seeds, [Seed::Number(7), Seed::Number(seed), Seed::Words(words)]);
-}
-
-#[test]
-fn rows_continue_with_streams_that_are_set_and_snapshots_keep_their_seeds() {
-    let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::SameStep));
-    envs.seed(1);
-    let Ok(Answer::Snapshots(saved)) = envs.ask(Request::Save) else { panic!("snapshots") };
-    let before = streams(&mut envs);
-    let set = Stream { seed: Seed::Unknown, at: Rng::from_seed(30).state() };
-    let all = vec![set.clone(), set.clone()];
-    assert!(matches!(envs.ask(Request::SetStreams(all.clone())), Ok(Answer::Done)));
-    assert_eq!(streams(&mut envs), all);
-    let mut rng = Rng::from_seed(30);
-    for _ in 0..3 {
-        assert_eq!(envs.step(&[8, 8]).unwrap().integers(0), [rng.integers(2..6); 2]);
-    }
-    envs.reset(saved.into_iter().map(RowReset::Restore).collect(), None);
-    assert_eq!(streams(&mut envs), before);
-}
-
-#[test]
 fn parameters_are_read_and_set_by_name() {
     let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
     envs.seed(0);
@@ -471,146 +404,4 @@ cartwheel::view! {
         rest: cartwheel::env::Flat<f32>,
         total: i64,
     }
-}
-
-/// Shows its last action in a `Dict`.
-struct Mirror(i64);
-
-impl Env for Mirror {
-    type Options = NoOptions;
-    type ResetOptions = NoOptions;
-    type Action = Parts;
-    type Observation = Parts;
-    type Info = ();
-
-    fn spaces(_: &NoOptions) -> Spaces {
-        let array = |dtype, shape: &[usize]| Space::Box {
-            dtype,
-            shape: shape.to_vec(),
-            low: cartwheel::env::Bounds::All(0.0),
-            high: cartwheel::env::Bounds::All(9.0),
-        };
-        let space = Space::Dict(vec![
-            ("grid".into(), array(cartwheel::space::DType::U8, &[2, 3])),
-            ("rest".into(), array(cartwheel::space::DType::F32, &[1, 2])),
-            ("total".into(), Space::discrete(9)),
-        ]);
-        Spaces { observation: space.clone(), action: space }
-    }
-
-    fn new(_: &NoOptions) -> Result<Self, Error> {
-        Ok(Self(0))
-    }
-
-    fn reset(&mut self, _: &mut Rng, _: &NoOptions) {
-        self.0 = 0;
-    }
-
-    fn step(&mut self, action: PartsRef<'_>, _: &mut Rng) -> Transition {
-        self.0 = action.total + i64::from(action.grid[1][2]);
-        let reward = f64::from(action.rest[1]);
-        Transition { reward, terminated: true, truncated: false }
-    }
-
-    fn observe(&self, parts: PartsMut<'_>) {
-        *parts.grid = [[1, 2, 3], [4, 5, 6]];
-        parts.rest.fill(0.5);
-        *parts.total = self.0;
-    }
-
-    fn info(&self) {}
-}
-
-#[test]
-fn structs_see_the_leaves_of_a_dict_in_place() {
-    let recipe = Recipe::<Mirror>::new("{}").unwrap();
-    let mut envs = Envs::new(&recipe, 2, 0, settings(AutoresetMode::SameStep));
-    envs.seed(0);
-    let tag = |dtype| cartwheel::space::ActionTag::Array(dtype);
-    let grid = [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2];
-    envs.pool.store_actions(0, tag(cartwheel::space::DType::U8), &grid).unwrap();
-    let rest = cartwheel::memory::bytes_of(&[0.0_f32, 1.5, 0.0, 2.5]);
-    envs.pool.store_actions(1, tag(cartwheel::space::DType::F32), rest).unwrap();
-    let count = cartwheel::memory::bytes_of(&[3_i64, 4]);
-    envs.pool.store_actions(2, cartwheel::space::ActionTag::Integers, count).unwrap();
-    let step = cartwheel::Call::Step;
-    envs.pool.begin(step, 0).unwrap();
-    let finished = envs.pool.finish(step, None, &mut || false).unwrap();
-    let mut stream = Vec::new();
-    envs.pool.load_infos(0, &mut stream);
-    let batch = support::Batch { lease: finished.lease.unwrap(), faults: vec![], infos: stream };
-    assert_eq!(batch.rewards(), [1.5, 2.5]);
-    assert_eq!(batch.leaf(0), [1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6]);
-    assert_eq!(batch.integers(2), [0, 0], "the reset observation");
-    let mut reader = InfoReader::new(&batch.infos, 0);
-    reader.record().unwrap().unwrap();
-    assert_eq!(reader.entry().unwrap().key, "final_obs");
-    assert!(matches!(reader.value().unwrap(), Value::Dict(3)));
-    let mut keys = Vec::new();
-    for _ in 0..3 {
-        let entry = reader.entry().unwrap();
-        keys.push(entry.key);
-        let mut value = reader;
-        if let Value::Int(int) = value.value().unwrap() {
-            assert_eq!(int, 3 + 1, "the terminal observation");
-        }
-        reader.skip().unwrap();
-    }
-    assert_eq!(keys, ["grid", "rest", "total"]);
-}
-
-#[test]
-fn actions_out_of_range_are_named_with_their_row() {
-    let discrete = Space::Discrete { n: 3, start: -1 };
-    let check = |space: &Space, actions: &[i64]| {
-        space.check_actions(0, cartwheel::memory::bytes_of(actions)).map_err(|e| e.to_string())
-    };
-    assert!(check(&discrete, &[-1, 0, 1]).is_ok());
-    let error = check(&discrete, &[0, 1, 2]).unwrap_err();
-    assert_eq!(error, "action 2 of row 2 is not in Discrete(3, start=-1)");
-    let several = Space::MultiDiscrete(vec![2, 5]);
-    assert!(check(&several, &[1, 4, 0, 0]).is_ok());
-    let error = check(&several, &[1, 4, 0, 5]).unwrap_err();
-    assert_eq!(error, "action 5 of row 1 is not in MultiDiscrete([2, 5])");
-    let floats = Space::float_box(&[-1.0; 2], &[1.0; 2]);
-    let actions = [0.0_f32, 9.0, 0.0, f32::NAN];
-    let error = floats.check_actions(0, cartwheel::memory::bytes_of(&actions)).unwrap_err();
-    assert_eq!(error.to_string(), "action nan of row 1 is not in Box([2], float32)");
-}
-
-/// An environment whose types do not fit its space.
-struct Mismatched;
-
-impl Env for Mismatched {
-    type Options = NoOptions;
-    type ResetOptions = NoOptions;
-    type Action = i64;
-    type Observation = [f32; 3];
-    type Info = ();
-
-    fn spaces(_: &NoOptions) -> Spaces {
-        let observation = Space::symmetric_box(&[1.0; 4]);
-        Spaces { observation, action: Space::discrete(2) }
-    }
-
-    fn new(_: &NoOptions) -> Result<Self, Error> {
-        Ok(Self)
-    }
-
-    fn reset(&mut self, _: &mut Rng, _: &NoOptions) {}
-
-    fn step(&mut self, _: i64, _: &mut Rng) -> Transition {
-        Transition::RESET
-    }
-
-    fn observe(&self, _: &mut [f32; 3]) {}
-
-    fn info(&self) {}
-}
-
-#[test]
-fn types_that_do_not_fit_the_space_are_refused() {
-    let error = Recipe::<Mismatched>::new("").map(|_| ()).unwrap_err().to_string();
-    let expected = "the observation type sees float32[3]; the observation space has float32[4]";
-    assert_eq!(error, expected);
 }
