@@ -5,12 +5,13 @@ import io
 import pdb
 import subprocess
 import sys
+import traceback
 from functools import partial
 
 import pytest
 
-from tests.support.environments import TranscriptEnv
-from tests.support.executors import INLINE
+from tests.support.environments import TranscriptEnv, transcripts
+from tests.support.executors import INLINE, THREAD
 
 HINT = 'use executor="inline"'
 
@@ -76,6 +77,20 @@ def test_other_exceptions_have_no_such_note(build_workers):
     with pytest.raises(AttributeError) as failure:
         envs.call("nothing")
     assert not any(HINT in note for note in failure.value.__notes__)
+
+
+@pytest.mark.parametrize("executor", [INLINE, THREAD], ids=str)
+def test_a_post_mortem_sees_the_frame_of_the_environment(executor):
+    envs = executor(transcripts(5, 5))
+    envs.reset()
+    envs.set_attr("length", [5, "long"])
+    with pytest.raises(TypeError) as failure:
+        envs.step([7, 8])
+    [*_, frame] = [frame for frame, _ in traceback.walk_tb(failure.tb)]
+    assert frame.f_code is TranscriptEnv.step.__code__
+    assert frame.f_locals["action"] == 8
+    assert frame.f_locals["self"].t == 1
+    envs.close()
 
 
 PROGRAM = """
