@@ -17,6 +17,8 @@ errors, several times faster, in all three autoreset modes. :class:`Collector` r
 a quota of episodes. :mod:`cartwheel.envpool` has EnvPool's interface.
 """
 
+import importlib
+import sys
 from typing import TYPE_CHECKING
 
 from cartwheel.errors import (
@@ -85,15 +87,14 @@ if not TYPE_CHECKING:  # type checkers would accept every name
 
     def __getattr__(name: str) -> object:
         """Loads a public name when it is first used."""
-        import importlib.metadata  # only here: it takes longer to load than most of cartwheel
-        import sys
-
         if name in _LAZY:
             value = getattr(importlib.import_module(_LAZY[name]), name)
         elif name in ("envpool", "returns"):
             value = importlib.import_module(f"{__name__}.{name}")
         elif name == "__version__":
-            value = importlib.metadata.version(__name__)
+            from importlib.metadata import version  # takes longer to load than most of cartwheel
+
+            value = version(__name__)
         else:
             raise AttributeError(
                 f"module {__name__!r} has no attribute {name!r}",
