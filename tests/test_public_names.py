@@ -2,6 +2,9 @@
 
 import importlib.metadata
 import inspect
+import pydoc
+import subprocess
+import sys
 from typing import get_args
 
 import pytest
@@ -17,6 +20,65 @@ def test_the_version_equals_that_of_the_installed_wheel():
 @pytest.mark.parametrize("name", [name for name in cartwheel.__all__ if name != "__version__"])
 def test_every_public_name_is_documented(name):
     assert inspect.getdoc(getattr(cartwheel, name))
+
+
+def test_completion_shows_the_public_names_only():
+    names = {name for name in dir(cartwheel) if not name.startswith("__")}
+    assert names == set(cartwheel.__all__) - {"__version__"}
+    assert {"__doc__", "__file__", "__name__", "__path__", "__version__"} <= set(dir(cartwheel))
+
+
+def test_a_star_import_gives_the_public_names():
+    namespace = {}
+    exec("from cartwheel import *", namespace)
+    assert namespace.keys() - {"__builtins__"} == set(cartwheel.__all__)
+
+
+def test_help_shows_an_example_first_and_no_private_name():
+    text = pydoc.plain(pydoc.render_doc(cartwheel))
+    assert text.partition("DESCRIPTION")[2].split()[0] == "Example:"
+    # Python itself lists the files of a package; nothing else shows modules or private names.
+    assert "<module" not in text
+    assert "register_native" not in text
+
+
+def fresh(program):
+    """What a new interpreter prints."""
+    return subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    ).stdout.split()
+
+
+def test_importing_cartwheel_does_not_load_what_is_used_later():
+    program = """
+import sys, gymnasium
+before = set(sys.modules)
+import cartwheel
+print(*sorted(set(sys.modules) - before))
+"""
+    loaded = fresh(program)
+    assert "cartwheel.vector.vector_env" in loaded
+    heavy = ["envpool", "returns", "rollouts", "evaluation", "bench", "catalogue"]
+    assert [name for name in heavy if f"cartwheel.{name}" in loaded] == []
+    assert [name for name in ("importlib.metadata", "statistics", "torch") if name in loaded] == []
+
+
+@pytest.mark.parametrize("name", cartwheel.__all__)
+def test_every_public_name_loads_by_itself(name):
+    assert fresh(f"import cartwheel; print(cartwheel.{name} is not None)") == ["True"]
+
+
+def test_an_unknown_name_is_an_error_with_a_suggestion():
+    program = """
+import sys, cartwheel
+try:
+    cartwheel.VectorEnvs
+except AttributeError as error:
+    print(error.name, error.obj is cartwheel, error)
+"""
+    message = "module 'cartwheel' has no attribute 'VectorEnvs'"
+    assert fresh(program) == ["VectorEnvs", "True", *message.split()]
+    assert not hasattr(cartwheel, "wrappers_of_nobody")
 
 
 def test_help_on_vector_env_begins_with_an_example():

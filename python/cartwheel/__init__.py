@@ -1,14 +1,26 @@
-"""cartwheel steps many reinforcement-learning environments at once.
+"""Steps many reinforcement-learning environments at once.
+
+Example:
+    >>> import cartwheel
+    >>> envs = cartwheel.make_vec("cartwheel/CartPole-v1", 4)
+    >>> observations, infos = envs.reset(seed=7)
+    >>> for _ in range(100):
+    ...     actions = envs.action_space.sample()  # your policy
+    ...     observations, rewards, terminations, truncations, infos = envs.step(actions)
+    >>> observations.shape
+    (4, 4)
+    >>> envs.close()
 
 :class:`VectorEnv` replaces ``gymnasium.vector.AsyncVectorEnv``: the same arguments, values and
 errors, several times faster, in all three autoreset modes. :class:`Collector` runs a policy in it,
 :mod:`cartwheel.returns` computes advantages and returns of its rollouts, and :func:`evaluate` plays
-a quota of episodes.
+a quota of episodes. :mod:`cartwheel.envpool` has EnvPool's interface.
 """
 
-from importlib.metadata import version
+import importlib
+import sys
+from typing import TYPE_CHECKING
 
-from cartwheel import returns
 from cartwheel.errors import (
     BrokenPoolError,
     EnvPanicError,
@@ -19,18 +31,23 @@ from cartwheel.errors import (
     WorkerDiedError,
     WorkerTimeoutError,
 )
-from cartwheel.evaluation import Evaluation, evaluate
 from cartwheel.native.env import NativeEnv
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.registry.make import make_vec
 from cartwheel.registry.native import register_native
 from cartwheel.registry.patch import patch_gymnasium
-from cartwheel.rollouts import Collector, Rollout
 from cartwheel.vector.pool_env import PoolVectorEnv
 from cartwheel.vector.presets import AsyncVectorEnv, SyncVectorEnv
 from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.stats import Stats
 from cartwheel.vector.vector_env import VectorEnv
+
+if TYPE_CHECKING:
+    from cartwheel import envpool, returns
+    from cartwheel.evaluation import Evaluation, evaluate
+    from cartwheel.rollouts import Collector, Rollout
+
+    __version__: str
 
 __all__ = [
     "AsyncVectorEnv",
@@ -53,12 +70,46 @@ __all__ = [
     "WorkerDiedError",
     "WorkerTimeoutError",
     "__version__",
+    "envpool",
     "evaluate",
     "make_vec",
     "patch_gymnasium",
     "returns",
 ]
 
-__version__: str = version("cartwheel")
+#: Public names that are loaded when they are first used, and the module of each.
+_LAZY = {
+    "Collector": "cartwheel.rollouts",
+    "Evaluation": "cartwheel.evaluation",
+    "Rollout": "cartwheel.rollouts",
+    "evaluate": "cartwheel.evaluation",
+}
+
+if not TYPE_CHECKING:  # type checkers would accept every name
+
+    def __getattr__(name: str) -> object:
+        """Loads a public name when it is first used."""
+        if name in _LAZY:
+            value = getattr(importlib.import_module(_LAZY[name]), name)
+        elif name in ("envpool", "returns"):
+            value = importlib.import_module(f"{__name__}.{name}")
+        elif name == "__version__":
+            from importlib.metadata import version  # takes longer to load than most of cartwheel
+
+            value = version(__name__)
+        else:
+            raise AttributeError(
+                f"module {__name__!r} has no attribute {name!r}",
+                name=name,
+                obj=sys.modules[__name__],
+            )
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that have them."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
 
 register_native()

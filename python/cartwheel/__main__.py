@@ -1,24 +1,61 @@
-"""``python -m cartwheel``: what cartwheel can do from a shell."""
+"""``python -m cartwheel``: the command line."""
 
 from __future__ import annotations
 
 import argparse
+import io
+import os
+import select
+import sys
 
-from cartwheel import catalogue
+import cartwheel
 from cartwheel.bench import command as bench
+from cartwheel.catalogue import command as catalogue
+
+DESCRIPTION = "cartwheel steps many reinforcement-learning environments at once."
 
 
 def main() -> int:
     """Runs the subcommand that the shell asked for and returns its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m cartwheel", description=__doc__)
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # signs that the terminal's encoding lacks
+    try:
+        try:
+            return run()
+        finally:
+            if sys.stdout is not None:  # it is `None` if the shell closed it
+                sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130  # what a shell expects of a program that Ctrl-C ended
+    except BrokenPipeError:
+        if not _reader_is_gone():
+            raise  # it was another pipe, such as that of a worker process
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # the interpreter flushes stdout when it exits
+        return 141  # what a shell expects of a program that a closed pipe ended
+
+
+def run() -> int:
+    """Parses the command line and runs its subcommand."""
+    parser = argparse.ArgumentParser(prog="python -m cartwheel", description=DESCRIPTION)
+    parser.add_argument(
+        "-V", "--version", action="version", version=f"cartwheel {cartwheel.__version__}"
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     bench.add_to(commands)
     catalogue.add_to(commands)
     arguments = parser.parse_args()
-    try:
-        return int(arguments.run(arguments))
-    except KeyboardInterrupt:
-        return 130  # what a shell expects of a program that Ctrl-C ended
+    if "run" not in arguments:
+        parser.print_help()
+        return 0
+    return int(arguments.run(arguments))
+
+
+def _reader_is_gone() -> bool:
+    """Whether stdout is a pipe or socket that nobody reads."""
+    poll = select.poll()
+    poll.register(sys.stdout, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 if __name__ == "__main__":

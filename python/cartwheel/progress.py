@@ -17,7 +17,7 @@ class Progress:
         """Starts at nothing of ``total``."""
         self._total = total
         self._count = 0
-        self._visible = sys.stderr.isatty()
+        self._visible = sys.stderr is not None and sys.stderr.isatty()
         self._drawn: tuple[str, float] = ("", 0.0)
 
     def advance(self, label: str, count: int = 1) -> None:

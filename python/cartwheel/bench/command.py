@@ -19,8 +19,8 @@ from cartwheel.bench.contenders import (
     cartwheel_native,
     cartwheel_with,
     envpool,
-    gymnasium_native,
     native_ceiling,
+    own_vector_env,
 )
 from cartwheel.bench.envpool import why_not
 from cartwheel.bench.machine import machine, machine_line
@@ -36,10 +36,13 @@ if TYPE_CHECKING:
 
     from gymnasium.envs.registration import EnvSpec
 
+    from cartwheel.choices import Executor
+
 DESCRIPTION = """\
 Measures cartwheel's executors beside Gymnasium's SyncVectorEnv and AsyncVectorEnv and beside the
 ceiling, bare loops on all cores at once; native environments beside EnvPool, if it is installed,
-and beside plain loops in Rust. One run: alternating rounds, medians, ratios."""
+and beside plain loops in Rust. One run: alternating rounds, medians, ratios. The namespace
+cartwheel/ of an id makes no difference: Gymnasium's contenders step Gymnasium's environments."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -73,41 +76,58 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     """Measures, prints the table and writes the files that were asked for."""
     if arguments.plot and not can_plot():
-        parser.error("--plot needs matplotlib, which comes with: pip install 'cartwheel[bench]'")
+        parser.error("--plot needs matplotlib: pip install matplotlib")
     if arguments.plot and arguments.plot.suffix[1:].lower() not in formats():
         parser.error(f"--plot {arguments.plot}: must end with one of {', '.join(formats())}")
-    env_fn = functools.partial(gym.make, arguments.env)
+    env_id = raced_id(arguments.env)
+    env_fn = functools.partial(gym.make, env_id)
     try:
         env = env_fn()
         env.close()
     except (gym.error.Error, ModuleNotFoundError) as error:
         parser.error(f"--env {arguments.env}: {error}")
     print(machine_line())
-    print(f"work: {arguments.env}, {arguments.seconds:g} s each in {arguments.rounds} rounds\n")
-    measurements = _measure(env_fn, _contenders(env.spec, arguments), arguments)
+    print(
+        f"work: {env_id}, {arguments.seconds:g} s each in {arguments.rounds} rounds\n", flush=True
+    )
+    measurements = _measure(env_fn, contenders_of(env.spec, arguments.executors), arguments)
     print(table(measurements))
     if arguments.json:
-        outcome = {"machine": machine(), "env": arguments.env, "records": records(measurements)}
+        outcome = {"machine": machine(), "env": env_id, "records": records(measurements)}
         arguments.json.write_text(json.dumps(outcome, indent=2) + "\n", encoding="utf-8")
     if arguments.plot:
-        title = f"{arguments.env}: steps per second, and × gymnasium async"
+        title = f"{env_id}: steps per second, and × gymnasium async"
         plot(measurements, title, machine_line(), arguments.plot)
     return 0
 
 
-def _contenders(spec: EnvSpec | None, arguments: argparse.Namespace) -> list[Contender]:
-    """Every contender that can step such an environment, in the order in which they are built."""
-    executors = [cartwheel_with(name) for name in EXECUTORS if name in arguments.executors]
-    contenders = [SYNC, ASYNC, *executors, CEILING]
-    if spec is not None and spec.vector_entry_point is not None:
-        contenders.append(gymnasium_native(spec.id))
-    if spec is not None and NAMESPACE + spec.id in gym.registry:
-        reason = why_not(spec.id)
+def raced_id(env_id: str) -> str:
+    """Returns the id of the Python environments of a race.
+
+    A native id gives the id of the same environment in Gymnasium, if there is one. Otherwise
+    Gymnasium's contenders would step cartwheel's environments.
+    """
+    plain = env_id.removeprefix(NAMESPACE)
+    return plain if plain in gym.registry else env_id
+
+
+def contenders_of(spec: EnvSpec | None, executors: Sequence[Executor]) -> list[Contender]:
+    """Returns all contenders that can step such an environment, in the order of their building."""
+    contenders = [SYNC, ASYNC, *(cartwheel_with(name) for name in EXECUTORS if name in executors)]
+    contenders.append(CEILING)
+    if spec is None:
+        return contenders
+    native_id = spec.id.removeprefix(NAMESPACE)
+    own = own_vector_env(spec)
+    if own is not None:
+        contenders.append(own)
+    if NAMESPACE + native_id in gym.registry:
+        reason = why_not(native_id)
         if reason is None:
-            contenders.append(envpool(spec.id))
+            contenders.append(envpool(native_id))
         else:
-            print(f"without envpool: {reason}\n")
-        contenders += [cartwheel_native(spec.id), native_ceiling(spec.id)]
+            print(f"without envpool: {reason}\n", flush=True)
+        contenders += [cartwheel_native(native_id), native_ceiling(native_id)]
     return contenders
 
 

@@ -7,7 +7,10 @@ import json
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium as gym
-from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
+
+# Not from `gymnasium.vector`, whose classes `cartwheel.patch_gymnasium` replaces.
+from gymnasium.vector.async_vector_env import AsyncVectorEnv
+from gymnasium.vector.sync_vector_env import SyncVectorEnv
 
 import cartwheel
 from cartwheel._cartwheel import usable_cpus
@@ -18,12 +21,14 @@ from cartwheel.bench.runner import AnyVectorEnv, Runner, VectorRunner, sample_ac
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gymnasium.envs.registration import EnvSpec
+
     from cartwheel.arguments import EnvFn
     from cartwheel.choices import Executor
 
 EXECUTORS: tuple[Executor, ...] = ("inline", "process", "thread")
 """In the order in which they are built: processes fork before there are threads."""
-NATIVE, GYMNASIUM_NATIVE, ENVPOOL = "cartwheel native", "gymnasium native", "envpool"
+NATIVE, ENVPOOL = "cartwheel native", "envpool"
 """Contenders that do not run the Python environments."""
 NATIVE_CEILING, NATIVE_CEILING_BY_ROWS = "native ceiling", "native ceiling by rows"
 
@@ -90,11 +95,21 @@ def envpool(env_id: str) -> Contender:
     return Contender(ENVPOOL, lambda env_fns: fastest(env_id, len(env_fns)))
 
 
-def gymnasium_native(env_id: str) -> Contender:
-    """Gymnasium's own vectorised implementation of ``env_id``."""
+def own_vector_env(spec: EnvSpec) -> Contender | None:
+    """The vector entry point of an environment, named after its package: ``gymnasium native``.
+
+    ``None`` if the environment has no such entry point, or if it is one of cartwheel.
+    """
+    entry_point = spec.vector_entry_point
+    module = entry_point if isinstance(entry_point, str) else getattr(entry_point, "__module__", "")
+    package = module.partition(":")[0].partition(".")[0]
+    if entry_point is None or package == cartwheel.__name__:
+        return None
     return _vector(
-        GYMNASIUM_NATIVE,
-        lambda env_fns: gym.make_vec(env_id, len(env_fns), vectorization_mode="vector_entry_point"),
+        f"{package} native",
+        lambda env_fns: gym.make_vec(
+            spec.id, len(env_fns), vectorization_mode="vector_entry_point"
+        ),
     )
 
 
@@ -110,8 +125,6 @@ def no_env() -> NoReturn:
 
 def ceiling_of(name: str) -> str | None:
     """The ceiling that bounds a contender; ``None`` for code that no ceiling runs."""
-    if name in (GYMNASIUM_NATIVE, ENVPOOL):
-        return None
     if name in (NATIVE, NATIVE_CEILING, NATIVE_CEILING_BY_ROWS):
         return NATIVE_CEILING
-    return CEILING.name
+    return None if name == ENVPOOL or name.endswith(" native") else CEILING.name

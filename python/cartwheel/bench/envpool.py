@@ -22,7 +22,7 @@ def why_not(env_id: str) -> str | None:
         envpool = _envpool()
     except (ImportError, OSError) as error:  # it needs libraries of the system and files of its own
         if isinstance(error, ModuleNotFoundError) and error.name == "envpool":
-            return "envpool is not installed; it comes with: pip install 'cartwheel[envpool]'"
+            return "envpool is not installed: pip install envpool"
         return f"envpool cannot be imported: {error}"
     return None if env_id in envpool.list_all_envs() else f"envpool has no {env_id}"
 

@@ -111,7 +111,7 @@ def _bars(
             place,
             rate,
             width=0.9 * width,
-            color=COLOURS[name],
+            color=COLOURS.get(name, COLOURS["gymnasium native"]),  # another package's vector env
             label=name if group == 0 else "_nolegend_",
         )
         axes.vlines(place, min(rounds), max(rounds), colors=INK, linewidth=0.8)

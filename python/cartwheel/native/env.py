@@ -234,12 +234,6 @@ class _OneRow(NativeVectorEnv):
     """A vector environment of one row, whose infos are the infos of the row, not batched."""
 
     @property
-    def parameters(self) -> list[str]:
-        """The names of the parameters."""
-        names: list[str] = self._link.envs.parameters()
-        return names
-
-    @property
     def stream(self) -> Stream:
         """The random number stream of the row."""
         return self._streams()[0]

@@ -251,9 +251,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
 
     def _draw(self) -> tuple[Any, ...]:
         """Draws every row that was ever reset."""
-        parameters = {
-            name: self._ask("call_async", name, None) for name in self._link.envs.parameters()
-        }
+        parameters = {name: self._ask("call_async", name, None) for name in self.parameters}
         rows = np.flatnonzero(self._link.begun).tolist()
         frames, changed = self._renderer.draw(rows, parameters)
         for name, values in changed.items():
@@ -261,6 +259,11 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         return frames
 
     # Attributes
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the environment's parameters, for :meth:`get_attr` and :meth:`set_attr`."""
+        return list(self._link.envs.parameters())
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
@@ -358,8 +361,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             return self.call_wait(timeout=self._link.timeout)
 
     def _begin(self, calling: str, name: str, values: list[Any] | None) -> None:
-        names = self._link.envs.parameters()
-        if name not in names:
+        if name not in (names := self.parameters):
             raise AttributeError(
                 f"{self.env_id} has no parameter {name!r}; it has {', '.join(names) or 'none'}"
             )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bdb
 import dataclasses
 import os
 import pickle
+import threading
 import traceback
 
 from cartwheel.errors import RemoteEnvError, RemoteTraceback, add_note
@@ -12,6 +14,12 @@ from cartwheel.worker.pickling import pickled_exception
 
 #: Sets ``__cause__`` even if the exception forbids assignment, as a frozen dataclass does.
 _SET_CAUSE = vars(BaseException)["__cause__"].__set__
+#: The note on the exception of a debugger that quits. A worker process has no terminal to read
+#: from, and the threads of a process would share one.
+_NO_TERMINAL = (
+    '`breakpoint()` needs a terminal: use executor="inline", which runs the environments on the '
+    "calling thread"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +34,7 @@ class Fault:
         summary: Type and text.
         trace: The formatted traceback, with the tracebacks of the causes.
         pid: The id of the worker's process.
+        thread: The id of the worker's thread in its process.
     """
 
     row: int | None
@@ -35,6 +44,7 @@ class Fault:
     summary: str
     trace: str
     pid: int
+    thread: int = dataclasses.field(default_factory=threading.get_ident)
 
     @classmethod
     def of(cls, row: int | None, error: BaseException, *, travels: bool) -> Fault:
@@ -61,6 +71,9 @@ class Fault:
         if self.row is not None:
             where = "" if self.pid == os.getpid() else f" (worker process {self.pid})"
             add_note(error, f"raised by the environment of row {self.row}{where}")
+        here = os.getpid(), threading.get_ident()
+        if isinstance(error, bdb.BdbQuit) and (self.pid, self.thread) != here:
+            add_note(error, _NO_TERMINAL)
         return error
 
 

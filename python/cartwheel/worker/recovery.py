@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bdb
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
@@ -109,8 +110,9 @@ class Replacements:
             Exception: The new environment could not be made or reset, or its spaces differ.
         """
         made = self._counts.get(row, 0)
-        wanted = self.recovery.on_error == "restart" and isinstance(failure, Exception)
-        if not wanted:
+        # A debugger that quits is no failure of the environment.
+        failed = isinstance(failure, Exception) and not isinstance(failure, bdb.BdbQuit)
+        if self.recovery.on_error != "restart" or not failed:
             return None
         if not self.recovery.allows(made):
             add_note(failure, f"the environment was replaced {made} times before (max_restarts)")

@@ -1,0 +1,1 @@
+"""The native environments: their keywords, and what ``python -m cartwheel envs`` prints."""

@@ -1,0 +1,62 @@
+"""``python -m cartwheel envs``: the native environments and what they are."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+import gymnasium as gym
+
+from cartwheel._cartwheel import native_envs
+from cartwheel.catalogue.pages import overview, page
+from cartwheel.native.vector_env import NAMESPACE
+
+if TYPE_CHECKING:
+    import argparse
+
+DESCRIPTION = """\
+Lists the native environments, or everything about one of them: spaces, keywords, parameters and
+options of a reset. Lines are as wide as the terminal; without a terminal they are not wrapped."""
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the subcommand ``envs`` to a parser's commands."""
+    parser = commands.add_parser(
+        "envs", help="list the native environments, or show one", description=DESCRIPTION
+    )
+    parser.add_argument("env_id", nargs="?", metavar="ID", help="an id, with or without cartwheel/")
+    parser.set_defaults(run=functools.partial(run, parser))
+
+
+def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    """Prints the list, or the page of one environment."""
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if is_terminal else None
+    if arguments.env_id is None:
+        print(overview(width))
+        return 0
+    env_id = arguments.env_id.removeprefix(NAMESPACE)
+    if env_id not in _ids():
+        parser.error(unknown(env_id))
+    print(page(env_id, width))
+    return 0
+
+
+def unknown(env_id: str) -> str:
+    """Returns what is wrong with an id that is not native, and which ids are similar."""
+    names = {name.lower(): NAMESPACE + name for name in _ids()}
+    near = [names[name] for name in difflib.get_close_matches(env_id.lower(), names, cutoff=0.7)]
+    if near:
+        hint = f"did you mean {' or '.join(near)}?"
+    elif env_id in gym.registry:
+        hint = f"it is Gymnasium's, and cartwheel.make_vec({env_id!r}, num_envs) steps it in Python"
+    else:
+        hint = "`python -m cartwheel envs` lists them"
+    return f"there is no native environment {env_id!r}; {hint}"
+
+
+def _ids() -> list[str]:
+    return [name for name, *_ in native_envs()]

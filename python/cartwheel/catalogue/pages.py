@@ -1,0 +1,127 @@
+"""What ``python -m cartwheel envs`` prints: the list of environments, and a page for each."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Box
+
+from cartwheel._cartwheel import native_envs
+from cartwheel.catalogue.keywords import keywords_of_env, reset_options_of_env
+from cartwheel.native.vector_env import NAMESPACE, NativeVectorEnv
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gymnasium.spaces import Space
+
+_NARROWEST = 20
+"""Columns that the last column of a table has at least, however narrow the terminal is."""
+
+
+def overview(width: int | None) -> str:
+    """Returns a table of all native environments.
+
+    Args:
+        width: Columns of the terminal; ``None`` for one line for each environment.
+    """
+    rows = [("id", "limit", "solved", "action", "observation")]
+    for env_id, limit, threshold, _keywords in native_envs():
+        envs = NativeVectorEnv(env_id, 1)
+        spaces = _short(envs.single_action_space), _short(envs.single_observation_space)
+        envs.close()
+        rows.append((NAMESPACE + env_id, _number(limit), _number(threshold), *spaces))
+    notes = [
+        "limit: max_episode_steps. solved: reward_threshold, the return of a solved episode.",
+        "`python -m cartwheel envs ID` shows everything about one environment.",
+    ]
+    return "\n".join(
+        [*_table(rows, width, gap=1), "", *(line for note in notes for line in _wrap(note, width))]
+    )
+
+
+def page(env_id: str, width: int | None) -> str:
+    """Returns everything about one native environment.
+
+    Args:
+        env_id: Its id, without the namespace.
+        width: As for :func:`overview`.
+    """
+    limit, threshold = next(
+        (limit, threshold) for name, limit, threshold, _ in native_envs() if name == env_id
+    )
+    envs = NativeVectorEnv(env_id, 1)
+    envs.reset(seed=0)
+    parameters = [(name, _value(envs.get_attr(name)[0])) for name in envs.parameters]
+    facts = [
+        ("observation", _full(envs.single_observation_space)),
+        ("action", _full(envs.single_action_space)),
+        ("max_episode_steps", _number(limit)),
+        ("reward_threshold", _number(threshold)),
+        ("render_mode", ", ".join(map(repr, envs.metadata["render_modes"])) or "–"),
+    ]
+    envs.close()
+    keywords, options = (
+        [(each.name, _value(each.default), each.meaning) for each in several]
+        for several in (keywords_of_env(env_id), reset_options_of_env(env_id))
+    )
+    native_id = NAMESPACE + env_id
+    sections: list[tuple[str, Sequence[Sequence[str]]]] = [
+        ("", facts),
+        (f'keywords: cartwheel.make_vec("{native_id}", num_envs, name=value)', keywords),
+        ("parameters: envs.set_attr(name, value); values after reset(seed=0)", parameters),
+        ("reset options: envs.reset(options={name: value})", options),
+    ]
+    lines = [native_id]
+    for title, rows in sections:
+        lines += ["", *_wrap(title, width)] if title else [""]
+        lines += [f"  {line}" for line in _table(rows or [("none",)], width and width - 2)]
+    more = "help(cartwheel.NativeVectorEnv) lists the keywords of all native environments."
+    return "\n".join([*lines, "", *_wrap(more, width)])
+
+
+def _table(rows: Sequence[Sequence[str]], width: int | None, gap: int = 2) -> Iterable[str]:
+    """Returns lines with aligned columns; the last column is wrapped to ``width``.
+
+    Args:
+        rows: The cells of each line.
+        width: Columns of the terminal, or ``None``.
+        gap: Spaces between two columns.
+    """
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
+    indent = sum(widths) + gap * len(widths)
+    room = None if width is None else max(_NARROWEST, width - indent)
+    for *first, last in rows:
+        start = "".join(cell.ljust(size + gap) for cell, size in zip(first, widths, strict=True))
+        for number, line in enumerate(_wrap(last, room)):
+            yield ((" " * indent if number else start) + line).rstrip()
+
+
+def _wrap(text: str, width: int | None) -> list[str]:
+    return [text] if width is None else textwrap.wrap(text, width) or [""]
+
+
+def _full(space: Space[Any]) -> str:
+    """Returns a space in one line."""
+    return " ".join(str(space).split())
+
+
+def _short(space: Space[Any]) -> str:
+    """Returns a space without the bounds of each element."""
+    return f"Box({', '.join(map(str, space.shape))})" if isinstance(space, Box) else str(space)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:g}"
+
+
+def _value(value: Any) -> str:
+    """Returns a value as Python code, with six digits."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        parts = ", ".join(map(_value, value))
+        return f"[{parts}]" if isinstance(value, list) else f"({parts})"
+    return repr(float(f"{value:.6g}") if isinstance(value, float) else value)
