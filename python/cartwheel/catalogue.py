@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cartwheel._cartwheel import native_envs
-from cartwheel.native.vector_env import NAMESPACE, NativeVectorEnv
+from cartwheel.native.keywords import NAMESPACE
+from cartwheel.native.vector_env import NativeVectorEnv
 
 if TYPE_CHECKING:
     import argparse

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from cartwheel._cartwheel import native_envs
-from cartwheel.native.vector_env import NAMESPACE
+from cartwheel.native.keywords import NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -23,6 +23,7 @@ from cartwheel.arguments import (
     as_reset_rows,
     as_seeds,
     as_timeout,
+    check_options,
     without_rows,
 )
 from cartwheel.errors import add_note
@@ -43,6 +44,8 @@ ActType = TypeVar("ActType", default=Any)
 
 #: Seconds that environments get to close before their workers are killed.
 CLOSE_GRACE = 5.0
+#: The seconds that count as an infinite ``timeout`` of :meth:`PoolVectorEnv.close_extras`.
+LONGEST_GRACE = 1e9
 #: The least seconds that workers get to close after a pending call has used up the time to close.
 LAST_GRACE = 1.0
 
@@ -134,12 +137,11 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 ``"reset_mask"`` is allowed there.
         """
         with Interruptible(self._pool):
-            if self._in_parts(options):
-                self._send_resets("reset", seed, options, alone=True)
-                result: tuple[ObsType, dict[str, Any]] = self._pool.recv_resets(self._link.timeout)
-                return result
-            self.reset_async(seed=seed, options=options)
-            return self.reset_wait(timeout=self._link.timeout)
+            self._begin_reset("reset", seed, options)
+            in_parts = self._in_parts(options)
+            wait = self._pool.recv_resets if in_parts else self._pool.reset_wait
+            result: tuple[ObsType, dict[str, Any]] = wait(self._link.timeout, "reset")
+            return result
 
     def reset_async(
         self,
@@ -154,17 +156,22 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         Raises:
             Exception: As :meth:`reset`.
         """
+        self._begin_reset("reset_async", seed, options)
+
+    def _begin_reset(self, calling: str, seed: Any, options: dict[str, Any] | None) -> None:
+        """Begins a reset for the method ``calling``, which errors name."""
+        self._pool.check(calling, idle=False)
+        check_options(options, self.num_envs)
         if self._in_parts(options):
-            self._send_resets("reset_async", seed, options, alone=True)
+            self._send_resets(calling, seed, options, alone=True)
             return
-        self._pool.check("reset_async", idle=False)
         seeds = as_seeds(seed, range(self.num_envs))
-        self._pool.discard_late(self._link.timeout)
-        self._pool.check("reset_async", idle=True)
+        self._pool.discard_late(self._link.timeout, calling)
+        self._pool.check(calling, idle=True)
         mask = as_reset_mask(options, self.num_envs)
         if mask is not None:
             options = without_rows(options)
-        self._pool.reset_async(self._link.pack_reset(seeds, mask, options))
+        self._pool.reset_async(self._link.pack_reset(seeds, mask, options), calling)
 
     def reset_wait(self, timeout: float | None = None) -> tuple[ObsType, dict[str, Any]]:
         """Waits for a reset.
@@ -369,26 +376,31 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 is pending.
             RuntimeError: A :meth:`rollout` has no step yet: use :meth:`reset`.
         """
+        self._pool.check("async_reset", idle=False)
+        check_options(options, self.num_envs)
         self._send_resets("async_reset", seed, options, alone=False)
 
     def _send_resets(
         self, calling: str, seed: Any, options: dict[str, Any] | None, *, alone: bool
     ) -> None:
         """Sends resets for the method ``calling``; ``alone``: no other row may be in flight."""
-        self._pool.check(calling, idle=False)
         rows = as_reset_rows(options, self.num_envs)
         options = without_rows(options)
         seeds = as_seeds(seed, rows)
         flying = self._pool.in_flight()
         if not flying or not set(rows).isdisjoint(flying):
-            self._pool.discard_late(self._link.timeout)
+            self._pool.discard_late(self._link.timeout, calling)
         if alone:
             self._pool.check(calling, idle=True)
-        self._pool.send_reset(rows, self._link.pack_row_resets(rows, seeds, options))
+        messages = self._link.pack_row_resets(rows, seeds, options)
+        self._pool.send_reset(rows, messages, calling)
 
     @property
     def in_flight(self) -> list[int]:
-        """The rows that were sent and have not been received, in ascending order."""
+        """The rows that were sent and have not been received, in ascending order.
+
+        A pending :meth:`step_async` or :meth:`reset_async` of all rows does not count.
+        """
         return self._pool.in_flight()
 
     # Rollouts
@@ -424,8 +436,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             arrays = self._pool.record(slab)
             # A reset of no row repeats every row's observation: this is the present batch.
             no_rows = np.zeros(self.num_envs, dtype=np.bool_)
-            self._pool.reset_async(self._link.pack_reset([None] * self.num_envs, no_rows, None))
-            self._pool.reset_wait(self._link.timeout)
+            messages = self._link.pack_reset([None] * self.num_envs, no_rows, None)
+            self._pool.reset_async(messages, "rollout")
+            self._pool.reset_wait(self._link.timeout, "rollout")
         return RolloutArrays(*arrays)
 
     def end_rollout(self) -> None:
@@ -459,10 +472,15 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 or ``timeout`` seconds if that is less. Worker processes that take longer are
                 killed.
             terminate: Do not wait at all.
+
+        Raises:
+            TypeError: ``timeout`` is not a number; nothing was closed.
+            ValueError: ``timeout`` is negative; nothing was closed.
         """
         if not self._finalizer.alive:
             return
-        grace = 0.0 if terminate else CLOSE_GRACE if timeout is None else timeout
+        seconds = CLOSE_GRACE if timeout is None else as_timeout(timeout)
+        grace = 0.0 if terminate else LONGEST_GRACE if seconds is None else seconds
         began = time.monotonic()
         pending = self._pool.pending()
         if pending is not None and os.getpid() == self._owner:

@@ -27,7 +27,7 @@ pub(crate) fn from_value(py: Python<'_>, value: ParameterValue) -> PyResult<Boun
 }
 
 /// A parameter from a Python value.
-pub(crate) fn to_value(value: &Bound<'_, PyAny>) -> PyResult<ParameterValue> {
+pub(crate) fn to_value(name: &str, value: &Bound<'_, PyAny>) -> PyResult<ParameterValue> {
     if value.is_none() {
         return Ok(ParameterValue::None);
     }
@@ -59,8 +59,8 @@ pub(crate) fn to_value(value: &Bound<'_, PyAny>) -> PyResult<ParameterValue> {
         return Ok(ParameterValue::Floats(floats));
     }
     if let Ok(item) = value.call_method0("item") {
-        return to_value(&item); // a NumPy scalar
+        return to_value(name, &item); // a NumPy scalar
     }
     let kind = value.get_type();
-    Err(PyTypeError::new_err(format!("no parameter can be of type {kind}")))
+    Err(PyTypeError::new_err(format!("`{name}` cannot be of type {kind}")))
 }

@@ -8,7 +8,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::error::{
-    already_pending, closed, in_flight, not_pending, nothing_in_flight, timed_out, to_py_err,
+    already_pending, closed, in_flight, not_pending, nothing_in_flight, some_in_flight, timed_out,
+    to_py_err,
 };
 use crate::pool::announced::Messages;
 
@@ -18,11 +19,15 @@ pub(super) struct Link {
     object: Py<PyAny>,
     /// The class of the vector environment, for errors.
     class_name: String,
+    rows: usize,
+    /// Whether the last step of all rows was begun by `send`: while it is pending, they are in
+    /// flight.
+    pub(super) all_sent: bool,
 }
 
 impl Link {
-    pub(super) fn new(object: Py<PyAny>, class_name: String) -> Self {
-        Self { object, class_name }
+    pub(super) fn new(object: Py<PyAny>, class_name: String, rows: usize) -> Self {
+        Self { object, class_name, rows, all_sent: false }
     }
 
     /// The Python object.
@@ -34,15 +39,16 @@ impl Link {
     pub(super) fn explain(&self, py: Python<'_>, error: Error, call: Call, calling: &str) -> PyErr {
         match error {
             Error::Closed => closed(py, &self.class_name),
+            Error::AlreadyPending { pending: Call::Step } if self.all_sent => {
+                in_flight(py, calling, &(0..self.rows).collect::<Vec<_>>())
+            }
             Error::AlreadyPending { pending } => already_pending(py, calling, &pending.to_string()),
             Error::NotPending { .. } => not_pending(py, call),
             Error::InFlight { rows } => in_flight(py, calling, &rows),
             Error::NothingInFlight => nothing_in_flight(py),
             Error::Timeout { timeout, rows } => {
                 let rows: Vec<usize> = rows.into_iter().flatten().collect();
-                let waiting =
-                    if calling.is_empty() { format!("{call}_wait") } else { calling.to_owned() };
-                timed_out(py, &waiting, timeout.as_secs_f64(), &rows)
+                timed_out(py, calling, timeout.as_secs_f64(), &rows)
             }
             Error::WorkerDied { worker, pid, rows } => {
                 let rows: Vec<usize> = rows.collect();
@@ -51,6 +57,22 @@ impl Link {
                 died.map_or_else(|error| error, PyErr::from_value)
             }
             other => to_py_err(other),
+        }
+    }
+
+    /// The exception for an error of a call for all rows: it says if only some are in flight.
+    pub(super) fn explain_all(
+        &self,
+        py: Python<'_>,
+        error: Error,
+        call: Call,
+        calling: &str,
+    ) -> PyErr {
+        match error {
+            Error::InFlight { rows } if rows.len() < self.rows => {
+                some_in_flight(py, call, calling, &rows)
+            }
+            other => self.explain(py, other, call, calling),
         }
     }
 

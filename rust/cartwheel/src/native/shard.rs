@@ -338,12 +338,16 @@ impl<E: Env> NativeShard<E> {
 
     fn set(&mut self, name: &str, values: Vec<ParameterValue>) -> Result<(), Error> {
         self.env_columns.keep_shown();
-        for (env, value) in self.env_columns.envs.iter_mut().zip(values) {
+        let (mut rows, mut first) = (Vec::new(), None);
+        for (row, (env, value)) in self.env_columns.envs.iter_mut().zip(values).enumerate() {
             let set = env.parameter_mut(name).ok_or_else(|| no_such::<E>(name))?.set(value);
             env.parameters_changed();
-            set?;
+            if let Err(error) = set {
+                rows.push(row);
+                first = first.or(Some(error));
+            }
         }
-        Ok(())
+        first.map_or(Ok(()), |error| Err(Error::BadValues { rows, reason: error.to_string() }))
     }
 
     fn save(&self, row: usize) -> Result<Snapshot, Error> {
