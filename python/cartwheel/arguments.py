@@ -149,8 +149,8 @@ def as_timeout(timeout: Any) -> float | None:
     return None if seconds == float("inf") else seconds
 
 
-def as_seeds(seed: Any, rows: Sequence[int]) -> list[int | None]:
-    """Returns one seed or ``None`` for each of these rows.
+def as_seeds(seed: Any, rows: Sequence[int], num_envs: int) -> list[int | None]:
+    """Returns one seed or ``None`` for each of these rows, which may be some of ``num_envs``.
 
     Integers of NumPy become Python integers, because Gymnasium's environments accept no others.
 
@@ -172,6 +172,11 @@ def as_seeds(seed: Any, rows: Sequence[int]) -> list[int | None]:
         raise TypeError(
             "`seed` must be None, an integer, or a list with one integer or None for each "
             f"environment, got {shown(seed)}."
+        )
+    if length != len(rows) < num_envs:
+        raise ValueError(
+            f"`seed` must have one entry for each of the {len(rows)} rows that are reset, got "
+            f"{length}."
         )
     if length != len(rows):
         raise ValueError(
@@ -216,12 +221,11 @@ def check_options(options: Any, num_envs: int) -> None:
     for name, value in options.items():
         if name in ROW_OPTIONS or not isinstance(name, str):
             continue
-        meant = near_miss(name, (*ROW_OPTIONS, "env_indices"))
+        meant = near_miss(name, (*ROW_OPTIONS, "env_ids", "env_indices"), cutoff=0.87)
         if meant is not None and _may_select_rows(value, num_envs):
             wanted = "reset_mask" if meant == "reset_mask" else "env_index"
             raise ValueError(
-                f"`options[{name!r}]` selects no rows: did you mean `{wanted}`? "
-                f"It is {shown(value)}."
+                f"`options[{name!r}]` = {shown(value)} selects no rows: did you mean `{wanted}`?"
             )
 
 

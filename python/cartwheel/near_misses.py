@@ -26,10 +26,13 @@ def keywords_of(constructor: Any) -> frozenset[str]:
     return frozenset(part.name for part in parameters if part.kind in kinds) - {"self"}
 
 
-def near_miss(name: str, names: Iterable[str]) -> str | None:
-    """Returns the one of ``names`` that ``name`` resembles, or ``None``."""
+def near_miss(name: str, names: Iterable[str], cutoff: float = 0.75) -> str | None:
+    """Returns the one of ``names`` that ``name`` resembles most, or ``None``.
+
+    Case, underscores and hyphens do not count. ``cutoff`` is the least share of equal letters.
+    """
     plain = {_plain(known): known for known in names}
-    found = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.75)
+    found = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=cutoff)
     return plain[found[0]] if found else None
 
 

@@ -124,13 +124,13 @@ def evaluate(
 
 def _check(envs: Any, episodes_per_env: Any, options: Any, confidence: Any, progress: Any) -> None:
     if not isinstance(envs, gym.vector.VectorEnv):
-        raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}")
+        raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}: see make_vec")
     if not isinstance(progress, bool) and not callable(progress):
         raise TypeError(f"`progress` must be True, False or a function, got {shown(progress)}")
     is_integer = isinstance(episodes_per_env, int | np.integer)
     if not is_integer or isinstance(episodes_per_env, bool) or episodes_per_env < 1:
         raise ValueError(f"`episodes_per_env` must be a positive integer, got {episodes_per_env!r}")
-    if not isinstance(confidence, float) or not 0 < confidence < 1:
+    if not isinstance(confidence, float | np.floating) or not 0 < confidence < 1:
         raise ValueError(f"`confidence` must be between 0 and 1, got {confidence!r}")
     chosen = sorted(set(ROW_OPTIONS) & set(options or ()))
     if chosen:

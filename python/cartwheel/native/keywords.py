@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 NAMESPACE = "cartwheel/"
 #: The vector entry point of native environments' specs; a string, so that specs survive JSON.
 NATIVE_ENTRY_POINT = "cartwheel.registry.native:make_native"
+#: The most rows that an error names.
+_NAMED = 17
 #: Keywords of :class:`~cartwheel.VectorEnv` that change nothing for native environments.
 _IDLE = ("shared_memory", "copy", "context", "daemon")
 #: Keywords of :class:`~cartwheel.VectorEnv` that can have only one value here, and the reason.
@@ -126,8 +128,9 @@ def refused_values(name: str, refused: Sequence[tuple[int, str]], *, one_value: 
     if one_value:
         return ValueError(f"`{name}` {reason}.")
     rows = [row for row, _ in refused]
-    more = f" (and {len(rows) - 1} more rows)" if len(rows) > 1 else ""
-    return ValueError(f"`{name}` of row {rows[0]} {reason}{more}.")
+    others = f"; rows {rows[1:_NAMED]} were refused, too" if len(rows) > 1 else ""
+    more = f", and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    return ValueError(f"`{name}` of row {rows[0]} {reason}{others}{more}.")
 
 
 def read_spec(spec: EnvSpec) -> tuple[str, dict[str, Any]]:

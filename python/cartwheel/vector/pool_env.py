@@ -165,7 +165,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         if self._in_parts(options):
             self._send_resets(calling, seed, options, alone=True)
             return
-        seeds = as_seeds(seed, range(self.num_envs))
+        seeds = as_seeds(seed, range(self.num_envs), self.num_envs)
         self._pool.discard_late(self._link.timeout, calling)
         self._pool.check(calling, idle=True)
         mask = as_reset_mask(options, self.num_envs)
@@ -386,7 +386,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """Sends resets for the method ``calling``; ``alone``: no other row may be in flight."""
         rows = as_reset_rows(options, self.num_envs)
         options = without_rows(options)
-        seeds = as_seeds(seed, rows)
+        seeds = as_seeds(seed, rows, self.num_envs)
         flying = self._pool.in_flight()
         if not flying or not set(rows).isdisjoint(flying):
             self._pool.discard_late(self._link.timeout, calling)

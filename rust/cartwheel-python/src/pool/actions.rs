@@ -114,10 +114,11 @@ fn check_integers(array: &Bound<'_, PyUntypedArray>, from: DType, to: DType) -> 
 }
 
 fn cannot_cast(array: &Bound<'_, PyUntypedArray>, to: DType) -> PyErr {
+    let to = to.name();
     PyTypeError::new_err(format!(
-        "cannot cast actions of dtype {} to the action space's {} according to the rule 'same_kind'",
+        "cannot cast actions of dtype {} to the action space's {to} according to the rule \
+         'same_kind': pass {to} actions",
         array.dtype(),
-        to.name()
     ))
 }
 

@@ -229,7 +229,7 @@ where
     let rows = rows.collect();
     match negative {
         Some(row) => Err(PyValueError::new_err(format!(
-            "`env_index` names row {row}: rows are counted from 0"
+            "there is no row {row}: rows are counted from 0"
         ))),
         None => Ok(rows),
     }
