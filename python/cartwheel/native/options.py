@@ -69,8 +69,8 @@ def _no_such_option(env_id: str, name: Any, own: tuple[str, ...]) -> str:
     )
     if meant is not None:
         return f"{start}: did you mean {_ROWS_ELSEWHERE.get(meant, meant)!r}?"
-    has = " and ".join(map(repr, own)) or "none"
-    return f"{start}, only {has}; 'reset_mask' and 'env_index' select rows."
+    has = f"only {' and '.join(map(repr, own))}" if own else "and no others"
+    return f"{start}, {has}; 'reset_mask' and 'env_index' select rows."
 
 
 def _as_number(name: str, value: Any) -> int | float:

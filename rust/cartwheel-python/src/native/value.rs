@@ -4,7 +4,7 @@ use cartwheel::env::ParameterValue;
 use cartwheel::space::DType;
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 
@@ -35,7 +35,9 @@ pub(crate) fn to_value(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Paramet
         return Ok(ParameterValue::Bool(flag.is_true()));
     }
     if value.is_instance_of::<PyInt>() {
-        return Ok(ParameterValue::Int(value.extract()?));
+        return value.extract().map(ParameterValue::Int).map_err(|_| {
+            PyOverflowError::new_err(format!("`{name}` is too large for 64 bits: {value}"))
+        });
     }
     if value.is_instance_of::<PyFloat>() {
         return Ok(ParameterValue::Float(value.extract()?));
