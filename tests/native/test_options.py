@@ -134,7 +134,7 @@ def test_a_single_environment_ignores_options_that_it_does_not_have(env_id):
 
 
 def test_every_option_of_a_reset_is_listed():
-    """The names are those that the environments in Rust read: a wrong order of bounds is refused."""
+    """Rust reads these names: a wrong order of bounds is refused."""
     wrong = {"low": 1, "high": -1, "x_init": 1, "y_init": -1}
     for env_id, names in OPTIONS_OF_RESETS.items():
         with closing(cartwheel.NativeVectorEnv(env_id, 1)) as envs:

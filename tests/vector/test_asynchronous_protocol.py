@@ -238,7 +238,7 @@ def test_the_timeout_of_the_constructor_bounds_every_wait(build_workers, gates):
         envs.step([2, 0])
     gates.open(2)
     assert envs.step_wait(timeout=60)[0].tolist() == [[1], [1]]
-    with pytest.raises(TimeoutError, match=r"`call_wait` has timed out after 2"):
+    with pytest.raises(TimeoutError, match=r"`call` has timed out after 2"):
         envs.call("stand_at", 3)
     gates.open(3)
     assert envs.call_wait(timeout=60) == (3, 3)

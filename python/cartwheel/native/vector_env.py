@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, cast
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
@@ -34,6 +33,7 @@ from cartwheel.native.keywords import (
 from cartwheel.native.link import NativeLink
 from cartwheel.native.options import as_json
 from cartwheel.native.renderer import Renderer, Shown
+from cartwheel.native.spaces import as_space
 from cartwheel.near_misses import keywords_of, near_miss
 from cartwheel.spaces.describe import describe
 from cartwheel.vector.interruptible import Interruptible
@@ -42,8 +42,6 @@ from cartwheel.vector.room import plan_room, spins
 from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
-    from gymnasium.spaces import Space
-
     from cartwheel.choices import Mode, OnError
     from cartwheel.native.link import Stream
 
@@ -178,8 +176,8 @@ class NativeVectorEnv(PoolVectorEnv):
             replacements=self.recovery.replacements,
         )
         observation, action = envs.spaces()
-        self.single_observation_space = _space(observation)
-        self.single_action_space = _space(action)
+        self.single_observation_space = as_space(observation)
+        self.single_action_space = as_space(action)
         self.observation_space = batch_space(self.single_observation_space, self.batch_size)
         self.action_space = batch_space(self.single_action_space, self.batch_size)
         self.metadata = {**self._renderer.metadata, "autoreset_mode": self.autoreset_mode}
@@ -299,9 +297,10 @@ class NativeVectorEnv(PoolVectorEnv):
         by_row = as_values(name, values, self.num_envs)
         before = self._ask("set_attr", name, None)
         refused = self._ask("set_attr", name, by_row)
+        one_value = self.num_envs == 1 or not isinstance(values, list | tuple)
         if refused:
             self._ask("set_attr", name, list(before))  # all rows or none
-            raise refused_values(name, refused, one_value=not isinstance(values, list | tuple))
+            raise refused_values(name, refused, one_value=one_value)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Reads a parameter, :attr:`np_random` or its seed, or calls the method ``render``.
@@ -394,27 +393,3 @@ def as_generator(stream: Stream) -> np.random.Generator:
 
 def _shut_down(pool: Pool, grace: float) -> None:
     pool.close(grace)
-
-
-def _space(description: Any) -> Space[Any]:
-    """Returns Gymnasium's space for a description of ``NativeEnvs.spaces``."""
-    kind, *parts = description
-    if kind == "Box":
-        dtype, shape, low, high = parts
-        low, high = (
-            np.full(shape, bound, dtype)
-            if isinstance(bound, float)
-            else np.asarray(bound, dtype).reshape(shape)
-            for bound in (low, high)
-        )
-        return Box(low, high, tuple(shape), np.dtype(dtype).type)
-    if kind == "Discrete":
-        number, start = parts
-        return Discrete(number, start=start)
-    if kind == "MultiDiscrete":
-        return MultiDiscrete(parts[0])
-    if kind == "MultiBinary":
-        return MultiBinary(parts[0])
-    if kind == "Tuple":
-        return Tuple([_space(part) for part in parts[0]])
-    return Dict({key: _space(part) for key, part in parts[0]})

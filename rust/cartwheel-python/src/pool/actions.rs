@@ -214,13 +214,11 @@ fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: Rows) -> PyResult<
             return Ok(Part::Integers(integers));
         }
         as_array(actions).map_err(|error| {
-            match error.is_instance_of::<PyValueError>(actions.py()) {
-                true => PyValueError::new_err(format!(
-                    "{}, got a list that is not an array: {error}",
-                    rows.wanted()
-                )),
-                false => error,
+            if !error.is_instance_of::<PyValueError>(actions.py()) {
+                return error;
             }
+            let wanted = rows.wanted();
+            PyValueError::new_err(format!("{wanted}, got a list that is not an array: {error}"))
         })?
     };
     if array.ndim() == 0 {

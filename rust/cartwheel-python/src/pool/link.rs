@@ -60,16 +60,18 @@ impl Link {
         }
     }
 
-    /// The exception for an error of a call for all rows: it says if only some are in flight.
-    pub(super) fn explain_all(
+    /// Like [`Link::explain`]. If the call is for `all` rows, the exception says which of them are
+    /// in flight.
+    pub(super) fn explain_for(
         &self,
         py: Python<'_>,
         error: Error,
         call: Call,
         calling: &str,
+        all: bool,
     ) -> PyErr {
         match error {
-            Error::InFlight { rows } if rows.len() < self.rows => {
+            Error::InFlight { rows } if all && rows.len() < self.rows => {
                 some_in_flight(py, call, calling, &rows)
             }
             other => self.explain(py, other, call, calling),

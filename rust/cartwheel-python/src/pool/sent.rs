@@ -27,10 +27,7 @@ impl State {
         calling: &str,
     ) -> PyResult<()> {
         let all = rows.is_none();
-        let explain = |error| match all {
-            true => self.link.explain_all(py, error, Call::Step, calling),
-            false => self.link.explain(py, error, Call::Step, calling),
-        };
+        let explain = |error| self.link.explain_for(py, error, Call::Step, calling, all);
         let idle = !self.pool.is_flying();
         let rows = match rows {
             // Nothing is in flight and a batch has room for all rows: a task is faster.
@@ -79,10 +76,8 @@ impl State {
         calling: &str,
     ) -> PyResult<()> {
         let rows = to_rows(rows)?;
-        let explain = |error| match rows.len() == self.rows {
-            true => self.link.explain_all(py, error, Call::Reset, calling),
-            false => self.link.explain(py, error, Call::Reset, calling),
-        };
+        let all = rows.len() == self.rows;
+        let explain = |error| self.link.explain_for(py, error, Call::Reset, calling, all);
         let sending = self.pool.sending(Call::Reset, &rows).map_err(explain)?;
         if self.native.is_some() {
             leave(self.link.bind(py), To::Some, messages)?;

@@ -28,7 +28,7 @@ impl State {
         actions: &Bound<'py, PyAny>,
         calling: &str,
     ) -> PyResult<()> {
-        let explain = |error| self.link.explain_all(py, error, Call::Step, calling);
+        let explain = |error| self.link.explain_for(py, error, Call::Step, calling, true);
         // A pool that can begin no call says so first.
         let checked = self.pool.check(Call::Call).and_then(|()| self.check_episodes(0..self.rows));
         checked.and_then(|()| self.pool.check(Call::Step)).map_err(explain)?;
