@@ -8,7 +8,9 @@ from tests.support.comparison import assert_identical
 from tests.support.oracle import assert_same_steps
 
 I64, F32 = np.int64, np.float32
-OTHER_KIND = r"^cannot cast actions of dtype \w+ to .* space's \w+ .* the rule 'same_kind': pass \w+ actions$"
+OTHER_KIND = (
+    r"^cannot cast actions of dtype \w+ to .* space's \w+ .* 'same_kind': pass \w+ actions$"
+)
 
 BAD_ACTIONS = [
     ("CartPole-v1", [0, 2, 1], ValueError, r"^action 2 of row 1 is not in Discrete\(2\)$"),
