@@ -117,6 +117,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 the others keep their state and repeat their last observation (zeros before their
                 first reset). ``"env_index"`` (or ManiSkill's name ``"env_idx"``), an array of row
                 numbers: only these rows are reset, and only they are returned, in this order.
+                Entries that resemble these names (``"env_ids"``) are refused if their value could
+                select rows; others go to the environments. Native environments refuse options that
+                no native environment has.
 
         Returns:
             Observations and infos. A reset row is no longer frozen, and its autoreset is no longer
@@ -124,9 +127,10 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             first; :meth:`recv` returns the others.
 
         Raises:
-            ValueError: A list of seeds or a mask has the wrong length, a mask has no true value, or
-                several entries select rows.
-            TypeError: The mask is not a ``bool`` array, or the seeds are not a list.
+            ValueError: A list of seeds or a mask has the wrong length, a mask has no true value,
+                several entries select rows, or an entry is refused.
+            TypeError: ``options`` is not a dictionary, the mask is not a ``bool`` array, or the
+                seeds are not a list.
             gymnasium.error.Error: A seed is negative or not an integer.
             gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
                 :meth:`recv` them first, because a reset does not return their rewards, or use
