@@ -22,7 +22,7 @@ PYTHON = """
     vector
     returns worker
     arguments
-    _cartwheel choices errors log policy progress spaces
+    _cartwheel choices errors log near_misses policy progress spaces
 """
 BINDING = """
     lib

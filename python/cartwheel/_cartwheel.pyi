@@ -16,6 +16,7 @@ __all__ = [
     "SlabLease",
     "block_rows",
     "discounted",
+    "env_keywords",
     "fine_shards",
     "fork_begins",
     "fork_ended",
@@ -429,16 +430,20 @@ class Pool:
     def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for a step: observations, rewards, terminations, truncations, infos."""
 
-    def reset_async(self, messages: Sequence[Any]) -> None:
-        """Begins a reset with one message for each worker."""
+    def reset_async(self, messages: Sequence[Any], calling: str) -> None:
+        """Begins a reset with a message for each worker; ``calling`` is named in errors."""
 
-    def reset_wait(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset_wait(
+        self, timeout: float | None = None, calling: str = "reset_wait"
+    ) -> tuple[Any, dict[str, Any]]:
         """Waits for a reset: observations and infos."""
 
     def call_async(self, messages: Sequence[Any], calling: str) -> None:
         """Begins a control call with a message for each worker; ``calling`` is named in errors."""
 
-    def call_wait(self, timeout: float | None = None) -> tuple[Any, ...]:
+    def call_wait(
+        self, timeout: float | None = None, calling: str = "call_wait"
+    ) -> tuple[Any, ...]:
         """Waits for a control call; returns one answer for each row."""
 
     def check(self, calling: str, idle: bool) -> None:
@@ -457,26 +462,30 @@ class Pool:
     def is_late(self) -> bool:
         """Whether the last wait was given up, by a timeout or Ctrl-C, and not continued."""
 
-    def discard_late(self, timeout: float | None = None) -> None:
+    def discard_late(self, timeout: float | None, calling: str) -> None:
         """Waits for a call that timed out or was interrupted, and drops its result."""
 
     def send(self, actions: Any, rows: Any = None) -> None:
         """Checks and copies actions for some rows, or all rows, and begins to step them."""
 
-    def send_reset(self, rows: Sequence[int], messages: Sequence[tuple[int, Any]]) -> None:
+    def send_reset(
+        self, rows: Sequence[int], messages: Sequence[tuple[int, Any]], calling: str
+    ) -> None:
         """Begins to reset some rows, with messages for their workers."""
 
     def recv(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for the next batch of rows that were sent, see ``VectorEnv.recv``."""
 
-    def recv_resets(self, timeout: float | None = None) -> tuple[Any, dict[str, Any]]:
+    def recv_resets(
+        self, timeout: float | None = None, calling: str = "reset_wait"
+    ) -> tuple[Any, dict[str, Any]]:
         """Waits for the next batch of rows that were reset; raises if steps are in flight."""
 
     def step_rows(self, actions: Any, rows: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Sends actions to some rows and receives a batch."""
 
     def in_flight(self) -> list[int]:
-        """Returns the rows that were sent and not received."""
+        """Returns the rows that were sent and not received, by :meth:`send` without rows too."""
 
     def count_episodes(self, autoreset_mode: str) -> None:
         """Counts the steps of episodes from now on, and gives batches the form of EnvPool.
@@ -569,6 +578,13 @@ def block_rows(env_id: str) -> int:
 
 def native_envs() -> list[tuple[str, int | None, float | None, str]]:
     """Returns every native environment: id, step limit, reward threshold, keywords (JSON)."""
+
+def env_keywords(env_id: str) -> list[str]:
+    """Returns the names of the keywords of a native environment.
+
+    Raises:
+        ValueError: There is no such environment.
+    """
 
 def usable_cpus() -> int:
     """Returns the number of processors for this process, by affinity and cgroup quota."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium as gym
@@ -14,9 +14,10 @@ from gymnasium.vector import AutoresetMode
 from cartwheel._cartwheel import usable_cpus
 from cartwheel.choices import Executor, check_choice
 from cartwheel.errors import add_note
+from cartwheel.near_misses import near_miss, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -34,17 +35,15 @@ def as_autoreset_mode(mode: Mode) -> AutoresetMode:
     """Returns the mode for a member, its value (``"SameStep"``) or its name (``"same_step"``).
 
     Raises:
-        ValueError: There is no such mode.
+        ValueError: There is no such mode. (The first words are Gymnasium's.)
     """
     if isinstance(mode, str) and mode.upper() in AutoresetMode.__members__:
         return AutoresetMode[mode.upper()]
-    return AutoresetMode(mode)
-
-
-def keywords_of(constructor: Any) -> frozenset[str]:
-    """Returns the names of the keywords of a constructor, without those in its ``**``."""
-    parameters = inspect.signature(constructor).parameters.values()
-    return frozenset(part.name for part in parameters if part.kind is not part.VAR_KEYWORD)
+    try:
+        return AutoresetMode(mode)
+    except ValueError as error:
+        names = ", ".join(repr(member.lower()) for member in AutoresetMode.__members__)
+        raise ValueError(f"{error}: `autoreset_mode` must be one of {names}.") from None
 
 
 def as_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -74,8 +73,18 @@ def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
 
     Raises:
         IndexError: The list is empty. (This is Gymnasium's type.)
-        TypeError: An entry is not callable.
+        TypeError: ``env_fns`` is no list of functions, or an entry is not callable.
     """
+    if isinstance(env_fns, str) or not isinstance(env_fns, Iterable):
+        how = (
+            f"cartwheel.make_vec({env_fns!r}, num_envs) makes environments of an id"
+            if isinstance(env_fns, str)
+            else "repeat one function by `[function] * num_envs`"
+        )
+        raise TypeError(
+            f"`env_fns` must be a list of functions that make environments, got {shown(env_fns)}: "
+            f"{how}."
+        )
     functions = list(env_fns)
     if not functions:
         raise IndexError("`env_fns` is empty: a vector environment needs at least one environment.")
@@ -151,8 +160,8 @@ def as_timeout(timeout: Any) -> float | None:
     return None if seconds == float("inf") else seconds
 
 
-def as_seeds(seed: Any, rows: Sequence[int]) -> list[int | None]:
-    """Returns one seed or ``None`` for each of these rows.
+def as_seeds(seed: Any, rows: Sequence[int], num_envs: int) -> list[int | None]:
+    """Returns one seed or ``None`` for each of these rows, which may be some of ``num_envs``.
 
     Integers of NumPy become Python integers, because Gymnasium's environments accept no others.
 
@@ -163,17 +172,23 @@ def as_seeds(seed: Any, rows: Sequence[int]) -> list[int | None]:
     """
     if seed is None:
         return [None] * len(rows)
+    seeds: Any = seed
     if isinstance(seed, int | np.integer):
-        seeds: Any = [int(seed) + row for row in rows]
-    else:
-        seeds = seed
+        seeds = [int(seed) + row for row in rows]
     try:
         length = len(seeds)
     except TypeError:
+        length = -1
+    if length < 0 or isinstance(seeds, str | bytes | Mapping | AbstractSet):
         raise TypeError(
             "`seed` must be None, an integer, or a list with one integer or None for each "
-            f"environment, got {seed!r}."
-        ) from None
+            f"environment, got {shown(seed)}."
+        )
+    if length != len(rows) < num_envs:
+        raise ValueError(
+            f"`seed` must have one entry for each of the {len(rows)} rows that are reset, got "
+            f"{length}."
+        )
     if length != len(rows):
         raise ValueError(
             "If seeds are passed as a list the length must match "
@@ -194,8 +209,50 @@ def _as_seed(seed: Any, row: int) -> int | None:
         if is_integer
         else f"Seed must be a python integer, actual type: {type(seed)}"
     )
-    add_note(refused, f"the seed of row {row}")
+    add_note(refused, f"the seed of row {row} is {shown(seed)}")
     raise refused
+
+
+def check_options(options: Any, num_envs: int) -> None:
+    """Refuses options of a reset that are no dictionary, and misspelt choices of rows.
+
+    Environments may have options of any name, which are passed on. So an entry is refused only if
+    its name is that of an entry that selects rows but for a typing error, case, hyphens, a plural
+    or ``id`` in place of ``idx``, and if its value could select rows too: a ``bool`` array with one
+    value for each row, or a list or an array of row numbers. A reset of all rows would ignore it.
+
+    Raises:
+        TypeError: ``options`` is neither a dictionary nor ``None``.
+        ValueError: An entry is refused.
+    """
+    if options is None:
+        return
+    if not isinstance(options, Mapping):
+        raise TypeError(f"`options` must be a dictionary or None, got {shown(options)}.")
+    for name, value in options.items():
+        if name in ROW_OPTIONS or not isinstance(name, str):
+            continue
+        meant = near_miss(name, (*ROW_OPTIONS, "env_ids", "env_indices"), cutoff=0.87)
+        if meant is not None and _may_select_rows(value, num_envs):
+            wanted = "reset_mask" if meant == "reset_mask" else "env_index"
+            raise ValueError(
+                f"`options[{name!r}]` = {shown(value)} selects no rows: did you mean `{wanted}`?"
+            )
+
+
+def _may_select_rows(value: Any, num_envs: int) -> bool:
+    if not isinstance(value, list | tuple | np.ndarray):
+        return False
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        return False
+    if array.ndim != 1 or not array.size:
+        return False
+    if array.dtype == np.bool_:
+        return array.shape == (num_envs,)
+    is_integer = array.dtype.kind in "iu"
+    return is_integer and bool(((array >= 0) & (array < num_envs)).all())
 
 
 def as_reset_mask(options: dict[str, Any] | None, num_envs: int) -> NDArray[np.bool_] | None:
@@ -297,7 +354,7 @@ def copied(options: Any) -> Any:
     return options.copy() if isinstance(options, np.ndarray) else options
 
 
-def as_values(values: Any, num_envs: int) -> list[Any]:
+def as_values(name: str, values: Any, num_envs: int) -> list[Any]:
     """Returns one value for each row for ``set_attr``, from a list, a tuple, or a single value.
 
     Raises:
@@ -306,10 +363,12 @@ def as_values(values: Any, num_envs: int) -> list[Any]:
     if not isinstance(values, list | tuple):
         return [values] * num_envs
     if len(values) != num_envs:
-        raise ValueError(
+        refused = ValueError(
             "Values must be a list or tuple with length equal to the number of environments. "
             f"Got `{len(values)}` values for {num_envs} environments."
         )
+        add_note(refused, f"to set `{name}` to one list in every row, pass `[the_list] * num_envs`")
+        raise refused
     return list(values)
 
 
@@ -320,7 +379,19 @@ def check_max_batches(max_batches: Any) -> None:
 
 
 def as_context(context: Any) -> Any:
-    """Returns a ``multiprocessing`` context for the name of a start method, or for ``None``."""
-    if context is None or isinstance(context, str):
+    """Returns a ``multiprocessing`` context for the name of a start method, or for ``None``.
+
+    Raises:
+        ValueError: There is no such start method, or ``context`` is no context. (The first words
+            are Gymnasium's.)
+    """
+    methods = multiprocessing.get_all_start_methods()
+    if context is None or context in methods:
         return multiprocessing.get_context(context)
+    if isinstance(context, str) or not hasattr(context, "get_start_method"):
+        names = ", ".join(map(repr, methods))
+        raise ValueError(
+            f"cannot find context for {shown(context)}: `context` must be one of {names}, a "
+            "multiprocessing context or None."
+        )
     return context

@@ -8,7 +8,9 @@ from tests.support.comparison import assert_identical
 from tests.support.oracle import assert_same_steps
 
 I64, F32 = np.int64, np.float32
-OTHER_KIND = r"^cannot cast actions of dtype \w+ to .* space's \w+ .* the rule 'same_kind'$"
+OTHER_KIND = (
+    r"^cannot cast actions of dtype \w+ to .* space's \w+ .* 'same_kind': pass \w+ actions$"
+)
 
 BAD_ACTIONS = [
     ("CartPole-v1", [0, 2, 1], ValueError, r"^action 2 of row 1 is not in Discrete\(2\)$"),
@@ -23,14 +25,14 @@ BAD_ACTIONS = [
     ("CartPole-v1", [0, 1, 0, 1], ValueError, "^expected 3 actions .one per environment., got 4"),
     ("CartPole-v1", np.zeros(4, I64), ValueError, "^expected 3 actions .* got 4: shape .4."),
     ("CartPole-v1", np.zeros(0, I64), ValueError, "^expected 3 actions .* got 0"),
-    ("CartPole-v1", np.zeros((3, 1), I64), ValueError, r"shape \[3\] .int64., got shape \[3, 1\]"),
-    ("CartPole-v1", [[0], [1], [0]], ValueError, r"shape \[3\] .int64., got shape \[3, 1\]"),
+    ("CartPole-v1", np.zeros((3, 1), I64), ValueError, r"shape \(3,\) .int64., got shape \(3, 1\)"),
+    ("CartPole-v1", [[0], [1], [0]], ValueError, r"shape \(3,\) .int64., got shape \(3, 1\)"),
     ("CartPole-v1", np.zeros(3), TypeError, OTHER_KIND),
     ("CartPole-v1", np.zeros(3, F32), TypeError, OTHER_KIND),
     ("CartPole-v1", np.zeros(3, object), TypeError, OTHER_KIND),
     ("CartPole-v1", [0.0, 1.0, 0.0], TypeError, OTHER_KIND),
     ("CartPole-v1", [None] * 3, TypeError, OTHER_KIND),
-    ("CartPole-v1", [0, 2**70, 0], OverflowError, "too large"),
+    ("CartPole-v1", [0, 2**70, 0], OverflowError, "action 118.* does not fit"),
     ("CartPole-v1", 1, TypeError, "Unable to iterate over"),
     ("CartPole-v1", None, TypeError, "Unable to iterate over"),
     ("CartPole-v1", "012", TypeError, "Unable to iterate over"),
@@ -38,8 +40,8 @@ BAD_ACTIONS = [
     ("Pendulum-v1", np.array([[np.nan]] * 3, F32), ValueError, r"^action nan of row 0 is not in"),
     ("MountainCarContinuous-v0", np.array([[1], [1], [np.nan]], F32), ValueError, "row 2"),
     ("Pendulum-v1", np.zeros((3, 1), np.complex64), TypeError, OTHER_KIND),
-    ("Pendulum-v1", np.zeros(3, F32), ValueError, r"shape \[3, 1\] .float32., got shape \[3\]"),
-    ("Pendulum-v1", np.zeros((3, 2), F32), ValueError, r"got shape \[3, 2\]"),
+    ("Pendulum-v1", np.zeros(3, F32), ValueError, r"shape \(3, 1\) .float32., got shape \(3,\)"),
+    ("Pendulum-v1", np.zeros((3, 2), F32), ValueError, r"got shape \(3, 2\)"),
     ("Pendulum-v1", np.zeros((2, 1), F32), ValueError, "^expected 3 actions .* got 2"),
 ]
 

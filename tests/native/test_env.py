@@ -274,7 +274,7 @@ def test_other_attributes_are_ordinary(build):
     assert not hasattr(env.unwrapped, "_colour")
     env.unwrapped.colour = "red"
     assert env.get_wrapper_attr("colour") == "red"
-    with pytest.raises(ValueError, match="expected a number"):
+    with pytest.raises(ValueError, match=r"^`gravity` must be a number, got 'heavy'"):
         env.unwrapped.gravity = "heavy"
     assert env.unwrapped.gravity == 9.8
 
@@ -310,7 +310,7 @@ def test_calls_in_a_wrong_order_are_refused(build):
     [
         ("CartPole-v1", 2, ValueError, r"^action 2 .* is not in Discrete\(2\)$"),
         ("CartPole-v1", 0.0, TypeError, "float64 to .* int64 according to the rule"),
-        ("CartPole-v1", [0, 1], ValueError, r"got shape \[1, 2\]"),
+        ("CartPole-v1", [0, 1], ValueError, r"got shape \(1, 2\)"),
         ("Pendulum-v1", np.array([np.nan], np.float32), ValueError, "^action nan"),
         ("Pendulum-v1", np.array([1j]), TypeError, "complex128.* to .*float32.* 'same_kind'"),
     ],
@@ -326,10 +326,10 @@ def test_bad_actions_are_refused_and_change_nothing(build, env_id, action, error
 @pytest.mark.parametrize(
     ("keywords", "error", "text"),
     [
-        ({"gravity": 1}, ValueError, "unknown field `gravity`"),
+        ({"gravity": 1}, TypeError, r"an attribute, not a keyword: `env.unwrapped.gravity = 1`"),
         ({"num_workers": 2}, TypeError, "`num_workers` is a keyword of vector environments"),
         ({"render_mode": "ansi"}, ValueError, "one of None, 'human', 'rgb_array', got 'ansi'"),
-        ({"sutton_barto_reward": "yes"}, ValueError, "CartPole-v1: .* string"),
+        ({"sutton_barto_reward": "yes"}, ValueError, "must be True or False, got 'yes'"),
     ],
 )
 def test_bad_keywords_are_refused(keywords, error, text):

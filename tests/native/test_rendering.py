@@ -230,7 +230,7 @@ def test_rendering_is_refused_while_a_call_is_pending_and_after_close(build):
     envs, _ = build("CartPole-v1", 2, render_mode="rgb_array")
     envs.reset()
     envs.step_async([0, 1])
-    with pytest.raises(AlreadyPendingCallError, match=r"^Calling `call_async` while waiting"):
+    with pytest.raises(AlreadyPendingCallError, match=r"^Calling `render` while waiting"):
         envs.render()
     envs.step_wait()
     envs.render()
@@ -244,7 +244,7 @@ def test_rows_are_rendered_when_all_have_been_received():
     oracle = cartwheel.NativeVectorEnv("FrozenLake-v1", 4, render_mode="ansi")
     envs.async_reset(seed=1)
     envs.recv()
-    with pytest.raises(AlreadyPendingCallError, match=r"^Calling `call_async` while"):
+    with pytest.raises(AlreadyPendingCallError, match=r"^Calling `render` while"):
         envs.render()
     envs.recv()
     oracle.reset(seed=1)

@@ -1,6 +1,7 @@
 """`make_vec` builds registered environments; `patch_gymnasium` lets Gymnasium build cartwheel's."""
 
 import copy
+import warnings
 from functools import partial
 
 import gymnasium as gym
@@ -376,3 +377,20 @@ def test_vector_entry_points_of_others_are_refused():
     envs = cartwheel.make_vec(gym.make_vec("CartPole-v1", 2).spec, executor="inline")
     assert (type(envs), envs.num_envs) == (cartwheel.VectorEnv, 2)
     envs.close()
+
+
+@pytest.mark.parametrize("env_id", ["CartPole", "FrozenLake", "cartwheel/CartPole", "CartPole-v0"])
+def test_an_id_without_a_version_or_with_an_old_one_acts_as_in_gymnasium(env_id):
+    with warnings.catch_warnings(record=True) as expected:
+        warnings.simplefilter("always")
+        single = gym.make(env_id)
+    with warnings.catch_warnings(record=True) as got:
+        warnings.simplefilter("always")
+        envs = cartwheel.make_vec(env_id, 2, executor="inline")
+    assert [(each.category, str(each.message)) for each in got] == [
+        (each.category, str(each.message)) for each in expected
+    ]
+    assert expected
+    assert envs.spec.id == single.spec.id
+    envs.close()
+    single.close()

@@ -192,7 +192,7 @@ def test_a_panic_while_a_broken_pool_is_closed_leaves_no_process(monkeypatch):
 def test_later_calls_name_the_first_panic():
     with closing(cartwheel.NativeVectorEnv("CartPole-v1", ROWS)) as envs:
         envs.reset(seed=1)
-        with pytest.raises(cartwheel.BrokenPoolError, match=r"`step_async`") as first:
+        with pytest.raises(cartwheel.BrokenPoolError, match=r"`step`") as first:
             envs.step(PanickingArray())
         with pytest.raises(cartwheel.BrokenPoolError) as second:
             envs.send(PanickingArray())

@@ -82,7 +82,9 @@ def test_the_accepted_dtypes_are_those_of_numpys_same_kind(build, entry, env_id)
         if dtype.kind not in "OU" and np.can_cast(dtype, space.dtype, "same_kind"):
             entry(envs, actions)
             continue
-        with pytest.raises(TypeError, match=f"{space.dtype} according to the rule 'same_kind'$"):
+        with pytest.raises(
+            TypeError, match=f"{space.dtype} according to the rule 'same_kind': pass "
+        ):
             entry(envs, actions)
     envs.close()
 

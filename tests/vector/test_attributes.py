@@ -103,8 +103,9 @@ def test_set_attr_refuses_the_wrong_number_of_values(build_any, values):
         "Values must be a list or tuple with length equal to the number of environments. "
         f"Got `{len(values)}` values for 3 environments."
     )
-    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}") as refused:
         envs.set_attr("gravity", values)
+    assert str(refused.value) == text
     assert_identical(envs.get_attr("gravity"), (9.8, 9.8, 9.8))
 
 

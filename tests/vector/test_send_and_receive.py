@@ -2,6 +2,7 @@
 
 import time
 from functools import partial
+from multiprocessing import TimeoutError
 
 import gymnasium as gym
 import numpy as np
@@ -11,7 +12,7 @@ from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
 import cartwheel
-from tests.support.cases import Case
+from tests.support.cases import POLE, Case
 from tests.support.comparison import assert_identical
 from tests.support.environments import (
     NAMES,
@@ -224,3 +225,33 @@ def test_each_row_gives_the_same_results_as_in_lockstep(executor, num_envs, batc
         envs.send([action(row, len(actual[row])) for row in rows], rows)
     envs.close()
     assert_identical(actual, expected)
+
+
+def test_rows_are_in_flight_until_they_are_received(build_workers, gates):
+    envs = build_workers(gates.env_fns(3))
+    envs.reset()
+    assert envs.in_flight == []
+    envs.send([0, 1, 0])
+    assert envs.in_flight == [0, 1, 2]
+    with pytest.raises(TimeoutError, match=r"^The call to `recv` has timed out after 0\.05 "):
+        envs.recv(timeout=0.05)
+    assert envs.in_flight == [0, 1, 2]
+    gates.open(1)
+    envs.recv()
+    assert envs.in_flight == []
+    envs.step_async([0, 0, 0])
+    assert envs.in_flight == []
+    envs.step_wait()
+
+
+def test_rows_in_flight_are_listed_in_every_kind(build_any):
+    envs = build_any([POLE] * 3)
+    for calling in (lambda: envs.send([0, 1, 0]), envs.async_reset):
+        envs.reset()
+        calling()
+        assert envs.in_flight == [0, 1, 2]
+        envs.recv()
+        assert envs.in_flight == []
+    envs.send([0], [1])
+    assert envs.in_flight == [1]
+    envs.recv()

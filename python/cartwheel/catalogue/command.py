@@ -12,7 +12,7 @@ import gymnasium as gym
 
 from cartwheel._cartwheel import native_envs
 from cartwheel.catalogue.pages import overview, page
-from cartwheel.native.vector_env import NAMESPACE
+from cartwheel.native.keywords import NAMESPACE
 
 if TYPE_CHECKING:
     import argparse

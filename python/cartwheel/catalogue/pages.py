@@ -10,7 +10,8 @@ from gymnasium.spaces import Box
 
 from cartwheel._cartwheel import native_envs
 from cartwheel.catalogue.keywords import keywords_of_env, reset_options_of_env
-from cartwheel.native.vector_env import NAMESPACE, NativeVectorEnv
+from cartwheel.native.keywords import NAMESPACE
+from cartwheel.native.vector_env import NativeVectorEnv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cartwheel.arguments import keywords_of
 from cartwheel.envpool.config import KEYWORDS
+from cartwheel.near_misses import keywords_of
 
 if TYPE_CHECKING:
     from cartwheel.envpool.config import Config

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
 from cartwheel._cartwheel import native_envs
-from cartwheel.native.vector_env import NAMESPACE
+from cartwheel.native.keywords import NAMESPACE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

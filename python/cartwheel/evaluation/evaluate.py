@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+import gymnasium as gym
 import numpy as np
 
 from cartwheel.arguments import ROW_OPTIONS
 from cartwheel.evaluation.player import Player
 from cartwheel.evaluation.stepping import stepping
 from cartwheel.evaluation.tally import Tally
+from cartwheel.near_misses import shown
 from cartwheel.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import gymnasium as gym
 
     from cartwheel.evaluation.evaluation import Evaluation
     from cartwheel.policy import Policy
@@ -101,7 +101,7 @@ def evaluate(
         gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
         Exception: What the policy or an environment raises.
     """
-    _check(episodes_per_env, options, confidence)
+    _check(envs, episodes_per_env, options, confidence, progress)
     asked = Player(policy, envs.single_action_space, recurrent=recurrent)
     playing = stepping(envs, seed, options)
     tally = Tally(envs.num_envs, int(episodes_per_env))
@@ -124,11 +124,15 @@ def evaluate(
     return tally.evaluation(seed, confidence)
 
 
-def _check(episodes_per_env: Any, options: Any, confidence: float) -> None:
+def _check(envs: Any, episodes_per_env: Any, options: Any, confidence: Any, progress: Any) -> None:
+    if not isinstance(envs, gym.vector.VectorEnv):
+        raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}: see make_vec")
+    if not isinstance(progress, bool) and not callable(progress):
+        raise TypeError(f"`progress` must be True, False or a function, got {shown(progress)}")
     is_integer = isinstance(episodes_per_env, int | np.integer)
     if not is_integer or isinstance(episodes_per_env, bool) or episodes_per_env < 1:
         raise ValueError(f"`episodes_per_env` must be a positive integer, got {episodes_per_env!r}")
-    if not 0 < confidence < 1:
+    if not isinstance(confidence, float | np.floating) or not 0 < confidence < 1:
         raise ValueError(f"`confidence` must be between 0 and 1, got {confidence!r}")
     chosen = sorted(set(ROW_OPTIONS) & set(options or ()))
     if chosen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium as gym
@@ -9,10 +10,12 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete, Tuple
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import keywords_of, without_rows
 from cartwheel.errors import EpisodeOverError
+from cartwheel.native.keywords import as_env_id, check_keywords
+from cartwheel.native.options import OPTIONS_OF_RESETS
 from cartwheel.native.renderer import as_attribute
 from cartwheel.native.vector_env import NativeVectorEnv, as_generator
+from cartwheel.near_misses import keywords_of, shown
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
@@ -47,7 +50,8 @@ class NativeEnv(gym.Env[Any, Any]):
         **options: Keywords of the environment, as in Gymnasium.
 
     Raises:
-        ValueError: There is no such environment, option or render mode, or a value is invalid.
+        TypeError: There is no such keyword.
+        ValueError: There is no such environment or render mode, or a value is invalid.
     """
 
     #: The default of the class; each object has the metadata of Gymnasium's environment of its id.
@@ -57,6 +61,10 @@ class NativeEnv(gym.Env[Any, Any]):
         """Makes the environment."""
         for name in _VECTOR_KEYWORDS & options.keys():
             raise TypeError(f"`{name}` is a keyword of vector environments, not of a single one.")
+        env_id = as_env_id(env_id)
+        check_keywords(
+            env_id, options, "NativeEnv", ["render_mode"], "env.unwrapped.{name} = {value}"
+        )
         self._envs = _OneRow(
             env_id,
             1,
@@ -90,9 +98,11 @@ class NativeEnv(gym.Env[Any, Any]):
 
         Args:
             seed: An integer seeds the random numbers; ``None`` continues them.
-            options: As for Gymnasium's environment, such as ``low`` and ``high``.
+            options: As for Gymnasium's environment, such as ``low`` and ``high``. Other entries are
+                ignored, because a wrapper may use them.
 
         Raises:
+            TypeError: ``options`` is neither a dictionary nor ``None``.
             ValueError: The environment cannot use the value of an option.
             gymnasium.error.Error: The seed is negative or not an integer.
         """
@@ -100,7 +110,10 @@ class NativeEnv(gym.Env[Any, Any]):
         if goes_on:
             self._follow_generator()
         if options is not None:  # a single environment has no rows to select
-            options = without_rows(options)
+            if not isinstance(options, Mapping):
+                raise TypeError(f"`options` must be a dictionary or None, got {shown(options)}.")
+            known = OPTIONS_OF_RESETS.get(self._envs.env_id, ())
+            options = {name: options[name] for name in known if name in options}
         observations, info = self._envs.reset(seed=[seed], options=options)
         if goes_on:
             self._lead_generator()
@@ -236,7 +249,7 @@ class _OneRow(NativeVectorEnv):
     @property
     def stream(self) -> Stream:
         """The random number stream of the row."""
-        return self._streams()[0]
+        return self._streams("np_random")[0]
 
     @stream.setter
     def stream(self, value: Stream) -> None:

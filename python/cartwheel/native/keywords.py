@@ -5,13 +5,21 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from cartwheel._cartwheel import NativeEnvs, env_keywords, native_envs
 from cartwheel.native.wrappers import instead_of
+from cartwheel.near_misses import listed, near_miss, place_of, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from gymnasium.envs.registration import EnvSpec
 
+#: The namespace of native environments in Gymnasium's registry.
+NAMESPACE = "cartwheel/"
 #: The vector entry point of native environments' specs; a string, so that specs survive JSON.
 NATIVE_ENTRY_POINT = "cartwheel.registry.native:make_native"
+#: The most rows that an error names.
+_NAMED = 17
 #: Keywords of :class:`~cartwheel.VectorEnv` that change nothing for native environments.
 _IDLE = ("shared_memory", "copy", "context", "daemon")
 #: Keywords of :class:`~cartwheel.VectorEnv` that can have only one value here, and the reason.
@@ -34,6 +42,96 @@ def environment_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
                 f"`{name}` of native environments must be {only!r}, got {keywords[name]!r}: {why}."
             )
     return {name: value for name, value in keywords.items() if name not in (*_IDLE, *_FIXED)}
+
+
+def as_env_id(env_id: Any) -> str:
+    """Returns the id of a native environment without the namespace.
+
+    Raises:
+        TypeError: ``env_id`` is no text.
+        ValueError: There is no such environment.
+    """
+    if not isinstance(env_id, str):
+        raise TypeError(f"`env_id` must be an id or an EnvSpec, got {shown(env_id)}.")
+    name, names = env_id.removeprefix(NAMESPACE), [entry[0] for entry in native_envs()]
+    if name in names:
+        return name
+    newest = [known for known in names if known.rpartition("-")[0] == name]
+    meant = newest[-1] if newest else near_miss(name, names)
+    rest = "`python -m cartwheel envs` lists them." if meant is None else f"did you mean {meant!r}?"
+    raise ValueError(f"there is no native environment {env_id!r}: {rest}")
+
+
+def check_keywords(
+    env_id: str,
+    keywords: dict[str, Any],
+    owner: str,
+    others: Collection[str],
+    attribute: str,
+) -> None:
+    """Refuses keywords that a native environment does not have.
+
+    Args:
+        env_id: The environment, without the namespace.
+        keywords: The keywords and their values.
+        owner: The class that the caller makes, for the error.
+        others: The keywords that this class has itself.
+        attribute: How an attribute is set, with the places ``{name}`` and ``{value}``.
+
+    Raises:
+        TypeError: The error says what was meant, or which keywords exist.
+    """
+    own = env_keywords(env_id)
+    for name, value in keywords.items():
+        if name not in own:
+            raise TypeError(_no_such_keyword(env_id, name, value, own, owner, others, attribute))
+
+
+def _no_such_keyword(
+    env_id: str,
+    name: str,
+    value: Any,
+    own: list[str],
+    owner: str,
+    others: Collection[str],
+    attribute: str,
+) -> str:
+    envs = NativeEnvs(
+        env_id, "", [(0, 1)], autoreset_mode="NextStep", freeze=False, max_episode_steps=None
+    )
+    attributes = envs.parameters()
+    start = f"`{name}` is not a keyword of {env_id}"
+    place = place_of(name, value)
+    if place is not None:
+        return f"{start}: {place}."
+    if name in attributes:
+        how = attribute.format(name=name, value=shown(value))
+        return f"`{name}` of {env_id} is an attribute, not a keyword: `{how}`."
+    meant = near_miss(name, (*own, *others))
+    if meant is not None:
+        return f"{start}: did you mean `{meant}`?"
+    meant = near_miss(name, attributes)
+    if meant is not None:
+        how = attribute.format(name=meant, value=shown(value))
+        return f"{start}: did you mean the attribute `{meant}`? Set it by `{how}`."
+    return f"{start}, which has {listed(own)}, nor of {owner}, which has {listed(sorted(others))}."
+
+
+def refused_values(name: str, refused: Sequence[tuple[int, str]], *, one_value: bool) -> ValueError:
+    """Returns the error for values that a parameter cannot have.
+
+    Args:
+        name: The parameter.
+        refused: The rows, with the reason for the value of each shard's first row.
+        one_value: Whether all rows were given the same value.
+    """
+    reason = refused[0][1]
+    if one_value:
+        return ValueError(f"`{name}` {reason}.")
+    rows = [row for row, _ in refused]
+    others = f"; rows {rows[1:_NAMED]} were refused, too" if len(rows) > 1 else ""
+    more = f", and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    return ValueError(f"`{name}` of row {rows[0]} {reason}{others}{more}.")
 
 
 def read_spec(spec: EnvSpec) -> tuple[str, dict[str, Any]]:

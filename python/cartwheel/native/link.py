@@ -35,12 +35,14 @@ class NativeLink:
     def __init__(
         self,
         owner: VectorEnv[Any, Any, Any],
+        env_id: str,
         envs: NativeEnvs,
         shards: list[tuple[int, int]],
         timeout: float | None,
     ) -> None:
         """Links ``owner`` to its environments, by a weak reference to ``owner``."""
         self._owner = weakref.ref(owner)
+        self._env_id = env_id
         self._shards = shards
         self.envs = envs
         self.timeout = timeout
@@ -53,7 +55,7 @@ class NativeLink:
         options: dict[str, Any] | None,
     ) -> list[Any]:
         """Makes the messages for a reset."""
-        chosen = reset_as_json(options) if options else None
+        chosen = reset_as_json(self._env_id, options) if options else None
         if chosen is not None:
             self.envs.check_reset_options(chosen)
         self.begun |= True if mask is None else mask
@@ -99,7 +101,7 @@ class NativeLink:
         self, rows: list[int], seeds: list[int | None], options: dict[str, Any] | None
     ) -> list[tuple[int, Any]]:
         """Makes the messages for resets that ``send`` starts: shards, rows, seeds, options."""
-        chosen = reset_as_json(options) if options else None
+        chosen = reset_as_json(self._env_id, options) if options else None
         if chosen is not None:
             self.envs.check_reset_options(chosen)
         return [

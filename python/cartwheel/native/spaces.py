@@ -1,4 +1,4 @@
-"""The spaces of native environments."""
+"""Gymnasium's spaces of native environments."""
 
 from __future__ import annotations
 

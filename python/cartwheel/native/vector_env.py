@@ -22,12 +22,20 @@ from cartwheel.arguments import (
 )
 from cartwheel.choices import NativeExecutor, OnDone, check_choice
 from cartwheel.log import LOGGER, reminder_s
-from cartwheel.native.keywords import environment_keywords, read_spec
+from cartwheel.native.keywords import (
+    NAMESPACE,
+    as_env_id,
+    check_keywords,
+    environment_keywords,
+    read_spec,
+    refused_values,
+)
 from cartwheel.native.link import NativeLink
 from cartwheel.native.options import as_json
 from cartwheel.native.renderer import Renderer, Shown
 from cartwheel.native.spaces import as_space
 from cartwheel.native.spec import vector_spec
+from cartwheel.near_misses import keywords_of, near_miss
 from cartwheel.spaces.describe import describe
 from cartwheel.vector.interruptible import Interruptible
 from cartwheel.vector.pool_env import ActType, ObsType, PoolVectorEnv
@@ -37,9 +45,6 @@ from cartwheel.worker.recovery import Recovery
 if TYPE_CHECKING:
     from cartwheel.choices import Mode, OnError
     from cartwheel.native.link import Stream
-
-#: The namespace of native environments in Gymnasium's registry.
-NAMESPACE = "cartwheel/"
 
 
 class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
@@ -105,7 +110,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
 
     Raises:
         TypeError: The ``EnvSpec`` is not native, or belongs to a vector or a wrapped environment.
-        ValueError: There is no such environment or option, or a value is invalid.
+            There is no such keyword; the error names the keywords that exist.
+        ValueError: There is no such environment, or a value is invalid.
     """
 
     def __init__(
@@ -147,7 +153,10 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         self.batch_size = as_batch_size(batch_size, self.num_envs)
         self.executor = "inline" if executor == "inline" else "thread"
         self.on_done = on_done
-        self.env_id = env_id.removeprefix(NAMESPACE)
+        self.env_id = as_env_id(env_id)
+        check_keywords(
+            self.env_id, options, "NativeVectorEnv", _KEYWORDS, 'envs.set_attr("{name}", {value})'
+        )
         block = block_rows(self.env_id)
         most = self.num_envs if num_workers is not None else max(1, self.num_envs // block)
         threads = as_num_workers(num_workers, max_concurrency, most)
@@ -191,7 +200,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             shards,
             **plan_room(observations, shards, self.batch_size, max_batches),
         )
-        link = NativeLink(self, envs, shards, timeout)
+        link = NativeLink(self, self.env_id, envs, shards, timeout)
         self._link = link
         self._pool = Pool(
             memory,
@@ -241,7 +250,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             gymnasium.error.DependencyNotInstalled: pygame is missing.
             NotImplementedError: Gymnasium has no environment of this id.
         """
-        self._pool.check("call_async", idle=True)
+        self._pool.check("render", idle=True)
         fresh = np.flatnonzero(~self._link.begun).tolist()
         if fresh:
             raise gym.error.ResetNeeded(
@@ -251,11 +260,11 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
 
     def _draw(self) -> tuple[Any, ...]:
         """Draws every row that was ever reset."""
-        parameters = {name: self._ask("call_async", name, None) for name in self.parameters}
+        parameters = {name: self._ask("render", name, None) for name in self.parameters}
         rows = np.flatnonzero(self._link.begun).tolist()
         frames, changed = self._renderer.draw(rows, parameters)
         for name, values in changed.items():
-            self._ask("call_async", name, values)
+            self._ask("render", name, values)
         return frames
 
     # Attributes
@@ -268,12 +277,12 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """Copies of the rows' random number generators, which draw the same next numbers."""
-        return tuple(as_generator(stream) for stream in self._streams())
+        return tuple(as_generator(stream) for stream in self._streams("np_random"))
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
         """The seeds of the rows' random numbers, also of rows that the caller did not seed."""
-        return tuple(seed for seed, _ in self._streams())
+        return tuple(seed for seed, _ in self._streams("np_random_seed"))
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Reads a parameter of every environment, such as ``gravity``, or a name of :meth:`call`.
@@ -302,13 +311,13 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             ValueError: The list or tuple has the wrong length, or a value is invalid.
         """
         self._pool.check("set_attr", idle=True)
-        values = as_values(values, self.num_envs)
+        by_row = as_values(name, values, self.num_envs)
         before = self._ask("set_attr", name, None)
-        try:
-            self._ask("set_attr", name, values)
-        except (TypeError, ValueError):
+        refused = self._ask("set_attr", name, by_row)
+        one_value = self.num_envs == 1 or not isinstance(values, list | tuple)
+        if refused:
             self._ask("set_attr", name, list(before))  # all rows or none
-            raise
+            raise refused_values(name, refused, one_value=one_value)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Reads a parameter, :attr:`np_random` or its seed, or calls the method ``render``.
@@ -316,13 +325,13 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         Raises:
             AttributeError: The environment has no such parameter.
             TypeError: There are arguments, which a parameter does not take.
+            ValueError: ``name`` is ``reset``, ``step`` or ``close``.
         """
-        self._pool.check("call_async", idle=True)
+        self._pool.check("call", idle=True)
         if not args and not kwargs and name in ("render", "np_random", "np_random_seed"):
-            return self._read("call_async", name)
-        with Interruptible(self._pool):
-            self.call_async(name, *args, **kwargs)
-            return self.call_wait(timeout=self._link.timeout)
+            return self._read("call", name)
+        self._check_call(name, args, kwargs)
+        return self._ask("call", name, None)
 
     def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
         """Begins to read a parameter; :meth:`call_wait` returns its values.
@@ -332,11 +341,19 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             gymnasium.error.AlreadyPendingCallError: Another call has not been waited for.
         """
         self._pool.check("call_async", idle=True)
+        self._check_call(name, args, kwargs)
+        self._begin("call_async", name, None)
+
+    @staticmethod
+    def _check_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if name in ("reset", "step", "close"):
+            raise ValueError(  # Gymnasium's words
+                f"Trying to call function `{name}` with `call`, use `{name}` directly instead."
+            )
         if args or kwargs:
             raise TypeError(
                 f"`{name}` is a parameter of a native environment and takes no arguments"
             )
-        self._begin("call_async", name, None)
 
     def _read(self, calling: str, name: str) -> tuple[Any, ...]:
         if name == "render":
@@ -346,9 +363,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             return values
         return self._ask(calling, name, None)
 
-    def _streams(self) -> tuple[Stream, ...]:
+    def _streams(self, calling: str) -> tuple[Stream, ...]:
         """Returns every row's random number stream: seed, and ``state`` of its ``PCG64``."""
-        return self._control("get_attr", self._link.pack_streams(None))
+        return self._control(calling, self._link.pack_streams(None))
 
     def _set_streams(self, streams: list[Stream]) -> None:
         """Sets every row's random number stream; only the ``state`` decides its numbers."""
@@ -358,13 +375,16 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         self._pool.check(calling, idle=True)
         with Interruptible(self._pool):
             self._begin(calling, name, values)
-            return self.call_wait(timeout=self._link.timeout)
+            answers: tuple[Any, ...] = self._pool.call_wait(self._link.timeout, calling)
+            return answers
 
     def _begin(self, calling: str, name: str, values: list[Any] | None) -> None:
         if name not in (names := self.parameters):
-            raise AttributeError(
-                f"{self.env_id} has no parameter {name!r}; it has {', '.join(names) or 'none'}"
-            )
+            meant = near_miss(name, names) if isinstance(name, str) else None
+            rest = f"it has {', '.join(names) or 'none'}"
+            if meant is not None:
+                rest = f"did you mean {meant!r}?"
+            raise AttributeError(f"{self.env_id} has no parameter {name!r}; {rest}")
         self._pool.call_async(self._link.pack_request(name, values), calling)
 
     def _control(self, calling: str, messages: list[Any]) -> tuple[Any, ...]:
@@ -372,7 +392,11 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         self._pool.check(calling, idle=True)
         with Interruptible(self._pool):
             self._pool.call_async(messages, calling)
-            return self._pool.call_wait(self._link.timeout)
+            return self._pool.call_wait(self._link.timeout, calling)
+
+
+#: The keywords of every native vector environment.
+_KEYWORDS = keywords_of(NativeVectorEnv) - {"env_id", "num_envs"}
 
 
 def as_generator(stream: Stream) -> np.random.Generator:

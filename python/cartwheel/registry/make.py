@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import copy
 import importlib
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec, VectorizeMode
+from gymnasium import logger
+from gymnasium.envs.registration import (
+    EnvSpec,
+    VectorizeMode,
+    find_highest_version,
+    get_env_id,
+    parse_env_id,
+)
 
-from cartwheel.arguments import keywords_of
+from cartwheel.arguments import as_integer
 from cartwheel.native.keywords import NATIVE_ENTRY_POINT
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.native.wrappers import instead_of
+from cartwheel.near_misses import keywords_of, shown
 from cartwheel.registry.recipe import ENTRY_POINT, Recipe
 from cartwheel.vector.vector_env import VectorEnv
 
@@ -105,7 +114,8 @@ def make_vec(
 
     Args:
         id: An id of Gymnasium's registry, possibly with a module to import first
-            (``"module:Env-v0"``); or an ``EnvSpec``, such as the ``spec`` of an earlier result.
+            (``"module:Env-v0"``), or without a version, for the newest; or an ``EnvSpec``, such as
+            the ``spec`` of an earlier result.
         num_envs: Number of environments.
         autoreset_mode: When a finished environment restarts, as for :class:`VectorEnv`.
         wrappers: Functions applied to each environment, in order, in its worker. Environments of a
@@ -128,9 +138,13 @@ def make_vec(
         gymnasium.error.Error: There is no such id, it has no entry point, or there are wrappers for
             native environments. The message names the vector wrappers to use, if Gymnasium has
             them.
-        ValueError: There is no such vectorization mode.
+        TypeError: There is no such keyword; the error or its note names what exists. Or
+            ``wrappers`` or ``vector_kwargs`` has the wrong type.
+        ValueError: There is no such vectorization mode, or ``num_envs`` is not a positive integer.
         Exception: As for :class:`VectorEnv`.
     """
+    num_envs = as_integer("num_envs", num_envs, 1)
+    _check(wrappers, vector_kwargs)
     spec, chosen_mode = _find(id), _as_mode(vectorization_mode)
     stored_mode = _as_mode(spec.kwargs.get("vectorization_mode"))
     vector_kwargs = dict(vector_kwargs or {})
@@ -160,10 +174,24 @@ def make_vec(
     return recipe.make()
 
 
+def _check(wrappers: Any, vector_kwargs: Any) -> None:
+    if vector_kwargs is not None and not isinstance(vector_kwargs, Mapping):
+        raise TypeError(f"`vector_kwargs` must be a dictionary, got {shown(vector_kwargs)}.")
+    if wrappers is None:
+        return
+    if not isinstance(wrappers, Iterable):
+        raise TypeError(f"`wrappers` must be a list of functions, got {shown(wrappers)}.")
+    for at, wrapper in enumerate(wrappers):
+        if not callable(wrapper):
+            raise TypeError(f"wrappers[{at}] must be a function, got {shown(wrapper)}.")
+
+
 def _make_native(
     spec: EnvSpec, num_envs: int, vector_kwargs: dict[str, Any], kwargs: dict[str, Any]
 ) -> NativeVectorEnv:
     """Makes a native vector environment by ``gymnasium.make_vec``, which sets its ``spec``."""
+    if "env_id" in kwargs:
+        raise TypeError(f"`env_id` is not a keyword of {spec.id}: pass another id as `id`.")
     for name in vector_kwargs.keys() & kwargs.keys():
         raise TypeError(
             f"`{name}` is given twice: {spec.id} has no keyword of this name, only the vector "
@@ -189,12 +217,35 @@ def _as_mode(mode: VectorizeMode | str | None) -> VectorizeMode | None:
 
 
 def _find(id_or_spec: Any) -> EnvSpec:
-    """Returns the spec of an id, after importing the module that the id may name."""
+    """Returns the spec of an id as ``gymnasium.make`` does, with its warnings and errors.
+
+    The id may name a module, which is imported, and may lack the version: the newest one is taken.
+    """
     if isinstance(id_or_spec, EnvSpec):
         return id_or_spec
     if not isinstance(id_or_spec, str):
         raise gym.error.Error(f"Invalid id type: {type(id_or_spec)}. Expected `str` or `EnvSpec`")
     module, colon, name = id_or_spec.rpartition(":")
     if colon:
-        importlib.import_module(module)
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"{error}. Environment registration via importing a module failed. Check whether "
+                f"'{module}' contains env registration and can be imported."
+            ) from error
+    namespace, base, version = parse_env_id(name)
+    newest = find_highest_version(namespace, base)
+    if newest is not None and version is None:
+        latest = get_env_id(namespace, base, newest)
+        logger.warn(
+            f"Using the latest versioned environment `{latest}` instead of the unversioned "
+            f"environment `{name}`."
+        )
+        name = latest
+    elif newest is not None and version is not None and newest > version:
+        logger.deprecation(
+            f"The environment {name} is out of date. You should consider upgrading to version "
+            f"`v{newest}`."
+        )
     return gym.spec(name)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 
 from cartwheel._cartwheel import native_envs
-from cartwheel.native.keywords import NATIVE_ENTRY_POINT
-from cartwheel.native.vector_env import NAMESPACE, NativeVectorEnv
+from cartwheel.native.keywords import NAMESPACE, NATIVE_ENTRY_POINT
+from cartwheel.native.vector_env import NativeVectorEnv
 
 if TYPE_CHECKING:
     from cartwheel.choices import Mode

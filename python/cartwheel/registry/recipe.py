@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import functools
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
-from gymnasium.envs.registration import EnvSpec, VectorizeMode
+from gymnasium.envs.registration import EnvSpec, VectorizeMode, load_env_creator
 
+from cartwheel.errors import add_note
+from cartwheel.near_misses import keywords_of, listed, near_miss, place_of, shown
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
 ENTRY_POINT = "cartwheel.registry.recipe:make_again"
 #: The keyword of such a spec that has everything except keywords of the environment.
 _OWN = "cartwheel"
+#: Keywords of ``gymnasium.make`` itself.
+_OF_MAKE = ("max_episode_steps", "disable_env_checker", "render_mode")
 
 
 @dataclasses.dataclass
@@ -79,9 +85,36 @@ class Recipe:
                 "an entry point defined."
             )
         make_single = functools.partial(_make_single, self.spec, self.env_kwargs, self.wrappers)
-        envs = VectorEnv([make_single] * self.num_envs, **self.vector_kwargs)
+        try:
+            envs = VectorEnv([make_single] * self.num_envs, **self.vector_kwargs)
+        except TypeError as error:
+            self._explain(error)
+            raise
         envs.spec = self.as_spec()
         return envs
+
+    def _explain(self, error: TypeError) -> None:
+        """Notes on the error for an unknown keyword of the environment what exists."""
+        found = re.search("unexpected keyword argument '([^']+)'", str(error))
+        name = found and found[1]
+        if name not in self.env_kwargs:
+            return
+        own: set[str] = set()
+        with contextlib.suppress(Exception):  # an entry point may be anything that can be called
+            creator = self.spec.entry_point
+            own |= keywords_of(load_env_creator(creator) if isinstance(creator, str) else creator)
+        others = keywords_of(VectorEnv) - {"env_fns", "worker"}
+        value = self.env_kwargs[name]
+        place, meant = place_of(name, value), near_miss(name, {*own, *others, *_OF_MAKE})
+        if place is None and meant is not None:
+            add_note(error, f"did you mean `{meant}`?")
+        else:
+            add_note(
+                error,
+                place
+                or f"{self.spec.id} has the keywords {listed(sorted(own))}. If `{name}` is one of "
+                f'its attributes, set it by `envs.set_attr("{name}", {shown(value)})`.',
+            )
 
     def as_spec(self) -> EnvSpec:
         """Returns the recipe as a spec, which also works with ``gymnasium.make_vec``.

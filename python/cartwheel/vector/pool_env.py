@@ -24,6 +24,7 @@ from cartwheel.arguments import (
     as_reset_rows,
     as_seeds,
     as_timeout,
+    check_options,
     without_rows,
 )
 from cartwheel.errors import add_note
@@ -47,6 +48,8 @@ CLOSE_GRACE = 5.0
 #: Seconds that environments get to close when nobody waits for a call that is still pending: the
 #: wait for it has timed out, or Ctrl-C ended it.
 ABANDONED_GRACE = 0.1
+#: The seconds that count as an infinite ``timeout`` of :meth:`PoolVectorEnv.close_extras`.
+LONGEST_GRACE = 1e9
 #: The least seconds that workers get to close after a pending call has used up the time to close.
 LAST_GRACE = 1.0
 
@@ -132,6 +135,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 the others keep their state and repeat their last observation (zeros before their
                 first reset). ``"env_index"`` (or ManiSkill's name ``"env_idx"``), an array of row
                 numbers: only these rows are reset, and only they are returned, in this order.
+                Entries that resemble these names (``"env_ids"``) are refused if their value could
+                select rows; others go to the environments. Native environments refuse options that
+                no native environment has.
 
         Returns:
             Observations and infos. A reset row is no longer frozen, and its autoreset is no longer
@@ -139,9 +145,10 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             first; :meth:`recv` returns the others.
 
         Raises:
-            ValueError: A list of seeds or a mask has the wrong length, a mask has no true value, or
-                several entries select rows.
-            TypeError: The mask is not a ``bool`` array, or the seeds are not a list.
+            ValueError: A list of seeds or a mask has the wrong length, a mask has no true value,
+                several entries select rows, or an entry is refused.
+            TypeError: ``options`` is not a dictionary, the mask is not a ``bool`` array, or the
+                seeds are not a list.
             gymnasium.error.Error: A seed is negative or not an integer.
             gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
                 :meth:`recv` them first, because a reset does not return their rewards, or use
@@ -152,12 +159,11 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 ``"reset_mask"`` is allowed there.
         """
         with Interruptible(self._pool):
-            if self._in_parts(options):
-                self._send_resets("reset", seed, options, alone=True)
-                result: tuple[ObsType, dict[str, Any]] = self._pool.recv_resets(self._link.timeout)
-                return result
-            self.reset_async(seed=seed, options=options)
-            return self.reset_wait(timeout=self._link.timeout)
+            self._begin_reset("reset", seed, options)
+            in_parts = self._in_parts(options)
+            wait = self._pool.recv_resets if in_parts else self._pool.reset_wait
+            result: tuple[ObsType, dict[str, Any]] = wait(self._link.timeout, "reset")
+            return result
 
     def reset_async(
         self,
@@ -172,17 +178,22 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         Raises:
             Exception: As :meth:`reset`.
         """
+        self._begin_reset("reset_async", seed, options)
+
+    def _begin_reset(self, calling: str, seed: Any, options: dict[str, Any] | None) -> None:
+        """Begins a reset for the method ``calling``, which errors name."""
+        self._pool.check(calling, idle=False)
+        check_options(options, self.num_envs)
         if self._in_parts(options):
-            self._send_resets("reset_async", seed, options, alone=True)
+            self._send_resets(calling, seed, options, alone=True)
             return
-        self._pool.check("reset_async", idle=False)
-        seeds = as_seeds(seed, range(self.num_envs))
-        self._pool.discard_late(self._link.timeout)
-        self._pool.check("reset_async", idle=True)
+        seeds = as_seeds(seed, range(self.num_envs), self.num_envs)
+        self._pool.discard_late(self._link.timeout, calling)
+        self._pool.check(calling, idle=True)
         mask = as_reset_mask(options, self.num_envs)
         if mask is not None:
             options = without_rows(options)
-        self._pool.reset_async(self._link.pack_reset(seeds, mask, options))
+        self._pool.reset_async(self._link.pack_reset(seeds, mask, options), calling)
 
     def reset_wait(self, timeout: float | None = None) -> tuple[ObsType, dict[str, Any]]:
         """Waits for a reset.
@@ -387,26 +398,31 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 is pending.
             RuntimeError: A :meth:`rollout` has no step yet: use :meth:`reset`.
         """
+        self._pool.check("async_reset", idle=False)
+        check_options(options, self.num_envs)
         self._send_resets("async_reset", seed, options, alone=False)
 
     def _send_resets(
         self, calling: str, seed: Any, options: dict[str, Any] | None, *, alone: bool
     ) -> None:
         """Sends resets for the method ``calling``; ``alone``: no other row may be in flight."""
-        self._pool.check(calling, idle=False)
         rows = as_reset_rows(options, self.num_envs)
         options = without_rows(options)
-        seeds = as_seeds(seed, rows)
+        seeds = as_seeds(seed, rows, self.num_envs)
         flying = self._pool.in_flight()
         if not flying or not set(rows).isdisjoint(flying):
-            self._pool.discard_late(self._link.timeout)
+            self._pool.discard_late(self._link.timeout, calling)
         if alone:
             self._pool.check(calling, idle=True)
-        self._pool.send_reset(rows, self._link.pack_row_resets(rows, seeds, options))
+        messages = self._link.pack_row_resets(rows, seeds, options)
+        self._pool.send_reset(rows, messages, calling)
 
     @property
     def in_flight(self) -> list[int]:
-        """The rows that were sent and have not been received, in ascending order."""
+        """The rows that were sent and have not been received, in ascending order.
+
+        A pending :meth:`step_async` or :meth:`reset_async` of all rows does not count.
+        """
         return self._pool.in_flight()
 
     # Rollouts
@@ -442,8 +458,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             arrays = self._pool.record(slab)
             # A reset of no row repeats every row's observation: this is the present batch.
             no_rows = np.zeros(self.num_envs, dtype=np.bool_)
-            self._pool.reset_async(self._link.pack_reset([None] * self.num_envs, no_rows, None))
-            self._pool.reset_wait(self._link.timeout)
+            messages = self._link.pack_reset([None] * self.num_envs, no_rows, None)
+            self._pool.reset_async(messages, "rollout")
+            self._pool.reset_wait(self._link.timeout, "rollout")
         return RolloutArrays(*arrays)
 
     def end_rollout(self) -> None:
@@ -477,10 +494,15 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 or ``timeout`` seconds if that is less. Worker processes that take longer are
                 killed.
             terminate: Do not wait at all.
+
+        Raises:
+            TypeError: ``timeout`` is not a number; nothing was closed.
+            ValueError: ``timeout`` is negative; nothing was closed.
         """
         if not self._finalizer.alive:
             return
-        grace = 0.0 if terminate else CLOSE_GRACE if timeout is None else timeout
+        seconds = CLOSE_GRACE if timeout is None else as_timeout(timeout)
+        grace = 0.0 if terminate else LONGEST_GRACE if seconds is None else seconds
         began = time.monotonic()
         pending = self._pool.pending()
         if pending is not None and os.getpid() == self._owner:

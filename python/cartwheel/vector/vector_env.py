@@ -26,6 +26,7 @@ from cartwheel.arguments import (
 )
 from cartwheel.choices import OnDone, check_choice
 from cartwheel.log import LOGGER, reminder_s
+from cartwheel.near_misses import explains_keywords
 from cartwheel.spaces.batching import Batching
 from cartwheel.spaces.describe import describe, describe_actions
 from cartwheel.vector.forks import part_on_fork
@@ -163,6 +164,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
     #: Whether :meth:`call` refuses ``reset``, ``step`` and ``close``.
     _reserves_calls = True
 
+    @explains_keywords
     def __init__(
         self,
         env_fns: Iterable[EnvFn],
@@ -206,6 +208,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         self.executor = as_executor(executor, self.num_envs, on_timeout=on_timeout)
         num_workers = as_num_workers(num_workers, max_concurrency, self.num_envs)
         Batching.check_mode(observation_mode)
+        as_context(context)
         check_max_batches(max_batches)
         self.shared_memory = shared_memory
         self.copy = copy
@@ -346,9 +349,20 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             AttributeError: An environment has no such attribute.
             ValueError: ``name`` is ``reset``, ``step`` or ``close``.
         """
+        return self._called("call", name, args, kwargs)
+
+    def _called(
+        self,
+        calling: str,
+        name: str,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> tuple[Any, ...]:
+        """Makes a call for the method ``calling``, which errors name."""
         with Interruptible(self._pool):
-            self.call_async(name, *args, **kwargs)
-            return self.call_wait(timeout=self._link.timeout)
+            self._begin_call("call", name, [(args, kwargs or {})] * self.num_envs, calling)
+            results: tuple[Any, ...] = self._pool.call_wait(self._link.timeout, calling)
+            return results
 
     def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
         """Begins a call, as :meth:`call` does; :meth:`call_wait` returns its results."""
@@ -361,7 +375,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Reads an attribute of every environment; like Gymnasium, calls it if it is callable."""
-        return self.call(name)
+        return self._called("get_attr", name)
 
     def set_attr(self, name: str, values: Any) -> None:
         """Sets an attribute of every environment, on the wrapper that has it.
@@ -376,22 +390,23 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         """
         self._pool.check("set_attr", idle=False)
         with Interruptible(self._pool):
-            self._begin_call("set_attr", name, as_values(values, self.num_envs), "set_attr")
-            self.call_wait(timeout=self._link.timeout)
+            parts = as_values(name, values, self.num_envs)
+            self._begin_call("set_attr", name, parts, "set_attr")
+            self._pool.call_wait(self._link.timeout, "set_attr")
 
     def render(self) -> tuple[Any, ...]:
         """Renders every environment and returns one frame for each row."""
-        return self.call("render")
+        return self._called("render", "render")
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """The random number generators of the environments; copies with worker processes."""
-        return self.get_attr("np_random")
+        return self._called("np_random", "np_random")
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
         """The seeds of the environments' random number generators."""
-        return self.get_attr("np_random_seed")
+        return self._called("np_random_seed", "np_random_seed")
 
     @property
     def processes(self) -> list[Any]:

@@ -14,6 +14,8 @@ import signal
 import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import gymnasium as gym
+
 from cartwheel._cartwheel import Memory, Shard, serve, watch_parent
 from cartwheel.log import LOGGER
 from cartwheel.worker.channel import WorkerChannel, pickled
@@ -129,9 +131,16 @@ class Worker:
         """Raises if an environment function returned something else than an environment."""
         names = ("reset", "step", "observation_space", "action_space")
         missing = [name for name in names if getattr(env, name, None) is None]
-        if not missing and not isinstance(env, type):
+        is_vector = isinstance(env, gym.vector.VectorEnv)
+        if not missing and not isinstance(env, type) and not is_vector:
             return
         self.envs.pop()
+        if is_vector:
+            env.close()
+            raise TypeError(
+                f"env_fns[{row}] must return a single environment, got a vector environment, "
+                f"{type(env).__name__} of num_envs={env.num_envs}: pass one function for each row"
+            )
         why = (
             f"an object of type {type(env)} without {', '.join(missing)}" if missing else repr(env)
         )

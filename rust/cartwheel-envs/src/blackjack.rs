@@ -119,7 +119,7 @@ impl Parameter for Label {
     }
 
     fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
-        Err(Error::BadParameter(format!("a drawn card cannot be set, got {value:?}")))
+        Err(Error::BadParameter(format!("is the drawn card and cannot be set, got {value}")))
     }
 }
 

@@ -22,6 +22,7 @@ pub mod continuous_mountain_car;
 pub mod frozen_lake;
 mod ignored;
 mod interval;
+mod keywords;
 mod libm;
 pub mod mountain_car;
 pub mod null;

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate as envs;
+use crate::keywords::{names_of, wrong_option};
 
 /// Makes the recipe of one type of environment.
 type Make = fn(Map<String, Value>) -> Result<Box<dyn AnyRecipe>, Error>;
@@ -30,6 +31,8 @@ pub struct Entry {
     pub reward_threshold: Option<f64>,
     /// Maximum number of rows that it steps at once: [`Env::BLOCK`].
     pub block: usize,
+    /// The names of its keywords.
+    pub options: fn() -> &'static [&'static str],
     make: Make,
     run: Run,
 }
@@ -42,6 +45,7 @@ impl Entry {
             max_episode_steps: None,
             reward_threshold: None,
             block: E::BLOCK,
+            options: names_of::<E::Options>,
             make: make::<E>,
             run: run::<E>,
         }
@@ -100,7 +104,8 @@ impl Entry {
 }
 
 fn recipe<E: Env>(keywords: Map<String, Value>) -> Result<Recipe<E>, Error> {
-    let options = E::Options::deserialize(Value::Object(keywords)).map_err(Error::bad_options)?;
+    let options = E::Options::deserialize(Value::Object(keywords.clone()))
+        .map_err(|error| Error::BadOptions(wrong_option::<E::Options>(&keywords, &error)))?;
     Recipe::with_options(options)
 }
 

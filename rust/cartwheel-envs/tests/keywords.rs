@@ -18,7 +18,11 @@ fn unknown_and_invalid_keywords_are_errors_that_name_them() {
     let none = error("Acrobot-v1", r#"{"x": 3}"#);
     assert!(none.starts_with("Acrobot-v1: unknown field `x`"), "{none}");
     let kind = error("Pendulum-v1", r#"{"g": "9.8"}"#);
-    assert_eq!(kind, "Pendulum-v1: invalid type: string \"9.8\", expected f64");
+    assert_eq!(kind, "Pendulum-v1: `g` must be a number, got '9.8'");
+    let flag = error("CartPole-v1", r#"{"sutton_barto_reward": null}"#);
+    assert_eq!(flag, "CartPole-v1: `sutton_barto_reward` must be True or False, got None");
+    let long = error("Pendulum-v1", &format!("{{\"g\": \"{}\"}}", "9".repeat(1000)));
+    assert_eq!(long, format!("Pendulum-v1: `g` must be a number, got '{}…", "9".repeat(59)));
     let rate = error("FrozenLake-v1", r#"{"success_rate": 1.5}"#);
     assert_eq!(rate, "FrozenLake-v1: success_rate must be in [0, 1], got 1.5");
     let rain = error("Taxi-v4", r#"{"rainy_probability": -0.1}"#);
@@ -29,6 +33,21 @@ fn unknown_and_invalid_keywords_are_errors_that_name_them() {
         "there is no native environment \"CartPole-v7\""
     );
     assert_eq!(find("cartwheel/Taxi-v4").unwrap().id, "Taxi-v4");
+}
+
+#[test]
+fn the_names_of_keywords_are_those_that_are_read() {
+    for entry in ENTRIES {
+        for name in (entry.options)() {
+            let keywords = format!("{{{name:?}: {{\"of the wrong type\": 1}}}}");
+            let refused = error(entry.id, &keywords);
+            assert!(!refused.contains("unknown field"), "{refused}");
+        }
+    }
+    let names = |id: &str| (find(id).unwrap().options)();
+    assert_eq!(names("CartPole-v1"), ["sutton_barto_reward"]);
+    assert!(names("Acrobot-v1").is_empty());
+    assert!(names("FrozenLake-v1").contains(&"success_rate"));
 }
 
 #[test]

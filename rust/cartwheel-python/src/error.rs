@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-/// Maximum number of rows that a note names: before the first reset all rows qualify.
+/// Maximum number of rows that a message names: before the first reset all rows qualify.
 const NAMED: usize = 16;
 
 /// An exception of a class that is defined in Python.
@@ -40,10 +40,7 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
         }),
         Error::NeverReset { rows } => Python::attach(|py| {
             let error = python_error!(py, "gymnasium.error", "ResetNeeded", (text,));
-            let (first, rest) = rows.split_at(rows.len().min(NAMED));
-            let more =
-                if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-            noted(py, error, &format!("rows {first:?}{more} were never reset"))
+            noted(py, error, &format!("{} were never reset", named(&rows)))
         }),
         Error::Recording { .. } => PyRuntimeError::new_err(text + " by `end_rollout()`"),
         Error::BadPlan(_)
@@ -65,6 +62,13 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
         // either.
         _ => PyRuntimeError::new_err(text),
     }
+}
+
+/// The rows in words, the first ones if they are many.
+fn named(rows: &[usize]) -> String {
+    let (first, rest) = rows.split_at(rows.len().min(NAMED));
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    format!("rows {first:?}{more}")
 }
 
 /// The exception for wrong arguments of a return estimator: dtypes are checked before the core gets
@@ -114,7 +118,20 @@ pub(crate) fn not_pending(py: Python<'_>, call: Call) -> PyErr {
 
 /// `calling` concerns rows that were sent and not received.
 pub(crate) fn in_flight(py: Python<'_>, calling: &str, rows: &[usize]) -> PyErr {
-    let text = format!("Calling `{calling}` while rows {rows:?} are in flight: `recv` them first.");
+    let rows = named(rows);
+    let text = format!("Calling `{calling}` while {rows} are in flight: `recv` them first.");
+    python_error!(py, "gymnasium.error", "AlreadyPendingCallError", (text, "send".to_owned()))
+}
+
+/// `calling` concerns all rows, of which only these were sent and not received.
+pub(crate) fn some_in_flight(py: Python<'_>, call: Call, calling: &str, rows: &[usize]) -> PyErr {
+    let (rows, others) = match call {
+        Call::Reset => (named(rows), "reset others by `options[\"env_index\"]`"),
+        _ => (named(rows), "step others by `env_index`"),
+    };
+    let text = format!(
+        "Calling `{calling}` for all rows while {rows} are in flight: `recv` them first, or {others}."
+    );
     python_error!(py, "gymnasium.error", "AlreadyPendingCallError", (text, "send".to_owned()))
 }
 

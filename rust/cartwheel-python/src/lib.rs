@@ -22,7 +22,7 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::native::plain_loop::plain_loop;
     #[pymodule_export]
-    use crate::native::{PyNativeEnvs, block_rows, native_envs};
+    use crate::native::{PyNativeEnvs, block_rows, env_keywords, native_envs};
     #[pymodule_export]
     use crate::pool::PyPool;
     #[pymodule_export]

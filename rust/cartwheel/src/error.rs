@@ -229,6 +229,14 @@ pub enum Error {
     /// A parameter that does not exist, or that cannot have this value.
     #[error("{0}")]
     BadParameter(String),
+    /// Rows whose parameter cannot have the value that they were given. The others have theirs.
+    #[error("rows {rows:?}: {reason}")]
+    BadValues {
+        /// The rows, counted from the first row of the shard.
+        rows: Vec<usize>,
+        /// The reason, for the first of them.
+        reason: String,
+    },
     /// A native environment panicked.
     #[error("the environment of row {row} panicked: {message}")]
     Panicked {

@@ -329,8 +329,12 @@ fn parameters_are_read_and_set_by_name() {
     assert_eq!(values, [ParameterValue::Float(2.0), ParameterValue::Float(3.0)]);
     let unknown = envs.ask(Request::Get("penalti".into())).unwrap_err().to_string();
     assert_eq!(unknown, "there is no parameter \"penalti\"; there are: penalty, left");
-    let wrong = Request::Set("penalty".into(), vec![ParameterValue::Text("no".into()); 2]);
-    assert_eq!(envs.ask(wrong).unwrap_err().to_string(), "expected a number, got Text(\"no\")");
+    let values = vec![ParameterValue::Float(1.0), ParameterValue::Text("no".into())];
+    let error = envs.ask(Request::Set("penalty".into(), values)).unwrap_err().to_string();
+    assert_eq!(error, "rows [1]: must be a number, got 'no'");
+    let many = vec![ParameterValue::Ints((0..1000).collect()); 2];
+    let error = envs.ask(Request::Set("penalty".into(), many)).unwrap_err().to_string();
+    assert_eq!(error, "rows [0, 1]: must be a number, got [0, 1, 2, 3, 4, 5, …] (1000 values)");
 }
 
 #[test]

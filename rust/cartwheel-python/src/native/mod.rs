@@ -12,6 +12,7 @@ use cartwheel::Error;
 use cartwheel::autoreset::OnDone;
 use cartwheel::native::{Answer, AnyRecipe, Mailbox, Request, RowReset, Seed, ShardSettings};
 use cartwheel::worker::OwnShard;
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -29,6 +30,8 @@ pub(crate) struct PyNativeEnvs {
     recipe: Box<dyn AnyRecipe>,
     /// The shards, until a pool takes them.
     shards: Mutex<Option<Vec<Box<dyn OwnShard>>>>,
+    /// The first row of each shard.
+    firsts: Vec<usize>,
     mailboxes: Vec<Arc<Mailbox>>,
     settings: ShardSettings,
 }
@@ -57,12 +60,13 @@ impl PyNativeEnvs {
             replacements,
         };
         let (mut made, mut mailboxes) = (Vec::new(), Vec::new());
+        let firsts = shards.iter().map(|&(first, _)| first).collect();
         for (first, last) in shards {
             let (shard, mailbox) = recipe.shard(last - first, settings).map_err(to_py_err)?;
             made.push(shard);
             mailboxes.push(mailbox);
         }
-        Ok(Self { recipe, shards: Mutex::new(Some(made)), mailboxes, settings })
+        Ok(Self { recipe, shards: Mutex::new(Some(made)), firsts, mailboxes, settings })
     }
 
     /// The two single spaces, as nested tuples.
@@ -125,7 +129,9 @@ impl PyNativeEnvs {
         let request = match values {
             None => Request::Get(name),
             Some(values) => {
-                Request::Set(name, values.iter().map(to_value).collect::<PyResult<_>>()?)
+                let values = values.iter().map(|value| to_value(&name, value));
+                let values = values.collect::<PyResult<_>>()?;
+                Request::Set(name, values)
             }
         };
         self.mailbox(shard)?.post_request(request);
@@ -145,7 +151,8 @@ impl PyNativeEnvs {
     }
 
     /// Takes one shard's answer: one value or stream for each row, or `None` when something was
-    /// set.
+    /// set. When values were refused: the rows, counted from the first row of the pool, and the
+    /// reason.
     fn take_answer<'py>(
         &self,
         py: Python<'py>,
@@ -153,6 +160,11 @@ impl PyNativeEnvs {
     ) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
         let answer = self.mailbox(shard)?.take_answer();
         let answer = answer.ok_or_else(|| PyRuntimeError::new_err("nothing was asked"))?;
+        if let Err(Error::BadValues { rows, reason }) = answer {
+            let first = self.firsts[shard];
+            let refused = rows.into_iter().map(|row| (first + row, reason.as_str()));
+            return refused.map(|row| row.into_bound_py_any(py)).collect::<PyResult<_>>().map(Some);
+        }
         match answer.map_err(to_py_err)? {
             Answer::Values(values) => values
                 .into_iter()
@@ -230,6 +242,12 @@ fn seeded(seed: &Bound<'_, PyAny>) -> PyResult<RowReset> {
         Seed::Words(words) => Ok(RowReset::WideSeed(words)),
         Seed::Unknown => Err(PyValueError::new_err(format!("seed {seed} is negative"))),
     }
+}
+
+/// The keywords of a native environment.
+#[pyfunction]
+pub(crate) fn env_keywords(env_id: &str) -> PyResult<Vec<&'static str>> {
+    Ok((cartwheel_envs::find(env_id).map_err(to_py_err)?.options)().to_vec())
 }
 
 /// Every native environment: id, step limit, reward threshold, default keywords (JSON).

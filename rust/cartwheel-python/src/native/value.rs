@@ -4,7 +4,7 @@ use cartwheel::env::ParameterValue;
 use cartwheel::space::DType;
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 
@@ -27,7 +27,7 @@ pub(crate) fn from_value(py: Python<'_>, value: ParameterValue) -> PyResult<Boun
 }
 
 /// A parameter from a Python value.
-pub(crate) fn to_value(value: &Bound<'_, PyAny>) -> PyResult<ParameterValue> {
+pub(crate) fn to_value(name: &str, value: &Bound<'_, PyAny>) -> PyResult<ParameterValue> {
     if value.is_none() {
         return Ok(ParameterValue::None);
     }
@@ -35,7 +35,9 @@ pub(crate) fn to_value(value: &Bound<'_, PyAny>) -> PyResult<ParameterValue> {
         return Ok(ParameterValue::Bool(flag.is_true()));
     }
     if value.is_instance_of::<PyInt>() {
-        return Ok(ParameterValue::Int(value.extract()?));
+        return value.extract().map(ParameterValue::Int).map_err(|_| {
+            PyOverflowError::new_err(format!("`{name}` is too large for 64 bits: {value}"))
+        });
     }
     if value.is_instance_of::<PyFloat>() {
         return Ok(ParameterValue::Float(value.extract()?));
@@ -59,8 +61,8 @@ pub(crate) fn to_value(value: &Bound<'_, PyAny>) -> PyResult<ParameterValue> {
         return Ok(ParameterValue::Floats(floats));
     }
     if let Ok(item) = value.call_method0("item") {
-        return to_value(&item); // a NumPy scalar
+        return to_value(name, &item); // a NumPy scalar
     }
     let kind = value.get_type();
-    Err(PyTypeError::new_err(format!("no parameter can be of type {kind}")))
+    Err(PyTypeError::new_err(format!("`{name}` cannot be of type {kind}")))
 }

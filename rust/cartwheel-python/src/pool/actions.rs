@@ -4,13 +4,37 @@
 use cartwheel::space::{ActionTag, DType, Leaf};
 use numpy::{PyArray1, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PySequence, PyTuple};
 
 use crate::array::dtype::{self, descr};
 use crate::array::{as_array, copy_bytes};
 use crate::space::{Node, Tree};
+
+/// The rows for which actions are: all of them, or those of `env_index`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Rows {
+    All(usize),
+    Named(usize),
+}
+
+impl Rows {
+    fn number(self) -> usize {
+        let (Self::All(number) | Self::Named(number)) = self;
+        number
+    }
+
+    /// The actions that these rows need, in words.
+    fn wanted(self) -> String {
+        match self {
+            Self::All(number) => format!("expected {number} actions (one per environment)"),
+            Self::Named(number) => {
+                format!("expected {number} actions (one per row of `env_index`)")
+            }
+        }
+    }
+}
 
 /// Checked actions of a batch, one part for each leaf, not yet copied. The usual single leaf is
 /// stored inline, so that a step allocates nothing for it.
@@ -90,10 +114,11 @@ fn check_integers(array: &Bound<'_, PyUntypedArray>, from: DType, to: DType) -> 
 }
 
 fn cannot_cast(array: &Bound<'_, PyUntypedArray>, to: DType) -> PyErr {
+    let to = to.name();
     PyTypeError::new_err(format!(
-        "cannot cast actions of dtype {} to the action space's {} according to the rule 'same_kind'",
+        "cannot cast actions of dtype {} to the action space's {to} according to the rule \
+         'same_kind': pass {to} actions",
         array.dtype(),
-        to.name()
     ))
 }
 
@@ -104,7 +129,7 @@ impl<'py> Checked<'py> {
     pub(crate) fn new(
         tree: &Tree,
         actions: &Bound<'py, PyAny>,
-        rows: usize,
+        rows: Rows,
         cast: bool,
     ) -> PyResult<Self> {
         let mut checked = Self::default();
@@ -123,7 +148,7 @@ impl<'py> Checked<'py> {
         tree: &Tree,
         node: &Node,
         actions: &Bound<'py, PyAny>,
-        rows: usize,
+        rows: Rows,
     ) -> PyResult<()> {
         match node {
             Node::Leaf(leaf) => {
@@ -181,27 +206,36 @@ impl<'py> Checked<'py> {
     }
 }
 
-fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: usize) -> PyResult<Part<'py>> {
+fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: Rows) -> PyResult<Part<'py>> {
     let array = if let Ok(array) = actions.cast_exact::<PyUntypedArray>() {
         array.clone()
     } else {
         if let Some(integers) = integers(leaf, actions, rows)? {
             return Ok(Part::Integers(integers));
         }
-        as_array(actions)?
+        as_array(actions).map_err(|error| {
+            if !error.is_instance_of::<PyValueError>(actions.py()) {
+                return error;
+            }
+            let wanted = rows.wanted();
+            PyValueError::new_err(format!("{wanted}, got a list that is not an array: {error}"))
+        })?
     };
     if array.ndim() == 0 {
         return Err(PyTypeError::new_err(format!(
-            "Unable to iterate over the following elements: {actions}"
+            "Unable to iterate over the following elements: {actions}: {}",
+            rows.wanted()
         )));
     }
-    if array.shape()[0] != rows || array.shape()[1..] != leaf.shape {
-        let expected: Vec<_> = std::iter::once(&rows).chain(&leaf.shape).collect();
+    let number = rows.number();
+    if array.shape()[0] != number || array.shape()[1..] != leaf.shape {
+        let expected: Vec<_> = std::iter::once(number).chain(leaf.shape.iter().copied()).collect();
         let (got, name) = (array.shape(), leaf.dtype.name());
-        return Err(PyValueError::new_err(if got[0] == rows {
-            format!("expected actions of shape {expected:?} ({name}), got shape {got:?}")
+        let (expected, shape) = (shown(&expected), shown(got));
+        return Err(PyValueError::new_err(if got[0] == number {
+            format!("expected actions of shape {expected} ({name}), got shape {shape}")
         } else {
-            format!("expected {rows} actions (one per environment), got {}: shape {got:?}", got[0])
+            format!("{}, got {}: shape {shape}", rows.wanted(), got[0])
         }));
     }
     let array = native(array)?;
@@ -216,6 +250,14 @@ fn check<'py>(leaf: &Leaf, actions: &Bound<'py, PyAny>, rows: usize) -> PyResult
     Ok(Part::Array(dtype, contiguous.cast_into::<PyUntypedArray>()?))
 }
 
+/// A shape as Python writes it.
+pub(crate) fn shown(shape: &[usize]) -> String {
+    match shape {
+        [side] => format!("({side},)"),
+        sides => format!("({})", sides.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
 /// `array` itself, or its copy in the machine's byte order.
 fn native(array: Bound<'_, PyUntypedArray>) -> PyResult<Bound<'_, PyUntypedArray>> {
     if array.dtype().is_native_byteorder() != Some(false) {
@@ -226,7 +268,7 @@ fn native(array: Bound<'_, PyUntypedArray>) -> PyResult<Bound<'_, PyUntypedArray
 }
 
 /// Python integers for a leaf of integer scalars: such a batch keeps Python integers.
-fn integers(leaf: &Leaf, actions: &Bound<'_, PyAny>, rows: usize) -> PyResult<Option<Vec<i64>>> {
+fn integers(leaf: &Leaf, actions: &Bound<'_, PyAny>, rows: Rows) -> PyResult<Option<Vec<i64>>> {
     let is_list =
         actions.is_exact_instance_of::<PyList>() || actions.is_exact_instance_of::<PyTuple>();
     if !is_list {
@@ -234,18 +276,19 @@ fn integers(leaf: &Leaf, actions: &Bound<'_, PyAny>, rows: usize) -> PyResult<Op
     }
     let actions = actions.cast::<PySequence>()?;
     let got = actions.len()?;
-    if got != rows {
-        return Err(PyValueError::new_err(format!(
-            "expected {rows} actions (one per environment), got {got}"
-        )));
+    if got != rows.number() {
+        return Err(PyValueError::new_err(format!("{}, got {got}", rows.wanted())));
     }
     if !leaf.shape.is_empty() || kind(leaf.dtype) > Kind::Signed {
         return Ok(None);
     }
-    let mut integers = Vec::with_capacity(rows);
-    for action in actions.try_iter()? {
+    let mut integers = Vec::with_capacity(got);
+    for (at, action) in actions.try_iter()?.enumerate() {
         match action?.cast_exact::<PyInt>() {
-            Ok(integer) => integers.push(integer.extract()?),
+            Ok(integer) => integers.push(integer.extract().map_err(|_| {
+                let text = format!("action {integer} at position {at} does not fit into int64");
+                PyOverflowError::new_err(text)
+            })?),
             Err(_) => return Ok(None),
         }
     }

@@ -32,8 +32,9 @@ impl State {
         &mut self,
         py: Python<'py>,
         timeout: Option<f64>,
+        calling: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let finished = self.finish(py, Call::Reset, "", timeout)?;
+        let finished = self.finish(py, Call::Reset, calling, timeout)?;
         self.collect(py, finished)?.into_observations(py)
     }
 
@@ -42,10 +43,11 @@ impl State {
         &mut self,
         py: Python<'py>,
         timeout: Option<f64>,
+        calling: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let received = PyDict::new(py); // of the workers that answered before others died
         loop {
-            self.finish(py, Call::Call, "", timeout)?;
+            self.finish(py, Call::Call, calling, timeout)?;
             let announced = self.announced.with_task(&self.pool).rests;
             let (link, arguments) = (self.link.bind(py), (&received, announced));
             let answers = link.call_method1(intern!(py, "receive_answers"), arguments)?;
@@ -54,7 +56,7 @@ impl State {
             }
             let messages = link.call_method1(intern!(py, "asked_again"), (&received,))?;
             let begun = self.pool.begin(Call::Call, 0);
-            begun.map_err(|error| self.link.explain(py, error, Call::Call, "call_wait"))?;
+            begun.map_err(|error| self.link.explain(py, error, Call::Call, calling))?;
             self.post(py, To::All, &messages)?;
         }
     }

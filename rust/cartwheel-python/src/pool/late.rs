@@ -14,14 +14,20 @@ impl State {
     }
 
     /// Waits for a call that was given up, and drops its result.
-    pub(super) fn discard_late(&mut self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+    /// `calling` is the method that the user called.
+    pub(super) fn discard_late(
+        &mut self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+        calling: &str,
+    ) -> PyResult<()> {
         if self.late && self.pool.pending().is_none() {
-            return self.discard_received(py, timeout);
+            return self.discard_received(py, timeout, calling);
         }
         let Some(call) = self.pool.pending().filter(|_| self.late) else {
             return Ok(());
         };
-        self.finish(py, call, "", timeout)?;
+        self.finish(py, call, calling, timeout)?;
         if call == Call::Step {
             self.lose(0..self.rows);
         }
@@ -30,9 +36,14 @@ impl State {
     }
 
     /// Receives everything that is in flight and drops it.
-    fn discard_received(&mut self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+    fn discard_received(
+        &mut self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+        calling: &str,
+    ) -> PyResult<()> {
         while self.pool.is_flying() {
-            let received = self.wait_for_rows(py, "recv", timeout)?;
+            let received = self.wait_for_rows(py, calling, timeout)?;
             self.lose(received.rows.iter().copied());
             let messages = self.announced.with_rows(&self.pool, &received);
             self.link.discard(py, messages)?;

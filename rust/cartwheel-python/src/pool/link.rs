@@ -8,7 +8,9 @@ use pyo3::call::PyCallArgs;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::error::{closed, in_flight, not_pending, nothing_in_flight, still_pending, to_py_err};
+use crate::error::{
+    closed, in_flight, not_pending, nothing_in_flight, some_in_flight, still_pending, to_py_err,
+};
 use crate::pool::announced::Messages;
 
 /// A `cartwheel.worker.link.Link`, or the link of native environments.
@@ -17,11 +19,15 @@ pub(super) struct Link {
     object: Py<PyAny>,
     /// The class of the vector environment, for errors.
     class_name: String,
+    rows: usize,
+    /// Whether the last step of all rows was begun by `send`: while it is pending, they are in
+    /// flight.
+    pub(super) all_sent: bool,
 }
 
 impl Link {
-    pub(super) fn new(object: Py<PyAny>, class_name: String) -> Self {
-        Self { object, class_name }
+    pub(super) fn new(object: Py<PyAny>, class_name: String, rows: usize) -> Self {
+        Self { object, class_name, rows, all_sent: false }
     }
 
     /// The Python object.
@@ -33,6 +39,9 @@ impl Link {
     pub(super) fn explain(&self, py: Python<'_>, error: Error, call: Call, calling: &str) -> PyErr {
         match error {
             Error::Closed => closed(py, &self.class_name),
+            Error::AlreadyPending { pending: Call::Step, .. } if self.all_sent => {
+                in_flight(py, calling, &(0..self.rows).collect::<Vec<_>>())
+            }
             Error::AlreadyPending { pending, rows } => {
                 let rows: Vec<usize> = rows.into_iter().flatten().collect();
                 still_pending(py, calling, pending, &rows)
@@ -42,10 +51,7 @@ impl Link {
             Error::NothingInFlight => nothing_in_flight(py),
             Error::Timeout { timeout, rows } => {
                 let rows: Vec<usize> = rows.into_iter().flatten().collect();
-                let waiting =
-                    if calling.is_empty() { format!("{call}_wait") } else { calling.to_owned() };
-                let arguments = (waiting, timeout.as_secs_f64(), rows);
-                self.exception(py, "timed_out", arguments)
+                self.exception(py, "timed_out", (calling, timeout.as_secs_f64(), rows))
             }
             Error::WorkerDied { worker, pid, rows } => {
                 let rows: Vec<usize> = rows.collect();
@@ -64,6 +70,24 @@ impl Link {
     ) -> PyErr {
         let error = self.bind(py).call_method1(method, arguments);
         error.map_or_else(|error| error, PyErr::from_value)
+    }
+
+    /// Like [`Link::explain`]. If the call is for `all` rows, the exception says which of them are
+    /// in flight.
+    pub(super) fn explain_for(
+        &self,
+        py: Python<'_>,
+        error: Error,
+        call: Call,
+        calling: &str,
+        all: bool,
+    ) -> PyErr {
+        match error {
+            Error::InFlight { rows } if all && rows.len() < self.rows => {
+                some_in_flight(py, call, calling, &rows)
+            }
+            other => self.explain(py, other, call, calling),
+        }
     }
 
     /// Reports the rows for which `waiting` has waited so long; the wait continues in any case.

@@ -107,7 +107,7 @@ impl PyPool {
         let state = State {
             announced: Announced::new(pool.shards().len()),
             pool,
-            link: Link::new(link, class_name.clone()),
+            link: Link::new(link, class_name.clone(), rows),
             closing: Arc::clone(&closing),
             timeout,
             rows,
@@ -129,34 +129,43 @@ impl PyPool {
         py: Python<'py>,
         actions: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Step, "step_async", |state| state.step(py, actions))
+        self.door.enter(py, Call::Step, "step", |state| state.step(py, actions))
     }
 
     fn step_async<'py>(&self, py: Python<'py>, actions: &Bound<'py, PyAny>) -> PyResult<()> {
-        self.door.enter(py, Call::Step, "step_async", |state| state.begin_step(py, actions))
+        self.door.enter(py, Call::Step, "step_async", |state| {
+            state.begin_step(py, actions, "step_async")
+        })
     }
 
     #[pyo3(signature = (timeout = None))]
     fn step_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.door.enter(py, Call::Step, "step_wait", |state| {
-            state.finish_step(py, "", timeout)?.into_tuple(py)
+            state.finish_step(py, "step_wait", timeout)?.into_tuple(py)
         })
     }
 
-    /// Begins a reset with one message for each shard.
-    fn reset_async(&self, py: Python<'_>, messages: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.door.enter(py, Call::Reset, "reset_async", |state| {
-            state.begin_with_messages(py, Call::Reset, "reset_async", messages)
+    /// Begins a reset with one message for each shard. `calling` is the method that the user
+    /// called.
+    fn reset_async(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        calling: &str,
+    ) -> PyResult<()> {
+        self.door.enter(py, Call::Reset, calling, |state| {
+            state.begin_with_messages(py, Call::Reset, calling, messages)
         })
     }
 
-    #[pyo3(signature = (timeout = None))]
+    #[pyo3(signature = (timeout = None, calling = "reset_wait"))]
     fn reset_wait<'py>(
         &self,
         py: Python<'py>,
         timeout: Option<f64>,
+        calling: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Reset, "reset_wait", |state| state.finish_reset(py, timeout))
+        self.door.enter(py, Call::Reset, calling, |state| state.finish_reset(py, timeout, calling))
     }
 
     /// Begins a control call with one message for each shard. `calling` is the method that the user
@@ -172,9 +181,14 @@ impl PyPool {
         })
     }
 
-    #[pyo3(signature = (timeout = None))]
-    fn call_wait<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Call, "call_wait", |state| state.finish_call(py, timeout))
+    #[pyo3(signature = (timeout = None, calling = "call_wait"))]
+    fn call_wait<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<f64>,
+        calling: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.door.enter(py, Call::Call, calling, |state| state.finish_call(py, timeout, calling))
     }
 
     /// Raises when the pool is closed, and with `idle` also when a call of any kind could not begin.
@@ -192,9 +206,8 @@ impl PyPool {
     }
 
     /// Waits for a call that was given up after a timeout or an interrupt, and drops its result.
-    #[pyo3(signature = (timeout = None))]
-    fn discard_late(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        self.door.enter(py, Call::Reset, "reset_async", |state| state.discard_late(py, timeout))
+    fn discard_late(&self, py: Python<'_>, timeout: Option<f64>, calling: &str) -> PyResult<()> {
+        self.door.enter(py, Call::Reset, calling, |state| state.discard_late(py, timeout, calling))
     }
 
     /// The pending call and the rows in flight will not be waited for: a reset may drop their
@@ -217,7 +230,7 @@ impl PyPool {
         actions: &Bound<'_, PyAny>,
         rows: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        self.door.enter(py, Call::Step, "send", |state| state.send_steps(py, actions, rows))
+        self.door.enter(py, Call::Step, "send", |state| state.send_steps(py, actions, rows, "send"))
     }
 
     /// Sends resets to rows, with one message for each worker that has some of the rows.
@@ -226,25 +239,29 @@ impl PyPool {
         py: Python<'_>,
         rows: &Bound<'_, PyAny>,
         messages: &Bound<'_, PyAny>,
+        calling: &str,
     ) -> PyResult<()> {
-        self.door.enter(py, Call::Reset, "send", |state| state.send_resets(py, rows, messages))
+        self.door
+            .enter(py, Call::Reset, calling, |state| state.send_resets(py, rows, messages, calling))
     }
 
     /// The next batch of sent rows: the results of `step`, with `env_index` in the infos.
     #[pyo3(signature = (timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Step, "recv", |state| state.receive(py, timeout))
+        self.door.enter(py, Call::Step, "recv", |state| state.receive(py, timeout, "recv"))
     }
 
     /// The next batch of rows that were reset: the results of `reset`, with `env_index` in the
     /// infos.
-    #[pyo3(signature = (timeout = None))]
+    #[pyo3(signature = (timeout = None, calling = "reset_wait"))]
     fn recv_resets<'py>(
         &self,
         py: Python<'py>,
         timeout: Option<f64>,
+        calling: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.door.enter(py, Call::Reset, "reset_wait", |state| state.receive_resets(py, timeout))
+        self.door
+            .enter(py, Call::Reset, calling, |state| state.receive_resets(py, timeout, calling))
     }
 
     /// `send` and `recv` in one.
@@ -255,14 +272,17 @@ impl PyPool {
         rows: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.door.enter(py, Call::Step, "step", |state| {
-            state.send_steps(py, actions, Some(rows))?;
-            state.receive(py, state.timeout)
+            state.send_steps(py, actions, Some(rows), "step")?;
+            state.receive(py, state.timeout, "step")
         })
     }
 
     /// The rows that were sent and not received.
     fn in_flight(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
-        self.door.enter(py, Call::Call, "in_flight", |state| Ok(state.pool.in_flight()))
+        self.door.enter(py, Call::Call, "in_flight", |state| {
+            let all = state.link.all_sent && state.pool.pending() == Some(Call::Step);
+            Ok(if all { (0..state.rows).collect() } else { state.pool.in_flight() })
+        })
     }
 
     /// Counts the steps of episodes from now on, and gives batches the form of `EnvPool`: its names

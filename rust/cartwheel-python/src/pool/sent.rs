@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::array::dtype;
 use crate::array::{as_array, copy_bytes};
 use crate::error::{in_flight, not_pending, to_py_err};
-use crate::pool::actions::Checked;
+use crate::pool::actions::{Checked, Rows, shown};
 use crate::pool::batch::{Outputs, name_rows};
 use crate::pool::posted::{To, leave};
 use crate::pool::state::{State, check_values};
@@ -24,19 +24,22 @@ impl State {
         py: Python<'py>,
         actions: &Bound<'py, PyAny>,
         rows: Option<&Bound<'py, PyAny>>,
+        calling: &str,
     ) -> PyResult<()> {
-        let explain = |error| self.link.explain(py, error, Call::Step, "send");
+        let all = rows.is_none();
+        let explain = |error| self.link.explain_for(py, error, Call::Step, calling, all);
         let idle = !self.pool.is_flying();
         let rows = match rows {
             // Nothing is in flight and a batch has room for all rows: a task is faster.
             None if idle && self.pool.batch_size() == self.rows => {
-                return self.begin_step(py, actions);
+                return self.begin_step(py, actions, calling);
             }
             None => (0..self.rows).collect(),
             Some(rows) => to_rows(rows)?,
         };
-        let (cast, native) = (self.casts_actions(), self.native.as_ref());
+        let named = if all { Rows::All(rows.len()) } else { Rows::Named(rows.len()) };
         self.check_episodes(rows.iter().copied()).map_err(explain)?;
+        let (cast, native) = (self.casts_actions(), self.native.as_ref());
         let mut sending = self.pool.sending(Call::Step, &rows).map_err(explain)?;
         let by_channel = |actions: &Bound<'py, PyAny>| {
             let arguments = (actions, rows.clone());
@@ -47,7 +50,7 @@ impl State {
             sending.send(ACTIONS_BY_CHANNEL).map_err(to_py_err)?;
             return self.post(py, To::Some, &messages);
         }
-        let checked = Checked::new(&self.actions, actions, rows.len(), cast)?;
+        let checked = Checked::new(&self.actions, actions, named, cast)?;
         if !checked.parts().all(|(leaf, part)| sending.fits(leaf, part.tag())) {
             // Their dtype differs from that of the actions in flight, which is rare.
             let messages = by_channel(&checked.batch(&self.actions, py)?)?;
@@ -70,9 +73,11 @@ impl State {
         py: Python<'_>,
         rows: &Bound<'_, PyAny>,
         messages: &Bound<'_, PyAny>,
+        calling: &str,
     ) -> PyResult<()> {
-        let explain = |error| self.link.explain(py, error, Call::Reset, "send");
         let rows = to_rows(rows)?;
+        let all = rows.len() == self.rows;
+        let explain = |error| self.link.explain_for(py, error, Call::Reset, calling, all);
         let sending = self.pool.sending(Call::Reset, &rows).map_err(explain)?;
         if self.native.is_some() {
             leave(self.link.bind(py), To::Some, messages)?;
@@ -89,13 +94,14 @@ impl State {
         &mut self,
         py: Python<'py>,
         timeout: Option<f64>,
+        calling: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         if self.pool.pending() == Some(Call::Step) {
-            let outputs = self.finish_step(py, "recv", timeout)?;
+            let outputs = self.finish_step(py, calling, timeout)?;
             name_rows(&outputs.infos, self.episodes.as_ref(), 0..self.rows)?;
             return outputs.into_tuple(py);
         }
-        self.collect_rows(py, "recv", timeout)?.into_tuple(py)
+        self.collect_rows(py, calling, timeout)?.into_tuple(py)
     }
 
     /// The next batch, whose rows were all reset: observations and infos.
@@ -103,15 +109,16 @@ impl State {
         &mut self,
         py: Python<'py>,
         timeout: Option<f64>,
+        calling: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         let stepping = self.pool.stepping();
         if !stepping.is_empty() {
-            return Err(in_flight(py, "reset_wait", &stepping)); // their rewards must not be dropped
+            return Err(in_flight(py, calling, &stepping)); // their rewards must not be dropped
         }
         if !self.pool.is_flying() {
             return Err(not_pending(py, Call::Reset));
         }
-        self.collect_rows(py, "reset_wait", timeout)?.into_observations(py)
+        self.collect_rows(py, calling, timeout)?.into_observations(py)
     }
 
     fn collect_rows<'py>(
@@ -190,8 +197,8 @@ fn to_rows_by_numpy(rows: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
     let kind = array.dtype().kind();
     if array.ndim() != 1 || (!matches!(kind, b'i' | b'u') && array.len() > 0) {
         return Err(PyTypeError::new_err(format!(
-            "`env_index` must be a one-dimensional array of integers, got shape {:?} of {}",
-            array.shape(),
+            "`env_index` must be a one-dimensional array of integers, got shape {} of {}",
+            shown(array.shape()),
             array.dtype()
         )));
     }
@@ -216,7 +223,9 @@ where
     });
     let rows = rows.collect();
     match negative {
-        Some(row) => Err(PyValueError::new_err(format!("`env_index` names row {row}"))),
+        Some(row) => {
+            Err(PyValueError::new_err(format!("there is no row {row}: rows are counted from 0")))
+        }
         None => Ok(rows),
     }
 }

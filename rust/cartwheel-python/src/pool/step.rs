@@ -4,7 +4,7 @@ use cartwheel::Call;
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use crate::pool::actions::Checked;
+use crate::pool::actions::{Checked, Rows};
 use crate::pool::batch::Outputs;
 use crate::pool::posted::To;
 use crate::pool::state::{State, check_values};
@@ -17,26 +17,31 @@ impl State {
         py: Python<'py>,
         actions: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.begin_step(py, actions)?;
-        self.finish_step(py, "", self.timeout)?.into_tuple(py)
+        self.begin_step(py, actions, "step")?;
+        self.finish_step(py, "step", self.timeout)?.into_tuple(py)
     }
 
+    /// Begins a step. `calling` is the method that the user called.
     pub(super) fn begin_step<'py>(
         &mut self,
         py: Python<'py>,
         actions: &Bound<'py, PyAny>,
+        calling: &str,
     ) -> PyResult<()> {
-        let explain = |error| self.link.explain(py, error, Call::Step, "step_async");
+        let explain = |error| self.link.explain_for(py, error, Call::Step, calling, true);
         // A pool that can begin no call says so first.
         let checked = self.pool.check(Call::Call).and_then(|()| self.check_episodes(0..self.rows));
         checked.and_then(|()| self.pool.check(Call::Step)).map_err(explain)?;
         if self.actions.opaque > 0 {
             let link = self.link.bind(py);
             let messages = link.call_method1(intern!(py, "pack_actions"), (actions,))?;
-            self.pool.begin(Call::Step, ACTIONS_BY_CHANNEL).map_err(explain)?;
+            let begun = self.pool.begin(Call::Step, ACTIONS_BY_CHANNEL);
+            begun.map_err(explain)?;
+            self.link.all_sent = calling == "send";
             return self.post(py, To::All, &messages);
         }
-        let checked = Checked::new(&self.actions, actions, self.rows, self.casts_actions())?;
+        let checked =
+            Checked::new(&self.actions, actions, Rows::All(self.rows), self.casts_actions())?;
         let (pool, native) = (&mut self.pool, self.native.as_ref());
         for (leaf, part) in checked.parts() {
             let filled = pool.fill_actions(leaf, part.tag(), |room| {
@@ -45,7 +50,9 @@ impl State {
             });
             filled.map_err(explain)?;
         }
-        pool.begin(Call::Step, 0).map_err(explain)
+        pool.begin(Call::Step, 0).map_err(explain)?;
+        self.link.all_sent = calling == "send";
+        Ok(())
     }
 
     pub(super) fn finish_step<'py>(

@@ -10,8 +10,7 @@ use pyo3::prelude::*;
 use crate::pool::state::State;
 
 impl State {
-    /// Waits for the pending call. Errors name it `calling`, or by its own name where that is
-    /// empty.
+    /// Waits for the pending call. `calling` is the method that the user called.
     pub(super) fn finish(
         &mut self,
         py: Python<'_>,
@@ -63,9 +62,7 @@ impl State {
                 }
                 (Err(Error::StillWaiting { waited, rows }), _) => {
                     before += waited;
-                    let call = call.to_string();
-                    let waiting = if calling.is_empty() { &call } else { calling };
-                    self.link.remind(py, waiting, before, rows);
+                    self.link.remind(py, calling, before, rows);
                 }
                 (Err(Error::Timeout { rows, .. }), Some(timeout)) => {
                     break Err(Error::Timeout { timeout, rows });

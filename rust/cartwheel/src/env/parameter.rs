@@ -30,6 +30,49 @@ pub enum ParameterValue {
     Texts(Vec<String>),
 }
 
+impl fmt::Display for ParameterValue {
+    /// As Python writes it; the first values of a long list.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Bool(flag) => f.write_str(if *flag { "True" } else { "False" }),
+            Self::Int(int) => write!(f, "{int}"),
+            Self::Float(float) => write!(f, "{float:?}"),
+            Self::Float32(float) => write!(f, "{float:?}"),
+            Self::Text(text) => write_text(f, text),
+            Self::Ints(ints) => write_list(f, ints, |f, int| write!(f, "{int}")),
+            Self::Floats(floats) => write_list(f, floats, |f, float| write!(f, "{float:?}")),
+            Self::Float32s(floats) => write_list(f, floats, |f, float| write!(f, "{float:?}")),
+            Self::Texts(texts) => write_list(f, texts, |f, text| write_text(f, text)),
+        }
+    }
+}
+
+/// The most characters of a text, and the most values of a list, that an error shows.
+const SHOWN: (usize, usize) = (60, 6);
+
+fn write_text(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    let shown: String = text.chars().take(SHOWN.0).collect();
+    let more = if shown.len() < text.len() { "…" } else { "" };
+    write!(f, "'{shown}{more}'")
+}
+
+fn write_list<T>(
+    f: &mut fmt::Formatter<'_>,
+    values: &[T],
+    write: impl Fn(&mut fmt::Formatter<'_>, &T) -> fmt::Result,
+) -> fmt::Result {
+    f.write_str("[")?;
+    for (at, value) in values.iter().take(SHOWN.1).enumerate() {
+        f.write_str(if at == 0 { "" } else { ", " })?;
+        write(f, value)?;
+    }
+    if values.len() > SHOWN.1 {
+        return write!(f, ", …] ({} values)", values.len());
+    }
+    f.write_str("]")
+}
+
 /// A type that a parameter may have.
 pub trait Parameter {
     /// Its value.
@@ -45,7 +88,7 @@ pub trait Parameter {
 
 /// An [`Error::BadParameter`] for a value of the wrong kind.
 pub fn wrong(expected: &str, got: &ParameterValue) -> Error {
-    Error::BadParameter(format!("expected {expected}, got {got:?}"))
+    Error::BadParameter(format!("must be {expected}, got {got}"))
 }
 
 impl Parameter for f64 {
@@ -93,7 +136,7 @@ macro_rules! integers {
                 let ParameterValue::Int(int) = value else {
                     return Err(wrong("an integer", &value));
                 };
-                *self = Self::try_from(int).map_err(|_| wrong(stringify!($type), &value))?;
+                *self = Self::try_from(int).map_err(|_| wrong(concat!("an integer of ", stringify!($type)), &value))?;
                 Ok(())
             }
         }

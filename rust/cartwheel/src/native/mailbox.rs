@@ -55,7 +55,7 @@ pub enum Request {
     /// Reads the parameter of this name in every row.
     Get(String),
     /// Sets the parameter of this name, one value for each row of the shard. When a value is
-    /// refused, the rows before it keep their new values.
+    /// refused, the other rows keep their new values.
     Set(String, Vec<ParameterValue>),
     /// Snapshots of every row.
     Save,

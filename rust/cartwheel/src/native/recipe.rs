@@ -86,7 +86,9 @@ fn parse<T: serde::de::DeserializeOwned + Default>(json: &str) -> Result<T, Erro
     if json.trim().is_empty() {
         return Ok(T::default());
     }
-    serde_json::from_str(json).map_err(Error::bad_options)
+    // Values have no lines and columns, which would be those of JSON that the caller never wrote.
+    let value: serde_json::Value = serde_json::from_str(json).map_err(Error::bad_options)?;
+    T::deserialize(value).map_err(Error::bad_options)
 }
 
 impl<E: Env> AnyRecipe for Recipe<E> {

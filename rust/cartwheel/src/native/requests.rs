@@ -51,12 +51,16 @@ fn set<E: Env>(
     values: Vec<ParameterValue>,
 ) -> Result<(), Error> {
     columns.keep_shown();
-    for (env, value) in columns.envs.iter_mut().zip(values) {
+    let (mut rows, mut first) = (Vec::new(), None);
+    for (row, (env, value)) in columns.envs.iter_mut().zip(values).enumerate() {
         let set = env.parameter_mut(name).ok_or_else(|| no_such::<E>(name))?.set(value);
         env.parameters_changed();
-        set?;
+        if let Err(error) = set {
+            rows.push(row);
+            first = first.or(Some(error));
+        }
     }
-    Ok(())
+    first.map_or(Ok(()), |error| Err(Error::BadValues { rows, reason: error.to_string() }))
 }
 
 fn no_such<E: Env>(name: &str) -> Error {

@@ -64,9 +64,11 @@ impl Pool {
     pub fn new_rollout(&mut self, steps: usize) -> Result<Recorded, Error> {
         self.check(Call::Call)?;
         if self.batch_size() < self.phases.len() {
-            return Err(Error::BadPlan(
-                "a rollout needs batches of all rows: batch_size is less than num_envs".to_owned(),
-            ));
+            return Err(Error::BadPlan(format!(
+                "a rollout needs batches of all {} rows, but batch_size is {}",
+                self.phases.len(),
+                self.batch_size()
+            )));
         }
         if let Some(rollout) = self.slabs.free_rollout(steps) {
             return Ok(Recorded { rollout: Arc::new(rollout), descriptor: None });

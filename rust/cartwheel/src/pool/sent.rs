@@ -156,8 +156,10 @@ impl InFlight {
         let mut wrong = None;
         for &row in rows {
             let Some(named) = self.named.get_mut(row) else {
-                let number = self.rows.len();
-                return Err(Error::BadRows(format!("there is no row {row} among {number}")));
+                let last = self.rows.len() - 1;
+                return Err(Error::BadRows(format!(
+                    "there is no row {row}, only rows 0 to {last}"
+                )));
             };
             if *named == request || self.rows[row].is_some() {
                 wrong = wrong.or(Some(row));

@@ -1,0 +1,85 @@
+"""Names that do not exist: the name that was meant, and the names that exist."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import ParamSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+Arguments = ParamSpec("Arguments")
+#: Arguments of ``reset`` that are easily passed to a constructor.
+_OF_RESET = ("seed", "options")
+#: The most characters of a value in an error.
+_SHOWN = 60
+
+
+def keywords_of(constructor: Any) -> frozenset[str]:
+    """Returns the names of the keywords of a constructor, without ``self`` and its ``**``."""
+    parameters = inspect.signature(constructor).parameters.values()
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return frozenset(part.name for part in parameters if part.kind in kinds) - {"self"}
+
+
+def near_miss(name: str, names: Iterable[str], cutoff: float = 0.75) -> str | None:
+    """Returns the one of ``names`` that ``name`` resembles most, or ``None``.
+
+    Case, underscores and hyphens do not count. ``cutoff`` is the least share of equal letters.
+    """
+    plain = {_plain(known): known for known in names}
+    found = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=cutoff)
+    return plain[found[0]] if found else None
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Returns names for an error, in backticks."""
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def shown(value: Any) -> str:
+    """Returns ``repr(value)`` in one line, abbreviated."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def place_of(name: str, value: Any) -> str | None:
+    """Returns where an argument of ``reset`` belongs, or ``None`` for any other name."""
+    return f"pass it to `reset({name}={shown(value)})`" if name in _OF_RESET else None
+
+
+def explains_keywords(constructor: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """Makes a constructor's error for an unknown keyword say what exists."""
+    known = keywords_of(constructor)
+
+    @functools.wraps(constructor)
+    def checked(*args: Arguments.args, **keywords: Arguments.kwargs) -> None:
+        for name in keywords:
+            if name not in known:
+                raise TypeError(_explained(type(args[0]).__name__, name, keywords[name], known))
+        constructor(*args, **keywords)
+
+    return checked
+
+
+def _explained(owner: str, name: str, value: Any, known: frozenset[str]) -> str:
+    start = f"`{name}` is not a keyword of {owner}"
+    place, meant = place_of(name, value), near_miss(name, known)
+    if name == "num_envs":
+        place = f"repeat the function, `[function] * {shown(value)}`"
+    if place is not None:
+        return f"{start}: {place}."
+    if meant is not None:
+        return f"{start}: did you mean `{meant}`?"
+    return (
+        f"{start}, which has {listed(sorted(known))}. Keywords of an environment belong in its "
+        f"function: `lambda: gymnasium.make(id, {name}={shown(value)})`."
+    )

@@ -1,0 +1,81 @@
+//! The names of an environment's keywords, and errors about their values.
+
+use serde::de::value::Error as Stop;
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
+use serde_json::{Map, Value};
+
+/// The most characters of a value that an error shows.
+const SHOWN: usize = 60;
+
+/// The names of the fields of a `T`, which derives `Deserialize`.
+pub(crate) fn names_of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
+    struct Names<'a>(&'a mut &'static [&'static str]);
+
+    impl<'de> Deserializer<'de> for Names<'_> {
+        type Error = Stop;
+
+        fn deserialize_struct<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            fields: &'static [&'static str],
+            _: V,
+        ) -> Result<V::Value, Stop> {
+            *self.0 = fields;
+            Err(Stop::custom("the names are known"))
+        }
+
+        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Stop> {
+            Err(Stop::custom("this type has no named fields"))
+        }
+
+        forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit
+            unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+        }
+    }
+
+    let mut names: &[&str] = &[];
+    let stopped = T::deserialize(Names(&mut names));
+    debug_assert!(stopped.is_err(), "this deserializer has no values");
+    names
+}
+
+/// Which keyword has which wrong value, if the error is about the type of a value; else the error.
+pub(crate) fn wrong_option<T: for<'de> Deserialize<'de>>(
+    keywords: &Map<String, Value>,
+    error: &serde_json::Error,
+) -> String {
+    let text = error.to_string();
+    let is_alone_wrong = |entry: &(&String, &Value)| {
+        let alone = Map::from_iter([(entry.0.clone(), entry.1.clone())]);
+        T::deserialize(Value::Object(alone)).is_err()
+    };
+    let expected = text.starts_with("invalid ").then(|| text.rsplit_once(", expected ")).flatten();
+    match (keywords.iter().find(is_alone_wrong), expected) {
+        (Some((name, value)), Some((_, expected))) => {
+            let expected = match expected {
+                "f64" => "a number",
+                "a boolean" => "True or False",
+                "a sequence" => "a list",
+                "a tuple of size 3" => "3 numbers",
+                other => other,
+            };
+            format!("`{name}` must be {expected}, got {}", shown(value))
+        }
+        _ => text,
+    }
+}
+
+/// A value as Python writes it, abbreviated.
+fn shown(value: &Value) -> String {
+    let text = match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::String(text) => format!("'{text}'"),
+        other => other.to_string(),
+    };
+    let first: String = text.chars().take(SHOWN).collect();
+    if first.len() < text.len() { first + "…" } else { first }
+}

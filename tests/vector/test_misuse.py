@@ -1,0 +1,105 @@
+"""Errors that a new user meets say what was wrong, with its value, and what to do instead.
+
+``misuse.txt`` is the table. A heading names the kinds of vector environment that a section is for,
+of three cart-poles each. Every row is a call and, indented, the type and the whole text of its
+error, with its notes. Statements before the last one, separated by ``; ``, prepare the call.
+"""
+
+import re
+import textwrap
+import warnings
+from functools import partial
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import SyncVectorEnv
+
+import cartwheel
+from tests.support.cases import POLE
+from tests.support.executors import INLINE, NATIVE, PROCESS, THREAD
+
+TABLE = Path(__file__).with_name("misuse.txt")
+KINDS = {kind.name: kind for kind in (INLINE, THREAD, PROCESS, NATIVE)}
+
+
+def zeros(observations):
+    """A policy."""
+    return np.zeros(len(observations), np.int64)
+
+
+def sections():
+    """For each section its title, its kinds of vector environment, and its rows."""
+    for section in re.split(r"^## ", TABLE.read_text(), flags=re.MULTILINE)[1:]:
+        heading, body = section.split("\n", 1)
+        title, _, kinds = heading.partition(": ")
+        rows = re.findall(r"^(\S.*)\n((?:    .*\n?)+)", body, flags=re.MULTILINE)
+        yield title, kinds.split(), [(code, textwrap.dedent(error)) for code, error in rows]
+
+
+ROWS = [
+    pytest.param(kind, title, code, error.rstrip(), id=f"{kind}-{code}")
+    for title, kinds, rows in sections()
+    for kind in kinds
+    for code, error in rows
+]
+
+
+def names(envs):
+    """The names that the calls of the table use."""
+    return {
+        "np": np,
+        "gym": gym,
+        "cartwheel": cartwheel,
+        "SyncVectorEnv": SyncVectorEnv,
+        "pole": POLE,
+        "mask": np.array([True, False, False]),
+        "envs": envs,
+        "batches_of_two": lambda: cartwheel.NativeVectorEnv("CartPole-v1", 3, batch_size=2),
+        "policy": zeros,
+        "partial": partial,
+    }
+
+
+def report(error):
+    """Type and text of an error, and notes about it other than tracebacks of workers."""
+    notes = [note for note in getattr(error, "__notes__", []) if "Traceback" not in note]
+    text = "\n".join([f"{type(error).__name__}: {error}", *(f"note: {note}" for note in notes)])
+    return re.sub(r" \(worker process \d+\)", "", text)
+
+
+def misused(envs, code):
+    """The report of the error that the last statement raises."""
+    *before, last = code.split("; ")
+    scope = names(envs)
+    for statement in before:
+        exec(statement, scope)
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - the table has type and text
+        exec(last, scope)
+    if "other" in scope:
+        scope["other"].close()
+    return report(raised.value)
+
+
+@pytest.mark.parametrize(("kind", "title", "code", "error"), ROWS)
+def test_the_error_is_that_of_the_table(kind, title, code, error):
+    envs = None if kind == "none" else KINDS[kind]([POLE] * 3)
+    if envs is not None and "before a reset" not in title:
+        envs.reset(seed=1)
+    try:
+        assert misused(envs, code) == error
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a call that is pending
+            if envs is not None:
+                envs.close()
+
+
+def test_the_table_has_no_line_that_is_not_tested():
+    """Every line is a heading, a call or its error."""
+    lines = [line for line in TABLE.read_text().split("\n## ", 1)[1].splitlines() if line]
+    tested = 0
+    for _, _, rows in sections():
+        tested += 1 + sum(1 + error.count("\n") for _, error in rows)
+    assert tested == len(lines)
