@@ -187,8 +187,8 @@ def test_what_is_pending_after_a_timeout_is_named_with_the_ways_out(build_proces
     with pytest.raises(cartwheel.errors.gym.error.AlreadyPendingCallError) as failure:
         envs.step([0, 0])
     assert failure.value.__notes__ == [
-        "rows [1] have not answered: `step_wait()` returns the results; after a timeout or an "
-        "interrupt `reset()` drops them"
+        "the wait for it was given up, and rows [1] have not answered: `step_wait()` waits again, "
+        "`reset()` drops the results"
     ]
     assert envs.step_wait()[1].tolist() == [0, 5]
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from cartwheel._cartwheel import env_keywords
 from cartwheel.envpool.config import KEYWORDS
+from cartwheel.native.keywords import as_env_id
 from cartwheel.near_misses import keywords_of
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ def check_known(task: Task, config: Config, error: Exception) -> None:
     """
     text = str(error)
     for name in config.options:
-        if f"unknown field `{name}`" in text:  # of native environments
-            own = sorted(set(re.findall("`([^`]+)`", text)) - {name})
+        if text.startswith(f"`{name}` is not a keyword of"):  # of native environments
+            own = sorted(env_keywords(as_env_id(task.task_id)))
         elif f"unexpected keyword argument {name!r}" in text and task.find_constructor is not None:
             own = sorted(keywords_of(task.find_constructor()) - {"render_mode"})
         else:

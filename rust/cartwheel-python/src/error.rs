@@ -104,8 +104,8 @@ pub(crate) fn still_pending(py: Python<'_>, calling: &str, pending: Call, rows: 
         rows => format!("rows {rows:?} have not answered"),
     };
     let note = format!(
-        "{left}: `{pending}_wait()` returns the results; after a timeout or an interrupt \
-         `reset()` drops them"
+        "the wait for it was given up, and {left}: `{pending}_wait()` waits again, `reset()` drops \
+         the results"
     );
     noted(py, error, &note)
 }

@@ -10,7 +10,7 @@ impl State {
     /// The pending call and the rows in flight will not be waited for: a reset may drop their
     /// results.
     pub(super) fn give_up(&mut self) {
-        self.late |= self.pool.pending().is_some() || self.pool.is_flying();
+        self.link.late |= self.pool.pending().is_some() || self.pool.is_flying();
     }
 
     /// Waits for a call that was given up, and drops its result.
@@ -21,10 +21,10 @@ impl State {
         timeout: Option<f64>,
         calling: &str,
     ) -> PyResult<()> {
-        if self.late && self.pool.pending().is_none() {
+        if self.link.late && self.pool.pending().is_none() {
             return self.discard_received(py, timeout, calling);
         }
-        let Some(call) = self.pool.pending().filter(|_| self.late) else {
+        let Some(call) = self.pool.pending().filter(|_| self.link.late) else {
             return Ok(());
         };
         self.finish(py, call, calling, timeout)?;

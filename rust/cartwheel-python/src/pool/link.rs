@@ -9,7 +9,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::error::{
-    closed, in_flight, not_pending, nothing_in_flight, some_in_flight, still_pending, to_py_err,
+    already_pending, closed, in_flight, not_pending, nothing_in_flight, some_in_flight,
+    still_pending, to_py_err,
 };
 use crate::pool::announced::Messages;
 
@@ -23,11 +24,13 @@ pub(super) struct Link {
     /// Whether the last step of all rows was begun by `send`: while it is pending, they are in
     /// flight.
     pub(super) all_sent: bool,
+    /// Whether the last wait was given up; a reset may drop its result.
+    pub(super) late: bool,
 }
 
 impl Link {
     pub(super) fn new(object: Py<PyAny>, class_name: String, rows: usize) -> Self {
-        Self { object, class_name, rows, all_sent: false }
+        Self { object, class_name, rows, all_sent: false, late: false }
     }
 
     /// The Python object.
@@ -42,9 +45,12 @@ impl Link {
             Error::AlreadyPending { pending: Call::Step, .. } if self.all_sent => {
                 in_flight(py, calling, &(0..self.rows).collect::<Vec<_>>())
             }
-            Error::AlreadyPending { pending, rows } => {
+            Error::AlreadyPending { pending, rows } if self.late => {
                 let rows: Vec<usize> = rows.into_iter().flatten().collect();
                 still_pending(py, calling, pending, &rows)
+            }
+            Error::AlreadyPending { pending, .. } => {
+                already_pending(py, calling, &pending.to_string())
             }
             Error::NotPending { .. } => not_pending(py, call),
             Error::InFlight { rows } => in_flight(py, calling, &rows),

@@ -118,7 +118,6 @@ impl PyPool {
             infos: Infos::new(objects, columnar),
             posts: Posts::default(),
             episodes: None,
-            late: false,
         };
         Ok(Self { door: Door::new(state, closing, class_name), sharing, meter })
     }
@@ -219,7 +218,7 @@ impl PyPool {
     /// Whether the last wait was given up and not continued; a thread that is in a call has not
     /// given up.
     fn is_late(&self) -> bool {
-        self.door.look(|state| state.late).unwrap_or(false)
+        self.door.look(|state| state.link.late).unwrap_or(false)
     }
 
     /// Sends actions to rows; `None` means all of them.

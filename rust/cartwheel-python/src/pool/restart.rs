@@ -28,7 +28,7 @@ impl State {
             Ok(started) => started,
             // Ctrl-C ends the wait, as elsewhere, but not the pool: the next call tries again.
             Err(error) if !error.is_instance_of::<PyException>(py) => {
-                self.late = true;
+                self.link.late = true;
                 return Err(error);
             }
             Err(error) => {
@@ -44,7 +44,7 @@ impl State {
                 // It would wait forever for messages that may never have been sent; so another
                 // process replaces it.
                 pool.kill(worker);
-                self.late = !error.is_instance_of::<PyException>(py);
+                self.link.late = !error.is_instance_of::<PyException>(py);
                 return Err(error);
             }
         }

@@ -39,8 +39,6 @@ pub(super) struct State {
     pub(super) posts: Posts,
     /// Counted on request.
     pub(super) episodes: Option<Episodes>,
-    /// Whether the last wait was given up; a reset may drop its result.
-    pub(super) late: bool,
 }
 
 impl State {
@@ -87,7 +85,7 @@ impl State {
     /// Sends the owed messages.
     pub(super) fn post_owed(&mut self, py: Python<'_>) -> PyResult<()> {
         let posted = self.posts.send(self.link.bind(py));
-        self.late |= posted.is_err(); // as after an interrupted wait: a reset may drop the result
+        self.link.late |= posted.is_err(); // as after an interrupted wait: a reset may drop the result
         posted
     }
 

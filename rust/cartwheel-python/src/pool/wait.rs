@@ -71,8 +71,8 @@ impl State {
             }
         };
         match &outcome {
-            Ok(_) => self.late = false,
-            Err(Error::Timeout { .. } | Error::Interrupted) => self.late = true,
+            Ok(_) => self.link.late = false,
+            Err(Error::Timeout { .. } | Error::Interrupted) => self.link.late = true,
             Err(_) => {} // a wait for something that is not pending does not affect what is
         }
         outcome.map_err(|error| match (error, raised) {
