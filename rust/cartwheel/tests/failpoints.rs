@@ -306,11 +306,10 @@ fn a_worker_that_dies_before_it_counts_itself_has_done_its_step_and_is_reported_
 enum Fate {
     Lived,
     Followed,
-    Broken,
 }
 
 /// Steps all rows three times: they are sent twice, then stepped as one task. Every row arrives once each
-/// time, and a received batch never changes, unless the pool reports that it cannot continue.
+/// time, and a received batch never changes.
 fn step_thrice(batch_size: usize, failpoints: &str) -> Fate {
     let mut envs = Processes::with_batches(batch_size, failpoints, OnDeath::Resume);
     let (mut fate, mut held) = (Fate::Lived, Vec::new());
@@ -332,10 +331,6 @@ fn step_thrice(batch_size: usize, failpoints: &str) -> Fate {
                 Err(Error::WorkerDied { worker: 1, .. }) if envs.pool.can_resume() => {
                     envs.follow();
                     fate = Fate::Followed;
-                }
-                Err(Error::WorkerDied { worker: 1, .. }) => {
-                    envs.close();
-                    return Fate::Broken;
                 }
                 Err(error) => panic!("{failpoints}: {error}"),
             }
@@ -366,8 +361,8 @@ fn every_row_arrives_once_before_whichever_access_its_worker_dies() {
     for batch_size in [ROWS, 2, 1] {
         let fates =
             (1..).map(|store| step_thrice(batch_size, &format!("die_before_access={store}")));
-        let fates: Vec<_> = fates.take_while(|fate| *fate != Fate::Lived).collect();
-        assert!(fates.contains(&Fate::Followed), "{fates:?}");
+        let deaths = fates.take_while(|fate| *fate == Fate::Followed).count();
+        assert!(deaths > 20, "{deaths} deaths while rows are sent");
     }
 }
 
