@@ -228,7 +228,9 @@ impl Pool {
                 let owing = self.owing(awaited).into_iter();
                 owing.map(|worker| self.shards()[worker].clone()).collect()
             }
-            Awaited::Rows(..) | Awaited::Death => self.sent.rows().into_iter().map(|row| row..row + 1).collect(),
+            Awaited::Rows(..) | Awaited::Death => {
+                self.sent.rows().into_iter().map(|row| row..row + 1).collect()
+            }
         }
     }
 

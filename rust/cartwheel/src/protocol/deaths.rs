@@ -121,6 +121,43 @@ fn rows_without_places_arrive_once_wherever_their_worker_dies() {
     }
 }
 
+/// Both workers die, worker 1 after `other` accesses. Returns whether worker 0 died.
+fn both_die(accesses: u32, other: u32, batch_size: usize) -> bool {
+    let words = Words::new(2, batch_size, 3_usize.div_ceil(batch_size));
+    words.open_three(batch_size);
+    words.send_rows(0, 0..2, 7, None);
+    words.send_rows(1, 2..3, 9, None);
+    let workers = [(0, accesses), (1, other)].map(|(worker, accesses)| {
+        let words = Arc::clone(&words);
+        thread::spawn(move || dies_after(accesses, || while words.deliver(worker, 2) > 0 {}))
+    });
+    let died = workers.map(|worker| worker.join().expect("a worker that ends or dies"));
+    let left = |worker: usize| words.queue(worker).left();
+    let are_in_doubt = [0, 1].map(left).iter().flatten().filter(|left| left.is_in_doubt()).count();
+    let known = Known { words: &words, next: 0, dealt: None };
+    let settled = known.settle(0, left).and_then(|first| {
+        let look = |worker| if worker == 0 { Some(Left::known(first.clone())) } else { left(1) };
+        known.settle(1, look).map(|second| [first, second])
+    });
+    if let Some(works) = settled {
+        for (worker, work) in works.iter().enumerate() {
+            words.replace(worker, work);
+            while words.deliver(worker, 2) > 0 {}
+        }
+        words.assert_three_arrived(batch_size, &format!("after {accesses} and {other} accesses"));
+    } else {
+        assert_eq!(are_in_doubt, 2, "the pool is broken by two deaths in doubt only");
+    }
+    died[0]
+}
+
+#[test]
+fn rows_arrive_once_or_the_pool_breaks_wherever_both_workers_die() {
+    for (other, batch_size) in (0..30).flat_map(|other| [(other, 1), (other, 2)]) {
+        every_death(move |accesses| both_die(accesses, other, batch_size));
+    }
+}
+
 #[test]
 fn a_batch_that_was_returned_is_not_written_wherever_the_worker_dies() {
     every_death(|accesses| {
