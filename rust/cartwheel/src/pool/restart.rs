@@ -184,12 +184,12 @@ impl Pool {
             return Settled::Left(Vec::new());
         }
         let control = &self.memory.control;
-        let look = |other: usize| match self.work_of(other) {
-            Some(work) => Some(Left::known(work.to_vec())),
-            None => {
-                let left = control.queue(other).left()?;
-                (!left.is_in_doubt() || !self.is_alive(other)).then_some(left)
+        let look = |other: usize| {
+            if let Some(work) = self.work_of(other) {
+                return Some(Left::known(work.to_vec()));
             }
+            let left = control.queue(other).left()?;
+            (!left.is_in_doubt() || !self.is_alive(other)).then_some(left)
         };
         let settling = Settling {
             batches: control.batches(),

@@ -166,9 +166,8 @@ impl WorkQueue<'_> {
         self.ends.first.store(next | (!word & TURN), Ordering::Release);
     }
 
-    /// What the worker would leave if it died now; `None` when rows are leaving at this moment.
+    /// What the worker would leave if it died now; `None` if rows leave the queue meanwhile.
     pub(crate) fn left(&self) -> Option<Left> {
-        // Between two equal looks at the end, the note is the one of this turn: see `settling.rs`.
         let taken = self.taken();
         let progress = self.notes.progress();
         if self.taken() != taken {
@@ -184,7 +183,7 @@ impl WorkQueue<'_> {
             }
             Progress::Claimed(run, _) => Some(Doubt::Count(run)),
         };
-        Some(Left { taken, work, doubt })
+        Some(Left { work, doubt })
     }
 
     /// The rows in the queue, one `Work` for each row, with the places that were given.

@@ -1,52 +1,55 @@
 //! What a dead worker left to be done, whichever access to a word was its last one.
 //!
 //! Two instructions leave a doubt: the exchange of the ticket in `claiming`, and the addition to
-//! `filled` in `leaving` (`progress.rs`). The worker's note names the places, and the batch's words
+//! `filled` in `leaving` (`progress.rs`). The note names the places, and the words of their batch
 //! say whether the instruction was carried out. For each batch,
 //!
 //! ```text
-//! places drawn = rows counted + places of rows that are not counted
+//! places drawn = places counted + places of rows that are not counted
 //! ```
 //!
-//! and the places of rows that are not counted are known for every worker without a doubt. So the
-//! places that are missing on the right side are those of the doubt:
+//! The last ones are known for every worker that is not in doubt. So the places that are missing on
+//! the right side are those of the doubt:
 //!
 //! | doubt | places are missing | none is missing |
 //! |---|---|---|
-//! | claim | the dead worker's first rows have them | its rows have no places |
-//! | count | the rows are written and were not counted: the pool counts them | they were counted |
+//! | claim | the first rows of the dead worker have these places | its rows have no places |
+//! | count | its rows are written and not counted: the pool counts them | they were counted |
 //!
-//! If the worker died so long ago that the batch was received, the place in the ring is that of a
-//! later batch. Nothing of the dead worker is missing there, which is the right answer.
+//! Where the pool deals places, those dealt take the part of those drawn. If the batch was received
+//! before the death was noticed, the places in the ring belong to a later batch. No place of the
+//! dead worker is missing there, and the answer is right: the places were counted, or drawn by
+//! another worker.
 //!
-//! # A look at living workers
+//! # Living workers
 //!
 //! Living workers go on meanwhile. So the pool looks at all workers, reads the words of the batch,
 //! and looks at all workers again. If both looks are equal, and no living worker is in doubt, the
-//! words are those of one moment: what a worker did before the first look is visible by `Acquire`.
-//! If the words contain something that a worker did after the first look, then the `Release` of
-//! that step makes the second look find the note before it, or a later turn of the queue. A look
-//! reads the queue's end before and after the note: before it, so that the note is not older than
-//! the end; after it, so that a worker that has come to the same note again is found by its turn.
+//! words are those of one moment:
 //!
-//! A worker that moves too fast for two equal looks, or is stopped in doubt, makes the pool look
-//! again later. It has finished its queue at some time, since nothing is sent to it meanwhile.
+//! * What a worker did before the first look is in the words, by the `Acquire` of the look.
+//! * If the words contain what a worker did after the first look, then the second look finds the
+//!   note that the worker made before, by the `Acquire` of the words, or fewer rows in its queue.
 //!
-//! # Two deaths in doubt
+//! A look reads the end of the queue, the note, and the end again. The first read makes sure that
+//! the note is not older than the end, and the last one that the end is not older than the note.
 //!
-//! Counts of several dead workers in one batch can be completed one after the other, since all
-//! their rows are written. If one of the doubts is a claim, and only some of the places are
-//! missing, the workers cannot be told apart.
+//! If the looks differ, or a living worker is in doubt, the pool tries again later. It hands out no
+//! rows until then, so no rows are sent, and the workers come to rest.
+//!
+//! # Several dead workers
+//!
+//! Counts of several dead workers in one batch are completed one after the other. It does not
+//! matter which of them are missing, since all rows are written. If one of the doubts is a claim,
+//! and some but not all places are missing, the workers cannot be told apart.
 
 use super::arrivals::OpenBatches;
 use super::progress::Run;
 use super::queue::Work;
 
-/// What a worker would leave if it died.
+/// What a worker would leave if it died now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Left {
-    /// The number of the queue's end.
-    pub(super) taken: u64,
     /// The rows that were not counted, without those in doubt; one `Work` for each row.
     pub(super) work: Vec<Work>,
     pub(super) doubt: Option<Doubt>,
@@ -55,7 +58,7 @@ pub(crate) struct Left {
 impl Left {
     /// Known work of a worker that died before.
     pub(crate) fn known(work: Vec<Work>) -> Self {
-        Self { taken: 0, work, doubt: None }
+        Self { work, doubt: None }
     }
 
     /// Whether it is unknown what the worker did last.
