@@ -164,9 +164,13 @@ class _WorkersLink(_Link, Protocol):
         over: list[bool],
         resetting: list[int],
         announced: int,
+        attempt: int,
         /,
-    ) -> int:
-        """Restarts a dead worker; returns the process id of the new process."""
+    ) -> int | None:
+        """Restarts a dead worker.
+
+        Returns the process id of the new process; ``None`` if it died too, and should be cleared.
+        """
 
     def post_again(self, worker: int, /) -> None:
         """Sends a restarted worker its message of the pending call."""

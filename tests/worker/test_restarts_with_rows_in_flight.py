@@ -229,16 +229,8 @@ def count_while_workers_are_killed(seed, mode, batch_size):
 @given(st.integers(0, 999), st.sampled_from(MODES), st.sampled_from([1, 3, 6]))
 def test_workers_that_are_killed_at_any_moment_lose_nothing(seed, mode, batch_size):
     """Every row that was sent is received exactly once, whichever workers are killed."""
-    for session in range(3):
-        try:
-            received, sent = count_while_workers_are_killed(seed + session, mode, batch_size)
-        except cartwheel.WorkerDiedError:
-            # A worker died in the nanoseconds in which it claims a place in the batch. That is
-            # allowed, but does not happen in every session.
-            continue
-        assert received == sent
-        return
-    pytest.fail("each of three sessions ended with a WorkerDiedError")
+    received, sent = count_while_workers_are_killed(seed, mode, batch_size)
+    assert received == sent
 
 
 def test_a_restart_that_ctrl_c_interrupted_is_repeated_when_another_worker_dies(build, monkeypatch):

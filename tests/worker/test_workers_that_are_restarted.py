@@ -1,8 +1,10 @@
 """With ``on_worker_death="restart"``, a worker's death costs its rows one episode, nothing else."""
 
+import contextlib
 import logging
 import os
 import signal
+import threading
 import time
 from functools import partial
 from multiprocessing import TimeoutError
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 import cartwheel
+from cartwheel.worker.worker import Worker
 from tests.support.executors import PROCESS
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.restarts import (
@@ -200,6 +203,29 @@ def test_a_worker_that_dies_while_recreating_its_environments_is_given_up(build,
     envs.reset(seed=SEED)
     with pytest.raises(cartwheel.WorkerDiedError, match=r"died during construct.* code 9"):
         envs.step([fault("none"), fault("kill")])
+
+
+def test_a_new_process_that_dies_after_it_began_to_serve_is_replaced(build, monkeypatch, tmp_path):
+    """The process serves, and dies before the caller receives that it serves."""
+    path, ready = tmp_path / "there", Worker.ready
+
+    def ready_or_dead(worker):
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+            worker.serving = True
+            # Native code begins to serve as soon as this returns.
+            threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGKILL]).start()
+            return
+        ready(worker)
+
+    monkeypatch.setattr(Worker, "ready", ready_or_dead)  # forked processes inherit it
+    envs = build([FaultyEnv, FaultyEnv], context="fork", max_restarts=None)
+    envs.reset(seed=SEED)
+    path.touch()
+    truncations, infos = envs.step([fault("none"), fault("kill")])[3:]
+    assert not path.exists()
+    assert truncations.tolist() == [False, True]
+    assert infos["worker_restarted"].tolist() == [False, True]
 
 
 class CannotBeCreatedAgainEnv(FaultyEnv):

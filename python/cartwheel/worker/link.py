@@ -300,7 +300,8 @@ class Link:
         over: list[bool],
         resetting: list[int],
         announced: int,
-    ) -> int:
+        attempt: int,
+    ) -> int | None:
         """Restarts a worker that the native pool found dead.
 
         Args:
@@ -310,9 +311,11 @@ class Link:
             over: For each of its rows, whether the episode was over.
             resetting: Its rows whose reset was sent, counted from its first row.
             announced: The new process numbers its announced messages after this number.
+            attempt: The number of new processes that died before.
 
         Returns:
-            The process id of the new process.
+            The process id of the new process. ``None`` if it died too: native code clears what it
+            left and calls again.
 
         Raises:
             WorkerDiedError: The limit ``max_restarts`` is reached, or new processes died as well.
@@ -322,19 +325,23 @@ class Link:
         """
         crew, first = self._crew, self._crew.shards[worker][0]
         resets = {row: self._row_resets.get(first + row, {}) for row in resetting}
-        crew.deaths[worker] = crew.died(worker, phase)
-        died: Exception = crew.hung(worker, phase) if hung else crew.deaths[worker]
-        for _ in range(_ATTEMPTS):
-            if not crew.recovery.allows(crew.restarts[worker]):
-                restarts = crew.restarts[worker]
-                add_note(died, f"it was restarted {restarts} times before (max_restarts)")
-                break
-            LOGGER.warning("restarting: %s", died)
-            try:
-                return crew.restart(worker, over, resets, announced, crew.recovery.timeout)
-            except WorkerDiedError as error:
-                died = error
-        raise died
+        died: Exception
+        if attempt:
+            died = crew.died(worker, "construct")
+        else:
+            died = crew.deaths[worker] = crew.died(worker, phase)
+            died = crew.hung(worker, phase) if hung else died
+        if not crew.recovery.allows(crew.restarts[worker]):
+            restarts = crew.restarts[worker]
+            add_note(died, f"it was restarted {restarts} times before (max_restarts)")
+            raise died
+        LOGGER.warning("restarting: %s", died)
+        try:
+            return crew.restart(worker, over, resets, announced, crew.recovery.timeout)
+        except WorkerDiedError:
+            if attempt + 1 < _ATTEMPTS:
+                return None
+            raise
 
 
 def _number(message: tuple[int, int | None, int]) -> int:

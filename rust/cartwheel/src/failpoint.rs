@@ -2,7 +2,7 @@
 //!
 //! With the feature `failpoints`, the environment variable `CARTWHEEL_FAILPOINTS` of a process
 //! names the faults that happen in it, separated by commas. It is read once. `name=n` means the
-//! `n`-th time that the place is reached, and every later time.
+//! `n`-th time that the place is reached, and every later time; a process stops only once.
 //!
 //! | name | what happens |
 //! |---|---|
@@ -13,6 +13,7 @@
 //! | `delay_wake` | a wake-up comes 5 ms late |
 //! | `drop_wake` | a wake-up does not come |
 //! | `spurious_wake` | a sleep ends at once |
+//! | `stop_before_access` | the process stops, as by SIGSTOP, before it loads or stores a word of the protocol |
 //!
 //! Without the feature every check below is the constant `false`, and the compiler removes it.
 
@@ -27,6 +28,8 @@ pub(crate) enum Failpoint {
     DelayWake,
     DropWake,
     SpuriousWake,
+    #[cfg_attr(not(feature = "failpoints"), expect(dead_code, reason = "nobody wraps the words"))]
+    StopBeforeAccess,
 }
 
 #[cfg(not(feature = "failpoints"))]
@@ -63,7 +66,8 @@ mod enabled {
         pub(crate) fn hit(self) -> bool {
             let all = SET.get_or_init(|| parse(&std::env::var(VARIABLE).unwrap_or_default()));
             let Some(set) = all.iter().find(|set| set.failpoint == self) else { return false };
-            set.reached.fetch_add(1, Ordering::Relaxed) + 1 >= set.from
+            let reached = set.reached.fetch_add(1, Ordering::Relaxed) + 1;
+            reached == set.from || (reached > set.from && self != Self::StopBeforeAccess)
         }
     }
 
@@ -81,6 +85,7 @@ mod enabled {
             "delay_wake" => Failpoint::DelayWake,
             "drop_wake" => Failpoint::DropWake,
             "spurious_wake" => Failpoint::SpuriousWake,
+            "stop_before_access" => Failpoint::StopBeforeAccess,
             _ => panic!("{VARIABLE} names a failpoint that there is not: {name}"),
         };
         let from = from.parse().unwrap_or_else(|_| panic!("{VARIABLE}: {from} is no count"));
@@ -102,6 +107,17 @@ pub(crate) fn before_access() {
     if Failpoint::DieBeforeAccess.hit() {
         die();
     }
+    if Failpoint::StopBeforeAccess.hit() {
+        stop();
+    }
+}
+
+/// Stops this process until it gets SIGCONT.
+#[cfg(all(feature = "failpoints", not(loom)))]
+fn stop() {
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+    // Another thread may take the signal, and stop this one a moment later.
+    std::thread::sleep(std::time::Duration::from_millis(20));
 }
 
 /// Ends this process like a crash: nothing is flushed, closed or announced.

@@ -19,6 +19,7 @@ use cartwheel::space::{ActionTag, DType, Leaf};
 use cartwheel::wake::{Op, Scope};
 use cartwheel::worker::{ProcessHandle, Report, Shard, Task, serve};
 use cartwheel::{Call, Error, PhaseTag, Transition};
+use rustix::process::{Pid, Signal, kill_process};
 use worker_process::{attach, ignored_test};
 
 const ROWS: usize = 4;
@@ -197,7 +198,7 @@ fn a_spurious_wake_up_does_no_harm() {
 
 // Deaths
 
-/// Two worker processes, of which the second has a failpoint.
+/// Two worker processes.
 struct Processes {
     pool: Pool,
     memory: Memory,
@@ -210,8 +211,14 @@ impl Processes {
     }
 
     fn with_batches(batch_size: usize, failpoints: &str, on_death: OnDeath) -> Self {
+        Self::with_failpoints(batch_size, ["", failpoints], on_death)
+    }
+
+    /// Each worker has its failpoints.
+    fn with_failpoints(batch_size: usize, failpoints: [&str; 2], on_death: OnDeath) -> Self {
         let memory = Memory::new(plan_of(batch_size), Scope::Shared).unwrap();
-        let children = vec![start_worker(&memory, 0, ""), start_worker(&memory, 1, failpoints)];
+        let [first, second] = failpoints;
+        let children = vec![start_worker(&memory, 0, first), start_worker(&memory, 1, second)];
         let handles = children.iter().map(|child| ProcessHandle::new(child.id()).unwrap());
         let workers = Workers::Processes(handles.collect());
         let pool = Pool::new(memory.clone(), workers, policy(on_death)).unwrap();
@@ -306,11 +313,10 @@ fn a_worker_that_dies_before_it_counts_itself_has_done_its_step_and_is_reported_
 enum Fate {
     Lived,
     Followed,
-    Broken,
 }
 
 /// Steps all rows three times: they are sent twice, then stepped as one task. Every row arrives once each
-/// time, and a received batch never changes, unless the pool reports that it cannot continue.
+/// time, and a received batch never changes.
 fn step_thrice(batch_size: usize, failpoints: &str) -> Fate {
     let mut envs = Processes::with_batches(batch_size, failpoints, OnDeath::Resume);
     let (mut fate, mut held) = (Fate::Lived, Vec::new());
@@ -332,10 +338,6 @@ fn step_thrice(batch_size: usize, failpoints: &str) -> Fate {
                 Err(Error::WorkerDied { worker: 1, .. }) if envs.pool.can_resume() => {
                     envs.follow();
                     fate = Fate::Followed;
-                }
-                Err(Error::WorkerDied { worker: 1, .. }) => {
-                    envs.close();
-                    return Fate::Broken;
                 }
                 Err(error) => panic!("{failpoints}: {error}"),
             }
@@ -366,8 +368,52 @@ fn every_row_arrives_once_before_whichever_access_its_worker_dies() {
     for batch_size in [ROWS, 2, 1] {
         let fates =
             (1..).map(|store| step_thrice(batch_size, &format!("die_before_access={store}")));
-        let fates: Vec<_> = fates.take_while(|fate| *fate != Fate::Lived).collect();
-        assert!(fates.contains(&Fate::Followed), "{fates:?}");
+        let deaths = fates.take_while(|fate| *fate == Fate::Followed).count();
+        assert!(deaths > 20, "{deaths} deaths while rows are sent");
+    }
+}
+
+/// Worker 0 stops before an access, and worker 1 dies before the same one. Returns how often the
+/// pool had to wait for worker 0 before it knew what worker 1 left.
+fn step_beside_a_stopped_worker(batch_size: usize, access: u32) -> usize {
+    let failpoints = ["stop", "die"].map(|failpoint| format!("{failpoint}_before_access={access}"));
+    let failpoints = failpoints.each_ref().map(String::as_str);
+    let mut envs = Processes::with_failpoints(batch_size, failpoints, OnDeath::Resume);
+    let [stopping, dying] =
+        [0, 1].map(|worker| Pid::from_raw(envs.children[worker].id().cast_signed()).unwrap());
+    let has_died =
+        || std::fs::read_to_string(format!("/proc/{dying}/stat")).unwrap().contains(") Z ");
+    envs.pool.sending(Call::Reset, &[0, 1, 2, 3]).unwrap().send(0).unwrap();
+    let (mut arrived, mut waits, mut is_followed) = (Vec::new(), 0, false);
+    while envs.pool.is_flying() {
+        // Long enough to notice a death.
+        match envs.pool.receive(Some(Duration::from_millis(100)), &mut || false) {
+            Ok(received) => arrived.extend(received.rows),
+            Err(Error::WorkerDied { worker: 1, .. }) => {
+                envs.follow();
+                is_followed = true;
+            }
+            Err(Error::Timeout { .. }) => {
+                waits += usize::from(!is_followed && has_died());
+                kill_process(stopping, Signal::CONT).unwrap();
+            }
+            Err(error) => panic!("access {access}: {error}"),
+        }
+    }
+    arrived.sort_unstable();
+    assert_eq!(arrived, [0, 1, 2, 3], "access {access}");
+    kill_process(stopping, Signal::CONT).unwrap();
+    envs.close();
+    waits
+}
+
+#[test]
+fn a_death_in_doubt_is_settled_when_the_stopped_worker_beside_it_goes_on() {
+    let all_waits = |batch_size| {
+        (1..35).map(|access| step_beside_a_stopped_worker(batch_size, access)).sum::<usize>()
+    };
+    for waits in [2, ROWS].map(|batch_size| std::thread::spawn(move || all_waits(batch_size))) {
+        assert!(waits.join().unwrap() > 0, "no two workers were in doubt");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Replacing a worker process that died, with the part that Python does.
 
 use cartwheel::Call;
-use cartwheel::pool::Lost;
+use cartwheel::pool::{Lost, Pool};
 use cartwheel::worker::ProcessHandle;
 use pyo3::exceptions::PyException;
 use pyo3::intern;
@@ -16,14 +16,16 @@ impl State {
         let (link, pool) = (self.link.bind(py), &mut self.pool);
         let announced = self.announced.next_process(pool, worker);
         let hung = pool.is_hung(worker);
-        let started = link
-            .call_method1(intern!(py, "bury"), (worker,))
-            .and_then(|_| pool.lost(worker).map_err(to_py_err))
-            .and_then(|Lost { over, resetting, filled }| {
-                let arguments = (worker, call.to_string(), hung, over, resetting, announced);
-                let pid = link.call_method1(intern!(py, "restart"), arguments)?;
-                Ok((ProcessHandle::new(pid.extract()?).map_err(to_py_err)?, filled))
-            });
+        let mut attempt = 0;
+        let started = loop {
+            let started = Self::start(link, pool, worker, call, hung, announced, attempt);
+            attempt += 1;
+            match started {
+                Ok(None) => {} // the new process died too
+                Ok(Some(started)) => break Ok(started),
+                Err(error) => break Err(error),
+            }
+        };
         let (handle, filled) = match started {
             Ok(started) => started,
             // Ctrl-C ends the wait, as elsewhere, but not the pool: the next call tries again.
@@ -49,5 +51,26 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// Starts a process in the place of one that died. Returns it, and the rows whose results the
+    /// dead one left; `None` when the new process died too.
+    fn start(
+        link: &Bound<'_, PyAny>,
+        pool: &mut Pool,
+        worker: usize,
+        call: Call,
+        hung: bool,
+        announced: u64,
+        attempt: usize,
+    ) -> PyResult<Option<(ProcessHandle, Vec<usize>)>> {
+        let py = link.py();
+        link.call_method1(intern!(py, "bury"), (worker,))?;
+        // Before every attempt: a new process that died may already have begun to serve.
+        let Lost { over, resetting, filled } = pool.lost(worker).map_err(to_py_err)?;
+        let arguments = (worker, call.to_string(), hung, over, resetting, announced, attempt);
+        let pid = link.call_method1(intern!(py, "restart"), arguments)?;
+        let Some(pid) = pid.extract()? else { return Ok(None) };
+        Ok(Some((ProcessHandle::new(pid).map_err(to_py_err)?, filled)))
     }
 }

@@ -7,9 +7,11 @@
 //!
 //! A dead process writes nothing any more, so the pool may change its line of the control words
 //! until the new process serves. What the dead worker had acknowledged or counted stays; the rest
-//! is repeated from the beginning, into the same places. Only if the worker died between the two
-//! halves of claiming or counting a place, some nanoseconds each, the pool cannot tell what was
-//! done; then it is broken, as without the policy.
+//! is repeated from the beginning, into the same places. If the worker died while it claimed or
+//! counted places, the words of the batch say what it did (`protocol/settling.rs`). That takes the
+//! pool longer only if another worker claims or counts at the same moment. The pool breaks, as
+//! without the policy, only if two workers died in this way, in one batch, before the pool noticed
+//! the first death: then their deaths cannot be told apart.
 
 use std::sync::atomic::Ordering;
 
@@ -17,7 +19,7 @@ use super::broken::Cause;
 use super::{OnDeath, Pending, Pool, Workers};
 use crate::call::Call;
 use crate::error::Error;
-use crate::protocol::Work;
+use crate::protocol::{Left, Settled, Settling, Work};
 use crate::transition::PhaseTag;
 use crate::wake::{Command, Futex, Op, publish};
 use crate::worker::{ProcessHandle, has_ended};
@@ -46,23 +48,25 @@ pub(super) struct Interrupted {
 
 impl Pool {
     /// Records a death: the pool can be resumed if that is its policy, and is broken otherwise.
-    pub(super) fn note_death(&mut self, worker: usize) -> Error {
+    /// Returns `None` while it is not settled what the dead worker left; then nothing was changed.
+    pub(super) fn note_death(&mut self, worker: usize) -> Option<Error> {
         if self.work_of(worker).is_some() {
-            return self.died(worker); // it has not been replaced yet
+            return Some(self.died(worker)); // it has not been replaced yet
         }
         let left = match self.policy.on_death {
             OnDeath::Resume => self.left_behind(worker),
             OnDeath::Break if self.is_hung(worker) => self.left_behind(worker),
-            OnDeath::Break => None,
+            OnDeath::Break => Settled::Never,
         };
         match left {
             // Other workers may wait too, whose restart was itself interrupted.
-            Some(work) => {
+            Settled::Left(work) => {
                 self.interrupted.push(Interrupted { worker, work, is_cleared: false });
             }
-            None => self.give_up(worker),
+            Settled::Later => return None,
+            Settled::Never => self.give_up(worker),
         }
-        self.died(worker)
+        Some(self.died(worker))
     }
 
     /// Whether a worker died that can be replaced.
@@ -174,22 +178,38 @@ impl Pool {
         self.break_for(Cause::Died(worker), None);
     }
 
-    /// The rows in flight that the dead worker had not counted; `None` when that cannot be
-    /// determined.
-    fn left_behind(&self, worker: usize) -> Option<Vec<Work>> {
+    /// The rows in flight that the dead worker had not counted.
+    fn left_behind(&self, worker: usize) -> Settled {
         if self.pending.is_some() {
-            return Some(Vec::new());
+            return Settled::Left(Vec::new());
         }
-        let shard = &self.shards()[worker];
-        let mut work = self.memory.control.queue(worker).left_behind()?;
+        let control = &self.memory.control;
+        let look = |other: usize| {
+            if let Some(work) = self.work_of(other) {
+                return Some(Left::known(work.to_vec()));
+            }
+            let left = control.queue(other).left()?;
+            (!left.is_in_doubt() || !self.is_alive(other)).then_some(left)
+        };
+        let settling = Settling {
+            batches: control.batches(),
+            next: self.sent.next_batch(),
+            dealt: self.dealt(),
+        };
+        let mut work = match settling.settle(worker, control.workers(), look) {
+            Settled::Left(work) => work,
+            unsettled => return unsettled,
+        };
         // The pool's own records take precedence over those of the dead worker.
+        let shard = &self.shards()[worker];
         work.retain(|work| shard.contains(&work.rows.start));
         for work in &mut work {
-            work.op = match self.sent.call_of(work.rows.start)? {
-                Call::Reset => Op::Reset,
-                Call::Step | Call::Call => Op::Step,
+            work.op = match self.sent.call_of(work.rows.start) {
+                Some(Call::Reset) => Op::Reset,
+                Some(Call::Step | Call::Call) => Op::Step,
+                None => return Settled::Never,
             };
         }
-        Some(work)
+        Settled::Left(work)
     }
 }

@@ -129,6 +129,11 @@ impl InFlight {
         self.count > 0
     }
 
+    /// Number of the batch that is received next.
+    pub(super) fn next_batch(&self) -> u64 {
+        self.batch
+    }
+
     /// Number of open batches.
     pub(super) fn open_batches(&self) -> u64 {
         self.leases.len() as u64
@@ -224,7 +229,6 @@ impl Pool {
             return Ok(());
         }
         self.open_batches(self.sent.count + rows.len())?;
-        let ordered = self.batch_size() == self.phases.len();
         let op = if call == Call::Reset { Op::Reset } else { Op::Step };
         self.sent.woken.fill(false);
         for run in runs(rows) {
@@ -233,8 +237,7 @@ impl Pool {
                 let shards = &self.memory.plan().shards;
                 let shard = shards.partition_point(|shard| shard.end <= start);
                 let end = run.end.min(shards[shard].end);
-                let place = ordered.then(|| u32::try_from(self.sent.given).expect("a place"));
-                let work = Work { op, flags, rows: start..end, place };
+                let work = Work { op, flags, rows: start..end, place: self.dealt() };
                 self.memory.control.queue(shard).push(&work);
                 self.sent.rows[start..end].fill(Some(call));
                 self.sent.count += end - start;
@@ -256,6 +259,12 @@ impl Pool {
             }
         }
         Ok(())
+    }
+
+    /// Number of places of the only batch that were dealt; `None` where workers draw places.
+    pub(super) fn dealt(&self) -> Option<u32> {
+        let is_dealt = self.batch_size() == self.phases.len();
+        is_dealt.then(|| u32::try_from(self.sent.given).expect("a place"))
     }
 
     /// Opens batches until they have room for `rows` rows; where there is no slab for one, none.

@@ -30,6 +30,8 @@ pub(super) enum Awaited {
     Task(u32),
     /// This batch, the first number, has this many rows.
     Rows(u64, u32),
+    /// It is settled what a worker left that died and owes rows. The wait ends with its death.
+    Death,
 }
 
 impl Awaited {
@@ -37,6 +39,7 @@ impl Awaited {
         match self {
             Self::Task(task) => waiting(control, task).next().is_none(),
             Self::Rows(batch, rows) => control.batches().arrived(batch) >= rows,
+            Self::Death => false,
         }
     }
 }
@@ -103,7 +106,15 @@ impl Pool {
             outcome?;
         }
         match awaited {
-            Awaited::Rows(batch, _) if self.is_look_due() => self.look_beside(awaited, batch),
+            Awaited::Rows(batch, _) if self.is_look_due() => {
+                let Some(dead) = self.dead_beside(awaited, batch) else { return Ok(()) };
+                match self.note_death(dead) {
+                    Some(died) => Err(died),
+                    // No batch is handed out: the caller would send its rows, and the workers are to
+                    // come to rest.
+                    None => self.wait_for(Awaited::Death, limit, interrupted),
+                }
+            }
             _ => Ok(()), // all workers have acknowledged the task; those stepped here cannot die
         }
     }
@@ -114,21 +125,18 @@ impl Pool {
             && (self.look.whole_before.is_some() || self.look.at.elapsed() >= LAST_SLICE)
     }
 
-    /// Checks the health of workers although batch number `batch` is complete. Rows that were
-    /// complete when a death is noticed are handed out before the error is returned.
-    fn look_beside(&mut self, awaited: Awaited, batch: u64) -> Result<(), Error> {
+    /// Checks the health of workers although batch number `batch` is complete. Returns a worker that
+    /// died, after the rows were handed out that were complete when its death was noticed.
+    fn dead_beside(&mut self, awaited: Awaited, batch: u64) -> Option<usize> {
         let Some(dead) = self.dead(awaited) else {
             self.look.whole_before = None;
-            return Ok(());
+            return None;
         };
         let (size, batches) = (self.batch_size(), self.memory.control.batches());
         let is_whole = |batch: &u64| batches.arrived(*batch) as usize == size;
         let open = batch + 1..batch + self.sent.open_batches();
         let not_whole = open.clone().find(|batch| !is_whole(batch)).unwrap_or(open.end);
-        if batch < *self.look.whole_before.get_or_insert(not_whole) {
-            return Ok(());
-        }
-        Err(self.note_death(dead))
+        (batch >= *self.look.whole_before.get_or_insert(not_whole)).then_some(dead)
     }
 
     /// A worker that died and owes rows or an acknowledgement.
@@ -173,8 +181,9 @@ impl Pool {
             // It may have acknowledged and then ended between the two checks.
             let dead = self.dead(awaited);
             if let Some(worker) = dead.filter(|dead| !ready() && self.owing(awaited).contains(dead))
+                && let Some(died) = self.note_death(worker)
             {
-                return Err(self.note_death(worker));
+                return Err(died);
             }
             if interrupted() {
                 return Err(Error::Interrupted);
@@ -195,7 +204,7 @@ impl Pool {
     fn owing(&self, awaited: Awaited) -> Vec<usize> {
         match awaited {
             Awaited::Task(task) => waiting(&self.memory.control, task).collect(),
-            Awaited::Rows(..) => self.owing_rows(),
+            Awaited::Rows(..) | Awaited::Death => self.owing_rows(),
         }
     }
 
@@ -219,11 +228,13 @@ impl Pool {
                 let owing = self.owing(awaited).into_iter();
                 owing.map(|worker| self.shards()[worker].clone()).collect()
             }
-            Awaited::Rows(..) => self.sent.rows().into_iter().map(|row| row..row + 1).collect(),
+            Awaited::Rows(..) | Awaited::Death => {
+                self.sent.rows().into_iter().map(|row| row..row + 1).collect()
+            }
         }
     }
 
-    fn is_alive(&self, worker: usize) -> bool {
+    pub(super) fn is_alive(&self, worker: usize) -> bool {
         match &self.workers {
             Workers::Processes(handles) => handles[worker].is_alive(),
             Workers::Inline(_) | Workers::Threads | Workers::Crew(_) => true,

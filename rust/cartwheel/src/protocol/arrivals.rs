@@ -30,6 +30,7 @@
 //!
 //! `interleavings.rs` runs all this through loom.
 
+use super::progress::Run;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The number of the next ticket.
@@ -67,31 +68,31 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// The number of the first place, counted through the ring of batches of `batch_size` rows.
-    pub(crate) fn ring_place(&self, batch_size: usize) -> u32 {
-        u32::try_from(self.batch * batch_size + self.first).expect("places are fewer than 2^32")
+    /// The places, counted through the ring of batches of `batch_size` rows.
+    pub(super) fn run(&self, batch_size: usize) -> Run {
+        run(self.batch * batch_size + self.first, self.count)
     }
 }
 
 impl OpenBatches<'_> {
-    /// Claims the next places, at most `most` of them, for rows that are done.
-    pub(crate) fn claim_next(&self, most: usize) -> Places {
+    /// Claims the next places, at most `most` of them, for rows that are done. `attempt` is called
+    /// before each attempt, with the places that it is for.
+    pub(super) fn claim_next(&self, most: usize, attempt: impl Fn(Run)) -> Places {
         let (size, tickets) = (self.batch_size as u64, self.tickets);
         // A claim does not extend beyond its batch. The loop retries when another worker drew first.
         let mut ticket = tickets.load(Ordering::Relaxed);
         loop {
-            let count = (most as u64).min(size - ticket % size);
+            let (batch, first) = (self.ring_place(ticket / size), to_usize(ticket % size));
+            let count = most.min(self.batch_size - first);
+            attempt(run(batch * self.batch_size + first, count));
             let drawn = tickets.compare_exchange_weak(
                 ticket,
-                ticket + count,
+                ticket + count as u64,
                 Ordering::AcqRel,
                 Ordering::Relaxed,
             );
             match drawn {
-                Ok(_) => {
-                    let (batch, first) = (ticket / size, ticket % size);
-                    return self.places(batch, to_usize(first), to_usize(count));
-                }
+                Ok(_) => return self.places(batch, first, count),
                 Err(now) => ticket = now,
             }
         }
@@ -100,11 +101,11 @@ impl OpenBatches<'_> {
     /// Claims places that were dealt before, counted through the ring of batches: places of the
     /// only batch, dealt by the pool, or the places of a worker that died.
     pub(crate) fn claim_given(&self, first: usize, count: usize) -> Places {
-        self.places((first / self.batch_size) as u64, first % self.batch_size, count)
+        let batch = first / self.batch_size % self.ring.len();
+        self.places(batch, first % self.batch_size, count)
     }
 
-    fn places(&self, batch: u64, first: usize, count: usize) -> Places {
-        let batch = self.ring_place(batch);
+    fn places(&self, batch: usize, first: usize, count: usize) -> Places {
         let slab = self.ring[batch].slab.load(Ordering::Relaxed); // see above
         Places { batch, slab, first, count }
     }
@@ -146,6 +147,33 @@ impl OpenBatches<'_> {
         self.tickets.store(ticket, Ordering::Relaxed); // published by the queues
     }
 
+    /// The place in the ring of the batch with place `place`, whatever a dead worker wrote.
+    pub(super) fn batch_of(&self, place: u32) -> usize {
+        place as usize / self.batch_size % self.ring.len()
+    }
+
+    /// Number of places that were drawn of the batch at place `at` of the ring; `next` is the number
+    /// of the batch that is received next.
+    pub(super) fn drawn(&self, at: usize, next: u64) -> u32 {
+        let ring = self.ring.len();
+        let ahead = (at + ring - self.ring_place(next)) % ring;
+        let first = (next + ahead as u64) * self.batch_size as u64;
+        let drawn = self.tickets.load(Ordering::Acquire).saturating_sub(first);
+        let drawn = drawn.min(self.batch_size as u64);
+        u32::try_from(drawn).expect("a batch has fewer than 2^32 rows")
+    }
+
+    /// Number of rows of the batch at place `at` of the ring that were counted.
+    pub(super) fn counted(&self, at: usize) -> u32 {
+        self.ring[at].filled.load(Ordering::Acquire)
+    }
+
+    /// Counts `count` rows of the batch at place `at` of the ring, for a worker that died before it
+    /// counted them.
+    pub(super) fn count(&self, at: usize, count: u32) {
+        self.ring[at].filled.fetch_add(count, Ordering::AcqRel);
+    }
+
     fn arrivals(&self, batch: u64) -> &Arrivals {
         &self.ring[self.ring_place(batch)]
     }
@@ -153,6 +181,11 @@ impl OpenBatches<'_> {
     fn ring_place(&self, batch: u64) -> usize {
         to_usize(batch % self.ring.len() as u64)
     }
+}
+
+fn run(first: usize, count: usize) -> Run {
+    let number = |number| u32::try_from(number).expect("places are fewer than 2^32");
+    Run { first: number(first), count: number(count) }
 }
 
 fn to_usize(number: u64) -> usize {

@@ -28,7 +28,7 @@ use crate::wake::{Countdown, IDLE};
 
 /// "cwhl" and the version of the layout of shared memory.
 const MAGIC: u32 = u32::from_le_bytes(*b"cwhl");
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 
 /// The pool's own line.
 #[derive(Debug)]

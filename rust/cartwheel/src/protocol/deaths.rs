@@ -1,30 +1,81 @@
 //! The death of a worker before each access to a word while it delivers rows, in every
 //! interleaving, with loom.
 //!
-//! The worker runs the code of `delivery.rs`, and the pool reads what is left with the code of
-//! `queue.rs`. The rows that are left go to a successor, here the pool's own thread, and every row
-//! arrives once. A test ends early only after a death while places are claimed or counted, which
-//! breaks the pool.
+//! The worker runs the code of `delivery.rs`, and the pool finds out what is left with the code of
+//! `settling.rs`, while another worker goes on. The rows that are left go to a successor, here the
+//! pool's own thread, and every row arrives once.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
 use super::interleavings::Words;
+use super::queue::Work;
+use super::settling::{Left, Settled, Settling};
 use crate::wake::{dies_after, every_death};
 
-/// Hands what dead worker 0 left to a successor, which delivers it, at most `most` rows at once.
-/// Returns whether the pool could determine what was left.
-fn is_followed(words: &Words, most: usize) -> bool {
-    let Some(left) = words.queue(0).left_behind() else {
-        let is_stepping = words.is_stepping[0].load(Ordering::Relaxed);
-        assert!(!is_stepping, "what a worker left that died at its rows is known");
-        return false;
-    };
-    words.forget(0);
-    left.iter().for_each(|work| words.queue(0).push(work));
-    while words.deliver(0, most) > 0 {}
-    true
+/// What the pool knows.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    words: &'a Words,
+    /// Number of the batch that is received next.
+    next: u64,
+    /// Number of places that the pool dealt.
+    dealt: Option<u32>,
+}
+
+impl Known<'_> {
+    /// Settles what dead worker `dead` left. `look` returns what a worker would leave.
+    fn settle(self, dead: usize, look: impl Fn(usize) -> Option<Left>) -> Option<Vec<Work>> {
+        let Self { words, next, dealt } = self;
+        loop {
+            let settling = Settling { batches: words.batches(), next, dealt };
+            match settling.settle(dead, 2, &look) {
+                Settled::Left(work) => return Some(work),
+                Settled::Later => thread::yield_now(),
+                Settled::Never => return None,
+            }
+        }
+    }
+
+    /// Hands what dead worker 0 left to a successor, which delivers it, at most `most` rows at once.
+    /// Worker 1 lives.
+    fn follow(self, most: usize) {
+        let look = |worker: usize| {
+            let left = self.words.queue(worker).left()?;
+            (worker == 0 || !left.is_in_doubt()).then_some(left)
+        };
+        let left = self.settle(0, look).expect("one death can be settled");
+        self.words.replace(0, &left);
+        while self.words.deliver(0, most) > 0 {}
+    }
+}
+
+impl Words {
+    /// Gives a worker new words, and the work that its predecessor left.
+    fn replace(&self, worker: usize, left: &[Work]) {
+        self.forget(worker);
+        left.iter().for_each(|work| self.queue(worker).push(work));
+    }
+
+    /// Opens batches for three rows.
+    fn open_three(&self, batch_size: usize) {
+        for batch in 0..3_usize.div_ceil(batch_size) {
+            let first = u32::try_from(batch * batch_size).expect("below 4");
+            self.batches().open(batch as u64, first);
+        }
+    }
+
+    /// Checks that each of three rows is in one place, and was counted once.
+    fn assert_three_arrived(&self, batch_size: usize, context: &str) {
+        let mut shown = [0, 1, 2].map(|at| self.place(at));
+        shown.sort_unstable();
+        assert_eq!(shown, [7, 8, 9], "every row is in one place, {context}");
+        for batch in 0..3_usize.div_ceil(batch_size) {
+            let rows = batch_size.min(3 - batch * batch_size);
+            assert_eq!(self.batches().arrived(batch as u64) as usize, rows, "{context}");
+        }
+    }
 }
 
 /// Worker 0 delivers two rows, at most `most` at once, and dies after `accesses` accesses, while
@@ -36,9 +87,7 @@ fn dies_beside_another(
     places: Option<[u32; 2]>,
 ) -> bool {
     let words = Words::new(2, batch_size, 3_usize.div_ceil(batch_size));
-    for (batch, slab) in (0..3_u32.div_ceil(batch_size as u32)).enumerate() {
-        words.batches().open(batch as u64, slab * batch_size as u32);
-    }
+    words.open_three(batch_size);
     words.send_rows(0, 0..2, 7, places.map(|[first, _]| first));
     words.send_rows(1, 2..3, 9, places.map(|[_, second]| second));
     let mortal = thread::spawn({
@@ -50,15 +99,11 @@ fn dies_beside_another(
         move || words.deliver(1, 1)
     });
     let died = mortal.join().expect("a worker that ends or dies");
-    let is_known = !died || is_followed(&words, most);
-    other.join().expect("the other worker");
-    if is_known {
-        let mut shown = [0, 1, 2].map(|at| words.place(at));
-        shown.sort_unstable();
-        assert_eq!(shown, [7, 8, 9], "every row is in one place, after {accesses} accesses");
-        let batches = 0..3_usize.div_ceil(batch_size) as u64;
-        assert_eq!(batches.map(|batch| words.batches().arrived(batch)).sum::<u32>(), 3);
+    if died {
+        Known { words: &words, next: 0, dealt: places.map(|_| 3) }.follow(most);
     }
+    other.join().expect("the other worker");
+    words.assert_three_arrived(batch_size, &format!("after {accesses} accesses"));
     died
 }
 
@@ -71,8 +116,45 @@ fn rows_with_given_places_arrive_once_wherever_their_worker_dies() {
 
 #[test]
 fn rows_without_places_arrive_once_wherever_their_worker_dies() {
-    for most in [1, 2] {
-        every_death(move |accesses| dies_beside_another(accesses, most, 2, None));
+    for (most, batch_size) in [(1, 1), (1, 2), (2, 2)] {
+        every_death(move |accesses| dies_beside_another(accesses, most, batch_size, None));
+    }
+}
+
+/// Both workers die, worker 1 after `other` accesses. Returns whether worker 0 died.
+fn both_die(accesses: u32, other: u32, batch_size: usize) -> bool {
+    let words = Words::new(2, batch_size, 3_usize.div_ceil(batch_size));
+    words.open_three(batch_size);
+    words.send_rows(0, 0..2, 7, None);
+    words.send_rows(1, 2..3, 9, None);
+    let workers = [(0, accesses), (1, other)].map(|(worker, accesses)| {
+        let words = Arc::clone(&words);
+        thread::spawn(move || dies_after(accesses, || while words.deliver(worker, 2) > 0 {}))
+    });
+    let died = workers.map(|worker| worker.join().expect("a worker that ends or dies"));
+    let left = |worker: usize| words.queue(worker).left();
+    let are_in_doubt = [0, 1].map(left).iter().flatten().filter(|left| left.is_in_doubt()).count();
+    let known = Known { words: &words, next: 0, dealt: None };
+    let settled = known.settle(0, left).and_then(|first| {
+        let look = |worker| if worker == 0 { Some(Left::known(first.clone())) } else { left(1) };
+        known.settle(1, look).map(|second| [first, second])
+    });
+    if let Some(works) = settled {
+        for (worker, work) in works.iter().enumerate() {
+            words.replace(worker, work);
+            while words.deliver(worker, 2) > 0 {}
+        }
+        words.assert_three_arrived(batch_size, &format!("after {accesses} and {other} accesses"));
+    } else {
+        assert_eq!(are_in_doubt, 2, "the pool is broken by two deaths in doubt only");
+    }
+    died[0]
+}
+
+#[test]
+fn rows_arrive_once_or_the_pool_breaks_wherever_both_workers_die() {
+    for (other, batch_size) in (0..30).flat_map(|other| [(other, 1), (other, 2)]) {
+        every_death(move |accesses| both_die(accesses, other, batch_size));
     }
 }
 
@@ -95,25 +177,22 @@ fn a_batch_that_was_returned_is_not_written_wherever_the_worker_dies() {
                 died
             }
         });
-        let (mut is_known, mut is_dead) = (true, false);
-        for (batch, action) in [(0, 7), (1, 8)] {
-            words.batches().open(batch, u32::try_from(batch).expect("0 or 1"));
+        let mut is_followed = false;
+        for (next, action) in [(0, 7), (1, 8)] {
+            words.batches().open(next, u32::try_from(next).expect("0 or 1"));
             words.send_rows(0, 0..1, action, None);
             // As in `Pool::wait_for`: the pool checks for a death while the rows are missing.
-            while is_known && words.batches().arrived(batch) == 0 {
-                is_dead |= dead.load(Ordering::Acquire);
-                is_known = !is_dead || is_followed(&words, 1);
+            while words.batches().arrived(next) == 0 {
+                if is_followed {
+                    words.deliver(0, 1);
+                } else if dead.load(Ordering::Acquire) {
+                    Known { words: &words, next, dealt: None }.follow(1);
+                    is_followed = true;
+                }
                 thread::yield_now();
             }
-            if !is_known {
-                break;
-            }
             let shown = [words.place(0), words.place(1)];
-            assert_eq!(
-                shown,
-                if batch == 0 { [7, 0] } else { [7, 8] },
-                "after {accesses} accesses"
-            );
+            assert_eq!(shown, if next == 0 { [7, 0] } else { [7, 8] }, "after {accesses} accesses");
         }
         mortal.join().expect("a worker that ends or dies")
     });

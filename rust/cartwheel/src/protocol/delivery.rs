@@ -1,6 +1,6 @@
 //! The delivery of sent rows, from a worker's queue to places of open batches.
 //!
-//! Only this file says what a worker stores, and in which order. The pool reads it when the worker
+//! Only this file says what a worker stores, and in which order. The pool reads it when a worker
 //! died, see `progress.rs`. How the rows themselves are stepped is the worker's task.
 
 use std::ops::Range;
@@ -40,17 +40,12 @@ impl<W: Word> Delivery<'_, W> {
         while done < work.rows.len() {
             let most = work.rows.len() - done;
             let places = match work.place {
-                None => {
-                    queue.notes.note_claiming();
-                    batches.claim_next(most)
-                }
+                None => batches.claim_next(most, |run| queue.notes.note_claiming(run)),
                 Some(first) => batches.claim_given(first as usize + done, most),
             };
-            let at = places.ring_place(batches.batch_size);
-            queue.notes.note_claimed(at, u32::try_from(places.count).expect("no more were taken"));
+            queue.note_claimed(places.run(batches.batch_size));
             let first = work.rows.start + done;
             filling.fill(&work, first..first + places.count, places);
-            queue.notes.note_counting();
             queue.remove(places.count);
             let enough = batches.filled(places);
             queue.notes.clear();

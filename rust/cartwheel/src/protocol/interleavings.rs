@@ -5,7 +5,6 @@
 //! comment says makes one of the tests fail.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use loom::sync::Arc;
@@ -33,8 +32,6 @@ pub(crate) struct Words {
     actions: Vec<AtomicU32>,
     /// What a worker writes to a place: the row's action.
     places: Vec<AtomicU32>,
-    /// Whether each worker is stepping rows: if it dies there, it can be replaced.
-    pub(crate) is_stepping: [AtomicBool; 2],
 }
 
 fn cells(count: usize) -> Vec<AtomicU32> {
@@ -55,7 +52,6 @@ impl Words {
             doorbell: ModelWord::default(),
             actions: cells(4),
             places: cells(4),
-            is_stepping: Default::default(),
         })
     }
 
@@ -97,7 +93,7 @@ impl Words {
     pub(crate) fn deliver(&self, worker: usize, most: usize) -> usize {
         let (queue, batches) = (self.queue(worker), self.batches());
         Delivery { queue, batches, doorbell: &self.doorbell }
-            .deliver(most, &mut Writing { words: self, worker })
+            .deliver(most, &mut Writing { words: self })
     }
 
     /// Waits for a row in a worker's queue and delivers it.
@@ -127,28 +123,22 @@ impl Words {
 /// Writes the actions of rows to their places.
 struct Writing<'a> {
     words: &'a Words,
-    worker: usize,
 }
 
 impl Filling for Writing<'_> {
     fn prepare(&mut self, _work: &Work) {}
 
     fn fill(&mut self, _work: &Work, rows: Range<usize>, places: Places) {
-        let (words, is_stepping) = (self.words, &self.words.is_stepping[self.worker]);
-        is_stepping.store(true, Ordering::Relaxed);
+        let words = self.words;
         for (nth, row) in rows.enumerate() {
             let action = words.actions[row].load(Ordering::Relaxed);
             let at = places.slab as usize + places.first + nth;
             words.places[at].store(action, Ordering::Relaxed);
         }
-        is_stepping.store(false, Ordering::Relaxed);
     }
 
     fn counted(&mut self) {
-        let (words, is_stepping) = (self.words, &self.words.is_stepping[self.worker]);
-        is_stepping.store(true, Ordering::Relaxed);
-        words.places[0].load(Ordering::Relaxed); // the worker can die here
-        is_stepping.store(false, Ordering::Relaxed);
+        self.words.places[0].load(Ordering::Relaxed); // the worker can die here
     }
 }
 

@@ -24,6 +24,7 @@ mod memory;
 mod progress;
 mod queue;
 mod receipts;
+mod settling;
 mod tally;
 
 pub(crate) use arrivals::Places;
@@ -32,4 +33,5 @@ pub(crate) use delivery::{Delivery, Filling};
 pub use memory::Memory;
 pub use queue::Work;
 pub(crate) use receipts::Receipts;
+pub(crate) use settling::{Left, Settled, Settling};
 pub use tally::{BUCKETS, Tally};

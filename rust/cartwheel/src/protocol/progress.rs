@@ -1,26 +1,27 @@
-//! A worker's progress with the first rows of its queue; the pool reads it when the worker died.
+//! A worker's progress with the first rows of its queue; the pool reads it when a worker died.
 //!
 //! ```text
-//! waiting ──▶ claiming ──places known──▶ claimed ──rows written──▶ counting ──▶ waiting
+//! waiting ──▶ claiming ──places drawn──▶ claimed ──rows written──▶ leaving ──rows counted──▶ waiting
 //! ```
 //!
-//! Rows stay in the queue until `counting`, so the pool finds every row there that was not counted.
-//! Each note is written before the step that it announces begins. So the pool, which reads the note
-//! only after the worker's death, knows what the dead worker may have done. In `waiting` no row has
-//! a place, except for places that the pool dealt; in `claimed` the first rows have places that
-//! were not counted. In `claiming` and `counting` the pool cannot know whether the one instruction
-//! that matters was carried out.
+//! Each note is written before the step that it announces begins, and names the places that the
+//! step is about. So the pool knows of which places a dead worker may have drawn or counted the
+//! rows, and in `claiming` and `leaving` only does not know whether the worker did it:
+//! `settling.rs` finds out.
 //!
-//! All stores are `Release`, so that the compiler does not move one before another; the death
-//! itself orders them before the pool's loads. A thread of a crew writes notes too, although they
-//! are never read: threads do not die alone.
+//! `leaving` is not noted: `claimed` becomes `leaving` when the rows leave the queue. The end of
+//! the queue turns with every removal, and `claimed` notes the turn before it.
+//!
+//! All stores are `Release`, so that the compiler does not move one before another. They pair with
+//! the `Acquire` in [`Notes::progress`]: a pool that reads a note finds what the worker did before.
+//! A thread of a crew writes notes too, although they are never read: threads do not die alone.
 
 use crate::sync::{AtomicU64, Ordering};
 
 const WAITING: u64 = 0;
 const CLAIMING: u64 = 1;
+/// The first of two stages, one for each turn.
 const CLAIMED: u64 = 2;
-const COUNTING: u64 = 3;
 const STAGE_BITS: u32 = 2;
 /// The number of places is kept above the stage, and the first place above it.
 const COUNT_BITS: u32 = u32::BITS - STAGE_BITS;
@@ -33,16 +34,23 @@ pub(super) const fn low(word: u64) -> u32 {
     word as u32
 }
 
-/// What a worker had done to the first rows of its queue when it died.
+/// Neighbouring places, counted through the ring of batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) first: u32,
+    pub(super) count: u32,
+}
+
+/// What a worker is doing with the first rows of its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     /// Nothing.
     Waiting,
-    /// The first `count` rows have places that were not counted as filled, starting at place
-    /// `first` of the ring of batches.
-    Claimed { first: u32, count: u32 },
-    /// The worker had claimed or counted places, or was about to.
-    Unknown,
+    /// They may have these places.
+    Claiming(Run),
+    /// The rows have these places, which were not counted, as long as the queue is at this turn.
+    /// After it, the rows have left the queue, and may have been counted.
+    Claimed(Run, bool),
 }
 
 /// The word of the notes.
@@ -51,21 +59,20 @@ pub(super) enum Progress {
 pub(crate) struct Notes(AtomicU64);
 
 impl Notes {
-    /// The first rows of the queue are about to claim places.
-    pub(super) fn note_claiming(&self) {
-        self.0.store(CLAIMING, Ordering::Release);
+    /// The first rows of the queue are about to draw these places.
+    pub(super) fn note_claiming(&self, run: Run) {
+        self.note(CLAIMING, run);
     }
 
-    /// The first `count` rows have places, starting at place `first` of the ring of open batches.
-    pub(super) fn note_claimed(&self, first: u32, count: u32) {
+    /// The first rows of the queue, which is at this turn, have these places.
+    pub(super) fn note_claimed(&self, run: Run, turn: bool) {
+        self.note(CLAIMED + u64::from(turn), run);
+    }
+
+    fn note(&self, stage: u64, Run { first, count }: Run) {
         debug_assert!(count <= MOST_TAKEN, "no more are taken");
-        let note = CLAIMED | u64::from(count) << STAGE_BITS | u64::from(first) << u32::BITS;
+        let note = stage | u64::from(count) << STAGE_BITS | u64::from(first) << u32::BITS;
         self.0.store(note, Ordering::Release);
-    }
-
-    /// The rows are written, and about to leave the queue and to be counted.
-    pub(super) fn note_counting(&self) {
-        self.0.store(COUNTING, Ordering::Release);
     }
 
     /// The rows were counted; or the pool clears what a dead worker left.
@@ -73,16 +80,15 @@ impl Notes {
         self.0.store(WAITING, Ordering::Release);
     }
 
-    /// What a dead worker had done.
+    /// What the worker has noted.
     pub(super) fn progress(&self) -> Progress {
         let note = self.0.load(Ordering::Acquire);
+        let run =
+            Run { first: low(note >> u32::BITS), count: low(note >> STAGE_BITS) & MOST_TAKEN };
         match note & ((1 << STAGE_BITS) - 1) {
             WAITING => Progress::Waiting,
-            CLAIMED => {
-                let count = low(note >> STAGE_BITS) & MOST_TAKEN;
-                Progress::Claimed { first: low(note >> u32::BITS), count }
-            }
-            _ => Progress::Unknown,
+            CLAIMING => Progress::Claiming(run),
+            stage => Progress::Claimed(run, stage != CLAIMED),
         }
     }
 }

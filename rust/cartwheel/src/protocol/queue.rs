@@ -2,8 +2,8 @@
 //!
 //! The pool pushes rows and the worker takes them (threads of a crew under the lock of the shard).
 //! An entry of the ring does not change after the push, and rows leave the ring only when they are
-//! about to be counted as filled, see `progress.rs`. Until then nothing is removed, so when the
-//! worker dies the pool finds the rows where they were.
+//! written and about to be counted as filled, see `progress.rs`. So when the worker dies the pool
+//! finds every row there that was not written.
 //!
 //! A ring has at least as many places as its shard has rows. A row is in flight at most once, and
 //! leaves the ring before it is received: so a ring never overflows, and neither side waits for the
@@ -15,7 +15,8 @@
 
 use std::ops::Range;
 
-use super::progress::{MOST_TAKEN, Notes, Progress, low};
+use super::progress::{MOST_TAKEN, Notes, Progress, Run, low};
+use super::settling::{Doubt, Left};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wake::Op;
 
@@ -37,6 +38,9 @@ pub struct Work {
 const ON_ARRIVAL: u32 = u32::MAX;
 /// Marks a reset, together with the flags.
 const RESET: u32 = 1 << 31;
+/// The turn of a ring changes whenever rows leave it. A pool has at most 2^31 rows, so the number
+/// of rows that come before one leaves this bit free.
+const TURN: u64 = 1 << 31;
 
 /// Number of places in the ring of a shard with `rows` rows, fewer than twice as many.
 pub(super) const fn ring_places(rows: usize) -> usize {
@@ -48,7 +52,7 @@ pub(super) const fn ring_places(rows: usize) -> usize {
 #[repr(C)]
 pub(super) struct Ends {
     /// The first row in the ring: the number of its entry in the upper half, and in the lower half
-    /// the number of rows of the entry that come before it.
+    /// the number of rows of the entry that come before it, and the turn.
     first: AtomicU64,
     /// Number of the next entry to push.
     tail: AtomicU32,
@@ -64,8 +68,7 @@ impl Ends {
     /// The number of the entry of the first row in the ring, and the number of its rows that come
     /// before that row.
     fn first(&self) -> (u32, u32) {
-        let first = self.first.load(Ordering::Relaxed);
-        (low(first >> u32::BITS), low(first))
+        unpack(self.first.load(Ordering::Relaxed))
     }
 }
 
@@ -119,7 +122,7 @@ impl WorkQueue<'_> {
 
     /// A number that changes when a row leaves the queue.
     pub(crate) fn taken(&self) -> u64 {
-        self.ends.first.load(Ordering::Relaxed)
+        self.ends.first.load(Ordering::Acquire)
     }
 
     /// Whether every row has left the queue.
@@ -144,9 +147,15 @@ impl WorkQueue<'_> {
         Some(Work { op, flags: what & !RESET, rows, place: entry.place(before) })
     }
 
+    /// Notes the places of the first rows in the queue.
+    pub(super) fn note_claimed(&self, run: Run) {
+        self.notes.note_claimed(run, turn(self.ends.first.load(Ordering::Relaxed)));
+    }
+
     /// Removes rows that are about to be counted as filled: the first `count`, all of one entry.
     pub(super) fn remove(&self, count: usize) {
-        let (number, before) = self.ends.first();
+        let word = self.ends.first.load(Ordering::Relaxed);
+        let (number, before) = unpack(word);
         let before = before + self::number(count);
         let next = if before < self.entry(number).count.load(Ordering::Relaxed) {
             pack(number, before)
@@ -154,17 +163,35 @@ impl WorkQueue<'_> {
             pack(number.wrapping_add(1), 0)
         };
         // `push` reuses this place in the next lap, after the receipt of a row that left it here.
-        self.ends.first.store(next, Ordering::Release);
+        self.ends.first.store(next | (!word & TURN), Ordering::Release);
     }
 
-    /// The rows that a dead worker had not counted as filled, one `Work` for each row, with the
-    /// places that are known. `None` when the place of a row is unknown, or whether the row was
-    /// counted.
-    pub(crate) fn left_behind(&self) -> Option<Vec<Work>> {
-        let mut left = Vec::new();
-        let (head, mut before) = self.ends.first();
+    /// What the worker would leave if it died now; `None` if rows leave the queue meanwhile.
+    pub(crate) fn left(&self) -> Option<Left> {
+        let taken = self.taken();
+        let progress = self.notes.progress();
+        if self.taken() != taken {
+            return None;
+        }
+        let mut work = self.work(taken);
+        let doubt = match progress {
+            Progress::Waiting => None,
+            Progress::Claiming(run) => Some(Doubt::Claim(run)),
+            Progress::Claimed(run, before) if before == turn(taken) => {
+                run.give(&mut work);
+                None
+            }
+            Progress::Claimed(run, _) => Some(Doubt::Count(run)),
+        };
+        Some(Left { work, doubt })
+    }
+
+    /// The rows in the queue, one `Work` for each row, with the places that were given.
+    fn work(&self, taken: u64) -> Vec<Work> {
+        let mut all = Vec::new();
+        let (head, mut before) = unpack(taken);
         let entries = self.ends.tail.load(Ordering::Relaxed).wrapping_sub(head);
-        // Limited to what is possible, whatever the dead worker wrote; the pool checks the rows.
+        // Limited to what is possible, whatever a dead worker wrote; the pool checks the rows.
         let most = number(self.entries.len());
         for nth in 0..entries.min(most) {
             let entry = self.entry(head.wrapping_add(nth));
@@ -172,25 +199,34 @@ impl WorkQueue<'_> {
             for nth in before..entry.count.load(Ordering::Relaxed).min(most) {
                 let row = first.wrapping_add(nth) as usize;
                 let place = entry.place(nth);
-                left.push(Work { op: Op::Step, flags: 0, rows: row..row + 1, place });
+                all.push(Work { op: Op::Step, flags: 0, rows: row..row + 1, place });
             }
             before = 0;
         }
-        match self.notes.progress() {
-            Progress::Waiting => {}
-            Progress::Claimed { first, count } => {
-                for (nth, work) in (0..count).zip(&mut left) {
-                    work.place = Some(first.wrapping_add(nth));
-                }
-            }
-            Progress::Unknown => return None,
+        all
+    }
+}
+
+impl Run {
+    /// Gives these places to the first rows.
+    pub(super) fn give(self, work: &mut [Work]) {
+        for (nth, work) in (0..self.count).zip(work) {
+            work.place = Some(self.first.wrapping_add(nth));
         }
-        Some(left)
     }
 }
 
 const fn pack(entry: u32, before: u32) -> u64 {
     ((entry as u64) << u32::BITS) | before as u64
+}
+
+/// The number of an entry, and the number of its rows that come before the first row in the ring.
+const fn unpack(first: u64) -> (u32, u32) {
+    (low(first >> u32::BITS), low(first & !TURN))
+}
+
+const fn turn(first: u64) -> bool {
+    first & TURN != 0
 }
 
 fn number(row: usize) -> u32 {
