@@ -8,10 +8,12 @@
 //! A dead process writes nothing any more, so the pool may change its line of the control words
 //! until the new process serves. What the dead worker had acknowledged or counted stays; the rest
 //! is repeated from the beginning, into the same places. If the worker died while it claimed or
-//! counted places, the words of the batch say what it did (`protocol/settling.rs`). That takes the
-//! pool longer only if another worker claims or counts at the same moment. The pool breaks, as
-//! without the policy, only if two workers died in this way, in one batch, before the pool noticed
-//! the first death: then their deaths cannot be told apart.
+//! counted places, the words of the batch say what it did, see `protocol/settling.rs`. The pool may
+//! have to wait for that until living workers are at rest: until then a receipt hands out nothing.
+//!
+//! The pool breaks, as without the policy, in one case: two workers died before the pool noticed
+//! the first death, both while they claimed or counted places of the same batch, and it cannot be
+//! determined which of them did.
 
 use std::sync::atomic::Ordering;
 
