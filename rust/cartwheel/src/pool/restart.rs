@@ -82,6 +82,21 @@ impl Pool {
         interrupted.find(|interrupted| interrupted.worker == worker).map(|found| &*found.work)
     }
 
+    /// Gives work to a worker, or to the one that will replace it.
+    pub(super) fn push(&mut self, worker: usize, work: Work) {
+        let mut interrupted = self.interrupted.iter_mut();
+        let Some(dead) = interrupted.find(|dead| dead.worker == worker) else {
+            return self.memory.control.queue(worker).push(&work);
+        };
+        // As what it left: one `Work` for each row, without messages.
+        dead.work.extend((0..).zip(work.rows).map(|(nth, row)| Work {
+            op: work.op,
+            flags: 0,
+            rows: row..row + 1,
+            place: work.place.map(|first: u32| first + nth),
+        }));
+    }
+
     /// What the dead worker's rows lost. Afterwards its queue and its command word are empty, and
     /// another process may [serve](crate::worker::serve) it.
     ///
