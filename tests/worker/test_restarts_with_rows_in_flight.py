@@ -260,3 +260,35 @@ def test_a_restart_that_ctrl_c_interrupted_is_repeated_when_another_worker_dies(
     assert truncations.tolist() == [True] * 5
     assert infos["worker_restarted"].tolist() == [True] * 5
     assert starts in ([1, 0, 1], [1, 1, 0])
+
+
+@pytest.mark.parametrize("batch_size", [2, 5])
+def test_rows_that_are_sent_after_ctrl_c_interrupted_a_restart_arrive(
+    build, monkeypatch, batch_size
+):
+    envs = build(ROWS, batch_size=batch_size)
+    envs.async_reset(seed=SEED)
+    while envs.in_flight:
+        envs.recv(timeout=30)
+    crew, starts = envs._link._crew, []
+
+    def start_process(worker, channels):
+        starts.append(worker)
+        if starts == [1]:
+            raise KeyboardInterrupt
+        return start(worker, channels)
+
+    start = crew.start_process
+    monkeypatch.setattr(crew, "start_process", start_process)
+    pid = envs.processes[1].pid
+    os.kill(pid, signal.SIGSTOP)  # so that it has done nothing when it dies
+    envs.send(actions()[:1], [4])
+    end(pid)
+    with pytest.raises(KeyboardInterrupt):
+        envs.recv(timeout=30)
+    envs.send(actions()[:4], range(4))
+    received = []
+    while envs.in_flight:
+        received += envs.recv(timeout=30)[-1]["env_index"].tolist()
+    assert sorted(received) == list(range(5))
+    assert starts == [1, 1]

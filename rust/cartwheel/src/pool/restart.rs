@@ -8,10 +8,12 @@
 //! A dead process writes nothing any more, so the pool may change its line of the control words
 //! until the new process serves. What the dead worker had acknowledged or counted stays; the rest
 //! is repeated from the beginning, into the same places. If the worker died while it claimed or
-//! counted places, the words of the batch say what it did (`protocol/settling.rs`). That takes the
-//! pool longer only if another worker claims or counts at the same moment. The pool breaks, as
-//! without the policy, only if two workers died in this way, in one batch, before the pool noticed
-//! the first death: then their deaths cannot be told apart.
+//! counted places, the words of the batch say what it did, see `protocol/settling.rs`. The pool may
+//! have to wait for that until living workers are at rest: until then a receipt hands out nothing.
+//!
+//! The pool breaks, as without the policy, in one case: two workers died before the pool noticed
+//! the first death, both while they claimed or counted places of the same batch, and it cannot be
+//! determined which of them did.
 
 use std::sync::atomic::Ordering;
 
@@ -78,6 +80,21 @@ impl Pool {
     fn work_of(&self, worker: usize) -> Option<&[Work]> {
         let mut interrupted = self.interrupted.iter();
         interrupted.find(|interrupted| interrupted.worker == worker).map(|found| &*found.work)
+    }
+
+    /// Gives work to a worker, or to the one that will replace it.
+    pub(super) fn push(&mut self, worker: usize, work: Work) {
+        let mut interrupted = self.interrupted.iter_mut();
+        let Some(dead) = interrupted.find(|dead| dead.worker == worker) else {
+            return self.memory.control.queue(worker).push(&work);
+        };
+        // As what it left: one `Work` for each row, without messages.
+        dead.work.extend((0..).zip(work.rows).map(|(nth, row)| Work {
+            op: work.op,
+            flags: 0,
+            rows: row..row + 1,
+            place: work.place.map(|first: u32| first + nth),
+        }));
     }
 
     /// What the dead worker's rows lost. Afterwards its queue and its command word are empty, and

@@ -238,7 +238,7 @@ impl Pool {
                 let shard = shards.partition_point(|shard| shard.end <= start);
                 let end = run.end.min(shards[shard].end);
                 let work = Work { op, flags, rows: start..end, place: self.dealt() };
-                self.memory.control.queue(shard).push(&work);
+                self.push(shard, work);
                 self.sent.rows[start..end].fill(Some(call));
                 self.sent.count += end - start;
                 self.sent.steps += if call == Call::Step { end - start } else { 0 };

@@ -28,6 +28,9 @@
 //! pool comes first, the worker's `Acquire` pairs with the pool's `Release` and the worker sees
 //! `wanted`.
 //!
+//! The pool loads `tickets` and `filled` with `Acquire` to find out what a dead worker did, see
+//! `settling.rs`.
+//!
 //! `interleavings.rs` runs all this through loom.
 
 use super::progress::Run;

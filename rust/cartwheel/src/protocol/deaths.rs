@@ -116,9 +116,14 @@ fn rows_with_given_places_arrive_once_wherever_their_worker_dies() {
 
 #[test]
 fn rows_without_places_arrive_once_wherever_their_worker_dies() {
-    for (most, batch_size) in [(1, 1), (1, 2), (2, 2)] {
-        every_death(move |accesses| dies_beside_another(accesses, most, batch_size, None));
+    for most in [1, 2] {
+        every_death(move |accesses| dies_beside_another(accesses, most, 2, None));
     }
+}
+
+#[test]
+fn rows_of_three_batches_arrive_once_wherever_their_worker_dies() {
+    every_death(|accesses| dies_beside_another(accesses, 1, 1, None));
 }
 
 /// Both workers die, worker 1 after `other` accesses. Returns whether worker 0 died.

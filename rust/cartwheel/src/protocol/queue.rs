@@ -15,8 +15,7 @@
 
 use std::ops::Range;
 
-use super::progress::{MOST_TAKEN, Notes, Progress, Run, low};
-use super::settling::{Doubt, Left};
+use super::progress::{MOST_TAKEN, Notes, Run, low};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wake::Op;
 
@@ -166,28 +165,9 @@ impl WorkQueue<'_> {
         self.ends.first.store(next | (!word & TURN), Ordering::Release);
     }
 
-    /// What the worker would leave if it died now; `None` if rows leave the queue meanwhile.
-    pub(crate) fn left(&self) -> Option<Left> {
-        let taken = self.taken();
-        let progress = self.notes.progress();
-        if self.taken() != taken {
-            return None;
-        }
-        let mut work = self.work(taken);
-        let doubt = match progress {
-            Progress::Waiting => None,
-            Progress::Claiming(run) => Some(Doubt::Claim(run)),
-            Progress::Claimed(run, before) if before == turn(taken) => {
-                run.give(&mut work);
-                None
-            }
-            Progress::Claimed(run, _) => Some(Doubt::Count(run)),
-        };
-        Some(Left { work, doubt })
-    }
-
-    /// The rows in the queue, one `Work` for each row, with the places that were given.
-    fn work(&self, taken: u64) -> Vec<Work> {
+    /// The rows in the queue when [`taken`](Self::taken) was this number, one `Work` for each row,
+    /// with the places that were given.
+    pub(super) fn work(&self, taken: u64) -> Vec<Work> {
         let mut all = Vec::new();
         let (head, mut before) = unpack(taken);
         let entries = self.ends.tail.load(Ordering::Relaxed).wrapping_sub(head);
@@ -207,15 +187,6 @@ impl WorkQueue<'_> {
     }
 }
 
-impl Run {
-    /// Gives these places to the first rows.
-    pub(super) fn give(self, work: &mut [Work]) {
-        for (nth, work) in (0..self.count).zip(work) {
-            work.place = Some(self.first.wrapping_add(nth));
-        }
-    }
-}
-
 const fn pack(entry: u32, before: u32) -> u64 {
     ((entry as u64) << u32::BITS) | before as u64
 }
@@ -225,7 +196,8 @@ const fn unpack(first: u64) -> (u32, u32) {
     (low(first >> u32::BITS), low(first & !TURN))
 }
 
-const fn turn(first: u64) -> bool {
+/// The turn of a ring, from [`WorkQueue::taken`].
+pub(super) const fn turn(first: u64) -> bool {
     first & TURN != 0
 }
 

@@ -44,8 +44,8 @@
 //! and some but not all places are missing, the workers cannot be told apart.
 
 use super::arrivals::OpenBatches;
-use super::progress::Run;
-use super::queue::Work;
+use super::progress::{Progress, Run};
+use super::queue::{Work, WorkQueue, turn};
 
 /// What a worker would leave if it died now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +80,37 @@ impl Doubt {
     fn run(self) -> Run {
         match self {
             Self::Claim(run) | Self::Count(run) => run,
+        }
+    }
+}
+
+impl WorkQueue<'_> {
+    /// What the worker would leave if it died now; `None` if rows leave the queue meanwhile.
+    pub(crate) fn left(&self) -> Option<Left> {
+        let taken = self.taken();
+        let progress = self.notes.progress();
+        if self.taken() != taken {
+            return None;
+        }
+        let mut work = self.work(taken);
+        let doubt = match progress {
+            Progress::Waiting => None,
+            Progress::Claiming(run) => Some(Doubt::Claim(run)),
+            Progress::Claimed(run, before) if before == turn(taken) => {
+                run.give(&mut work);
+                None
+            }
+            Progress::Claimed(run, _) => Some(Doubt::Count(run)),
+        };
+        Some(Left { work, doubt })
+    }
+}
+
+impl Run {
+    /// Gives these places to the first rows.
+    pub(super) fn give(self, work: &mut [Work]) {
+        for (nth, work) in (0..self.count).zip(work) {
+            work.place = Some(self.first.wrapping_add(nth));
         }
     }
 }
