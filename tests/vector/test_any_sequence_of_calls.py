@@ -355,4 +355,7 @@ class Calls(RuleBasedStateMachine):
 
 # Not shrunk: that would exceed the time limit of a test, which would then hide the failure.
 Calls.TestCase.settings = settings(max_examples=16, stateful_step_count=80, phases=[Phase.generate])
-TestAnySequenceOfCalls = Calls.TestCase
+# Ctrl-C may come inside `socket.socketpair`, which then leaves a socket to the garbage collector.
+TestAnySequenceOfCalls = pytest.mark.filterwarnings(
+    "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
+)(Calls.TestCase)
