@@ -1,4 +1,7 @@
-"""Vector environments over environments written in Rust."""
+"""Vector environments over environments written in Rust.
+
+This file is above 400 lines because it has the documentation of every argument.
+"""
 
 from __future__ import annotations
 

@@ -13,73 +13,15 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
 
+use super::sending::{Sending, runs};
 use super::waiting::Awaited;
 use super::{Pool, Received, Workers};
 use crate::call::Call;
 use crate::error::Error;
 use crate::memory::{Lease, Plan};
 use crate::protocol::{Receipts, Work};
-use crate::space::ActionTag;
 use crate::wake::{Command, Futex, Op, doorbell_disarm, publish};
 use crate::worker::{Limit, perform_sent};
-
-/// Rows that can be sent and are about to be. Dropping this value has no effect.
-#[derive(Debug)]
-pub struct Sending<'a> {
-    pool: &'a mut Pool,
-    call: Call,
-    rows: &'a [usize],
-}
-
-impl Sending<'_> {
-    /// Whether actions with this tag fit those of the steps in flight: the tag determines the
-    /// offset of a row's elements, so all rows in flight share one tag.
-    pub fn fits(&self, leaf: usize, tag: ActionTag) -> bool {
-        // SAFETY: tags are written through `&mut Pool` only (invariant 2).
-        self.pool.sent.steps == 0 || unsafe { self.pool.memory.actions.tag(leaf) } == Some(tag)
-    }
-
-    /// Stores the rows' actions, one leaf at a time. `fill` is called for the rows in order, once
-    /// for each run of neighbours: with their positions among the rows that are sent, and the
-    /// memory for their elements, where the workers will read them. They take effect only at
-    /// [`Sending::send`].
-    ///
-    /// # Errors
-    ///
-    /// The first error of `fill`, which is not called again.
-    ///
-    /// # Panics
-    ///
-    /// When the tag does not [fit](Self::fits).
-    pub fn fill_actions(
-        &mut self,
-        leaf: usize,
-        tag: ActionTag,
-        mut fill: impl FnMut(Range<usize>, &mut [u8]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        assert!(self.fits(leaf, tag), "actions in flight have the same dtype");
-        let actions = &self.pool.memory.actions;
-        let mut at = 0;
-        for run in runs(self.rows) {
-            let end = at + run.len();
-            // SAFETY: none of these rows is in flight, and the tag changes only while no row that
-            // steps is in flight, as was just checked (invariant 2).
-            unsafe { actions.store(leaf, tag, run, |room| fill(at..end, room)) }?;
-            at = end;
-        }
-        Ok(())
-    }
-
-    /// Gives the rows to their workers. The shards get `flags`, which must be below 2^31,
-    /// unchanged.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::SlabsHeld`] while batches are held that must be copied; then nothing was sent.
-    pub fn send(self, flags: u32) -> Result<(), Error> {
-        self.pool.send(self.call, self.rows, flags)
-    }
-}
 
 /// The rows in flight.
 #[derive(Debug)]
@@ -88,7 +30,7 @@ pub(super) struct InFlight {
     rows: Vec<Option<Call>>,
     count: usize,
     /// Number of rows in flight that step.
-    steps: usize,
+    pub(super) steps: usize,
     /// Number of the batch that is received next.
     batch: u64,
     /// The slabs of the open batches, starting with that batch.
@@ -224,7 +166,7 @@ impl Pool {
         Ok(Sending { pool: self, call, rows })
     }
 
-    fn send(&mut self, call: Call, rows: &[usize], flags: u32) -> Result<(), Error> {
+    pub(super) fn send(&mut self, call: Call, rows: &[usize], flags: u32) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
         }
@@ -394,9 +336,4 @@ impl Pool {
     pub fn shard_of(&self, row: usize) -> usize {
         self.shards().partition_point(|shard| shard.end <= row)
     }
-}
-
-/// Runs of neighbouring rows among rows that are named in sequence.
-fn runs(rows: &[usize]) -> impl Iterator<Item = Range<usize>> + '_ {
-    rows.chunk_by(|before, row| before + 1 == *row).map(|run| run[0]..run[run.len() - 1] + 1)
 }

@@ -1,0 +1,72 @@
+//! Rows that are about to be sent, between their check and their send.
+#![expect(unsafe_code, reason = "accesses mapped memory, see the invariants of the module")]
+
+use std::ops::Range;
+
+use super::Pool;
+use crate::call::Call;
+use crate::error::Error;
+use crate::space::ActionTag;
+
+/// Rows that can be sent and are about to be. Dropping this value has no effect.
+#[derive(Debug)]
+pub struct Sending<'a> {
+    pub(super) pool: &'a mut Pool,
+    pub(super) call: Call,
+    pub(super) rows: &'a [usize],
+}
+
+impl Sending<'_> {
+    /// Whether actions with this tag fit those of the steps in flight: the tag determines the
+    /// offset of a row's elements, so all rows in flight share one tag.
+    pub fn fits(&self, leaf: usize, tag: ActionTag) -> bool {
+        // SAFETY: tags are written through `&mut Pool` only (invariant 2).
+        self.pool.sent.steps == 0 || unsafe { self.pool.memory.actions.tag(leaf) } == Some(tag)
+    }
+
+    /// Stores the rows' actions, one leaf at a time. `fill` is called for the rows in order, once
+    /// for each run of neighbours: with their positions among the rows that are sent, and the
+    /// memory for their elements, where the workers will read them. They take effect only at
+    /// [`Sending::send`].
+    ///
+    /// # Errors
+    ///
+    /// The first error of `fill`, which is not called again.
+    ///
+    /// # Panics
+    ///
+    /// When the tag does not [fit](Self::fits).
+    pub fn fill_actions(
+        &mut self,
+        leaf: usize,
+        tag: ActionTag,
+        mut fill: impl FnMut(Range<usize>, &mut [u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        assert!(self.fits(leaf, tag), "actions in flight have the same dtype");
+        let actions = &self.pool.memory.actions;
+        let mut at = 0;
+        for run in runs(self.rows) {
+            let end = at + run.len();
+            // SAFETY: none of these rows is in flight, and the tag changes only while no row that
+            // steps is in flight, as was just checked (invariant 2).
+            unsafe { actions.store(leaf, tag, run, |room| fill(at..end, room)) }?;
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Gives the rows to their workers. The shards get `flags`, which must be below 2^31,
+    /// unchanged.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SlabsHeld`] while batches are held that must be copied; then nothing was sent.
+    pub fn send(self, flags: u32) -> Result<(), Error> {
+        self.pool.send(self.call, self.rows, flags)
+    }
+}
+
+/// Runs of neighbouring rows among rows that are named in sequence.
+pub(super) fn runs(rows: &[usize]) -> impl Iterator<Item = Range<usize>> + '_ {
+    rows.chunk_by(|before, row| before + 1 == *row).map(|run| run[0]..run[run.len() - 1] + 1)
+}
