@@ -27,6 +27,7 @@ _FIXED = {
     "worker": (None, "the loop of their workers cannot be replaced"),
     "observation_mode": ("same", "their observation spaces are always equal"),
     "on_worker_death": ("raise", "their workers are threads, which only die with the process"),
+    "on_timeout": ("raise", "their workers are threads, which cannot be killed"),
 }
 
 

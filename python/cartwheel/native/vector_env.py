@@ -109,7 +109,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         **options: Keywords of the environment, as in Gymnasium. Other keywords of
             :class:`~cartwheel.VectorEnv` are accepted, too, so that the same call works for both.
             ``shared_memory``, ``copy``, ``context`` and ``daemon`` change nothing; ``worker``,
-            ``observation_mode`` and ``on_worker_death`` must have their defaults.
+            ``observation_mode``, ``on_worker_death`` and ``on_timeout`` must have their defaults.
 
     Raises:
         TypeError: The ``EnvSpec`` is not native, or belongs to a vector or a wrapped environment.
