@@ -164,13 +164,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         most = self.num_envs if num_workers is not None else max(1, self.num_envs // block)
         threads = as_num_workers(num_workers, max_concurrency, most)
         self.num_workers = 1 if executor == "inline" else threads
-        limits = {name: limit for name, limit, _, _ in native_envs()}
-        if limit == "default":
-            limit = limits.get(self.env_id)
-        if limit == -1:  # Gymnasium's name for no limit
-            limit = None
-        if limit is not None:
-            limit = as_integer("max_episode_steps", limit, 1, 2**32 - 1)
+        limit = _as_limit(limit, self.env_id)
         if thread_affinity_offset is not None:
             as_integer("thread_affinity_offset", thread_affinity_offset, 0)
         self.render_mode = render_mode
@@ -188,6 +182,23 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             max_episode_steps=limit,
             replacements=self.recovery.replacements,
         )
+        self._open(envs, shards, max_batches, timeout, thread_affinity_offset)
+        self._opened(_shut_down)
+        LOGGER.debug(
+            "%s of %d environments: %d threads", native_id, self.num_envs, self.num_workers
+        )
+        if render_mode == "human":
+            self._pool = cast("Pool", Shown(self._pool, self._draw))
+
+    def _open(
+        self,
+        envs: NativeEnvs,
+        shards: list[tuple[int, int]],
+        max_batches: int | None,
+        timeout: float | None,
+        affinity_offset: int | None,
+    ) -> None:
+        """Sets the spaces, makes the memory and opens the pool."""
         observation, action = envs.spaces()
         self.single_observation_space = as_space(observation)
         self.single_action_space = as_space(action)
@@ -220,14 +231,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             inline=False,
             reminder=reminder_s(),
             num_threads=self.num_workers,
-            affinity_offset=thread_affinity_offset,
+            affinity_offset=affinity_offset,
         )
-        self._opened(_shut_down)
-        LOGGER.debug(
-            "%s of %d environments: %d threads", native_id, self.num_envs, self.num_workers
-        )
-        if render_mode == "human":
-            self._pool = cast("Pool", Shown(self._pool, self._draw))
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001
         """Like :meth:`cartwheel.VectorEnv.close_extras`; also closes windows."""
@@ -408,6 +413,15 @@ def as_generator(stream: Stream) -> np.random.Generator:
     bits = np.random.PCG64(None if seed < 0 else seed)
     bits.state = state
     return np.random.Generator(bits)
+
+
+def _as_limit(limit: Any, env_id: str) -> int | None:
+    """Returns the steps after which an episode is truncated; ``None`` for no limit."""
+    if limit == "default":
+        limit = {name: own for name, own, _, _ in native_envs()}.get(env_id)
+    if limit is None or limit == -1:  # Gymnasium's name for no limit
+        return None
+    return as_integer("max_episode_steps", limit, 1, 2**32 - 1)
 
 
 def _shut_down(pool: Pool, grace: float) -> None:
