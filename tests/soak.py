@@ -24,12 +24,12 @@ import time
 import traceback
 from collections import Counter
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
 import cartwheel
 from tests.support.ledger import LedgerEnv, Row
+from tests.support.processes import open_descriptors, resident_kib
 
 MODES = ("NextStep", "SameStep", "Disabled")
 #: Average seconds between two faults that come from outside the environments.
@@ -322,17 +322,6 @@ def episode(infos, at):
     return int(infos["episode"][at]) if "episode" in infos else 0
 
 
-def resident_kib():
-    """Resident memory of this process."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0])
-
-
-def descriptors():
-    """Open descriptors of this process."""
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
 def soak(seconds, *, rows=32, workers=8, seed=1, session=20.0, sessions=0, show=None):
     """Runs sessions one after another for ``seconds``, and at least ``sessions`` of them.
 
@@ -353,7 +342,7 @@ def soak(seconds, *, rows=32, workers=8, seed=1, session=20.0, sessions=0, show=
             counts["session"] += 1
             number += 1
             gc.collect()
-            trend.append((time.monotonic() - start, resident_kib(), descriptors()))
+            trend.append((time.monotonic() - start, resident_kib(), open_descriptors()))
             if show:
                 show(counts, trend)
     finally:

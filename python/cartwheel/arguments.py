@@ -109,15 +109,15 @@ def as_executor(executor: Executor, num_envs: int, *, on_timeout: OnTimeout = "r
         ValueError: ``executor`` is no choice, or cannot be used with this ``on_timeout``.
     """
     check_choice("executor", executor, Executor)
-    if on_timeout == "restart" and executor not in ("auto", "process"):
+    if executor == "auto":
+        alone = num_envs == 1 or usable_cpus() == 1 or multiprocessing.current_process().daemon
+        executor = "inline" if alone and on_timeout == "raise" else "process"
+    if on_timeout == "restart" and executor != "process":
         raise ValueError(
             "`on_timeout='restart'` needs executor='process': only a process can be killed, got "
             f"executor={executor!r}."
         )
-    if executor != "auto" or on_timeout == "restart":
-        return "process" if executor == "auto" else executor
-    alone = num_envs == 1 or usable_cpus() == 1 or multiprocessing.current_process().daemon
-    return "inline" if alone else "process"
+    return executor
 
 
 def as_num_workers(num_workers: int | None, max_concurrency: int | None, num_envs: int) -> int:

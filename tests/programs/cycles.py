@@ -12,7 +12,7 @@ import cartwheel
 from tests.programs.registry import program, tell
 from tests.programs.scarcity import LargeEnv
 from tests.support.faulty import FaultyEnv
-from tests.support.processes import left_behind, residue
+from tests.support.processes import left_behind, resident_kib, residue
 
 #: Cycles before the comparison, in which caches, the fork server and the allocator grow.
 WARM_UP = 20
@@ -34,11 +34,6 @@ def cycle(executor, context, number):
     kept = [envs.step([0] * envs.num_envs)[0] for _ in range(3)]
     envs.close()
     assert kept[0].shape == kept[2].shape
-
-
-def resident_kib():
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
 
 
 def kinds(entries):

@@ -23,6 +23,17 @@ def residue():
     return processes | threads | descriptors
 
 
+def resident_kib():
+    """The resident memory of this program, anonymous and shared."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+
+def open_descriptors():
+    """The number of open descriptors of this program."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def left_behind(before):
     """What :func:`residue` has in addition to ``before``, after waiting for what is ending."""
     deadline = time.monotonic() + 30  # a joined thread stays in /proc until the kernel has ended it

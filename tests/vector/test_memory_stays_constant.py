@@ -5,7 +5,6 @@ import warnings
 from collections import deque
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from tests.support.cases import POLE
 from tests.support.environments import TranscriptEnv
 from tests.support.executors import EXECUTORS, NATIVE
 from tests.support.in_parts import PATIENCE_S
+from tests.support.processes import resident_kib
 
 NUM_ENVS = 3
 
@@ -132,12 +132,6 @@ def test_a_slab_is_free_as_soon_as_the_last_view_of_it_is_gone(build_any, how):
     assert envs._pool.num_slabs() == slabs
 
 
-def resident_bytes():
-    """The resident memory of this program, anonymous and shared."""
-    status = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line.split()[1] for line in status if line.startswith("VmRSS")))
-
-
 @HOWS
 def test_resident_memory_stays_flat(build_any, how):
     """``benchmarks/resident_memory.py`` runs a million steps."""
@@ -146,12 +140,14 @@ def test_resident_memory_stays_flat(build_any, how):
     for _ in range(1000):
         kept.append(how(envs))
     gc.collect()
-    before = resident_bytes()
+    before = resident_kib()
     for _ in range(4000):
         kept.append(how(envs))
     gc.collect()
     batch = kept[0].nbytes
-    assert resident_bytes() - before < 100 * batch  # leaking every batch would be forty times that
+    assert (
+        1024 * (resident_kib() - before) < 100 * batch
+    )  # leaking every batch would be forty times that
 
 
 def receive_all(envs):

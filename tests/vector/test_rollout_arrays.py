@@ -1,7 +1,6 @@
 """A rollout slab holds what its steps returned, in one piece, in every mode and executor."""
 
 from copy import deepcopy
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from tests.support.environments import LargeNestedEnv, NestedEnv, SamplingEnv
 from tests.support.executors import EVERY_EXECUTOR, EVERY_NATIVE, EXECUTORS, INLINE, PROCESS
 from tests.support.faulty import FaultyEnv, fault
 from tests.support.oracle import MODE
+from tests.support.processes import open_descriptors
 
 STEPS = 9
 
@@ -225,21 +225,17 @@ def test_rollouts_need_batches_of_all_rows_and_fixed_shapes():
     envs.close()
 
 
-def descriptors():
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
 def test_rollouts_leave_no_descriptor_behind():
     """Each rollout keeps one descriptor, with which a forked child makes its memory private."""
-    without = descriptors()
+    without = open_descriptors()
     envs = PROCESS([SHORT_POLE] * 3)
     envs.reset(seed=0)
-    before = descriptors()
+    before = open_descriptors()
     for _ in range(3):
         kept = [envs.rollout(steps) for steps in (2, 3, 4, 5)]
-        assert descriptors() == before + len(kept)
+        assert open_descriptors() == before + len(kept)
         kept.clear()
     kept = envs.rollout(2)
     envs.close()
-    assert descriptors() == without
+    assert open_descriptors() == without
     del kept

@@ -233,10 +233,8 @@ def test_workers_that_are_killed_at_any_moment_lose_nothing(seed, mode, batch_si
     assert received == sent
 
 
-def test_a_restart_that_ctrl_c_interrupted_is_repeated_when_another_worker_dies(build, monkeypatch):
-    envs = build(ROWS)
-    envs.reset(seed=SEED)
-    pids = [process.pid for process in envs.processes]
+def interrupt_the_restart_of_worker_1(envs, monkeypatch):
+    """Ctrl-C comes in the first restart, of worker 1; returns the list of the restarted workers."""
     crew, starts = envs._link._crew, []
 
     def start_process(worker, channels):
@@ -247,6 +245,14 @@ def test_a_restart_that_ctrl_c_interrupted_is_repeated_when_another_worker_dies(
 
     start = crew.start_process
     monkeypatch.setattr(crew, "start_process", start_process)
+    return starts
+
+
+def test_a_restart_that_ctrl_c_interrupted_is_repeated_when_another_worker_dies(build, monkeypatch):
+    envs = build(ROWS)
+    envs.reset(seed=SEED)
+    pids = [process.pid for process in envs.processes]
+    starts = interrupt_the_restart_of_worker_1(envs, monkeypatch)
     envs.send(actions(), range(5))
     envs.recv()
     for pid in pids:
@@ -270,16 +276,7 @@ def test_rows_that_are_sent_after_ctrl_c_interrupted_a_restart_arrive(
     envs.async_reset(seed=SEED)
     while envs.in_flight:
         envs.recv(timeout=30)
-    crew, starts = envs._link._crew, []
-
-    def start_process(worker, channels):
-        starts.append(worker)
-        if starts == [1]:
-            raise KeyboardInterrupt
-        return start(worker, channels)
-
-    start = crew.start_process
-    monkeypatch.setattr(crew, "start_process", start_process)
+    starts = interrupt_the_restart_of_worker_1(envs, monkeypatch)
     pid = envs.processes[1].pid
     os.kill(pid, signal.SIGSTOP)  # so that it has done nothing when it dies
     envs.send(actions()[:1], [4])

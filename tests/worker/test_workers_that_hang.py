@@ -103,6 +103,21 @@ def test_a_worker_that_hangs_while_rows_are_in_flight_is_restarted(build):
     assert envs.stats().restarts.tolist() == [0, 1]
 
 
+def test_a_worker_whose_results_wait_for_a_busy_program_does_not_hang(build_processes):
+    """All rows are done, and the program works for longer than the limit between two receipts."""
+    envs = build_processes(ROWS, batch_size=1, on_timeout="restart", timeout=0.4)
+    pids = envs.get_attr("pid")
+    envs.async_reset(seed=SEED)
+    time.sleep(0.2)
+    received = []
+    for _ in ROWS:  # with a look at the workers in every receipt but for the last one
+        received += envs.recv()[-1]["env_index"].tolist()
+        time.sleep(0.6)
+    assert sorted(received) == list(range(5))
+    assert envs.stats().restarts.tolist() == [0, 0]
+    assert envs.get_attr("pid") == pids
+
+
 class HangsOnceEnv(FaultyEnv):
     """Hangs in its first reset or call, if the file does not exist yet."""
 

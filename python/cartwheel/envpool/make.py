@@ -8,7 +8,7 @@ from cartwheel.envpool.config import Config
 from cartwheel.envpool.dm_pool import DMEnvPool
 from cartwheel.envpool.gym_pool import GymEnvPool
 from cartwheel.envpool.gymnasium_pool import GymnasiumEnvPool
-from cartwheel.envpool.options import check_known
+from cartwheel.envpool.options import naming_unknown
 from cartwheel.envpool.registry import find_task
 from cartwheel.envpool.spec import EnvSpec
 
@@ -87,11 +87,8 @@ def make(task_id: str, env_type: EnvType = "gymnasium", **keywords: Any) -> EnvP
         form: type[EnvPool] = DMEnvPool
     else:
         form = GymnasiumEnvPool if config.gym_reset_return_info else GymEnvPool
-    try:
+    with naming_unknown(task, config):
         return form(task, config)
-    except (TypeError, ValueError) as error:
-        check_known(task, config, error)
-        raise
 
 
 def make_gymnasium(task_id: str, **keywords: Any) -> GymnasiumEnvPool:
@@ -130,8 +127,5 @@ def make_spec(task_id: str, **keywords: Any) -> EnvSpec:
     task = find_task(task_id)
     env_type = keywords.pop("env_type", "gymnasium")
     config = Config.of(task, env_type, keywords)
-    try:
+    with naming_unknown(task, config):
         return EnvSpec.of(task, config)
-    except (TypeError, ValueError) as error:
-        check_known(task, config, error)
-        raise

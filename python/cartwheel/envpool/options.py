@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from cartwheel._cartwheel import env_keywords
@@ -10,12 +11,15 @@ from cartwheel.native.keywords import as_env_id
 from cartwheel.near_misses import keywords_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from cartwheel.envpool.config import Config
     from cartwheel.envpool.registry import Task
 
 
-def check_known(task: Task, config: Config, error: Exception) -> None:
-    """Names the options that exist, if an environment was not made because of an unknown one.
+@contextlib.contextmanager
+def naming_unknown(task: Task, config: Config) -> Iterator[None]:
+    """Makes the error of a constructor for an unknown option name the options that exist.
 
     Constructors may pass options on, so only the constructor's own error shows that an option is
     unknown.
@@ -23,21 +27,29 @@ def check_known(task: Task, config: Config, error: Exception) -> None:
     Args:
         task: The task.
         config: The configuration.
-        error: The error of the constructor.
 
     Raises:
-        TypeError: The error says that an option is unknown.
+        TypeError: The constructor does not have an option.
     """
-    text = str(error)
-    for name in config.options:
-        if text.startswith(f"`{name}` is not a keyword of"):  # of native environments
-            own = sorted(env_keywords(as_env_id(task.task_id)))
-        elif f"unexpected keyword argument {name!r}" in text and task.find_constructor is not None:
-            own = sorted(keywords_of(task.find_constructor()) - {"render_mode"})
-        else:
-            continue
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        known = _known(task, str(error), config.options)
+        if known is None:
+            raise
+        name, own = known
         raise TypeError(
             f"`{name}` is not an option of {task.task_id}. Options of the environment: "
-            f"{', '.join(own) or 'none'}. Options of cartwheel.envpool.make: "
+            f"{', '.join(sorted(own)) or 'none'}. Options of cartwheel.envpool.make: "
             f"{', '.join(sorted((*KEYWORDS, 'render_mode')))}."
         ) from error
+
+
+def _known(task: Task, error: str, options: Iterable[str]) -> tuple[str, Iterable[str]] | None:
+    """Returns the option that an error refuses, and the environment's options."""
+    for name in options:
+        if error.startswith(f"`{name}` is not a keyword of"):  # of native environments
+            return name, env_keywords(as_env_id(task.task_id))
+        if f"unexpected keyword argument {name!r}" in error and task.find_constructor is not None:
+            return name, keywords_of(task.find_constructor()) - {"render_mode"}
+    return None

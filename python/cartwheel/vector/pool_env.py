@@ -159,8 +159,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 ``"reset_mask"`` is allowed there.
         """
         with Interruptible(self._pool):
-            self._begin_reset("reset", seed, options)
-            in_parts = self._in_parts(options)
+            in_parts = self._begin_reset("reset", seed, options)
             wait = self._pool.recv_resets if in_parts else self._pool.reset_wait
             result: tuple[ObsType, dict[str, Any]] = wait(self._link.timeout, "reset")
             return result
@@ -180,13 +179,17 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """
         self._begin_reset("reset_async", seed, options)
 
-    def _begin_reset(self, calling: str, seed: Any, options: dict[str, Any] | None) -> None:
-        """Begins a reset for the method ``calling``, which errors name."""
+    def _begin_reset(self, calling: str, seed: Any, options: dict[str, Any] | None) -> bool:
+        """Begins a reset for the method ``calling``, which errors name.
+
+        Returns:
+            Whether the reset returns a batch of some rows, as ``recv`` does.
+        """
         self._pool.check(calling, idle=False)
         check_options(options, self.num_envs)
         if self._in_parts(options):
             self._send_resets(calling, seed, options, alone=True)
-            return
+            return True
         seeds = as_seeds(seed, range(self.num_envs), self.num_envs)
         self._pool.discard_late(self._link.timeout, calling)
         self._pool.check(calling, idle=True)
@@ -194,6 +197,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         if mask is not None:
             options = without_rows(options)
         self._pool.reset_async(self._link.pack_reset(seeds, mask, options), calling)
+        return False
 
     def reset_wait(self, timeout: float | None = None) -> tuple[ObsType, dict[str, Any]]:
         """Waits for a reset.

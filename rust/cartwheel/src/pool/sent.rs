@@ -186,7 +186,6 @@ impl Pool {
                 self.sent.steps += if call == Call::Step { end - start } else { 0 };
                 self.sent.given += end - start;
                 self.sent.woken[shard] = true;
-                self.watch.sent(shard);
                 start = end;
             }
         }

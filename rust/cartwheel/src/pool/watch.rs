@@ -2,7 +2,8 @@
 //!
 //! A worker makes progress when it takes a row out of its queue, and when it acknowledges a task. A
 //! worker that holds work and has made no progress for the limit is killed. Its death is then noticed
-//! like any other, and another process can replace the worker, whatever [`Policy::on_death`] says.
+//! like any other, and another process can replace the worker, whatever [`Policy::on_death`] says. A
+//! worker with an empty queue holds no work, although its rows are in flight until they are received.
 //!
 //! The pool looks while it waits, and during receipts, every 50 ms. The time of a worker begins with
 //! the first look after the worker got work or made progress, so a program that is busy elsewhere
@@ -18,7 +19,7 @@ use super::{Pool, Workers};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     task: u32,
-    sends: u64,
+    pushed: u32,
     taken: u64,
 }
 
@@ -29,25 +30,13 @@ pub(super) struct Watch {
     limit: Option<Duration>,
     /// For each worker, its last change and the look that found it.
     seen: Vec<Option<(Mark, Instant)>>,
-    /// For each worker, how often rows were sent to it.
-    sends: Vec<u64>,
     /// The workers that were killed because they hung, and have not been replaced.
     hung: Vec<bool>,
 }
 
 impl Watch {
     pub(super) fn new(workers: usize) -> Self {
-        Self {
-            limit: None,
-            seen: vec![None; workers],
-            sends: vec![0; workers],
-            hung: vec![false; workers],
-        }
-    }
-
-    /// Rows were sent to a worker.
-    pub(super) fn sent(&mut self, worker: usize) {
-        self.sends[worker] += 1;
+        Self { limit: None, seen: vec![None; workers], hung: vec![false; workers] }
     }
 
     /// Whether a worker was killed because it hung.
@@ -85,7 +74,7 @@ impl Pool {
         self.watch.is_hung(worker)
     }
 
-    /// Kills those of these workers, which hold work, that hang.
+    /// Kills those of these workers that hang. They owe an acknowledgement, or have rows in flight.
     pub(super) fn kill_hung(&mut self, workers: &[usize]) {
         let Workers::Processes(handles) = &self.workers else { return };
         if self.watch.limit.is_none() {
@@ -93,9 +82,12 @@ impl Pool {
         }
         let now = Instant::now();
         for &worker in workers {
-            let (task, sends) = (self.task, self.watch.sends[worker]);
-            let taken = self.memory.control.queue(worker).taken();
-            if self.watch.hangs(worker, Mark { task, sends, taken }, now) {
+            let queue = self.memory.control.queue(worker);
+            if self.pending.is_none() && queue.is_empty() {
+                continue;
+            }
+            let mark = Mark { task: self.task, pushed: queue.pushed(), taken: queue.taken() };
+            if self.watch.hangs(worker, mark, now) {
                 handles[worker].kill();
             }
         }
@@ -110,12 +102,12 @@ mod tests {
     fn only_a_worker_without_progress_for_the_limit_hangs() {
         let mut watch = Watch::new(1);
         watch.limit = Some(Duration::from_secs(5));
-        let (start, mark) = (Instant::now(), Mark { task: 1, sends: 0, taken: 0 });
+        let (start, mark) = (Instant::now(), Mark { task: 1, pushed: 0, taken: 0 });
         let after = |seconds| start + Duration::from_secs(seconds);
         assert!(!watch.hangs(0, mark, start));
         assert!(!watch.hangs(0, mark, after(4)));
         for changed in
-            [Mark { taken: 1, ..mark }, Mark { sends: 1, ..mark }, Mark { task: 2, ..mark }]
+            [Mark { taken: 1, ..mark }, Mark { pushed: 1, ..mark }, Mark { task: 2, ..mark }]
         {
             assert!(!watch.hangs(0, changed, after(100)), "{changed:?}");
             assert!(!watch.hangs(0, changed, after(104)));

@@ -124,6 +124,11 @@ impl WorkQueue<'_> {
         self.ends.first.load(Ordering::Acquire)
     }
 
+    /// A number that changes when work is pushed.
+    pub(crate) fn pushed(&self) -> u32 {
+        self.ends.tail.load(Ordering::Relaxed)
+    }
+
     /// Whether every row has left the queue.
     pub(crate) fn is_empty(&self) -> bool {
         let (entry, _) = self.ends.first();
