@@ -62,18 +62,18 @@ test-rust: setup ## run the tests of the core, also with injected faults, then t
 	@echo '==> cargo test'
 	@cargo test
 	@echo '==> cargo test with failpoints'
-	@cargo test -p cartwheel --features failpoints --test failpoints
+	@cargo test -p cartwheel-engine --features failpoints --test failpoints
 	@echo '==> cargo test under loom'
-	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel --release --lib --test loom
+	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel-engine --release --lib --test loom
 
 sanitize: sanitize-core sanitize-python ## run the core and a part of the Python tests under AddressSanitizer and ThreadSanitizer
 
 sanitize-core: setup
 	@echo '==> cargo test under AddressSanitizer'
-	@$(call SANITIZED,address) test -p cartwheel --tests --target $(HOST) --target-dir target/asan
+	@$(call SANITIZED,address) test -p cartwheel-engine --tests --target $(HOST) --target-dir target/asan
 	@echo '==> cargo test under ThreadSanitizer, with an instrumented std'
 	@test -d "$$(rustc --print sysroot)/lib/rustlib/src/rust/library" || rustup component add rust-src
-	@$(call SANITIZED,thread) test -Zbuild-std -p cartwheel --tests --target $(HOST) --target-dir target/tsan
+	@$(call SANITIZED,thread) test -Zbuild-std -p cartwheel-engine --tests --target $(HOST) --target-dir target/tsan
 
 sanitize-python: build
 	@echo '==> pytest under AddressSanitizer'
@@ -105,7 +105,7 @@ lint: build ## check formatting, lints and types; changes nothing
 	@cargo fmt --all --check
 	@echo '==> cargo clippy'
 	@cargo clippy --workspace --all-targets -- -D warnings
-	@cargo clippy -p cartwheel --all-targets --features failpoints -- -D warnings
+	@cargo clippy -p cartwheel-engine --all-targets --features failpoints -- -D warnings
 	@echo '==> ruff'
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check

@@ -31,7 +31,7 @@ BINDING = """
     memory native returns value
     array error mode schedule space
 """
-CORE = """
+ENGINE = """
     lib
     plain_loop
     native
@@ -42,7 +42,7 @@ CORE = """
     memory
     wake
     info
-    returns rng
+    returns
     error
     autoreset
     call transition
@@ -50,10 +50,18 @@ CORE = """
     sync
     failpoint schedule
 """
+CORE = """
+    lib
+    space
+    info rng
+    error leaf transition
+    dtype
+"""
 PACKAGES = {
     "python/cartwheel": (python_imports, PYTHON),
     "rust/cartwheel-python/src": (rust_imports, BINDING),
-    "rust/cartwheel/src": (rust_imports, CORE),
+    "rust/cartwheel-core/src": (rust_imports, CORE),
+    "rust/cartwheel-engine/src": (rust_imports, ENGINE),
 }
 
 

@@ -14,16 +14,16 @@ use std::hint::black_box;
 use std::num::NonZero;
 use std::time::{Duration, Instant};
 
-use cartwheel::Call;
-use cartwheel::autoreset::{AutoresetMode, OnDone};
-use cartwheel::memory::Plan;
-use cartwheel::native::{AnyRecipe, ShardSettings};
-use cartwheel::plain_loop::PlainLoops;
-use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
-use cartwheel::protocol::Memory;
-use cartwheel::rng::Rng;
-use cartwheel::space::{ActionTag, Leaf};
-use cartwheel::wake::Scope;
+use cartwheel_engine::Call;
+use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
+use cartwheel_engine::memory::Plan;
+use cartwheel_engine::native::{AnyRecipe, ShardSettings};
+use cartwheel_engine::plain_loop::PlainLoops;
+use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::rng::Rng;
+use cartwheel_engine::space::{ActionTag, Leaf};
+use cartwheel_engine::wake::Scope;
 use cartwheel_envs::find;
 
 const ROUNDS: usize = 7;

@@ -16,11 +16,12 @@
 
 use std::f64::consts::PI;
 
-use cartwheel::env::{
+use cartwheel_core::Error;
+use cartwheel_engine::Transition;
+use cartwheel_engine::env::{
     Env, NoOptions, Parameter, ParameterValue, Space, Spaces, Standard, Tuned, wrong,
 };
-use cartwheel::rng::Rng;
-use cartwheel::{Error, Transition};
+use cartwheel_engine::rng::Rng;
 
 use crate::interval::interval;
 use crate::libm::{cos_f32, sin_f32, square};
@@ -244,7 +245,7 @@ impl Env for Acrobot {
         Some(self.clone())
     }
 
-    cartwheel::parameters! {
+    cartwheel_engine::parameters! {
         state: state,
         dt: physics.dt,
         LINK_LENGTH_1: physics.link_length_1,

@@ -10,9 +10,10 @@
 //! | reward | 1 for a win, 0 for a draw, −1 for a loss; 1.5 for a win with a natural, if `natural` |
 //! | terminates | when the player sticks or exceeds 21 |
 
-use cartwheel::env::{Env, Parameter, ParameterValue, Space, Spaces, wrong};
-use cartwheel::rng::Rng;
-use cartwheel::{Error, Transition};
+use cartwheel_core::Error;
+use cartwheel_engine::Transition;
+use cartwheel_engine::env::{Env, Parameter, ParameterValue, Space, Spaces, wrong};
+use cartwheel_engine::rng::Rng;
 use serde::Deserialize;
 
 use crate::Ignored;
@@ -198,7 +199,7 @@ impl Env for Blackjack {
         Some(self.clone())
     }
 
-    cartwheel::parameters! {
+    cartwheel_engine::parameters! {
         player: player,
         dealer: dealer,
         natural: natural,

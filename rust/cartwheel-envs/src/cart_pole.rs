@@ -10,9 +10,12 @@
 //! | reward | 1 for each step; with `sutton_barto_reward` 0, and −1 when the pole falls |
 //! | terminates | position beyond ±2.4 m, or angle beyond ±12° |
 
-use cartwheel::env::{Env, Parameter, ParameterValue, Space, Spaces, Standard, Tuned, wrong};
-use cartwheel::rng::Rng;
-use cartwheel::{Error, Transition};
+use cartwheel_core::Error;
+use cartwheel_engine::Transition;
+use cartwheel_engine::env::{
+    Env, Parameter, ParameterValue, Space, Spaces, Standard, Tuned, wrong,
+};
+use cartwheel_engine::rng::Rng;
 use serde::Deserialize;
 
 use crate::interval::interval;
@@ -192,7 +195,7 @@ impl Env for CartPole {
     const BLOCK: usize = lanes::BLOCK;
 
     #[cfg(target_arch = "x86_64")]
-    fn step_block(block: &mut cartwheel::env::BlockOf<'_, '_, Self>) {
+    fn step_block(block: &mut cartwheel_engine::env::BlockOf<'_, '_, Self>) {
         lanes::step_block(block);
     }
 
@@ -209,7 +212,7 @@ impl Env for CartPole {
         Some(self.clone())
     }
 
-    cartwheel::parameters! {
+    cartwheel_engine::parameters! {
         state: state,
         gravity: physics.gravity,
         masscart: physics.masscart,

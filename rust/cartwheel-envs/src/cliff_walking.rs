@@ -11,9 +11,10 @@
 //! | terminates | at the goal |
 //! | info | `prob`: the probability of the move |
 
-use cartwheel::env::{Env, Space, Spaces};
-use cartwheel::rng::Rng;
-use cartwheel::{Error, Transition};
+use cartwheel_core::Error;
+use cartwheel_engine::Transition;
+use cartwheel_engine::env::{Env, Space, Spaces};
+use cartwheel_engine::rng::Rng;
 use serde::Deserialize;
 
 use crate::Ignored;
@@ -109,5 +110,5 @@ impl Env for CliffWalking {
         Some(self.clone())
     }
 
-    cartwheel::parameters! { s: cell, lastaction: last_action, is_slippery: is_slippery }
+    cartwheel_engine::parameters! { s: cell, lastaction: last_action, is_slippery: is_slippery }
 }

@@ -13,9 +13,10 @@
 //! because it stores the state as `float32`; an action out of bounds becomes a Python float in
 //! between. All of that affects the last bits, so this file does the same.
 
-use cartwheel::env::{Env, Parameter, ParameterValue, Space, Spaces, Standard, Tuned};
-use cartwheel::rng::Rng;
-use cartwheel::{Error, Transition};
+use cartwheel_core::Error;
+use cartwheel_engine::Transition;
+use cartwheel_engine::env::{Env, Parameter, ParameterValue, Space, Spaces, Standard, Tuned};
+use cartwheel_engine::rng::Rng;
 
 use crate::libm::square;
 use crate::mountain_car::{Options, Start};
@@ -191,7 +192,7 @@ impl Env for ContinuousMountainCar {
         Some(self.clone())
     }
 
-    cartwheel::parameters! {
+    cartwheel_engine::parameters! {
         state: state,
         goal_velocity: goal_velocity,
         min_action: physics.min_action,

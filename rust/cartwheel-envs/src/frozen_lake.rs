@@ -12,9 +12,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cartwheel::env::{Env, Parameter, ParameterValue, Space, Spaces, wrong};
-use cartwheel::rng::Rng;
-use cartwheel::{Error, Transition};
+use cartwheel_core::Error;
+use cartwheel_engine::Transition;
+use cartwheel_engine::env::{Env, Parameter, ParameterValue, Space, Spaces, wrong};
+use cartwheel_engine::rng::Rng;
 use serde::Deserialize;
 
 use crate::Ignored;
@@ -312,7 +313,7 @@ impl Env for FrozenLake {
         Some(self.clone())
     }
 
-    cartwheel::parameters! { s: cell, lastaction: last_action, desc: lake }
+    cartwheel_engine::parameters! { s: cell, lastaction: last_action, desc: lake }
 }
 
 /// A lake that rows share until they set another one.

@@ -10,9 +10,10 @@
 //! | reward | −1 for each step |
 //! | terminates | position at least 0.5 with a velocity of at least `goal_velocity` |
 
-use cartwheel::env::{Env, Space, Spaces, Standard, Tuned};
-use cartwheel::rng::Rng;
-use cartwheel::{Error, Transition};
+use cartwheel_core::Error;
+use cartwheel_engine::Transition;
+use cartwheel_engine::env::{Env, Space, Spaces, Standard, Tuned};
+use cartwheel_engine::rng::Rng;
 use serde::Deserialize;
 
 use crate::interval::interval;
@@ -114,7 +115,7 @@ impl Env for MountainCar {
         Some(self.clone())
     }
 
-    cartwheel::parameters! {
+    cartwheel_engine::parameters! {
         state: state,
         goal_velocity: goal_velocity,
         min_position: physics.min_position,

@@ -14,10 +14,11 @@
 
 use std::hint::black_box;
 
-use cartwheel::env::{Bounds, Env, Flat, Space, Spaces};
-use cartwheel::rng::Rng;
-use cartwheel::space::DType;
-use cartwheel::{Error, Transition};
+use cartwheel_core::Error;
+use cartwheel_engine::Transition;
+use cartwheel_engine::env::{Bounds, Env, Flat, Space, Spaces};
+use cartwheel_engine::rng::Rng;
+use cartwheel_engine::space::DType;
 use serde::Deserialize;
 
 use crate::Ignored;

@@ -11,9 +11,10 @@
 
 use std::f64::consts::PI;
 
-use cartwheel::env::{Env, Space, Spaces, Standard, Tuned};
-use cartwheel::rng::Rng;
-use cartwheel::{Error, Transition};
+use cartwheel_core::Error;
+use cartwheel_engine::Transition;
+use cartwheel_engine::env::{Env, Space, Spaces, Standard, Tuned};
+use cartwheel_engine::rng::Rng;
 use serde::Deserialize;
 
 use crate::Ignored;
@@ -185,7 +186,7 @@ impl Env for Pendulum {
         Some(self.clone())
     }
 
-    cartwheel::parameters! {
+    cartwheel_engine::parameters! {
         state: state,
         last_u: last_u,
         max_speed: physics.max_speed,

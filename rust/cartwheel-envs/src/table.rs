@@ -2,10 +2,11 @@
 
 use std::num::NonZero;
 
-use cartwheel::Error;
-use cartwheel::env::Env;
-use cartwheel::native::{AnyRecipe, Recipe};
-use cartwheel::plain_loop::PlainLoops;
+use cartwheel_core::Error as EnvError;
+use cartwheel_engine::Error;
+use cartwheel_engine::env::Env;
+use cartwheel_engine::native::{AnyRecipe, Recipe};
+use cartwheel_engine::plain_loop::PlainLoops;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -85,7 +86,9 @@ impl Entry {
     /// Adds to the error which environment refused its keywords.
     fn name(&self, error: Error) -> Error {
         match error {
-            Error::BadOptions(what) => Error::BadOptions(format!("{}: {what}", self.id)),
+            Error::Env(EnvError::BadOptions(what)) => {
+                Error::bad_options(format!("{}: {what}", self.id))
+            }
             other => other,
         }
     }
@@ -105,7 +108,7 @@ impl Entry {
 
 fn recipe<E: Env>(keywords: Map<String, Value>) -> Result<Recipe<E>, Error> {
     let options = E::Options::deserialize(Value::Object(keywords.clone()))
-        .map_err(|error| Error::BadOptions(wrong_option::<E::Options>(&keywords, &error)))?;
+        .map_err(|error| Error::bad_options(wrong_option::<E::Options>(&keywords, &error)))?;
     Recipe::with_options(options)
 }
 

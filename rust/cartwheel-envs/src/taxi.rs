@@ -13,9 +13,10 @@
 
 use std::sync::LazyLock;
 
-use cartwheel::env::{Env, Parameter, ParameterValue, Space, Spaces, wrong};
-use cartwheel::rng::Rng;
-use cartwheel::{Error, Transition};
+use cartwheel_core::Error;
+use cartwheel_engine::Transition;
+use cartwheel_engine::env::{Env, Parameter, ParameterValue, Space, Spaces, wrong};
+use cartwheel_engine::rng::Rng;
 use serde::Deserialize;
 
 use crate::Ignored;
@@ -164,7 +165,7 @@ impl Parameter for Orientation {
     }
 }
 
-cartwheel::info! {
+cartwheel_engine::info! {
     /// The info of a taxi.
     pub struct TaxiInfo {
         /// Probability of the move.
@@ -292,7 +293,7 @@ impl Env for Taxi {
         Some(self.clone())
     }
 
-    cartwheel::parameters! {
+    cartwheel_engine::parameters! {
         s: state,
         lastaction: last_action,
         taxi_orientation: orientation,

@@ -1,9 +1,9 @@
 //! Code that the toy text environments share.
 
-use cartwheel::Error;
-use cartwheel::env::{InfoValue, Parameter, ParameterValue, wrong};
-use cartwheel::info::InfoWriter;
-use cartwheel::rng::Rng;
+use cartwheel_core::Error;
+use cartwheel_engine::env::{InfoValue, Parameter, ParameterValue, wrong};
+use cartwheel_engine::info::InfoWriter;
+use cartwheel_engine::rng::Rng;
 
 /// `categorical_sample`: the first index at which the running sum of the probabilities exceeds a
 /// draw, or 0 when there is none. It draws once, even for a single outcome.
@@ -75,7 +75,7 @@ impl InfoValue for Probability {
     }
 }
 
-cartwheel::info! {
+cartwheel_engine::info! {
     /// The info of the grids.
     #[derive(Copy)]
     pub struct Outcome {

@@ -6,16 +6,16 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use cartwheel::Call;
-use cartwheel::autoreset::{AutoresetMode, OnDone};
-use cartwheel::env::Space;
-use cartwheel::memory::{Plan, bytes_of};
-use cartwheel::native::{Mailbox, RowReset, ShardSettings};
-use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
-use cartwheel::protocol::Memory;
-use cartwheel::rng::Rng;
-use cartwheel::space::{ActionTag, DType};
-use cartwheel::wake::Scope;
+use cartwheel_engine::Call;
+use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
+use cartwheel_engine::env::Space;
+use cartwheel_engine::memory::{Plan, bytes_of};
+use cartwheel_engine::native::{Mailbox, RowReset, ShardSettings};
+use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::rng::Rng;
+use cartwheel_engine::space::{ActionTag, DType};
+use cartwheel_engine::wake::Scope;
 use std::sync::Arc;
 
 struct Counting;

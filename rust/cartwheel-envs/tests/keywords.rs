@@ -3,8 +3,8 @@
 
 use std::num::NonZero;
 
-use cartwheel::env::{Bounds, Space};
-use cartwheel::rng::Rng;
+use cartwheel_engine::env::{Bounds, Space};
+use cartwheel_engine::rng::Rng;
 use cartwheel_envs::{ENTRIES, find, random_map};
 
 fn error(id: &str, keywords: &str) -> String {

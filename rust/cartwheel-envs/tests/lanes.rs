@@ -4,16 +4,16 @@
 
 use std::sync::Arc;
 
-use cartwheel::autoreset::{AutoresetMode, OnDone};
-use cartwheel::env::{Env, Parameter, ParameterValue};
-use cartwheel::memory::{Lease, Plan, bytes_of};
-use cartwheel::native::{AnyRecipe, Mailbox, Recipe, Request, RowReset, ShardSettings};
-use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
-use cartwheel::protocol::Memory;
-use cartwheel::rng::Rng;
-use cartwheel::space::{ActionTag, DType};
-use cartwheel::wake::Scope;
-use cartwheel::{Call, Transition};
+use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
+use cartwheel_engine::env::{Env, Parameter, ParameterValue};
+use cartwheel_engine::memory::{Lease, Plan, bytes_of};
+use cartwheel_engine::native::{AnyRecipe, Mailbox, Recipe, Request, RowReset, ShardSettings};
+use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::rng::Rng;
+use cartwheel_engine::space::{ActionTag, DType};
+use cartwheel_engine::wake::Scope;
+use cartwheel_engine::{Call, Transition};
 use cartwheel_envs::CartPole;
 
 /// Two whole groups of lanes, a smaller one and a rest, in blocks of 64.

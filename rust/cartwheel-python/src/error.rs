@@ -1,6 +1,7 @@
 //! Converts the core's errors to Python exceptions, all in this file.
 
-use cartwheel::{Call, Error};
+use cartwheel_core::Error as EnvError;
+use cartwheel_engine::{Call, Error};
 use pyo3::exceptions::{
     PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
 };
@@ -23,7 +24,8 @@ macro_rules! python_error {
 }
 
 /// The exception for an error that needs no further context.
-pub(crate) fn to_py_err(error: Error) -> PyErr {
+pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
+    let error = error.into();
     let text = error.to_string();
     match error {
         Error::Os { source, .. } => match source.raw_os_error() {
@@ -45,11 +47,11 @@ pub(crate) fn to_py_err(error: Error) -> PyErr {
         Error::Recording { .. } => PyRuntimeError::new_err(text + " by `end_rollout()`"),
         Error::BadPlan(_)
         | Error::Mismatch { .. }
-        | Error::BadOptions(_)
         | Error::UnknownEnv(_)
-        | Error::BadParameter(_)
         | Error::BadRows(_)
-        | Error::ActionOutOfRange { .. } => PyValueError::new_err(text),
+        | Error::Env(
+            EnvError::BadOptions(_) | EnvError::BadParameter(_) | EnvError::ActionOutOfRange { .. },
+        ) => PyValueError::new_err(text),
         Error::WrongActionDType { .. } => PyTypeError::new_err(text),
         Error::Panicked { .. } => {
             Python::attach(|py| python_error!(py, "cartwheel.errors", "EnvPanicError", (text,)))
@@ -73,7 +75,7 @@ fn named(rows: &[usize]) -> String {
 
 /// The exception for wrong arguments of a return estimator: dtypes are checked before the core gets
 /// the arrays, so only values and shapes are left.
-pub(crate) fn returns_error(error: cartwheel::returns::Error) -> PyErr {
+pub(crate) fn returns_error(error: cartwheel_engine::returns::Error) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 

@@ -15,10 +15,10 @@
 use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 
-use cartwheel::memory::{Plan, forks};
-use cartwheel::protocol::Memory;
-use cartwheel::wake::Scope;
-use cartwheel::worker::exit_with_parent;
+use cartwheel_engine::memory::{Plan, forks};
+use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::wake::Scope;
+use cartwheel_engine::worker::exit_with_parent;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

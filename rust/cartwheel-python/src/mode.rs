@@ -1,6 +1,6 @@
 //! Autoreset modes, by Gymnasium's names.
 
-use cartwheel::autoreset::AutoresetMode;
+use cartwheel_engine::autoreset::AutoresetMode;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

@@ -1,6 +1,6 @@
 //! The division of rows among workers, for Python.
 
-use cartwheel::schedule;
+use cartwheel_engine::schedule;
 use pyo3::prelude::*;
 
 /// First and last row, exclusive, of each worker; documented in the stub.

@@ -10,7 +10,7 @@
 //! ("opaque", space)                    no fixed shape; `space` batches its values itself
 //! ```
 
-use cartwheel::space::{DType, Leaf};
+use cartwheel_engine::space::{DType, Leaf};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};

@@ -1,6 +1,6 @@
 //! Python values in info streams, written and read with their exact types.
 
-use cartwheel::info::{DEEPEST, InfoReader, InfoWriter, Value};
+use cartwheel_engine::info::{DEEPEST, InfoReader, InfoWriter, Value};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;

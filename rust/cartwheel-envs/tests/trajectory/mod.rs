@@ -2,16 +2,16 @@
 //!
 //! `fixtures/trajectories.py` describes the format.
 
-use cartwheel::Call;
-use cartwheel::autoreset::{AutoresetMode, OnDone};
-use cartwheel::env::ParameterValue;
-use cartwheel::info::InfoReader;
-use cartwheel::memory::{Lease, Plan};
-use cartwheel::native::{Mailbox, Request, RowReset, ShardSettings};
-use cartwheel::pool::{OnDeath, Policy, Pool, Workers};
-use cartwheel::protocol::Memory;
-use cartwheel::space::{ActionTag, Leaf};
-use cartwheel::wake::Scope;
+use cartwheel_engine::Call;
+use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
+use cartwheel_engine::env::ParameterValue;
+use cartwheel_engine::info::InfoReader;
+use cartwheel_engine::memory::{Lease, Plan};
+use cartwheel_engine::native::{Mailbox, Request, RowReset, ShardSettings};
+use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::space::{ActionTag, Leaf};
+use cartwheel_engine::wake::Scope;
 use serde::Deserialize;
 use std::fmt;
 use std::io::Read;

@@ -1,6 +1,6 @@
 //! Conversion between the core's dtypes and NumPy's.
 
-use cartwheel::space::DType;
+use cartwheel_engine::space::DType;
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -22,7 +22,7 @@ mod owner;
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 
-use cartwheel::space::DType;
+use cartwheel_engine::space::DType;
 use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE, NpyTypes, get_type_object};
 use numpy::{
     PY_ARRAY_API, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods, npyffi::npy_intp,

@@ -3,8 +3,8 @@
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cartwheel::memory::{AddressLease, Lease, RolloutLease};
-use cartwheel::pool::Recorded;
+use cartwheel_engine::memory::{AddressLease, Lease, RolloutLease};
+use cartwheel_engine::pool::Recorded;
 use pyo3::prelude::*;
 
 /// Keeps a slab leased as long as an array shows it: the `base` of every array of one batch.

@@ -8,10 +8,12 @@ mod value;
 use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cartwheel::Error;
-use cartwheel::autoreset::OnDone;
-use cartwheel::native::{Answer, AnyRecipe, Mailbox, Request, RowReset, Seed, ShardSettings};
-use cartwheel::worker::OwnShard;
+use cartwheel_engine::Error;
+use cartwheel_engine::autoreset::OnDone;
+use cartwheel_engine::native::{
+    Answer, AnyRecipe, Mailbox, Request, RowReset, Seed, ShardSettings,
+};
+use cartwheel_engine::worker::OwnShard;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -219,14 +221,14 @@ impl PyNativeEnvs {
 
     /// Whether over rows are refused.
     pub(crate) fn refuses_over(&self) -> bool {
-        use cartwheel::autoreset::AutoresetMode;
+        use cartwheel_engine::autoreset::AutoresetMode;
 
         self.settings.autoreset == AutoresetMode::Disabled && self.settings.on_done == OnDone::Raise
     }
 
     /// Refuses actions that are invalid for the environments.
     pub(crate) fn check_actions(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
-        self.recipe.spaces().action.check_actions(leaf, elements)
+        Ok(self.recipe.spaces().action.check_actions(leaf, elements)?)
     }
 
     fn mailbox(&self, shard: usize) -> PyResult<&Mailbox> {

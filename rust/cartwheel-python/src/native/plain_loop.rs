@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cartwheel::plain_loop::PlainLoops;
+use cartwheel_engine::plain_loop::PlainLoops;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

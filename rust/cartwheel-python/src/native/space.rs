@@ -1,6 +1,6 @@
 //! Spaces of native environments for Python.
 
-use cartwheel::env::{Bounds, Space};
+use cartwheel_engine::env::{Bounds, Space};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

@@ -1,7 +1,7 @@
 //! Random streams of native rows, as seeds and states of NumPy's generators.
 
-use cartwheel::native::{Seed, Stream};
-use cartwheel::rng::Pcg64State;
+use cartwheel_engine::native::{Seed, Stream};
+use cartwheel_engine::rng::Pcg64State;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt};

@@ -1,7 +1,7 @@
 //! Parameters of native rows, in the form of a Python environment's attributes.
 
-use cartwheel::env::ParameterValue;
-use cartwheel::space::DType;
+use cartwheel_engine::env::ParameterValue;
+use cartwheel_engine::space::DType;
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};

@@ -1,7 +1,7 @@
 //! The caller's actions: checked, and ready to be copied to shared memory. `worker/actions.rs`
 //! describes what environments get.
 
-use cartwheel::space::{ActionTag, DType, Leaf};
+use cartwheel_engine::space::{ActionTag, DType, Leaf};
 use numpy::{PyArray1, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};

@@ -8,9 +8,9 @@
 
 use std::collections::HashMap;
 
-use cartwheel::memory::InfosAt;
-use cartwheel::pool::{Event, Pool, Received};
-use cartwheel::worker::Report;
+use cartwheel_engine::memory::InfosAt;
+use cartwheel_engine::pool::{Event, Pool, Received};
+use cartwheel_engine::worker::Report;
 
 /// A message: its worker, its row (`None` for a task's message, which concerns all rows), and its
 /// number.

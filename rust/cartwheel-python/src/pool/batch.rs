@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cartwheel::episodes::Episodes;
-use cartwheel::info::{InfoWriter, Kind};
-use cartwheel::memory::{InfosAt, Lease};
-use cartwheel::pool::{Finished, Pool, Received};
-use cartwheel::space::DType;
+use cartwheel_engine::episodes::Episodes;
+use cartwheel_engine::info::{InfoWriter, Kind};
+use cartwheel_engine::memory::{InfosAt, Lease};
+use cartwheel_engine::pool::{Finished, Pool, Received};
+use cartwheel_engine::space::DType;
 use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
 //! Resets of all rows and control calls: they begin with one message for each worker.
 
-use cartwheel::Call;
+use cartwheel_engine::Call;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 
-use cartwheel::Call;
-use cartwheel::memory::process_id;
+use cartwheel_engine::Call;
+use cartwheel_engine::memory::process_id;
 use pyo3::prelude::*;
 
 use crate::error::{already_pending, broken, closed, forked};

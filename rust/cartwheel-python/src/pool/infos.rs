@@ -1,7 +1,7 @@
 //! Infos of a batch: from the streams of shards or rows to Gymnasium's dictionary of arrays.
 
-use cartwheel::info::{Content, InfoColumns, InfoReader, Irregular, Kind, ObjectAt, Record};
-use cartwheel::space::DType;
+use cartwheel_engine::info::{Content, InfoColumns, InfoReader, Irregular, Kind, ObjectAt, Record};
+use cartwheel_engine::space::DType;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -1,7 +1,7 @@
 //! Calls that were given up, after a timeout or an interrupt: their results are received and
 //! dropped.
 
-use cartwheel::Call;
+use cartwheel_engine::Call;
 use pyo3::prelude::*;
 
 use crate::pool::state::State;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use cartwheel::{Call, Error};
+use cartwheel_engine::{Call, Error};
 use pyo3::call::PyCallArgs;
 use pyo3::intern;
 use pyo3::prelude::*;

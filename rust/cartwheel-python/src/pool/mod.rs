@@ -23,11 +23,11 @@ mod workers;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use cartwheel::Call;
-use cartwheel::episodes::Episodes;
-use cartwheel::memory::Sharing;
-use cartwheel::pool::{Meter, OnDeath, Policy, Pool};
-use cartwheel::worker::CrewSettings;
+use cartwheel_engine::Call;
+use cartwheel_engine::episodes::Episodes;
+use cartwheel_engine::memory::Sharing;
+use cartwheel_engine::pool::{Meter, OnDeath, Policy, Pool};
+use cartwheel_engine::worker::CrewSettings;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};

@@ -1,8 +1,8 @@
 //! Replacing a worker process that died, with the part that Python does.
 
-use cartwheel::Call;
-use cartwheel::pool::{Lost, Pool};
-use cartwheel::worker::ProcessHandle;
+use cartwheel_engine::Call;
+use cartwheel_engine::pool::{Lost, Pool};
+use cartwheel_engine::worker::ProcessHandle;
 use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;

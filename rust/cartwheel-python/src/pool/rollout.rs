@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cartwheel::Call;
-use cartwheel::space::DType;
+use cartwheel_engine::Call;
+use cartwheel_engine::space::DType;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

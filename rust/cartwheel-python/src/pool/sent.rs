@@ -1,8 +1,9 @@
 //! Rows that are sent and received in parts, as Python sees them.
 
-use cartwheel::pool::Received;
-use cartwheel::space::DType;
-use cartwheel::{Call, Error};
+use cartwheel_core::Error as EnvError;
+use cartwheel_engine::pool::Received;
+use cartwheel_engine::space::DType;
+use cartwheel_engine::{Call, Error};
 use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -154,8 +155,8 @@ impl State {
 /// The error of an action, with the row to which the action belongs.
 fn of_row(error: Error, rows: &[usize]) -> Error {
     match error {
-        Error::ActionOutOfRange { row, value, space } => {
-            Error::ActionOutOfRange { row: rows[row], value, space }
+        Error::Env(EnvError::ActionOutOfRange { row, value, space }) => {
+            EnvError::ActionOutOfRange { row: rows[row], value, space }.into()
         }
         other => other,
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cartwheel::episodes::Episodes;
-use cartwheel::pool::{Finished, Pool};
-use cartwheel::{Call, Error};
+use cartwheel_engine::episodes::Episodes;
+use cartwheel_engine::pool::{Finished, Pool};
+use cartwheel_engine::{Call, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

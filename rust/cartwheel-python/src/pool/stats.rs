@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use cartwheel::pool::{RowStats, ShardStats, Stats};
-use cartwheel::protocol::BUCKETS;
+use cartwheel_engine::pool::{RowStats, ShardStats, Stats};
+use cartwheel_engine::protocol::BUCKETS;
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

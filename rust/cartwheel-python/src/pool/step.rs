@@ -1,6 +1,6 @@
 //! Steps of all rows.
 
-use cartwheel::Call;
+use cartwheel_engine::Call;
 use pyo3::intern;
 use pyo3::prelude::*;
 

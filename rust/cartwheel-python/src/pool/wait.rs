@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use cartwheel::pool::{Finished, Pool};
-use cartwheel::{Call, Error};
+use cartwheel_engine::pool::{Finished, Pool};
+use cartwheel_engine::{Call, Error};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

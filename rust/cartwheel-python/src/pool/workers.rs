@@ -1,8 +1,8 @@
 //! The workers that step the rows: the core's workers, from Python's description.
 
-use cartwheel::pool::Workers;
-use cartwheel::protocol::Memory;
-use cartwheel::worker::{Crew, CrewSettings, ProcessHandle};
+use cartwheel_engine::pool::Workers;
+use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::worker::{Crew, CrewSettings, ProcessHandle};
 use pyo3::prelude::*;
 
 use crate::error::to_py_err;

@@ -1,6 +1,6 @@
 //! NumPy arrays as the core's slices, for the duration of a call.
 
-use cartwheel::returns::{PerStep, Real, TimeMajor};
+use cartwheel_engine::returns::{PerStep, Real, TimeMajor};
 use numpy::{
     Element, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
     PyReadwriteArray1, PyReadwriteArray2, PyUntypedArray, PyUntypedArrayMethods,

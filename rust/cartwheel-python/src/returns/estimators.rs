@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use cartwheel::returns::{self, Clipping, Traces};
+use cartwheel_engine::returns::{self, Clipping, Traces};
 use pyo3::prelude::*;
 
 use super::array::{Input, Numbers, Output, with_type_of};

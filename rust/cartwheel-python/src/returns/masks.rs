@@ -1,8 +1,8 @@
 //! Which rows are transitions, which begin an episode, and what follows them; documented in the
 //! stub.
 
-use cartwheel::autoreset::OnDone;
-use cartwheel::returns::{self, FinalValues, Restart};
+use cartwheel_engine::autoreset::OnDone;
+use cartwheel_engine::returns::{self, FinalValues, Restart};
 use numpy::{PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use cartwheel::memory::ActionRows;
-use cartwheel::space::{ActionTag, Leaf};
+use cartwheel_engine::memory::ActionRows;
+use cartwheel_engine::space::{ActionTag, Leaf};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};

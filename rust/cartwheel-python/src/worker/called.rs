@@ -1,7 +1,7 @@
 //! Calls of environments whose results are written later.
 
-use cartwheel::autoreset::{Autoreset, Prepared, Refusal};
-use cartwheel::{PhaseTag, Transition};
+use cartwheel_engine::autoreset::{Autoreset, Prepared, Refusal};
+use cartwheel_engine::{PhaseTag, Transition};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};

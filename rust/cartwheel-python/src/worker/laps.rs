@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use cartwheel::protocol::Tally;
-use cartwheel::wake::Op;
+use cartwheel_engine::protocol::Tally;
+use cartwheel_engine::wake::Op;
 
 use crate::worker::rows::Held;
 

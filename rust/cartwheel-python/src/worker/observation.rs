@@ -1,8 +1,8 @@
 //! Writes observations that environments returned to their rows of the slab.
 
-use cartwheel::info::{InfoWriter, Kind};
-use cartwheel::memory::SlabRows;
-use cartwheel::space::{DType, Leaf};
+use cartwheel_engine::info::{InfoWriter, Kind};
+use cartwheel_engine::memory::SlabRows;
+use cartwheel_engine::space::{DType, Leaf};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use cartwheel::autoreset::{Autoreset, Refusal, Rows};
-use cartwheel::info::{DEEPEST, InfoWriter, Kind};
-use cartwheel::memory::{SlabRows, process_id};
-use cartwheel::{PhaseTag, Transition};
+use cartwheel_engine::autoreset::{Autoreset, Refusal, Rows};
+use cartwheel_engine::info::{DEEPEST, InfoWriter, Kind};
+use cartwheel_engine::memory::{SlabRows, process_id};
+use cartwheel_engine::{PhaseTag, Transition};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -1,7 +1,7 @@
 //! A worker's shard of Python environments, and the loop around it.
 
-use cartwheel::autoreset::{Autoreset, AutoresetMode, OnDone};
-use cartwheel::worker::serve as serve_shard;
+use cartwheel_engine::autoreset::{Autoreset, AutoresetMode, OnDone};
+use cartwheel_engine::worker::serve as serve_shard;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use cartwheel::autoreset::{Autoreset, Prepared, PreparedRows, Refusal};
-use cartwheel::info::InfoWriter;
-use cartwheel::memory::{ActionRows, process_id};
-use cartwheel::protocol::Work;
-use cartwheel::wake::Op;
-use cartwheel::worker::{Report, Shard, Task};
-use cartwheel::{Error, Transition};
+use cartwheel_engine::autoreset::{Autoreset, Prepared, PreparedRows, Refusal};
+use cartwheel_engine::info::InfoWriter;
+use cartwheel_engine::memory::{ActionRows, process_id};
+use cartwheel_engine::protocol::Work;
+use cartwheel_engine::wake::Op;
+use cartwheel_engine::worker::{Report, Shard, Task};
+use cartwheel_engine::{Error, Transition};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;

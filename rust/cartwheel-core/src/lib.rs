@@ -1,0 +1,25 @@
+//! The words that authors of environments and the engine share.
+//!
+//! | item | what it is |
+//! |---|---|
+//! | [`DType`], [`Leaf`] | an element type; one array of a flattened space |
+//! | [`Transition`] | the result of a step |
+//! | [`Error`] | what can be wrong with an environment |
+//! | [`info`] | infos as a stream of bytes |
+//! | [`rng`] | NumPy's random numbers, bit for bit |
+//! | [`space`] | Gymnasium's spaces, with bounds |
+//!
+//! Authors use these items through the crate `cartwheel`, which names them again.
+
+mod dtype;
+mod error;
+pub mod info;
+mod leaf;
+pub mod rng;
+pub mod space;
+mod transition;
+
+pub use dtype::DType;
+pub use error::Error;
+pub use leaf::Leaf;
+pub use transition::Transition;

@@ -1,0 +1,270 @@
+//! The spaces of actions and observations of a native environment: Gymnasium's spaces, with bounds.
+
+mod sample;
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::error::Error;
+use crate::info::InfoWriter;
+use crate::{DType, Leaf};
+
+/// Bounds of a [`Space::Box`], in `f64` whatever its dtype.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Bounds {
+    /// The same for every element.
+    All(f64),
+    /// One for each element, row-major.
+    Each(Vec<f64>),
+}
+
+/// One of Gymnasium's spaces.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Space {
+    /// `Box(low, high, shape, dtype)`.
+    Box {
+        /// Element type.
+        dtype: DType,
+        /// Shape of one row.
+        shape: Vec<usize>,
+        /// Smallest values.
+        low: Bounds,
+        /// Largest values.
+        high: Bounds,
+    },
+    /// `Discrete(n, start=start)`: one of `start..start + n`, an `int64`.
+    Discrete {
+        /// Number of values.
+        n: i64,
+        /// The smallest value.
+        start: i64,
+    },
+    /// `MultiDiscrete(nvec)`: a vector of `int64`, each in `0..n`.
+    MultiDiscrete(Vec<i64>),
+    /// `MultiBinary(shape)`: zeros and ones, `int8`.
+    MultiBinary(Vec<usize>),
+    /// `Tuple(spaces)`.
+    Tuple(Vec<Space>),
+    /// `Dict(spaces)`, with sorted keys: Gymnasium sorts them, and the leaves follow its order. A
+    /// recipe refuses unsorted keys.
+    Dict(Vec<(String, Space)>),
+}
+
+impl Space {
+    /// `Discrete(n)`.
+    pub fn discrete(n: i64) -> Self {
+        Self::Discrete { n, start: 0 }
+    }
+
+    /// `Box(low, high, dtype=np.float32)` with bounds for each element of a vector. The bounds are
+    /// rounded to `f32`, as Gymnasium does.
+    pub fn float_box(low: &[f64], high: &[f64]) -> Self {
+        let bounds = |values: &[f64]| Bounds::Each(values.iter().copied().map(rounded).collect());
+        let (dtype, shape) = (DType::F32, vec![low.len()]);
+        Self::Box { dtype, shape, low: bounds(low), high: bounds(high) }
+    }
+
+    /// `Box(-high, high, dtype=np.float32)`.
+    pub fn symmetric_box(high: &[f64]) -> Self {
+        let low: Vec<f64> = high.iter().map(|bound| -bound).collect();
+        Self::float_box(&low, high)
+    }
+
+    /// The arrays into which it flattens, in order.
+    pub fn leaves(&self) -> Vec<Leaf> {
+        let mut leaves = Vec::new();
+        self.visit(&mut |space| leaves.extend(space.leaf()));
+        leaves
+    }
+
+    /// Checks that every `Dict` has its keys in Gymnasium's order: in another order its leaves
+    /// would change places. `what` names the space in the message.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadOptions`]: the environment declares a space that Gymnasium would build
+    /// differently.
+    pub fn check_keys(&self, what: &str) -> Result<(), Error> {
+        let parts = match self {
+            Self::Dict(parts) => parts,
+            Self::Tuple(parts) => return parts.iter().try_for_each(|part| part.check_keys(what)),
+            _ => return Ok(()),
+        };
+        let keys: Vec<&str> = parts.iter().map(|(key, _)| key.as_str()).collect();
+        if !keys.is_sorted_by(|key, next| key < next) {
+            let sorted: BTreeSet<&str> = keys.iter().copied().collect();
+            return Err(Error::bad_options(format!(
+                "the {what} space has the keys {keys:?}, expected them sorted and each once: {:?}",
+                Vec::from_iter(sorted)
+            )));
+        }
+        parts.iter().try_for_each(|(_, part)| part.check_keys(what))
+    }
+
+    /// The leaf of a space that is an array.
+    fn leaf(&self) -> Option<Leaf> {
+        let (dtype, shape) = match self {
+            Self::Box { dtype, shape, .. } => (*dtype, shape.clone()),
+            Self::Discrete { .. } => (DType::I64, Vec::new()),
+            Self::MultiDiscrete(counts) => (DType::I64, vec![counts.len()]),
+            Self::MultiBinary(shape) => (DType::I8, shape.clone()),
+            Self::Tuple(_) | Self::Dict(_) => return None,
+        };
+        Some(Leaf { dtype, shape })
+    }
+
+    /// Calls `visitor` with every space that is an array, in the order of the leaves.
+    fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Self)) {
+        match self {
+            Self::Tuple(parts) => parts.iter().for_each(|part| part.visit(visitor)),
+            Self::Dict(parts) => parts.iter().for_each(|(_, part)| part.visit(visitor)),
+            _ => visitor(self),
+        }
+    }
+
+    /// The space of leaf `leaf`; the space is an array.
+    ///
+    /// # Panics
+    ///
+    /// When the leaf does not exist.
+    pub fn array(&self, leaf: usize) -> &Self {
+        let (mut found, mut number) = (None, 0);
+        self.visit(&mut |space| {
+            if number == leaf {
+                found = Some(space);
+            }
+            number += 1;
+        });
+        found.unwrap_or_else(|| panic!("there is no leaf {leaf} of {number}"))
+    }
+
+    /// Writes one observation as a value of an info, as a Python environment returns it: integers
+    /// for `Discrete`, arrays, tuples, dictionaries. `bytes` returns the bytes of a leaf, given its
+    /// number.
+    pub fn write_value<'a>(
+        &self,
+        bytes: &dyn Fn(usize) -> &'a [u8],
+        next: &mut usize,
+        writer: &mut InfoWriter,
+    ) {
+        let mut leaf = || {
+            *next += 1;
+            bytes(*next - 1)
+        };
+        match self {
+            Self::Discrete { .. } => writer.int(integer(leaf())),
+            Self::Box { dtype, shape, .. } => writer.array(*dtype, shape, leaf()),
+            Self::MultiDiscrete(counts) => writer.array(DType::I64, &[counts.len()], leaf()),
+            Self::MultiBinary(shape) => writer.array(DType::I8, shape, leaf()),
+            Self::Tuple(parts) => {
+                writer.tuple(parts.len());
+                for part in parts {
+                    part.write_value(bytes, next, writer);
+                }
+            }
+            Self::Dict(parts) => {
+                writer.dict(parts.len());
+                for (key, part) in parts {
+                    writer.key(key);
+                    part.write_value(bytes, next, writer);
+                }
+            }
+        }
+    }
+
+    /// Checks actions before they are published: `elements` are those of leaf `leaf`, of the dtype of
+    /// the space, row-major.
+    ///
+    /// Discrete actions must be in range. A `Box` refuses only NaN: Gymnasium's environments clip
+    /// values that are out of bounds, and so do these.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ActionOutOfRange`] with the first bad row.
+    ///
+    /// # Panics
+    ///
+    /// When the leaf does not exist.
+    pub fn check_actions(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
+        let space = self.array(leaf);
+        let bad = match space {
+            Self::Discrete { n, start } => first_outside(elements, &[(*start, *n)]),
+            Self::MultiDiscrete(counts) => {
+                let ranges: Vec<_> = counts.iter().map(|&n| (0, n)).collect();
+                first_outside(elements, &ranges)
+            }
+            Self::MultiBinary(_) => elements.iter().position(|&bit| bit > 1),
+            Self::Box { dtype: DType::F32, .. } => {
+                first(elements, |bytes| f32::from_ne_bytes(bytes).is_nan())
+            }
+            Self::Box { dtype: DType::F64, .. } => {
+                first(elements, |bytes| f64::from_ne_bytes(bytes).is_nan())
+            }
+            _ => None,
+        };
+        let Some(at) = bad else {
+            return Ok(());
+        };
+        let value = match space {
+            Self::Box { .. } => "nan".to_owned(),
+            Self::MultiBinary(_) => elements[at].to_string(),
+            _ => integer(&elements[8 * at..8 * at + 8]).to_string(),
+        };
+        let row_len = space.leaf().map_or(1, |leaf| leaf.row_len()).max(1);
+        Err(Error::ActionOutOfRange { row: at / row_len, value, space: space.to_string() })
+    }
+}
+
+/// A bound as a `float32` space stores it.
+#[expect(clippy::cast_possible_truncation, reason = "rounding is intended")]
+fn rounded(bound: f64) -> f64 {
+    f64::from(bound as f32)
+}
+
+fn integer(bytes: &[u8]) -> i64 {
+    i64::from_ne_bytes(bytes.try_into().expect("eight bytes"))
+}
+
+/// The first of consecutive elements that is `wrong`.
+fn first<const N: usize>(elements: &[u8], wrong: impl Fn([u8; N]) -> bool) -> Option<usize> {
+    let (chunks, _) = elements.as_chunks::<N>();
+    // Checks all of them without a branch; only a bad batch is searched.
+    let any = chunks.iter().fold(false, |any, &bytes| any | wrong(bytes));
+    any.then(|| chunks.iter().position(|&bytes| wrong(bytes)).expect("there is one"))
+}
+
+/// The first integer outside its range, `(start, count)`; ranges repeat from row to row.
+fn first_outside(elements: &[u8], ranges: &[(i64, i64)]) -> Option<usize> {
+    let outside = |value: i64, (start, count): (i64, i64)| {
+        value.wrapping_sub(start).cast_unsigned() >= count.cast_unsigned()
+    };
+    if let [range] = ranges {
+        return first(elements, |bytes| outside(i64::from_ne_bytes(bytes), *range));
+    }
+    let values = elements.as_chunks::<8>().0.iter().map(|&bytes| i64::from_ne_bytes(bytes));
+    values.zip(ranges.iter().cycle()).position(|(value, &range)| outside(value, range))
+}
+
+impl fmt::Display for Space {
+    /// The first part of Gymnasium's `repr`: enough to identify the space in a message.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Box { dtype, shape, .. } => write!(f, "Box({shape:?}, {})", dtype.name()),
+            Self::Discrete { n, start: 0 } => write!(f, "Discrete({n})"),
+            Self::Discrete { n, start } => write!(f, "Discrete({n}, start={start})"),
+            Self::MultiDiscrete(counts) => write!(f, "MultiDiscrete({counts:?})"),
+            Self::MultiBinary(shape) => write!(f, "MultiBinary({shape:?})"),
+            Self::Tuple(parts) => write!(f, "Tuple of {} spaces", parts.len()),
+            Self::Dict(parts) => write!(f, "Dict of {} spaces", parts.len()),
+        }
+    }
+}
+
+/// The two spaces of an environment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spaces {
+    /// What `observe` writes.
+    pub observation: Space,
+    /// What `step` reads.
+    pub action: Space,
+}

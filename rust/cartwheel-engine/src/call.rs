@@ -1,0 +1,42 @@
+//! The calls of a pool.
+
+use std::fmt;
+
+/// The calls for which a pool can wait; [`fmt::Display`] gives the word that Gymnasium's errors
+/// use.
+///
+/// ```
+/// use cartwheel_engine::Call;
+///
+/// for call in [Call::Step, Call::Reset, Call::Call] {
+///     assert_eq!(Call::from_number(call as u8), Some(call));
+/// }
+/// assert_eq!(Call::from_number(3), None);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Call {
+    /// A step of every row.
+    Step,
+    /// A reset of some or all rows.
+    Reset,
+    /// A control call: an attribute, a method, a rendering.
+    Call,
+}
+
+impl Call {
+    /// The call with this number, `call as u8`.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [Self::Step, Self::Reset, Self::Call].into_iter().find(|&call| call as u8 == number)
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Step => "step",
+            Self::Reset => "reset",
+            Self::Call => "call",
+        })
+    }
+}

@@ -1,0 +1,282 @@
+//! The errors of a pool.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{fmt, io};
+
+use rustix::io::Errno;
+
+use crate::call::Call;
+use crate::space::{ActionTag, DType, TooLarge};
+
+/// The reason for a shortage of memory.
+#[derive(Debug)]
+pub enum Shortage {
+    /// The request would exceed a limit.
+    Limit {
+        /// Bytes that are left below the limit.
+        left: u64,
+        /// The file that states the limit.
+        file: PathBuf,
+    },
+    /// The operating system refused.
+    Refused(io::Error),
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limit { left, file } => {
+                write!(f, "{left} are left below the limit of {}", file.display())
+            }
+            Self::Refused(error) => write!(f, "which the system refuses: {error}"),
+        }
+    }
+}
+
+/// Everything that can go wrong while building or stepping a pool. There is one variant for each
+/// cause that a caller may want to distinguish, with the values that are needed to correct the
+/// call.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused memory, a descriptor or a signal.
+    #[error("{doing}: {source}")]
+    Os {
+        /// What was being done, in words.
+        doing: String,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+    /// There is not enough memory; nothing was taken.
+    #[error(
+        "{what} needs {bytes} bytes of memory, {why}; use fewer environments, smaller \
+         observations, fewer batches at once or shorter rollouts, or allow more memory"
+    )]
+    OutOfMemory {
+        /// What the memory is for.
+        what: &'static str,
+        /// Number of bytes that were requested.
+        bytes: usize,
+        /// The limit, or the answer of the system.
+        why: Shortage,
+    },
+    /// A plan for which no memory can be laid out.
+    #[error("{0}")]
+    BadPlan(String),
+    /// A worker got memory that another version, or another plan, laid out.
+    #[error("the worker's memory does not fit its plan: {what} is {got}, expected {expected}")]
+    Mismatch {
+        /// The quantity that differs.
+        what: &'static str,
+        /// What this side computed.
+        expected: usize,
+        /// The value in the memory.
+        got: usize,
+    },
+    /// A worker was to be served that is already served, or was served until it was closed.
+    #[error("worker {worker} is served already: one thread or process serves it, once")]
+    AlreadyServed {
+        /// The worker's index.
+        worker: usize,
+    },
+    /// A pool was to be made over memory that has, or had, a pool.
+    #[error("the memory has a pool already: every pool needs memory of its own")]
+    AlreadyPooled,
+    /// A call was begun while another one is pending.
+    #[error("a call to `{pending}` is pending")]
+    AlreadyPending {
+        /// The call that has not been waited for.
+        pending: Call,
+        /// The rows that have not answered it.
+        rows: Vec<Range<usize>>,
+    },
+    /// A result was requested for a call that was not begun.
+    #[error("no call to `{expected}` is pending")]
+    NotPending {
+        /// The call that was never begun.
+        expected: Call,
+    },
+    /// Rows that were sent have not been received.
+    #[error("rows {rows:?} are in flight: receive them first")]
+    InFlight {
+        /// Every such row, or those that were to be sent again.
+        rows: Vec<usize>,
+    },
+    /// `receive` was called although nothing is in flight.
+    #[error("no row is in flight: there is nothing to receive")]
+    NothingInFlight,
+    /// Some rows were to be stepped, or reset before the first step, while a rollout is recorded:
+    /// its batches contain all rows.
+    #[error(
+        "a rollout is being recorded ({done} of {steps} steps): {call} all rows at once, or end it"
+    )]
+    Recording {
+        /// The call for some of the rows.
+        call: Call,
+        /// Number of steps recorded so far.
+        done: usize,
+        /// Number of steps of the rollout.
+        steps: usize,
+    },
+    /// A batch was to be filled, and every slab is held, those that [must be copied](crate::memory::Lease::must_copy)
+    /// among them.
+    #[error(
+        "every one of {slabs} slabs is held: drop the lease of a batch that must be copied before the next call"
+    )]
+    SlabsHeld {
+        /// How many slabs there are.
+        slabs: usize,
+    },
+    /// Rows that do not exist, or are named twice.
+    #[error("{0}")]
+    BadRows(String),
+    /// The pool was closed.
+    #[error("the pool is closed")]
+    Closed,
+    /// The workers have not answered within `timeout`; the answer is not lost, and the wait can be
+    /// repeated.
+    #[error("rows {rows:?} did not answer within {timeout:?}")]
+    Timeout {
+        /// Duration of the wait.
+        timeout: Duration,
+        /// The rows that have not answered, one range for each worker.
+        rows: Vec<Range<usize>>,
+    },
+    /// The workers have not answered yet, and the caller asked for a reminder: nothing is lost,
+    /// wait again.
+    #[error("still waiting for rows {rows:?} after {waited:?}")]
+    StillWaiting {
+        /// Duration of the wait so far.
+        waited: Duration,
+        /// The rows that have not answered, one range for each worker.
+        rows: Vec<Range<usize>>,
+    },
+    /// The caller's interrupt check ended the wait; nothing is lost.
+    #[error("interrupted while waiting")]
+    Interrupted,
+    /// A worker ended before it answered; the pool can only be closed.
+    #[error("worker {worker} (pid {pid}, rows {rows:?}) died")]
+    WorkerDied {
+        /// The worker's index.
+        worker: usize,
+        /// Its process id.
+        pid: u32,
+        /// The rows it owned.
+        rows: Range<usize>,
+    },
+    /// Shared memory holds a value that only a corrupt worker writes; the pool can only be closed.
+    #[error("{} wrote {wrote}; close the environments and make new ones", one_of(.workers))]
+    Corrupt {
+        /// The worker that wrote it, or all workers that could have.
+        workers: Vec<usize>,
+        /// The value, its place, and what was expected there.
+        wrote: String,
+    },
+    /// Rows whose episode is over were stepped with autoreset disabled.
+    #[error("rows {rows:?} are over and autoreset is disabled")]
+    EpisodeOver {
+        /// Every such row.
+        rows: Vec<usize>,
+    },
+    /// Rows whose environment failed in an earlier call were stepped before a reset.
+    #[error("rows {rows:?} failed in an earlier call and have not been reset since")]
+    NeedsReset {
+        /// Every such row.
+        rows: Vec<usize>,
+    },
+    /// Rows were stepped before their first reset. The message is that of Gymnasium's
+    /// `OrderEnforcing`.
+    #[error("Cannot call env.step() before calling env.reset()")]
+    NeverReset {
+        /// Every such row.
+        rows: Vec<usize>,
+    },
+    /// Rows without an episode were to be stepped, where [episodes are
+    /// counted](crate::episodes::Episodes).
+    #[error("rows {rows:?} have no episode: they were never reset, or their last result was lost")]
+    NoEpisode {
+        /// Every such row.
+        rows: Vec<usize>,
+    },
+    /// A native environment got actions whose dtype differs from its space's.
+    #[error("actions of leaf {leaf} must be {}, got {}", .expected.name(), tag_name(*.got))]
+    WrongActionDType {
+        /// The leaf of the action space.
+        leaf: usize,
+        /// The dtype of the space.
+        expected: DType,
+        /// The stored dtype, if an action was stored.
+        got: Option<ActionTag>,
+    },
+    /// A native environment that does not exist.
+    #[error("there is no native environment {0:?}")]
+    UnknownEnv(String),
+    /// Rows whose parameter cannot have the value that they were given. The others have theirs.
+    #[error("rows {rows:?}: {reason}")]
+    BadValues {
+        /// The rows, counted from the first row of the shard.
+        rows: Vec<usize>,
+        /// The reason, for the first of them.
+        reason: String,
+    },
+    /// A native environment panicked.
+    #[error("the environment of row {row} panicked: {message}")]
+    Panicked {
+        /// The row, counted from the start of the batch.
+        row: usize,
+        /// The message of the panic.
+        message: String,
+    },
+    /// What an environment, its spaces or its infos are not.
+    #[error(transparent)]
+    Env(#[from] cartwheel_core::Error),
+}
+
+/// The name of an action tag in a message.
+fn tag_name(tag: Option<ActionTag>) -> &'static str {
+    match tag {
+        Some(ActionTag::Array(dtype)) => dtype.name(),
+        Some(ActionTag::Integers) => "integers",
+        None => "nothing",
+    }
+}
+
+impl From<TooLarge> for Error {
+    fn from(too_large: TooLarge) -> Self {
+        Self::BadPlan(too_large.to_string())
+    }
+}
+
+/// The workers that may have written something.
+fn one_of(workers: &[usize]) -> String {
+    if let [worker] = workers {
+        return format!("worker {worker}");
+    }
+    let names: Vec<_> = workers.iter().map(usize::to_string).collect();
+    format!("one of the workers {}", names.join(", "))
+}
+
+impl Error {
+    /// A [`cartwheel_core::Error::BadOptions`] that says `what` is wrong.
+    pub fn bad_options(what: impl fmt::Display) -> Self {
+        cartwheel_core::Error::bad_options(what).into()
+    }
+
+    /// An [`Error::Os`] for `doing`.
+    pub(crate) fn os(doing: impl Into<String>) -> impl FnOnce(Errno) -> Self {
+        let doing = doing.into();
+        move |errno| Self::Os { doing, source: errno.into() }
+    }
+
+    /// The error for `bytes` bytes of memory for `what`: [`Error::OutOfMemory`] if memory is short.
+    pub(crate) fn memory(what: &'static str, bytes: usize) -> impl Fn(Errno) -> Self + Copy {
+        move |errno| match errno {
+            Errno::NOMEM | Errno::NOSPC => {
+                Self::OutOfMemory { what, bytes, why: Shortage::Refused(errno.into()) }
+            }
+            _ => Self::os(format!("making {bytes} bytes of memory for {what}"))(errno),
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Gathers the infos of a batch into columns: one array and one mask per key.
+//!
+//! The rules are those of Gymnasium's `VectorEnv._add_info`: the first row that has a key decides
+//! the column's dtype; dictionaries become groups of columns; a value that is neither a number nor
+//! an array makes a column of objects; the key `final_obs` is a column of objects at any depth.
+//!
+//! Only the regular case is gathered here: every later value has the column's dtype and shape.
+//! Anything else (a float in a column of integers, a user's own `_key`) is reported as
+//! [`Irregular`]. The caller then gathers the batch again with Gymnasium's own function, which is
+//! correct by definition.
+
+use cartwheel_core::DType;
+use cartwheel_core::info::{InfoReader, Kind, Value};
+
+use crate::error::Error;
+
+/// The location of an object in a column of objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObjectAt {
+    /// The row that has it.
+    pub row: usize,
+    /// The row's place in the batch.
+    pub place: usize,
+    /// Number of the stream that holds it.
+    pub stream: usize,
+    /// Offset of the value in that stream.
+    pub value_at: usize,
+}
+
+/// The content of a column.
+#[derive(Debug)]
+pub enum Content {
+    /// Elements `[rows, *shape]` of one dtype, row-major; zeros where the mask is false.
+    Array {
+        /// Element type.
+        dtype: DType,
+        /// Shape of one row's value, empty for numbers.
+        shape: Vec<usize>,
+        /// The elements.
+        elements: Vec<u8>,
+    },
+    /// Values by place; if a place occurs twice, the last value counts.
+    Objects(Vec<ObjectAt>),
+    /// A dictionary, whose keys are columns.
+    Group(InfoColumns),
+}
+
+/// One key of a batch of infos.
+#[derive(Debug)]
+pub struct Column {
+    /// The key.
+    pub key: String,
+    /// The key of the mask: the key behind an underscore.
+    pub mask_key: String,
+    /// One byte per place: 1 where the row there has the key.
+    pub mask: Vec<u8>,
+    /// The values.
+    pub content: Content,
+    live: bool,
+}
+
+/// The infos of a batch do not follow the regular case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Irregular;
+
+/// The columns of one dictionary. It keeps its buffers from batch to batch.
+#[derive(Debug, Default)]
+pub struct InfoColumns {
+    all: Vec<Column>,
+    /// Columns of this batch, in order of first occurrence.
+    order: Vec<usize>,
+    /// The likely position of the next key: environments repeat their keys in the same order.
+    hint: usize,
+    rows: usize,
+}
+
+const FINAL_OBS: &str = "final_obs";
+
+impl InfoColumns {
+    /// No columns yet, for batches of `rows` rows.
+    pub fn new(rows: usize) -> Self {
+        Self { rows, ..Self::default() }
+    }
+
+    /// The columns of this batch, in order of first occurrence.
+    pub fn iter(&self) -> impl Iterator<Item = &Column> {
+        self.order.iter().map(|&at| &self.all[at])
+    }
+
+    /// Whether this batch has no column.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Number of rows of this batch.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Drops the batch, and begins another one of `rows` rows.
+    pub fn begin(&mut self, rows: usize) {
+        for &at in &self.order {
+            self.all[at].live = false;
+        }
+        self.order.clear();
+        self.hint = 0;
+        self.rows = rows;
+    }
+
+    /// Adds the info records of one stream. `place_of` returns the place of a row in the batch,
+    /// which is the row's own number where the batch contains all rows. `opaque` is called for
+    /// every [`Kind::Opaque`] record, with the leaf and the offset of the value.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::MalformedInfo`]; `Ok(Err(Irregular))` when the batch is not regular.
+    pub fn add_stream(
+        &mut self,
+        number: usize,
+        stream: &[u8],
+        place_of: impl Fn(usize) -> Option<usize>,
+        mut opaque: impl FnMut(usize, ObjectAt),
+    ) -> Result<Result<(), Irregular>, Error> {
+        let mut reader = InfoReader::new(stream, 0);
+        let mut outcome = Ok(());
+        while let Some(record) = reader.record()? {
+            let malformed = || Error::from(cartwheel_core::Error::MalformedInfo { at: record.end });
+            let place = place_of(record.row).filter(|&place| place < self.rows);
+            let place = place.ok_or_else(malformed)?;
+            let at = ObjectAt { row: record.row, place, stream: number, value_at: reader.at() };
+            match record.kind {
+                Kind::Opaque => opaque(record.leaf, at),
+                Kind::Whole | Kind::Irregular => outcome = Err(Irregular),
+                Kind::Info if outcome.is_ok() => {
+                    self.hint = 0;
+                    while outcome.is_ok() && reader.at() < record.end {
+                        outcome = self.add_entry(at, &mut reader)?;
+                    }
+                }
+                Kind::Info => {}
+            }
+            if reader.at() > record.end {
+                return Err(malformed());
+            }
+            reader = InfoReader::new(stream, record.end);
+        }
+        Ok(outcome)
+    }
+
+    fn add_entry(
+        &mut self,
+        at: ObjectAt,
+        reader: &mut InfoReader<'_>,
+    ) -> Result<Result<(), Irregular>, Error> {
+        let entry = reader.entry()?;
+        if entry.key.starts_with('_') {
+            return Ok(Err(Irregular)); // may be the mask of another key
+        }
+        let mut parts = *reader;
+        let value = parts.value()?;
+        reader.skip()?;
+        let rows = self.rows;
+        let (column, first) = self.column(entry.key);
+        column.mask[at.place] = 1;
+        if let (Value::Dict(entries), false) = (value, entry.key == FINAL_OBS) {
+            if first {
+                column.content.begin_group(rows);
+            }
+            let Content::Group(group) = &mut column.content else {
+                return Ok(Err(Irregular));
+            };
+            group.hint = 0;
+            for _ in 0..entries {
+                if let Err(irregular) = group.add_entry(at, &mut parts)? {
+                    return Ok(Err(irregular));
+                }
+            }
+            return Ok(Ok(()));
+        }
+        if first {
+            column.content.begin(entry.key, &value, rows);
+        }
+        Ok(column.content.put(&value, ObjectAt { value_at: entry.value_at, ..at }))
+    }
+
+    /// The column of `key`, and whether this is its first occurrence in the batch.
+    fn column(&mut self, key: &str) -> (&mut Column, bool) {
+        let at = self.find(key).unwrap_or_else(|| {
+            let (mask, content) = (Vec::new(), Content::Objects(Vec::new()));
+            let (mask_key, key) = (format!("_{key}"), key.to_owned());
+            self.all.push(Column { key, mask_key, mask, content, live: false });
+            self.all.len() - 1
+        });
+        self.hint = at + 1;
+        let column = &mut self.all[at];
+        let first = !std::mem::replace(&mut column.live, true);
+        if first {
+            self.order.push(at);
+            column.mask.clear();
+            column.mask.resize(self.rows, 0);
+        }
+        (column, first)
+    }
+
+    fn find(&self, key: &str) -> Option<usize> {
+        let (before, after) = self.all.split_at(self.hint.min(self.all.len()));
+        let here = |columns: &[Column]| columns.iter().position(|column| column.key == key);
+        here(after).map(|at| at + before.len()).or_else(|| here(before))
+    }
+}
+
+impl Content {
+    /// Prepares empty content for a dictionary, reusing buffers.
+    fn begin_group(&mut self, rows: usize) {
+        match self {
+            Self::Group(columns) => columns.begin(rows),
+            _ => *self = Self::Group(InfoColumns::new(rows)),
+        }
+    }
+
+    /// Prepares empty content for values like `value`, the first of its key.
+    fn begin(&mut self, key: &str, value: &Value<'_>, rows: usize) {
+        let Some(dtype) = column_dtype(value).filter(|_| key != FINAL_OBS) else {
+            match self {
+                Self::Objects(objects) => objects.clear(),
+                _ => *self = Self::Objects(Vec::new()),
+            }
+            return;
+        };
+        if !matches!(self, Self::Array { dtype: had, shape, .. }
+            if *had == dtype && has_shape(value, shape))
+        {
+            let shape = match value {
+                Value::Array(_, shape, _) => shape.iter().map(|n| length(*n)).collect(),
+                _ => Vec::new(),
+            };
+            *self = Self::Array { dtype, shape, elements: Vec::new() };
+        }
+        if let Self::Array { dtype, shape, elements } = self {
+            elements.clear();
+            elements.resize(rows * shape.iter().product::<usize>() * dtype.size(), 0);
+        }
+    }
+
+    /// Stores the value of one row, if it is like the values before it.
+    fn put(&mut self, value: &Value<'_>, at: ObjectAt) -> Result<(), Irregular> {
+        match self {
+            Self::Objects(objects) => objects.push(at),
+            Self::Array { dtype, shape, elements } => {
+                if column_dtype(value) != Some(*dtype) || !has_shape(value, shape) {
+                    return Err(Irregular);
+                }
+                let bytes = shape.iter().product::<usize>() * dtype.size();
+                let place = &mut elements[at.place * bytes..][..bytes];
+                match value {
+                    Value::Bool(value) => place[0] = u8::from(*value),
+                    Value::Int(value) => place.copy_from_slice(&value.to_le_bytes()),
+                    Value::Float(value) => place.copy_from_slice(&value.to_le_bytes()),
+                    Value::Scalar(_, value) | Value::Array(_, _, value) => {
+                        place.copy_from_slice(value);
+                    }
+                    _ => return Err(Irregular),
+                }
+            }
+            Self::Group(_) => return Err(Irregular),
+        }
+        Ok(())
+    }
+}
+
+/// The dtype of a column whose first value is `value`; `None` for a column of objects.
+///
+/// NumPy's `bool` is not an `np.number`, so it makes a column of objects, as in Gymnasium.
+fn column_dtype(value: &Value<'_>) -> Option<DType> {
+    match value {
+        Value::Bool(_) => Some(DType::Bool),
+        Value::Int(_) => Some(DType::I64),
+        Value::Float(_) => Some(DType::F64),
+        Value::Scalar(dtype, _) => Some(*dtype).filter(|dtype| *dtype != DType::Bool),
+        Value::Array(dtype, _, _) => Some(*dtype),
+        _ => None,
+    }
+}
+
+fn has_shape(value: &Value<'_>, shape: &[usize]) -> bool {
+    match value {
+        Value::Array(_, dimensions, _) => {
+            dimensions.len() == shape.len()
+                && dimensions.iter().zip(shape).all(|(n, &expected)| length(*n) == expected)
+        }
+        _ => shape.is_empty(),
+    }
+}
+
+fn length(dimension: [u8; 4]) -> usize {
+    u32::from_le_bytes(dimension) as usize
+}

@@ -1,0 +1,13 @@
+//! Infos: what environments report besides observation, reward and flags.
+//!
+//! Each row has one dictionary of infos. The caller gets one dictionary of arrays for each batch; a
+//! mask beside each array says which rows had the key. Workers write a *stream* of records
+//! ([`InfoWriter`]); the pool reads it ([`InfoReader`]) and gathers columns ([`InfoColumns`]). The
+//! stream is described in [`cartwheel_core::info`].
+
+mod columns;
+
+pub use cartwheel_core::info::{
+    DEEPEST, InfoEntry, InfoReader, InfoWriter, Kind, Record, RecordAt, Value,
+};
+pub use columns::{Column, Content, InfoColumns, Irregular, ObjectAt};

@@ -1,0 +1,58 @@
+//! Steps many environments at once:
+//! `actions[rows] → pool → workers → autoreset → environment → slab → lease`.
+//!
+//! A [`pool::Pool`] publishes a task. Every worker takes it, drives its rows through the
+//! [`autoreset`] machine, writes them directly into a slab of shared [`memory`] and acknowledges.
+//! The caller gets a [`memory::Lease`] on the slab, which is not written again before the lease is
+//! dropped. Workers are the calling thread, threads or processes, and differ only in where they
+//! run. [`returns`] computes the returns of a rollout of such steps.
+//!
+//! # Modules
+//!
+//! In this order; each module imports only modules before it:
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `failpoint`, [`schedule`] | faults for tests; which rows go together |
+//! | `sync` | atomics that loom can take over |
+//! | [`space`] | spaces as memory sees them: dtypes, leaves, layouts, tags of actions |
+//! | [`Call`], [`Transition`], [`PhaseTag`], [`autoreset`] | the terms of a step, and the machine that restarts rows |
+//! | [`Error`] | the errors of a pool |
+//! | [`rng`], [`returns`] | NumPy's random numbers; return estimators, independent of the other modules |
+//! | [`mod@info`] | infos as a stream of bytes, and gathered in columns |
+//! | [`wake`] | when a worker or the pool sleeps, and what wakes it; commands |
+//! | [`memory`] | mappings, slabs and leases, actions, infos, rollouts |
+//! | [`protocol`] | control words, queues, tickets and counts: the memory of a pool as a whole |
+//! | [`worker`] | a worker's loop, and the trait that its environments implement |
+//! | [`pool`] | the caller's side |
+//! | [`episodes`] | how many steps each episode has, counted from what a pool returns |
+//! | [`mod@env`] | what the author of a native environment writes |
+//! | [`native`] | native environments as the shards of a pool |
+//! | [`plain_loop`] | native environments with nothing around them, to measure what a pool adds |
+//!
+//! This crate does not depend on Python; the bindings are `cartwheel-python`.
+
+pub mod autoreset;
+mod call;
+pub mod env;
+pub mod episodes;
+mod error;
+mod failpoint;
+pub mod info;
+pub mod memory;
+pub mod native;
+pub mod plain_loop;
+pub mod pool;
+pub mod protocol;
+pub mod returns;
+pub mod schedule;
+pub mod space;
+mod sync;
+mod transition;
+pub mod wake;
+pub mod worker;
+
+pub use call::Call;
+pub use cartwheel_core::{Transition, rng};
+pub use error::{Error, Shortage};
+pub use transition::PhaseTag;

@@ -1,0 +1,255 @@
+//! The mapping of all slabs, and the rows of a slab that a worker fills.
+#![expect(unsafe_code, reason = "copies into and out of mapped memory, see the invariants")]
+
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::cell::bytes_of;
+use super::infos_at::InfosAt;
+use super::mapping::{Backing, Mapping};
+use super::rollout::{self, RolloutMemory};
+use crate::error::Error;
+use crate::failpoint::{Failpoint, die};
+use crate::space::Layout;
+use crate::transition::PhaseTag;
+use cartwheel_core::Transition;
+
+/// Number of rows whose numbers are written together.
+const RECEIPTS_AT_ONCE: usize = 64;
+
+/// The mapping of all slabs and the layout of each.
+#[derive(Debug)]
+pub(crate) struct SlabMemory {
+    pub(super) mapping: Arc<Mapping>,
+    layout: Layout,
+    /// Number of slabs that can be reserved.
+    pub(super) limit: u32,
+    /// The rollouts, indexed by number.
+    rollouts: RwLock<Vec<Option<Arc<RolloutMemory>>>>,
+}
+
+impl SlabMemory {
+    pub(crate) fn new(mapping: Arc<Mapping>, layout: Layout, limit: usize) -> Self {
+        let limit = u32::try_from(limit).expect("a plan has fewer than 2^32 slabs");
+        Self { mapping, layout, limit, rollouts: RwLock::default() }
+    }
+
+    /// Layout of a slab.
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Adds rollout `index`, before any task refers to it.
+    pub(crate) fn add_rollout(&self, index: usize, memory: Arc<RolloutMemory>) {
+        let mut rollouts = self.rollouts.write().unwrap_or_else(PoisonError::into_inner);
+        if rollouts.len() <= index {
+            rollouts.resize(index + 1, None);
+        }
+        rollouts[index] = Some(memory);
+    }
+
+    /// Forgets rollout `index`, which nobody holds.
+    pub(super) fn remove_rollout(&self, index: usize) {
+        self.rollouts.write().unwrap_or_else(PoisonError::into_inner)[index] = None;
+    }
+
+    /// Number of the next rollout to make.
+    pub(crate) fn next_rollout(&self) -> usize {
+        self.rollouts.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// The rollouts that exist, with their numbers.
+    pub(crate) fn all_rollouts(&self) -> Vec<(usize, Arc<RolloutMemory>)> {
+        let rollouts = self.rollouts.read().unwrap_or_else(PoisonError::into_inner);
+        let known = rollouts.iter().enumerate();
+        known.filter_map(|(index, rollout)| Some((index, Arc::clone(rollout.as_ref()?)))).collect()
+    }
+
+    /// Makes slabs and rollouts private to this process, see [`super::Sharing::part`].
+    ///
+    /// # Safety
+    ///
+    /// This process waits for nothing that a worker writes (invariant 8).
+    pub(super) unsafe fn part(&self, backing: &Backing) -> Result<(), Error> {
+        // SAFETY: as the caller promises.
+        let slabs = unsafe { self.mapping.part(backing) };
+        // A lock in a forked child may be held by a thread that does not exist there.
+        let Ok(rollouts) = self.rollouts.try_read() else { return slabs };
+        // SAFETY: as the caller promises.
+        let part = |rollout: &Arc<RolloutMemory>| unsafe { rollout.part() };
+        rollouts.iter().flatten().map(part).fold(slabs, Result::and)
+    }
+
+    fn rollout(&self, index: usize) -> Arc<RolloutMemory> {
+        let rollouts = self.rollouts.read().unwrap_or_else(PoisonError::into_inner);
+        let rollout = rollouts.get(index).and_then(Option::as_ref);
+        Arc::clone(rollout.unwrap_or_else(|| panic!("there is no rollout {index}")))
+    }
+
+    /// The places `rows` of slab `slab`, for the worker that fills them.
+    ///
+    /// # Safety
+    ///
+    /// As long as the result exists, nothing else accesses these places: the slab is being filled,
+    /// and the places are those of the caller's own task or places that it claimed; the result is
+    /// dropped before they are acknowledged or counted (invariants 3 and 4).
+    pub(crate) unsafe fn claim(&self, slab: u32, rows: Range<usize>) -> SlabRows<'_> {
+        assert!(rows.end <= self.layout.rows(), "{rows:?} are rows of the batch");
+        match rollout::parts(slab) {
+            None => SlabRows { memory: self, rollout: None, start: self.start(slab), rows },
+            Some((index, batch)) => {
+                let rollout = Some((self.rollout(index), batch));
+                SlabRows { memory: self, rollout, start: 0, rows }
+            }
+        }
+    }
+
+    /// Offset of slab `slab`.
+    pub(super) fn start(&self, slab: u32) -> usize {
+        assert!(slab < self.limit, "there is no slab {slab}");
+        slab as usize * self.layout.bytes()
+    }
+}
+
+/// One shard's rows of the slab that is being filled.
+#[derive(Debug)]
+pub struct SlabRows<'a> {
+    memory: &'a SlabMemory,
+    /// The rollout and the number of the batch, if the slab is a batch of a rollout.
+    rollout: Option<(Arc<RolloutMemory>, usize)>,
+    pub(super) start: usize,
+    rows: Range<usize>,
+}
+
+impl SlabRows<'_> {
+    /// The rows, counted from the start of the batch.
+    pub fn rows(&self) -> Range<usize> {
+        self.rows.clone()
+    }
+
+    pub(super) fn mapping(&self) -> &Mapping {
+        self.rollout.as_ref().map_or(&self.memory.mapping, |(rollout, _)| &rollout.mapping)
+    }
+
+    pub(super) fn layout(&self) -> &Layout {
+        match &self.rollout {
+            None => &self.memory.layout,
+            Some((rollout, batch)) => &rollout.batches[*batch],
+        }
+    }
+
+    fn place(&self, leaf: usize, row: usize) -> Range<usize> {
+        assert!(self.rows.contains(&row), "row {row} is not in this shard");
+        let layout = self.layout();
+        let bytes = layout.leaf(leaf).row_bytes();
+        let start = self.start + layout.leaf_offset(leaf) + row * bytes;
+        start..start + bytes
+    }
+
+    /// Writes row `row` (counted from the start of the batch) of leaf `leaf`.
+    ///
+    /// # Panics
+    ///
+    /// When the row is not in this shard, or `value` is not as long as a row.
+    pub fn write(&mut self, leaf: usize, row: usize, value: &[u8]) {
+        self.fill(leaf, row, |room| {
+            assert_eq!(value.len(), room.len(), "a row of leaf {leaf}");
+            room.copy_from_slice(value);
+        });
+    }
+
+    /// Calls `fill` to write row `row` (counted from the start of the batch) of leaf `leaf`.
+    ///
+    /// # Panics
+    ///
+    /// When the row is not in this shard.
+    pub fn fill(&mut self, leaf: usize, row: usize, fill: impl FnOnce(&mut [u8])) {
+        let place = self.place(leaf, row);
+        let (length, first) = (place.len(), self.mapping().at(place));
+        // SAFETY: only this shard accesses the row while the slab is filling (invariant 4), the
+        // range is inside the mapping, and any bytes are values (invariant 7).
+        let room = unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), length) };
+        if Failpoint::DieMidRow.hit() {
+            let mut whole = vec![0; length];
+            fill(&mut whole);
+            room[..length / 2].copy_from_slice(&whole[..length / 2]);
+            die();
+        }
+        fill(room);
+    }
+
+    /// The phase that row `row` was written with.
+    pub(crate) fn phase(&self, row: usize) -> u8 {
+        assert!(self.rows.contains(&row), "row {row} is not in this shard");
+        let mut phase = [0];
+        // SAFETY: only this shard accesses the row while the slab is filling (invariant 4).
+        unsafe { self.mapping().read(self.start + self.layout().phases_offset() + row, &mut phase) }
+        phase[0]
+    }
+
+    /// Writes zeros to row `row` of leaf `leaf`.
+    ///
+    /// # Panics
+    ///
+    /// When the row is not in this shard.
+    pub fn write_zeros(&mut self, leaf: usize, row: usize) {
+        let place = self.place(leaf, row);
+        // SAFETY: as in `write`.
+        unsafe { self.mapping().zero(place) }
+    }
+
+    /// Marks every row as failed: zeros, no reward, no flags.
+    pub(crate) fn write_failed(&mut self) {
+        let leaves = self.layout().num_leaves();
+        for row in self.rows() {
+            (0..leaves).for_each(|leaf| self.write_zeros(leaf, row));
+            self.write_transition(row, &Transition::RESET, PhaseTag::Failed);
+        }
+    }
+
+    /// Writes reward, flags and phase of row `row`.
+    ///
+    /// # Panics
+    ///
+    /// When the row is not in this shard.
+    pub fn write_transition(&mut self, row: usize, transition: &Transition, phase: PhaseTag) {
+        assert!(self.rows.contains(&row), "row {row} is not in this shard");
+        let (start, layout) = (self.start, self.layout());
+        for (offset, bytes) in [
+            (layout.rewards_offset() + 8 * row, &transition.reward.to_ne_bytes()[..]),
+            (layout.terminations_offset() + row, &[u8::from(transition.terminated)]),
+            (layout.truncations_offset() + row, &[u8::from(transition.truncated)]),
+            (layout.phases_offset() + row, &[phase as u8]),
+        ] {
+            // SAFETY: as in `write`.
+            unsafe { self.mapping().write(start + offset, bytes) }
+        }
+    }
+}
+
+impl SlabRows<'_> {
+    /// Writes to these places of a batch of sent rows the numbers of the rows, starting at `row`.
+    /// The first place also gets `infos_at`, which says where the infos of all these rows are.
+    pub(crate) fn write_receipts(&mut self, row: usize, infos_at: InfosAt) {
+        let layout = self.layout();
+        let numbers = self.start + layout.row_numbers_offset();
+        let lengths = self.start + layout.info_lengths_offset();
+        let word = size_of::<u32>();
+        let mut number = u32::try_from(row).expect("a pool has fewer than 2^32 rows");
+        let mut some = [0; RECEIPTS_AT_ONCE];
+        for first in self.rows.clone().step_by(some.len()) {
+            let count = some.len().min(self.rows.end - first);
+            for some in &mut some[..count] {
+                *some = number;
+                number += 1;
+            }
+            // SAFETY: as in `write`.
+            unsafe { self.mapping().write(numbers + first * word, bytes_of(&some[..count])) }
+        }
+        let places = lengths + self.rows.start * word..lengths + self.rows.end * word;
+        // SAFETY: as in `write`.
+        unsafe { self.mapping().zero(places.clone()) }
+        // SAFETY: as in `write`.
+        unsafe { self.mapping().write(places.start, &infos_at.to_word().to_ne_bytes()) }
+    }
+}

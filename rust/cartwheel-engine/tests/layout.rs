@@ -1,0 +1,134 @@
+//! Every row of every leaf has its own, aligned place.
+
+use cartwheel_engine::Error;
+use cartwheel_engine::memory::Plan;
+use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::schedule::shards;
+use cartwheel_engine::space::{DType, LEAF_ALIGN, Layout, Leaf};
+use cartwheel_engine::wake::Scope;
+use proptest::prelude::*;
+
+fn leaves() -> impl Strategy<Value = Vec<Leaf>> {
+    let dtype = proptest::sample::select(DType::ALL);
+    let shape = proptest::collection::vec(0_usize..5, 0..4);
+    let leaf = (dtype, shape).prop_map(|(dtype, shape)| Leaf { dtype, shape });
+    proptest::collection::vec(leaf, 0..6)
+}
+
+proptest! {
+    #[test]
+    fn places_are_aligned_disjoint_and_inside(leaves in leaves(), rows in 1_usize..70) {
+        let layout = Layout::new(&leaves, rows).expect("small");
+        let mut places: Vec<_> = (0..leaves.len())
+            .map(|leaf| (layout.leaf_offset(leaf), layout.leaf(leaf).row_bytes() * rows))
+            .collect();
+        places.push((layout.rewards_offset(), 8 * rows));
+        places.push((layout.terminations_offset(), rows));
+        places.push((layout.truncations_offset(), rows));
+        places.push((layout.phases_offset(), rows));
+        places.push((layout.row_numbers_offset(), 4 * rows));
+        places.push((layout.info_lengths_offset(), 4 * rows));
+        for pair in places.windows(2) {
+            prop_assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{:?} overlap", pair);
+        }
+        for (offset, bytes) in places {
+            prop_assert_eq!(offset % LEAF_ALIGN, 0);
+            prop_assert!(offset + bytes <= layout.bytes());
+        }
+    }
+
+    #[test]
+    fn shards_tile_the_rows_evenly(rows in 1_usize..500, workers in 1_usize..40) {
+        let dealt = shards(rows, workers);
+        prop_assert_eq!(dealt.len(), rows.min(workers));
+        let mut next = 0;
+        for shard in &dealt {
+            prop_assert_eq!(shard.start, next);
+            next = shard.end;
+            prop_assert!(shard.len() == rows / dealt.len() || shard.len() == rows / dealt.len() + 1);
+        }
+        prop_assert_eq!(next, rows);
+    }
+}
+
+#[test]
+fn a_batch_beyond_the_address_space_is_an_error() {
+    let leaf = Leaf { dtype: DType::F64, shape: vec![usize::MAX / 16, 3] };
+    assert!(Layout::new(&[leaf], 4).is_err());
+}
+
+#[test]
+fn dtypes_are_found_again_by_tag_and_by_name() {
+    for &dtype in DType::ALL {
+        assert_eq!(DType::from_tag(dtype.tag()), Some(dtype));
+        assert_eq!(DType::from_name(dtype.name()), Some(dtype));
+    }
+    assert_eq!(DType::from_tag(200), None);
+    assert_eq!(DType::from_name("float128"), None);
+}
+
+/// A plan of one shard; tests change its sizes.
+fn plan(rows: usize, batch_size: usize) -> Plan {
+    Plan {
+        observations: vec![],
+        actions: vec![],
+        shards: vec![0..rows; 1],
+        batch_size,
+        max_slabs: rows.div_ceil(batch_size).saturating_add(1),
+        info_bytes: 64,
+    }
+}
+
+fn leaf(shape: &[usize]) -> Leaf {
+    Leaf { dtype: DType::F64, shape: shape.to_vec() }
+}
+
+/// The reason why memory with this plan is refused.
+fn refused(plan: Plan) -> String {
+    match Memory::new(plan, Scope::Private) {
+        Err(Error::BadPlan(reason)) => reason,
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_plan_whose_sizes_wrap_is_refused_with_its_values() {
+    // 2^60 elements of 16 bytes are 2^64 bytes, which wraps to nothing.
+    let huge = refused(Plan { actions: vec![leaf(&[1 << 60])], ..plan(1, 1) });
+    assert!(huge.contains("float64[1152921504606846976]") && huge.contains("1 row"), "{huge}");
+    let shape = refused(Plan { actions: vec![leaf(&[1 << 40, 1 << 40])], ..plan(3, 3) });
+    assert!(shape.contains("[1099511627776, 1099511627776]") && shape.contains('3'), "{shape}");
+    let observations = refused(Plan { observations: vec![leaf(&[1 << 59])], ..plan(1, 1) });
+    assert!(observations.contains("576460752303423488"), "{observations}");
+    let rows = refused(plan(1 << 60, 1));
+    assert!(rows.contains("1152921504606846976"), "{rows}");
+    let rows = refused(plan((1 << 31) + 1, (1 << 31) + 1));
+    assert!(rows.contains("2147483649") && rows.contains("2147483648"), "{rows}");
+    for info_bytes in [usize::MAX, 1 << 32, u32::MAX as usize] {
+        let infos = refused(Plan { info_bytes, ..plan(1, 1) });
+        assert!(infos.contains(&info_bytes.to_string()), "{infos}");
+    }
+    for max_slabs in [usize::MAX, 1 << 32, (1 << 31) + 1] {
+        let slabs = refused(Plan { max_slabs, ..plan(1, 1) });
+        assert!(slabs.contains(&max_slabs.to_string()), "{slabs}");
+    }
+}
+
+proptest! {
+    /// The oracle computes the sizes of leaves in integers that cannot wrap.
+    #[test]
+    fn memory_is_refused_wherever_its_actions_would_not_fit(
+        shape in proptest::collection::vec(
+            proptest::sample::select(vec![0, 1, 3, 1 << 20, 1 << 31, 1 << 32, 1 << 60, usize::MAX]),
+            0..4,
+        ),
+        rows in proptest::sample::select(vec![1_usize, 2, 1 << 12]),
+    ) {
+        let elements = shape.iter().try_fold(1_u128, |product, &n| product.checked_mul(n as u128));
+        let bytes = elements.and_then(|n| n.checked_mul(16 * rows as u128));
+        let made = Memory::new(Plan { actions: vec![leaf(&shape)], ..plan(rows, rows) }, Scope::Private);
+        if bytes.is_none_or(|bytes| bytes > isize::MAX as u128) {
+            prop_assert!(matches!(made, Err(Error::BadPlan(_))), "{made:?}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Every interleaving of the wake-ups, by loom. Tests inside the crate do the same for shared memory.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p cartwheel --release --lib --test loom`
+#![cfg(loom)]
+
+use std::time::Duration;
+
+use cartwheel_engine::wake::{
+    AtomicU32, Command, Countdown, ModelWord, Op, Parked, Word, acknowledge, dies_after,
+    doorbell_disarm, every_death, every_interleaving, park, publish, take,
+};
+use loom::sync::Arc;
+use loom::sync::atomic::Ordering;
+use loom::thread;
+
+fn next_command(word: &ModelWord) -> Command {
+    loop {
+        match take(word) {
+            Some(command) => return command,
+            None => {
+                park(word, Duration::from_millis(1));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_published_command_always_reaches_its_worker() {
+    every_interleaving(|| {
+        let word = Arc::new(ModelWord::default());
+        let worker = thread::spawn({
+            let word = Arc::clone(&word);
+            move || [next_command(&word).op, next_command(&word).op]
+        });
+        publish(&*word, Command { op: Op::Step, task: 1 });
+        // The pool publishes again after the acknowledgement; here, it waits until the command is taken.
+        while word.load() >> 3 == 1 {
+            thread::yield_now();
+        }
+        publish(&*word, Command { op: Op::Close, task: 2 });
+        assert_eq!(worker.join().unwrap(), [Op::Step, Op::Close]);
+    });
+}
+
+#[test]
+fn a_close_on_top_of_another_command_is_never_lost() {
+    every_interleaving(|| {
+        let word = Arc::new(ModelWord::default());
+        let worker = thread::spawn({
+            let word = Arc::clone(&word);
+            move || while next_command(&word).op != Op::Close {}
+        });
+        publish(&*word, Command { op: Op::Step, task: 1 });
+        publish(&*word, Command { op: Op::Close, task: 2 });
+        worker.join().unwrap();
+    });
+}
+
+/// A pool of two workers.
+#[derive(Default)]
+struct Tasks {
+    doorbell: ModelWord,
+    remaining: Countdown,
+    done: [AtomicU32; 2],
+    rows: [AtomicU32; 2],
+}
+
+impl Tasks {
+    /// Begins a task, in the order of `Pool::begin`.
+    fn begin(&self, task: u32) {
+        doorbell_disarm(&self.doorbell);
+        self.remaining.begin(task, 2);
+    }
+
+    fn perform(&self, worker: usize, task: u32) {
+        self.rows[worker].store(task, Ordering::Relaxed);
+        acknowledge(&self.done[worker], &self.remaining, &self.doorbell, task);
+    }
+
+    fn is_pending(&self, task: u32) -> bool {
+        self.done.iter().any(|done| done.load(Ordering::Acquire) != task)
+    }
+
+    /// Waits as `Pool::finish` does, and checks the rows.
+    fn finish(&self, task: u32) {
+        while self.is_pending(task) {
+            if park(&self.doorbell, Duration::from_millis(1)) == Parked::Ready {
+                doorbell_disarm(&self.doorbell);
+            }
+        }
+        assert!(self.rows.iter().all(|row| row.load(Ordering::Relaxed) == task));
+    }
+}
+
+/// A thread that performs `task` on one worker's rows.
+fn performing(tasks: &Arc<Tasks>, worker: usize, task: u32) -> thread::JoinHandle<()> {
+    let tasks = Arc::clone(tasks);
+    thread::spawn(move || tasks.perform(worker, task))
+}
+
+#[test]
+fn the_last_acknowledgement_wakes_the_pool_and_shows_every_row() {
+    every_interleaving(|| {
+        let tasks = Arc::new(Tasks::default());
+        tasks.begin(1);
+        let workers = [performing(&tasks, 0, 1), performing(&tasks, 1, 1)];
+        tasks.finish(1);
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+    });
+}
+
+#[test]
+fn a_late_count_does_not_count_for_the_next_task() {
+    every_interleaving(|| {
+        let tasks = Arc::new(Tasks::default());
+        tasks.begin(1);
+        let late = performing(&tasks, 0, 1);
+        tasks.perform(1, 1); // as the caller does in a crew
+        tasks.finish(1);
+        tasks.begin(2);
+        let other = performing(&tasks, 1, 2);
+        tasks.perform(0, 2); // now the caller has this shard
+        tasks.finish(2);
+        [late, other].into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+#[test]
+fn a_task_ends_wherever_a_worker_dies_and_the_next_one_wakes_the_pool() {
+    every_death(|accesses| {
+        let tasks = Arc::new(Tasks::default());
+        tasks.begin(1);
+        let mortal = thread::spawn({
+            let tasks = Arc::clone(&tasks);
+            move || dies_after(accesses, || tasks.perform(0, 1))
+        });
+        let other = performing(&tasks, 1, 1);
+        let died = mortal.join().unwrap();
+        if tasks.done[0].load(Ordering::Acquire) != 1 {
+            tasks.perform(0, 1); // as the replacement of the dead worker does
+        }
+        other.join().unwrap();
+        // Without the dead worker's count no worker rings: the pool checks at the end of a slice.
+        assert!(!tasks.is_pending(1));
+        tasks.finish(1);
+        tasks.begin(2);
+        tasks.perform(0, 2);
+        let last = performing(&tasks, 1, 2);
+        tasks.finish(2);
+        last.join().unwrap();
+        died
+    });
+}

@@ -1,0 +1,213 @@
+//! A pool of native environments for tests: the calls that a binding makes.
+
+use std::num::NonZero;
+use std::sync::Arc;
+
+use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
+use cartwheel_engine::memory::{Lease, Plan, bytes_of};
+use cartwheel_engine::native::{
+    Answer, AnyRecipe, Fault, Mailbox, Request, ResetOptions, RowReset, ShardSettings,
+};
+use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::schedule::shards;
+use cartwheel_engine::space::{ActionTag, DType};
+use cartwheel_engine::wake::Scope;
+use cartwheel_engine::worker::serve;
+use cartwheel_engine::{Call, Error};
+
+/// Environments in a pool.
+pub(crate) struct Envs {
+    pub(crate) pool: Pool,
+    pub(crate) mailboxes: Vec<Arc<Mailbox>>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+/// A batch that was stepped or reset.
+pub(crate) struct Batch {
+    pub(crate) lease: Lease,
+    pub(crate) faults: Vec<Fault>,
+    /// The info streams of all shards.
+    pub(crate) infos: Vec<u8>,
+}
+
+pub(crate) fn settings(autoreset: AutoresetMode) -> ShardSettings {
+    ShardSettings { autoreset, on_done: OnDone::Freeze, max_episode_steps: None, replacements: 0 }
+}
+
+pub(crate) fn limited(autoreset: AutoresetMode, steps: u32) -> ShardSettings {
+    ShardSettings { max_episode_steps: NonZero::new(steps), ..settings(autoreset) }
+}
+
+impl Envs {
+    /// `workers` threads, or the calling thread if there are none.
+    pub(crate) fn new(
+        recipe: &dyn AnyRecipe,
+        rows: usize,
+        workers: usize,
+        settings: ShardSettings,
+    ) -> Self {
+        Self::with_batches(recipe, rows, workers, settings, rows)
+    }
+
+    /// The same, received in batches of `batch_size` rows.
+    pub(crate) fn with_batches(
+        recipe: &dyn AnyRecipe,
+        rows: usize,
+        workers: usize,
+        settings: ShardSettings,
+        batch_size: usize,
+    ) -> Self {
+        Self::with_slabs(recipe, rows, workers, settings, batch_size, 8 + rows)
+    }
+
+    /// The same, with at most `max_slabs` slabs.
+    pub(crate) fn with_slabs(
+        recipe: &dyn AnyRecipe,
+        rows: usize,
+        workers: usize,
+        settings: ShardSettings,
+        batch_size: usize,
+        max_slabs: usize,
+    ) -> Self {
+        let plan = Plan {
+            observations: recipe.spaces().observation.leaves(),
+            actions: recipe.spaces().action.leaves(),
+            shards: shards(rows, workers.max(1)),
+            batch_size,
+            max_slabs,
+            info_bytes: 1 << 12,
+        };
+        let made: Vec<_> =
+            plan.shards.iter().map(|shard| recipe.shard(shard.len(), settings)).collect();
+        let memory = Memory::new(plan, Scope::Private).unwrap();
+        let (mut mailboxes, mut threads, mut own) = (Vec::new(), Vec::new(), None);
+        for (worker, made) in made.into_iter().enumerate() {
+            let (mut shard, mailbox) = made.unwrap();
+            mailboxes.push(mailbox);
+            if workers == 0 {
+                own = Some(shard);
+            } else {
+                let memory = memory.clone();
+                threads.push(std::thread::spawn(move || {
+                    serve(&memory, worker, shard.as_mut(), false).unwrap();
+                }));
+            }
+        }
+        let workers = own.map_or(Workers::Threads, Workers::Inline);
+        let policy = Policy {
+            refuse_over: false,
+            refuse_unstarted: true,
+            on_death: OnDeath::Break,
+            spin: false,
+        };
+        Self { pool: Pool::new(memory, workers, policy).unwrap(), mailboxes, threads }
+    }
+
+    fn call(&mut self, call: Call) -> Result<Batch, Error> {
+        self.pool.begin(call, 0)?;
+        let finished = self.pool.finish(call, None, &mut || false)?;
+        let (mut faults, mut infos) = (Vec::new(), Vec::new());
+        for (shard, report) in self.pool.reports().enumerate() {
+            if report.failed {
+                faults.extend(self.mailboxes[shard].take_faults());
+            }
+            let mut stream = Vec::new();
+            if report.spilled {
+                let first = self.pool.shards()[shard].start;
+                stream = self.mailboxes[shard].take_spilled(first).unwrap();
+            } else {
+                self.pool.load_infos(shard, &mut stream);
+            }
+            infos.extend(stream);
+        }
+        Ok(Batch { lease: finished.lease.unwrap(), faults, infos })
+    }
+
+    pub(crate) fn step(&mut self, actions: &[i64]) -> Result<Batch, Error> {
+        self.pool.store_actions(0, ActionTag::Array(DType::I64), bytes_of(actions))?;
+        self.call(Call::Step)
+    }
+
+    /// Row `i` is reset with `seed + i`.
+    pub(crate) fn seed(&mut self, seed: u128) -> Batch {
+        let rows = 0..self.pool.shards().last().unwrap().end as u128;
+        self.reset(rows.map(|row| RowReset::Seed(seed + row)).collect(), None)
+    }
+
+    pub(crate) fn reset(&mut self, how: Vec<RowReset>, options: Option<ResetOptions>) -> Batch {
+        let mut how = how.into_iter();
+        for (shard, mailbox) in self.pool.shards().iter().zip(&self.mailboxes) {
+            mailbox.post_reset(how.by_ref().take(shard.len()).collect(), options.clone());
+        }
+        self.call(Call::Reset).unwrap()
+    }
+
+    /// The answer of the only shard.
+    pub(crate) fn ask(&mut self, request: Request) -> Result<Answer, Error> {
+        let [mailbox] = self.mailboxes.as_slice() else { panic!("one shard") };
+        mailbox.post_request(request);
+        self.pool.begin(Call::Call, 0).unwrap();
+        self.pool.finish(Call::Call, None, &mut || false).unwrap();
+        self.mailboxes[0].take_answer().unwrap()
+    }
+}
+
+impl Drop for Envs {
+    fn drop(&mut self) {
+        self.pool.close(std::time::Duration::from_secs(5));
+        for thread in self.threads.drain(..) {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Batch {
+    fn bytes(&self, offset: usize, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        self.lease.read(offset, &mut bytes);
+        bytes
+    }
+
+    fn rows(&self) -> usize {
+        self.lease.layout().rows()
+    }
+
+    /// The bytes of one leaf.
+    pub(crate) fn leaf(&self, leaf: usize) -> Vec<u8> {
+        let layout = self.lease.layout();
+        self.bytes(layout.leaf_offset(leaf), layout.leaf(leaf).row_bytes() * self.rows())
+    }
+
+    /// One leaf of `int64`.
+    pub(crate) fn integers(&self, leaf: usize) -> Vec<i64> {
+        let bytes = self.leaf(leaf);
+        bytes.chunks(8).map(|bytes| i64::from_ne_bytes(bytes.try_into().unwrap())).collect()
+    }
+
+    pub(crate) fn rewards(&self) -> Vec<f64> {
+        let bytes = self.bytes(self.lease.layout().rewards_offset(), 8 * self.rows());
+        bytes.chunks(8).map(|bytes| f64::from_ne_bytes(bytes.try_into().unwrap())).collect()
+    }
+
+    pub(crate) fn terminations(&self) -> Vec<bool> {
+        let bytes = self.bytes(self.lease.layout().terminations_offset(), self.rows());
+        bytes.into_iter().map(|byte| byte != 0).collect()
+    }
+
+    pub(crate) fn truncations(&self) -> Vec<bool> {
+        let bytes = self.bytes(self.lease.layout().truncations_offset(), self.rows());
+        bytes.into_iter().map(|byte| byte != 0).collect()
+    }
+
+    /// Everything of the batch that a user sees, as bytes.
+    pub(crate) fn everything(&self) -> Vec<u8> {
+        let layout = self.lease.layout();
+        let mut all: Vec<u8> = (0..layout.num_leaves()).flat_map(|leaf| self.leaf(leaf)).collect();
+        all.extend(self.bytes(layout.rewards_offset(), 8 * self.rows()));
+        all.extend(self.bytes(layout.terminations_offset(), self.rows()));
+        all.extend(self.bytes(layout.truncations_offset(), self.rows()));
+        all.extend(&self.infos);
+        all
+    }
+}

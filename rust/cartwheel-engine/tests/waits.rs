@@ -1,0 +1,249 @@
+//! Every wait ends, with the event that it waits for or with an error.
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod worker_process;
+
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use cartwheel_engine::memory::Plan;
+use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::schedule::shards;
+use cartwheel_engine::wake::Scope;
+use cartwheel_engine::worker::{
+    Crew, CrewSettings, OwnShard, ProcessHandle, Report, Shard, Task, serve,
+};
+use cartwheel_engine::{Call, Error, PhaseTag, Transition};
+use rustix::process::{Signal, getpid, kill_process};
+
+const ROWS: usize = 6;
+/// A test that takes longer counts as hung.
+const LIMIT: Duration = Duration::from_secs(30);
+const POLICY: Policy =
+    Policy { refuse_over: false, refuse_unstarted: false, on_death: OnDeath::Break, spin: false };
+
+/// Rows with nothing but transitions.
+#[derive(Debug)]
+struct Plain;
+
+impl Shard for Plain {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        for row in task.slab.rows() {
+            task.slab.write_transition(row, &Transition::RESET, PhaseTag::Running);
+        }
+        Report::default()
+    }
+
+    fn flush(&mut self, _: Report) {}
+
+    fn close(&mut self) {}
+}
+
+/// `ROWS` rows without observations, in `num_shards` shards, received in batches of `batch_size`.
+fn plan(num_shards: usize, batch_size: usize) -> Plan {
+    Plan {
+        observations: vec![],
+        actions: vec![],
+        shards: shards(ROWS, num_shards),
+        batch_size,
+        max_slabs: 2 + ROWS,
+        info_bytes: 64,
+    }
+}
+
+/// A pool of the shards that `make` returns, and the threads that serve it.
+struct Running {
+    pool: Pool,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Running {
+    fn inline(batch_size: usize, make: impl Fn() -> Box<dyn OwnShard>) -> Self {
+        let memory = Memory::new(plan(1, batch_size), Scope::Private).unwrap();
+        let pool = Pool::new(memory, Workers::Inline(make()), POLICY).unwrap();
+        Self { pool, threads: Vec::new() }
+    }
+
+    /// A crew of the calling thread and `others`.
+    fn crew(others: usize, batch_size: usize, make: impl Fn() -> Box<dyn OwnShard>) -> Self {
+        let memory = Memory::new(plan(3, batch_size), Scope::Private).unwrap();
+        let settings = CrewSettings { threads: 1 + others, spin: false, affinity_offset: None };
+        let crew = Crew::new(memory.clone(), (0..3).map(|_| make()).collect(), settings).unwrap();
+        let pool = Pool::new(memory, Workers::Crew(crew), POLICY).unwrap();
+        Self { pool, threads: Vec::new() }
+    }
+
+    fn threads(batch_size: usize, make: impl Fn() -> Box<dyn OwnShard>) -> Self {
+        let memory = Memory::new(plan(3, batch_size), Scope::Private).unwrap();
+        let threads = (0..3).map(|worker| {
+            let (memory, mut shard) = (memory.clone(), make());
+            std::thread::spawn(move || serve(&memory, worker, shard.as_mut(), false).unwrap())
+        });
+        let threads = threads.collect();
+        Self { pool: Pool::new(memory, Workers::Threads, POLICY).unwrap(), threads }
+    }
+
+    /// Closes the pool, whose threads end by themselves.
+    fn close(mut self) {
+        assert_eq!(self.pool.close(LIMIT), [] as [usize; 0]);
+        for thread in self.threads {
+            thread.join().unwrap();
+        }
+    }
+}
+
+fn send(pool: &mut Pool, call: Call) {
+    let rows: Vec<usize> = (0..ROWS).collect();
+    pool.sending(call, &rows).unwrap().send(0).unwrap();
+}
+
+/// Receives all rows, which are in flight, with a zero timeout; returns the number of calls.
+fn poll(pool: &mut Pool) -> usize {
+    let (mut received, mut polls, start) = (Vec::new(), 0, Instant::now());
+    while received.len() < ROWS {
+        assert!(start.elapsed() < LIMIT, "{received:?} of {ROWS} rows after {polls} calls");
+        polls += 1;
+        match pool.receive(Some(Duration::ZERO), &mut || false) {
+            Ok(batch) => received.extend(batch.rows),
+            Err(Error::Timeout { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    received.sort_unstable();
+    assert_eq!(received, (0..ROWS).collect::<Vec<_>>());
+    polls
+}
+
+#[test]
+fn polling_with_a_zero_timeout_eventually_receives_every_row() {
+    let plain = || Box::new(Plain) as Box<dyn OwnShard>;
+    for batch_size in [1, 4, ROWS] {
+        for (mut running, alone) in [
+            (Running::inline(batch_size, plain), true),
+            (Running::crew(0, batch_size, plain), true),
+            (Running::crew(1, batch_size, plain), false),
+        ] {
+            for call in [Call::Reset, Call::Step, Call::Step] {
+                send(&mut running.pool, call);
+                let polls = poll(&mut running.pool);
+                // Every call steps a row, or has a batch to return. Another thread may be slower.
+                assert!(!alone || polls <= 2 * ROWS, "{polls} calls for {ROWS} rows");
+            }
+            running.close();
+        }
+    }
+}
+
+/// Rows that announce a message, and panic when they should send it.
+#[derive(Debug)]
+struct Unsendable(Sender<String>);
+
+impl Shard for Unsendable {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        Plain.run(task);
+        Report { spilled: true, ..Report::default() }
+    }
+
+    fn flush(&mut self, _: Report) {
+        panic!("no way to send it");
+    }
+
+    fn flush_panicked(&mut self, message: &str) {
+        self.0.send(message.to_owned()).unwrap();
+    }
+
+    fn close(&mut self) {}
+}
+
+#[test]
+fn a_panic_while_a_message_is_sent_is_answered_and_hangs_no_call() {
+    for executor in 0..4 {
+        let (answer, answered) = channel();
+        let make = || Box::new(Unsendable(answer.clone())) as Box<dyn OwnShard>;
+        let mut running = match executor {
+            0 => Running::inline(ROWS, make),
+            1 => Running::threads(ROWS, make),
+            _ => Running::crew(executor - 2, ROWS, make),
+        };
+        for _ in 0..3 {
+            running.pool.begin(Call::Step, 0).unwrap();
+            running.pool.finish(Call::Step, Some(LIMIT), &mut || false).unwrap();
+            send(&mut running.pool, Call::Step);
+            running.pool.receive(Some(LIMIT), &mut || false).unwrap();
+            // One answer for the task of each shard, and one for each row.
+            for _ in 0..running.pool.shards().len() + ROWS {
+                assert_eq!(answered.recv_timeout(LIMIT).unwrap(), "no way to send it");
+            }
+        }
+        running.close();
+    }
+}
+
+/// Rows that a process takes several at a time; if `dies` is set, it dies with the first ones.
+#[derive(Debug)]
+struct Several {
+    dies: bool,
+}
+
+impl Shard for Several {
+    fn run(&mut self, task: &mut Task<'_>) -> Report {
+        if self.dies {
+            kill_process(getpid(), Signal::KILL).unwrap();
+        }
+        Plain.run(task)
+    }
+
+    fn batch_of_sent(&self) -> usize {
+        4
+    }
+
+    fn flush(&mut self, _: Report) {}
+
+    fn close(&mut self) {}
+}
+
+/// Environment variables of a worker process: the batch size, and whether the process dies.
+const BATCH_SIZE: &str = "CARTWHEEL_TEST_BATCH_SIZE";
+const DIES: &str = "CARTWHEEL_TEST_DIES";
+
+#[test]
+#[ignore = "a worker process of other tests"]
+fn a_worker() {
+    let batch_size = std::env::var(BATCH_SIZE).unwrap().parse().unwrap();
+    let (worker, memory) = worker_process::attach(plan(1, batch_size));
+    let mut shard = Several { dies: std::env::var_os(DIES).is_some() };
+    serve(&memory, worker, &mut shard, false).unwrap();
+}
+
+#[test]
+fn sent_rows_of_a_dead_process_are_finished_by_its_replacement() {
+    for batch_size in [1, 4, ROWS] {
+        let memory = Memory::new(plan(1, batch_size), Scope::Shared).unwrap();
+        let start = || {
+            let mut process = worker_process::worker(&memory, 0);
+            process.env(BATCH_SIZE, batch_size.to_string());
+            process
+        };
+        let mut dying = start().env(DIES, "").spawn().unwrap();
+        let workers = Workers::Processes(vec![ProcessHandle::new(dying.id()).unwrap()]);
+        let policy = Policy { on_death: OnDeath::Resume, ..POLICY };
+        let mut pool = Pool::new(memory.clone(), workers, policy).unwrap();
+        send(&mut pool, Call::Step);
+        let died = pool.receive(Some(LIMIT), &mut || false);
+        assert!(matches!(died, Err(Error::WorkerDied { worker: 0, .. })), "{died:?}");
+        pool.lost(0).unwrap();
+        dying.wait().unwrap();
+        let mut next = start().spawn().unwrap();
+        pool.resume(0, ProcessHandle::new(next.id()).unwrap());
+        let mut received = Vec::new();
+        while received.len() < ROWS {
+            received.extend(pool.receive(Some(LIMIT), &mut || false).unwrap().rows);
+        }
+        received.sort_unstable();
+        assert_eq!(received, (0..ROWS).collect::<Vec<_>>());
+        assert_eq!(pool.close(LIMIT), [] as [usize; 0]);
+        next.wait().unwrap();
+    }
+}
