@@ -24,10 +24,9 @@ use super::actions::ActionRows;
 use super::cell::Cell;
 use super::mapping::Mapping;
 use super::slab::SlabRows;
+use crate::autoreset::Outcomes;
 use crate::error::Error;
 use crate::space::{ActionTag, DType, Layout};
-use crate::transition::PhaseTag;
-use cartwheel_core::Transition;
 
 /// The leaves of one shard's rows, taken in order, and after them the rows' [`Outcomes`].
 #[derive(Debug)]
@@ -119,30 +118,6 @@ impl<'a> SlabColumns<'a> {
             truncations: bytes(layout.truncations_offset()),
             phases: bytes(layout.phases_offset()),
         }
-    }
-}
-
-/// Rewards, flags and phases of the rows of a shard.
-#[derive(Debug)]
-pub struct Outcomes<'a> {
-    rewards: &'a mut [f64],
-    terminations: &'a mut [u8],
-    truncations: &'a mut [u8],
-    phases: &'a mut [u8],
-}
-
-impl Outcomes<'_> {
-    /// Writes reward, flags and phase of row `row`, counted from the first row of the shard.
-    ///
-    /// # Panics
-    ///
-    /// When the shard has no such row.
-    #[inline]
-    pub fn write(&mut self, row: usize, transition: &Transition, phase: PhaseTag) {
-        self.rewards[row] = transition.reward;
-        self.terminations[row] = u8::from(transition.terminated);
-        self.truncations[row] = u8::from(transition.truncated);
-        self.phases[row] = phase as u8;
     }
 }
 

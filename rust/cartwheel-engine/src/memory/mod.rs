@@ -72,7 +72,7 @@ mod slab_pool;
 pub(crate) use actions::ActionArea;
 pub use actions::ActionRows;
 pub use cell::{Cell, Shape, bytes_of};
-pub use columns::{ActionColumns, Outcomes, SlabColumns};
+pub use columns::{ActionColumns, SlabColumns};
 #[cfg(all(loom, test))]
 pub(crate) use free_list::FreeList;
 pub use headroom::Headroom;

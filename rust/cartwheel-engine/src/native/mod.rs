@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! options (JSON) ─▶ Recipe<E> ─▶ NativeShard<E>, one a worker ─▶ pool
-//!                                  │ Autoreset drives NativeRows: View (actions in, observations out)
+//!                                  │ NativeRows carry out commands of Autoreset: View (actions in, observations out)
 //!                                  └ Mailbox: resets, parameters, snapshots, faults
 //! ```
 //!
@@ -24,6 +24,7 @@ mod rows;
 mod settings;
 mod shard;
 mod snapshot;
+mod step;
 mod stream;
 
 pub use mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Snapshot};

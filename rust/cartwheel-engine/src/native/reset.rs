@@ -4,7 +4,7 @@ use super::mailbox::{ResetOptions, RowReset};
 use super::rows::NativeRows;
 use super::snapshot::restore;
 use super::stream::Seed;
-use crate::autoreset::{Autoreset, Rows};
+use crate::autoreset::{Autoreset, Command};
 use crate::env::Env;
 use crate::error::Error;
 use crate::transition::PhaseTag;
@@ -22,7 +22,7 @@ pub(super) fn reset_row<E: Env>(
     match how {
         RowReset::Leave => {
             if autoreset.phase(row) != PhaseTag::Unstarted {
-                let Ok(()) = rows.repeat(row);
+                rows.repeat(row);
             }
             return Ok(autoreset.last_transition(row));
         }
@@ -43,9 +43,7 @@ pub(super) fn reset_row<E: Env>(
     }
     rows.env_columns.forget_shown(row);
     let chosen = options.and_then(|options| options.0.downcast_ref());
-    let Ok(()) = autoreset.reset(rows, row, |rows| {
-        rows.reset_with(row, chosen.unwrap_or(rows.options));
-        Ok(())
-    });
-    Ok(Transition::RESET)
+    rows.reset_with(row, chosen.unwrap_or(rows.options));
+    rows.publish(row);
+    Ok(autoreset.settle_row(row, Command::Reset, Transition::RESET))
 }

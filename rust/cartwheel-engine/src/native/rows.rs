@@ -1,15 +1,13 @@
-//! Native environments row by row, as the autoreset machine drives them.
+//! Native environments row by row.
 
-use std::convert::Infallible;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::stream::Seed;
-use crate::autoreset::{Autoreset, Rows};
-use crate::env::{ActionOf, Block, Env, Info, Space, View};
+use crate::autoreset::Command;
+use crate::env::{Block, Env, Info, Space, View};
 use crate::info::{InfoWriter, Kind, RecordAt};
 use crate::protocol::Tally;
-use crate::transition::PhaseTag;
 use cartwheel_core::Transition;
 use cartwheel_core::rng::Rng;
 
@@ -20,17 +18,13 @@ pub(super) struct EnvColumns<E> {
     pub(super) rngs: Vec<Rng>,
     /// The seeds of the random streams.
     pub(super) seeds: Vec<Seed>,
-    /// Steps since the last reset.
-    pub(super) elapsed: Vec<u32>,
-    /// Steps after which an episode is truncated; 0 for no limit.
-    pub(super) limit: u32,
     /// The state in which a row was shown before a parameter was set, until it is stepped or reset;
     /// empty when there is no such row. See [`NativeRows::repeat`].
     pub(super) shown: Vec<Option<E>>,
     ahead: Ahead,
 }
 
-/// A block that was stepped before the machine reaches its rows.
+/// A block that was stepped before the loop reaches its rows.
 #[derive(Default)]
 struct Ahead {
     running: Vec<bool>,
@@ -41,27 +35,13 @@ struct Ahead {
 
 impl<E: Env> EnvColumns<E> {
     /// Columns of these environments and streams.
-    pub(super) fn new(envs: Vec<E>, rngs: Vec<Rng>, seeds: Vec<Seed>, limit: u32) -> Self {
-        let (elapsed, mut ahead) = (vec![0; envs.len()], Ahead::default());
+    pub(super) fn new(envs: Vec<E>, rngs: Vec<Rng>, seeds: Vec<Seed>) -> Self {
+        let mut ahead = Ahead::default();
         if E::BLOCK > 1 {
             ahead.running = vec![false; E::BLOCK];
             ahead.transitions = vec![None; E::BLOCK];
         }
-        Self { envs, rngs, seeds, elapsed, limit, shown: Vec::new(), ahead }
-    }
-
-    /// Counts a step, and truncates at the limit.
-    #[inline]
-    fn count_step(&mut self, row: usize, transition: &mut Transition) {
-        self.elapsed[row] = self.elapsed[row].wrapping_add(1);
-        transition.truncated |= self.limit != 0 && self.elapsed[row] >= self.limit;
-    }
-
-    /// Steps the environment of one row.
-    pub(super) fn step(&mut self, row: usize, action: ActionOf<'_, E>) -> Transition {
-        let mut transition = self.envs[row].step(action, &mut self.rngs[row]);
-        self.count_step(row, &mut transition);
-        transition
+        Self { envs, rngs, seeds, shown: Vec::new(), ahead }
     }
 
     /// A new task begins: a block that was stepped belongs to the last one.
@@ -111,6 +91,8 @@ pub(super) struct NativeRows<'a, E: Env> {
     /// and observations belong to these rows.
     pub(super) span: Range<usize>,
     pub(super) env_columns: &'a mut EnvColumns<E>,
+    /// What a step does to each row of the task, a [`Command`] each.
+    pub(super) commands: &'a [u8],
     /// The actions of a step.
     pub(super) actions: Option<<E::Action as View>::Rows<'a>>,
     pub(super) observations: <E::Observation as View>::RowsMut<'a>,
@@ -126,29 +108,35 @@ pub(super) struct NativeRows<'a, E: Env> {
 
 impl<E: Env> NativeRows<'_, E> {
     pub(super) fn reset_with(&mut self, row: usize, options: &E::ResetOptions) {
-        let EnvColumns { envs, rngs, elapsed, .. } = &mut *self.env_columns;
-        elapsed[row] = 0;
+        let EnvColumns { envs, rngs, .. } = &mut *self.env_columns;
         envs[row].reset(&mut rngs[row], options);
         self.tally.count_resets(row, 1);
     }
 
     /// Steps the block that begins at `row`, unless that row was stepped with an earlier block.
-    /// Must be called for each row of a step, in order, before the machine reaches it.
+    /// Must be called for each row of a step, in order, before the row itself is stepped.
     #[inline]
-    pub(super) fn step_ahead(&mut self, autoreset: &Autoreset, row: usize) {
+    pub(super) fn step_ahead(&mut self, row: usize) {
         if E::BLOCK > 1 && !self.env_columns.ahead.rows.contains(&row) {
-            self.step_block(autoreset, row);
+            self.step_block(row);
         }
     }
 
+    /// What a step does to a row.
+    #[inline]
+    pub(super) fn command(&self, row: usize) -> Command {
+        Command::from_byte(self.commands[row - self.span.start])
+    }
+
     #[inline(never)] // called once for each block; the loop of rows stays small
-    fn step_block(&mut self, autoreset: &Autoreset, first: usize) {
+    fn step_block(&mut self, first: usize) {
         let actions = self.actions.as_ref().expect("a step has actions");
         let EnvColumns { envs, rngs, ahead, .. } = &mut *self.env_columns;
         let rows = first..self.span.end.min(first + E::BLOCK);
         ahead.transitions[..rows.len()].fill(None);
-        for (running, row) in ahead.running.iter_mut().zip(rows.clone()) {
-            *running = autoreset.phase(row) == PhaseTag::Running;
+        let commands = &self.commands[first - self.span.start..];
+        for (running, &command) in ahead.running.iter_mut().zip(commands) {
+            *running = command == Command::Step as u8;
         }
         let mut block = Block {
             envs: &mut envs[rows.clone()],
@@ -188,32 +176,28 @@ impl<E: Env> NativeRows<'_, E> {
     fn end(&mut self) {
         self.infos.end(self.open.take().expect("a record was begun"));
     }
-}
 
-impl<E: Env> Rows for NativeRows<'_, E> {
-    type Error = Infallible;
-
+    /// Steps the environment of a row, unless it was stepped with its block.
     #[inline]
-    fn step(&mut self, row: usize) -> Result<Transition, Infallible> {
-        let mut transition = if E::BLOCK > 1 {
+    pub(super) fn step(&mut self, row: usize) -> Transition {
+        if E::BLOCK > 1 {
             let ahead = &self.env_columns.ahead;
             let stepped = ahead.transitions[row - ahead.rows.start];
             stepped.unwrap_or_else(|| self.step_alone(row))
         } else {
             self.step_one(row)
-        };
-        self.env_columns.count_step(row, &mut transition);
-        Ok(transition)
+        }
     }
 
     #[inline(never)] // called once for each episode; the loop of steps stays small
-    fn reset(&mut self, row: usize) -> Result<(), Infallible> {
+    pub(super) fn reset(&mut self, row: usize) {
         self.reset_with(row, self.options);
-        Ok(())
     }
 
+    /// Copies observation and info to `final_obs` and `final_info`, before a reset overwrites what
+    /// the environment still owns.
     #[inline(never)] // called once for each episode
-    fn keep_final(&mut self, row: usize) -> Result<(), Infallible> {
+    pub(super) fn keep_final(&mut self, row: usize) {
         self.observe(row); // into the row's own place; the reset overwrites it
         let info = self.env_columns.envs[row].info();
         self.begin(row);
@@ -228,11 +212,11 @@ impl<E: Env> Rows for NativeRows<'_, E> {
         self.infos.dict(info.len());
         info.write(self.infos);
         self.end();
-        Ok(())
     }
 
+    /// Writes observation and info to the batch.
     #[inline]
-    fn publish(&mut self, row: usize) -> Result<(), Infallible> {
+    pub(super) fn publish(&mut self, row: usize) {
         self.observe(row);
         if !E::Info::EMPTY {
             let info = self.env_columns.envs[row].info();
@@ -242,14 +226,15 @@ impl<E: Env> Rows for NativeRows<'_, E> {
                 self.end();
             }
         }
-        Ok(())
     }
 
+    /// Writes the last observation to the batch again, without an info.
+    ///
     /// An observation is a function of the state, so a row that was not touched since shows its
     /// observation again. Nothing has to be kept for that: neither a copy for each step nor the
     /// slab of the batch before, which belongs to the caller by now and may have been written to.
     /// Only setting a parameter keeps a copy of the environment first.
-    fn repeat(&mut self, row: usize) -> Result<(), Infallible> {
+    pub(super) fn repeat(&mut self, row: usize) {
         match self.env_columns.shown.get(row) {
             Some(Some(shown)) => {
                 let place = row - self.span.start;
@@ -257,6 +242,5 @@ impl<E: Env> Rows for NativeRows<'_, E> {
             }
             _ => self.observe(row),
         }
-        Ok(())
     }
 }

@@ -14,12 +14,13 @@ use super::requests::answer;
 use super::reset::reset_row;
 use super::rows::{EnvColumns, NativeRows};
 use super::settings::ShardSettings;
+use super::step::{settle_step, step_row};
 use super::stream::unforeseen;
-use crate::autoreset::{Autoreset, Prepared, PreparedRows, Refusal, Rows};
+use crate::autoreset::{Autoreset, Command, Outcomes};
 use crate::env::{Env, Spaces, View};
 use crate::error::Error;
 use crate::info::{InfoWriter, Kind, RecordAt};
-use crate::memory::{ActionRows, Outcomes, SlabColumns};
+use crate::memory::{ActionRows, SlabColumns};
 use crate::protocol::{Tally, Work};
 use crate::transition::PhaseTag;
 use crate::wake::Op;
@@ -32,6 +33,8 @@ use cartwheel_core::Transition;
 pub struct NativeShard<E: Env> {
     env_columns: EnvColumns<E>,
     autoreset: Autoreset,
+    /// What the present step does to each of its rows.
+    commands: Vec<u8>,
     spaces: Arc<Spaces>,
     /// Options of autoresets.
     options: E::ResetOptions,
@@ -63,10 +66,11 @@ impl<E: Env> NativeShard<E> {
     ) -> Result<Self, Error> {
         let rows = envs.len();
         let (rngs, seeds) = unforeseen(rows)?;
-        let limit = settings.max_episode_steps.map_or(0, std::num::NonZero::get);
+        let autoreset = Autoreset::unstarted(settings.autoreset, settings.on_done, rows);
         Ok(Self {
-            env_columns: EnvColumns::new(envs, rngs, seeds, limit),
-            autoreset: Autoreset::unstarted(settings.autoreset, settings.on_done, rows),
+            env_columns: EnvColumns::new(envs, rngs, seeds),
+            autoreset: autoreset.limited(settings.max_episode_steps),
+            commands: vec![Command::Leave as u8; rows],
             spaces,
             options: E::ResetOptions::default(),
             replacements: Replacements::new(options, settings.replacements),
@@ -140,7 +144,7 @@ impl<E: Env> NativeShard<E> {
         for row in next.get()..span.end {
             next.set(row);
             if step {
-                batch.step_ahead(autoreset, row);
+                batch.step_ahead(row);
             }
             let transition = one(autoreset, &mut batch, row)?;
             outcomes.write(row - span.start, &transition, autoreset.phase(row));
@@ -163,6 +167,7 @@ impl<E: Env> NativeShard<E> {
             span,
             observations: E::Observation::rows_mut(&mut columns),
             env_columns: &mut self.env_columns,
+            commands: &self.commands,
             actions,
             space: &self.spaces.observation,
             options: &self.options,
@@ -200,17 +205,11 @@ impl<E: Env> NativeShard<E> {
             let (autoreset, mut rows, mut outcomes) =
                 self.rows(first, span.clone(), tally, None, columns);
             let transition = if step {
-                rows.reset_with(row, rows.options);
-                let prepared = Some(match autoreset.phase(row) {
-                    PhaseTag::Over => Prepared::Reset(Ok(())),
-                    _ => Prepared::Stepped(Ok(Transition::CUT)),
-                });
-                let rows = &mut PreparedRows { rows: &mut rows, prepared };
-                autoreset.step(rows, row).map_err(|refusal| refused(&refusal, first + row))
+                rows.reset(row);
+                settle_step(autoreset, &mut rows, row, Transition::CUT)
             } else {
-                one(autoreset, &mut rows, row)
+                one(autoreset, &mut rows, row)?
             };
-            let transition = transition?;
             outcomes.write(row - span.start, &transition, autoreset.phase(row));
             Ok::<_, Error>(())
         }));
@@ -224,7 +223,7 @@ impl<E: Env> NativeShard<E> {
         let (autoreset, mut batch, mut outcomes) =
             self.rows(first, span.clone(), tally, None, columns);
         outcomes.write(row - span.start, &autoreset.last_transition(row), autoreset.phase(row));
-        let Ok(()) = batch.repeat(row);
+        batch.repeat(row);
     }
 
     fn step_rows(&mut self, task: &mut Task<'_>) {
@@ -232,15 +231,14 @@ impl<E: Env> NativeShard<E> {
         if !self.env_columns.shown.is_empty() {
             self.forget_shown(&task.own_rows());
         }
+        let span = task.own_rows();
+        self.autoreset.plan(span.clone(), &mut self.commands[..span.len()]);
         match self.prepared.take() {
-            None => self.each_row(task, |autoreset, rows, row| {
-                let first = rows.first;
-                autoreset.step(rows, row).map_err(|refusal| refused(&refusal, first + row))
-            }),
+            None => {
+                self.each_row(task, |autoreset, rows, row| step_row(autoreset, rows, row, None));
+            }
             Some(Ok(transition)) => self.each_row(task, |autoreset, rows, row| {
-                let (first, prepared) = (rows.first, Some(Prepared::Stepped(Ok(transition))));
-                let stepped = autoreset.step(&mut PreparedRows { rows, prepared }, row);
-                stepped.map_err(|refusal| refused(&refusal, first + row))
+                step_row(autoreset, rows, row, Some(transition))
             }),
             Some(Err(message)) => self.each_row(task, |_, rows, row| {
                 Err(Error::Panicked { row: rows.first + row, message: message.clone() })
@@ -297,18 +295,6 @@ impl<E: Env> NativeShard<E> {
     }
 }
 
-/// The reason why row `row`, counted from the first row of the pool, was not stepped. If the pool
-/// has the policy of its environments, it refuses such steps before they are published.
-fn refused(refusal: &Refusal<std::convert::Infallible>, row: usize) -> Error {
-    let rows = vec![row];
-    match refusal {
-        Refusal::Environment(never) => match *never {},
-        Refusal::Over => Error::EpisodeOver { rows },
-        Refusal::Failed => Error::NeedsReset { rows },
-        Refusal::Unstarted => Error::NeverReset { rows },
-    }
-}
-
 impl<E: Env> Shard for NativeShard<E> {
     fn run(&mut self, task: &mut Task<'_>) -> Report {
         self.infos.clear();
@@ -358,7 +344,8 @@ impl<E: Env> Shard for NativeShard<E> {
         let start = Instant::now();
         let mut columns = actions.columns();
         let Ok(rows) = E::Action::rows(&mut columns) else { return }; // `run` reports the error
-        let step = AssertUnwindSafe(|| self.env_columns.step(row, E::Action::row(&rows, 0)));
+        let EnvColumns { envs, rngs, .. } = &mut self.env_columns;
+        let step = AssertUnwindSafe(|| envs[row].step(E::Action::row(&rows, 0), &mut rngs[row]));
         self.prepared = Some(catch_unwind(step).map_err(|panic| message_of(panic.as_ref())));
         self.pace.begin(start.elapsed());
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::mailbox::Snapshot;
 use super::rows::{EnvColumns, NativeRows};
 use super::stream::Seed;
-use crate::autoreset::{Autoreset, Rows, SavedPhase};
+use crate::autoreset::{Autoreset, SavedRow};
 use crate::env::Env;
 use crate::error::Error;
 use cartwheel_core::rng::Rng;
@@ -15,8 +15,7 @@ struct Saved<E> {
     env: E,
     rng: Rng,
     seed: Seed,
-    elapsed: u32,
-    phase: SavedPhase,
+    row: SavedRow,
 }
 
 /// A snapshot of row `row`.
@@ -28,8 +27,7 @@ pub(super) fn save<E: Env>(
     let env = columns.envs[row].snapshot();
     let env = env.ok_or_else(|| Error::bad_options("this environment has no snapshots"))?;
     let (rng, seed) = (columns.rngs[row].clone(), columns.seeds[row].clone());
-    let (elapsed, phase) = (columns.elapsed[row], autoreset.save(row));
-    let saved = Saved { env, rng, seed, elapsed, phase };
+    let saved = Saved { env, rng, seed, row: autoreset.save(row) };
     Ok(Snapshot(Arc::new(Mutex::new(saved))))
 }
 
@@ -47,8 +45,7 @@ pub(super) fn restore<E: Env>(
     rows.env_columns.envs[row] = saved.env.snapshot().ok_or_else(other)?;
     rows.env_columns.rngs[row] = saved.rng.clone();
     rows.env_columns.seeds[row] = saved.seed.clone();
-    rows.env_columns.elapsed[row] = saved.elapsed;
-    autoreset.restore(row, saved.phase);
-    let Ok(()) = rows.repeat(row);
+    autoreset.restore(row, saved.row);
+    rows.repeat(row);
     Ok(())
 }
