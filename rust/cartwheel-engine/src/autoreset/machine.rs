@@ -25,6 +25,27 @@ pub struct SavedRow {
     elapsed: u32,
 }
 
+impl SavedRow {
+    /// Number of bytes of [`SavedRow::to_bytes`].
+    pub const BYTES: usize = 7;
+
+    /// The state as bytes: phase, the two flags, steps (little-endian).
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let [a, b, c, d] = self.elapsed.to_le_bytes();
+        [self.phase as u8, self.terminated, self.truncated, a, b, c, d]
+    }
+
+    /// The state that [`SavedRow::to_bytes`] wrote; `None` for other bytes.
+    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Option<Self> {
+        let [phase, terminated, truncated, elapsed @ ..] = bytes;
+        let phase = PhaseTag::from_byte(phase)?;
+        let over = phase == PhaseTag::Over;
+        let fits = (terminated | truncated) == u8::from(over) && terminated <= 1 && truncated <= 1;
+        let elapsed = u32::from_le_bytes(elapsed);
+        fits.then_some(Self { phase, terminated, truncated, elapsed })
+    }
+}
+
 /// The state machine of a shard. Rows count from 0 within the shard.
 #[derive(Debug)]
 pub struct Autoreset {
@@ -93,12 +114,7 @@ impl Autoreset {
 
     /// The phase of one row.
     pub fn phase(&self, row: usize) -> PhaseTag {
-        match self.phases[row] {
-            RUNNING => PhaseTag::Running,
-            OVER => PhaseTag::Over,
-            FAILED => PhaseTag::Failed,
-            _ => PhaseTag::Unstarted,
-        }
+        PhaseTag::from_byte(self.phases[row]).expect("the machine writes only phases")
     }
 
     /// Whether a step shows the last frame of the row again and does not call its environment.
