@@ -40,8 +40,12 @@ pub trait Shard {
         1
     }
 
-    /// Does the slow part of a single sent row's work before the row gets its place in a batch. The
-    /// next [`Shard::run`] is for this row. `first` is the first row of the shard.
+    /// Calls the environment of a single sent row before the row gets its place in a batch, because
+    /// a row that has its place holds up the whole batch. So all calls that the work requires belong
+    /// here: the step, an autoreset in every mode, an explicit reset, and the replacement of a failed
+    /// environment. In `SAME_STEP` the terminal observation and info are kept first, then the row is
+    /// reset. The next [`Shard::run`] is for this row, and only writes. `first` is the first row of
+    /// the shard.
     fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>) {
         let _ = (work, first, actions);
     }
