@@ -1,0 +1,96 @@
+"""Checks ``parameters`` and ``states``: reading and writing back changes nothing."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel.testing.error import Unchecked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cartwheel.testing.kit import Kit
+
+
+def check_parameters(kit: Kit) -> str:
+    """Reading a parameter changes nothing, and setting it to its own value neither."""
+    envs = kit.envs
+    names = getattr(envs, "parameters", None)
+    if names is None:
+        raise Unchecked("environments in Python do not list their parameters")
+    if not names:
+        raise Unchecked("there are no parameters")
+    for name in names:
+        remedy = (
+            f"`get_attr({name!r})` must return the value that the environment uses, and reading "
+            "must change nothing."
+        )
+        _assert_no_effect(kit, lambda name=name: envs.get_attr(name), f"get_attr({name!r})", remedy)
+        remedy = (
+            f"`set_attr({name!r}, value)` must store exactly what `get_attr` returns: look for "
+            "rounding, and for other variables that setting it changes."
+        )
+        _assert_no_effect(
+            kit,
+            lambda name=name: envs.set_attr(name, list(envs.get_attr(name))),
+            f"set_attr({name!r}, …) with the values of get_attr",
+            remedy,
+        )
+    return ", ".join(names)
+
+
+def _assert_no_effect(kit: Kit, do: Callable[[], object], text: str, remedy: str) -> None:
+    """Fails if rows go on in another way when ``do`` is called in the middle."""
+    steps = max(1, kit.steps // 4)
+    plain = kit.run(kit.envs, steps=2 * steps)
+    player = kit.run(kit.envs, steps=steps)
+    do()
+    player.run(steps)
+    texts = {"here": f"after {text} in step {steps}", "there": "without it"}
+    kit.assert_same(player, plain.lives, remedy=remedy, strict_infos=True, **texts)
+
+
+def check_states(kit: Kit) -> str:
+    """After ``set_state`` rows go on as they did after ``get_state``."""
+    envs: Any = kit.envs
+    if not (hasattr(envs, "get_state") and hasattr(envs, "set_state")):
+        raise Unchecked("the vector environment has no `get_state` and `set_state`")
+    steps = max(1, kit.steps // 4)
+    player = kit.run(envs, steps=steps)
+    rows = [row for row in player.lives if not player.over[row]]
+    if not rows:
+        raise Unchecked(f"all rows are over after {steps} steps")
+    turns = player.turns.copy()
+    begun = {row: len(player.lives[row]) for row in rows}
+    try:
+        states = envs.get_state(rows)
+    except NotImplementedError as error:
+        raise Unchecked(f"the environment cannot be saved: {error}") from error
+    player.run(steps)
+    before = {row: player.lives[row][at:] for row, at in begun.items()}
+    _assert_no_effect(
+        kit,
+        lambda: envs.get_state(rows),
+        "get_state",
+        "`save` must change nothing: write the state, and draw no random number.",
+    )
+    player = kit.run(envs, steps=steps // 2)
+    player.over[rows] = False
+    envs.set_state(rows, copy.deepcopy(states))
+    player.turns = np.array(turns)
+    for row in rows:
+        player.lives[row] = []
+    player.run(steps)
+    kit.assert_same(
+        player,
+        before,
+        rows=rows,
+        here="after `set_state`",
+        there="after `get_state`",
+        remedy="`save` must write every variable that later steps depend on, the random numbers "
+        "and the steps of the episode included, and `load` must read all of them.",
+    )
+    return f"{len(rows)} rows × {steps} steps"
