@@ -39,6 +39,6 @@ class Actions:
         for stream in range(STREAMS):
             self._space.seed(stream)
             samples += [self._space.sample() for _ in range(count)]
-        empty = create_empty_array(self._space, len(samples), fn=np.zeros)
+        empty: Any = create_empty_array(self._space, len(samples), fn=np.zeros)
         self._table = concatenate(self._space, samples, empty)
         self._made = count

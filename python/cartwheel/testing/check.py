@@ -55,6 +55,7 @@ def check_vector_env(
     seed: int = 0,
     steps: int = 64,
     skip: Collection[str] = (),
+    ignore_infos: Collection[str] = (),
 ) -> EnvCheckReport:
     """Checks that environments keep the promises of Gymnasium's interface and of cartwheel's.
 
@@ -94,17 +95,19 @@ def check_vector_env(
 
     Args:
         envs: A vector environment of cartwheel, or of Gymnasium. It is reset with the seed in the
-            end, and stays open. After a failure it can be reset or closed.
+            end, and stays open. After a failure, close it: rows may be in flight.
         seed: Row ``i`` gets the seed ``seed + i``; the actions are always the same.
         steps: Steps of each run. With too few steps, no episode ends by nature.
         skip: Names of checks that are left out, of :data:`CHECKS`.
+        ignore_infos: Keys of infos that are not compared, because they show times or count
+            episodes, such as ``"episode"`` of ``RecordEpisodeStatistics``.
 
     Returns:
         What was checked, and what was not, and why.
 
     Raises:
         EnvCheckError: The first check that fails. What the environment raised is its cause.
-        TypeError: ``envs`` is no vector environment, or one that is wrapped.
+        TypeError: ``envs`` is no vector environment, or one that is wrapped; or names are no list.
         ValueError: There is no check of a name in ``skip``, or ``steps`` or ``seed`` is too small.
         gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
     """
@@ -115,14 +118,17 @@ def check_vector_env(
         )
     if not isinstance(envs, gym.vector.VectorEnv):
         raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}: see make_vec")
+    for argument, names in (("skip", skip), ("ignore_infos", ignore_infos)):
+        if isinstance(names, str):
+            raise TypeError(f"`{argument}` must be a list of names, got {names!r}.")
     seed, steps = as_integer("seed", seed, 0), as_integer("steps", steps, 1)
-    for name in [skip] if isinstance(skip, str) else skip:
+    for name in skip:
         if name not in _CHECKS:
             meant = near_miss(name, CHECKS)
             rest = f"did you mean {meant!r}?" if meant else f"there are {', '.join(CHECKS)}."
             raise ValueError(f"`skip` has no check {name!r}: {rest}")
-    envs.reset(seed=seed)  # before anything is made: rows in flight are the caller's error
-    kit = Kit(envs, seed, steps)
+    _reset(envs, seed)  # before anything is made: rows in flight are the caller's error
+    kit = Kit(envs, seed, steps, ignore_infos)
     report = EnvCheckReport(kit.name, notes=kit.notes)
     try:
         for name, check in _CHECKS.items():
@@ -140,13 +146,20 @@ def check_vector_env(
                 raise _raised(kit, error) from error
     finally:
         kit.close()
-    envs.reset(seed=seed)
+    _reset(envs, seed)
     return report
+
+
+def _reset(envs: Any, seed: int) -> None:
+    """Resets all rows; none is in flight afterwards."""
+    envs.reset(seed=seed)
+    while getattr(envs, "in_flight", ()):  # with a `batch_size` below the number of rows
+        envs.recv()
 
 
 def _raised(kit: Kit, error: Exception) -> EnvCheckError:
     """The failure for an exception of the environment."""
-    notes = "; ".join([str(error), *getattr(error, "__notes__", [])])
+    notes = "; ".join([str(error).rstrip("."), *getattr(error, "__notes__", [])])
     return EnvCheckError(
         kit.check,
         kit.name,

@@ -39,8 +39,8 @@ def first_difference(one: Any, other: Any, path: str = "") -> Difference | None:
         return _first([(f"{path}[{at}]", *pair) for at, pair in pairs])
     if isinstance(one, np.ndarray | np.generic | float | complex):
         return _of_arrays(np.asarray(one), np.asarray(other), path)
-    without_equality = type(one).__eq__ is object.__eq__
-    return None if without_equality or one == other else (path, repr(one), repr(other))
+    has_equality = "__eq__" in {name for each in type(one).__mro__[:-1] for name in vars(each)}
+    return None if not has_equality or one == other else (path, repr(one), repr(other))
 
 
 def _first(pairs: list[tuple[str, Any, Any]]) -> Difference | None:

@@ -24,5 +24,5 @@ class EnvCheckError(AssertionError):
         self.remedy = remedy
 
 
-class Unchecked(Exception):  # noqa: N818 - not an error
+class Unchecked(Exception):
     """A check does not apply to an environment; the text says why."""

@@ -34,17 +34,21 @@ class Kit:
         name: Its id, or the name of its class, for errors.
         seed: The seed of row 0; row ``i`` gets ``seed + i``.
         steps: Steps of each run.
+        ignored: Keys of infos that are compared nowhere.
         actions: What rows do.
         check: The name of the check that runs.
         notes: Remarks for the report.
     """
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any], seed: int, steps: int) -> None:
+    def __init__(
+        self, envs: VectorEnv[Any, Any, Any], seed: int, steps: int, ignored: Iterable[str]
+    ) -> None:
         """Takes the vector environment under test."""
         self.given = envs
         self.twins = twins_of(envs)
         self.seed = seed
         self.steps = steps
+        self.ignored = frozenset(ignored)
         self.actions = Actions(envs.single_action_space)
         self.check = ""
         self.notes: list[str] = []
@@ -167,10 +171,9 @@ class Kit:
         self,
         player: Player,
         others: dict[int, Life] | Singles,
-        *,
-        here: str,
-        there: str,
+        places: tuple[str, str],
         remedy: str,
+        *,
         rows: Iterable[int] | None = None,
         strict_infos: bool = False,
     ) -> None:
@@ -179,22 +182,28 @@ class Kit:
         Args:
             player: The player.
             others: The other lives, by row.
-            here: Where the player's values are from, for the error.
-            there: Where the other values are from.
+            places: Where the player's values are from, and where the others, for the error.
             remedy: How to mend a difference.
             rows: The rows; by default all watched ones.
             strict_infos: Compare infos that have two types, too.
         """
-        without = frozenset() if strict_infos else self.mixed
+        without = self.ignored if strict_infos else self.ignored | self.mixed
         for row in player.lives if rows is None else rows:
             life = player.lives[row]
             other = others.life(row) if isinstance(others, Singles) else others[row]
             found = compare(life, other, without)
             if found is not None:
                 number, (path, one, two) = found
+                path = field_of(path)
+                if path.startswith("info["):
+                    key = path.split("]")[0].removeprefix("info[")
+                    remedy += (
+                        " If this info is a clock or a counter, or shows `options`, pass "
+                        f"`ignore_infos=[{key}]`."
+                    )
                 self.fail(
-                    f"{field_of(path)} of row {row} {moment(life, number)} is {one} {here} and "
-                    f"{two} {there} (seed {self.seed + row})",
+                    f"{path} of row {row} {moment(life, number)} is {one} {places[0]} and "
+                    f"{two} {places[1]} (seed {self.seed + row})",
                     remedy,
                 )
 

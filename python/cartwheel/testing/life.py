@@ -105,8 +105,8 @@ def compare(
     Returns:
         The number of the first event that differs, and the difference; ``None`` if there is none.
     """
-    for number, pair in enumerate(zip(one, other, strict=False)):
-        found = first_difference(*(_values(event, without) for event in pair))
+    for number, (one_event, other_event) in enumerate(zip(one, other, strict=False)):
+        found = first_difference(_values(one_event, without), _values(other_event, without))
         if found is not None:
             return number, found
     return None

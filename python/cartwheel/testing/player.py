@@ -110,7 +110,7 @@ class Player:
         if self.mode is AutoresetMode.SAME_STEP:
             self.over = np.zeros_like(self.over)
         if self.mode is AutoresetMode.DISABLED and self.restarts and self.over.any():
-            self.reset(self.over.copy())
+            self.reset(None if self.over.all() else self.over.copy())
         return result
 
     def run(self, steps: int) -> Player:
@@ -150,12 +150,10 @@ class Player:
             self.inspect(self.calls, result)
         self.calls += 1
 
-    def _record(
-        self, rows: NDArray[np.int64], result: Batch, resetting: NDArray[np.bool_]
-    ) -> None:
+    def _record(self, rows: NDArray[np.int64], result: Batch, resetting: NDArray[np.bool_]) -> None:
         """Appends the events of a batch; rows that are ``resetting`` ignored their action."""
         infos = result[4]
-        for place in np.flatnonzero(np.isin(rows, list(self.lives))):
+        for place in np.flatnonzero(np.isin(rows, list(self.lives))).tolist():
             life = self.lives[int(rows[place])]
             over = result[2][place] or result[3][place]
             if self.mode is AutoresetMode.SAME_STEP and over and not resetting[rows[place]]:

@@ -35,9 +35,8 @@ def check_rendering(kit: Kit) -> str:
         kit.assert_same(
             player,
             kit.singles(ending=True),
-            here=f"with a frame (render_mode={mode!r}) after every step",
-            there="in a single environment that is not drawn",
-            remedy="`render` must change nothing: draw from the state, and use no random number.",
+            (f"with render_mode={mode!r}, drawn after every step", "when nothing is drawn"),
+            "`render` must change nothing: draw from the state, and use no random number.",
         )
     return f"{', '.join(modes)}: 2 rows × {steps} frames"
 

@@ -37,11 +37,11 @@ def check_masked_reset(kit: Kit) -> str:
         for row in others:
             _assert_shown(kit, envs, before, player.observations, row, steps)
         player.run(steps)
-        texts = {"here": "after a reset of other rows", "there": "without it"}
-        kit.assert_same(player, whole.lives, rows=others, remedy=_MASKED, **texts)
-        texts = {"here": "after a reset of these rows", "there": "after a reset of all"}
+        places = "after a reset of other rows", "without it"
+        kit.assert_same(player, whole.lives, places, _MASKED, rows=others)
+        places = "after a reset of these rows", "after a reset of all"
         again = [row for row in player.lives if mask[row]]
-        kit.assert_same(player, whole.lives, rows=again, remedy=_MASKED, **texts)
+        kit.assert_same(player, whole.lives, places, _MASKED, rows=again)
         return f"{len(again)} of {len(player.lives)} rows reset after {steps} steps"
 
 
@@ -89,12 +89,10 @@ def _freeze(kit: Kit, envs: Any) -> int:
     if frozen:
         mask = player.over.copy()
         player.reset(mask, seed=kit.seed)
-        first = {row: player.lives[row] for row in frozen}
         fresh = kit.player(envs, restarts=False)
         fresh.reset(seed=kit.seed)
-        texts = {"here": "when a frozen row is reset", "there": "at a reset of all rows"}
-        others = {row: fresh.lives[row] for row in first}
-        kit.assert_same(player, others, rows=first, remedy=_FROZEN, **texts)
+        places = "when a frozen row is reset", "at a reset of all rows"
+        kit.assert_same(player, fresh.lives, places, _FROZEN, rows=frozen)
     return len(frozen)
 
 

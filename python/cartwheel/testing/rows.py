@@ -1,5 +1,6 @@
-"""Checks ``rows``, ``num_envs``, ``executors``, ``modes`` and ``send_recv``: who steps a row, when
-and beside which others changes nothing.
+"""Checks ``rows``, ``num_envs``, ``executors``, ``modes`` and ``send_recv``.
+
+Who steps a row, when, and beside which other rows, changes nothing.
 """
 
 from __future__ import annotations
@@ -85,8 +86,7 @@ def check_send_recv(kit: Kit) -> str:
 def _assert_single(kit: Kit, player: Player, here: str, *, ending: bool = False) -> None:
     """Fails unless every row of a player equals the single environment."""
     singles = kit.singles(ending=ending)
-    there = "in a single environment"
-    kit.assert_same(player, singles, here=here, there=there, remedy=_REMEDY)
+    kit.assert_same(player, singles, (here, "in a single environment"), _REMEDY)
 
 
 def _refuse_nothing(tried: tuple[object, ...]) -> None:

@@ -24,10 +24,8 @@ _SEEDS, _APART = 16, 125 * STREAMS
 def check_same_seed(kit: Kit) -> str:
     """The same seed gives the same transcript, again and in a new vector environment."""
     first, again = kit.run(kit.envs), kit.run(kit.envs)
-    here, there = "in the second run of one object", "in the first"
-    kit.assert_same(
-        again, first.lives, here=here, there=there, remedy=_REMEDY, strict_infos=True
-    )
+    places = "in the second run of one object", "in the first"
+    kit.assert_same(again, first.lives, places, _REMEDY, strict_infos=True)
     text = f"2 runs of {len(first.lives)} rows × {kit.steps} steps"
     num_envs = min(kit.envs.num_envs, WATCHED)
     try:
@@ -37,8 +35,8 @@ def check_same_seed(kit: Kit) -> str:
         return text
     rows = sorted(first.lives.keys() & new.lives.keys() - {num_envs - 1})
     rows = [0] if num_envs == 1 else rows
-    here, there = "in a new vector environment", "in the given one"
-    kit.assert_same(new, first.lives, rows=rows, here=here, there=there, remedy=_REMEDY)
+    places = "in a new vector environment", "in the given one"
+    kit.assert_same(new, first.lives, places, _REMEDY, rows=rows)
     return f"{text}, and 1 of a new object"
 
 

@@ -32,27 +32,20 @@ class Twins:
     sizes: tuple[int, ...] = ()
     render_modes: tuple[str, ...] = ()
 
-    def make(
-        self,
-        num_envs: int,
-        *,
-        mode: AutoresetMode = AutoresetMode.DISABLED,
-        first: int = 0,
-        limit: int | None = None,
-        **keywords: Any,
-    ) -> Any:
+    def make(self, num_envs: int, **keywords: Any) -> Any:
         """Makes a vector environment.
 
         Args:
             num_envs: Number of rows.
-            mode: The autoreset mode.
-            first: The row of the given vector environment which is row 0 of the new one.
-            limit: Steps after which episodes are truncated; ``None`` for those of the given one.
-            **keywords: Keywords of cartwheel's vector environments, such as ``executor``.
+            **keywords: ``mode``: the autoreset mode, by default ``DISABLED``. ``first``: the row of
+                the given vector environment which is row 0 of the new one. ``limit``: steps after
+                which episodes are truncated; ``None`` as in the given one. All others are keywords
+                of cartwheel's vector environments, such as ``executor``.
 
         Raises:
             Unchecked: This kind of vector environment cannot be made so.
         """
+        del num_envs, keywords
         raise Unchecked("only environments made from functions, ids or specs can be made again")
 
     def single_limit(self) -> int | None:
@@ -98,7 +91,7 @@ class NativeTwins(Twins):
     ) -> Any:
         """Makes a native vector environment; all rows are alike, so ``first`` changes nothing."""
         del first
-        plain = {"executor": "inline", "num_workers": None, "batch_size": None}
+        plain: dict[str, Any] = {"executor": "inline", "num_workers": None, "batch_size": None}
         plain |= {"render_mode": None, "on_done": "raise", "on_error": "raise"}
         if limit is not None:
             plain["max_episode_steps"] = limit
@@ -114,7 +107,7 @@ class NativeTwins(Twins):
 class PythonTwins(Twins):
     """Makes :class:`~cartwheel.VectorEnv` from the functions of a given one."""
 
-    executors = (
+    executors: tuple[dict[str, Any], ...] = (
         {"executor": "inline"},
         {"executor": "thread", "num_workers": 2},
         {"executor": "process", "num_workers": 2},
@@ -153,7 +146,8 @@ class PythonTwins(Twins):
 
     def make_single(self) -> gym.Env[Any, Any] | None:
         """The environment that the first function makes."""
-        return self._env_fns[0]()
+        env: gym.Env[Any, Any] = self._env_fns[0]()
+        return env
 
 
 class GymnasiumTwins(PythonTwins):
@@ -164,7 +158,7 @@ class GymnasiumTwins(PythonTwins):
     def __init__(self, envs: SyncVectorEnv | AsyncVectorEnv) -> None:
         """Takes the class and the functions."""
         self._class = type(envs)
-        self._env_fns = tuple(envs.env_fns)
+        self._env_fns = list(envs.env_fns)
         mode = envs.render_mode
         self.render_modes = () if mode in (None, "human") else (mode,)
 

@@ -78,6 +78,7 @@ def _check_value(kit: Kit, space: Space[Any], value: Any, where: str) -> None:
             if not isinstance(found, np.ndarray | np.generic):
                 kind = type(found).__name__
                 kit.fail(f"{path} {where} is {found!r} ({kind}), not an array", _REMEDY)
+            found = np.asarray(found)
             if (found.dtype, found.shape) != (leaf.dtype, leaf.shape):
                 kit.fail(
                     f"{path} {where} is {found.dtype} of shape {found.shape}, but its space is "
@@ -97,7 +98,9 @@ def leaves(space: Space[Any], value: Any, path: str) -> list[tuple[str, Any, Any
     """The key path, the space and the value of every part of an observation."""
     if isinstance(space, Dict):
         known = value if isinstance(value, dict) else {}
-        parts = [(key, part, known.get(key, MISSING)) for key, part in space.spaces.items()]
+        parts: list[tuple[Any, Space[Any], Any]] = [
+            (key, part, known.get(key, MISSING)) for key, part in space.spaces.items()
+        ]
     elif isinstance(space, Tuple):
         given = value if isinstance(value, tuple | list) else ()
         padded = (*given, *[MISSING] * (len(space.spaces) - len(given)))
@@ -109,6 +112,8 @@ def leaves(space: Space[Any], value: Any, path: str) -> list[tuple[str, Any, Any
 
 def _check_bounds(kit: Kit, path: str, batch: Any, leaf: Any, where: str) -> None:
     """Fails if values of a batch ``[rows, *shape]`` are outside of the space of one row."""
+    low: Any
+    high: Any
     if isinstance(leaf, Box):
         low, high = leaf.low, leaf.high
     elif isinstance(leaf, MultiDiscrete):
@@ -116,7 +121,7 @@ def _check_bounds(kit: Kit, path: str, batch: Any, leaf: Any, where: str) -> Non
     elif isinstance(leaf, Discrete):
         low, high = leaf.start, leaf.start + leaf.n - 1
     else:
-        low, high = np.int8(0), np.int8(1)
+        low, high = 0, 1
     with np.errstate(invalid="ignore"):
         outside = ~((batch >= low) & (batch <= high))  # NaN is outside, too
     if outside.any():
@@ -150,13 +155,12 @@ class _Inspector:
         where = "at the reset with the seed" if call == 0 else f"in call {call} after the reset"
         self._check_observations(observations, where)
         rows = self._envs.num_envs
-        kinds = [("rewards", rewards, np.float64)]
-        kinds += [("terminations", terminations, np.bool_), ("truncations", truncations, np.bool_)]
-        for name, array, dtype in kinds:
-            if (array.dtype, array.shape) != (dtype, (rows,)):
+        kinds = {"rewards": "f", "terminations": "b", "truncations": "b"}
+        for (name, kind), array in zip(kinds.items(), result[1:4], strict=True):
+            if (array.dtype.kind, array.shape) != (kind, (rows,)):
                 self._kit.fail(
                     f"{name} {where} are {array.dtype} of shape {array.shape}",
-                    f"Return {np.dtype(dtype)} of shape {(rows,)}.",
+                    f"Return {'floats' if kind == 'f' else 'bool'} of shape {(rows,)}.",
                 )
         wrong = np.flatnonzero(~np.isfinite(rewards))
         if wrong.size:
@@ -164,8 +168,8 @@ class _Inspector:
                 f"the reward of row {wrong[0]} {where} is {rewards[wrong[0]]}",
                 "Rewards must be finite: look for a division by zero or a logarithm of zero.",
             )
-        finals = infos.get("final_obs")
-        for row in np.flatnonzero(terminations | truncations) if finals is not None else ():
+        finals: Any = infos.get("final_obs")
+        for row in () if finals is None else np.flatnonzero(terminations | truncations).tolist():
             space = self._envs.single_observation_space
             _check_value(self._kit, space, finals[row], f"of row {row} {where}, in `final_obs`,")
             self.finals += 1
