@@ -1,133 +1,22 @@
 """Each check fails on an environment that is wrong in one way, and says what and where."""
 
-import re
+import os
 from copy import deepcopy
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box
 
 import cartwheel
-from cartwheel.testing import CHECKS, EnvCheckError, check_vector_env
-from tests.testing.walk import Walk, only, walks
-
-
-def failure(envs, *checks, **keywords):
-    """The error of a vector environment, which is closed."""
-    skip = only(*checks) if checks else ()
-    try:
-        with pytest.raises(EnvCheckError) as caught:
-            check_vector_env(envs, skip=skip, **keywords)
-    finally:
-        envs.close()
-    return caught.value
-
-
-def assert_fails(envs, check, text, remedy):
-    """The check fails, alone and as the first of all that do; the pattern ``text`` says where."""
-    error = failure(envs, check)
-    finding, advice = str(error).split("\n")
-    assert re.search(text, finding), finding
-    assert remedy in advice, advice
-    assert error.check == check
-    assert finding.startswith(f"{error.env} fails the check {check!r}: ")
-
-
-# Observations, rewards and flags
-
-
-class TooFar(Walk):
-    def observe(self):
-        observation = super().observe()
-        observation["pos"][1] = 41 if self.t == 3 else 0
-        return observation
-
-
-class NotANumber(Walk):
-    def observe(self):
-        observation = super().observe()
-        observation["pos"][1] = np.nan if self.t == 3 else 0
-        return observation
-
-
-class TooWide(Walk):
-    def observe(self):
-        return super().observe() | {"pos": self.pos.astype(np.float64)}
-
-
-class TooLong(Walk):
-    def observe(self):
-        return super().observe() | {"pos": np.zeros(3, np.float32)}
-
-
-class Incomplete(Walk):
-    def observe(self):
-        return {"pos": self.pos.copy()}
-
-
-class LateClock(Walk):
-    def observe(self):
-        return super().observe() | {"clock": 21 if self.t == 2 else 0}
-
-
-class Infinite(Walk):
-    def step(self, action):
-        observation, reward, *rest = super().step(action)
-        return observation, np.inf if self.t == 4 else reward, *rest
-
-
-class IntegerFlag(Walk):
-    def step(self, action):
-        observation, reward, terminated, *rest = super().step(action)
-        return observation, reward, int(terminated), *rest
-
-
-class TextAsReward(Walk):
-    def step(self, action):
-        observation, _, *rest = super().step(action)
-        return observation, "1", *rest
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "remedy"),
-    [
-        (TooFar, r"observation\['pos'\]\[1\] in step 3 is 41.0, outside of \[-40.0, 40", "wider"),
-        (NotANumber, r"observation\['pos'\]\[1\] in step 3 is nan, outside", "`observation_space`"),
-        (TooWide, r"observation\['pos'\] in `reset` is float64 of shape \(2,\), but .* float32", ""),
-        (TooLong, r"observation\['pos'\] in `reset` is float32 of shape \(3,\)", "dtype and shape"),
-        (Incomplete, r"observation\['clock'\] in `reset` is missing", "`observation_space`"),
-        (LateClock, r"observation\['clock'\] in step 2 is 21, outside of Discrete\(21\)", "wider"),
-        (Infinite, "the reward of row 0 in call 4 after the reset is inf", "division by zero"),
-        (IntegerFlag, "terminated in step 1 is 0", "bool(condition)"),
-        (TextAsReward, "the reward in step 1 is '1'", "float"),
-    ],
-)
-def test_values_outside_of_their_space_are_named(kind, text, remedy):
-    assert_fails(walks(kind), "spaces", text, remedy)
-
-
-class WrongFinals(cartwheel.VectorEnv):
-    """Final observations have another dtype."""
-
-    def step(self, actions, env_index=None):
-        result = super().step(actions, env_index)
-        for final in filter(None, result[4].get("final_obs", ())):
-            final["pos"] = final["pos"].astype(np.float64)
-        return result
-
-
-def test_final_observations_are_named(monkeypatch):
-    monkeypatch.setattr("cartwheel.testing.twins.VectorEnv", WrongFinals)
-    text = r"observation\['pos'\] of row \d in call \d+ .*, in `final_obs`, is float64 of shape"
-    assert_fails(walks(), "spaces", text, "dtype")
-
+from cartwheel.testing import CHECKS
+from tests.testing.walk import Walk, assert_fails, assert_passes, failure, walks
 
 # Seeds
 
 
 class Unseeded(Walk):
-    def reset(self, *, seed=None, options=None):
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002 - the mistake
         return super().reset(options=options)
 
 
@@ -175,29 +64,23 @@ def test_a_seed_that_decides_nothing_is_found():
     assert_fails(walks(SeededForGood), "other_seeds", text, "no generator of a fixed seed")
 
 
-def assert_passes(envs, *checks, **keywords):
-    report = check_vector_env(envs, skip=only(*checks), **keywords)
-    envs.close()
-    assert set(report.passed) == set(checks)
-
-
 # Infos
 
 
 class FickleInfo(Walk):
-    def info(self, change):
+    def info(self, _change):
         return {"deep": {"part": 1 if self.t < 5 else 0.5}}
 
 
 class ResizedInfo(Walk):
-    def info(self, change):
+    def info(self, _change):
         return {"path": np.zeros(min(self.t, 3))}
 
 
 def test_infos_that_change_their_type_are_named():
-    text = r"info\['deep'\]\['part'\] is float64 in step 5 of row 0 and int64 in step 1 of row 0"
+    text = r"info\['deep'\]\['part'\] is float64 in step \d of row 0 and int64 in step 1 of row 0"
     assert_fails(walks(FickleInfo), "infos", text, "same type")
-    text = r"info\['path'\] is float64 of shape \(2,\) in step 2 of row 0 and float64 of shape \(1,"
+    text = r"info\['path'\] is float64 of shape \(2,\) in step \d of row 0 and float64 of shape \(1"
     assert_fails(walks(ResizedInfo), "infos", text, "same type")
 
 
@@ -225,7 +108,10 @@ def sharing():
 @pytest.mark.parametrize(
     ("check", "text"),
     [
-        ("rows", r"observation\['pos'\]\[0\] of row 0 .* among 3 rows and .* in a single environme"),
+        (
+            "rows",
+            r"observation\['pos'\]\[0\] of row 0 .* among 3 rows and .* in a single",
+        ),
         ("num_envs", r"observation\['pos'\]\[0\] of row 0 .* among 3 rows"),
         ("executors", r"observation\['pos'\]\[0\] of row 0 .* with executor='inline'"),
         ("modes", r"observation\['pos'\]\[0\] of row 0 .* in the mode NEXT_STEP"),
@@ -239,8 +125,6 @@ def test_environments_that_share_state_are_found(check, text):
 
 
 def test_an_environment_that_knows_its_process_is_found():
-    import os
-
     class Placed(Walk):
         made_in = os.getpid()
 
@@ -302,7 +186,7 @@ def test_frozen_rows_that_change_are_found():
 
 
 class Endless(Walk):
-    spec = gym.envs.registration.EnvSpec("Endless-v0", entry_point=Walk, max_episode_steps=7)
+    spec = gym.envs.registration.EnvSpec("Endless-v0", max_episode_steps=7)
 
 
 def test_a_limit_that_is_only_declared_is_found():
@@ -393,7 +277,12 @@ class Silent(Walk):
     ("kind", "mode", "text", "remedy"),
     [
         (Flickering, "rgb_array", r"frame of row 0 in step 0 .* float32 of shape \(4, 5", "uint8"),
-        (Growing, "rgb_array", r"frame of row 0 in step 1 .* shape \(4, 6, 3\), and .*\(4, 5, 3", ""),
+        (
+            Growing,
+            "rgb_array",
+            r"frame of row 0 in step 1 .* shape \(4, 6, 3\), and .*\(4, 5, 3",
+            "",
+        ),
         (Silent, "rgb_array", "frame of row 0 in step 0 .* is NoneType", "array"),
         (Silent, "ansi", "frame of row 0 in step 0 .* is NoneType", "str"),
         (Shaking, "rgb_array", "of row 0 in step 1 is .* drawn after every step", "change nothing"),
@@ -428,21 +317,6 @@ def test_an_environment_that_is_wrong_in_one_way_fails_with_all_checks():
 
 
 def test_every_check_has_an_environment_that_fails_it():
-    text = open(__file__).read()  # noqa: SIM115, PTH123
+    files = Path(__file__).parent.glob("test_*.py")
+    text = "".join(file.read_text(encoding="utf-8") for file in files if "healthy" not in file.name)
     assert [name for name in CHECKS if f'"{name}"' not in text] == []
-
-
-def test_a_space_of_another_kind_is_named():
-    class Vast(gym.Env):
-        observation_space = Box(0, 1, (2, 2), np.float32)
-        action_space = gym.spaces.Discrete(2)
-
-        def reset(self, *, seed=None, options=None):
-            super().reset(seed=seed, options=options)
-            return np.eye(2, dtype=np.float32), {}
-
-        def step(self, action):
-            return np.full((2, 2), 2, np.float32), 0.0, False, False, {}
-
-    text = r"observation\[0, 0\] in step 1 is 2.0, outside of \[0.0, 1.0\]"
-    assert_fails(walks(Vast), "spaces", text, "wider")

@@ -166,4 +166,5 @@ def test_rows_in_flight_are_the_callers_error():
     envs.send(envs.action_space.sample())
     with pytest.raises(gym.error.AlreadyPendingCallError):
         check_vector_env(envs)
+    envs.recv()
     envs.close()

@@ -1,11 +1,14 @@
 """An environment that behaves; the tests break it in one way each."""
 
+import re
+
 import gymnasium as gym
 import numpy as np
+import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
 import cartwheel
-from cartwheel.testing import CHECKS
+from cartwheel.testing import CHECKS, EnvCheckError, check_vector_env
 
 
 class Walk(gym.Env):
@@ -51,3 +54,31 @@ def walks(kind=Walk, num_envs=3, **keywords):
 def only(*names):
     """The argument ``skip`` that leaves these checks."""
     return [name for name in CHECKS if name not in names]
+
+
+def failure(envs, *checks, **keywords):
+    """The error of a vector environment, which is closed."""
+    skip = only(*checks) if checks else ()
+    try:
+        with pytest.raises(EnvCheckError) as caught:
+            check_vector_env(envs, skip=skip, **keywords)
+    finally:
+        envs.close()
+    return caught.value
+
+
+def assert_fails(envs, check, text, remedy):
+    """The check fails: the pattern ``text`` says where, and ``remedy`` is in the advice."""
+    error = failure(envs, check)
+    finding, advice = str(error).split("\n")
+    assert re.search(text, finding), finding
+    assert remedy in advice, advice
+    assert error.check == check
+    assert finding.startswith(f"{error.env} fails the check {check!r}: ")
+
+
+def assert_passes(envs, *checks, **keywords):
+    """These checks pass, and none is skipped."""
+    report = check_vector_env(envs, skip=only(*checks), **keywords)
+    envs.close()
+    assert set(report.passed) == set(checks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
+from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError
 
 from cartwheel.arguments import as_integer
 from cartwheel.near_misses import near_miss, shown
@@ -110,6 +111,7 @@ def check_vector_env(
         TypeError: ``envs`` is no vector environment, or one that is wrapped; or names are no list.
         ValueError: There is no check of a name in ``skip``, or ``steps`` or ``seed`` is too small.
         gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+        gymnasium.error.ClosedEnvironmentError: ``envs`` is closed.
     """
     if isinstance(envs, gym.vector.VectorWrapper):
         raise TypeError(
@@ -127,7 +129,6 @@ def check_vector_env(
             meant = near_miss(name, CHECKS)
             rest = f"did you mean {meant!r}?" if meant else f"there are {', '.join(CHECKS)}."
             raise ValueError(f"`skip` has no check {name!r}: {rest}")
-    _reset(envs, seed)  # before anything is made: rows in flight are the caller's error
     kit = Kit(envs, seed, steps, ignore_infos)
     report = EnvCheckReport(kit.name, notes=kit.notes)
     try:
@@ -140,7 +141,7 @@ def check_vector_env(
                 report.passed[name] = check(kit)
             except Unchecked as reason:
                 report.skipped[name] = str(reason)
-            except EnvCheckError:
+            except (EnvCheckError, AlreadyPendingCallError, ClosedEnvironmentError):
                 raise
             except Exception as error:
                 raise _raised(kit, error) from error
