@@ -114,12 +114,28 @@ class EnvPanicError(RuntimeError):
     """A native environment panicked. Its row must be reset; the other rows were stepped."""
 
 
+class EnvFailedError(RuntimeError):
+    """A native environment failed in a step or reset, for the reason that its author wrote.
+
+    Its row must be reset; the other rows were stepped.
+    """
+
+
 class BrokenPoolError(RuntimeError):
     """The vector environment is broken, and can only be closed.
 
     A call panicked outside of any environment, or a worker process wrote garbage into shared
     memory. That call and every later one raise this error, and say which of the two it was: the
     message of the panic, or the worker and what it wrote.
+    """
+
+
+class PluginError(BrokenPoolError):
+    """A plugin broke the rules of its interface, so nothing that it says can be trusted.
+
+    It wrote infos that cannot be read or that belong to rows of others, or did not say which row it
+    reached. The vector environment can only be closed; the message names the environment and what
+    it did. Report it to the author of the plugin.
     """
 
 
