@@ -1,34 +1,45 @@
 //! Writes an info stream.
 
+use super::buffer::Buffer;
 use super::format::{Kind, Tag};
 use super::reader::InfoReader;
 use crate::DType;
+
+/// Bytes of a record before its body.
+const HEAD: usize = 11;
 
 /// Where a record began, for [`InfoWriter::end`].
 #[derive(Debug)]
 #[must_use = "a record must be ended"]
 pub struct RecordAt(usize);
 
-/// Writes records into a buffer that keeps its capacity from task to task.
+/// Writes records, or single values, into a buffer.
 #[derive(Debug, Default)]
-pub struct InfoWriter {
-    stream: Vec<u8>,
+pub struct InfoWriter<B: Buffer = Vec<u8>> {
+    stream: B,
 }
 
 impl InfoWriter {
-    /// An empty stream.
+    /// An empty stream, in a vector that keeps its capacity from task to task.
     pub fn new() -> Self {
         Self::default()
+    }
+}
+
+impl<B: Buffer> InfoWriter<B> {
+    /// Continues the stream in `buffer`.
+    pub fn over(buffer: B) -> Self {
+        Self { stream: buffer }
     }
 
     /// Empties the stream.
     pub fn clear(&mut self) {
-        self.stream.clear();
+        self.stream.truncate(0);
     }
 
     /// What was written since the last [`InfoWriter::clear`].
     pub fn stream(&self) -> &[u8] {
-        &self.stream
+        self.stream.bytes()
     }
 
     /// Begins a record of row `row`, counted from the start of the batch.
@@ -39,24 +50,25 @@ impl InfoWriter {
     pub fn begin(&mut self, kind: Kind, row: usize, leaf: usize) -> RecordAt {
         let row = u32::try_from(row).expect("fewer than 2^32 rows");
         let leaf = u16::try_from(leaf).expect("fewer than 2^16 leaves");
-        let start = self.stream.len();
-        self.stream.push(kind as u8);
-        self.stream.extend_from_slice(&row.to_le_bytes());
-        self.stream.extend_from_slice(&leaf.to_le_bytes());
-        self.stream.extend_from_slice(&[0; 4]);
+        let start = self.stream.bytes().len();
+        let mut head = [0; HEAD];
+        head[0] = kind as u8;
+        head[1..5].copy_from_slice(&row.to_le_bytes());
+        head[5..7].copy_from_slice(&leaf.to_le_bytes());
+        self.stream.append(&head); // its last four bytes are the length, written at the end
         RecordAt(start)
     }
 
     /// Ends a record.
     pub fn end(&mut self, record: RecordAt) {
-        let body = record.0 + 11;
-        let bytes = length(self.stream.len() - body);
-        self.stream[body - 4..body].copy_from_slice(&bytes);
+        let body = record.0 + HEAD;
+        let bytes = length(self.stream.bytes().len() - body);
+        self.stream.bytes_mut()[body - 4..body].copy_from_slice(&bytes);
     }
 
     /// Marks an [`Kind::Info`] record that holds a value of an unknown column.
     pub fn mark_irregular(&mut self, record: &RecordAt) {
-        self.stream[record.0] = Kind::Irregular as u8;
+        self.stream.bytes_mut()[record.0] = Kind::Irregular as u8;
     }
 
     /// Removes a record, with everything that was written since it began.
@@ -67,7 +79,7 @@ impl InfoWriter {
     /// Removes every record from the first one of row `row` on.
     pub fn forget(&mut self, row: usize) {
         let mut at = 0;
-        while let Ok(Some(record)) = InfoReader::new(&self.stream, at).record() {
+        while let Ok(Some(record)) = InfoReader::new(self.stream.bytes(), at).record() {
             if record.row == row {
                 return self.stream.truncate(at);
             }
@@ -81,13 +93,13 @@ impl InfoWriter {
         let Ok(bytes) = u16::try_from(key.len()) else {
             return false;
         };
-        self.stream.extend_from_slice(&bytes.to_le_bytes());
-        self.stream.extend_from_slice(key.as_bytes());
+        self.stream.append(&bytes.to_le_bytes());
+        self.stream.append(key.as_bytes());
         true
     }
 
     fn tag(&mut self, tag: Tag) {
-        self.stream.push(tag as u8);
+        self.stream.append(&[tag as u8]);
     }
 
     /// Nothing.
@@ -103,13 +115,13 @@ impl InfoWriter {
     /// An integer.
     pub fn int(&mut self, value: i64) {
         self.tag(Tag::Int);
-        self.stream.extend_from_slice(&value.to_le_bytes());
+        self.stream.append(&value.to_le_bytes());
     }
 
     /// A float.
     pub fn float(&mut self, value: f64) {
         self.tag(Tag::Float);
-        self.stream.extend_from_slice(&value.to_le_bytes());
+        self.stream.append(&value.to_le_bytes());
     }
 
     /// Text.
@@ -126,8 +138,8 @@ impl InfoWriter {
     pub fn scalar(&mut self, dtype: DType, element: &[u8]) {
         assert_eq!(element.len(), dtype.size(), "one {} element", dtype.name());
         self.tag(Tag::Scalar);
-        self.stream.push(dtype.tag());
-        self.stream.extend_from_slice(element);
+        self.stream.append(&[dtype.tag()]);
+        self.stream.append(element);
     }
 
     /// An array, row-major.
@@ -149,32 +161,31 @@ impl InfoWriter {
     /// When the shape exceeds the limits of a stream.
     pub fn fill_array(&mut self, dtype: DType, shape: &[usize], fill: impl FnOnce(&mut [u8])) {
         self.tag(Tag::Array);
-        self.stream.push(dtype.tag());
-        self.stream.push(u8::try_from(shape.len()).expect("arrays have at most 64 dimensions"));
+        self.stream.append(&[dtype.tag()]);
+        self.stream
+            .append(&[u8::try_from(shape.len()).expect("arrays have at most 64 dimensions")]);
         for &dimension in shape {
-            self.stream.extend_from_slice(&length(dimension));
+            self.stream.append(&length(dimension));
         }
-        let first = self.stream.len();
-        self.stream.resize(first + shape.iter().product::<usize>() * dtype.size(), 0);
-        fill(&mut self.stream[first..]);
+        fill(self.stream.append_zeros(shape.iter().product::<usize>() * dtype.size()));
     }
 
     /// Begins a dictionary of `entries` keys and values.
     pub fn dict(&mut self, entries: usize) {
         self.tag(Tag::Dict);
-        self.stream.extend_from_slice(&length(entries));
+        self.stream.append(&length(entries));
     }
 
     /// Begins a tuple of `values` values.
     pub fn tuple(&mut self, values: usize) {
         self.tag(Tag::Tuple);
-        self.stream.extend_from_slice(&length(values));
+        self.stream.append(&length(values));
     }
 
     /// Begins a list of `values` values.
     pub fn list(&mut self, values: usize) {
         self.tag(Tag::List);
-        self.stream.extend_from_slice(&length(values));
+        self.stream.append(&length(values));
     }
 
     /// Bytes that only the calling language can read.
@@ -186,12 +197,12 @@ impl InfoWriter {
     /// The number of an object that the shard holds.
     pub fn object(&mut self, number: usize) {
         self.tag(Tag::Object);
-        self.stream.extend_from_slice(&length(number));
+        self.stream.append(&length(number));
     }
 
     fn sized(&mut self, bytes: &[u8]) {
-        self.stream.extend_from_slice(&length(bytes.len()));
-        self.stream.extend_from_slice(bytes);
+        self.stream.append(&length(bytes.len()));
+        self.stream.append(bytes);
     }
 }
 

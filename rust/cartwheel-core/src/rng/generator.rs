@@ -2,13 +2,18 @@
 
 use std::convert::Infallible;
 
+use cartwheel_abi::RandomStream;
+
 use super::entropy::entropy;
 use super::pcg64::{Pcg64, Pcg64State};
 use super::seed_sequence::SeedSequence;
 use crate::error::Error;
 
 /// A stream of random numbers. Cheap to clone; a clone continues with the same numbers.
+///
+/// It has the layout of a [`RandomStream`], so that host and plugins share streams in place.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[repr(transparent)]
 pub struct Rng {
     generator: Pcg64,
 }
@@ -52,6 +57,16 @@ impl Rng {
     /// The stream that continues from `state`.
     pub fn from_state(state: Pcg64State) -> Self {
         Self { generator: Pcg64::from_state(state) }
+    }
+
+    /// The stream as host and plugins share it.
+    pub fn stream(&self) -> RandomStream {
+        self.generator.stream()
+    }
+
+    /// The random numbers of a stream that host and plugins share.
+    pub fn from_stream(stream: RandomStream) -> Self {
+        Self { generator: Pcg64::from_stream(stream) }
     }
 
     /// 64 random bits.

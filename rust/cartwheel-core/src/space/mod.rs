@@ -1,25 +1,20 @@
 //! The spaces of actions and observations of a native environment: Gymnasium's spaces, with bounds.
 
+mod bounds;
 mod sample;
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::error::Error;
-use crate::info::InfoWriter;
+use crate::info::{Buffer, InfoWriter};
 use crate::{DType, Leaf};
 
-/// Bounds of a [`Space::Box`], in `f64` whatever its dtype.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Bounds {
-    /// The same for every element.
-    All(f64),
-    /// One for each element, row-major.
-    Each(Vec<f64>),
-}
+pub use bounds::Bounds;
 
 /// One of Gymnasium's spaces.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Space {
     /// `Box(low, high, shape, dtype)`.
     Box {
@@ -39,14 +34,21 @@ pub enum Space {
         /// The smallest value.
         start: i64,
     },
-    /// `MultiDiscrete(nvec)`: a vector of `int64`, each in `0..n`.
-    MultiDiscrete(Vec<i64>),
+    /// `MultiDiscrete(nvec, start=start)`: an array of `int64`, each one of `start..start + n`.
+    MultiDiscrete {
+        /// Shape of one row.
+        shape: Vec<usize>,
+        /// Number of values of each element, row-major.
+        counts: Vec<i64>,
+        /// The smallest value of each element, row-major.
+        starts: Vec<i64>,
+    },
     /// `MultiBinary(shape)`: zeros and ones, `int8`.
     MultiBinary(Vec<usize>),
     /// `Tuple(spaces)`.
     Tuple(Vec<Space>),
-    /// `Dict(spaces)`, with sorted keys: Gymnasium sorts them, and the leaves follow its order. A
-    /// recipe refuses unsorted keys.
+    /// `Dict(spaces)`, with sorted keys: Gymnasium sorts them, and the leaves follow its order.
+    /// [`Space::check`] refuses unsorted keys.
     Dict(Vec<(String, Space)>),
 }
 
@@ -70,6 +72,26 @@ impl Space {
         Self::float_box(&low, high)
     }
 
+    /// `Box(low, high, shape, dtype)` of integers, or of `bool` with bounds 0 and 1, with the same
+    /// bounds for every element.
+    pub fn integer_box(dtype: DType, shape: &[usize], low: i128, high: i128) -> Self {
+        let (low, high) = (Bounds::Integer(low), Bounds::Integer(high));
+        Self::Box { dtype, shape: shape.to_vec(), low, high }
+    }
+
+    /// `MultiDiscrete(counts)`: a vector, each element in `0..count`.
+    pub fn multi_discrete(counts: &[i64]) -> Self {
+        let (shape, starts) = (vec![counts.len()], vec![0; counts.len()]);
+        Self::MultiDiscrete { shape, counts: counts.to_vec(), starts }
+    }
+
+    /// `Dict(spaces)`, sorted by key.
+    pub fn dict<const N: usize>(spaces: [(&str, Self); N]) -> Self {
+        let mut spaces = spaces.map(|(key, space)| (key.to_owned(), space)).to_vec();
+        spaces.sort_by(|(key, _), (other, _)| key.cmp(other));
+        Self::Dict(spaces)
+    }
+
     /// The arrays into which it flattens, in order.
     pub fn leaves(&self) -> Vec<Leaf> {
         let mut leaves = Vec::new();
@@ -77,28 +99,69 @@ impl Space {
         leaves
     }
 
-    /// Checks that every `Dict` has its keys in Gymnasium's order: in another order its leaves
-    /// would change places. `what` names the space in the message.
+    /// Checks the space: every `Dict` has its keys in Gymnasium's order (in another order its leaves
+    /// would change places), counts are positive, and bounds are as many as the elements and fit
+    /// them. `what` names the space in the message.
     ///
     /// # Errors
     ///
-    /// [`Error::BadOptions`]: the environment declares a space that Gymnasium would build
+    /// [`Error::BadOptions`]: the environment declares a space that Gymnasium would refuse or build
     /// differently.
-    pub fn check_keys(&self, what: &str) -> Result<(), Error> {
-        let parts = match self {
-            Self::Dict(parts) => parts,
-            Self::Tuple(parts) => return parts.iter().try_for_each(|part| part.check_keys(what)),
-            _ => return Ok(()),
+    pub fn check(&self, what: &str) -> Result<(), Error> {
+        let wrong = |text: String| Err(Error::bad_options(format!("the {what} space {text}")));
+        let parts: Vec<&Self> = match self {
+            Self::Tuple(parts) => parts.iter().collect(),
+            Self::Dict(parts) => {
+                let keys: Vec<&str> = parts.iter().map(|(key, _)| key.as_str()).collect();
+                if !keys.is_sorted_by(|key, next| key < next) {
+                    let sorted: BTreeSet<&str> = keys.iter().copied().collect();
+                    let sorted = Vec::from_iter(sorted);
+                    return wrong(format!(
+                        "has the keys {keys:?}, expected them sorted and each once: {sorted:?}"
+                    ));
+                }
+                parts.iter().map(|(_, part)| part).collect()
+            }
+            Self::Discrete { n, start } if *n < 1 || start.checked_add(n - 1).is_none() => {
+                return wrong(format!("has {n} values from {start} on"));
+            }
+            Self::MultiDiscrete { shape, counts, starts } => {
+                let lengths = [counts.len(), starts.len()];
+                if lengths != [self.row_len(); 2] {
+                    return wrong(format!("of shape {shape:?} has {lengths:?} counts and starts"));
+                }
+                let ends = |(n, start): (&i64, &i64)| *n > 0 && start.checked_add(n - 1).is_some();
+                if !counts.iter().zip(starts).all(ends) {
+                    return wrong(format!("has {counts:?} values from {starts:?} on"));
+                }
+                return Ok(());
+            }
+            Self::Box { dtype, shape, low, high } => {
+                for bounds in [low, high] {
+                    if !bounds.is_shared() && bounds.len() != self.row_len() {
+                        return wrong(format!("of shape {shape:?} has {} bounds", bounds.len()));
+                    }
+                    bounds
+                        .elements(*dtype)
+                        .or_else(|error| wrong(format!(": {error}")).map(|()| Vec::new()))?;
+                }
+                let above = |at| match (low.of(at).integer(*dtype), high.of(at).integer(*dtype)) {
+                    (Some(low), Some(high)) => low > high,
+                    _ => low.of(at).float() > high.of(at).float(),
+                };
+                if let Some(at) = (0..low.len().max(high.len())).find(|&at| above(at)) {
+                    return wrong(format!("has a low bound above the high one, in element {at}"));
+                }
+                return Ok(());
+            }
+            Self::Discrete { .. } | Self::MultiBinary(_) => return Ok(()),
         };
-        let keys: Vec<&str> = parts.iter().map(|(key, _)| key.as_str()).collect();
-        if !keys.is_sorted_by(|key, next| key < next) {
-            let sorted: BTreeSet<&str> = keys.iter().copied().collect();
-            return Err(Error::bad_options(format!(
-                "the {what} space has the keys {keys:?}, expected them sorted and each once: {:?}",
-                Vec::from_iter(sorted)
-            )));
-        }
-        parts.iter().try_for_each(|(_, part)| part.check_keys(what))
+        parts.into_iter().try_for_each(|part| part.check(what))
+    }
+
+    /// Elements of one row of a space that is an array, else 0.
+    fn row_len(&self) -> usize {
+        self.leaf().and_then(|leaf| leaf.checked_row_len()).unwrap_or(0)
     }
 
     /// The leaf of a space that is an array.
@@ -106,7 +169,7 @@ impl Space {
         let (dtype, shape) = match self {
             Self::Box { dtype, shape, .. } => (*dtype, shape.clone()),
             Self::Discrete { .. } => (DType::I64, Vec::new()),
-            Self::MultiDiscrete(counts) => (DType::I64, vec![counts.len()]),
+            Self::MultiDiscrete { shape, .. } => (DType::I64, shape.clone()),
             Self::MultiBinary(shape) => (DType::I8, shape.clone()),
             Self::Tuple(_) | Self::Dict(_) => return None,
         };
@@ -145,7 +208,7 @@ impl Space {
         &self,
         bytes: &dyn Fn(usize) -> &'a [u8],
         next: &mut usize,
-        writer: &mut InfoWriter,
+        writer: &mut InfoWriter<impl Buffer>,
     ) {
         let mut leaf = || {
             *next += 1;
@@ -154,7 +217,7 @@ impl Space {
         match self {
             Self::Discrete { .. } => writer.int(integer(leaf())),
             Self::Box { dtype, shape, .. } => writer.array(*dtype, shape, leaf()),
-            Self::MultiDiscrete(counts) => writer.array(DType::I64, &[counts.len()], leaf()),
+            Self::MultiDiscrete { shape, .. } => writer.array(DType::I64, shape, leaf()),
             Self::MultiBinary(shape) => writer.array(DType::I8, shape, leaf()),
             Self::Tuple(parts) => {
                 writer.tuple(parts.len());
@@ -189,11 +252,13 @@ impl Space {
         let space = self.array(leaf);
         let bad = match space {
             Self::Discrete { n, start } => first_outside(elements, &[(*start, *n)]),
-            Self::MultiDiscrete(counts) => {
-                let ranges: Vec<_> = counts.iter().map(|&n| (0, n)).collect();
+            Self::MultiDiscrete { counts, starts, .. } => {
+                let ranges: Vec<_> = starts.iter().copied().zip(counts.iter().copied()).collect();
                 first_outside(elements, &ranges)
             }
-            Self::MultiBinary(_) => elements.iter().position(|&bit| bit > 1),
+            Self::MultiBinary(_) | Self::Box { dtype: DType::Bool, .. } => {
+                elements.iter().position(|&bit| bit > 1)
+            }
             Self::Box { dtype: DType::F32, .. } => {
                 first(elements, |bytes| f32::from_ne_bytes(bytes).is_nan())
             }
@@ -206,11 +271,11 @@ impl Space {
             return Ok(());
         };
         let value = match space {
+            Self::MultiBinary(_) | Self::Box { dtype: DType::Bool, .. } => elements[at].to_string(),
             Self::Box { .. } => "nan".to_owned(),
-            Self::MultiBinary(_) => elements[at].to_string(),
             _ => integer(&elements[8 * at..8 * at + 8]).to_string(),
         };
-        let row_len = space.leaf().map_or(1, |leaf| leaf.row_len()).max(1);
+        let row_len = space.row_len().max(1);
         Err(Error::ActionOutOfRange { row: at / row_len, value, space: space.to_string() })
     }
 }
@@ -252,7 +317,14 @@ impl fmt::Display for Space {
             Self::Box { dtype, shape, .. } => write!(f, "Box({shape:?}, {})", dtype.name()),
             Self::Discrete { n, start: 0 } => write!(f, "Discrete({n})"),
             Self::Discrete { n, start } => write!(f, "Discrete({n}, start={start})"),
-            Self::MultiDiscrete(counts) => write!(f, "MultiDiscrete({counts:?})"),
+            Self::MultiDiscrete { counts, starts, .. }
+                if starts.iter().all(|&start| start == 0) =>
+            {
+                write!(f, "MultiDiscrete({counts:?})")
+            }
+            Self::MultiDiscrete { counts, starts, .. } => {
+                write!(f, "MultiDiscrete({counts:?}, start={starts:?})")
+            }
             Self::MultiBinary(shape) => write!(f, "MultiBinary({shape:?})"),
             Self::Tuple(parts) => write!(f, "Tuple of {} spaces", parts.len()),
             Self::Dict(parts) => write!(f, "Dict of {} spaces", parts.len()),

@@ -1,6 +1,7 @@
 //! Random actions, for benchmarks and tests of native environments.
 
-use super::{Bounds, Space};
+use super::Space;
+use super::bounds::Bound;
 use crate::DType;
 use crate::rng::Rng;
 
@@ -14,7 +15,7 @@ impl Space {
     ///
     /// # Panics
     ///
-    /// When the leaf does not exist, or its elements are `bool`, `float16` or complex, which native
+    /// When the leaf does not exist, or its elements are `float16` or complex, which native
     /// environments do not support.
     pub fn sample(&self, leaf: usize, rows: usize, rng: &mut Rng) -> Vec<u8> {
         let space = self.array(leaf);
@@ -24,15 +25,17 @@ impl Space {
                 Self::Discrete { n, start } => {
                     bytes.extend((start + rng.integers(0..*n)).to_ne_bytes());
                 }
-                Self::MultiDiscrete(counts) => {
-                    bytes.extend(counts.iter().flat_map(|&n| rng.integers(0..n).to_ne_bytes()));
+                Self::MultiDiscrete { counts, starts, .. } => {
+                    let ranges = counts.iter().zip(starts);
+                    let drawn = ranges.map(|(&n, start)| start + rng.integers(0..n));
+                    bytes.extend(drawn.flat_map(i64::to_ne_bytes));
                 }
                 Self::MultiBinary(shape) => {
                     bytes.extend((0..shape.iter().product()).map(|_| rng.integers(0_u8..2)));
                 }
                 Self::Box { dtype, shape, low, high } => {
                     for element in 0..shape.iter().product() {
-                        let (low, high) = (bound(low, element), bound(high, element));
+                        let (low, high) = (low.of(element), high.of(element));
                         push(&mut bytes, *dtype, low, high, rng);
                     }
                 }
@@ -43,16 +46,10 @@ impl Space {
     }
 }
 
-fn bound(bounds: &Bounds, element: usize) -> f64 {
-    match bounds {
-        Bounds::All(bound) => *bound,
-        Bounds::Each(bounds) => bounds[element],
-    }
-}
-
 /// Appends one number of `dtype` between two bounds, which are included and may be infinite.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounding is wanted")]
-fn push(bytes: &mut Vec<u8>, dtype: DType, low: f64, high: f64, rng: &mut Rng) {
+fn push(bytes: &mut Vec<u8>, dtype: DType, least: Bound, most: Bound, rng: &mut Rng) {
+    let (low, high) = (least.float(), most.float());
     // The integers of a range are the floors of a range that is wider by one.
     let wider = if matches!(dtype, DType::F32 | DType::F64) { 0.0 } else { 1.0 };
     let number = match (low.is_finite(), high.is_finite()) {
@@ -61,7 +58,10 @@ fn push(bytes: &mut Vec<u8>, dtype: DType, low: f64, high: f64, rng: &mut Rng) {
         (false, true) => high - rng.standard_normal().abs(),
         (false, false) => rng.standard_normal(),
     };
-    let integer = number.floor();
+    let mut integer = number.floor() as i128;
+    if let (Some(least), Some(most)) = (least.integer(dtype), most.integer(dtype)) {
+        integer = integer.clamp(least, most); // floats beyond 2^53 are not exact
+    }
     match dtype {
         DType::F32 => bytes.extend((number as f32).to_ne_bytes()),
         DType::F64 => bytes.extend(number.to_ne_bytes()),
@@ -69,11 +69,11 @@ fn push(bytes: &mut Vec<u8>, dtype: DType, low: f64, high: f64, rng: &mut Rng) {
         DType::I16 => bytes.extend((integer as i16).to_ne_bytes()),
         DType::I32 => bytes.extend((integer as i32).to_ne_bytes()),
         DType::I64 => bytes.extend((integer as i64).to_ne_bytes()),
-        DType::U8 => bytes.push(integer as u8),
+        DType::U8 | DType::Bool => bytes.push(integer as u8),
         DType::U16 => bytes.extend((integer as u16).to_ne_bytes()),
         DType::U32 => bytes.extend((integer as u32).to_ne_bytes()),
         DType::U64 => bytes.extend((integer as u64).to_ne_bytes()),
-        DType::Bool | DType::F16 | DType::C64 | DType::C128 => {
+        DType::F16 | DType::C64 | DType::C128 => {
             panic!("no native environment sees {}", dtype.name())
         }
     }

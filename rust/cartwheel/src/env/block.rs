@@ -6,20 +6,20 @@ use super::view::View;
 use cartwheel_core::Transition;
 use cartwheel_core::rng::Rng;
 
-/// Neighbouring rows of a shard during one step, at most [`Env::BLOCK`](super::Env::BLOCK) of them. `E` is the
+/// Neighbouring rows during one step, at most [`Env::BLOCK`](super::Env::BLOCK) of them. `E` is the
 /// environment, `A` its action; [`BlockOf`](super::BlockOf) names both by the first.
 pub struct Block<'a, 'r, E, A: View> {
     /// The environments.
     pub envs: &'a mut [E],
     /// Their random streams.
     pub rngs: &'a mut [Rng],
-    /// Which of them should be stepped; the others wait for a reset, or are over.
+    /// Which of them should be stepped; the others are reset, or left alone.
     pub running: &'a [bool],
     /// The results of their steps; `None` for a row that has not been stepped.
     pub transitions: &'a mut [Option<Transition>],
-    pub(crate) actions: &'a A::Rows<'r>,
+    actions: &'a A::Rows<'r>,
     /// Index of the block's first action.
-    pub(crate) first: usize,
+    first: usize,
 }
 
 impl<E, A: View> fmt::Debug for Block<'_, '_, E, A> {
@@ -28,7 +28,18 @@ impl<E, A: View> fmt::Debug for Block<'_, '_, E, A> {
     }
 }
 
-impl<'r, E, A: View> Block<'_, 'r, E, A> {
+impl<'a, 'r, E, A: View> Block<'a, 'r, E, A> {
+    /// A block whose first row has the action `first`.
+    #[doc(hidden)]
+    pub fn new(
+        (envs, rngs): (&'a mut [E], &'a mut [Rng]),
+        running: &'a [bool],
+        transitions: &'a mut [Option<Transition>],
+        (actions, first): (&'a A::Rows<'r>, usize),
+    ) -> Self {
+        Self { envs, rngs, running, transitions, actions, first }
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.envs.len()

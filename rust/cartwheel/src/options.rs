@@ -1,12 +1,32 @@
-//! The names of an environment's keywords, and errors about their values.
+//! Options of environments and of resets: parsed from JSON, with errors that name them.
 
+use cartwheel_core::Error as EnvError;
 use serde::de::value::Error as Stop;
-use serde::de::{Error, Visitor};
+use serde::de::{DeserializeOwned, Error, Visitor};
 use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 use serde_json::{Map, Value};
 
 /// The most characters of a value that an error shows.
 const SHOWN: usize = 60;
+
+/// Options of an environment, from a JSON object; an empty text means the defaults.
+///
+/// # Errors
+///
+/// [`EnvError::BadOptions`] that names the option.
+pub(crate) fn parse<T: DeserializeOwned + Default>(json: &str) -> Result<T, EnvError> {
+    if json.trim().is_empty() {
+        return Ok(T::default());
+    }
+    // Values have no lines and columns, which would be those of JSON that the caller never wrote.
+    let value: Value = serde_json::from_str(json).map_err(EnvError::bad_options)?;
+    T::deserialize(&value).map_err(|error| {
+        EnvError::BadOptions(match &value {
+            Value::Object(options) => wrong_option::<T>(options, &error),
+            _ => error.to_string(),
+        })
+    })
+}
 
 /// The names of the fields of a `T`, which derives `Deserialize`.
 pub(crate) fn names_of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
@@ -41,9 +61,9 @@ pub(crate) fn names_of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
     names
 }
 
-/// Which keyword has which wrong value, if the error is about the type of a value; else the error.
-pub(crate) fn wrong_option<T: for<'de> Deserialize<'de>>(
-    keywords: &Map<String, Value>,
+/// Which option has which wrong value, if the error is about the type of a value; else the error.
+fn wrong_option<T: for<'de> Deserialize<'de>>(
+    options: &Map<String, Value>,
     error: &serde_json::Error,
 ) -> String {
     let text = error.to_string();
@@ -52,7 +72,7 @@ pub(crate) fn wrong_option<T: for<'de> Deserialize<'de>>(
         T::deserialize(Value::Object(alone)).is_err()
     };
     let expected = text.starts_with("invalid ").then(|| text.rsplit_once(", expected ")).flatten();
-    match (keywords.iter().find(is_alone_wrong), expected) {
+    match (options.iter().find(is_alone_wrong), expected) {
         (Some((name, value)), Some((_, expected))) => {
             let expected = match expected {
                 "f64" => "a number",

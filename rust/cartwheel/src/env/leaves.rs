@@ -1,0 +1,179 @@
+//! The leaves of a space in memory: arrays `[rows, *shape]`, one for each.
+//!
+//! # Invariants
+//!
+//! 1. **Arrays.** Whoever makes [`Leaves`] or [`LeavesMut`] has one pointer for each leaf (or none
+//!    for any, which means no rows), to an
+//!    array of its element type and of `rows` times its shape, aligned to its elements, whose bytes
+//!    are initialised, and which nobody else changes (for [`LeavesMut`]: accesses) while the
+//!    lifetime lasts.
+//! 2. **Apart.** Leaves are handed out in order, each once, and their arrays are disjoint.
+//! 3. **Type.** Slots are made only of a leaf of their dtype and length.
+#![expect(unsafe_code, reason = "slices of arrays that the host owns, see the invariants")]
+
+use std::ffi::c_void;
+
+use cartwheel_core::{DType, Leaf};
+
+use super::cell::{Cell, Slot};
+
+/// The leaves of rows, taken in order, for writing.
+#[derive(Debug)]
+pub struct LeavesMut<'a> {
+    pointers: &'a [*mut c_void],
+    leaves: &'a [Leaf],
+    rows: usize,
+}
+
+/// The leaves of rows, taken in order, for reading.
+#[derive(Debug)]
+pub struct Leaves<'a> {
+    pointers: &'a [*const c_void],
+    leaves: &'a [Leaf],
+    rows: usize,
+}
+
+impl<'a> LeavesMut<'a> {
+    /// The arrays of `leaves` at `pointers`, as many.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1.
+    pub(crate) unsafe fn new(pointers: &'a [*mut c_void], leaves: &'a [Leaf], rows: usize) -> Self {
+        Self { pointers, leaves, rows }
+    }
+
+    /// The next leaf, one cell for each row.
+    ///
+    /// # Panics
+    ///
+    /// When there is no further leaf, or its rows are not such cells.
+    pub fn cells<C: Cell>(&mut self) -> &'a mut [Slot<C>] {
+        let (first, row_len) = take(&mut self.pointers, &mut self.leaves, C::DTYPE);
+        assert_eq!(row_len, C::LEN, "elements of a row");
+        let Some(first) = first else { return &mut [] };
+        // SAFETY: the array consists of such cells (invariants 1 and 3), and this is the only slice
+        // of it (invariant 2).
+        unsafe { std::slice::from_raw_parts_mut(first.cast(), self.rows) }
+    }
+
+    /// The elements of the next leaf, and the number of elements in a row.
+    ///
+    /// # Panics
+    ///
+    /// When there is no further leaf, or its dtype is another one.
+    pub fn elements<T: Cell<Element = T>>(&mut self) -> (&'a mut [Slot<T>], usize) {
+        let (first, row_len) = take(&mut self.pointers, &mut self.leaves, T::DTYPE);
+        let Some(first) = first else { return (&mut [], row_len) };
+        // SAFETY: as in `cells`.
+        (unsafe { std::slice::from_raw_parts_mut(first.cast(), self.rows * row_len) }, row_len)
+    }
+}
+
+impl<'a> Leaves<'a> {
+    /// The arrays of `leaves` at `pointers`, as many.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1.
+    pub(crate) unsafe fn new(
+        pointers: &'a [*const c_void],
+        leaves: &'a [Leaf],
+        rows: usize,
+    ) -> Self {
+        Self { pointers, leaves, rows }
+    }
+
+    /// The next leaf, one cell for each row.
+    ///
+    /// # Panics
+    ///
+    /// When there is no further leaf, or its rows are not such cells.
+    pub fn cells<C: Cell>(&mut self) -> &'a [Slot<C>] {
+        let (first, row_len) = take(&mut self.pointers, &mut self.leaves, C::DTYPE);
+        assert_eq!(row_len, C::LEN, "elements of a row");
+        let Some(first) = first else { return &[] };
+        // SAFETY: the array consists of such cells (invariants 1 and 3), and does not change.
+        unsafe { std::slice::from_raw_parts(first.cast(), self.rows) }
+    }
+
+    /// The elements of the next leaf, and the number of elements in a row.
+    ///
+    /// # Panics
+    ///
+    /// When there is no further leaf, or its dtype is another one.
+    pub fn elements<T: Cell<Element = T>>(&mut self) -> (&'a [Slot<T>], usize) {
+        let (first, row_len) = take(&mut self.pointers, &mut self.leaves, T::DTYPE);
+        let Some(first) = first else { return (&[], row_len) };
+        // SAFETY: as in `cells`.
+        (unsafe { std::slice::from_raw_parts(first.cast(), self.rows * row_len) }, row_len)
+    }
+}
+
+/// The array of the next leaf, which has elements of `dtype`, and the number of elements in a row.
+/// There is none if there are no arrays, because there are no rows.
+fn take<P: Copy>(pointers: &mut &[P], leaves: &mut &[Leaf], dtype: DType) -> (Option<P>, usize) {
+    let leaf = leaves.split_off_first().expect("a view takes as many leaves as the space has");
+    assert_eq!(leaf.dtype, dtype, "dtype of a leaf");
+    (pointers.split_off_first().copied(), leaf.row_len())
+}
+
+/// Arrays that Rust owns, for the leaves of some rows: zeros at first.
+#[derive(Debug)]
+pub struct Arrays {
+    leaves: Vec<Leaf>,
+    rows: usize,
+    /// Words of the largest alignment that an element has.
+    words: Vec<Vec<u64>>,
+}
+
+impl Arrays {
+    /// Arrays for `rows` rows of these leaves.
+    pub fn new(leaves: Vec<Leaf>, rows: usize) -> Self {
+        let words = |leaf: &Leaf| vec![0; (rows * leaf.row_bytes()).div_ceil(8)];
+        Self { words: leaves.iter().map(words).collect(), leaves, rows }
+    }
+
+    /// The bytes of one leaf.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such leaf.
+    pub fn bytes(&self, leaf: usize) -> &[u8] {
+        let len = self.rows * self.leaves[leaf].row_bytes();
+        &super::cell::bytes_of(&self.words[leaf])[..len]
+    }
+
+    /// Stores the bytes of one leaf.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such leaf, or `bytes` are not as long as its rows.
+    pub fn store(&mut self, leaf: usize, bytes: &[u8]) {
+        assert_eq!(bytes.len(), self.bytes(leaf).len(), "bytes of the leaf");
+        for (word, bytes) in self.words[leaf].iter_mut().zip(bytes.chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(whole);
+        }
+    }
+
+    /// Pointers to the arrays, one for each leaf.
+    pub fn pointers(&mut self) -> Vec<*mut c_void> {
+        self.words.iter_mut().map(|words| words.as_mut_ptr().cast()).collect()
+    }
+
+    /// Calls `with` with the rows of a view, for writing.
+    pub fn write<T>(&mut self, with: impl FnOnce(&mut LeavesMut<'_>) -> T) -> T {
+        let pointers = self.pointers();
+        // SAFETY: the arrays are as the leaves say, initialised, and borrowed mutably (invariant 1).
+        with(&mut unsafe { LeavesMut::new(&pointers, &self.leaves, self.rows) })
+    }
+
+    /// Calls `with` with the rows of a view, for reading.
+    pub fn read<T>(&self, with: impl FnOnce(&mut Leaves<'_>) -> T) -> T {
+        let pointers: Vec<_> = self.words.iter().map(|words| words.as_ptr().cast()).collect();
+        // SAFETY: the arrays are as the leaves say, initialised, and borrowed (invariant 1).
+        with(&mut unsafe { Leaves::new(&pointers, &self.leaves, self.rows) })
+    }
+}

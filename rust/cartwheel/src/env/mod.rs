@@ -1,0 +1,191 @@
+//! The contract with a simulator: what the author of an environment writes.
+//!
+//! | noun | what it is |
+//! |---|---|
+//! | [`Env`] | one environment |
+//! | [`Shared`] | what all environments of a kind share |
+//! | [`View`], [`Flat`] | actions and observations as Rust types, in place |
+//! | [`Info`], [`InfoValue`] | infos as Rust types |
+//! | [`Parameter`], [`ParameterValue`], [`Tuned`] | attributes by name, and constants that rows share |
+//! | [`State`] | saved states |
+//! | [`Frame`], [`RenderMode`] | rendering |
+//! | [`Block`] | neighbouring rows, stepped at once |
+
+mod block;
+mod cell;
+mod info;
+mod leaves;
+mod parameter;
+mod render;
+mod shared;
+mod state;
+mod tuned;
+mod value;
+mod view;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use cartwheel_core::rng::Rng;
+use cartwheel_core::space::Spaces;
+use cartwheel_core::{Error, Transition};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::failure::Failure;
+
+pub use block::Block;
+pub use cell::{Cell, Slot};
+pub use info::{Info, InfoValue};
+pub use leaves::{Arrays, Leaves, LeavesMut};
+pub use parameter::{Parameter, wrong};
+pub use render::{Frame, RenderMode};
+pub use shared::Shared;
+pub use state::{State, all_read};
+pub use tuned::{Standard, Tuned};
+pub use value::{ParameterArray, ParameterValue};
+pub(crate) use view::check;
+pub use view::{Flat, View, Wanted};
+
+/// One environment.
+///
+/// `reset` and `step` change the state, `observe` and `info` only read it. So the terminal
+/// observation can be kept before a reset, a row that is not reset can be shown again, and a saved
+/// state is complete. A value that `step` computes and `observe` or `info` returns is part of the
+/// state.
+///
+/// Nothing here allocates unless the author's code does. A failure or a panic in a method fails its
+/// row, and no other; the row can be stepped again after a reset.
+pub trait Env: Sized + Send + 'static {
+    /// Keywords of the constructor. Derive `Deserialize` with `#[serde(deny_unknown_fields, default)]`:
+    /// then unknown and ill-typed keywords are errors that name them.
+    type Options: DeserializeOwned + Default + Debug + Send + Sync + 'static;
+    /// The options of `reset(options=…)`, with the same derive; [`NoOptions`] for none. Check
+    /// values with `#[serde(try_from = …)]`, so that bad ones are refused before any row is reset.
+    type ResetOptions: DeserializeOwned + Default + Debug + Send + Sync + 'static;
+    /// The type of an action; [`View`] has the choice.
+    type Action: View;
+    /// The type of an observation.
+    type Observation: View;
+    /// The type that [`Env::info`] returns: `()`, or a struct made by [`info!`](macro@crate::info).
+    type Info: Info;
+
+    /// What all environments of one kind share: tables, levels, models. `()` for nothing.
+    type Shared: Shared<Self::Options>;
+
+    /// The spaces under these options. They must fit `Action` and `Observation`.
+    fn spaces(options: &Self::Options, shared: &Self::Shared) -> Spaces;
+
+    /// One environment, not yet reset; [`Env::observe`] must work on it nevertheless.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadOptions`], made by [`Error::bad_options`], when the value of an option is
+    /// invalid.
+    fn new(options: &Self::Options, shared: &Arc<Self::Shared>) -> Result<Self, Error>;
+
+    /// Begins an episode. All randomness comes from `rng`, which the caller has seeded on request.
+    ///
+    /// # Errors
+    ///
+    /// A [`Failure`] fails the row: the caller gets its text, and other rows go on.
+    fn reset(&mut self, rng: &mut Rng, options: &Self::ResetOptions) -> Result<(), Failure>;
+
+    /// One step.
+    ///
+    /// Who calls a table of environments has checked the action: it is in its space, except that a
+    /// `Box` may be exceeded (Gymnasium's environments clip), by anything but NaN. Rust code that
+    /// calls `step` directly checks with [`Space::check_actions`](crate::Space::check_actions). A
+    /// bad action is never undefined behaviour: at worst it panics, which fails the row.
+    ///
+    /// # Errors
+    ///
+    /// As [`Env::reset`].
+    fn step(&mut self, action: ActionOf<'_, Self>, rng: &mut Rng) -> Result<Transition, Failure>;
+
+    /// Maximum number of rows that [`Env::step_block`] gets at once. At 1, the default,
+    /// [`Env::step`] is called for each row instead.
+    const BLOCK: usize = 1;
+
+    /// Steps the running rows of a block, with the same result for each as [`Env::step`], to the
+    /// last bit.
+    ///
+    /// Override it, with [`Env::BLOCK`], when several rows go through the same arithmetic: a state
+    /// that is a structure of arrays can be stepped by vector instructions. [`Env::step`] steps the
+    /// rows that this method leaves without a transition, because they are special cases, because
+    /// they fail, or because it panicked.
+    fn step_block(block: &mut BlockOf<'_, '_, Self>) {
+        let _ = block;
+    }
+
+    /// Writes the observation of the present state: all of it, since the memory holds an older one.
+    fn observe(&self, observation: ObservationOf<'_, Self>);
+
+    /// The info of the reset or step before.
+    fn info(&self) -> Self::Info;
+
+    /// Whether [`Env::save`] and [`Env::load`] are there; [`state!`](crate::state) writes all three.
+    const SAVES: bool = false;
+
+    /// Appends the state: everything that steps, resets, observations and infos depend on.
+    fn save(&self, state: &mut Vec<u8>) {
+        let _ = state;
+    }
+
+    /// Continues as the environment did whose state was saved, one of the same kind.
+    ///
+    /// # Errors
+    ///
+    /// A [`Failure`] when these bytes are no state. The caller restores the old state.
+    fn load(&mut self, state: &[u8]) -> Result<(), Failure> {
+        let _ = state;
+        Err(Failure::new("this environment does not save its state"))
+    }
+
+    /// The ways in which [`Env::render`] can render.
+    const RENDER: &'static [RenderMode] = &[];
+
+    /// Draws the present state, as [`Frame::mode`] wants it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Failure`] when it cannot be drawn.
+    fn render(&self, frame: &mut Frame) -> Result<(), Failure> {
+        Err(Failure::new(format!("this environment does not render {:?}", frame.mode())))
+    }
+
+    /// The names of the parameters; [`parameters!`](crate::parameters) writes this.
+    fn parameters() -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The parameter of this name; [`parameters!`](crate::parameters) writes this.
+    fn parameter(&self, name: &str) -> Option<&dyn Parameter> {
+        let _ = name;
+        None
+    }
+
+    /// The parameter of this name, for setting it; [`parameters!`](crate::parameters) writes this.
+    fn parameter_mut(&mut self, name: &str) -> Option<&mut dyn Parameter> {
+        let _ = name;
+        None
+    }
+
+    /// Called after a parameter was set or refused a value, to update what was computed from it and
+    /// to [settle](Tuned::settle) constants that rows share.
+    fn parameters_changed(&mut self) {}
+}
+
+/// The action of one row, as [`Env::step`] takes it.
+pub type ActionOf<'a, E> = <<E as Env>::Action as View>::Ref<'a>;
+
+/// The place of one row's observation, as [`Env::observe`] takes it.
+pub type ObservationOf<'a, E> = <<E as Env>::Observation as View>::Mut<'a>;
+
+/// Neighbouring rows, as [`Env::step_block`] takes them.
+pub type BlockOf<'a, 'r, E> = Block<'a, 'r, E, <E as Env>::Action>;
+
+/// No options: any keyword is an error.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoOptions {}

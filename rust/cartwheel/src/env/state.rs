@@ -1,0 +1,209 @@
+//! Saved states: an environment as bytes, to the last bit.
+
+use crate::Failure;
+
+/// A type whose values are saved as bytes and loaded again, to the last bit: all numbers, `bool`,
+/// `String`, arrays and vectors of them, `Option` of them, tuples, and what an author adds.
+///
+/// [`state!`](crate::state) saves and loads the fields of an environment. Bytes are little-endian.
+pub trait State: Sized {
+    /// Appends the value.
+    fn save(&self, state: &mut Vec<u8>);
+
+    /// Takes a value off the front.
+    ///
+    /// # Errors
+    ///
+    /// A [`Failure`] for bytes that no value has.
+    fn load(state: &mut &[u8]) -> Result<Self, Failure>;
+}
+
+/// The failure of bytes that end too early.
+fn short() -> Failure {
+    Failure::new("the state ends too early: it is of another environment, or was cut")
+}
+
+macro_rules! numbers {
+    ($($type:ident)*) => {$(
+        impl State for $type {
+            fn save(&self, state: &mut Vec<u8>) {
+                state.extend_from_slice(&self.to_le_bytes());
+            }
+
+            fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+                let (bytes, rest) = state.split_first_chunk().ok_or_else(short)?;
+                *state = rest;
+                Ok(Self::from_le_bytes(*bytes))
+            }
+        }
+    )*};
+}
+
+numbers! { i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 }
+
+impl State for usize {
+    fn save(&self, state: &mut Vec<u8>) {
+        (*self as u64).save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        let number = u64::load(state)?;
+        Self::try_from(number).map_err(Failure::from)
+    }
+}
+
+impl State for isize {
+    fn save(&self, state: &mut Vec<u8>) {
+        (*self as i64).save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        let number = i64::load(state)?;
+        Self::try_from(number).map_err(Failure::from)
+    }
+}
+
+impl State for bool {
+    fn save(&self, state: &mut Vec<u8>) {
+        u8::from(*self).save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        match u8::load(state)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            byte => Err(Failure::new(format!("a truth value is saved as {byte}"))),
+        }
+    }
+}
+
+impl<T: State> State for Vec<T> {
+    fn save(&self, state: &mut Vec<u8>) {
+        self.len().save(state);
+        self.iter().for_each(|value| value.save(state));
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        // Collected one by one: a length that is wrong must not allocate.
+        (0..usize::load(state)?).map(|_| T::load(state)).collect()
+    }
+}
+
+impl<T: State, const N: usize> State for [T; N] {
+    fn save(&self, state: &mut Vec<u8>) {
+        self.iter().for_each(|value| value.save(state));
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        let values = (0..N).map(|_| T::load(state)).collect::<Result<Vec<T>, _>>()?;
+        values.try_into().map_err(|_| short())
+    }
+}
+
+impl State for String {
+    fn save(&self, state: &mut Vec<u8>) {
+        self.len().save(state);
+        state.extend_from_slice(self.as_bytes());
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        let len = usize::load(state)?;
+        let (text, rest) = state.split_at_checked(len).ok_or_else(short)?;
+        *state = rest;
+        Ok(std::str::from_utf8(text)?.to_owned())
+    }
+}
+
+impl<T: State> State for Option<T> {
+    fn save(&self, state: &mut Vec<u8>) {
+        self.is_some().save(state);
+        if let Some(value) = self {
+            value.save(state);
+        }
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        bool::load(state)?.then(|| T::load(state)).transpose()
+    }
+}
+
+macro_rules! tuples {
+    ($($name:ident $at:tt),+) => {
+        impl<$($name: State),+> State for ($($name,)+) {
+            fn save(&self, state: &mut Vec<u8>) {
+                $(self.$at.save(state);)+
+            }
+
+            fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+                Ok(($($name::load(state)?,)+))
+            }
+        }
+    };
+}
+
+tuples!(A 0);
+tuples!(A 0, B 1);
+tuples!(A 0, B 1, C 2);
+tuples!(A 0, B 1, C 2, D 3);
+
+/// Saves and loads the fields of a struct: inside an `impl Env`, or as an `impl State for`.
+///
+/// Name every field that changes in an episode or by a parameter: what is not named keeps the value
+/// that the loading row has. A value is loaded completely or not at all.
+///
+/// ```
+/// #[derive(Debug, PartialEq)]
+/// struct Position {
+///     x: f64,
+///     visited: Vec<u32>,
+/// }
+///
+/// cartwheel::state! { impl State for Position { x, visited } }
+///
+/// use cartwheel::State;
+///
+/// let position = Position { x: -0.0, visited: vec![3] };
+/// let mut bytes = Vec::new();
+/// position.save(&mut bytes);
+/// assert_eq!(Position::load(&mut bytes.as_slice()).unwrap(), position);
+/// ```
+#[macro_export]
+macro_rules! state {
+    (impl State for $type:ty { $($field:ident),+ $(,)? }) => {
+        impl $crate::State for $type {
+            fn save(&self, state: &mut ::std::vec::Vec<u8>) {
+                $($crate::State::save(&self.$field, state);)+
+            }
+
+            fn load(
+                state: &mut &[u8],
+            ) -> ::core::result::Result<Self, $crate::Failure> {
+                ::core::result::Result::Ok(Self { $($field: $crate::State::load(state)?),+ })
+            }
+        }
+    };
+    ($($field:ident),+ $(,)?) => {
+        const SAVES: bool = true;
+
+        fn save(&self, state: &mut ::std::vec::Vec<u8>) {
+            $($crate::State::save(&self.$field, state);)+
+        }
+
+        fn load(&mut self, state: &[u8]) -> ::core::result::Result<(), $crate::Failure> {
+            let rest = &mut { state };
+            $(let $field = $crate::State::load(rest)?;)+
+            $crate::__private::all_read(rest)?;
+            $(self.$field = $field;)+
+            ::core::result::Result::Ok(())
+        }
+    };
+}
+
+/// Refuses a state that is longer than what was loaded.
+#[doc(hidden)]
+pub fn all_read(rest: &[u8]) -> Result<(), Failure> {
+    if rest.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("the state has {} bytes too many", rest.len())))
+}

@@ -1,0 +1,355 @@
+//! Views: actions and observations as Rust types, in place.
+//!
+//! | type named by an environment | space | in `observe` | in `step` |
+//! |---|---|---|---|
+//! | `i64`, `f32`, `bool`, … | `Discrete` (`i64`); a `Box` without dimensions | `&mut i64` | `i64` |
+//! | `[f32; 4]`, `[[u8; 8]; 8]`, … | a `Box` of that shape, `MultiDiscrete`, `MultiBinary` | `&mut [f32; 4]` | `&[f32; 4]` |
+//! | [`Flat<u8>`] | the same, of a shape that the options decide | `&mut [u8]` | `&[u8]` |
+//! | `(i64, [f32; 2])`, up to eight | `Tuple`, `Dict` in the order of its keys | `(&mut i64, &mut [f32; 2])` | `(i64, &[f32; 2])` |
+//! | a type made by [`view!`](crate::view) | `Dict` with the names of its fields as keys | a struct of references | a struct of references |
+//!
+//! Nothing is copied: the references point at the row's place in the batch.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use cartwheel_core::space::Space;
+use cartwheel_core::{DType, Error};
+
+use super::cell::{Cell, Slot};
+use super::leaves::{Leaves, LeavesMut};
+use crate::sealed::Sealed;
+
+/// How Rust sees the leaves of a space. Implemented for the types above; [`view!`](crate::view)
+/// makes more. Sealed: there are no others.
+pub trait View: Sealed + 'static {
+    /// Rows, for writing.
+    type RowsMut<'a>;
+    /// One row, for writing.
+    type Mut<'a>;
+    /// Rows, for reading.
+    type Rows<'a>;
+    /// One row, for reading.
+    type Ref<'a>;
+
+    /// What the view needs of its space.
+    fn wanted() -> Wanted;
+
+    /// Takes the leaves of rows, for writing.
+    #[doc(hidden)]
+    fn rows_mut<'a>(leaves: &mut LeavesMut<'a>) -> Self::RowsMut<'a>;
+
+    /// One of these rows.
+    #[doc(hidden)]
+    fn row_mut<'a>(rows: &'a mut Self::RowsMut<'_>, row: usize) -> Self::Mut<'a>;
+
+    /// Takes the leaves of rows, for reading.
+    #[doc(hidden)]
+    fn rows<'a>(leaves: &mut Leaves<'a>) -> Self::Rows<'a>;
+
+    /// One of these rows.
+    #[doc(hidden)]
+    fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a>;
+}
+
+/// What a view needs of its space.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum Wanted {
+    /// An array of this element type, and of this shape in each row; `None` for any shape.
+    Array(DType, Option<Vec<usize>>),
+    /// A `Tuple`, or a `Dict` in the order of its keys.
+    Tuple(Vec<Wanted>),
+    /// A `Dict` with these keys.
+    Dict(Vec<(&'static str, Wanted)>),
+}
+
+impl Wanted {
+    fn fits(&self, space: &Space) -> bool {
+        match (self, space) {
+            (Self::Dict(wanted), Space::Dict(parts)) => {
+                wanted.len() == parts.len()
+                    && wanted
+                        .iter()
+                        .zip(parts)
+                        .all(|((name, wanted), (key, part))| name == key && wanted.fits(part))
+            }
+            (Self::Tuple(wanted), Space::Tuple(parts)) => {
+                wanted.len() == parts.len()
+                    && wanted.iter().zip(parts).all(|(wanted, part)| wanted.fits(part))
+            }
+            (Self::Tuple(wanted), Space::Dict(parts)) => {
+                wanted.len() == parts.len()
+                    && wanted.iter().zip(parts).all(|(wanted, (_, part))| wanted.fits(part))
+            }
+            (Self::Array(dtype, shape), space) => match (space, space.leaves().as_slice()) {
+                (Space::Tuple(_) | Space::Dict(_), _) => false,
+                (_, [leaf]) => {
+                    *dtype == leaf.dtype && shape.as_ref().is_none_or(|shape| *shape == leaf.shape)
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Wanted {
+    /// `{camera: uint8 of any shape, position: float32[3]}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Array(dtype, Some(shape)) => write!(f, "{}{shape:?}", dtype.name()),
+            Self::Array(dtype, None) => write!(f, "{} of any shape", dtype.name()),
+            Self::Tuple(parts) => {
+                let parts: Vec<String> = parts.iter().map(Self::to_string).collect();
+                write!(f, "({})", parts.join(", "))
+            }
+            Self::Dict(parts) => {
+                let parts: Vec<String> =
+                    parts.iter().map(|(name, part)| format!("{name}: {part}")).collect();
+                write!(f, "{{{}}}", parts.join(", "))
+            }
+        }
+    }
+}
+
+/// A space in the form in which [`Wanted`] is shown.
+fn shown(space: &Space) -> String {
+    match space {
+        Space::Tuple(parts) => {
+            format!("({})", parts.iter().map(shown).collect::<Vec<_>>().join(", "))
+        }
+        Space::Dict(parts) => {
+            let parts = parts.iter().map(|(key, part)| format!("{key}: {}", shown(part)));
+            format!("{{{}}}", parts.collect::<Vec<_>>().join(", "))
+        }
+        array => array.leaves().iter().map(ToString::to_string).collect(),
+    }
+}
+
+/// Checks that `space` is one of Gymnasium's, and that `V` fits it; `what` names it in the message.
+///
+/// # Errors
+///
+/// [`Error::BadOptions`]: the environment declares a space that its types do not fit.
+pub(crate) fn check<V: View>(what: &str, space: &Space) -> Result<(), Error> {
+    space.check(what)?;
+    let wanted = V::wanted();
+    if wanted.fits(space) {
+        return Ok(());
+    }
+    let space = shown(space);
+    Err(Error::bad_options(format!("the {what} type sees {wanted}; the {what} space has {space}")))
+}
+
+macro_rules! view_of_cells {
+    ([$($generics:tt)*] $type:ty, $ref:ty, $slot:ident => $get:expr) => {
+        impl<$($generics)*> View for $type {
+            type RowsMut<'a> = &'a mut [Slot<Self>];
+            type Mut<'a> = &'a mut Self;
+            type Rows<'a> = &'a [Slot<Self>];
+            type Ref<'a> = $ref;
+
+            fn wanted() -> Wanted {
+                let shape = <Self as Cell>::SHAPE;
+                Wanted::Array(<Self as Cell>::DTYPE, Some(shape.lengths().to_vec()))
+            }
+
+            fn rows_mut<'a>(leaves: &mut LeavesMut<'a>) -> Self::RowsMut<'a> {
+                leaves.cells()
+            }
+
+            #[inline]
+            fn row_mut<'a>(rows: &'a mut Self::RowsMut<'_>, row: usize) -> Self::Mut<'a> {
+                rows[row].get_mut()
+            }
+
+            fn rows<'a>(leaves: &mut Leaves<'a>) -> Self::Rows<'a> {
+                leaves.cells()
+            }
+
+            #[inline]
+            fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a> {
+                let $slot = rows[row].get();
+                $get
+            }
+        }
+    };
+}
+
+view_of_cells!([] bool, bool, cell => *cell);
+view_of_cells!([] i8, i8, cell => *cell);
+view_of_cells!([] i16, i16, cell => *cell);
+view_of_cells!([] i32, i32, cell => *cell);
+view_of_cells!([] i64, i64, cell => *cell);
+view_of_cells!([] u8, u8, cell => *cell);
+view_of_cells!([] u16, u16, cell => *cell);
+view_of_cells!([] u32, u32, cell => *cell);
+view_of_cells!([] u64, u64, cell => *cell);
+view_of_cells!([] f32, f32, cell => *cell);
+view_of_cells!([] f64, f64, cell => *cell);
+view_of_cells!([C: Cell, const N: usize] [C; N], &'a Self, cell => cell);
+
+/// An array whose shape depends on the options, as its elements, row-major.
+#[derive(Debug)]
+pub struct Flat<T>(PhantomData<fn() -> T>);
+
+impl<T> Sealed for Flat<T> {}
+
+impl<T: Cell<Element = T>> View for Flat<T> {
+    type RowsMut<'a> = (&'a mut [Slot<T>], usize);
+    type Mut<'a> = &'a mut [T];
+    type Rows<'a> = (&'a [Slot<T>], usize);
+    type Ref<'a> = &'a [T];
+
+    fn wanted() -> Wanted {
+        Wanted::Array(T::DTYPE, None)
+    }
+
+    fn rows_mut<'a>(leaves: &mut LeavesMut<'a>) -> Self::RowsMut<'a> {
+        leaves.elements()
+    }
+
+    #[inline]
+    fn row_mut<'a>(rows: &'a mut Self::RowsMut<'_>, row: usize) -> Self::Mut<'a> {
+        let length = rows.1;
+        Slot::slice_mut(&mut rows.0[row * length..(row + 1) * length])
+    }
+
+    fn rows<'a>(leaves: &mut Leaves<'a>) -> Self::Rows<'a> {
+        leaves.elements()
+    }
+
+    #[inline]
+    fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a> {
+        Slot::slice(&rows.0[row * rows.1..(row + 1) * rows.1])
+    }
+}
+
+macro_rules! view_of_tuples {
+    ($($name:ident $at:tt),+) => {
+        impl<$($name: View),+> Sealed for ($($name,)+) {}
+
+        impl<$($name: View),+> View for ($($name,)+) {
+            type RowsMut<'a> = ($($name::RowsMut<'a>,)+);
+            type Mut<'a> = ($($name::Mut<'a>,)+);
+            type Rows<'a> = ($($name::Rows<'a>,)+);
+            type Ref<'a> = ($($name::Ref<'a>,)+);
+
+            fn wanted() -> Wanted {
+                Wanted::Tuple(vec![$($name::wanted()),+])
+            }
+
+            fn rows_mut<'a>(leaves: &mut LeavesMut<'a>) -> Self::RowsMut<'a> {
+                ($($name::rows_mut(leaves),)+)
+            }
+
+            #[inline]
+            fn row_mut<'a>(rows: &'a mut Self::RowsMut<'_>, row: usize) -> Self::Mut<'a> {
+                ($($name::row_mut(&mut rows.$at, row),)+)
+            }
+
+            fn rows<'a>(leaves: &mut Leaves<'a>) -> Self::Rows<'a> {
+                ($($name::rows(leaves),)+)
+            }
+
+            #[inline]
+            fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a> {
+                ($($name::row(&rows.$at, row),)+)
+            }
+        }
+    };
+}
+
+view_of_tuples!(A 0);
+view_of_tuples!(A 0, B 1);
+view_of_tuples!(A 0, B 1, C 2);
+view_of_tuples!(A 0, B 1, C 2, D 3);
+view_of_tuples!(A 0, B 1, C 2, D 3, E 4);
+view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5);
+view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+
+/// Makes a view with named parts, for `Dict` spaces: a part sees the key of its name. The parts are
+/// in the order of the keys, which is alphabetic.
+///
+/// The three names are the view, one row for writing, and one row for reading.
+///
+/// ```
+/// cartwheel::view! {
+///     /// What the robot sees.
+///     pub struct Sensors, SensorsMut, SensorsRef {
+///         /// Pixels, row-major.
+///         camera: cartwheel::Flat<u8>,
+///         /// Metres.
+///         position: [f32; 3],
+///     }
+/// }
+///
+/// fn observe(sensors: SensorsMut<'_>) {
+///     sensors.camera.fill(0);
+///     sensors.position[2] = 1.5;
+/// }
+/// ```
+#[macro_export]
+macro_rules! view {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $view:ident, $mut:ident, $ref:ident {
+            $($(#[$part_meta:meta])* $part:ident: $type:ty),+ $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug)]
+        $vis struct $view;
+
+        $(#[$meta])*
+        /// One row, for writing in place.
+        #[allow(missing_debug_implementations, reason = "the parts may have none")]
+        $vis struct $mut<'a> {
+            $($(#[$part_meta])* pub $part: <$type as $crate::View>::Mut<'a>,)+
+        }
+
+        $(#[$meta])*
+        /// One row, for reading in place.
+        #[allow(missing_debug_implementations, reason = "the parts may have none")]
+        $vis struct $ref<'a> {
+            $($(#[$part_meta])* pub $part: <$type as $crate::View>::Ref<'a>,)+
+        }
+
+        impl $crate::__private::Sealed for $view {}
+
+        impl $crate::View for $view {
+            type RowsMut<'a> = <($($type,)+) as $crate::View>::RowsMut<'a>;
+            type Mut<'a> = $mut<'a>;
+            type Rows<'a> = <($($type,)+) as $crate::View>::Rows<'a>;
+            type Ref<'a> = $ref<'a>;
+
+            fn wanted() -> $crate::__private::Wanted {
+                $crate::__private::Wanted::Dict(::std::vec![
+                    $((::core::stringify!($part), <$type as $crate::View>::wanted())),+
+                ])
+            }
+
+            fn rows_mut<'a>(leaves: &mut $crate::__private::LeavesMut<'a>) -> Self::RowsMut<'a> {
+                <($($type,)+) as $crate::View>::rows_mut(leaves)
+            }
+
+            #[inline]
+            fn row_mut<'a>(rows: &'a mut Self::RowsMut<'_>, row: usize) -> Self::Mut<'a> {
+                let ($($part,)+) = <($($type,)+) as $crate::View>::row_mut(rows, row);
+                $mut { $($part),+ }
+            }
+
+            fn rows<'a>(leaves: &mut $crate::__private::Leaves<'a>) -> Self::Rows<'a> {
+                <($($type,)+) as $crate::View>::rows(leaves)
+            }
+
+            #[inline]
+            fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a> {
+                let ($($part,)+) = <($($type,)+) as $crate::View>::row(rows, row);
+                $ref { $($part),+ }
+            }
+        }
+    };
+}

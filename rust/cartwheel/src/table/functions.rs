@@ -1,0 +1,327 @@
+//! The functions of a table: each turns the border's pointers into Rust's types, calls the type's
+//! code guarded, and turns the result into a code and a text.
+//!
+//! # Invariants
+//!
+//! 1. **Calls.** The host calls a function as `cartwheel_abi` describes it: pointers are valid for
+//!    the call, `kind`, `rows` and `options` were made by this table and not freed, a text of `len`
+//!    bytes is initialised, and a sink is used by nobody else.
+//! 2. **Threads.** One `rows` is used by one thread at a time, so it may be borrowed mutably; a kind
+//!    is only read.
+//! 3. **Unwinding.** No panic leaves a function: everything that an author's code may do happens
+//!    within `guarded`, or within the `catch_unwind` of [`run`].
+#![expect(unsafe_code, reason = "the border with the host, see the invariants")]
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+use cartwheel_abi as abi;
+use cartwheel_core::Error;
+use cartwheel_core::info::{Buffer, InfoReader, InfoWriter};
+
+use super::guard::{Refusal, guarded, guarded_drop};
+use super::kind::{Kind, text};
+use super::rows::{Progress, Rows};
+use super::sink::SinkBuffer;
+use super::task::{Task, slice};
+use crate::Failure;
+use crate::env::{Env, Frame, ParameterValue};
+use crate::options::{names_of, parse};
+
+/// Writes the reason of a refusal, and returns its code.
+///
+/// # Safety
+///
+/// Invariant 1.
+unsafe fn refuse(refusal: &Refusal, error: *mut abi::Sink) -> u32 {
+    // SAFETY: a sink of the host (invariant 1).
+    unsafe { SinkBuffer::new(error) }.append(refusal.text.as_bytes());
+    refusal.code
+}
+
+/// The code of a result; a refusal is written to `error`.
+///
+/// # Safety
+///
+/// Invariant 1.
+unsafe fn answer(result: Result<(), Refusal>, error: *mut abi::Sink) -> u32 {
+    match result {
+        Ok(()) => abi::OK,
+        // SAFETY: as above.
+        Err(refusal) => unsafe { refuse(&refusal, error) },
+    }
+}
+
+/// Calls `call` with a row, guarded.
+///
+/// # Safety
+///
+/// Invariants 1 and 2.
+unsafe fn with_row<E: Env>(
+    rows: *mut c_void,
+    row: usize,
+    error: *mut abi::Sink,
+    call: impl FnOnce(&mut E) -> Result<(), Refusal>,
+) -> u32 {
+    // SAFETY: made by `rows_new` (invariant 1), and used by this thread alone (invariant 2).
+    let rows = unsafe { &mut *rows.cast::<Rows<E>>() };
+    // SAFETY: the host's sink (invariant 1).
+    unsafe { answer(guarded(|| call(&mut rows.envs[row])), error) }
+}
+
+/// `cartwheel_abi::Env::option_names`.
+pub(super) unsafe extern "C" fn option_names<E: Env>(names: *mut abi::Sink) {
+    let all = guarded(|| Ok::<_, Failure>(names_of::<E::Options>())).unwrap_or_default();
+    // SAFETY: the host's sink (invariant 1).
+    let mut sink = unsafe { SinkBuffer::new(names) };
+    for name in all {
+        sink.append(name.as_bytes());
+        sink.append(b"\n");
+    }
+}
+
+/// `cartwheel_abi::Env::kind_new`.
+pub(super) unsafe extern "C" fn kind_new<E: Env>(
+    options: *const u8,
+    len: usize,
+    error: *mut abi::Sink,
+) -> *mut c_void {
+    // SAFETY: text of the host (invariant 1).
+    let options = unsafe { slice(options, len) };
+    match guarded(|| Kind::<E>::new(options)) {
+        Ok(kind) => Arc::into_raw(Arc::new(kind)).cast_mut().cast(),
+        Err(refusal) => {
+            // SAFETY: the host's sink (invariant 1).
+            unsafe { refuse(&refusal, error) };
+            null_mut()
+        }
+    }
+}
+
+/// `cartwheel_abi::Env::kind_free`.
+pub(super) unsafe extern "C" fn kind_free<E: Env>(kind: *mut c_void) {
+    // SAFETY: made by `kind_new`, and not freed (invariant 1).
+    guarded_drop(unsafe { Arc::from_raw(kind.cast_const().cast::<Kind<E>>()) });
+}
+
+/// `cartwheel_abi::Env::kind_describe`.
+pub(super) unsafe extern "C" fn kind_describe<E: Env>(
+    kind: *const c_void,
+    description: *mut abi::Description,
+) {
+    // SAFETY: made by `kind_new` (invariant 1).
+    let kind = unsafe { &*kind.cast::<Kind<E>>() };
+    // SAFETY: the host's memory (invariant 1).
+    kind.describe(unsafe { &mut *description });
+}
+
+/// `cartwheel_abi::Env::rows_new`.
+pub(super) unsafe extern "C" fn rows_new<E: Env>(
+    kind: *const c_void,
+    count: usize,
+    error: *mut abi::Sink,
+) -> *mut c_void {
+    let kind = kind.cast::<Kind<E>>();
+    // SAFETY: made by `kind_new`, by `Arc::into_raw` (invariant 1).
+    unsafe { Arc::increment_strong_count(kind) };
+    // SAFETY: this is the count that was just added.
+    let kind = unsafe { Arc::from_raw(kind) };
+    match Rows::<E>::new(kind, count) {
+        Ok(rows) => Box::into_raw(Box::new(rows)).cast(),
+        Err(refusal) => {
+            // SAFETY: the host's sink (invariant 1).
+            unsafe { refuse(&refusal, error) };
+            null_mut()
+        }
+    }
+}
+
+/// `cartwheel_abi::Env::rows_free`.
+pub(super) unsafe extern "C" fn rows_free<E: Env>(rows: *mut c_void) {
+    // SAFETY: made by `rows_new`, and not freed (invariant 1).
+    guarded_drop(unsafe { Box::from_raw(rows.cast::<Rows<E>>()) });
+}
+
+/// `cartwheel_abi::Env::run`.
+pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::Batch) -> u32 {
+    // SAFETY: made by `rows_new` (invariant 1), and used by this thread alone (invariant 2).
+    let rows = unsafe { &mut *rows.cast::<Rows<E>>() };
+    // SAFETY: the host's batch (invariant 1).
+    let batch = unsafe { &mut *batch };
+    // SAFETY: the host's sink (invariant 1).
+    let written = unsafe { (*batch.infos).len };
+    let progress = Progress { next: Cell::new(batch.next), infos: Cell::new(written) };
+    // Around the loop and not inside it: a guard for each row would cost a call for each row.
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        let kind = Arc::clone(&rows.kind);
+        // SAFETY: the host keeps its promises for this call (invariant 1).
+        let mut task = unsafe { Task::new(batch, &kind) };
+        rows.run(&mut task, &progress)
+    }));
+    batch.next = progress.next.get();
+    let refusal = match ended {
+        Ok(Ok(true)) => return abi::OK,
+        Ok(Ok(false)) => return abi::STOPPED,
+        Ok(Err(failure)) => Refusal::from(failure),
+        Err(payload) => Refusal::panicked(payload),
+    };
+    // SAFETY: the host's sinks (invariant 1); the task has gone.
+    unsafe {
+        SinkBuffer::new(batch.infos).truncate(progress.infos.get());
+        refuse(&refusal, batch.error)
+    }
+}
+
+/// `cartwheel_abi::Env::reset_options_new`.
+pub(super) unsafe extern "C" fn reset_options_new<E: Env>(
+    _: *const c_void,
+    options: *const u8,
+    len: usize,
+    error: *mut abi::Sink,
+) -> *mut c_void {
+    // SAFETY: text of the host (invariant 1).
+    let options = unsafe { slice(options, len) };
+    match guarded(|| parse::<E::ResetOptions>(text(options)?)) {
+        Ok(options) => Box::into_raw(Box::new(options)).cast(),
+        Err(refusal) => {
+            // SAFETY: the host's sink (invariant 1).
+            unsafe { refuse(&refusal, error) };
+            null_mut()
+        }
+    }
+}
+
+/// `cartwheel_abi::Env::reset_options_free`.
+pub(super) unsafe extern "C" fn reset_options_free<E: Env>(options: *mut c_void) {
+    // SAFETY: made by `reset_options_new`, and not freed (invariant 1).
+    guarded_drop(unsafe { Box::from_raw(options.cast::<E::ResetOptions>()) });
+}
+
+/// `cartwheel_abi::Env::row_replace`.
+pub(super) unsafe extern "C" fn row_replace<E: Env>(
+    rows: *mut c_void,
+    row: usize,
+    error: *mut abi::Sink,
+) -> u32 {
+    // SAFETY: made by `rows_new` (invariant 1), and used by this thread alone (invariant 2).
+    let rows = unsafe { &mut *rows.cast::<Rows<E>>() };
+    // SAFETY: the host's sink (invariant 1).
+    unsafe { answer(rows.replace(row), error) }
+}
+
+/// The name of a parameter.
+fn name_of<E: Env>(parameter: usize) -> Result<&'static str, Error> {
+    let name = E::parameters().get(parameter).copied();
+    name.ok_or_else(|| Error::BadParameter(format!("there is no parameter number {parameter}")))
+}
+
+/// The error of a parameter that is named and not there.
+fn missing(name: &str) -> Error {
+    Error::BadParameter(format!("`Env::parameters` names {name:?}, which is not there"))
+}
+
+/// `cartwheel_abi::Env::parameter_get`.
+pub(super) unsafe extern "C" fn parameter_get<E: Env>(
+    rows: *mut c_void,
+    row: usize,
+    parameter: usize,
+    value: *mut abi::Sink,
+    error: *mut abi::Sink,
+) -> u32 {
+    // SAFETY: the host's sink (invariant 1).
+    let value = unsafe { SinkBuffer::new(value) };
+    let call = |env: &mut E| {
+        let name = name_of::<E>(parameter)?;
+        let found = env.parameter(name).ok_or_else(|| missing(name))?;
+        found.get().write(&mut InfoWriter::over(value));
+        Ok(())
+    };
+    // SAFETY: invariants 1 and 2.
+    unsafe { with_row(rows, row, error, call) }
+}
+
+/// `cartwheel_abi::Env::parameter_set`.
+pub(super) unsafe extern "C" fn parameter_set<E: Env>(
+    rows: *mut c_void,
+    row: usize,
+    parameter: usize,
+    value: *const u8,
+    len: usize,
+    error: *mut abi::Sink,
+) -> u32 {
+    // SAFETY: bytes of the host (invariant 1).
+    let value = unsafe { slice(value, len) };
+    let call = |env: &mut E| {
+        let name = name_of::<E>(parameter)?;
+        let value = ParameterValue::read(&mut InfoReader::new(value, 0))?;
+        let set = env.parameter_mut(name).ok_or_else(|| missing(name))?.set(value);
+        env.parameters_changed();
+        Ok(set?)
+    };
+    // SAFETY: invariants 1 and 2.
+    unsafe { with_row(rows, row, error, call) }
+}
+
+/// `cartwheel_abi::Env::row_save`.
+pub(super) unsafe extern "C" fn row_save<E: Env>(
+    rows: *mut c_void,
+    row: usize,
+    state: *mut abi::Sink,
+    error: *mut abi::Sink,
+) -> u32 {
+    let call = |env: &mut E| {
+        let mut bytes = Vec::new();
+        env.save(&mut bytes);
+        // SAFETY: the host's sink (invariant 1).
+        unsafe { SinkBuffer::new(state) }.append(&bytes);
+        Ok(())
+    };
+    // SAFETY: invariants 1 and 2.
+    unsafe { with_row(rows, row, error, call) }
+}
+
+/// `cartwheel_abi::Env::row_load`.
+pub(super) unsafe extern "C" fn row_load<E: Env>(
+    rows: *mut c_void,
+    row: usize,
+    state: *const u8,
+    len: usize,
+    error: *mut abi::Sink,
+) -> u32 {
+    // SAFETY: bytes of the host (invariant 1).
+    let state = unsafe { slice(state, len) };
+    let call = |env: &mut E| {
+        let mut old = Vec::new();
+        env.save(&mut old);
+        guarded(|| env.load(state)).inspect_err(|_| _ = guarded(|| env.load(&old)))
+    };
+    // SAFETY: invariants 1 and 2.
+    unsafe { with_row(rows, row, error, call) }
+}
+
+/// `cartwheel_abi::Env::row_render`.
+pub(super) unsafe extern "C" fn row_render<E: Env>(
+    rows: *mut c_void,
+    row: usize,
+    mode: usize,
+    frame: *mut abi::Frame,
+    error: *mut abi::Sink,
+) -> u32 {
+    let call = |env: &mut E| {
+        let missing = || Failure::new(format!("there is no render mode number {mode}"));
+        let mut drawn = Frame::new(*E::RENDER.get(mode).ok_or_else(missing)?);
+        env.render(&mut drawn)?;
+        let (height, width, bytes) = drawn.finish()?;
+        // SAFETY: the host's frame (invariant 1).
+        let frame = unsafe { &mut *frame };
+        (frame.height, frame.width) = (height, width);
+        // SAFETY: the host's sink (invariant 1).
+        unsafe { SinkBuffer::new(frame.bytes) }.append(bytes);
+        Ok(())
+    };
+    // SAFETY: invariants 1 and 2.
+    unsafe { with_row(rows, row, error, call) }
+}

@@ -1,0 +1,72 @@
+//! Kinds: an environment with its options.
+
+use std::ffi::{CString, c_char};
+use std::sync::Arc;
+
+use cartwheel_abi as abi;
+use cartwheel_core::{Error, Leaf};
+
+use super::guard::guarded_drop;
+use super::nodes::Nodes;
+use crate::env::{Env, Shared, check};
+use crate::options::parse;
+
+/// An environment with its options: makes rows.
+pub(super) struct Kind<E: Env> {
+    options: E::Options,
+    shared: Arc<E::Shared>,
+    observation: Nodes,
+    action: Nodes,
+    pub(super) observation_leaves: Vec<Leaf>,
+    pub(super) action_leaves: Vec<Leaf>,
+    _names: Vec<CString>,
+    parameters: Vec<*const c_char>,
+    render_modes: Vec<*const c_char>,
+}
+
+impl<E: Env> Kind<E> {
+    /// The kind with the options in a JSON object, checked by making one environment.
+    pub(super) fn new(json: &[u8]) -> Result<Self, Error> {
+        let options: E::Options = parse(text(json)?)?;
+        let shared = Arc::new(E::Shared::prepare(&options)?);
+        let spaces = E::spaces(&options, &shared);
+        check::<E::Observation>("observation", &spaces.observation)?;
+        check::<E::Action>("action", &spaces.action)?;
+        guarded_drop(E::new(&options, &shared)?);
+        let named = |name: &&str| CString::new(*name).map_err(Error::bad_options);
+        let names = E::parameters().iter().map(named).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            observation: Nodes::new(&spaces.observation)?,
+            action: Nodes::new(&spaces.action)?,
+            observation_leaves: spaces.observation.leaves(),
+            action_leaves: spaces.action.leaves(),
+            parameters: names.iter().map(|name| name.as_ptr()).collect(),
+            _names: names,
+            render_modes: E::RENDER.iter().map(|mode| mode.name().as_ptr()).collect(),
+            options,
+            shared,
+        })
+    }
+
+    /// A new environment, not yet reset.
+    pub(super) fn make(&self) -> Result<E, Error> {
+        E::new(&self.options, &self.shared)
+    }
+
+    /// Describes the kind, by pointers into it.
+    pub(super) fn describe(&self, description: &mut abi::Description) {
+        let (observation, action) = (self.observation.as_slice(), self.action.as_slice());
+        (description.observation, description.observation_nodes) =
+            (observation.as_ptr(), observation.len());
+        (description.action, description.action_nodes) = (action.as_ptr(), action.len());
+        (description.parameters, description.num_parameters) =
+            (self.parameters.as_ptr(), self.parameters.len());
+        (description.render_modes, description.num_render_modes) =
+            (self.render_modes.as_ptr(), self.render_modes.len());
+    }
+}
+
+/// JSON as text.
+pub(super) fn text(json: &[u8]) -> Result<&str, Error> {
+    std::str::from_utf8(json).map_err(Error::bad_options)
+}

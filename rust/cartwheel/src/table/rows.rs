@@ -1,0 +1,229 @@
+//! Rows: environments of one kind, and the loop that steps them.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use cartwheel_abi as abi;
+use cartwheel_core::Transition;
+use cartwheel_core::info::Kind as RecordKind;
+
+use super::guard::{Refusal, forget, guarded, guarded_drop};
+use super::kind::Kind;
+use super::task::Task;
+use crate::Failure;
+use crate::env::{Block, Env, Info, View};
+
+/// Environments of one kind.
+pub(super) struct Rows<E: Env> {
+    pub(super) kind: Arc<Kind<E>>,
+    pub(super) envs: Vec<E>,
+    pub(super) options: E::ResetOptions,
+    ahead: Ahead,
+}
+
+/// A block that was stepped before the loop reaches its rows.
+#[derive(Debug, Default)]
+struct Ahead {
+    running: Vec<bool>,
+    transitions: Vec<Option<Transition>>,
+    /// Its rows, counted from the first row of the `Rows`.
+    rows: Range<usize>,
+}
+
+/// How far a call came. A panic leaves it as it was when it happened.
+#[derive(Debug)]
+pub(super) struct Progress {
+    /// The row that is being stepped, counted from the first of the task.
+    pub(super) next: Cell<usize>,
+    /// Length of the info stream up to the last complete record.
+    pub(super) infos: Cell<usize>,
+}
+
+impl<E: Env> Rows<E> {
+    /// `count` environments.
+    pub(super) fn new(kind: Arc<Kind<E>>, count: usize) -> Result<Self, Refusal> {
+        let options = guarded(|| Ok::<_, Failure>(E::ResetOptions::default()))?;
+        let (running, transitions) = if E::BLOCK > 1 {
+            (vec![false; E::BLOCK], vec![None; E::BLOCK])
+        } else {
+            (Vec::new(), Vec::new())
+        };
+        let ahead = Ahead { running, transitions, rows: 0..0 };
+        let mut rows = Self { kind, envs: Vec::with_capacity(count), options, ahead };
+        guarded(|| {
+            for _ in 0..count {
+                let env = rows.kind.make()?;
+                rows.envs.push(env);
+            }
+            Ok::<_, cartwheel_core::Error>(())
+        })?;
+        Ok(rows) // if it is dropped before, its environments are dropped one by one
+    }
+
+    /// Replaces the environment of a row by a new one. A panic of the old one's destructor is
+    /// reported, but the row is new.
+    pub(super) fn replace(&mut self, row: usize) -> Result<(), Refusal> {
+        let new = guarded(|| self.kind.make())?;
+        let old = std::mem::replace(&mut self.envs[row], new);
+        guarded(|| {
+            drop(old);
+            Ok::<_, Failure>(())
+        })
+    }
+
+    /// Carries out a task from row `progress.next` on. Returns whether it was completed: if not, it
+    /// was asked to stop before row `progress.next`.
+    ///
+    /// # Errors
+    ///
+    /// The failure of row `progress.next`.
+    pub(super) fn run(
+        &mut self,
+        task: &mut Task<'_, E>,
+        progress: &Progress,
+    ) -> Result<bool, Failure> {
+        let start = progress.next.get();
+        // The rest of a block that was stepped belongs to a call that continues another one. A call
+        // without steps may come between the two, to reset the row that failed.
+        if E::BLOCK > 1 && start == 0 && task.commands.contains(&abi::STEP) {
+            self.ahead.rows = 0..0;
+        }
+        let mut at = start;
+        while at < task.commands.len() {
+            progress.next.set(at);
+            if task.stop.load(Relaxed) != 0 {
+                return Ok(false);
+            }
+            let end = if E::BLOCK > 1 { self.step_ahead(task, at) } else { at + 1 };
+            while at < end {
+                progress.next.set(at);
+                self.one(task, at, progress)?;
+                at += 1;
+            }
+        }
+        progress.next.set(at);
+        Ok(true)
+    }
+
+    /// Steps the block that begins at row `at`, unless that row was stepped with an earlier block.
+    /// Returns the row after the block.
+    #[inline]
+    fn step_ahead(&mut self, task: &mut Task<'_, E>, at: usize) -> usize {
+        let rows = task.commands.len();
+        if self.ahead.rows.contains(&(task.first + at)) {
+            return rows.min(self.ahead.rows.end - task.first);
+        }
+        let end = rows.min(at + E::BLOCK);
+        self.step_block(task, at..end);
+        end
+    }
+
+    #[inline(never)] // called once for each block; the loop of rows stays small
+    fn step_block(&mut self, task: &mut Task<'_, E>, rows: Range<usize>) {
+        let Ahead { running, transitions, .. } = &mut self.ahead;
+        let (running, transitions) = (&mut running[..rows.len()], &mut transitions[..rows.len()]);
+        let mut any = false;
+        for (running, &command) in running.iter_mut().zip(&task.commands[rows.clone()]) {
+            *running = command == abi::STEP;
+            any |= *running;
+        }
+        if !any {
+            return; // keeps the rest of a block that is continued later
+        }
+        transitions.fill(None);
+        let own = task.first + rows.start..task.first + rows.end;
+        let envs = (&mut self.envs[own.clone()], &mut task.rngs[rows.clone()]);
+        let mut block = Block::new(envs, running, transitions, (&task.actions, rows.start));
+        // A row that panics here panics again when it is stepped by itself, and is identified then.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| E::step_block(&mut block))) {
+            forget(payload);
+        }
+        self.ahead.rows = own;
+    }
+
+    /// Carries out the command of one row.
+    #[inline]
+    fn one(
+        &mut self,
+        task: &mut Task<'_, E>,
+        row: usize,
+        progress: &Progress,
+    ) -> Result<(), Failure> {
+        let own = task.first + row;
+        let transition = match task.commands[row] {
+            abi::STEP => {
+                let stepped = if E::BLOCK > 1 {
+                    self.ahead.transitions[own - self.ahead.rows.start]
+                } else {
+                    None
+                };
+                match stepped {
+                    Some(transition) => transition,
+                    None if E::BLOCK > 1 => self.step_alone(task, row)?,
+                    None => self.step_one(task, row)?,
+                }
+            }
+            abi::RESET => self.reset(task, row)?,
+            abi::LEAVE => return Ok(()),
+            abi::SHOW => {
+                self.observe(task, row);
+                return Ok(());
+            }
+            other => unknown(other),
+        };
+        task.rewards[row] = transition.reward;
+        task.terminations[row] = u8::from(transition.terminated);
+        task.truncations[row] = u8::from(transition.truncated);
+        self.observe(task, row);
+        if !E::Info::EMPTY {
+            let info = self.envs[own].info();
+            if !info.is_empty() {
+                let record = task.infos.begin(RecordKind::Info, task.info_row + row, 0);
+                info.write(&mut task.infos);
+                task.infos.end(record);
+                progress.infos.set(task.infos.stream().len());
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn step_one(&mut self, task: &mut Task<'_, E>, row: usize) -> Result<Transition, Failure> {
+        let action = E::Action::row(&task.actions, row);
+        self.envs[task.first + row].step(action, &mut task.rngs[row])
+    }
+
+    #[inline(never)] // rarely called where blocks are stepped; the loop of rows stays small
+    fn step_alone(&mut self, task: &mut Task<'_, E>, row: usize) -> Result<Transition, Failure> {
+        self.step_one(task, row)
+    }
+
+    #[inline(never)] // called once for each episode
+    fn reset(&mut self, task: &mut Task<'_, E>, row: usize) -> Result<Transition, Failure> {
+        let options = task.reset_options.unwrap_or(&self.options);
+        self.envs[task.first + row].reset(&mut task.rngs[row], options)?;
+        Ok(Transition::RESET)
+    }
+
+    #[inline]
+    fn observe(&mut self, task: &mut Task<'_, E>, row: usize) {
+        let place = E::Observation::row_mut(&mut task.observations, row);
+        self.envs[task.first + row].observe(place);
+    }
+}
+
+#[cold]
+fn unknown(command: u8) -> ! {
+    panic!("the host gave the command {command}, which this plugin does not know")
+}
+
+impl<E: Env> Drop for Rows<E> {
+    /// Ends the environments, one by one: if a second destructor panicked while the panic of the
+    /// first is unwinding, the process would end.
+    fn drop(&mut self) {
+        self.envs.drain(..).for_each(guarded_drop);
+    }
+}

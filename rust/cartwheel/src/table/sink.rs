@@ -1,0 +1,85 @@
+//! Bytes that the host owns, as a buffer.
+//!
+//! # Invariants
+//!
+//! 1. **Room.** A [`SinkBuffer`] borrows a sink of the host, whose first `len` bytes are
+//!    initialised; `grow` makes room for as many further bytes as it is asked for.
+#![expect(unsafe_code, reason = "writes into memory that the host owns, see the invariants")]
+
+use cartwheel_abi::Sink;
+use cartwheel_core::info::Buffer;
+
+/// A sink of the host.
+#[derive(Debug)]
+pub(super) struct SinkBuffer<'a>(&'a mut Sink);
+
+impl<'a> SinkBuffer<'a> {
+    /// The sink at this address.
+    ///
+    /// # Safety
+    ///
+    /// It is a sink of the host, which nobody else uses during `'a` (invariant 1).
+    pub(super) unsafe fn new(sink: *mut Sink) -> Self {
+        // SAFETY: the caller's promise.
+        Self(unsafe { &mut *sink })
+    }
+
+    /// The address of `additional` bytes after those that were written.
+    #[inline]
+    fn room(&mut self, additional: usize) -> *mut u8 {
+        if self.0.capacity - self.0.len < additional {
+            self.grow(additional);
+        }
+        // SAFETY: `len` bytes are in the sink's memory (invariant 1).
+        unsafe { self.0.bytes.add(self.0.len) }
+    }
+
+    #[cold]
+    fn grow(&mut self, additional: usize) {
+        let grow = self.0.grow;
+        // SAFETY: this is the host's function for its own sink (invariant 1).
+        unsafe { grow(self.0, additional) }
+    }
+}
+
+impl Buffer for SinkBuffer<'_> {
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        if self.0.len == 0 {
+            return &[]; // an empty sink may have no memory
+        }
+        // SAFETY: they are initialised (invariant 1), and borrowed with the sink.
+        unsafe { std::slice::from_raw_parts(self.0.bytes, self.0.len) }
+    }
+
+    #[inline]
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        if self.0.len == 0 {
+            return &mut [];
+        }
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.0.bytes, self.0.len) }
+    }
+
+    #[inline]
+    fn append(&mut self, bytes: &[u8]) {
+        let room = self.room(bytes.len());
+        // SAFETY: there is room for them (invariant 1), in memory of the host, which no slice of
+        // Rust overlaps.
+        unsafe { room.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
+        self.0.len += bytes.len();
+    }
+
+    fn append_zeros(&mut self, count: usize) -> &mut [u8] {
+        let room = self.room(count);
+        // SAFETY: as above.
+        unsafe { room.write_bytes(0, count) }
+        self.0.len += count;
+        // SAFETY: they were written just now, and are borrowed with the sink.
+        unsafe { std::slice::from_raw_parts_mut(room, count) }
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.0.len = self.0.len.min(len);
+    }
+}

@@ -1,0 +1,107 @@
+//! Tasks: a batch of the host, with Rust's types.
+//!
+//! # Invariants
+//!
+//! 1. **The host's promises.** A batch is as `cartwheel_abi::Batch` describes it: arrays of `rows`
+//!    entries, initialised, aligned, disjoint, and used by nobody else during the call; leaves as
+//!    the kind describes them; reset options made by the same table.
+//! 2. **Null.** A batch without rows that step may have no actions, and one without leaves no
+//!    pointers to them: a null pointer is an empty array.
+#![expect(unsafe_code, reason = "sees the host's arrays as slices, see the invariants")]
+
+use std::slice::{from_raw_parts, from_raw_parts_mut};
+use std::sync::atomic::AtomicU32;
+
+use cartwheel_abi::Batch;
+use cartwheel_core::info::InfoWriter;
+use cartwheel_core::rng::Rng;
+
+use super::kind::Kind;
+use super::sink::SinkBuffer;
+use crate::env::{Env, Leaves, LeavesMut, View};
+
+/// One task on consecutive rows.
+pub(super) struct Task<'a, E: Env> {
+    pub(super) first: usize,
+    pub(super) commands: &'a [u8],
+    pub(super) actions: <E::Action as View>::Rows<'a>,
+    pub(super) observations: <E::Observation as View>::RowsMut<'a>,
+    pub(super) rewards: &'a mut [f64],
+    pub(super) terminations: &'a mut [u8],
+    pub(super) truncations: &'a mut [u8],
+    pub(super) rngs: &'a mut [Rng],
+    pub(super) reset_options: Option<&'a E::ResetOptions>,
+    /// The number of the first row in the records of infos.
+    pub(super) info_row: usize,
+    pub(super) infos: InfoWriter<SinkBuffer<'a>>,
+    pub(super) stop: &'a AtomicU32,
+}
+
+impl<'a, E: Env> Task<'a, E> {
+    /// The task of a batch.
+    ///
+    /// # Safety
+    ///
+    /// Invariant 1, for `'a`.
+    pub(super) unsafe fn new(batch: &Batch, kind: &'a Kind<E>) -> Self {
+        let rows = batch.rows;
+        let (actions, observations) = (&kind.action_leaves, &kind.observation_leaves);
+        // SAFETY: one pointer for each leaf (invariants 1 and 2).
+        let action_pointers = unsafe { slice(batch.actions, actions.len()) };
+        // SAFETY: as above.
+        let observation_pointers = unsafe { slice(batch.observations, observations.len()) };
+        // SAFETY: the arrays are those of the action space (invariant 1).
+        let mut action_leaves = unsafe { Leaves::new(action_pointers, actions, rows) };
+        // SAFETY: the arrays are those of the observation space (invariant 1).
+        let mut observation_leaves =
+            unsafe { LeavesMut::new(observation_pointers, observations, rows) };
+        Self {
+            first: batch.first,
+            // SAFETY: an array of this batch (invariant 1); likewise below.
+            commands: unsafe { slice(batch.commands, rows) },
+            actions: E::Action::rows(&mut action_leaves),
+            observations: E::Observation::rows_mut(&mut observation_leaves),
+            // SAFETY: as above.
+            rewards: unsafe { slice_mut(batch.rewards, rows) },
+            // SAFETY: as above.
+            terminations: unsafe { slice_mut(batch.terminations, rows) },
+            // SAFETY: as above.
+            truncations: unsafe { slice_mut(batch.truncations, rows) },
+            // SAFETY: as above; a random number generator has the layout of a stream.
+            rngs: unsafe { slice_mut(batch.streams.cast(), rows) },
+            // SAFETY: made by `reset_options_new` of the same table (invariant 1), or null.
+            reset_options: unsafe { batch.reset_options.cast::<E::ResetOptions>().as_ref() },
+            info_row: batch.info_row as usize,
+            // SAFETY: a sink of the host (invariant 1).
+            infos: InfoWriter::over(unsafe { SinkBuffer::new(batch.infos) }),
+            // SAFETY: the host writes it as an atomic (invariant 1).
+            stop: unsafe { AtomicU32::from_ptr(batch.stop.cast_mut()) },
+        }
+    }
+}
+
+/// The `len` elements at `first`; none if it is null.
+///
+/// # Safety
+///
+/// Invariants 1 and 2.
+pub(super) unsafe fn slice<'a, T>(first: *const T, len: usize) -> &'a [T] {
+    if first.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { from_raw_parts(first, len) }
+}
+
+/// The `len` elements at `first`, for writing; none if it is null.
+///
+/// # Safety
+///
+/// Invariants 1 and 2.
+unsafe fn slice_mut<'a, T>(first: *mut T, len: usize) -> &'a mut [T] {
+    if first.is_null() {
+        return &mut [];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { from_raw_parts_mut(first, len) }
+}

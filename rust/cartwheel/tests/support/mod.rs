@@ -1,0 +1,482 @@
+//! A small host: calls a table as the border describes it, with arrays of its own.
+//!
+//! It is written from `cartwheel_abi` alone, not from the crate that it tests.
+#![expect(unsafe_code, reason = "calls a table")]
+#![allow(dead_code, reason = "every test uses a part of it")]
+#![allow(unreachable_pub, reason = "other crates' tests include this file")]
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr::{null, null_mut};
+
+use cartwheel_abi as abi;
+use cartwheel_core::info::{InfoReader, Value};
+use cartwheel_core::rng::Rng;
+use cartwheel_core::space::{Bounds, Space, Spaces};
+use cartwheel_core::{DType, Leaf};
+
+/// A sink over a vector.
+#[repr(C)]
+pub struct Sink {
+    sink: abi::Sink,
+    bytes: Vec<u8>,
+}
+
+impl Sink {
+    pub fn new() -> Box<Self> {
+        let sink = abi::Sink {
+            struct_size: size_of::<abi::Sink>(),
+            bytes: null_mut(),
+            len: 0,
+            capacity: 0,
+            grow,
+        };
+        Box::new(Self { sink, bytes: Vec::new() })
+    }
+
+    pub fn pointer(&mut self) -> *mut abi::Sink {
+        std::ptr::from_mut(self).cast()
+    }
+
+    /// What was written, which it forgets.
+    pub fn take(&mut self) -> Vec<u8> {
+        let len = std::mem::take(&mut self.sink.len);
+        self.bytes[..len].to_vec()
+    }
+
+    pub fn take_text(&mut self) -> String {
+        String::from_utf8(self.take()).expect("text")
+    }
+}
+
+/// Grows by as little as possible, so that every append that needs room asks for it.
+unsafe extern "C" fn grow(sink: *mut abi::Sink, additional: usize) {
+    // SAFETY: every sink is the first field of a `Sink`.
+    let sink = unsafe { &mut *sink.cast::<Sink>() };
+    let len = sink.sink.len + additional;
+    let mut bytes = vec![0xa5; len];
+    bytes[..sink.sink.len].copy_from_slice(&sink.bytes[..sink.sink.len]);
+    sink.bytes = bytes;
+    (sink.sink.bytes, sink.sink.capacity) = (sink.bytes.as_mut_ptr(), len);
+}
+
+fn text(text: *const c_char) -> String {
+    // SAFETY: static text of a table, ended by a zero byte.
+    unsafe { CStr::from_ptr(text) }.to_str().expect("UTF-8").to_owned()
+}
+
+/// Reads `len` elements.
+fn elements<T: Copy>(first: *const T, len: usize) -> Vec<T> {
+    // SAFETY: arrays of a description.
+    if len == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(first, len) }.to_vec() }
+}
+
+/// Takes one space off the front of nodes.
+fn space(nodes: &mut &[abi::Space]) -> Space {
+    let (node, rest) = nodes.split_first().expect("as many nodes as children");
+    *nodes = rest;
+    let shape = elements(node.shape, node.dimensions);
+    let dtype = DType::from_tag(u8::try_from(node.dtype).expect("a dtype")).expect("a dtype");
+    let bounds = |first: *const c_void| {
+        Bounds::from_elements(
+            dtype,
+            &elements(first.cast(), node.bounds * dtype.size()),
+            node.bounds == 1,
+        )
+        .expect("bounds of the dtype")
+    };
+    let integers = |first: *const c_void| elements(first.cast::<i64>(), node.bounds);
+    match node.kind {
+        abi::BOX => Space::Box { dtype, low: bounds(node.low), high: bounds(node.high), shape },
+        abi::DISCRETE => {
+            let (start, last) = (integers(node.low)[0], integers(node.high)[0]);
+            Space::Discrete { n: last - start + 1, start }
+        }
+        abi::MULTI_DISCRETE => {
+            let starts = integers(node.low);
+            let last = integers(node.high);
+            let counts = starts.iter().zip(last).map(|(start, last)| last - start + 1).collect();
+            Space::MultiDiscrete { shape, counts, starts }
+        }
+        abi::MULTI_BINARY => Space::MultiBinary(shape),
+        abi::TUPLE => Space::Tuple((0..node.children).map(|_| space(nodes)).collect()),
+        abi::DICT => {
+            let parts = (0..node.children).map(|_| (text(nodes[0].key), space(nodes)));
+            Space::Dict(parts.collect())
+        }
+        other => panic!("there is no kind {other}"),
+    }
+}
+
+/// A kind of a table.
+pub struct Kind {
+    pub table: &'static abi::Env,
+    pointer: *mut c_void,
+    pub spaces: Spaces,
+    pub parameters: Vec<String>,
+    pub render_modes: Vec<String>,
+}
+
+/// The table with this id.
+pub fn find(plugin: &'static abi::Plugin, id: &str) -> &'static abi::Env {
+    // SAFETY: a static table.
+    let envs = unsafe { std::slice::from_raw_parts(plugin.envs, plugin.num_envs) };
+    envs.iter().find(|env| text(env.id) == id).expect("an environment of the plugin")
+}
+
+/// The ids of a plugin, with limits and thresholds.
+pub fn ids(plugin: &'static abi::Plugin) -> Vec<(String, u32, f64)> {
+    // SAFETY: a static table.
+    let envs = unsafe { std::slice::from_raw_parts(plugin.envs, plugin.num_envs) };
+    envs.iter().map(|env| (text(env.id), env.max_episode_steps, env.reward_threshold)).collect()
+}
+
+pub fn default_options(table: &abi::Env) -> String {
+    text(table.default_options)
+}
+
+pub fn option_names(table: &abi::Env) -> Vec<String> {
+    let mut names = Sink::new();
+    // SAFETY: a function of the table.
+    unsafe { table.option_names.expect("names")(names.pointer()) };
+    names.take_text().lines().map(str::to_owned).collect()
+}
+
+impl Kind {
+    /// The kind with these options, or the reason why there is none.
+    pub fn new(table: &'static abi::Env, options: &str) -> Result<Self, String> {
+        let mut error = Sink::new();
+        // SAFETY: a function of the table.
+        let pointer = unsafe {
+            table.kind_new.expect("required")(options.as_ptr(), options.len(), error.pointer())
+        };
+        if pointer.is_null() {
+            return Err(error.take_text());
+        }
+        // SAFETY: zeros are a description of nothing.
+        let mut description: abi::Description = unsafe { std::mem::zeroed() };
+        description.struct_size = size_of::<abi::Description>();
+        // SAFETY: a function of the table.
+        unsafe { table.kind_describe.expect("required")(pointer, &raw mut description) };
+        let names = |first, len| elements(first, len).into_iter().map(text).collect();
+        let space_of = |first: *const abi::Space, len| {
+            // SAFETY: nodes of the description.
+            let mut nodes = unsafe { std::slice::from_raw_parts(first, len) };
+            let space = space(&mut nodes);
+            assert!(nodes.is_empty(), "one space");
+            space
+        };
+        let abi::Description { observation, action, .. } = description;
+        Ok(Self {
+            table,
+            pointer,
+            spaces: Spaces {
+                observation: space_of(observation, description.observation_nodes),
+                action: space_of(action, description.action_nodes),
+            },
+            parameters: names(description.parameters, description.num_parameters),
+            render_modes: names(description.render_modes, description.num_render_modes),
+        })
+    }
+
+    /// Options of a reset, or the reason why they are refused.
+    pub fn reset_options(&self, options: &str) -> Result<ResetOptions<'_>, String> {
+        let mut error = Sink::new();
+        let new = self.table.reset_options_new.expect("Rust has them");
+        // SAFETY: a function of the table.
+        let pointer =
+            unsafe { new(self.pointer, options.as_ptr(), options.len(), error.pointer()) };
+        if pointer.is_null() { Err(error.take_text()) } else { Ok(ResetOptions(pointer, self)) }
+    }
+}
+
+impl Drop for Kind {
+    fn drop(&mut self) {
+        // SAFETY: a function of the table, for its kind, whose rows are freed.
+        unsafe { self.table.kind_free.expect("required")(self.pointer) };
+    }
+}
+
+pub struct ResetOptions<'a>(*mut c_void, &'a Kind);
+
+impl Drop for ResetOptions<'_> {
+    fn drop(&mut self) {
+        // SAFETY: a function of the table, for its options.
+        unsafe { self.1.table.reset_options_free.expect("Rust has it")(self.0) };
+    }
+}
+
+/// Arrays of the leaves of a space.
+pub struct Arrays {
+    pub leaves: Vec<Leaf>,
+    words: Vec<Vec<u64>>,
+    rows: usize,
+}
+
+impl Arrays {
+    pub fn new(space: &Space, rows: usize) -> Self {
+        let leaves = space.leaves();
+        let words = |leaf: &Leaf| vec![0; (rows * leaf.row_bytes()).div_ceil(8)];
+        Self { words: leaves.iter().map(words).collect(), leaves, rows }
+    }
+
+    pub fn fill(&mut self, byte: u8) {
+        self.words.iter_mut().for_each(|words| words.fill(u64::from_ne_bytes([byte; 8])));
+    }
+
+    pub fn leaf(&self, leaf: usize) -> Vec<u8> {
+        let bytes: Vec<u8> = self.words[leaf].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        bytes[..self.rows * self.leaves[leaf].row_bytes()].to_vec()
+    }
+
+    pub fn row(&self, leaf: usize, row: usize) -> Vec<u8> {
+        let len = self.leaves[leaf].row_bytes();
+        self.leaf(leaf)[row * len..(row + 1) * len].to_vec()
+    }
+
+    pub fn store(&mut self, leaf: usize, bytes: &[u8]) {
+        assert_eq!(bytes.len(), self.rows * self.leaves[leaf].row_bytes());
+        for (word, bytes) in self.words[leaf].iter_mut().zip(bytes.chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(whole);
+        }
+    }
+
+    /// Pointers to row `row` of each leaf.
+    fn pointers(&mut self, row: usize) -> Vec<*mut c_void> {
+        let leaves = self.leaves.iter().zip(&mut self.words);
+        // SAFETY: the row is in the array.
+        let at = |(leaf, words): (&Leaf, &mut Vec<u64>)| unsafe {
+            words.as_mut_ptr().cast::<u8>().add(row * leaf.row_bytes()).cast()
+        };
+        leaves.map(at).collect()
+    }
+}
+
+/// Rows of a kind, and the arrays of a batch of all of them.
+pub struct Rows<'a> {
+    kind: &'a Kind,
+    pointer: *mut c_void,
+    pub commands: Vec<u8>,
+    pub actions: Arrays,
+    pub observations: Arrays,
+    pub rewards: Vec<f64>,
+    pub terminations: Vec<u8>,
+    pub truncations: Vec<u8>,
+    pub rngs: Vec<Rng>,
+    pub infos: Box<Sink>,
+    error: Box<Sink>,
+    pub stop: u32,
+}
+
+// SAFETY: one thread at a time uses rows.
+unsafe impl Send for Rows<'_> {}
+
+impl<'a> Rows<'a> {
+    pub fn new(kind: &'a Kind, count: usize) -> Result<Self, String> {
+        let mut error = Sink::new();
+        // SAFETY: a function of the table.
+        let pointer =
+            unsafe { kind.table.rows_new.expect("required")(kind.pointer, count, error.pointer()) };
+        if pointer.is_null() {
+            return Err(error.take_text());
+        }
+        Ok(Self {
+            kind,
+            pointer,
+            commands: vec![abi::LEAVE; count],
+            actions: Arrays::new(&kind.spaces.action, count),
+            observations: Arrays::new(&kind.spaces.observation, count),
+            rewards: vec![f64::NAN; count],
+            terminations: vec![7; count],
+            truncations: vec![7; count],
+            rngs: (0..count as u64).map(Rng::from_seed).collect(),
+            infos: Sink::new(),
+            error,
+            stop: 0,
+        })
+    }
+
+    /// Runs the commands of rows `first..first + rows` from row `next` of them on. Returns the code,
+    /// the next row, and the text of the error.
+    pub fn run_some(
+        &mut self,
+        (first, rows): (usize, usize),
+        next: usize,
+        options: Option<&ResetOptions<'_>>,
+    ) -> (u32, usize, String) {
+        let observations = self.observations.pointers(first);
+        let actions = self.actions.pointers(first);
+        let mut batch = abi::Batch {
+            struct_size: size_of::<abi::Batch>(),
+            first,
+            rows,
+            next,
+            commands: self.commands[first..].as_ptr(),
+            actions: actions.as_ptr().cast(),
+            observations: observations.as_ptr(),
+            rewards: self.rewards[first..].as_mut_ptr(),
+            terminations: self.terminations[first..].as_mut_ptr(),
+            truncations: self.truncations[first..].as_mut_ptr(),
+            streams: self.rngs[first..].as_mut_ptr().cast(),
+            reset_options: options.map_or(null(), |options| options.0.cast_const()),
+            info_row: u32::try_from(first).expect("few rows"),
+            infos: self.infos.pointer(),
+            error: self.error.pointer(),
+            stop: &raw const self.stop,
+        };
+        // SAFETY: a function of the table, for arrays as the border describes them.
+        let code = unsafe { self.kind.table.run.expect("required")(self.pointer, &raw mut batch) };
+        (code, batch.next, self.error.take_text())
+    }
+
+    /// Runs the commands of every row, which all succeed.
+    pub fn run(&mut self) {
+        let rows = self.commands.len();
+        assert_eq!(self.run_some((0, rows), 0, None), (abi::OK, rows, String::new()));
+    }
+
+    /// Runs one command for every row.
+    pub fn all(&mut self, command: u8) {
+        self.commands.fill(command);
+        self.run();
+    }
+
+    /// A batch of `NextStep`: rows that are over are reset, the others are stepped, and truncated
+    /// after `limit` steps, of which `elapsed` counts those since the last reset.
+    pub fn next_step(&mut self, elapsed: &mut [u32], limit: u32) {
+        for row in 0..self.commands.len() {
+            let over = self.terminations[row] | self.truncations[row] != 0;
+            self.commands[row] = if over { abi::RESET } else { abi::STEP };
+        }
+        self.run();
+        for (row, elapsed) in elapsed.iter_mut().enumerate() {
+            *elapsed = if self.commands[row] == abi::RESET { 0 } else { *elapsed + 1 };
+            self.truncations[row] |= u8::from(limit != 0 && *elapsed >= limit);
+        }
+    }
+
+    /// The bodies of the records of infos, one for each row that has one, which it forgets.
+    pub fn take_infos(&mut self) -> Vec<(usize, Vec<u8>)> {
+        let stream = self.infos.take();
+        let (mut reader, mut infos) = (InfoReader::new(&stream, 0), Vec::new());
+        while let Some(record) = reader.record().expect("a well-formed stream") {
+            infos.push((record.row, stream[reader.at()..record.end].to_vec()));
+            reader = InfoReader::new(&stream, record.end);
+        }
+        infos
+    }
+
+    /// Calls a function of one row, and returns what it wrote.
+    fn call(
+        &mut self,
+        call: impl FnOnce(*mut c_void, *mut abi::Sink, *mut abi::Sink) -> u32,
+    ) -> Result<Vec<u8>, (u32, String)> {
+        let mut value = Sink::new();
+        let code = call(self.pointer, value.pointer(), self.error.pointer());
+        let text = self.error.take_text();
+        if code == abi::OK { Ok(value.take()) } else { Err((code, text)) }
+    }
+
+    pub fn replace(&mut self, row: usize) -> Result<(), (u32, String)> {
+        let replace = self.kind.table.row_replace.expect("Rust has it");
+        // SAFETY: a function of the table.
+        self.call(|rows, _, error| unsafe { replace(rows, row, error) }).map(|_| ())
+    }
+
+    fn parameter(&self, name: &str) -> usize {
+        self.kind.parameters.iter().position(|known| known == name).expect("a parameter")
+    }
+
+    /// A parameter, in the info format.
+    pub fn get(&mut self, row: usize, name: &str) -> Result<Vec<u8>, (u32, String)> {
+        let (get, at) = (self.kind.table.parameter_get.expect("Rust has it"), self.parameter(name));
+        // SAFETY: a function of the table.
+        self.call(|rows, value, error| unsafe { get(rows, row, at, value, error) })
+    }
+
+    /// Sets a parameter to a value in the info format.
+    pub fn set(&mut self, row: usize, name: &str, value: &[u8]) -> Result<(), (u32, String)> {
+        let (set, at) = (self.kind.table.parameter_set.expect("Rust has it"), self.parameter(name));
+        // SAFETY: a function of the table.
+        let call =
+            |rows, _, error| unsafe { set(rows, row, at, value.as_ptr(), value.len(), error) };
+        self.call(call).map(|_| ())
+    }
+
+    pub fn save(&mut self, row: usize) -> Result<Vec<u8>, (u32, String)> {
+        let save = self.kind.table.row_save.expect("it saves");
+        // SAFETY: a function of the table.
+        self.call(|rows, state, error| unsafe { save(rows, row, state, error) })
+    }
+
+    pub fn load(&mut self, row: usize, state: &[u8]) -> Result<(), (u32, String)> {
+        let load = self.kind.table.row_load.expect("it saves");
+        // SAFETY: a function of the table.
+        let call = |rows, _, error| unsafe { load(rows, row, state.as_ptr(), state.len(), error) };
+        self.call(call).map(|_| ())
+    }
+
+    /// Height, width and bytes of a frame.
+    pub fn render(&mut self, row: usize, mode: usize) -> Result<(usize, usize, Vec<u8>), String> {
+        let render = self.kind.table.row_render.expect("it renders");
+        let (mut height, mut width) = (0, 0);
+        let drawn = self.call(|rows, bytes, error| {
+            let struct_size = size_of::<abi::Frame>();
+            let mut frame = abi::Frame { struct_size, height: 0, width: 0, bytes };
+            // SAFETY: a function of the table.
+            let code = unsafe { render(rows, row, mode, &raw mut frame, error) };
+            (height, width) = (frame.height, frame.width);
+            code
+        });
+        drawn.map(|bytes| (height, width, bytes)).map_err(|(_, text)| text)
+    }
+}
+
+impl Drop for Rows<'_> {
+    fn drop(&mut self) {
+        // SAFETY: a function of the table, for its rows.
+        unsafe { self.kind.table.rows_free.expect("required")(self.pointer) };
+    }
+}
+
+/// A value of the info format, as text.
+pub fn shown(value: &[u8]) -> String {
+    let mut reader = InfoReader::new(value, 0);
+    let text = shown_next(&mut reader);
+    assert_eq!(reader.at(), value.len(), "one value");
+    text
+}
+
+/// The entries of a record of infos, as text.
+pub fn shown_info(body: &[u8]) -> String {
+    let mut reader = InfoReader::new(body, 0);
+    let mut entries = Vec::new();
+    while reader.at() < body.len() {
+        let key = reader.entry().expect("a key").key;
+        entries.push(format!("{key}: {}", shown_next(&mut reader)));
+    }
+    entries.join(", ")
+}
+
+fn shown_next(reader: &mut InfoReader<'_>) -> String {
+    match reader.value().expect("a value") {
+        Value::Dict(entries) => {
+            let mut entry = |_| {
+                let key = reader.entry().expect("a key").key;
+                format!("{key}: {}", shown_next(reader))
+            };
+            format!("{{{}}}", (0..entries).map(&mut entry).collect::<Vec<_>>().join(", "))
+        }
+        Value::List(values) => {
+            let values: Vec<String> = (0..values).map(|_| shown_next(reader)).collect();
+            format!("[{}]", values.join(", "))
+        }
+        Value::Scalar(dtype, bytes) => format!("{}{bytes:?}", dtype.name()),
+        Value::Array(dtype, shape, elements) => {
+            let shape: Vec<u32> = shape.iter().map(|&length| u32::from_le_bytes(length)).collect();
+            format!("{}{shape:?}{elements:?}", dtype.name())
+        }
+        other => format!("{other:?}"),
+    }
+}
