@@ -15,13 +15,12 @@
 //! An angle above 1e9 rad is an error; Gymnasium's environment takes minutes for it, or never ends.
 
 use std::f64::consts::PI;
+use std::sync::Arc;
 
-use cartwheel_core::Error;
-use cartwheel_engine::Transition;
-use cartwheel_engine::env::{
-    Env, NoOptions, Parameter, ParameterValue, Space, Spaces, Standard, Tuned, wrong,
+use cartwheel::{
+    DType, Env, Error, Failure, NoOptions, Parameter, ParameterValue, Rng, Space, Spaces, Standard,
+    Transition, Tuned, wrong,
 };
-use cartwheel_engine::rng::Rng;
 
 use crate::interval::interval;
 use crate::libm::{cos_f32, sin_f32, square};
@@ -59,6 +58,16 @@ impl Parameter for Equations {
             _ => return Err(wrong("\"book\" or \"nips\"", &value)),
         };
         Ok(())
+    }
+}
+
+impl cartwheel::State for Equations {
+    fn save(&self, state: &mut Vec<u8>) {
+        (*self == Self::Nips).save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        Ok(if cartwheel::State::load(state)? { Self::Nips } else { Self::Book })
     }
 }
 
@@ -100,6 +109,16 @@ impl Standard for Physics {
         squares: [1.0, 0.25, 0.25],
     };
 }
+
+cartwheel::state! {
+    impl State for Physics {
+        dt, link_length_1, link_length_2, link_mass_1, link_mass_2, link_com_pos_1,
+        link_com_pos_2, link_moi, max_vel_1, max_vel_2, avail_torque, torque_noise_max, equations,
+        squares,
+    }
+}
+
+cartwheel::state! { impl State for State { values, fresh } }
 
 const GRAVITY: f64 = 9.8;
 
@@ -159,15 +178,11 @@ struct State {
 /// An array with the element size of Gymnasium's array.
 impl Parameter for State {
     fn get(&self) -> ParameterValue {
-        if self.fresh {
-            ParameterValue::Float32s(self.values.map(round).to_vec())
-        } else {
-            self.values.get()
-        }
+        if self.fresh { self.values.map(round).get() } else { self.values.get() }
     }
 
     fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
-        let fresh = matches!(value, ParameterValue::Float32s(_));
+        let fresh = matches!(&value, ParameterValue::Array(array) if array.dtype() == DType::F32);
         self.values.set(value)?;
         self.fresh = fresh;
         Ok(())
@@ -187,27 +202,29 @@ impl Env for Acrobot {
     type Action = i64;
     type Observation = [f32; 6];
     type Info = ();
+    type Shared = ();
 
-    fn spaces(_: &NoOptions) -> Spaces {
+    fn spaces(_: &NoOptions, _: &()) -> Spaces {
         let Physics { max_vel_1, max_vel_2, .. } = *Physics::STANDARD;
         let observation = Space::symmetric_box(&[1.0, 1.0, 1.0, 1.0, max_vel_1, max_vel_2]);
         Spaces { observation, action: Space::discrete(3) }
     }
 
-    fn new(_: &NoOptions) -> Result<Self, Error> {
+    fn new(_: &NoOptions, _: &Arc<()>) -> Result<Self, Error> {
         let state = State { values: [0.0; 4], fresh: true };
         Ok(Self { state, physics: Tuned::default() })
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, start: &Start) {
+    fn reset(&mut self, rng: &mut Rng, start: &Start) -> Result<(), Failure> {
         let values: [f64; 4] = rng.uniform_array(start.low, start.high);
         let values = values.map(|value| f64::from(round(value)));
         self.state = State { values, fresh: true };
+        Ok(())
     }
 
     #[inline]
-    fn step(&mut self, action: i64, rng: &mut Rng) -> Transition {
+    fn step(&mut self, action: i64, rng: &mut Rng) -> Result<Transition, Failure> {
         let physics = &*self.physics;
         let action = usize::try_from(action).expect("actions were checked");
         let mut torque = physics.avail_torque[action];
@@ -222,7 +239,7 @@ impl Env for Acrobot {
         self.state = State { values: [theta1, theta2, w1, w2], fresh: false };
         let terminated = -theta1.cos() - (theta2 + theta1).cos() > 1.0;
         let reward = if terminated { 0.0 } else { -1.0 };
-        Transition { reward, terminated, truncated: false }
+        Ok(Transition { reward, terminated, truncated: false })
     }
 
     #[inline]
@@ -241,11 +258,9 @@ impl Env for Acrobot {
     #[inline]
     fn info(&self) {}
 
-    fn snapshot(&self) -> Option<Self> {
-        Some(self.clone())
-    }
+    cartwheel::state! { state, physics }
 
-    cartwheel_engine::parameters! {
+    cartwheel::parameters! {
         state: state,
         dt: physics.dt,
         LINK_LENGTH_1: physics.link_length_1,

@@ -10,10 +10,11 @@
 //! | reward | 1 for a win, 0 for a draw, −1 for a loss; 1.5 for a win with a natural, if `natural` |
 //! | terminates | when the player sticks or exceeds 21 |
 
-use cartwheel_core::Error;
-use cartwheel_engine::Transition;
-use cartwheel_engine::env::{Env, Parameter, ParameterValue, Space, Spaces, wrong};
-use cartwheel_engine::rng::Rng;
+use std::sync::Arc;
+
+use cartwheel::{
+    Env, Error, Failure, Parameter, ParameterValue, Rng, Space, Spaces, Transition, wrong,
+};
 use serde::Deserialize;
 
 use crate::Ignored;
@@ -91,22 +92,37 @@ impl Hand {
 
 impl Parameter for Hand {
     fn get(&self) -> ParameterValue {
-        ParameterValue::Ints(self.cards[..self.count].iter().map(|&card| card.into()).collect())
+        let cards = self.cards[..self.count].iter();
+        ParameterValue::List(cards.map(|&card| ParameterValue::Int(card.into())).collect())
     }
 
     fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
-        let ParameterValue::Ints(cards) = &value else {
-            return Err(wrong("a list of cards", &value));
-        };
-        let proper = |card: &i64| (1..=10).contains(card);
+        let mut cards: Vec<u8> = Vec::new();
+        cards.set(value.clone()).map_err(|_| wrong("a list of cards", &value))?;
+        let proper = |card: &u8| (1..=10).contains(card);
         if cards.is_empty() || cards.len() > MOST_CARDS || !cards.iter().all(proper) {
             return Err(wrong("1 to 22 cards from 1 to 10", &value));
         }
         *self = Self::default();
-        for &card in cards {
-            self.add(u8::try_from(card).expect("at most 10"));
-        }
+        cards.into_iter().for_each(|card| self.add(card));
         Ok(())
+    }
+}
+
+/// A hand as its cards, and the sum, which may have more.
+impl cartwheel::State for Hand {
+    fn save(&self, state: &mut Vec<u8>) {
+        self.cards[..self.count].to_vec().save(state);
+        (self.sum, self.has_ace).save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        let saved: Vec<u8> = cartwheel::State::load(state)?;
+        let (sum, has_ace) = cartwheel::State::load(state)?;
+        let mut cards = [0; MOST_CARDS];
+        let too_many = || Failure::new(format!("a hand has {} cards", saved.len()));
+        cards.get_mut(..saved.len()).ok_or_else(too_many)?.copy_from_slice(&saved);
+        Ok(Self { cards, count: saved.len(), sum, has_ace })
     }
 }
 
@@ -121,6 +137,18 @@ impl Parameter for Label {
 
     fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
         Err(Error::BadParameter(format!("is the drawn card and cannot be set, got {value}")))
+    }
+}
+
+impl cartwheel::State for Label {
+    fn save(&self, state: &mut Vec<u8>) {
+        self.0.to_owned().save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        let label: String = cartwheel::State::load(state)?;
+        let known = SUITS.into_iter().chain(TENS).chain(NAMES).find(|known| *known == label);
+        known.map(Self).ok_or_else(|| Failure::new(format!("no card is labelled {label:?}")))
     }
 }
 
@@ -141,20 +169,21 @@ impl Env for Blackjack {
     type Action = i64;
     type Observation = (i64, i64, i64);
     type Info = ();
+    type Shared = ();
 
-    fn spaces(_: &Options) -> Spaces {
+    fn spaces(_: &Options, _: &()) -> Spaces {
         let observation = Space::Tuple([32, 11, 2].map(Space::discrete).to_vec());
         Spaces { observation, action: Space::discrete(2) }
     }
 
-    fn new(options: &Options) -> Result<Self, Error> {
+    fn new(options: &Options, _: &Arc<()>) -> Result<Self, Error> {
         let Options { natural, sab } = *options;
         let (player, dealer) = (Hand::default(), Hand::default());
         Ok(Self { player, dealer, suit: Label(""), card: Label(""), natural, sab })
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, _: &Ignored) {
+    fn reset(&mut self, rng: &mut Rng, _: &Ignored) -> Result<(), Failure> {
         self.dealer = Hand::pair(rng);
         self.player = Hand::pair(rng);
         // Only rendering shows these, but they are drawn from the same stream.
@@ -162,15 +191,16 @@ impl Env for Blackjack {
         let card = usize::from(self.dealer.cards[0]);
         self.card =
             Label(if card == 10 { TENS[rng.choice_index(TENS.len())] } else { NAMES[card] });
+        Ok(())
     }
 
     #[inline]
-    fn step(&mut self, action: i64, rng: &mut Rng) -> Transition {
+    fn step(&mut self, action: i64, rng: &mut Rng) -> Result<Transition, Failure> {
         if action != 0 {
             self.player.draw(rng);
             let terminated = self.player.total() > 21;
             let reward = if terminated { -1.0 } else { 0.0 };
-            return Transition { reward, terminated, truncated: false };
+            return Ok(Transition { reward, terminated, truncated: false });
         }
         while self.dealer.total() < 17 {
             self.dealer.draw(rng);
@@ -182,7 +212,7 @@ impl Env for Blackjack {
             (false, true) if self.natural && reward > 0.0 => 1.5,
             _ => reward,
         };
-        Transition { reward, terminated: true, truncated: false }
+        Ok(Transition { reward, terminated: true, truncated: false })
     }
 
     #[inline]
@@ -195,11 +225,9 @@ impl Env for Blackjack {
     #[inline]
     fn info(&self) {}
 
-    fn snapshot(&self) -> Option<Self> {
-        Some(self.clone())
-    }
+    cartwheel::state! { player, dealer, suit, card, natural, sab }
 
-    cartwheel_engine::parameters! {
+    cartwheel::parameters! {
         player: player,
         dealer: dealer,
         natural: natural,

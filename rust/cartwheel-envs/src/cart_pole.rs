@@ -10,12 +10,12 @@
 //! | reward | 1 for each step; with `sutton_barto_reward` 0, and −1 when the pole falls |
 //! | terminates | position beyond ±2.4 m, or angle beyond ±12° |
 
-use cartwheel_core::Error;
-use cartwheel_engine::Transition;
-use cartwheel_engine::env::{
-    Env, Parameter, ParameterValue, Space, Spaces, Standard, Tuned, wrong,
+use std::sync::Arc;
+
+use cartwheel::{
+    Env, Error, Failure, Parameter, ParameterValue, Rng, Space, Spaces, Standard, Transition,
+    Tuned, wrong,
 };
-use cartwheel_engine::rng::Rng;
 use serde::Deserialize;
 
 use crate::interval::interval;
@@ -60,6 +60,21 @@ impl Parameter for Integrator {
             got => return Err(wrong("the name of an integrator", &got)),
         };
         Ok(())
+    }
+}
+
+impl cartwheel::State for Integrator {
+    fn save(&self, state: &mut Vec<u8>) {
+        let name = match self {
+            Self::Euler => None,
+            Self::SemiImplicit(name) => Some(name.clone()),
+        };
+        name.save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        let name = <Option<String> as cartwheel::State>::load(state)?;
+        Ok(name.map_or(Self::Euler, Self::SemiImplicit))
     }
 }
 
@@ -110,6 +125,13 @@ impl Standard for Physics {
     const STANDARD: &'static Self = &PHYSICS;
 }
 
+cartwheel::state! {
+    impl State for Physics {
+        gravity, masscart, masspole, total_mass, length, polemass_length, force_mag, tau,
+        theta_threshold_radians, x_threshold, kinematics_integrator,
+    }
+}
+
 impl CartPole {
     /// The transition of a step that ended in this state.
     #[inline]
@@ -131,14 +153,15 @@ impl Env for CartPole {
     type Action = i64;
     type Observation = [f32; 4];
     type Info = ();
+    type Shared = ();
 
-    fn spaces(_: &Options) -> Spaces {
+    fn spaces(_: &Options, _: &()) -> Spaces {
         let (x, theta) = (PHYSICS.x_threshold * 2.0, PHYSICS.theta_threshold_radians * 2.0);
         let observation = Space::symmetric_box(&[x, f64::INFINITY, theta, f64::INFINITY]);
         Spaces { observation, action: Space::discrete(2) }
     }
 
-    fn new(options: &Options) -> Result<Self, Error> {
+    fn new(options: &Options, _: &Arc<()>) -> Result<Self, Error> {
         Ok(Self {
             state: [0.0; 4],
             fallen: false,
@@ -148,13 +171,14 @@ impl Env for CartPole {
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, start: &Start) {
+    fn reset(&mut self, rng: &mut Rng, start: &Start) -> Result<(), Failure> {
         self.state = rng.uniform_array(start.low, start.high);
         self.fallen = false;
+        Ok(())
     }
 
     #[inline]
-    fn step(&mut self, action: i64, _: &mut Rng) -> Transition {
+    fn step(&mut self, action: i64, _: &mut Rng) -> Result<Transition, Failure> {
         let [x, x_dot, theta, theta_dot] = self.state;
         let (sin, cos) = (theta.sin(), theta.cos());
         // Constants are read after the calls, because a call preserves no register.
@@ -188,14 +212,14 @@ impl Env for CartPole {
             || x > x_threshold
             || theta < -theta_threshold_radians
             || theta > theta_threshold_radians;
-        self.outcome(terminated)
+        Ok(self.outcome(terminated))
     }
 
     #[cfg(target_arch = "x86_64")]
     const BLOCK: usize = lanes::BLOCK;
 
     #[cfg(target_arch = "x86_64")]
-    fn step_block(block: &mut cartwheel_engine::env::BlockOf<'_, '_, Self>) {
+    fn step_block(block: &mut cartwheel::BlockOf<'_, '_, Self>) {
         lanes::step_block(block);
     }
 
@@ -208,11 +232,9 @@ impl Env for CartPole {
     #[inline]
     fn info(&self) {}
 
-    fn snapshot(&self) -> Option<Self> {
-        Some(self.clone())
-    }
+    cartwheel::state! { state, fallen, physics }
 
-    cartwheel_engine::parameters! {
+    cartwheel::parameters! {
         state: state,
         gravity: physics.gravity,
         masscart: physics.masscart,
@@ -238,7 +260,8 @@ mod tests {
 
     #[test]
     fn constants_are_shared_again_once_they_are_the_standard_ones() {
-        let mut env = CartPole::new(&Options::default()).expect("no options can be wrong");
+        let mut env =
+            CartPole::new(&Options::default(), &Arc::new(())).expect("no options can be wrong");
         let mut set = |name, value| {
             let set = env.parameter_mut(name).expect("a parameter").set(value);
             env.parameters_changed();
@@ -248,6 +271,6 @@ mod tests {
         assert_eq!(set("gravity", ParameterValue::Text("none".to_owned())), (false, false));
         assert_eq!(set("gravity", ParameterValue::Float(9.8)), (true, true));
         assert_eq!(set("gravity", ParameterValue::Text("none".to_owned())), (false, true));
-        assert_eq!(set("state", ParameterValue::Floats(vec![0.0; 4])), (true, true));
+        assert_eq!(set("state", [0.0; 4].get()), (true, true));
     }
 }

@@ -11,10 +11,9 @@
 //! | terminates | at the goal |
 //! | info | `prob`: the probability of the move |
 
-use cartwheel_core::Error;
-use cartwheel_engine::Transition;
-use cartwheel_engine::env::{Env, Space, Spaces};
-use cartwheel_engine::rng::Rng;
+use std::sync::Arc;
+
+use cartwheel::{Env, Error, Failure, Rng, Space, Spaces, Transition};
 use serde::Deserialize;
 
 use crate::Ignored;
@@ -49,28 +48,30 @@ impl Env for CliffWalking {
     type Action = i64;
     type Observation = i64;
     type Info = Outcome;
+    type Shared = ();
 
-    fn spaces(_: &Options) -> Spaces {
+    fn spaces(_: &Options, _: &()) -> Spaces {
         let cells = i64::try_from(CELLS).expect("four rows of twelve");
         Spaces { observation: Space::discrete(cells), action: Space::discrete(4) }
     }
 
-    fn new(options: &Options) -> Result<Self, Error> {
+    fn new(options: &Options, _: &Arc<()>) -> Result<Self, Error> {
         let Options { is_slippery } = *options;
         let cell = Cell::new(START, CELLS);
         Ok(Self { cell, last_action: None, probability: Probability::One, is_slippery })
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, _: &Ignored) {
+    fn reset(&mut self, rng: &mut Rng, _: &Ignored) -> Result<(), Failure> {
         sample([1.0], rng); // there is one start only
         self.cell.at = START;
         self.last_action = None;
         self.probability = Probability::One;
+        Ok(())
     }
 
     #[inline]
-    fn step(&mut self, action: i64, rng: &mut Rng) -> Transition {
+    fn step(&mut self, action: i64, rng: &mut Rng) -> Result<Transition, Failure> {
         self.last_action = Some(action);
         let (probability, direction) = if self.is_slippery {
             let outcome = sample([1.0 / 3.0; 3], rng);
@@ -91,9 +92,9 @@ impl Env for CliffWalking {
         self.cell.at = row * COLUMNS + column;
         if self.cell.at > START && self.cell.at < GOAL {
             self.cell.at = START;
-            return Transition { reward: -100.0, terminated: false, truncated: false };
+            return Ok(Transition { reward: -100.0, terminated: false, truncated: false });
         }
-        Transition { reward: -1.0, terminated: self.cell.at == GOAL, truncated: false }
+        Ok(Transition { reward: -1.0, terminated: self.cell.at == GOAL, truncated: false })
     }
 
     #[inline]
@@ -106,9 +107,7 @@ impl Env for CliffWalking {
         Outcome { prob: self.probability }
     }
 
-    fn snapshot(&self) -> Option<Self> {
-        Some(self.clone())
-    }
+    cartwheel::state! { cell, last_action, probability, is_slippery }
 
-    cartwheel_engine::parameters! { s: cell, lastaction: last_action, is_slippery: is_slippery }
+    cartwheel::parameters! { s: cell, lastaction: last_action, is_slippery: is_slippery }
 }

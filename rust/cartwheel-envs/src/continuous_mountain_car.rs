@@ -13,10 +13,12 @@
 //! because it stores the state as `float32`; an action out of bounds becomes a Python float in
 //! between. All of that affects the last bits, so this file does the same.
 
-use cartwheel_core::Error;
-use cartwheel_engine::Transition;
-use cartwheel_engine::env::{Env, Parameter, ParameterValue, Space, Spaces, Standard, Tuned};
-use cartwheel_engine::rng::Rng;
+use std::sync::Arc;
+
+use cartwheel::{
+    DType, Env, Error, Failure, Parameter, ParameterValue, Rng, Space, Spaces, Standard,
+    Transition, Tuned,
+};
 
 use crate::libm::square;
 use crate::mountain_car::{Options, Start};
@@ -43,6 +45,12 @@ impl Standard for Physics {
         goal_position: 0.45,
         power: 0.0015,
     };
+}
+
+cartwheel::state! {
+    impl State for Physics {
+        min_action, max_action, min_position, max_position, max_speed, goal_position, power,
+    }
 }
 
 /// The state, and its float type.
@@ -122,25 +130,27 @@ impl Env for ContinuousMountainCar {
     type Action = [f32; 1];
     type Observation = [f32; 2];
     type Info = ();
+    type Shared = ();
 
-    fn spaces(_: &Options) -> Spaces {
+    fn spaces(_: &Options, _: &()) -> Spaces {
         let Physics { min_position, max_position, max_speed, .. } = *Physics::STANDARD;
         let observation = Space::float_box(&[min_position, -max_speed], &[max_position, max_speed]);
         Spaces { observation, action: Space::symmetric_box(&[1.0]) }
     }
 
-    fn new(options: &Options) -> Result<Self, Error> {
+    fn new(options: &Options, _: &Arc<()>) -> Result<Self, Error> {
         let Options { goal_velocity } = *options;
         Ok(Self { state: State::Wide([0.0; 2]), goal_velocity, physics: Tuned::default() })
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, start: &Start) {
+    fn reset(&mut self, rng: &mut Rng, start: &Start) -> Result<(), Failure> {
         self.state = State::Wide([rng.uniform(start.low, start.high), 0.0]);
+        Ok(())
     }
 
     #[inline]
-    fn step(&mut self, &[action]: &[f32; 1], _: &mut Rng) -> Transition {
+    fn step(&mut self, &[action]: &[f32; 1], _: &mut Rng) -> Result<Transition, Failure> {
         let Physics { min_action, max_action, power, .. } = *self.physics;
         // `min(max(action, min_action), max_action)`, which returns one of the three unchanged.
         let push = if action < round(min_action) {
@@ -174,7 +184,7 @@ impl Env for ContinuousMountainCar {
         self.state = State::Narrow(state);
         let prize = if terminated { 100.0 } else { 0.0 };
         let reward = prize - square(f64::from(action)) * 0.1;
-        Transition { reward, terminated, truncated: false }
+        Ok(Transition { reward, terminated, truncated: false })
     }
 
     #[inline]
@@ -188,11 +198,9 @@ impl Env for ContinuousMountainCar {
     #[inline]
     fn info(&self) {}
 
-    fn snapshot(&self) -> Option<Self> {
-        Some(self.clone())
-    }
+    cartwheel::state! { state, goal_velocity, physics }
 
-    cartwheel_engine::parameters! {
+    cartwheel::parameters! {
         state: state,
         goal_velocity: goal_velocity,
         min_action: physics.min_action,
@@ -214,15 +222,33 @@ impl Parameter for State {
     fn get(&self) -> ParameterValue {
         match self {
             Self::Wide(state) => state.get(),
-            Self::Narrow(state) => ParameterValue::Float32s(state.to_vec()),
+            Self::Narrow(state) => state.get(),
         }
     }
 
     fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
-        let narrow = matches!(value, ParameterValue::Float32s(_));
+        let narrow = matches!(&value, ParameterValue::Array(array) if array.dtype() == DType::F32);
         let mut state = [0.0; 2];
         state.set(value)?;
         *self = if narrow { Self::Narrow(state.map(round)) } else { Self::Wide(state) };
         Ok(())
+    }
+}
+
+/// The bits of the wide state, or of the narrow one.
+impl cartwheel::State for State {
+    fn save(&self, state: &mut Vec<u8>) {
+        match self {
+            Self::Wide(values) => (Some(*values), None::<[f32; 2]>).save(state),
+            Self::Narrow(values) => (None::<[f64; 2]>, Some(*values)).save(state),
+        }
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        match cartwheel::State::load(state)? {
+            (Some(values), None) => Ok(Self::Wide(values)),
+            (None, Some(values)) => Ok(Self::Narrow(values)),
+            _ => Err(Failure::new("a state is either wide or narrow")),
+        }
     }
 }

@@ -10,12 +10,12 @@
 //! | terminates | at the goal and in a hole |
 //! | info | `prob`: the probability of the move |
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use cartwheel_core::Error;
-use cartwheel_engine::Transition;
-use cartwheel_engine::env::{Env, Parameter, ParameterValue, Space, Spaces, wrong};
-use cartwheel_engine::rng::Rng;
+use cartwheel::{
+    Env, Error, Failure, Parameter, ParameterValue, Rng, Shared, Space, Spaces, State, Transition,
+    wrong,
+};
 use serde::Deserialize;
 
 use crate::Ignored;
@@ -35,8 +35,6 @@ pub struct Options {
     pub success_rate: f64,
     /// Rewards for reaching goal, hole and ice.
     pub reward_schedule: (f64, f64, f64),
-    #[serde(skip)]
-    lake: OnceLock<Arc<Lake>>,
 }
 
 /// A row of a map, passed as a text or as a list of its letters.
@@ -74,7 +72,6 @@ impl Default for Options {
             is_slippery: true,
             success_rate: 1.0 / 3.0,
             reward_schedule: (1.0, 0.0, 0.0),
-            lake: OnceLock::new(),
         }
     }
 }
@@ -199,20 +196,20 @@ pub struct FrozenLake {
     cell: Cell,
     last_action: Option<i64>,
     probability: Probability,
-    lake: Shared,
+    lake: Ice,
     rewards: (f64, f64, f64),
     /// Probabilities that a move goes in its direction and to either side; `None` on ice that is
     /// not slippery.
     slip: Option<(f64, f64)>,
 }
 
-impl Options {
-    /// The map for these options: the same for all rows, or a new random one.
-    fn lake(&self) -> Result<Arc<Lake>, Error> {
-        if let Some(lake) = self.lake.get() {
-            return Ok(Arc::clone(lake));
-        }
-        let lake = match (&self.desc, &self.map_name) {
+/// The map that all rows have; none when each has its own random one.
+#[derive(Debug)]
+pub struct Map(Option<Arc<Lake>>);
+
+impl Shared<Options> for Map {
+    fn prepare(options: &Options) -> Result<Self, Error> {
+        let lake = match (&options.desc, &options.map_name) {
             (Some(desc), _) => Lake::new(desc)?,
             (None, Some(name)) => {
                 let map = MAPS.iter().find(|(known, _)| known == name).ok_or_else(|| {
@@ -220,12 +217,20 @@ impl Options {
                 })?;
                 Lake::new(map.1)?
             }
-            (None, None) => {
-                let map = random_map(RANDOM_SIDE, RANDOM_FROZEN, &mut Rng::from_entropy()?);
-                return Lake::new(&map).map(Arc::new);
-            }
+            (None, None) => return Ok(Self(None)),
         };
-        Ok(Arc::clone(self.lake.get_or_init(|| Arc::new(lake))))
+        Ok(Self(Some(Arc::new(lake))))
+    }
+}
+
+impl Map {
+    /// The map of one row.
+    fn lake(&self) -> Result<Arc<Lake>, Error> {
+        if let Some(lake) = &self.0 {
+            return Ok(Arc::clone(lake));
+        }
+        let map = random_map(RANDOM_SIDE, RANDOM_FROZEN, &mut Rng::from_entropy()?);
+        Lake::new(&map).map(Arc::new)
     }
 }
 
@@ -235,47 +240,49 @@ impl Env for FrozenLake {
     type Action = i64;
     type Observation = i64;
     type Info = Outcome;
+    type Shared = Map;
 
-    fn spaces(options: &Options) -> Spaces {
-        let cells = options.lake().map_or(RANDOM_SIDE * RANDOM_SIDE, |lake| lake.cells.len());
+    fn spaces(_: &Options, map: &Map) -> Spaces {
+        let cells = map.0.as_ref().map_or(RANDOM_SIDE * RANDOM_SIDE, |lake| lake.cells.len());
         let cells = i64::try_from(cells).expect("maps fit memory");
         Spaces { observation: Space::discrete(cells), action: Space::discrete(4) }
     }
 
-    fn new(options: &Options) -> Result<Self, Error> {
+    fn new(options: &Options, map: &Arc<Map>) -> Result<Self, Error> {
         let Options { is_slippery, success_rate, reward_schedule, .. } = *options;
         if !(0.0..=1.0).contains(&success_rate) {
             let message = format!("success_rate must be in [0, 1], got {success_rate}");
             return Err(Error::bad_options(message));
         }
-        let lake = options.lake()?;
+        let lake = map.lake()?;
         Ok(Self {
             cell: Cell::new(0, lake.cells.len()),
             last_action: None,
             probability: Probability::One,
-            lake: Shared(lake),
+            lake: Ice(lake),
             rewards: reward_schedule,
             slip: is_slippery.then_some((success_rate, (1.0 - success_rate) / 2.0)),
         })
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, _: &Ignored) {
+    fn reset(&mut self, rng: &mut Rng, _: &Ignored) -> Result<(), Failure> {
         let Lake { cells, start, .. } = &*self.lake.0;
         let distribution = cells.iter().map(|&cell| if cell == b'S' { *start } else { 0.0 });
         self.cell.at = sample(distribution, rng);
         self.last_action = None;
         self.probability = Probability::One;
+        Ok(())
     }
 
     #[inline]
-    fn step(&mut self, action: i64, rng: &mut Rng) -> Transition {
+    fn step(&mut self, action: i64, rng: &mut Rng) -> Result<Transition, Failure> {
         self.last_action = Some(action);
         let action = usize::try_from(action).expect("actions were checked");
         if matches!(self.lake.0.cells[self.cell.at], b'G' | b'H') {
             sample([1.0], rng);
             self.probability = Probability::Of(1.0);
-            return Transition { reward: 0.0, terminated: true, truncated: false };
+            return Ok(Transition { reward: 0.0, terminated: true, truncated: false });
         }
         let (probability, direction) = match self.slip {
             None => {
@@ -296,7 +303,7 @@ impl Env for FrozenLake {
             b'H' => (hole, true),
             _ => (ice, false),
         };
-        Transition { reward, terminated, truncated: false }
+        Ok(Transition { reward, terminated, truncated: false })
     }
 
     #[inline]
@@ -309,31 +316,39 @@ impl Env for FrozenLake {
         Outcome { prob: self.probability }
     }
 
-    fn snapshot(&self) -> Option<Self> {
-        Some(self.clone())
-    }
+    cartwheel::state! { cell, last_action, probability, lake }
 
-    cartwheel_engine::parameters! { s: cell, lastaction: last_action, desc: lake }
+    cartwheel::parameters! { s: cell, lastaction: last_action, desc: lake }
 }
 
 /// A lake that rows share until they set another one.
 #[derive(Debug, Clone)]
-struct Shared(Arc<Lake>);
+struct Ice(Arc<Lake>);
 
-impl Parameter for Shared {
+impl Parameter for Ice {
     fn get(&self) -> ParameterValue {
-        ParameterValue::Texts(self.0.desc())
+        self.0.desc().get()
     }
 
     fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
-        let ParameterValue::Texts(desc) = &value else {
-            return Err(wrong("the rows of a map", &value));
-        };
-        let lake = Lake::new(desc)?;
+        let mut desc: Vec<String> = Vec::new();
+        desc.set(value.clone()).map_err(|_| wrong("the rows of a map", &value))?;
+        let lake = Lake::new(&desc)?;
         if (lake.rows, lake.columns) != (self.0.rows, self.0.columns) {
             return Err(wrong("a map of the same size", &value));
         }
         self.0 = Arc::new(lake);
         Ok(())
+    }
+}
+
+impl State for Ice {
+    fn save(&self, state: &mut Vec<u8>) {
+        self.0.desc().save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        let desc: Vec<String> = State::load(state)?;
+        Ok(Self(Arc::new(Lake::new(&desc)?)))
     }
 }

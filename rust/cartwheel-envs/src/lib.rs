@@ -4,12 +4,7 @@
 //! The same seed gives the same episodes as in a single environment of Gymnasium; row `i` of a
 //! batch has the seed `seed + i`.
 //!
-//! ```
-//! let entry = cartwheel_envs::find("CartPole-v1").unwrap();
-//! let recipe = entry.recipe(r#"{"sutton_barto_reward": true}"#).unwrap();
-//! assert_eq!(recipe.spaces().action.to_string(), "Discrete(2)");
-//! assert_eq!(entry.max_episode_steps.unwrap().get(), 500);
-//! ```
+//! [`PLUGIN`] is the table of them all, made as that of any other library of environments.
 //!
 //! Exact results need the right C library: `sin`, `cos` and `pow` must be the functions that NumPy
 //! calls. This is tested on x86-64 Linux with glibc.
@@ -22,12 +17,12 @@ pub mod continuous_mountain_car;
 pub mod frozen_lake;
 mod ignored;
 mod interval;
-mod keywords;
 mod libm;
 pub mod mountain_car;
 pub mod null;
 mod numeric;
 pub mod pendulum;
+mod plain_loop;
 #[cfg(target_arch = "x86_64")]
 mod sine;
 mod table;
@@ -44,6 +39,7 @@ pub use ignored::Ignored;
 pub use mountain_car::MountainCar;
 pub use null::Null;
 pub use pendulum::Pendulum;
-pub use table::{ENTRIES, Entry, find};
+pub use plain_loop::{PlainLoops, run};
+pub use table::{PLUGIN, plain_loop};
 pub use taxi::{Taxi, TaxiInfo};
 pub use toy_text::{Outcome, Probability};

@@ -10,10 +10,9 @@
 //! | reward | −1 for each step |
 //! | terminates | position at least 0.5 with a velocity of at least `goal_velocity` |
 
-use cartwheel_core::Error;
-use cartwheel_engine::Transition;
-use cartwheel_engine::env::{Env, Space, Spaces, Standard, Tuned};
-use cartwheel_engine::rng::Rng;
+use std::sync::Arc;
+
+use cartwheel::{Env, Error, Failure, Rng, Space, Spaces, Standard, Transition, Tuned};
 use serde::Deserialize;
 
 use crate::interval::interval;
@@ -53,6 +52,12 @@ impl Standard for Physics {
     };
 }
 
+cartwheel::state! {
+    impl State for Physics {
+        min_position, max_position, max_speed, goal_position, force, gravity,
+    }
+}
+
 /// A car in a valley.
 #[derive(Debug, Clone)]
 pub struct MountainCar {
@@ -68,25 +73,27 @@ impl Env for MountainCar {
     type Action = i64;
     type Observation = [f32; 2];
     type Info = ();
+    type Shared = ();
 
-    fn spaces(_: &Options) -> Spaces {
+    fn spaces(_: &Options, _: &()) -> Spaces {
         let Physics { min_position, max_position, max_speed, .. } = *Physics::STANDARD;
         let observation = Space::float_box(&[min_position, -max_speed], &[max_position, max_speed]);
         Spaces { observation, action: Space::discrete(3) }
     }
 
-    fn new(options: &Options) -> Result<Self, Error> {
+    fn new(options: &Options, _: &Arc<()>) -> Result<Self, Error> {
         let Options { goal_velocity } = *options;
         Ok(Self { state: [0.0; 2], goal_velocity, physics: Tuned::default() })
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, start: &Start) {
+    fn reset(&mut self, rng: &mut Rng, start: &Start) -> Result<(), Failure> {
         self.state = [rng.uniform(start.low, start.high), 0.0];
+        Ok(())
     }
 
     #[inline]
-    fn step(&mut self, action: i64, _: &mut Rng) -> Transition {
+    fn step(&mut self, action: i64, _: &mut Rng) -> Result<Transition, Failure> {
         let Physics { min_position, max_position, max_speed, goal_position, force, gravity } =
             *self.physics;
         let [mut position, mut velocity] = self.state;
@@ -99,7 +106,7 @@ impl Env for MountainCar {
         }
         self.state = [position, velocity];
         let terminated = position >= goal_position && velocity >= self.goal_velocity;
-        Transition { reward: -1.0, terminated, truncated: false }
+        Ok(Transition { reward: -1.0, terminated, truncated: false })
     }
 
     #[inline]
@@ -111,11 +118,9 @@ impl Env for MountainCar {
     #[inline]
     fn info(&self) {}
 
-    fn snapshot(&self) -> Option<Self> {
-        Some(self.clone())
-    }
+    cartwheel::state! { state, goal_velocity, physics }
 
-    cartwheel_engine::parameters! {
+    cartwheel::parameters! {
         state: state,
         goal_velocity: goal_velocity,
         min_position: physics.min_position,

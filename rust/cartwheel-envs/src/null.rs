@@ -13,12 +13,9 @@
 //! `work` · [1 − *s*, 1 + *s*).
 
 use std::hint::black_box;
+use std::sync::Arc;
 
-use cartwheel_core::Error;
-use cartwheel_engine::Transition;
-use cartwheel_engine::env::{Bounds, Env, Flat, Space, Spaces};
-use cartwheel_engine::rng::Rng;
-use cartwheel_engine::space::DType;
+use cartwheel::{Bounds, DType, Env, Error, Failure, Flat, Rng, Space, Spaces, Transition};
 use serde::Deserialize;
 
 use crate::Ignored;
@@ -74,14 +71,15 @@ impl Env for Null {
     type Action = i64;
     type Observation = Flat<u8>;
     type Info = ();
+    type Shared = ();
 
-    fn spaces(options: &Options) -> Spaces {
+    fn spaces(options: &Options, _: &()) -> Spaces {
         let (shape, low, high) = (options.shape.clone(), Bounds::All(0.0), Bounds::All(255.0));
         let observation = Space::Box { dtype: DType::U8, shape, low, high };
         Spaces { observation, action: Space::discrete(1) }
     }
 
-    fn new(options: &Options) -> Result<Self, Error> {
+    fn new(options: &Options, _: &Arc<()>) -> Result<Self, Error> {
         let elements = options.shape.iter().try_fold(1_usize, |product, &n| product.checked_mul(n));
         if elements.is_none_or(|elements| elements > 1 << 32) {
             return Err(Error::bad_options(format!("shape {:?} is too large", options.shape)));
@@ -94,18 +92,19 @@ impl Env for Null {
     }
 
     #[inline]
-    fn reset(&mut self, _: &mut Rng, _: &Ignored) {
+    fn reset(&mut self, _: &mut Rng, _: &Ignored) -> Result<(), Failure> {
         self.steps = 0;
+        Ok(())
     }
 
     #[inline]
-    fn step(&mut self, _: i64, rng: &mut Rng) -> Transition {
+    fn step(&mut self, _: i64, rng: &mut Rng) -> Result<Transition, Failure> {
         if self.work > 0 {
             black_box(compute(self.drawn_work(rng)));
         }
         self.steps += 1;
         let terminated = self.steps == self.episode_steps;
-        Transition { reward: 0.0, terminated, truncated: false }
+        Ok(Transition { reward: 0.0, terminated, truncated: false })
     }
 
     #[inline]
@@ -116,7 +115,5 @@ impl Env for Null {
     #[inline]
     fn info(&self) {}
 
-    fn snapshot(&self) -> Option<Self> {
-        Some(self.clone())
-    }
+    cartwheel::state! { steps }
 }

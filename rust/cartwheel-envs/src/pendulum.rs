@@ -10,11 +10,9 @@
 //! | terminates | never |
 
 use std::f64::consts::PI;
+use std::sync::Arc;
 
-use cartwheel_core::Error;
-use cartwheel_engine::Transition;
-use cartwheel_engine::env::{Env, Space, Spaces, Standard, Tuned};
-use cartwheel_engine::rng::Rng;
+use cartwheel::{Env, Error, Failure, Rng, Space, Spaces, Standard, Transition, Tuned};
 use serde::Deserialize;
 
 use crate::Ignored;
@@ -118,6 +116,10 @@ impl Physics {
     }
 }
 
+cartwheel::state! {
+    impl State for Physics { max_speed, max_torque, dt, g, m, l, gravity_gain, torque_gain }
+}
+
 /// A pendulum on a motor.
 #[derive(Debug, Clone)]
 pub struct Pendulum {
@@ -134,14 +136,15 @@ impl Env for Pendulum {
     type Action = [f32; 1];
     type Observation = [f32; 3];
     type Info = ();
+    type Shared = ();
 
-    fn spaces(_: &Options) -> Spaces {
+    fn spaces(_: &Options, _: &()) -> Spaces {
         let Physics { max_speed, max_torque, .. } = *Physics::STANDARD;
         let observation = Space::symmetric_box(&[1.0, 1.0, max_speed]);
         Spaces { observation, action: Space::symmetric_box(&[max_torque]) }
     }
 
-    fn new(options: &Options) -> Result<Self, Error> {
+    fn new(options: &Options, _: &Arc<()>) -> Result<Self, Error> {
         let mut physics: Tuned<Physics> = Tuned::default();
         #[expect(clippy::float_cmp, reason = "the standard value itself needs nothing")]
         if options.g != physics.g {
@@ -152,13 +155,14 @@ impl Env for Pendulum {
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, start: &Start) {
+    fn reset(&mut self, rng: &mut Rng, start: &Start) -> Result<(), Failure> {
         self.state = [start.x_init, start.y_init].map(|most| rng.uniform(-most, most));
         self.last_u = None;
+        Ok(())
     }
 
     #[inline]
-    fn step(&mut self, &[action]: &[f32; 1], _: &mut Rng) -> Transition {
+    fn step(&mut self, &[action]: &[f32; 1], _: &mut Rng) -> Result<Transition, Failure> {
         let Physics { max_speed, max_torque, dt, gravity_gain, torque_gain, .. } = *self.physics;
         let [theta, speed] = self.state;
         let torque = action.max(round(-max_torque)).min(round(max_torque));
@@ -170,7 +174,7 @@ impl Env for Pendulum {
         let speed = speed + (gravity_gain * theta.sin() + push) * dt;
         let speed = clip(speed, -max_speed, max_speed);
         self.state = [theta + speed * dt, speed];
-        Transition { reward: -cost, terminated: false, truncated: false }
+        Ok(Transition { reward: -cost, terminated: false, truncated: false })
     }
 
     #[inline]
@@ -182,11 +186,9 @@ impl Env for Pendulum {
     #[inline]
     fn info(&self) {}
 
-    fn snapshot(&self) -> Option<Self> {
-        Some(self.clone())
-    }
+    cartwheel::state! { state, last_u, physics }
 
-    cartwheel_engine::parameters! {
+    cartwheel::parameters! {
         state: state,
         last_u: last_u,
         max_speed: physics.max_speed,

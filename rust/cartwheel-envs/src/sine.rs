@@ -129,7 +129,7 @@ mod tests {
         if !is_exact() {
             return; // another C library, or no fused multiply-add: the method is not used
         }
-        let mut rng = cartwheel_engine::rng::Rng::from_seed(5);
+        let mut rng = cartwheel::Rng::from_seed(5);
         for _ in 0..2_000_000 {
             let angle = rng.uniform(-LIMIT, LIMIT);
             assert!(agrees(angle), "sine or cosine of {angle:?}");

@@ -11,12 +11,11 @@
 //! | terminates | with the delivery |
 //! | info | `prob`: the probability of the move; `action_mask`: `int8[6]`, 1 where an action has an effect |
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-use cartwheel_core::Error;
-use cartwheel_engine::Transition;
-use cartwheel_engine::env::{Env, Parameter, ParameterValue, Space, Spaces, wrong};
-use cartwheel_engine::rng::Rng;
+use cartwheel::{
+    Env, Error, Failure, Parameter, ParameterValue, Rng, Space, Spaces, Transition, wrong,
+};
 use serde::Deserialize;
 
 use crate::Ignored;
@@ -118,6 +117,19 @@ impl State {
     }
 }
 
+impl cartwheel::State for State {
+    fn save(&self, state: &mut Vec<u8>) {
+        self.encode().save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        match cartwheel::State::load(state)? {
+            code @ 0..=499 => Ok(Self::decode(code)),
+            code => Err(Failure::new(format!("there is no state {code}"))),
+        }
+    }
+}
+
 /// A state as the integer that Gymnasium calls `s`.
 impl Parameter for State {
     fn get(&self) -> ParameterValue {
@@ -151,6 +163,16 @@ static FIRST: LazyLock<[f64; STATES]> = LazyLock::new(|| {
 #[derive(Debug, Clone, Copy)]
 struct Orientation(i64);
 
+impl cartwheel::State for Orientation {
+    fn save(&self, state: &mut Vec<u8>) {
+        self.0.save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        cartwheel::State::load(state).map(Self)
+    }
+}
+
 impl Parameter for Orientation {
     fn get(&self) -> ParameterValue {
         ParameterValue::Int(self.0)
@@ -165,7 +187,7 @@ impl Parameter for Orientation {
     }
 }
 
-cartwheel_engine::info! {
+cartwheel::info! {
     /// The info of a taxi.
     pub struct TaxiInfo {
         /// Probability of the move.
@@ -196,12 +218,13 @@ impl Env for Taxi {
     type Action = i64;
     type Observation = i64;
     type Info = TaxiInfo;
+    type Shared = ();
 
-    fn spaces(_: &Options) -> Spaces {
+    fn spaces(_: &Options, _: &()) -> Spaces {
         Spaces { observation: Space::discrete(500), action: Space::discrete(6) }
     }
 
-    fn new(options: &Options) -> Result<Self, Error> {
+    fn new(options: &Options, _: &Arc<()>) -> Result<Self, Error> {
         let Options { is_rainy, fickle_passenger, rainy_probability, fickle_probability } =
             *options;
         for (name, value) in
@@ -224,7 +247,7 @@ impl Env for Taxi {
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, _: &Ignored) {
+    fn reset(&mut self, rng: &mut Rng, _: &Ignored) -> Result<(), Failure> {
         let draw = rng.random();
         let code = FIRST.partition_point(|&sum| sum <= draw);
         let code = if code < STATES { code } else { 0 }; // as in `sample`
@@ -233,10 +256,11 @@ impl Env for Taxi {
         self.orientation = Orientation(0);
         self.probability = 1.0;
         self.fickle_step = self.fickle_passenger && rng.random() < self.fickle_probability;
+        Ok(())
     }
 
     #[inline]
-    fn step(&mut self, action: i64, rng: &mut Rng) -> Transition {
+    fn step(&mut self, action: i64, rng: &mut Rng) -> Result<Transition, Failure> {
         self.last_action = Some(action);
         let before = self.state;
         let (mut reward, mut terminated) = (-1.0, false);
@@ -276,7 +300,7 @@ impl Env for Taxi {
             after.destination = other + i64::from(other >= before.destination);
         }
         self.state = after;
-        Transition { reward, terminated, truncated: false }
+        Ok(Transition { reward, terminated, truncated: false })
     }
 
     #[inline]
@@ -289,11 +313,12 @@ impl Env for Taxi {
         TaxiInfo { prob: self.probability, action_mask: self.state.action_mask() }
     }
 
-    fn snapshot(&self) -> Option<Self> {
-        Some(self.clone())
+    cartwheel::state! {
+        state, last_action, orientation, probability, fickle_step, fickle_passenger,
+        fickle_probability,
     }
 
-    cartwheel_engine::parameters! {
+    cartwheel::parameters! {
         s: state,
         lastaction: last_action,
         taxi_orientation: orientation,

@@ -1,9 +1,8 @@
 //! Code that the toy text environments share.
 
-use cartwheel_core::Error;
-use cartwheel_engine::env::{InfoValue, Parameter, ParameterValue, wrong};
-use cartwheel_engine::info::InfoWriter;
-use cartwheel_engine::rng::Rng;
+use cartwheel::{
+    Buffer, Error, Failure, InfoValue, InfoWriter, Parameter, ParameterValue, Rng, wrong,
+};
 
 /// `categorical_sample`: the first index at which the running sum of the probabilities exceeds a
 /// draw, or 0 when there is none. It draws once, even for a single outcome.
@@ -41,6 +40,20 @@ impl Cell {
     }
 }
 
+impl cartwheel::State for Cell {
+    fn save(&self, state: &mut Vec<u8>) {
+        (self.at, self.cells).save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        let (at, cells) = cartwheel::State::load(state)?;
+        if at >= cells {
+            return Err(Failure::new(format!("there is no cell {at} of {cells}")));
+        }
+        Ok(Self { at, cells })
+    }
+}
+
 impl Parameter for Cell {
     fn get(&self) -> ParameterValue {
         ParameterValue::Int(self.observation())
@@ -67,7 +80,7 @@ pub enum Probability {
 }
 
 impl InfoValue for Probability {
-    fn write(&self, writer: &mut InfoWriter) {
+    fn write<B: Buffer>(&self, writer: &mut InfoWriter<B>) {
         match self {
             Self::One => writer.int(1),
             Self::Of(probability) => writer.float(*probability),
@@ -75,7 +88,22 @@ impl InfoValue for Probability {
     }
 }
 
-cartwheel_engine::info! {
+impl cartwheel::State for Probability {
+    fn save(&self, state: &mut Vec<u8>) {
+        let probability = match self {
+            Self::One => None,
+            Self::Of(probability) => Some(*probability),
+        };
+        probability.save(state);
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        let probability: Option<f64> = cartwheel::State::load(state)?;
+        Ok(probability.map_or(Self::One, Self::Of))
+    }
+}
+
+cartwheel::info! {
     /// The info of the grids.
     #[derive(Copy)]
     pub struct Outcome {

@@ -31,6 +31,7 @@ mod sealed {
 #[doc(hidden)]
 pub mod __private {
     pub use crate::env::{Arrays, Leaves, LeavesMut, Slot, Wanted, all_read};
+    pub use crate::options::parse;
     pub use crate::sealed::Sealed;
     pub use crate::table::{c_text, library};
     pub use cartwheel_abi as abi;

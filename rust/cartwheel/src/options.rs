@@ -14,7 +14,7 @@ const SHOWN: usize = 60;
 /// # Errors
 ///
 /// [`EnvError::BadOptions`] that names the option.
-pub(crate) fn parse<T: DeserializeOwned + Default>(json: &str) -> Result<T, EnvError> {
+pub fn parse<T: DeserializeOwned + Default>(json: &str) -> Result<T, EnvError> {
     if json.trim().is_empty() {
         return Ok(T::default());
     }

@@ -11,7 +11,7 @@
 
 use std::sync::OnceLock;
 
-use cartwheel_engine::env::BlockOf;
+use cartwheel::BlockOf;
 
 use super::{CartPole, PHYSICS};
 use crate::sine::{self, sin_cos};

@@ -6,12 +6,13 @@
 //!    for any, which means no rows), to an
 //!    array of its element type and of `rows` times its shape, aligned to its elements, whose bytes
 //!    are initialised, and which nobody else changes (for [`LeavesMut`]: accesses) while the
-//!    lifetime lasts.
+//!    lifetime `'a` lasts.
 //! 2. **Apart.** Leaves are handed out in order, each once, and their arrays are disjoint.
 //! 3. **Type.** Slots are made only of a leaf of their dtype and length.
 #![expect(unsafe_code, reason = "slices of arrays that the host owns, see the invariants")]
 
 use std::ffi::c_void;
+use std::marker::PhantomData;
 
 use cartwheel_core::{DType, Leaf};
 
@@ -19,28 +20,30 @@ use super::cell::{Cell, Slot};
 
 /// The leaves of rows, taken in order, for writing.
 #[derive(Debug)]
-pub struct LeavesMut<'a> {
-    pointers: &'a [*mut c_void],
-    leaves: &'a [Leaf],
+pub struct LeavesMut<'p, 'a> {
+    pointers: &'p [*mut c_void],
+    leaves: &'p [Leaf],
     rows: usize,
+    arrays: PhantomData<&'a mut ()>,
 }
 
 /// The leaves of rows, taken in order, for reading.
 #[derive(Debug)]
-pub struct Leaves<'a> {
-    pointers: &'a [*const c_void],
-    leaves: &'a [Leaf],
+pub struct Leaves<'p, 'a> {
+    pointers: &'p [*const c_void],
+    leaves: &'p [Leaf],
     rows: usize,
+    arrays: PhantomData<&'a ()>,
 }
 
-impl<'a> LeavesMut<'a> {
+impl<'p, 'a> LeavesMut<'p, 'a> {
     /// The arrays of `leaves` at `pointers`, as many.
     ///
     /// # Safety
     ///
     /// Invariant 1.
-    pub(crate) unsafe fn new(pointers: &'a [*mut c_void], leaves: &'a [Leaf], rows: usize) -> Self {
-        Self { pointers, leaves, rows }
+    pub(crate) unsafe fn new(pointers: &'p [*mut c_void], leaves: &'p [Leaf], rows: usize) -> Self {
+        Self { pointers, leaves, rows, arrays: PhantomData }
     }
 
     /// The next leaf, one cell for each row.
@@ -70,18 +73,18 @@ impl<'a> LeavesMut<'a> {
     }
 }
 
-impl<'a> Leaves<'a> {
+impl<'p, 'a> Leaves<'p, 'a> {
     /// The arrays of `leaves` at `pointers`, as many.
     ///
     /// # Safety
     ///
     /// Invariant 1.
     pub(crate) unsafe fn new(
-        pointers: &'a [*const c_void],
-        leaves: &'a [Leaf],
+        pointers: &'p [*const c_void],
+        leaves: &'p [Leaf],
         rows: usize,
     ) -> Self {
-        Self { pointers, leaves, rows }
+        Self { pointers, leaves, rows, arrays: PhantomData }
     }
 
     /// The next leaf, one cell for each row.
@@ -158,22 +161,18 @@ impl Arrays {
         }
     }
 
-    /// Pointers to the arrays, one for each leaf.
-    pub fn pointers(&mut self) -> Vec<*mut c_void> {
-        self.words.iter_mut().map(|words| words.as_mut_ptr().cast()).collect()
-    }
-
-    /// Calls `with` with the rows of a view, for writing.
-    pub fn write<T>(&mut self, with: impl FnOnce(&mut LeavesMut<'_>) -> T) -> T {
-        let pointers = self.pointers();
+    /// What `take` takes of the arrays, for writing: the rows of a view.
+    pub fn rows_mut<'a, R>(&'a mut self, take: impl FnOnce(&mut LeavesMut<'_, 'a>) -> R) -> R {
+        let pointers: Vec<_> =
+            self.words.iter_mut().map(|words| words.as_mut_ptr().cast()).collect();
         // SAFETY: the arrays are as the leaves say, initialised, and borrowed mutably (invariant 1).
-        with(&mut unsafe { LeavesMut::new(&pointers, &self.leaves, self.rows) })
+        take(&mut unsafe { LeavesMut::new(&pointers, &self.leaves, self.rows) })
     }
 
-    /// Calls `with` with the rows of a view, for reading.
-    pub fn read<T>(&self, with: impl FnOnce(&mut Leaves<'_>) -> T) -> T {
+    /// What `take` takes of the arrays, for reading: the rows of a view.
+    pub fn rows<'a, R>(&'a self, take: impl FnOnce(&mut Leaves<'_, 'a>) -> R) -> R {
         let pointers: Vec<_> = self.words.iter().map(|words| words.as_ptr().cast()).collect();
         // SAFETY: the arrays are as the leaves say, initialised, and borrowed (invariant 1).
-        with(&mut unsafe { Leaves::new(&pointers, &self.leaves, self.rows) })
+        take(&mut unsafe { Leaves::new(&pointers, &self.leaves, self.rows) })
     }
 }

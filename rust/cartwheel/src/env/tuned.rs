@@ -3,6 +3,9 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
+use super::state::State;
+use crate::Failure;
+
 /// Constants of an environment that have a standard value: rows share it until they differ.
 ///
 /// It has the size of a pointer in each row, so that a step reads the row's state and little else.
@@ -65,6 +68,20 @@ impl<T: Standard> Default for Tuned<T> {
 impl<T: Standard> Clone for Tuned<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
+    }
+}
+
+/// Whether the row has constants of its own, and these.
+impl<T: Standard + State> State for Tuned<T> {
+    fn save(&self, state: &mut Vec<u8>) {
+        self.0.is_some().save(state);
+        if let Some(own) = &self.0 {
+            own.save(state);
+        }
+    }
+
+    fn load(state: &mut &[u8]) -> Result<Self, Failure> {
+        Ok(Self(Option::<T>::load(state)?.map(Box::new)))
     }
 }
 

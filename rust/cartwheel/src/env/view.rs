@@ -37,7 +37,7 @@ pub trait View: Sealed + 'static {
 
     /// Takes the leaves of rows, for writing.
     #[doc(hidden)]
-    fn rows_mut<'a>(leaves: &mut LeavesMut<'a>) -> Self::RowsMut<'a>;
+    fn rows_mut<'a>(leaves: &mut LeavesMut<'_, 'a>) -> Self::RowsMut<'a>;
 
     /// One of these rows.
     #[doc(hidden)]
@@ -45,7 +45,7 @@ pub trait View: Sealed + 'static {
 
     /// Takes the leaves of rows, for reading.
     #[doc(hidden)]
-    fn rows<'a>(leaves: &mut Leaves<'a>) -> Self::Rows<'a>;
+    fn rows<'a>(leaves: &mut Leaves<'_, 'a>) -> Self::Rows<'a>;
 
     /// One of these rows.
     #[doc(hidden)]
@@ -155,7 +155,7 @@ macro_rules! view_of_cells {
                 Wanted::Array(<Self as Cell>::DTYPE, Some(shape.lengths().to_vec()))
             }
 
-            fn rows_mut<'a>(leaves: &mut LeavesMut<'a>) -> Self::RowsMut<'a> {
+            fn rows_mut<'a>(leaves: &mut LeavesMut<'_, 'a>) -> Self::RowsMut<'a> {
                 leaves.cells()
             }
 
@@ -164,7 +164,7 @@ macro_rules! view_of_cells {
                 rows[row].get_mut()
             }
 
-            fn rows<'a>(leaves: &mut Leaves<'a>) -> Self::Rows<'a> {
+            fn rows<'a>(leaves: &mut Leaves<'_, 'a>) -> Self::Rows<'a> {
                 leaves.cells()
             }
 
@@ -206,7 +206,7 @@ impl<T: Cell<Element = T>> View for Flat<T> {
         Wanted::Array(T::DTYPE, None)
     }
 
-    fn rows_mut<'a>(leaves: &mut LeavesMut<'a>) -> Self::RowsMut<'a> {
+    fn rows_mut<'a>(leaves: &mut LeavesMut<'_, 'a>) -> Self::RowsMut<'a> {
         leaves.elements()
     }
 
@@ -216,7 +216,7 @@ impl<T: Cell<Element = T>> View for Flat<T> {
         Slot::slice_mut(&mut rows.0[row * length..(row + 1) * length])
     }
 
-    fn rows<'a>(leaves: &mut Leaves<'a>) -> Self::Rows<'a> {
+    fn rows<'a>(leaves: &mut Leaves<'_, 'a>) -> Self::Rows<'a> {
         leaves.elements()
     }
 
@@ -240,7 +240,7 @@ macro_rules! view_of_tuples {
                 Wanted::Tuple(vec![$($name::wanted()),+])
             }
 
-            fn rows_mut<'a>(leaves: &mut LeavesMut<'a>) -> Self::RowsMut<'a> {
+            fn rows_mut<'a>(leaves: &mut LeavesMut<'_, 'a>) -> Self::RowsMut<'a> {
                 ($($name::rows_mut(leaves),)+)
             }
 
@@ -249,7 +249,7 @@ macro_rules! view_of_tuples {
                 ($($name::row_mut(&mut rows.$at, row),)+)
             }
 
-            fn rows<'a>(leaves: &mut Leaves<'a>) -> Self::Rows<'a> {
+            fn rows<'a>(leaves: &mut Leaves<'_, 'a>) -> Self::Rows<'a> {
                 ($($name::rows(leaves),)+)
             }
 
@@ -331,7 +331,7 @@ macro_rules! view {
                 ])
             }
 
-            fn rows_mut<'a>(leaves: &mut $crate::__private::LeavesMut<'a>) -> Self::RowsMut<'a> {
+            fn rows_mut<'a>(leaves: &mut $crate::__private::LeavesMut<'_, 'a>) -> Self::RowsMut<'a> {
                 <($($type,)+) as $crate::View>::rows_mut(leaves)
             }
 
@@ -341,7 +341,7 @@ macro_rules! view {
                 $mut { $($part),+ }
             }
 
-            fn rows<'a>(leaves: &mut $crate::__private::Leaves<'a>) -> Self::Rows<'a> {
+            fn rows<'a>(leaves: &mut $crate::__private::Leaves<'_, 'a>) -> Self::Rows<'a> {
                 <($($type,)+) as $crate::View>::rows(leaves)
             }
 

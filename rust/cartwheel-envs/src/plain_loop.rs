@@ -3,33 +3,21 @@
 //! A plain loop calls `step`, `reset` and `observe` of each environment in turn and stores
 //! observations, rewards and flags in arrays. There is no interface: no pool, no autoreset machine,
 //! no slab to acquire and release, no check of an action, no waiting.
-//!
-//! # Invariants
-//!
-//! 1. The memories of a plain loop are made for it and have neither a pool nor workers, so the
-//!    rows of their slabs and their actions are the loop's alone.
-#![expect(unsafe_code, reason = "accesses mapped memory, see the invariants")]
 
 use std::hint::black_box;
 use std::num::NonZero;
 use std::ops::Range;
 use std::panic::resume_unwind;
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use crate::env::{Block, Env, Info, View};
-use crate::error::Error;
-use crate::memory::{ActionRows, Plan};
-use crate::native::Recipe;
-use crate::protocol::Memory;
-use crate::schedule::shards;
-use crate::space::ActionTag;
-use crate::wake::{Op, Scope};
-use cartwheel_core::Transition;
-use cartwheel_core::rng::Rng;
+use cartwheel::__private::Arrays;
+use cartwheel::{Block, Env, Error, Failure, Info, Rng, Shared, Spaces, Transition, View};
 
 /// Batches of random actions, drawn before the time starts and replayed in turn.
 const ACTION_BATCHES: usize = 64;
+/// What a loop says when an environment fails.
+const FAILS: &str = "environments in a plain loop do not fail";
 /// How often a timed loop reads the clock: rarely, because that takes time too.
 const CLOCK_READS: f64 = 50.0;
 
@@ -49,39 +37,33 @@ pub struct PlainLoops {
     pub blocks: bool,
 }
 
-impl PlainLoops {
-    /// Runs the loops over environments of this kind, all at once and without waiting for each
-    /// other: `step`, `reset` and `observe` of each environment in turn, and nothing else.
-    ///
-    /// A row whose episode is over is reset in its next turn, which counts as a step: each counted
-    /// step is the same work as in [`NextStep`](crate::autoreset::AutoresetMode::NextStep). Row `i`
-    /// has the stream of seed `i`; actions are random.
-    ///
-    /// Returns environment steps per second, of all loops together.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::BadPlan`] when there are no rows or no threads, [`Error::Os`] when there is no memory.
-    ///
-    /// # Panics
-    ///
-    /// When an environment panics, or when a thread cannot be started.
-    pub fn run<E: Env>(&self, recipe: &Recipe<E>) -> Result<f64, Error> {
-        run(recipe, self)
-    }
-}
-
-fn run<E: Env>(recipe: &Recipe<E>, loops: &PlainLoops) -> Result<f64, Error> {
+/// Runs the loops over environments of this kind, all at once and without waiting for each other:
+/// `step`, `reset` and `observe` of each environment in turn, and nothing else.
+///
+/// A row whose episode is over is reset in its next turn, which counts as a step: each counted step
+/// is the same work as a pool does that resets rows in the step after. Row `i` has the stream of seed
+/// `i`; actions are random.
+///
+/// Returns environment steps per second, of all loops together.
+///
+/// # Errors
+///
+/// [`Error::BadOptions`] when there are no rows or no threads, or options are wrong.
+///
+/// # Panics
+///
+/// When an environment fails or panics, or when a thread cannot be started.
+pub fn run<E: Env>(options: &str, loops: &PlainLoops) -> Result<f64, Error> {
     let PlainLoops { rows, threads, .. } = *loops;
     if rows == 0 || threads == 0 {
-        return Err(Error::BadPlan(format!(
+        return Err(Error::bad_options(format!(
             "plain loops need rows and threads, got {rows} and {threads}"
         )));
     }
-    let deal = shards(rows, threads).into_iter();
-    let made: Vec<_> = deal
-        .map(|rows| PlainLoop::new(recipe, rows, loops.max_episode_steps))
-        .collect::<Result<_, _>>()?;
+    let kind = Kind::<E>::new(options)?;
+    let made =
+        dealt(rows, threads).map(|rows| PlainLoop::new(&kind, rows, loops.max_episode_steps));
+    let made: Vec<_> = made.collect::<Result<_, _>>()?;
     let start = Barrier::new(made.len());
     let rate = |mut plain: PlainLoop<E>| {
         start.wait();
@@ -102,14 +84,34 @@ fn run<E: Env>(recipe: &Recipe<E>, loops: &PlainLoops) -> Result<f64, Error> {
     }))
 }
 
+/// `rows` rows in contiguous ranges, as equal as possible, one for each thread that has a row.
+fn dealt(rows: usize, threads: usize) -> impl Iterator<Item = Range<usize>> {
+    let threads = threads.min(rows);
+    (0..threads).map(move |at| at * rows / threads..(at + 1) * rows / threads)
+}
+
+/// An environment with its options.
+struct Kind<E: Env> {
+    options: E::Options,
+    shared: Arc<E::Shared>,
+    spaces: Spaces,
+}
+
+impl<E: Env> Kind<E> {
+    fn new(json: &str) -> Result<Self, Error> {
+        let options: E::Options = cartwheel::__private::parse(json)?;
+        let shared = Arc::new(E::Shared::prepare(&options)?);
+        let spaces = E::spaces(&options, &shared);
+        Ok(Self { options, shared, spaces })
+    }
+}
+
 /// One loop.
 struct PlainLoop<E: Env> {
     rows: Rows<E>,
-    /// Memory with the layout that environments use. It has no pool, so only this loop uses its
-    /// first slab.
-    observations: Memory,
+    observations: Arrays,
     /// All batches of actions, one after the other.
-    actions: Memory,
+    actions: Arrays,
 }
 
 /// The environments of a loop, in columns, and the results of their last step.
@@ -132,30 +134,16 @@ struct Rows<E: Env> {
 }
 
 impl<E: Env> PlainLoop<E> {
-    fn new(
-        recipe: &Recipe<E>,
-        rows: Range<usize>,
-        limit: Option<NonZero<u32>>,
-    ) -> Result<Self, Error> {
-        let spaces = &recipe.spaces;
-        let memory = |observations, actions, rows| {
-            let shards = vec![0..rows; 1];
-            let (batch_size, max_slabs, info_bytes) = (rows, 2, 0);
-            let plan = Plan { observations, actions, shards, batch_size, max_slabs, info_bytes };
-            Memory::new(plan, Scope::Private)
-        };
+    fn new(kind: &Kind<E>, rows: Range<usize>, limit: Option<NonZero<u32>>) -> Result<Self, Error> {
+        let Spaces { observation, action } = &kind.spaces;
         let num_actions = rows.len() * ACTION_BATCHES;
-        let observations = memory(spaces.observation.leaves(), Vec::new(), rows.len())?;
-        let actions = memory(Vec::new(), spaces.action.leaves(), num_actions)?;
+        let observations = Arrays::new(observation.leaves(), rows.len());
+        let mut actions = Arrays::new(action.leaves(), num_actions);
         let mut rng = Rng::from_seed(rows.start as u64);
-        for (number, leaf) in spaces.action.leaves().iter().enumerate() {
-            let elements = spaces.action.sample(number, num_actions, &mut rng);
-            let (area, tag) = (&actions.actions, ActionTag::Array(leaf.dtype));
-            let fill = |room: &mut [u8]| room.copy_from_slice(&elements);
-            // SAFETY: nothing is being stepped (invariant 1).
-            unsafe { area.store(number, tag, area.all_rows(), fill) }
+        for number in 0..action.leaves().len() {
+            actions.store(number, &action.sample(number, num_actions, &mut rng));
         }
-        Ok(Self { rows: Rows::new(recipe, rows, limit)?, observations, actions })
+        Ok(Self { rows: Rows::new(kind, rows, limit)?, observations, actions })
     }
 
     /// Steps for about `duration`, at least one batch, after one batch that is not timed. Returns
@@ -163,22 +151,16 @@ impl<E: Env> PlainLoop<E> {
     #[expect(clippy::cast_precision_loss, reason = "counts of steps")]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rough number")]
     fn rate<const BLOCKS: bool>(&mut self, duration: Duration) -> f64 {
-        let (rows, num_rows) = (&mut self.rows, self.observations.plan().rows());
-        // SAFETY: nobody else knows this memory; `&mut self` makes it the only claim (invariant 1).
-        let mut slab = unsafe { self.observations.slabs.claim(0, 0..num_rows) };
-        let mut observations = E::Observation::rows_mut(&mut slab.columns());
-        let batches_of_actions = 0..num_rows * ACTION_BATCHES;
-        // SAFETY: no actions are stored after `new` (invariant 1).
-        let actions =
-            unsafe { ActionRows::new(&self.actions.actions, batches_of_actions, Op::Step) };
-        let actions =
-            E::Action::rows(&mut actions.columns()).expect("stored as the space has them");
-        rows.step::<BLOCKS>(&actions, 0, &mut observations);
+        let Self { rows, observations, actions } = self;
+        let num_rows = rows.envs.len();
+        let actions = actions.rows(E::Action::rows);
+        let mut observations = observations.rows_mut(E::Observation::rows_mut);
+        rows.step::<BLOCKS>(&actions, 0, &mut observations).expect(FAILS);
         let (start, mut batches, mut slice) = (Instant::now(), 0, 1);
         loop {
             for batch in batches..batches + slice {
                 let first_action = batch % ACTION_BATCHES * num_rows;
-                rows.step::<BLOCKS>(&actions, first_action, &mut observations);
+                rows.step::<BLOCKS>(&actions, first_action, &mut observations).expect(FAILS);
                 black_box(&mut *rows); // the compiler must assume that all stored values are read
             }
             batches += slice;
@@ -194,17 +176,13 @@ impl<E: Env> PlainLoop<E> {
 }
 
 impl<E: Env> Rows<E> {
-    fn new(
-        recipe: &Recipe<E>,
-        rows: Range<usize>,
-        limit: Option<NonZero<u32>>,
-    ) -> Result<Self, Error> {
+    fn new(kind: &Kind<E>, rows: Range<usize>, limit: Option<NonZero<u32>>) -> Result<Self, Error> {
         let mut rngs: Vec<_> = rows.clone().map(|row| Rng::from_seed(row as u64)).collect();
-        let envs = rows.clone().map(|_| E::new(&recipe.options));
+        let envs = rows.clone().map(|_| E::new(&kind.options, &kind.shared));
         let mut envs = envs.collect::<Result<Vec<_>, _>>()?;
         let options = E::ResetOptions::default();
         for (env, rng) in envs.iter_mut().zip(&mut rngs) {
-            env.reset(rng, &options);
+            env.reset(rng, &options).map_err(Error::bad_options)?;
         }
         Ok(Self {
             envs,
@@ -234,7 +212,7 @@ impl<E: Env> Rows<E> {
         actions: &<E::Action as View>::Rows<'_>,
         first_action: usize,
         observations: &mut <E::Observation as View>::RowsMut<'_>,
-    ) {
+    ) -> Result<(), Failure> {
         let rows = self.envs.len();
         let block = if BLOCKS { E::BLOCK } else { rows };
         for first in (0..rows).step_by(block) {
@@ -245,14 +223,16 @@ impl<E: Env> Rows<E> {
             for row in block {
                 let mut transition = Transition::RESET;
                 if self.is_over(row) {
-                    self.envs[row].reset(&mut self.rngs[row], &self.options);
+                    self.envs[row].reset(&mut self.rngs[row], &self.options)?;
                     self.elapsed[row] = 0;
                 } else {
                     let stepped = if BLOCKS { self.transitions[row - first] } else { None };
-                    transition = stepped.unwrap_or_else(|| {
+                    transition = if let Some(transition) = stepped {
+                        transition
+                    } else {
                         let action = E::Action::row(actions, first_action + row);
-                        self.envs[row].step(action, &mut self.rngs[row])
-                    });
+                        self.envs[row].step(action, &mut self.rngs[row])?
+                    };
                     self.elapsed[row] += 1;
                     transition.truncated |= self.elapsed[row] == self.limit;
                 }
@@ -265,6 +245,7 @@ impl<E: Env> Rows<E> {
                 }
             }
         }
+        Ok(())
     }
 
     fn step_block(
@@ -277,13 +258,11 @@ impl<E: Env> Rows<E> {
             self.running[at] = !self.is_over(row);
         }
         self.transitions[..rows.len()].fill(None);
-        E::step_block(&mut Block {
-            envs: &mut self.envs[rows.clone()],
-            rngs: &mut self.rngs[rows.clone()],
-            running: &self.running[..rows.len()],
-            transitions: &mut self.transitions[..rows.len()],
-            actions,
-            first: first_action + rows.start,
-        });
+        E::step_block(&mut Block::new(
+            (&mut self.envs[rows.clone()], &mut self.rngs[rows.clone()]),
+            &self.running[..rows.len()],
+            &mut self.transitions[..rows.len()],
+            (actions, first_action + rows.start),
+        ));
     }
 }
