@@ -1,4 +1,5 @@
-/* A plugin in C for tests: environments that count their steps, and break rules when told to.
+/* A plugin for tests, in C that is C++ too: environments that count their steps, and break rules
+   when they are told to.
 
    Definitions of the compiler (-D) change the table; the option "fault" changes what `run` does. */
 
@@ -42,15 +43,14 @@
 
 enum { LIMIT = 3 }; /* steps of an episode */
 
-typedef struct {
+struct kind {
     char fault[32];
-} kind;
+};
 
-typedef struct {
-    size_t count;
-    kind kind;
-    float steps[]; /* one for each row */
-} rows;
+struct rows {
+    struct kind kind;
+    float *steps; /* of each row */
+};
 
 static void write_bytes(struct cartwheel_sink *sink, const void *bytes, size_t len) {
     if (sink->capacity - sink->len < len) sink->grow(sink, len);
@@ -66,7 +66,7 @@ static void option_names(struct cartwheel_sink *names) { write_text(names, "faul
 
 static void *kind_new(const uint8_t *options, size_t len, struct cartwheel_sink *error) {
     static const char key[] = "\"fault\":\"";
-    kind *made = calloc(1, sizeof *made);
+    struct kind *made = (struct kind *)calloc(1, sizeof *made);
     for (size_t at = 0; at + sizeof key < len; at++) {
         if (memcmp(options + at, key, sizeof key - 1) != 0) continue;
         const uint8_t *value = options + at + sizeof key - 1;
@@ -93,7 +93,7 @@ static void kind_describe(const void *of, struct cartwheel_description *descript
         CARTWHEEL_DISCRETE, CARTWHEEL_INT64, NULL, 0, 0, NULL, 1, first, last};
     static const struct cartwheel_space broken = {
         99, CARTWHEEL_INT64, NULL, 0, 0, NULL, 1, first, last};
-    const kind *kind_of = of;
+    const struct kind *kind_of = (const struct kind *)of;
     description->observation = &observation;
     description->observation_nodes = 1;
     description->action = strcmp(kind_of->fault, "space") == 0 ? &broken : &action;
@@ -102,13 +102,16 @@ static void kind_describe(const void *of, struct cartwheel_description *descript
 
 static void *rows_new(const void *of, size_t count, struct cartwheel_sink *error) {
     (void)error;
-    rows *made = calloc(1, sizeof *made + count * sizeof(float));
-    made->count = count;
-    made->kind = *(const kind *)of;
+    struct rows *made = (struct rows *)malloc(sizeof *made);
+    made->kind = *(const struct kind *)of;
+    made->steps = (float *)calloc(count, sizeof(float));
     return made;
 }
 
-static void rows_free(void *of) { free(of); }
+static void rows_free(void *of) {
+    free(((struct rows *)of)->steps);
+    free(of);
+}
 
 /* A record of the info {"steps": steps}. */
 static void write_info(struct cartwheel_sink *infos, uint32_t row, int64_t steps) {
@@ -137,10 +140,11 @@ static void break_a_rule(const char *fault, struct cartwheel_batch *batch) {
 }
 
 static uint32_t run(void *of, struct cartwheel_batch *batch) {
-    rows *rows_of = of;
+    struct rows *rows_of = (struct rows *)of;
     const char *fault = rows_of->kind.fault;
-    const int64_t *actions = batch->actions == NULL ? NULL : batch->actions[0];
-    float *observations = batch->observations[0];
+    const int64_t *actions =
+        batch->actions == NULL ? NULL : (const int64_t *)batch->actions[0];
+    float *observations = (float *)batch->observations[0];
     for (; batch->next < batch->rows; batch->next++) {
         const size_t row = batch->next, own = batch->first + row;
         if (*(const volatile uint32_t *)batch->stop != 0) return CARTWHEEL_STOPPED;
