@@ -195,7 +195,8 @@ pub struct Batch {
     pub next: usize,
     /// What each row does: [`STEP`], [`RESET`], [`LEAVE`], [`SHOW`].
     pub commands: *const u8,
-    /// One pointer for each leaf of the action space; only rows that step have actions.
+    /// One pointer for each leaf of the action space; only rows that step have actions. Null where
+    /// no row steps.
     pub actions: *const *const c_void,
     /// One pointer for each leaf of the observation space. A row that shows an observation writes
     /// every byte of it.

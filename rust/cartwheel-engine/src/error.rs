@@ -224,18 +224,9 @@ pub enum Error {
     /// A plugin that cannot be used: its version or a table does not fit.
     #[error("{0}")]
     BadPlugin(String),
-    /// Two plugins offer an environment of the same id.
-    #[error(
-        "{second} offers the environment {id}, which {first} offers already: rename one of them"
-    )]
-    SameId {
-        /// The id.
-        id: String,
-        /// The plugin that was registered first.
-        first: String,
-        /// The other plugin.
-        second: String,
-    },
+    /// An id of a plugin's environment that it cannot have: it is taken, or has another form.
+    #[error("{0}")]
+    BadId(String),
     /// A plugin broke the contract of its interface. What it made can only be freed.
     #[error("plugin {plugin} broke its contract in {id}: {what}")]
     Plugin {

@@ -11,7 +11,7 @@
 //! 2. **Apart.** Leaves, rewards, flags and phases are disjoint ranges, and no range contains rows of
 //!    another shard.
 //! 3. **Form.** An address points at [`LeafColumns::rows`] rows of its leaf. Leaves start at multiples
-//!    of [`LEAF_ALIGN`], in a rollout with an offset of whole batches, and rows are whole elements, so
+//!    of [`LEAF_ALIGN`](crate::space::LEAF_ALIGN), in a rollout with an offset of whole batches, and rows are whole elements, so
 //!    every element is aligned; every bit pattern is a value (memory 7).
 //! 4. **Kept addresses.** [`Addresses`] keeps the room of a list from task to task. The addresses in
 //!    it are used only through the columns that filled it.
@@ -26,7 +26,7 @@ use super::actions::ActionRows;
 use super::slab::SlabRows;
 use crate::autoreset::Outcomes;
 use crate::error::Error;
-use crate::space::{ActionTag, LEAF_ALIGN, Layout, Leaf};
+use crate::space::{ActionTag, Layout, Leaf};
 
 /// Room for the addresses of leaves, so that no task allocates.
 #[derive(Debug, Default)]
@@ -152,11 +152,11 @@ impl LeafColumns<'_> {
     }
 }
 
-/// The actions of a task: one array for each leaf. Where no row steps, the addresses point nowhere.
+/// The actions of a task: one array for each leaf, or none where no row steps.
 #[derive(Debug)]
 pub struct ActionColumns<'a> {
     addresses: &'a [*mut c_void],
-    /// The bytes of a row of each leaf are those of the space; `None` where no row steps.
+    /// `None` where no row steps.
     rows: Option<usize>,
     hold: PhantomData<&'a u8>,
 }
@@ -187,17 +187,13 @@ impl ActionRows<'_> {
     }
 }
 
-impl<'a> ActionColumns<'a> {
+impl ActionColumns<'_> {
     /// No actions, of rows that do not step.
-    pub fn none(leaves: &[Leaf], room: &'a mut Addresses) -> Self {
-        room.0.clear();
-        room.0.extend(leaves.iter().map(|_| std::ptr::without_provenance_mut(LEAF_ALIGN)));
-        Self { addresses: &room.0, rows: None, hold: PhantomData }
-    }
+    pub const NONE: Self = Self { addresses: &[], rows: None, hold: PhantomData };
 
-    /// The address of the first row of each leaf.
-    pub(crate) fn addresses(&self) -> &[*mut c_void] {
-        self.addresses
+    /// The address of the first row of each leaf; null where no row steps.
+    pub(crate) fn addresses(&self) -> *const *const c_void {
+        self.rows.map_or(std::ptr::null(), |_| self.addresses.as_ptr().cast())
     }
 
     /// Number of rows that have actions; `None` where no row steps.

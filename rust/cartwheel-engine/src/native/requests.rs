@@ -9,7 +9,7 @@ use super::rows::NativeRows;
 use super::state::RowState;
 use super::stream::Stream;
 use crate::error::Error;
-use crate::memory::{ActionColumns, Addresses};
+use crate::memory::ActionColumns;
 use crate::plugin::{Call, Ended};
 use crate::transition::PhaseTag;
 
@@ -92,12 +92,11 @@ impl NativeRows {
         let shows = |row: usize| !kept[row] && autoreset.phase(row) != PhaseTag::Unstarted;
         let commands: Vec<u8> =
             (0..count).map(|row| if shows(row) { SHOW } else { LEAVE }).collect();
-        let mut room = Addresses::default();
         let mut call = Call {
             first: 0,
             info_row: 0,
             commands: &commands,
-            actions: &ActionColumns::none(&[], &mut room),
+            actions: &ActionColumns::NONE,
             observations: &mut leaves,
             outcomes: &mut outcomes,
             streams,

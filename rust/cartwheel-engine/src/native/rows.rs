@@ -38,8 +38,6 @@ pub(super) struct NativeRows {
     pub(super) observations: Vec<Leaf>,
     actions: Vec<Leaf>,
     addresses: Addresses,
-    /// The same for rounds in which no row steps.
-    no_addresses: Addresses,
     /// What each row of the present round does.
     commands: Vec<u8>,
     /// What each row of the second round does.
@@ -91,7 +89,6 @@ impl NativeRows {
             observations: kind.spaces().observation.leaves(),
             actions: kind.spaces().action.leaves(),
             addresses: Addresses::default(),
-            no_addresses: Addresses::default(),
             commands: vec![LEAVE; rows],
             resets: vec![LEAVE; rows],
             replaced: Vec::new(),
@@ -119,7 +116,7 @@ impl NativeRows {
             Ok(actions) => actions,
             Err(error) => {
                 refused_actions = Some(error);
-                ActionColumns::none(&self.actions, &mut room)
+                ActionColumns::NONE
             }
         };
         if let Some(Error::WrongActionDType { leaf, expected, got }) = refused_actions {
@@ -186,11 +183,7 @@ impl NativeRows {
         }
         self.present(place);
         self.forget_shown(&rows);
-        let mut room = std::mem::take(&mut self.no_addresses);
-        let actions = ActionColumns::none(&self.actions, &mut room);
-        let carried_out = self.round(place, &actions, Some(options));
-        self.no_addresses = room;
-        carried_out?;
+        self.round(place, &ActionColumns::NONE, Some(options))?;
         self.autoreset.settle(rows, &self.commands[..count], &mut place.outcomes);
         Ok(())
     }
@@ -386,11 +379,7 @@ impl NativeRows {
         kept.map_err(|what| self.envs.kind().broken(what))?;
         self.replaced.clear();
         std::mem::swap(&mut self.commands, &mut self.resets);
-        let mut room = std::mem::take(&mut self.no_addresses);
-        let actions = ActionColumns::none(&self.actions, &mut room);
-        let carried_out = self.round(place, &actions, None);
-        self.no_addresses = room;
-        carried_out?;
+        self.round(place, &ActionColumns::NONE, None)?;
         self.infos.join_resets();
         self.autoreset.settle_resets(rows, &self.commands[..count], &mut place.outcomes);
         Ok(())

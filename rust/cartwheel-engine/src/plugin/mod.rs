@@ -48,7 +48,7 @@ mod text;
 
 pub use kind::Kind;
 pub(crate) use records::entries_of;
-pub use registry::{find, ids, register};
+pub use registry::{BUILT_IN, all, find, register};
 pub use reset_options::ResetOptions;
 pub use rows::Frame;
 pub(crate) use rows::{Call, Ended, EnvRows};

@@ -142,7 +142,7 @@ impl EnvRows {
             rows: rows.end,
             next: rows.start,
             commands: call.commands.as_ptr(),
-            actions: call.actions.addresses().as_ptr().cast(),
+            actions: call.actions.addresses(),
             observations: call.observations.addresses().as_ptr(),
             rewards: rewards.as_mut_ptr(),
             terminations: terminations.as_mut_ptr(),

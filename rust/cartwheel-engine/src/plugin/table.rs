@@ -26,6 +26,8 @@ pub struct EnvTable {
     pub(super) functions: Env,
     /// Where the table is; the same table may be registered again.
     pub(super) address: usize,
+    /// The module or file that offers the plugin.
+    pub(super) source: String,
     id: String,
     defaults: Map<String, Value>,
 }
@@ -45,6 +47,16 @@ impl EnvTable {
     /// The name of the plugin.
     pub fn plugin(&self) -> &str {
         &self.plugin.name
+    }
+
+    /// The version of the plugin.
+    pub fn plugin_version(&self) -> &str {
+        &self.plugin.version
+    }
+
+    /// The module or file that offers the plugin.
+    pub fn source(&self) -> &str {
+        &self.source
     }
 
     /// The options that the id passes where the caller passes none.
@@ -100,7 +112,7 @@ unsafe fn copied<T>(table: *const T, size: usize) -> T {
 /// # Safety
 ///
 /// As [`register`](super::register).
-pub(super) unsafe fn read(plugin: *const Plugin) -> Result<Vec<EnvTable>, Error> {
+pub(super) unsafe fn read(plugin: *const Plugin, source: &str) -> Result<Vec<EnvTable>, Error> {
     let bad = |what: String| Error::BadPlugin(what);
     // SAFETY: every table begins with its size (abi 1).
     let size = unsafe { plugin.cast::<usize>().read() };
@@ -149,7 +161,7 @@ pub(super) unsafe fn read(plugin: *const Plugin) -> Result<Vec<EnvTable>, Error>
     let env = |number: usize| {
         let address = head.envs.wrapping_byte_add(number * stride);
         // SAFETY: the plugin has as many tables at this distance (abi 1).
-        unsafe { read_env(address, stride, &named) }.map_err(of_plugin)
+        unsafe { read_env(address, stride, &named, source) }.map_err(of_plugin)
     };
     (0..head.num_envs).map(env).collect()
 }
@@ -163,6 +175,7 @@ unsafe fn read_env(
     table: *const Env,
     stride: usize,
     named: &Arc<Named>,
+    source: &str,
 ) -> Result<EnvTable, String> {
     // SAFETY: every table begins with its size (abi 1).
     let size = unsafe { table.cast::<usize>().read_unaligned() };
@@ -196,5 +209,6 @@ unsafe fn read_env(
     if let Some((function, _)) = missing.into_iter().find(|(_, missing)| *missing) {
         return Err(format!("has no function {function} for {id}"));
     }
-    Ok(EnvTable { plugin: Arc::clone(named), functions, address: table.addr(), id, defaults })
+    let (plugin, source) = (Arc::clone(named), source.to_owned());
+    Ok(EnvTable { plugin, functions, address: table.addr(), source, id, defaults })
 }

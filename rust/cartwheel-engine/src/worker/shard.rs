@@ -40,9 +40,12 @@ pub trait Shard {
         1
     }
 
-    /// Does the slow part of the work on sent rows before they get their places in a batch. The next
-    /// calls of [`Shard::run`] are for these rows, each for some of them. `first` is the first row
-    /// of the shard, and `tally` has the counters of its rows.
+    /// Calls the environments of sent rows before the rows get their places in a batch, because a row
+    /// that has its place holds up the whole batch. So all calls that the work requires belong here:
+    /// the step, an autoreset in every mode, an explicit reset, and the replacement of a failed
+    /// environment. In `SAME_STEP` the terminal observation and info are kept first, then the row is
+    /// reset. The next calls of [`Shard::run`] are for these rows, each for some of them, and only
+    /// write. `first` is the first row of the shard, and `tally` has the counters of its rows.
     fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>, tally: Tally<'_>) {
         let _ = (work, first, actions, tally);
     }
