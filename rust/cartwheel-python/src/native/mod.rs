@@ -1,18 +1,23 @@
 //! Native environments for Python: made here, stepped by the pool, with mailboxes for other calls.
 
+pub(crate) mod catalogue;
+mod frame;
 pub(crate) mod plain_loop;
+pub(crate) mod plugin;
 mod space;
 mod stream;
 mod value;
 
+use std::env;
 use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cartwheel_engine::Error;
 use cartwheel_engine::autoreset::OnDone;
 use cartwheel_engine::native::{
-    Answer, AnyRecipe, Mailbox, Request, RowReset, Seed, ShardSettings,
+    Answer, Mailbox, NativeShard, Request, RowReset, Seed, ShardSettings,
 };
+use cartwheel_engine::plugin::{Kind, find};
 use cartwheel_engine::worker::OwnShard;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -21,15 +26,19 @@ use pyo3::types::PyBytes;
 
 use crate::error::to_py_err;
 use crate::mode::mode;
+use crate::native::frame::from_frame;
 use crate::native::space::describe;
 use crate::native::stream::{from_stream, to_seed, to_stream};
 use crate::native::value::{from_value, to_value};
+
+/// The variable of the environment that makes batches run in guarded copies.
+const CHECK: &str = "CARTWHEEL_CHECK_PLUGINS";
 
 /// Documented in the stub.
 #[pyclass(frozen, name = "NativeEnvs", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyNativeEnvs {
-    recipe: Box<dyn AnyRecipe>,
+    kind: Arc<Kind>,
     /// The shards, until a pool takes them.
     shards: Mutex<Option<Vec<Box<dyn OwnShard>>>>,
     /// The first row of each shard.
@@ -53,38 +62,44 @@ impl PyNativeEnvs {
         max_episode_steps: Option<NonZero<u32>>,
         replacements: u32,
     ) -> PyResult<Self> {
-        let recipe = cartwheel_envs::find(env_id).and_then(|entry| entry.recipe(options));
-        let recipe = recipe.map_err(to_py_err)?;
+        let kind = find(env_id).and_then(|table| Kind::new(&table, options)).map_err(to_py_err)?;
         let settings = ShardSettings {
             autoreset: mode(autoreset_mode)?,
             on_done: if freeze { OnDone::Freeze } else { OnDone::Raise },
             max_episode_steps,
             replacements,
+            is_checked: env::var_os(CHECK).is_some_and(|value| value == "1"),
         };
-        let (mut made, mut mailboxes) = (Vec::new(), Vec::new());
+        let (mut made, mut mailboxes) = (Vec::<Box<dyn OwnShard>>::new(), Vec::new());
         let firsts = shards.iter().map(|&(first, _)| first).collect();
         for (first, last) in shards {
-            let (shard, mailbox) = recipe.shard(last - first, settings).map_err(to_py_err)?;
-            made.push(shard);
+            let shard = NativeShard::new(&kind, last - first, settings);
+            let (shard, mailbox) = shard.map_err(to_py_err)?;
+            made.push(Box::new(shard));
             mailboxes.push(mailbox);
         }
-        Ok(Self { recipe, shards: Mutex::new(Some(made)), firsts, mailboxes, settings })
+        Ok(Self { kind, shards: Mutex::new(Some(made)), firsts, mailboxes, settings })
     }
 
     /// The two single spaces, as nested tuples.
     fn spaces<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let spaces = self.recipe.spaces();
+        let spaces = self.kind.spaces();
         Ok((describe(py, &spaces.observation)?, describe(py, &spaces.action)?))
     }
 
     /// The names of the parameters.
-    fn parameters(&self) -> Vec<&'static str> {
-        self.recipe.parameters().to_vec()
+    fn parameters(&self) -> &[String] {
+        self.kind.parameters()
+    }
+
+    /// The render modes of environments that draw themselves.
+    fn render_modes(&self) -> &[String] {
+        self.kind.render_modes()
     }
 
     /// Raises unless these options, a JSON object, are valid for a reset.
     fn check_reset_options(&self, options: &str) -> PyResult<()> {
-        self.recipe.reset_options(options).map(drop).map_err(to_py_err)
+        self.kind.reset_options(options).map(drop).map_err(to_py_err)
     }
 
     /// Leaves the details of the next reset with one shard.
@@ -95,7 +110,7 @@ impl PyNativeEnvs {
         seeds: Vec<Option<Bound<'_, PyAny>>>,
         options: Option<&str>,
     ) -> PyResult<()> {
-        let options = options.map(|options| self.recipe.reset_options(options));
+        let options = options.map(|options| self.kind.reset_options(options));
         let options = options.transpose().map_err(to_py_err)?;
         let rows = mask.into_iter().zip(seeds).map(|(reset, seed)| match (reset, seed) {
             (false, _) => Ok(RowReset::Leave),
@@ -114,7 +129,7 @@ impl PyNativeEnvs {
         seed: Option<Bound<'_, PyAny>>,
         options: Option<&str>,
     ) -> PyResult<()> {
-        let options = options.map(|options| self.recipe.reset_options(options));
+        let options = options.map(|options| self.kind.reset_options(options));
         let options = options.transpose().map_err(to_py_err)?;
         let how = seed.map_or(Ok(RowReset::Continue), |seed| seeded(&seed))?;
         self.mailbox(shard)?.post_row_reset(row, how, options);
@@ -152,7 +167,13 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// Takes one shard's answer: one value or stream for each row, or `None` when something was
+    /// Leaves a request with one shard to draw every row, in the render mode of this number.
+    fn post_render(&self, shard: usize, mode: usize) -> PyResult<()> {
+        self.mailbox(shard)?.post_request(Request::Render(mode));
+        Ok(())
+    }
+
+    /// Takes one shard's answer: one value, stream or frame for each row, or `None` when something was
     /// set. When values were refused: the rows, counted from the first row of the pool, and the
     /// reason.
     fn take_answer<'py>(
@@ -167,10 +188,16 @@ impl PyNativeEnvs {
             let refused = rows.into_iter().map(|row| (first + row, reason.as_str()));
             return refused.map(|row| row.into_bound_py_any(py)).collect::<PyResult<_>>().map(Some);
         }
-        match answer.map_err(to_py_err)? {
+        let answer = answer.map_err(|error| match error {
+            Error::Failed { row, message } => {
+                to_py_err(Error::Failed { row: self.firsts[shard] + row, message })
+            }
+            other => to_py_err(other),
+        });
+        match answer? {
             Answer::Values(values) => values
                 .into_iter()
-                .map(|value| from_value(py, value))
+                .map(|value| from_value(py, &value))
                 .collect::<PyResult<_>>()
                 .map(Some),
             Answer::Streams(streams) => streams
@@ -178,7 +205,12 @@ impl PyNativeEnvs {
                 .map(|stream| from_stream(py, stream))
                 .collect::<PyResult<_>>()
                 .map(Some),
-            Answer::Done | Answer::Snapshots(_) => Ok(None),
+            Answer::Frames(frames) => frames
+                .into_iter()
+                .map(|frame| from_frame(py, frame))
+                .collect::<PyResult<_>>()
+                .map(Some),
+            Answer::Done | Answer::States(_) => Ok(None),
         }
     }
 
@@ -228,7 +260,7 @@ impl PyNativeEnvs {
 
     /// Refuses actions that are invalid for the environments.
     pub(crate) fn check_actions(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
-        Ok(self.recipe.spaces().action.check_actions(leaf, elements)?)
+        Ok(self.kind.spaces().action.check_actions(leaf, elements)?)
     }
 
     fn mailbox(&self, shard: usize) -> PyResult<&Mailbox> {
@@ -244,28 +276,4 @@ fn seeded(seed: &Bound<'_, PyAny>) -> PyResult<RowReset> {
         Seed::Words(words) => Ok(RowReset::WideSeed(words)),
         Seed::Unknown => Err(PyValueError::new_err(format!("seed {seed} is negative"))),
     }
-}
-
-/// The keywords of a native environment.
-#[pyfunction]
-pub(crate) fn env_keywords(env_id: &str) -> PyResult<Vec<&'static str>> {
-    Ok((cartwheel_envs::find(env_id).map_err(to_py_err)?.options)().to_vec())
-}
-
-/// Every native environment: id, step limit, reward threshold, default keywords (JSON).
-#[pyfunction]
-pub(crate) fn native_envs() -> Vec<(&'static str, Option<u32>, Option<f64>, &'static str)> {
-    let entries = cartwheel_envs::ENTRIES.iter();
-    entries
-        .map(|entry| {
-            let limit = entry.max_episode_steps.map(NonZero::get);
-            (entry.id, limit, entry.reward_threshold, entry.keywords)
-        })
-        .collect()
-}
-
-/// Maximum number of rows that an environment steps at once; documented in the stub.
-#[pyfunction]
-pub(crate) fn block_rows(env_id: &str) -> PyResult<usize> {
-    Ok(cartwheel_envs::find(env_id).map_err(to_py_err)?.block)
 }

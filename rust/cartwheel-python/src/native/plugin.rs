@@ -10,7 +10,7 @@
 use std::path::PathBuf;
 
 use cartwheel_abi::{CAPSULE, Plugin};
-use cartwheel_engine::plugin;
+use cartwheel_engine::plugin::{BUILT_IN, register};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use pyo3::exceptions::{PyImportError, PyTypeError};
 use pyo3::prelude::*;
@@ -41,7 +41,7 @@ pub(crate) fn register_plugin(
         return Err(wrong(format!("got {got}{owner}")));
     };
     // SAFETY: invariants 1 and 2.
-    unsafe { plugin::register(pointer.as_ptr().cast::<Plugin>(), module.unwrap_or("a capsule")) }
+    unsafe { register(pointer.as_ptr().cast::<Plugin>(), module.unwrap_or("a capsule")) }
         .map_err(to_py_err)
 }
 
@@ -68,7 +68,13 @@ pub(crate) fn load_plugin(path: PathBuf) -> PyResult<Vec<String>> {
     let table = *table;
     std::mem::forget(library); // invariant 2
     // SAFETY: invariants 1 and 2.
-    unsafe { plugin::register(table, &shown.to_string()) }.map_err(to_py_err)
+    unsafe { register(table, &shown.to_string()) }.map_err(to_py_err)
+}
+
+/// Registers the environments that come with cartwheel.
+pub(crate) fn register_built_in() -> PyResult<()> {
+    // SAFETY: the table is static, and made by the crate for authors.
+    unsafe { register(&raw const cartwheel_envs::PLUGIN, BUILT_IN) }.map(drop).map_err(to_py_err)
 }
 
 /// What the system says about an error.
