@@ -130,10 +130,6 @@ pub fn ids(plugin: &'static abi::Plugin) -> Vec<(String, u32, f64)> {
     envs.iter().map(|env| (text(env.id), env.max_episode_steps, env.reward_threshold)).collect()
 }
 
-pub fn default_options(table: &abi::Env) -> String {
-    text(table.default_options)
-}
-
 pub fn option_names(table: &abi::Env) -> Vec<String> {
     let mut names = Sink::new();
     // SAFETY: a function of the table.
@@ -176,6 +172,18 @@ impl Kind {
             parameters: names(description.parameters, description.num_parameters),
             render_modes: names(description.render_modes, description.num_render_modes),
         })
+    }
+
+    /// The kind with these options over those of the id, as a host makes it.
+    pub fn with_defaults(table: &'static abi::Env, options: &str) -> Result<Self, String> {
+        let object = |json: &str| serde_json::from_str::<serde_json::Map<_, _>>(json);
+        let mut all: serde_json::Map<String, serde_json::Value> =
+            object(&text(table.default_options)).expect("defaults are an object");
+        match object(if options.is_empty() { "{}" } else { options }) {
+            Ok(given) => all.extend(given),
+            Err(_) => return Self::new(table, options), // the table says what is wrong
+        }
+        Self::new(table, &serde_json::Value::Object(all).to_string())
     }
 
     /// Options of a reset, or the reason why they are refused.
