@@ -3,7 +3,8 @@
 use cartwheel_core::Error as EnvError;
 use cartwheel_engine::{Call, Error};
 use pyo3::exceptions::{
-    PyImportError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
+    PyImportError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError,
+    PyValueError,
 };
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -22,11 +22,11 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::memory::{PyMemory, fork_begins, fork_ended, fork_ended_in_child, watch_parent};
     #[pymodule_export]
-    use crate::native::plain_loop::plain_loop;
-    #[pymodule_export]
     use crate::native::PyNativeEnvs;
     #[pymodule_export]
     use crate::native::catalogue::{block_rows, env_keywords, native_envs, reset_option_names};
+    #[pymodule_export]
+    use crate::native::plain_loop::plain_loop;
     #[pymodule_export]
     use crate::native::plugin::{load_plugin, register_plugin};
     #[pymodule_export]
@@ -42,7 +42,7 @@ mod _cartwheel {
     use crate::worker::serve::{PyShardParts, serve};
 
     #[pymodule_init]
-    fn init(_: &Bound<'_, PyModule>) -> PyResult<()> {
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::native::plugin::register_built_in()
     }
 }

@@ -1,8 +1,8 @@
 //! Spaces of native environments for Python.
 
 use cartwheel_core::space::{Bounds, Space};
-use pyo3::exceptions::PyNotImplementedError;
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
