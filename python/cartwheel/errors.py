@@ -121,21 +121,22 @@ class EnvFailedError(RuntimeError):
     """
 
 
+class PluginError(RuntimeError):
+    """A plugin broke a rule of its interface; the message names it and says what it did.
+
+    It wrote infos that cannot be read or that belong to other rows, or it did not say which row it
+    reached. The rows of the call must be reset. Report it to the author of the plugin: a plugin that
+    breaks rules can do other damage, too. With ``CARTWHEEL_CHECK_PLUGINS=1`` in the environment of
+    the program, what it writes outside of its rows is this error, too.
+    """
+
+
 class BrokenPoolError(RuntimeError):
     """The vector environment is broken, and can only be closed.
 
     A call panicked outside of any environment, or a worker process wrote garbage into shared
     memory. That call and every later one raise this error, and say which of the two it was: the
     message of the panic, or the worker and what it wrote.
-    """
-
-
-class PluginError(BrokenPoolError):
-    """A plugin broke the rules of its interface, so nothing that it says can be trusted.
-
-    It wrote infos that cannot be read or that belong to rows of others, or did not say which row it
-    reached. The vector environment can only be closed; the message names the environment and what
-    it did. Report it to the author of the plugin.
     """
 
 

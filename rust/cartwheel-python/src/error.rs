@@ -55,16 +55,16 @@ pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
         | Error::Env(
             EnvError::BadOptions(_) | EnvError::BadParameter(_) | EnvError::ActionOutOfRange { .. },
         ) => PyValueError::new_err(text),
-        Error::WrongActionDType { .. } => PyTypeError::new_err(text),
         Error::BadPlugin(_) => PyImportError::new_err(text),
+        Error::WrongActionDType { .. } => PyTypeError::new_err(text),
+        Error::Plugin { .. } => {
+            Python::attach(|py| python_error!(py, "cartwheel.errors", "PluginError", (text,)))
+        }
         Error::Failed { .. } => {
             Python::attach(|py| python_error!(py, "cartwheel.errors", "EnvFailedError", (text,)))
         }
         Error::Panicked { .. } => {
             Python::attach(|py| python_error!(py, "cartwheel.errors", "EnvPanicError", (text,)))
-        }
-        Error::Plugin { .. } => {
-            Python::attach(|py| python_error!(py, "cartwheel.errors", "PluginError", (text,)))
         }
         Error::Corrupt { .. } => {
             Python::attach(|py| python_error!(py, "cartwheel.errors", "BrokenPoolError", (text,)))

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use cartwheel_engine::plugin::{EnvTable, all, find};
 use pyo3::prelude::*;
-use serde_json::Value;
 
 use crate::error::to_py_err;
 
@@ -18,7 +17,7 @@ fn table(env_id: &str) -> PyResult<Arc<EnvTable>> {
 pub(crate) fn native_envs() -> Vec<(String, Option<u32>, Option<f64>, String)> {
     let entry = |table: Arc<EnvTable>| {
         let limit = table.max_episode_steps().map(NonZero::get);
-        let defaults = Value::Object(table.default_options().clone()).to_string();
+        let defaults = table.default_options().to_owned();
         (table.id().to_owned(), limit, table.reward_threshold(), defaults)
     };
     all().into_iter().map(entry).collect()

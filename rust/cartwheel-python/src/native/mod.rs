@@ -8,14 +8,13 @@ mod space;
 mod stream;
 mod value;
 
-use std::env;
 use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cartwheel_engine::Error;
 use cartwheel_engine::autoreset::OnDone;
 use cartwheel_engine::native::{
-    Answer, Mailbox, NativeShard, Request, RowReset, Seed, ShardSettings,
+    Answer, Mailbox, NativeShard, Request, RowReset, RowState, Seed, ShardSettings,
 };
 use cartwheel_engine::plugin::{Kind, find};
 use cartwheel_engine::worker::OwnShard;
@@ -31,7 +30,7 @@ use crate::native::space::describe;
 use crate::native::stream::{from_stream, to_seed, to_stream};
 use crate::native::value::{from_value, to_value};
 
-/// The variable of the environment that makes batches run in guarded copies.
+/// The variable that makes the host check what plugins write.
 const CHECK: &str = "CARTWHEEL_CHECK_PLUGINS";
 
 /// Documented in the stub.
@@ -62,20 +61,21 @@ impl PyNativeEnvs {
         max_episode_steps: Option<NonZero<u32>>,
         replacements: u32,
     ) -> PyResult<Self> {
-        let kind = find(env_id).and_then(|table| Kind::new(&table, options)).map_err(to_py_err)?;
+        let kind = find(env_id).and_then(|table| Kind::new(&table, options));
+        let kind = kind.map_err(to_py_err)?;
         let settings = ShardSettings {
             autoreset: mode(autoreset_mode)?,
             on_done: if freeze { OnDone::Freeze } else { OnDone::Raise },
             max_episode_steps,
             replacements,
-            is_checked: env::var_os(CHECK).is_some_and(|value| value == "1"),
+            is_checked: std::env::var_os(CHECK).is_some_and(|value| value == "1"),
         };
-        let (mut made, mut mailboxes) = (Vec::<Box<dyn OwnShard>>::new(), Vec::new());
+        let (mut made, mut mailboxes) = (Vec::new(), Vec::new());
         let firsts = shards.iter().map(|&(first, _)| first).collect();
         for (first, last) in shards {
             let shard = NativeShard::new(&kind, last - first, settings);
             let (shard, mailbox) = shard.map_err(to_py_err)?;
-            made.push(Box::new(shard));
+            made.push(Box::new(shard) as Box<dyn OwnShard>);
             mailboxes.push(mailbox);
         }
         Ok(Self { kind, shards: Mutex::new(Some(made)), firsts, mailboxes, settings })
@@ -88,18 +88,40 @@ impl PyNativeEnvs {
     }
 
     /// The names of the parameters.
-    fn parameters(&self) -> &[String] {
-        self.kind.parameters()
+    fn parameters(&self) -> Vec<String> {
+        self.kind.parameters().to_vec()
     }
 
-    /// The render modes of environments that draw themselves.
-    fn render_modes(&self) -> &[String] {
-        self.kind.render_modes()
+    /// The render modes.
+    fn render_modes(&self) -> Vec<String> {
+        self.kind.render_modes().to_vec()
     }
 
     /// Raises unless these options, a JSON object, are valid for a reset.
     fn check_reset_options(&self, options: &str) -> PyResult<()> {
         self.kind.reset_options(options).map(drop).map_err(to_py_err)
+    }
+
+    /// Raises unless this is the state of a row of such an environment.
+    fn check_state(&self, state: &[u8]) -> PyResult<()> {
+        RowState::read(&self.kind, state).map(drop).map_err(to_py_err)
+    }
+
+    /// Leaves the states with one shard from which its rows continue in the next reset; rows without
+    /// one are left alone.
+    fn post_states(&self, shard: usize, states: Vec<Option<Vec<u8>>>) -> PyResult<()> {
+        let rows = states
+            .into_iter()
+            .map(|state| state.map_or(Ok(RowReset::Leave), |state| self.restored(&state)));
+        self.mailbox(shard)?.post_reset(rows.collect::<PyResult<_>>()?, None);
+        Ok(())
+    }
+
+    /// Leaves the state with one shard from which a row continues in a reset that is going to be
+    /// sent.
+    fn post_row_state(&self, shard: usize, row: usize, state: &[u8]) -> PyResult<()> {
+        self.mailbox(shard)?.post_row_reset(row, self.restored(state)?, None);
+        Ok(())
     }
 
     /// Leaves the details of the next reset with one shard.
@@ -155,6 +177,20 @@ impl PyNativeEnvs {
         Ok(())
     }
 
+    /// Leaves a request with one shard for the states of some of its rows.
+    fn post_save(&self, shard: usize, rows: Vec<usize>) -> PyResult<()> {
+        let first = self.firsts[shard];
+        let rows = rows.into_iter().map(|row| row - first).collect();
+        self.mailbox(shard)?.post_request(Request::Save(rows));
+        Ok(())
+    }
+
+    /// Leaves a request with one shard to draw every row, in the render mode of this number.
+    fn post_render(&self, shard: usize, mode: usize) -> PyResult<()> {
+        self.mailbox(shard)?.post_request(Request::Render(mode));
+        Ok(())
+    }
+
     /// Leaves a request with one shard to read the random streams, or to set one for each row.
     fn post_streams(&self, shard: usize, streams: Option<Vec<Bound<'_, PyAny>>>) -> PyResult<()> {
         let request = match streams {
@@ -167,15 +203,9 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// Leaves a request with one shard to draw every row, in the render mode of this number.
-    fn post_render(&self, shard: usize, mode: usize) -> PyResult<()> {
-        self.mailbox(shard)?.post_request(Request::Render(mode));
-        Ok(())
-    }
-
-    /// Takes one shard's answer: one value, stream or frame for each row, or `None` when something was
-    /// set. When values were refused: the rows, counted from the first row of the pool, and the
-    /// reason.
+    /// Takes one shard's answer: one value, stream, state or drawing for each row, or `None` when
+    /// something was set. When values were refused: the rows, counted from the first row of the
+    /// pool, and the reason.
     fn take_answer<'py>(
         &self,
         py: Python<'py>,
@@ -205,12 +235,15 @@ impl PyNativeEnvs {
                 .map(|stream| from_stream(py, stream))
                 .collect::<PyResult<_>>()
                 .map(Some),
+            Answer::States(states) => {
+                Ok(Some(states.iter().map(|state| PyBytes::new(py, state).into_any()).collect()))
+            }
             Answer::Frames(frames) => frames
-                .into_iter()
+                .iter()
                 .map(|frame| from_frame(py, frame))
                 .collect::<PyResult<_>>()
                 .map(Some),
-            Answer::Done | Answer::States(_) => Ok(None),
+            Answer::Done => Ok(None),
         }
     }
 
@@ -261,6 +294,10 @@ impl PyNativeEnvs {
     /// Refuses actions that are invalid for the environments.
     pub(crate) fn check_actions(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
         Ok(self.kind.spaces().action.check_actions(leaf, elements)?)
+    }
+
+    fn restored(&self, state: &[u8]) -> PyResult<RowReset> {
+        RowState::read(&self.kind, state).map(RowReset::Restore).map_err(to_py_err)
     }
 
     fn mailbox(&self, shard: usize) -> PyResult<&Mailbox> {

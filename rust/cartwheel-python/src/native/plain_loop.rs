@@ -24,7 +24,7 @@ pub(crate) fn plain_loop(
     let duration = Duration::try_from_secs_f64(seconds)
         .map_err(|error| PyValueError::new_err(format!("seconds is {seconds}: {error}")))?;
     let table = find(env_id).map_err(to_py_err)?;
-    let kind = Kind::new(&table, options).map_err(to_py_err)?; // with the options of the id
+    let kind = Kind::new(&table, options).map_err(to_py_err)?; // names what it refuses
     let loops = PlainLoops {
         rows: num_envs,
         threads,
