@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cartwheel._cartwheel import env_keywords
 from cartwheel.envpool.config import KEYWORDS
-from cartwheel.native.keywords import as_env_id
+from cartwheel.native.env_ids import as_env_id
 from cartwheel.near_misses import keywords_of
 
 if TYPE_CHECKING:

@@ -41,9 +41,8 @@ pub enum Request {
     Streams,
     /// Gives every row another random stream, one for each row of the shard.
     SetStreams(Vec<Stream>),
-    /// A drawing of one row, counted from the first row of the shard, in a render mode, by its
-    /// number.
-    Render(usize, usize),
+    /// A drawing of every row, in the render mode of this number.
+    Render(usize),
     /// Nothing.
     Nothing,
 }
@@ -57,8 +56,8 @@ pub enum Answer {
     Done,
     /// The states of the rows that were asked for, see [`RowState::read`].
     States(Vec<Vec<u8>>),
-    /// The drawing.
-    Frame(Frame),
+    /// The drawings, one for each row of the shard.
+    Frames(Vec<Frame>),
     /// The random streams, one for each row of the shard.
     Streams(Vec<Stream>),
 }

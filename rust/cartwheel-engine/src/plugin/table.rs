@@ -5,7 +5,7 @@ use std::mem::{MaybeUninit, offset_of};
 use std::num::NonZero;
 use std::sync::Arc;
 
-use cartwheel_abi::{Env, MAJOR, MINOR, Plugin};
+use cartwheel_abi::{Env, MAJOR, MINOR, Plugin, Sink};
 use serde_json::{Map, Value};
 
 use super::text::text;
@@ -29,7 +29,9 @@ pub struct EnvTable {
     /// The module or file that offers the plugin.
     pub(super) source: String,
     id: String,
-    defaults: Map<String, Value>,
+    default_options: String,
+    /// The same, parsed.
+    pub(super) defaults: Map<String, Value>,
 }
 
 // SAFETY: the pointers in a table point at static text, and its functions may be called by any
@@ -59,9 +61,9 @@ impl EnvTable {
         &self.source
     }
 
-    /// The options that the id passes where the caller passes none.
-    pub fn default_options(&self) -> &Map<String, Value> {
-        &self.defaults
+    /// The options that the id passes where the caller passes none: a JSON object.
+    pub fn default_options(&self) -> &str {
+        &self.default_options
     }
 
     /// Steps after which an episode is truncated.
@@ -79,13 +81,27 @@ impl EnvTable {
         self.functions.block.max(1) as usize
     }
 
-    /// The names of the options; empty where the plugin does not tell.
-    pub fn option_names(&self) -> Vec<String> {
-        let Some(names) = self.functions.option_names else { return Vec::new() };
-        // SAFETY: a function of the table, called as the contract says (invariant 1).
-        let ((), names) = super::sink::with_message(|sink| unsafe { names(sink) });
-        names.text().lines().map(str::to_owned).collect()
+    /// The names of the options; `None` where the plugin does not list them.
+    pub fn option_names(&self) -> Option<Vec<String>> {
+        listed(self.functions.option_names)
     }
+
+    /// The names of the options of a reset; `None` where the plugin does not list them.
+    pub fn reset_option_names(&self) -> Option<Vec<String>> {
+        if self.functions.reset_options_new.is_none() {
+            return Some(Vec::new());
+        }
+        listed(self.functions.reset_option_names)
+    }
+}
+
+/// The names that a function of a table writes; `None` where there are others.
+fn listed(names: Option<unsafe extern "C" fn(names: *mut Sink)>) -> Option<Vec<String>> {
+    let names = names?;
+    // SAFETY: a function of the table, called as the contract says (invariant 1).
+    let ((), names) = super::sink::with_message(|sink| unsafe { names(sink) });
+    let names: Vec<String> = names.text().lines().map(str::to_owned).collect();
+    (!names.iter().any(String::is_empty)).then_some(names)
 }
 
 /// Copies a table of which `size` bytes exist; the rest of the copy is zeros.
@@ -192,6 +208,7 @@ unsafe fn read_env(
     let id = unsafe { text(functions.id, "an environment without an id") }?.to_owned();
     // SAFETY: as for the id.
     let defaults = unsafe { text(functions.default_options, "no default options") }?;
+    let default_options = defaults.to_owned();
     let defaults = serde_json::from_str(defaults)
         .map_err(|error| format!("has default options of {id} that are no JSON object: {error}"))?;
     let missing = [
@@ -210,5 +227,5 @@ unsafe fn read_env(
         return Err(format!("has no function {function} for {id}"));
     }
     let (plugin, source) = (Arc::clone(named), source.to_owned());
-    Ok(EnvTable { plugin, functions, address: table.addr(), source, id, defaults })
+    Ok(EnvTable { plugin, functions, address: table.addr(), source, id, default_options, defaults })
 }
