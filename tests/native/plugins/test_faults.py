@@ -147,10 +147,13 @@ def test_a_row_that_cannot_be_replaced_raises_its_error(make_envs, word):
 
 
 def test_panics_while_environments_are_dropped_are_contained(make_envs):
+    """The row whose old environment panics while it is replaced fails once, and is new."""
     envs = make_envs(drop="panic", on_error="restart")
     envs.reset(seed=1)
-    envs.step(acts(FAIL))  # the old environment is dropped
-    envs.step(acts(GO))
+    with pytest.raises(cartwheel.EnvFailedError, match="row 2 failed: told to fail in step"):
+        envs.step(acts(FAIL))
+    envs.reset()
+    assert envs.step(acts(GO))[0].tolist() == [[1]] * 4
     envs.close()
 
 
