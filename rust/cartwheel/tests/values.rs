@@ -93,7 +93,7 @@ impl Env for Values {
     type Info = Everything;
     type Shared = ();
 
-    fn spaces(_: &Options, _: &()) -> Spaces {
+    fn spaces(_: &Options, (): &()) -> Spaces {
         Spaces { observation: Space::discrete(2), action: Space::discrete(2) }
     }
 
@@ -273,7 +273,7 @@ impl Env for Spacious {
     type Info = ();
     type Shared = ();
 
-    fn spaces(options: &Change, _: &()) -> Spaces {
+    fn spaces(options: &Change, (): &()) -> Spaces {
         let of = |low: f64, high: f64| (Bounds::All(low), Bounds::All(high));
         let ((low, high), shape) = (of(0.0, 255.0), vec![2, 2]);
         let (counts, starts) = (vec![3, 4, 5, 6], vec![0, -1, 7, i64::MAX - 6]);
