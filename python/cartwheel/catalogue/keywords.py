@@ -145,7 +145,7 @@ def keywords_of_env(env_id: str) -> list[Keyword]:
     implied = json.loads(next(keywords for name, *_, keywords in native_envs() if name == env_id))
     known = _KEYWORDS.get(_name(env_id))
     if known is None:
-        known = [Keyword(name, UNKNOWN, "") for name in env_keywords(env_id)]
+        known = [Keyword(name, UNKNOWN, "") for name in env_keywords(env_id) or ()]
     return [
         dataclasses.replace(keyword, default=implied.get(keyword.name, keyword.default))
         for keyword in known

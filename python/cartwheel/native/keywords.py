@@ -51,6 +51,8 @@ def check_keywords(
 ) -> None:
     """Refuses keywords that a native environment does not have.
 
+    A plugin that does not list its keywords gets them all, and refuses what it does not have.
+
     Args:
         env_id: The environment, without ``cartwheel/``.
         keywords: The keywords and their values.
@@ -63,7 +65,7 @@ def check_keywords(
     """
     own = env_keywords(env_id)
     for name, value in keywords.items():
-        if name not in own:
+        if own is not None and name not in own:
             raise TypeError(_no_such_keyword(env_id, name, value, own, owner, others, attribute))
 
 
