@@ -138,6 +138,6 @@ impl Env for Maze {
     cartwheel::state! { slip, walls, player }
 }
 
-cartwheel::table! {
-    static PLUGIN { "my_game/Maze-v0" => Maze { max_episode_steps: 200 } }
-}
+cartwheel::plugin! { _my_game {
+    "my_game/Maze-v0" => Maze { max_episode_steps: 200 },
+} }

@@ -212,6 +212,6 @@ impl Env for Push {
     cartwheel::parameters! { force: force }
 }
 
-cartwheel::table! {
-    static PLUGIN { "my_physics/Push-v0" => Push { max_episode_steps: 300 } }
-}
+cartwheel::plugin! { _my_physics {
+    "my_physics/Push-v0" => Push { max_episode_steps: 300 },
+} }
