@@ -23,18 +23,21 @@ from typing import TYPE_CHECKING
 
 from cartwheel.errors import (
     BrokenPoolError,
+    EnvFailedError,
     EnvPanicError,
     EpisodeOverError,
     ForkedProcessError,
+    PluginError,
     RemoteEnvError,
     RemoteTraceback,
     WorkerDiedError,
     WorkerTimeoutError,
 )
 from cartwheel.native.env import NativeEnv
+from cartwheel.native.plugins import load_plugin, register
+from cartwheel.native.registration import register_native
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.registry.make import make_vec
-from cartwheel.registry.native import register_native
 from cartwheel.registry.patch import patch_gymnasium
 from cartwheel.vector.pool_env import PoolVectorEnv
 from cartwheel.vector.presets import AsyncVectorEnv, SyncVectorEnv
@@ -53,12 +56,14 @@ __all__ = [
     "AsyncVectorEnv",
     "BrokenPoolError",
     "Collector",
+    "EnvFailedError",
     "EnvPanicError",
     "EpisodeOverError",
     "Evaluation",
     "ForkedProcessError",
     "NativeEnv",
     "NativeVectorEnv",
+    "PluginError",
     "PoolVectorEnv",
     "RemoteEnvError",
     "RemoteTraceback",
@@ -72,8 +77,10 @@ __all__ = [
     "__version__",
     "envpool",
     "evaluate",
+    "load_plugin",
     "make_vec",
     "patch_gymnasium",
+    "register",
     "returns",
 ]
 

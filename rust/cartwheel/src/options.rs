@@ -28,7 +28,8 @@ pub fn parse<T: DeserializeOwned + Default>(json: &str) -> Result<T, EnvError> {
     })
 }
 
-/// The names of the fields of a `T`, which derives `Deserialize`.
+/// The names of the fields of a `T`, which derives `Deserialize`; one empty name for a type without
+/// named fields, such as a map.
 pub(crate) fn names_of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
     struct Names<'a>(&'a mut &'static [&'static str]);
 
@@ -55,7 +56,7 @@ pub(crate) fn names_of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
         }
     }
 
-    let mut names: &[&str] = &[];
+    let mut names: &[&str] = &[""];
     let stopped = T::deserialize(Names(&mut names));
     debug_assert!(stopped.is_err(), "this deserializer has no values");
     names
