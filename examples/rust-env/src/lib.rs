@@ -15,7 +15,7 @@ cartwheel::options! {
 cartwheel::options! {
     /// The dictionary `options` of `reset`.
     struct ResetOptions {
-        /// Row and column to begin at; without it, a random room.
+        /// Row and column to begin at; without it, a random room, not of the last row or column.
         start: Option<[usize; 2]>,
     }
 }
@@ -90,7 +90,7 @@ impl Env for Maze {
 
     fn reset(&mut self, rng: &mut Rng, options: &ResetOptions) -> Result<(), Failure> {
         self.dig(rng);
-        let room = [0; 2].map(|_| 2 * rng.integers(0..self.size as u64 / 2) as usize + 1);
+        let room = [0; 2].map(|_| 2 * rng.integers(1..self.size as u64 / 2) as usize - 1);
         let [row, column] = options.start.unwrap_or(room);
         if row.max(column) >= self.size || self.walls[row * self.size + column] == 1 {
             return Err(Failure::new(format!("`start` is not a free cell: [{row}, {column}]")));

@@ -83,6 +83,7 @@ fn wrong_option<T: for<'de> Deserialize<'de>>(
                 "a string" => "text",
                 "a sequence" => "a list",
                 "a tuple of size 3" => "3 numbers",
+                "fewer elements in array" => "a shorter list",
                 other => other,
             };
             format!("`{name}` must be {expected}, got {}", shown(value))
