@@ -28,7 +28,8 @@ BINDING = """
     lib
     pool
     worker
-    memory native returns value
+    memory native returns
+    value
     array error mode schedule space
 """
 ENGINE = """

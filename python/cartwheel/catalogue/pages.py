@@ -30,9 +30,13 @@ def overview(width: int | None) -> str:
     """
     rows = [("id", "limit", "solved", "action", "observation")]
     for env_id, limit, threshold, _keywords in native_envs():
-        envs = NativeVectorEnv(env_id, 1)
-        spaces = _short(envs.single_action_space), _short(envs.single_observation_space)
-        envs.close()
+        try:
+            envs = NativeVectorEnv(env_id, 1)
+        except (ValueError, RuntimeError) as error:  # of a plugin, which needs keywords
+            spaces = "–", f"cannot be made without keywords: {error}"
+        else:
+            spaces = _short(envs.single_action_space), _short(envs.single_observation_space)
+            envs.close()
         rows.append((registered_id(env_id), _number(limit), _number(threshold), *spaces))
     notes = [
         "limit: max_episode_steps. solved: reward_threshold, the return of a solved episode.",

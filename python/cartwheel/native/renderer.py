@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     Ask = Callable[[list[Any]], tuple[Any, ...]]
 
 
+#: Frames per second of environments that draw themselves, where a video is made of them.
+_FPS = 30
+
+
 class Renderer(Protocol):
     """Draws rows of a native environment.
 
@@ -53,7 +57,7 @@ class OwnRenderer(Renderer):
         check_render_mode(env_id, render_mode, modes)
         self._env_id = env_id
         self._render_mode = render_mode
-        self.metadata = {"render_modes": modes}
+        self.metadata = {"render_modes": modes, "render_fps": _FPS}
 
     def draw(self, rows: Sequence[int], link: NativeLink, ask: Ask) -> tuple[Any, ...]:
         """Draws some rows, see :meth:`Renderer.draw`; without a render mode, warns."""

@@ -1,6 +1,7 @@
 """Plugins for tests: a package with an extension module in Rust, and libraries in C and C++."""
 
 import contextlib
+import importlib
 import itertools
 import json
 import os
@@ -55,9 +56,7 @@ def plugin(site):
     """The package ``test_plugin``, imported."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(site)
-        import test_plugin
-
-    return test_plugin
+        return importlib.import_module("test_plugin")
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Plugins are accepted once, or refused with what is wrong and what to do."""
 
+import datetime as dt
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -30,7 +32,8 @@ def test_a_module_its_name_and_its_capsule_are_the_same_plugin(plugin):
     assert known() == before
 
 
-def test_every_id_is_in_the_registry_with_its_limit_and_threshold(plugin):
+@pytest.mark.usefixtures("plugin")
+def test_every_id_is_in_the_registry_with_its_limit_and_threshold():
     spec = gym.spec("test_plugin/Corridor-v0")
     assert (spec.max_episode_steps, spec.reward_threshold) == (20, 4.0)
     spec = gym.spec("test_plugin/LongCorridor-v0")
@@ -44,7 +47,7 @@ def test_every_id_is_in_the_registry_with_its_limit_and_threshold(plugin):
         (np, "and numpy has none"),
         ("json", "and json has none"),
         (3, "got 3"),
-        (np._core._multiarray_umath._ARRAY_API, r"got <capsule object NULL at 0x"),
+        (dt.datetime_CAPI, 'got <capsule object "datetime.datetime_CAPI" at 0x'),
     ],
     ids=["module", "name", "number", "capsule"],
 )
@@ -56,7 +59,7 @@ def test_what_is_no_plugin_is_refused(given, got):
 def test_a_module_that_does_not_exist_is_an_import_error():
     with pytest.raises(ModuleNotFoundError, match="no_such_game"):
         cartwheel.register("no_such_game")
-    with pytest.raises(ModuleNotFoundError, match="no_such_game.*registration via importing"):
+    with pytest.raises(ModuleNotFoundError, match=r"no_such_game.*registration via importing"):
         cartwheel.NativeVectorEnv("no_such_game:no_such_game/Maze-v0", 2)
 
 
@@ -91,7 +94,7 @@ def test_a_library_in_c_is_loaded_from_its_file(compile_counter, compiler, flags
     envs.close()
 
 
-def test_a_file_that_is_no_library_of_environments_is_refused(tmp_path, compile_counter):
+def test_a_file_that_is_no_library_of_environments_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match=f"there is no library '{tmp_path}/no.so'"):
         cartwheel.load_plugin(tmp_path / "no.so")
     (tmp_path / "text.so").write_text("text")
