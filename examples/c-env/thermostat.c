@@ -2,16 +2,13 @@
 
    Observation: the temperatures inside and outside, in degrees Celsius. Action: 1 heats for a
    minute, 0 does not. Info: the energy of the episode, in kilowatt-hours. Parameter: the `power` of
-   the heater, in kilowatts. The episode ends when the pipes freeze.
-
-       cc -std=c11 -O2 -fPIC -shared -I ../../include thermostat.c -o thermostat.so -lm
-       c++ -x c++ -std=c++20 -O2 -fPIC -shared -I ../../include thermostat.c -o thermostat.so */
+   the heater, in kilowatts. The episode ends when the pipes freeze. */
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cartwheel_author.h"
+#include "cartwheel.h"
 
 #define LOWEST (-40)
 #define HIGHEST 80
@@ -26,8 +23,8 @@ static char the_kind;
 
 static void *kind_new(const uint8_t *options, size_t len, struct cartwheel_sink *error) {
     if (len <= 2) return &the_kind; /* "{}" */
-    cartwheel_write_text(error, "a thermostat has no options, got ");
-    cartwheel_write(error, options, len);
+    cartwheel_fail(error, "a thermostat has no options, got ");
+    cartwheel_append(error, options, len);
     return NULL;
 }
 
@@ -54,7 +51,7 @@ static void kind_describe(const void *kind, struct cartwheel_description *descri
 static void *rows_new(const void *kind, size_t count, struct cartwheel_sink *error) {
     struct room *rooms = (struct room *)calloc(count, sizeof *rooms);
     (void)kind;
-    if (rooms == NULL) cartwheel_write_text(error, "no memory for so many rooms");
+    if (rooms == NULL) cartwheel_fail(error, "no memory for so many rooms");
     for (size_t row = 0; rooms != NULL && row < count; row++) rooms[row].power = 6;
     return rooms;
 }
@@ -74,7 +71,7 @@ static uint32_t run(void *rows, struct cartwheel_batch *batch) {
         const size_t row = batch->next;
         const uint8_t command = batch->commands[row];
         struct room *room = (struct room *)rows + batch->first + row;
-        if (__atomic_load_n(batch->stop, __ATOMIC_RELAXED)) return CARTWHEEL_STOPPED;
+        if (cartwheel_should_stop(batch)) return CARTWHEEL_STOPPED;
         if (command == CARTWHEEL_LEAVE) continue;
         if (command == CARTWHEEL_RESET) {
             room->inside = 15 + 10 * cartwheel_random(&batch->streams[row]);
@@ -91,28 +88,30 @@ static uint32_t run(void *rows, struct cartwheel_batch *batch) {
         observations[2 * row + 1] = (float)room->outside;
         if (command == CARTWHEEL_SHOW) continue;
         const size_t place = cartwheel_info_begin(batch, row);
-        cartwheel_key(batch->infos, "energy");
-        cartwheel_float(batch->infos, room->energy);
+        cartwheel_info_float(batch, "energy", room->energy);
         cartwheel_info_end(batch, place);
     }
     return CARTWHEEL_OK;
 }
 
+/* A value of Python: a tag, 3 for an integer and 4 for a float, and eight bytes. */
 static uint32_t parameter_get(void *rows, size_t row, size_t parameter,
                               struct cartwheel_sink *value, struct cartwheel_sink *error) {
+    const uint8_t tag = 4;
     (void)parameter, (void)error;
-    cartwheel_float(value, ((struct room *)rows)[row].power);
+    cartwheel_append(value, &tag, 1);
+    cartwheel_append(value, &((struct room *)rows)[row].power, 8);
     return CARTWHEEL_OK;
 }
 
 static uint32_t parameter_set(void *rows, size_t row, size_t parameter, const uint8_t *value,
                               size_t len, struct cartwheel_sink *error) {
-    double power;
+    double power = NAN;
+    int64_t integer;
     (void)parameter;
-    if (!cartwheel_read_number(value, len, &power) || !(power >= 0 && power <= 20)) {
-        cartwheel_write_text(error, "must be a number from 0 to 20");
-        return CARTWHEEL_FAILED;
-    }
+    if (len == 9 && value[0] == 4) memcpy(&power, value + 1, 8);
+    if (len == 9 && value[0] == 3) power = (double)*(int64_t *)memcpy(&integer, value + 1, 8);
+    if (!(power >= 0 && power <= 20)) return cartwheel_fail(error, "must be a number from 0 to 20");
     ((struct room *)rows)[row].power = power;
     return CARTWHEEL_OK;
 }
@@ -123,7 +122,7 @@ static uint32_t row_render(void *rows, size_t row, size_t mode, struct cartwheel
     char text[80];
     (void)mode, (void)error;
     snprintf(text, sizeof text, "inside %.1f, outside %.1f degrees\n", room->inside, room->outside);
-    cartwheel_write_text(frame->bytes, text);
+    cartwheel_append(frame->bytes, text, strlen(text));
     return CARTWHEEL_OK;
 }
 
@@ -145,8 +144,8 @@ static const struct cartwheel_env envs[] = {{
     .row_render = row_render,
 }};
 
-CARTWHEEL_PLUGIN = {
-    .struct_size = sizeof(struct cartwheel_plugin),
+const struct cartwheel_plugin_table cartwheel_plugin = {
+    .struct_size = sizeof(struct cartwheel_plugin_table),
     .major = CARTWHEEL_MAJOR,
     .minor = CARTWHEEL_MINOR,
     .name = "c_env",
