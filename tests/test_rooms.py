@@ -17,7 +17,7 @@ PYTHON = """
     __main__
     bench
     __init__
-    catalogue envpool registry
+    catalogue envpool registry testing
     evaluation native rollouts
     vector
     returns worker
@@ -28,7 +28,8 @@ BINDING = """
     lib
     pool
     worker
-    memory native returns value
+    memory native returns
+    value
     array error mode schedule space
 """
 ENGINE = """

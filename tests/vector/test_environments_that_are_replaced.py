@@ -256,6 +256,47 @@ def test_an_observation_of_a_wrong_shape_is_a_failure_like_any_other(build, mode
     np.testing.assert_array_equal(last, before[0])
 
 
+class WrongFirstObservationEnv(FaultyEnv):
+    """Episodes of one step; the first autoreset in this process returns a wrong shape."""
+
+    wrong = True
+
+    def reset(self, *, seed=None, options=None):
+        observation, info = super().reset(seed=seed, options=options)
+        if seed is None and WrongFirstObservationEnv.wrong:
+            WrongFirstObservationEnv.wrong, observation = False, observation[:2]
+        return observation, info
+
+    def step(self, action):
+        observation, _, _, truncated, info = super().step(action)
+        return observation, 7.0, True, truncated, info
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+@pytest.mark.parametrize("sent", [False, True])
+def test_an_autoreset_of_a_wrong_shape_is_tried_again_and_the_step_keeps_its_result(
+    build, sent, mode
+):
+    WrongFirstObservationEnv.wrong = True
+    envs = build([WrongFirstObservationEnv], on_error="restart", autoreset_mode=mode)
+
+    def step():
+        if not sent:
+            return envs.step([0])
+        envs.send([0])
+        return envs.recv(30)
+
+    envs.reset(seed=SEED)
+    result = step()
+    assert (result[1].tolist(), result[2].tolist()) == ([7], [True])
+    if mode == "NextStep":
+        result = step()
+        assert (result[1].tolist(), result[2].tolist()) == ([0], [False])
+    assert not result[3].any(), "nothing was truncated"
+    assert "shape" in result[4]["env_error"][0]
+    np.testing.assert_array_equal(result[0][0], replacement(0, 1).reset()[0])
+
+
 class GrowingEnv(FaultyEnv):
     """Has one action more each time that it is created in this process."""
 

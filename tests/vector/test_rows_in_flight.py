@@ -6,10 +6,11 @@ from multiprocessing import TimeoutError
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, Tuple
+from gymnasium.vector import AutoresetMode
 
 import cartwheel
 from tests.support.comparison import assert_identical
-from tests.support.environments import RecordingEnv, transcripts
+from tests.support.environments import RecordingEnv, TranscriptEnv, transcripts
 from tests.support.in_parts import PATIENCE_S, begin, index, receive_all
 
 # The order of arrival
@@ -42,6 +43,85 @@ def test_a_slow_row_delays_no_other_row(build_workers, gates):
     while 3 not in rows:
         rows = index(envs.recv(PATIENCE_S))
         envs.send([0] * 2, rows)
+
+
+class SlowToRestartEnv(TranscriptEnv):
+    """Its episodes have one step; what restarts the row after that waits at the action's gate.
+
+    That is the reset, or after an action of 9, which raises, the end of the failed environment.
+    """
+
+    def __init__(self, gates):
+        super().__init__(1)
+        self.gates, self.gate = gates, 0
+
+    def reset(self, *, seed=None, options=None):
+        self.wait()
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        self.gate = int(action)
+        if self.gate == 9:
+            raise RuntimeError("9")
+        return super().step(action)
+
+    def close(self):
+        self.wait()
+
+    def wait(self):
+        gate, self.gate = self.gate, 0
+        self.gates.stand_at(gate)
+
+
+def begin_restarts(envs, gate):
+    """Sends four rows, of which row 3 waits at the gate before it restarts."""
+    begin(envs)
+    if envs.autoreset_mode is AutoresetMode.NEXT_STEP and gate != 9:
+        envs.send([0, 0, 0, gate])
+        receive_all(envs)
+    envs.send([gate, 0, 0, 0], [3, 0, 1, 2])
+
+
+@pytest.mark.parametrize("gate", [1, 9], ids=["reset", "replacement"])
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_a_row_that_restarts_slowly_delays_no_other_row(build_workers, mode, gate, gates):
+    env_fns = [partial(SlowToRestartEnv, gates)] * 4
+    settings = {"batch_size": 2, "num_workers": 4, "autoreset_mode": mode}
+    envs = build_workers(env_fns, on_error="restart", **settings)
+    begin_restarts(envs, gate)
+    gates.await_arrival(gate)
+    for _ in range(30):
+        rows = index(envs.recv(PATIENCE_S))
+        assert 3 not in rows
+        envs.send([0, 0], rows)
+    gates.open(gate)
+    while 3 not in rows:
+        rows = index(result := envs.recv(PATIENCE_S))
+        envs.send([0] * 2, rows)
+    place = rows.index(3)
+    observations, _, terminations, truncations, infos = result
+    fails, same_step = gate == 9, mode == "SameStep"
+    assert bool(truncations[place]) is fails
+    assert bool(terminations[place]) is (same_step and not fails)
+    assert observations[place] == 0
+    if same_step:
+        assert infos["final_obs"][place] == (0 if fails else 1)
+    if fails:
+        assert infos["env_error"][place] == "RuntimeError: 9"
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_an_inline_row_that_restarts_slowly_has_the_same_result(mode, gates):
+    gates.open(1)
+    received = []
+    for executor in ("inline", "thread"):
+        envs = cartwheel.VectorEnv(
+            [partial(SlowToRestartEnv, gates)] * 4, executor=executor, autoreset_mode=mode
+        )
+        begin_restarts(envs, 1)
+        received.append(envs.recv(PATIENCE_S))
+        envs.close()
+    assert_identical(*received)
 
 
 def test_a_full_batch_has_its_rows_in_the_order_of_sending(build_everywhere, gates):

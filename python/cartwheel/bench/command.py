@@ -27,7 +27,7 @@ from cartwheel.bench.machine import machine, machine_line
 from cartwheel.bench.plot import can_plot, formats, plot
 from cartwheel.bench.race import Measurement, parts, race
 from cartwheel.bench.table import records, table
-from cartwheel.native.keywords import NAMESPACE
+from cartwheel.native.registration import NAMESPACE
 from cartwheel.progress import Progress
 
 if TYPE_CHECKING:

@@ -78,6 +78,10 @@ class NativeLink:
             for first, last in self._shards
         ]
 
+    def pack_render(self, mode: int) -> list[Any]:
+        """Makes the messages to draw every row, in the render mode of this number."""
+        return [("render", mode)] * len(self._shards)
+
     def timed_out(self, call: str, seconds: float, rows: list[int]) -> WorkerTimeoutError:
         """Returns the exception for rows that have not answered in time."""
         return WorkerTimeoutError.of(call, seconds, rows, [])
@@ -93,6 +97,7 @@ class NativeLink:
             "reset": envs.post_reset,
             "request": envs.post_request,
             "streams": envs.post_streams,
+            "render": envs.post_render,
         }
         for shard, (kind, *parts) in enumerate(messages):
             posts[kind](shard, *parts)

@@ -221,6 +221,33 @@ pub enum Error {
         /// The reason, for the first of them.
         reason: String,
     },
+    /// A plugin that cannot be used: its version or a table does not fit.
+    #[error("{0}")]
+    BadPlugin(String),
+    /// An id of a plugin's environment that it cannot have: it is taken, or has another form.
+    #[error("{0}")]
+    BadId(String),
+    /// A plugin broke the contract of its interface. What it made can only be freed.
+    #[error("plugin {plugin} broke its contract in {id}: {what}")]
+    Plugin {
+        /// The plugin.
+        plugin: String,
+        /// The environment.
+        id: String,
+        /// What it did.
+        what: String,
+    },
+    /// The state of a row that cannot be restored.
+    #[error("{0}")]
+    BadState(String),
+    /// A native environment failed.
+    #[error("the environment of row {row} failed: {message}")]
+    Failed {
+        /// The row, counted from the start of the batch.
+        row: usize,
+        /// The reason, in the author's words.
+        message: String,
+    },
     /// A native environment panicked.
     #[error("the environment of row {row} panicked: {message}")]
     Panicked {

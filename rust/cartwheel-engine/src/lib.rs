@@ -26,22 +26,20 @@
 //! | [`worker`] | a worker's loop, and the trait that its environments implement |
 //! | [`pool`] | the caller's side |
 //! | [`episodes`] | how many steps each episode has, counted from what a pool returns |
-//! | [`mod@env`] | what the author of a native environment writes |
-//! | [`native`] | native environments as the shards of a pool |
-//! | [`plain_loop`] | native environments with nothing around them, to measure what a pool adds |
+//! | [`plugin`] | environments of other libraries, behind tables of functions |
+//! | [`native`] | these environments as the shards of a pool |
 //!
 //! This crate does not depend on Python; the bindings are `cartwheel-python`.
 
 pub mod autoreset;
 mod call;
-pub mod env;
 pub mod episodes;
 mod error;
 mod failpoint;
 pub mod info;
 pub mod memory;
 pub mod native;
-pub mod plain_loop;
+pub mod plugin;
 pub mod pool;
 pub mod protocol;
 pub mod returns;

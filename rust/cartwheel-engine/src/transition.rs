@@ -14,3 +14,16 @@ pub enum PhaseTag {
     /// It must be reset before its first step.
     Unstarted = 3,
 }
+
+impl PhaseTag {
+    /// The phase with this byte.
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Self::Running),
+            1 => Some(Self::Over),
+            2 => Some(Self::Failed),
+            3 => Some(Self::Unstarted),
+            _ => None,
+        }
+    }
+}

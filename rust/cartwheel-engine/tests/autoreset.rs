@@ -1,198 +1,147 @@
 //! The autoreset machine keeps Gymnasium's transcripts, mode by mode.
 
-use cartwheel_engine::autoreset::{Autoreset, AutoresetMode, OnDone, Refusal, Rows};
+#[path = "autoreset/columns.rs"]
+mod columns;
+#[path = "autoreset/oracle.rs"]
+mod oracle;
+#[path = "autoreset/property.rs"]
+mod property;
+#[path = "autoreset/script.rs"]
+mod script;
+
+use cartwheel_engine::autoreset::{Autoreset, AutoresetMode, Command, OnDone, Outcomes, Refusal};
 use cartwheel_engine::{PhaseTag, Transition};
 
-/// An environment whose episode ends at step `length`; it records the calls that it gets.
-struct Counter {
-    length: u32,
-    now: u32,
-    fails_at: Option<u32>,
-    /// Resets that fail from now on.
-    failing_resets: u32,
-    /// Whether a new environment replaces a failed one.
-    replaceable: bool,
-    log: Vec<String>,
+use columns::{Columns, Fault, Row};
+use script::{Script, Scripted};
+
+/// A machine of one row, which is running.
+fn one(mode: AutoresetMode, on_done: OnDone, env: Scripted) -> Columns {
+    Columns { machine: Autoreset::new(mode, on_done, 1), envs: vec![env] }
 }
 
-impl Counter {
-    fn new(length: u32) -> Self {
-        Self {
-            length,
-            now: 0,
-            fails_at: None,
-            failing_resets: 0,
-            replaceable: false,
-            log: Vec::new(),
-        }
-    }
-
-    fn taken(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.log)
-    }
+/// The row after a step.
+fn stepped(columns: &mut Columns) -> Row {
+    columns.step(0..1).remove(0)
 }
 
-impl Rows for Counter {
-    type Error = &'static str;
-
-    fn step(&mut self, _row: usize) -> Result<Transition, Self::Error> {
-        self.now += 1;
-        if self.fails_at == Some(self.now) {
-            return Err("boom");
-        }
-        let terminated = self.now == self.length;
-        Ok(Transition { reward: f64::from(self.now), terminated, truncated: false })
-    }
-
-    fn reset(&mut self, _row: usize) -> Result<(), Self::Error> {
-        if self.failing_resets > 0 {
-            self.failing_resets -= 1;
-            return Err("no reset");
-        }
-        self.now = 0;
-        self.log.push("reset".to_owned());
-        Ok(())
-    }
-
-    fn keep_final(&mut self, _row: usize) -> Result<(), Self::Error> {
-        self.log.push(format!("final {}", self.now));
-        Ok(())
-    }
-
-    fn publish(&mut self, _row: usize) -> Result<(), Self::Error> {
-        self.log.push(format!("obs {}", self.now));
-        Ok(())
-    }
-
-    fn repeat(&mut self, _row: usize) -> Result<(), Self::Error> {
-        self.log.push(format!("again {}", self.now));
-        Ok(())
-    }
-
-    fn replace(&mut self, _row: usize, failure: Self::Error) -> Result<(), Self::Error> {
-        if !self.replaceable {
-            return Err(failure);
-        }
-        self.fails_at = None;
-        self.log.push(format!("replace: {failure}"));
-        Ok(())
-    }
+fn step(columns: &mut Columns) -> (f64, bool, Vec<String>) {
+    let row = stepped(columns);
+    assert_eq!(row.fault, None);
+    (row.transition.reward, row.transition.is_over(), columns.envs[0].taken())
 }
 
-fn step(machine: &mut Autoreset, env: &mut Counter) -> (f64, bool, Vec<String>) {
-    let transition = machine.step(env, 0).expect("the environment does not fail");
-    (transition.reward, transition.is_over(), env.taken())
+/// Resets the row; returns the fault.
+fn reset(columns: &mut Columns) -> Option<Fault> {
+    columns.reset(0..1, |_| true).remove(0).fault
+}
+
+fn failure(text: &str) -> Fault {
+    Fault::Environment(text.to_owned())
 }
 
 fn said(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
+const MODES: [AutoresetMode; 3] =
+    [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled];
+
 #[test]
 fn next_step_ignores_the_action_after_the_last_step_and_resets() {
-    let mut machine = Autoreset::new(AutoresetMode::NextStep, OnDone::Raise, 1);
-    let mut env = Counter::new(2);
-    assert_eq!(step(&mut machine, &mut env), (1.0, false, said(&["obs 1"])));
-    assert_eq!(step(&mut machine, &mut env), (2.0, true, said(&["obs 2"])));
-    assert_eq!(machine.phase(0), PhaseTag::Over);
-    assert_eq!(step(&mut machine, &mut env), (0.0, false, said(&["reset", "obs 0"])));
-    assert_eq!(step(&mut machine, &mut env), (1.0, false, said(&["obs 1"])));
+    let mut rows = one(AutoresetMode::NextStep, OnDone::Raise, Scripted::counts(2));
+    assert_eq!(step(&mut rows), (1.0, false, said(&["step", "obs 1"])));
+    assert_eq!(step(&mut rows), (2.0, true, said(&["step", "obs 2"])));
+    assert_eq!(rows.machine.phase(0), PhaseTag::Over);
+    assert_eq!(step(&mut rows), (0.0, false, said(&["reset", "obs 0"])));
+    assert_eq!(step(&mut rows), (1.0, false, said(&["step", "obs 1"])));
 }
 
 #[test]
 fn same_step_keeps_the_final_frame_before_it_resets() {
-    let mut machine = Autoreset::new(AutoresetMode::SameStep, OnDone::Raise, 1);
-    let mut env = Counter::new(2);
-    step(&mut machine, &mut env);
-    assert_eq!(step(&mut machine, &mut env), (2.0, true, said(&["final 2", "reset", "obs 0"])));
-    assert_eq!(machine.phase(0), PhaseTag::Running);
-    assert_eq!(step(&mut machine, &mut env), (1.0, false, said(&["obs 1"])));
+    let mut rows = one(AutoresetMode::SameStep, OnDone::Raise, Scripted::counts(2));
+    step(&mut rows);
+    assert_eq!(step(&mut rows), (2.0, true, said(&["step", "final 2", "reset", "obs 0"])));
+    assert_eq!(rows.machine.phase(0), PhaseTag::Running);
+    assert_eq!(step(&mut rows), (1.0, false, said(&["step", "obs 1"])));
 }
 
 #[test]
 fn episodes_of_length_one_are_over_at_every_real_step() {
-    let mut next = Autoreset::new(AutoresetMode::NextStep, OnDone::Raise, 1);
-    let mut env = Counter::new(1);
+    let mut next = one(AutoresetMode::NextStep, OnDone::Raise, Scripted::counts(1));
     for _ in 0..3 {
-        assert_eq!(step(&mut next, &mut env), (1.0, true, said(&["obs 1"])));
-        assert_eq!(step(&mut next, &mut env), (0.0, false, said(&["reset", "obs 0"])));
+        assert_eq!(step(&mut next), (1.0, true, said(&["step", "obs 1"])));
+        assert_eq!(step(&mut next), (0.0, false, said(&["reset", "obs 0"])));
     }
-    let mut same = Autoreset::new(AutoresetMode::SameStep, OnDone::Raise, 1);
-    let mut env = Counter::new(1);
+    let mut same = one(AutoresetMode::SameStep, OnDone::Raise, Scripted::counts(1));
     for _ in 0..3 {
-        assert_eq!(step(&mut same, &mut env), (1.0, true, said(&["final 1", "reset", "obs 0"])));
+        assert_eq!(step(&mut same), (1.0, true, said(&["step", "final 1", "reset", "obs 0"])));
     }
 }
 
 #[test]
 fn disabled_refuses_a_row_that_is_over_and_changes_nothing() {
-    let mut machine = Autoreset::new(AutoresetMode::Disabled, OnDone::Raise, 1);
-    let mut env = Counter::new(1);
-    step(&mut machine, &mut env);
+    let mut rows = one(AutoresetMode::Disabled, OnDone::Raise, Scripted::counts(1));
+    step(&mut rows);
     for _ in 0..2 {
-        assert_eq!(machine.step(&mut env, 0), Err(Refusal::Over));
-        assert_eq!((env.now, env.taken()), (1, said(&[])));
+        assert_eq!(stepped(&mut rows).fault, Some(Fault::Refused(Refusal::Over)));
+        assert_eq!((rows.envs[0].now, rows.envs[0].taken()), (1, said(&[])));
     }
-    machine.reset(&mut env, 0, |env| env.reset(0)).expect("a reset succeeds");
-    assert_eq!(env.taken(), said(&["reset", "obs 0"]));
-    assert_eq!(step(&mut machine, &mut env), (1.0, true, said(&["obs 1"])));
+    assert_eq!(reset(&mut rows), None);
+    assert_eq!(rows.envs[0].taken(), said(&["reset", "obs 0"]));
+    assert_eq!(step(&mut rows), (1.0, true, said(&["step", "obs 1"])));
 }
 
 #[test]
 fn a_frozen_row_repeats_its_frame_and_flags_until_it_is_reset() {
-    let mut machine = Autoreset::new(AutoresetMode::Disabled, OnDone::Freeze, 1);
-    let mut env = Counter::new(2);
-    step(&mut machine, &mut env);
-    step(&mut machine, &mut env);
+    let mut rows = one(AutoresetMode::Disabled, OnDone::Freeze, Scripted::counts(2));
+    step(&mut rows);
+    step(&mut rows);
     for _ in 0..3 {
-        assert_eq!(step(&mut machine, &mut env), (0.0, true, said(&["again 2"])));
+        assert!(rows.machine.is_frozen(0));
+        assert_eq!(step(&mut rows), (0.0, true, said(&["again 2"])));
     }
-    machine.reset(&mut env, 0, |env| env.reset(0)).expect("a reset succeeds");
-    env.taken();
-    assert_eq!(step(&mut machine, &mut env), (1.0, false, said(&["obs 1"])));
+    assert_eq!(reset(&mut rows), None);
+    rows.envs[0].taken();
+    assert_eq!(step(&mut rows), (1.0, false, said(&["step", "obs 1"])));
 }
 
 #[test]
 fn an_explicit_reset_clears_a_pending_autoreset() {
-    let mut machine = Autoreset::new(AutoresetMode::NextStep, OnDone::Raise, 1);
-    let mut env = Counter::new(1);
-    step(&mut machine, &mut env);
-    machine.reset(&mut env, 0, |env| env.reset(0)).expect("a reset succeeds");
-    env.taken();
-    assert_eq!(step(&mut machine, &mut env), (1.0, true, said(&["obs 1"])));
+    let mut rows = one(AutoresetMode::NextStep, OnDone::Raise, Scripted::counts(1));
+    step(&mut rows);
+    assert_eq!(reset(&mut rows), None);
+    rows.envs[0].taken();
+    assert_eq!(step(&mut rows), (1.0, true, said(&["step", "obs 1"])));
 }
 
 #[test]
 fn a_failed_row_is_refused_until_a_reset_succeeds() {
-    for mode in [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled] {
-        let mut machine = Autoreset::new(mode, OnDone::Raise, 1);
-        let mut env = Counter { fails_at: Some(1), ..Counter::new(9) };
-        assert_eq!(machine.step(&mut env, 0), Err(Refusal::Environment("boom")));
-        assert_eq!(machine.phase(0), PhaseTag::Failed);
-        assert_eq!(machine.step(&mut env, 0), Err(Refusal::Failed));
-        assert_eq!(machine.reset(&mut env, 0, |_| Err("again")), Err("again"));
-        assert_eq!(machine.step(&mut env, 0), Err(Refusal::Failed));
-        machine.reset(&mut env, 0, |env| env.reset(0)).expect("a reset succeeds");
-        env.fails_at = None;
-        assert!(machine.step(&mut env, 0).is_ok());
+    for mode in MODES {
+        let script = Script::Counts { length: 9, fails_at: 1, failing_resets: 1 };
+        let mut rows = one(mode, OnDone::Raise, Scripted::new(script, 0));
+        assert_eq!(stepped(&mut rows).fault, Some(failure("step 1")));
+        assert_eq!(rows.machine.phase(0), PhaseTag::Failed);
+        assert_eq!(stepped(&mut rows).fault, Some(Fault::Refused(Refusal::Failed)));
+        assert_eq!(reset(&mut rows), Some(failure("reset")));
+        assert_eq!(stepped(&mut rows).fault, Some(Fault::Refused(Refusal::Failed)));
+        rows.envs[0].script = Scripted::counts(9).script;
+        assert_eq!(reset(&mut rows), None);
+        assert_eq!(stepped(&mut rows).fault, None);
     }
 }
 
 #[test]
 fn an_unstarted_row_is_refused_until_a_reset_succeeds() {
-    for mode in [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled] {
-        let mut machine = Autoreset::unstarted(mode, OnDone::Freeze, 1);
-        let mut env = Counter::new(9);
-        assert_eq!(machine.step(&mut env, 0), Err(Refusal::Unstarted));
-        assert_eq!((machine.phase(0), env.taken()), (PhaseTag::Unstarted, said(&[])));
-        machine.reset(&mut env, 0, |env| env.reset(0)).expect("a reset succeeds");
-        assert!(machine.step(&mut env, 0).is_ok());
+    for mode in MODES {
+        let machine = Autoreset::unstarted(mode, OnDone::Freeze, 1);
+        let mut rows = Columns { machine, envs: vec![Scripted::counts(9)] };
+        assert_eq!(stepped(&mut rows).fault, Some(Fault::Refused(Refusal::Unstarted)));
+        let seen = (rows.machine.phase(0), rows.envs[0].taken());
+        assert_eq!(seen, (PhaseTag::Unstarted, said(&[])));
+        assert_eq!(reset(&mut rows), None);
+        assert_eq!(stepped(&mut rows).fault, None);
     }
-}
-
-/// An environment that fails at its second step, unless it is replaced.
-fn replaceable(length: u32) -> Counter {
-    Counter { fails_at: Some(2), replaceable: true, ..Counter::new(length) }
 }
 
 #[test]
@@ -203,42 +152,29 @@ fn a_row_whose_environment_is_replaced_is_truncated_in_every_mode() {
         (AutoresetMode::Disabled, PhaseTag::Over, vec!["obs 2"]),
     ];
     for (mode, phase, shown) in cases {
-        let mut machine = Autoreset::new(mode, OnDone::Raise, 1);
-        let mut env = replaceable(9);
-        step(&mut machine, &mut env);
-        assert_eq!(machine.step(&mut env, 0), Ok(Transition::CUT));
-        assert_eq!(machine.phase(0), phase);
-        let expected: Vec<_> = std::iter::once("replace: boom").chain(shown).collect();
-        assert_eq!(env.taken(), said(&expected));
+        let script = Script::Counts { length: 9, fails_at: 2, failing_resets: 0 };
+        let mut rows = one(mode, OnDone::Raise, Scripted::new(script, 1));
+        step(&mut rows);
+        let row = stepped(&mut rows);
+        assert_eq!(row, Row { transition: Transition::CUT, phase, fault: None });
+        let expected: Vec<_> = ["step", "replace: step 2"].into_iter().chain(shown).collect();
+        assert_eq!(rows.envs[0].taken(), said(&expected));
     }
 }
 
 #[test]
-fn an_autoreset_that_fails_is_tried_once_more_and_the_end_of_the_episode_is_kept() {
-    let mut same = Autoreset::new(AutoresetMode::SameStep, OnDone::Raise, 1);
-    let mut env = Counter { replaceable: true, failing_resets: 1, ..Counter::new(1) };
-    let expected = said(&["final 1", "replace: no reset", "reset", "obs 0"]);
-    assert_eq!(step(&mut same, &mut env), (1.0, true, expected));
-    env.failing_resets = 2;
-    assert_eq!(same.step(&mut env, 0), Err(Refusal::Environment("no reset")));
-    assert_eq!(same.phase(0), PhaseTag::Failed);
-
-    let mut next = Autoreset::new(AutoresetMode::NextStep, OnDone::Raise, 1);
-    let mut env = Counter { replaceable: true, ..Counter::new(1) };
-    step(&mut next, &mut env);
-    env.failing_resets = 1;
-    let expected = said(&["replace: no reset", "reset", "obs 0"]);
-    assert_eq!(step(&mut next, &mut env), (0.0, false, expected));
-}
-
-#[test]
-fn an_explicit_reset_that_fails_is_tried_once_more() {
-    let mut machine = Autoreset::new(AutoresetMode::Disabled, OnDone::Raise, 1);
-    let mut env = Counter { replaceable: true, failing_resets: 1, ..Counter::new(1) };
-    machine.reset(&mut env, 0, |env| env.reset(0)).expect("the second reset succeeds");
-    assert_eq!(env.taken(), said(&["replace: no reset", "reset", "obs 0"]));
-    env.failing_resets = 2;
-    assert_eq!(machine.reset(&mut env, 0, |env| env.reset(0)), Err("no reset"));
+fn the_end_of_the_episode_is_kept_when_its_autoreset_is_tried_twice() {
+    let script = Script::Counts { length: 1, fails_at: 0, failing_resets: 1 };
+    let mut same = one(AutoresetMode::SameStep, OnDone::Raise, Scripted::new(script, 2));
+    let expected = ["step", "final 1", "reset", "replace: reset", "reset", "obs 0"];
+    assert_eq!(step(&mut same), (1.0, true, said(&expected)));
+    same.envs[0].script = Script::Counts { length: 1, fails_at: 0, failing_resets: 2 };
+    let failed = Row {
+        transition: Transition::RESET,
+        phase: PhaseTag::Failed,
+        fault: Some(failure("reset")),
+    };
+    assert_eq!(stepped(&mut same), failed);
 }
 
 #[test]
@@ -246,8 +182,74 @@ fn rows_of_a_restarted_worker_resume_in_their_phase() {
     let over = [true, false];
     let next = Autoreset::resumed(AutoresetMode::NextStep, OnDone::Raise, &over);
     assert_eq!([next.phase(0), next.phase(1)], [PhaseTag::Over, PhaseTag::Running]);
+    assert_eq!([next.command(0), next.command(1)], [Command::Reset, Command::Step]);
+    assert_eq!(next.last_transition(0), Transition::CUT);
     for mode in [AutoresetMode::SameStep, AutoresetMode::Disabled] {
         let machine = Autoreset::resumed(mode, OnDone::Raise, &over);
         assert_eq!([machine.phase(0), machine.phase(1)], [PhaseTag::Running; 2]);
+    }
+}
+
+#[test]
+fn an_episode_is_truncated_at_its_last_allowed_step_in_every_mode() {
+    for mode in MODES {
+        let mut rows = one(mode, OnDone::Freeze, Scripted::counts(9));
+        rows.machine = rows.machine.limited(std::num::NonZero::new(2));
+        for _ in 0..3 {
+            assert!(!stepped(&mut rows).transition.truncated);
+            let last = Transition { reward: 2.0, terminated: false, truncated: true };
+            assert_eq!(stepped(&mut rows).transition, last);
+            reset(&mut rows);
+        }
+    }
+}
+
+#[test]
+fn a_restored_row_goes_on_in_its_phase_and_at_its_place_in_the_episode() {
+    let mut rows = one(AutoresetMode::Disabled, OnDone::Freeze, Scripted::counts(9));
+    rows.machine = rows.machine.limited(std::num::NonZero::new(2));
+    step(&mut rows);
+    let half_way = rows.machine.save(0);
+    step(&mut rows);
+    let over = rows.machine.save(0);
+    reset(&mut rows);
+    rows.machine.restore(0, half_way);
+    assert!(stepped(&mut rows).transition.truncated);
+    reset(&mut rows);
+    rows.machine.restore(0, over);
+    assert!(rows.machine.is_frozen(0));
+    assert_eq!(stepped(&mut rows).transition, Transition::CUT);
+}
+
+#[test]
+fn a_row_settled_alone_has_the_outcome_of_a_row_in_columns() {
+    let outcome = Transition { reward: 3.0, terminated: false, truncated: false };
+    for mode in MODES {
+        let machine = || Autoreset::new(mode, OnDone::Freeze, 3).limited(std::num::NonZero::new(2));
+        let (mut alone, mut together) = (machine(), machine());
+        for _ in 0..6 {
+            let mut commands = [9; 3];
+            together.plan(0..3, &mut commands);
+            let (mut rewards, mut flags) = ([3.0; 3], [[0; 3]; 3]);
+            let [terminations, truncations, phases] = &mut flags;
+            let mut outcomes =
+                Outcomes { rewards: &mut rewards, terminations, truncations, phases };
+            together.settle(0..3, &commands, &mut outcomes);
+            let resets = together.plan_resets(0..3, &mut commands);
+            together.settle_resets(0..3, &commands, &mut outcomes);
+            for row in 0..3 {
+                let transition = alone.settle_row(row, alone.command(row), outcome);
+                assert_eq!(alone.resets_now(row), resets);
+                if resets {
+                    alone.begin_episode(row);
+                }
+                let shown = Transition {
+                    reward: outcomes.rewards[row],
+                    terminated: outcomes.terminations[row] != 0,
+                    truncated: outcomes.truncations[row] != 0,
+                };
+                assert_eq!((shown, together.save(row)), (transition, alone.save(row)));
+            }
+        }
     }
 }

@@ -42,6 +42,11 @@ impl<B: Buffer> InfoWriter<B> {
         self.stream.bytes()
     }
 
+    /// Appends records, or values, that were written elsewhere.
+    pub fn append(&mut self, bytes: &[u8]) {
+        self.stream.append(bytes);
+    }
+
     /// Begins a record of row `row`, counted from the start of the batch.
     ///
     /// # Panics

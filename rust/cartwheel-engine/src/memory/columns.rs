@@ -1,208 +1,203 @@
-//! The rows of a shard as typed slices, which workers read and write in place.
+//! The rows of a task as columns: the address of each leaf, and slices of rewards, flags and phases.
 //!
 //! # Invariants
 //!
 //! These rest on the invariants of [`super`], cited as "memory 4" and so on.
 //!
-//! 1. **One hold.** [`SlabColumns`] borrows its [`SlabRows`] mutably, and [`ActionColumns`] borrows
-//!    the actions of a task or of rows taken from a queue; so all slices are gone before the task
-//!    is acknowledged or the rows' places are counted as filled (memory 4 and 5). A plain loop owns
-//!    its memory.
-//! 2. **Apart.** Leaves are handed out in order, each once; leaves, rewards, flags and phases are
-//!    disjoint ranges of the slab, and no slice contains rows of another shard.
-//! 3. **Type.** A slice of cells is made only from a leaf of their dtype and length. Leaves start
-//!    at multiples of [`LEAF_ALIGN`](crate::space::LEAF_ALIGN), in a rollout with an offset of
-//!    whole batches, and rows are whole cells, so every cell is aligned; every bit pattern is a
-//!    value (invariant 2 of [`super::cell`], memory 7).
+//! 1. **One hold.** [`LeafColumns`] and [`Outcomes`] borrow their [`SlabRows`] or [`Scratch`](super::Scratch)
+//!    mutably, and [`ActionColumns`] borrows the actions of a task or of rows taken from a queue; so
+//!    all addresses are out of use before the task is acknowledged or the rows' places are counted
+//!    as filled (memory 4 and 5).
+//! 2. **Apart.** Leaves, rewards, flags and phases are disjoint ranges, and no range contains rows of
+//!    another shard.
+//! 3. **Form.** An address points at [`LeafColumns::rows`] rows of its leaf. Leaves start at multiples
+//!    of [`LEAF_ALIGN`](crate::space::LEAF_ALIGN), in a rollout with an offset of whole batches, and rows are whole elements, so
+//!    every element is aligned; every bit pattern is a value (memory 7).
+//! 4. **Kept addresses.** [`Addresses`] keeps the room of a list from task to task. The addresses in
+//!    it are used only through the columns that filled it.
 #![expect(unsafe_code, reason = "slices of mapped memory, see the invariants")]
 
+use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
 
 use super::actions::ActionRows;
-use super::cell::Cell;
-use super::mapping::Mapping;
 use super::slab::SlabRows;
+use crate::autoreset::Outcomes;
 use crate::error::Error;
-use crate::space::{ActionTag, DType, Layout};
-use crate::transition::PhaseTag;
-use cartwheel_core::Transition;
+use crate::space::{ActionTag, Layout, Leaf};
 
-/// The leaves of one shard's rows, taken in order, and after them the rows' [`Outcomes`].
+/// Room for the addresses of leaves, so that no task allocates.
+#[derive(Debug, Default)]
+pub struct Addresses(Vec<*mut c_void>);
+
+// SAFETY: addresses are read only through the columns of one task (invariant 4).
+unsafe impl Send for Addresses {}
+
+/// The observations of a task: one array for each leaf.
 #[derive(Debug)]
-pub struct SlabColumns<'a> {
-    mapping: &'a Mapping,
+pub struct LeafColumns<'a> {
+    addresses: &'a [*mut c_void],
     layout: &'a Layout,
-    start: usize,
-    rows: Range<usize>,
-    next: usize,
-    hold: PhantomData<&'a mut ()>,
+    rows: usize,
+    hold: PhantomData<&'a mut u8>,
 }
 
 impl SlabRows<'_> {
-    /// The rows as typed slices.
-    pub fn columns(&mut self) -> SlabColumns<'_> {
-        let (mapping, layout) = (self.mapping(), self.layout());
-        SlabColumns {
-            mapping,
-            layout,
-            start: self.start,
-            rows: self.rows(),
-            next: 0,
-            hold: PhantomData,
+    /// The leaves of the rows, and their outcomes.
+    pub fn columns<'a>(&'a mut self, room: &'a mut Addresses) -> (LeafColumns<'a>, Outcomes<'a>) {
+        let (mapping, start, rows) = (self.mapping(), self.start, self.rows());
+        let at = |range: Range<usize>| mapping.at(start + range.start..start + range.end);
+        // SAFETY: `Mapping::at` checks that ranges are inside the mapping; only this shard accesses
+        // its rows while the slab is filling, and the result borrows `self` (invariants 1 and 2).
+        unsafe { columns(at, self.layout(), rows, room) }
+    }
+}
+
+/// The columns of `rows` of memory with this layout; `at` returns the address of a range.
+///
+/// # Safety
+///
+/// For `'a`, the ranges of these rows are accessed through the result alone (invariants 1 and 2).
+pub(super) unsafe fn columns<'a>(
+    at: impl Fn(Range<usize>) -> NonNull<u8>,
+    layout: &'a Layout,
+    rows: Range<usize>,
+    room: &'a mut Addresses,
+) -> (LeafColumns<'a>, Outcomes<'a>) {
+    let count = rows.len();
+    let place = |offset: usize, bytes: usize| {
+        at(offset + rows.start * bytes..offset + rows.end * bytes).as_ptr()
+    };
+    let bytes = |offset: usize| {
+        // SAFETY: one byte for each row, in ranges that are disjoint (invariant 2).
+        unsafe { std::slice::from_raw_parts_mut(place(offset, 1), count) }
+    };
+    let rewards = place(layout.rewards_offset(), size_of::<f64>()).cast();
+    let outcomes = Outcomes {
+        // SAFETY: one aligned `f64` for each row (invariants 2 and 3).
+        rewards: unsafe { std::slice::from_raw_parts_mut(rewards, count) },
+        terminations: bytes(layout.terminations_offset()),
+        truncations: bytes(layout.truncations_offset()),
+        phases: bytes(layout.phases_offset()),
+    };
+    let leaves = 0..layout.num_leaves();
+    let address = |leaf| place(layout.leaf_offset(leaf), layout.leaf(leaf).row_bytes()).cast();
+    room.0.clear();
+    room.0.extend(leaves.map(address));
+    (LeafColumns { addresses: &room.0, layout, rows: count, hold: PhantomData }, outcomes)
+}
+
+impl LeafColumns<'_> {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The address of the first row of each leaf.
+    pub(crate) fn addresses(&self) -> &[*mut c_void] {
+        self.addresses
+    }
+
+    /// The leaves.
+    pub(crate) fn layout(&self) -> &Layout {
+        self.layout
+    }
+
+    /// Address and number of bytes of `rows` of a leaf.
+    fn place(&self, leaf: usize, rows: Range<usize>) -> (*mut u8, usize) {
+        assert!(rows.start <= rows.end && rows.end <= self.rows, "{rows:?} are rows of the task");
+        let bytes = self.layout.leaf(leaf).row_bytes();
+        // SAFETY: the offset is inside the array of this leaf (invariant 3).
+        let first = unsafe { self.addresses[leaf].cast::<u8>().add(rows.start * bytes) };
+        (first, rows.len() * bytes)
+    }
+
+    /// The bytes of `rows` of a leaf.
+    ///
+    /// # Panics
+    ///
+    /// When these are not rows of the task, or there is no such leaf.
+    pub fn bytes(&self, leaf: usize, rows: Range<usize>) -> &[u8] {
+        let (first, bytes) = self.place(leaf, rows);
+        // SAFETY: inside the array of this leaf, which nothing else accesses (invariants 1 and 3).
+        unsafe { std::slice::from_raw_parts(first, bytes) }
+    }
+
+    /// The same, for writing.
+    ///
+    /// # Panics
+    ///
+    /// As [`LeafColumns::bytes`].
+    pub fn bytes_mut(&mut self, leaf: usize, rows: Range<usize>) -> &mut [u8] {
+        let (first, bytes) = self.place(leaf, rows);
+        // SAFETY: as in `bytes`; `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(first, bytes) }
+    }
+
+    /// Writes zeros to every leaf of a row.
+    pub(crate) fn zero(&mut self, row: usize) {
+        for leaf in 0..self.addresses.len() {
+            self.bytes_mut(leaf, row..row + 1).fill(0);
+        }
+    }
+
+    /// Copies `count` rows from row `from` of other columns with the same leaves to row `to`.
+    pub(crate) fn copy(&mut self, to: usize, other: &LeafColumns<'_>, from: usize, count: usize) {
+        for leaf in 0..self.addresses.len() {
+            let bytes = other.bytes(leaf, from..from + count);
+            self.bytes_mut(leaf, to..to + count).copy_from_slice(bytes);
         }
     }
 }
 
-impl<'a> SlabColumns<'a> {
-    /// The rows, counted from the start of the batch.
-    pub fn rows(&self) -> Range<usize> {
-        self.rows.clone()
-    }
-
-    /// The next leaf, one cell for each row.
-    ///
-    /// # Panics
-    ///
-    /// When there is no further leaf, or its rows are not such cells.
-    pub fn leaf<C: Cell>(&mut self) -> &'a mut [C] {
-        let (place, row_len) = self.take(C::DTYPE);
-        assert_eq!(row_len, C::LEN, "elements of a row");
-        // SAFETY: the range of these rows is inside the mapping, accessed only here (invariants 1
-        // and 2), and consists of such cells (invariant 3).
-        unsafe { std::slice::from_raw_parts_mut(place.cast().as_ptr(), self.rows.len()) }
-    }
-
-    /// The elements of the next leaf, and the number of elements in a row.
-    ///
-    /// # Panics
-    ///
-    /// When there is no further leaf, or its dtype is another one.
-    pub fn elements<C: Cell<Element = C>>(&mut self) -> (&'a mut [C], usize) {
-        let (place, row_len) = self.take(C::DTYPE);
-        let length = row_len * self.rows.len();
-        // SAFETY: as in `leaf`.
-        (unsafe { std::slice::from_raw_parts_mut(place.cast().as_ptr(), length) }, row_len)
-    }
-
-    /// Address of the next leaf's rows, and the number of elements in a row.
-    fn take(&mut self, dtype: DType) -> (NonNull<u8>, usize) {
-        let layout = self.layout;
-        let leaf = layout.leaf(self.next);
-        assert_eq!(leaf.dtype, dtype, "dtype of leaf {}", self.next);
-        let place = self.range(layout.leaf_offset(self.next), leaf.row_bytes());
-        self.next += 1;
-        (place, leaf.row_len())
-    }
-
-    /// Address of these rows in the array that starts at `offset` of the slab.
-    fn range(&self, offset: usize, row_bytes: usize) -> NonNull<u8> {
-        let start = self.start + offset;
-        let range = start + self.rows.start * row_bytes..start + self.rows.end * row_bytes;
-        self.mapping.at(range)
-    }
-
-    /// Rewards, flags and phases of the rows.
-    pub fn outcomes(self) -> Outcomes<'a> {
-        let (layout, rows) = (self.layout, self.rows.len());
-        let bytes = |offset| {
-            let place = self.range(offset, 1);
-            // SAFETY: as in `leaf`; the three arrays of bytes are disjoint (invariant 2).
-            unsafe { std::slice::from_raw_parts_mut(place.as_ptr(), rows) }
-        };
-        let rewards = self.range(layout.rewards_offset(), size_of::<f64>()).cast();
-        Outcomes {
-            // SAFETY: as in `leaf`, for the array of `f64` rewards.
-            rewards: unsafe { std::slice::from_raw_parts_mut(rewards.as_ptr(), rows) },
-            terminations: bytes(layout.terminations_offset()),
-            truncations: bytes(layout.truncations_offset()),
-            phases: bytes(layout.phases_offset()),
-        }
-    }
-}
-
-/// Rewards, flags and phases of the rows of a shard.
-#[derive(Debug)]
-pub struct Outcomes<'a> {
-    rewards: &'a mut [f64],
-    terminations: &'a mut [u8],
-    truncations: &'a mut [u8],
-    phases: &'a mut [u8],
-}
-
-impl Outcomes<'_> {
-    /// Writes reward, flags and phase of row `row`, counted from the first row of the shard.
-    ///
-    /// # Panics
-    ///
-    /// When the shard has no such row.
-    #[inline]
-    pub fn write(&mut self, row: usize, transition: &Transition, phase: PhaseTag) {
-        self.rewards[row] = transition.reward;
-        self.terminations[row] = u8::from(transition.terminated);
-        self.truncations[row] = u8::from(transition.truncated);
-        self.phases[row] = phase as u8;
-    }
-}
-
-/// The actions of one shard's rows, leaf by leaf.
+/// The actions of a task: one array for each leaf, or none where no row steps.
 #[derive(Debug)]
 pub struct ActionColumns<'a> {
-    actions: ActionRows<'a>,
-    next: usize,
+    addresses: &'a [*mut c_void],
+    /// `None` where no row steps.
+    rows: Option<usize>,
+    hold: PhantomData<&'a u8>,
 }
 
-impl<'a> ActionRows<'a> {
-    /// The leaves in order, for reading in place.
-    pub fn columns(&self) -> ActionColumns<'a> {
-        ActionColumns { actions: self.clone(), next: 0 }
-    }
-}
-
-impl<'a> ActionColumns<'a> {
-    /// The next leaf, one cell for each row.
+impl ActionRows<'_> {
+    /// The actions of the rows, as the action space has them.
     ///
     /// # Errors
     ///
     /// [`Error::WrongActionDType`] when the caller stored another dtype. Integers of the calling
     /// language count as `int64`.
-    ///
-    /// # Panics
-    ///
-    /// When there is no further leaf, or its rows are not such cells.
-    pub fn leaf<C: Cell>(&mut self) -> Result<&'a [C], Error> {
-        let (place, row_len) = self.take(C::DTYPE)?;
-        assert_eq!(row_len, C::LEN, "elements of a row");
-        // SAFETY: the range of these rows is inside the mapping, not written while the task lasts
-        // (invariant 1), and consists of such cells (invariant 3).
-        Ok(unsafe { std::slice::from_raw_parts(place.cast().as_ptr(), self.actions.rows().len()) })
-    }
-
-    /// The elements of the next leaf, and the number of elements in a row.
-    ///
-    /// # Errors
-    ///
-    /// As [`ActionColumns::leaf`].
-    ///
-    /// # Panics
-    ///
-    /// When there is no further leaf.
-    pub fn elements<C: Cell<Element = C>>(&mut self) -> Result<(&'a [C], usize), Error> {
-        let (place, row_len) = self.take(C::DTYPE)?;
-        let length = row_len * self.actions.rows().len();
-        // SAFETY: as in `leaf`.
-        Ok((unsafe { std::slice::from_raw_parts(place.cast().as_ptr(), length) }, row_len))
-    }
-
-    fn take(&mut self, dtype: DType) -> Result<(NonNull<u8>, usize), Error> {
-        let leaf = self.next;
-        self.next += 1;
-        match self.actions.tag(leaf) {
-            Some(ActionTag::Array(got)) if got == dtype => {}
-            Some(ActionTag::Integers) if dtype == DType::I64 => {}
-            got => return Err(Error::WrongActionDType { leaf, expected: dtype, got }),
+    pub fn columns<'r>(
+        &'r self,
+        leaves: &[Leaf],
+        room: &'r mut Addresses,
+    ) -> Result<ActionColumns<'r>, Error> {
+        room.0.clear();
+        for (leaf, Leaf { dtype, .. }) in leaves.iter().enumerate() {
+            match self.tag(leaf) {
+                Some(ActionTag::Array(got)) if got == *dtype => {}
+                Some(ActionTag::Integers) if *dtype == cartwheel_core::DType::I64 => {}
+                got => return Err(Error::WrongActionDType { leaf, expected: *dtype, got }),
+            }
+            let (place, _) = self.place(leaf, dtype.size(), self.rows());
+            room.0.push(place.as_ptr().cast());
         }
-        Ok(self.actions.place(leaf, dtype.size(), self.actions.rows()))
+        Ok(ActionColumns { addresses: &room.0, rows: Some(self.rows().len()), hold: PhantomData })
+    }
+}
+
+impl ActionColumns<'_> {
+    /// No actions, of rows that do not step.
+    pub const NONE: Self = Self { addresses: &[], rows: None, hold: PhantomData };
+
+    /// The address of the first row of each leaf; null where no row steps.
+    pub(crate) fn addresses(&self) -> *const *const c_void {
+        self.rows.map_or(std::ptr::null(), |_| self.addresses.as_ptr().cast())
+    }
+
+    /// Number of rows that have actions; `None` where no row steps.
+    pub(crate) fn rows(&self) -> Option<usize> {
+        self.rows
     }
 }

@@ -54,7 +54,6 @@
 //! that breaks the protocol can spoil values, but never the pool's own memory.
 
 mod actions;
-mod cell;
 mod columns;
 pub mod forks;
 mod free_list;
@@ -65,14 +64,14 @@ mod mapping;
 mod plan;
 mod process_id;
 mod rollout;
+mod scratch;
 mod sharing;
 mod slab;
 mod slab_pool;
 
 pub(crate) use actions::ActionArea;
 pub use actions::ActionRows;
-pub use cell::{Cell, Shape, bytes_of};
-pub use columns::{ActionColumns, Outcomes, SlabColumns};
+pub use columns::{ActionColumns, Addresses, LeafColumns};
 #[cfg(all(loom, test))]
 pub(crate) use free_list::FreeList;
 pub use headroom::Headroom;
@@ -84,6 +83,7 @@ pub(crate) use plan::check;
 pub use process_id::process_id;
 pub(crate) use rollout::RolloutMemory;
 pub use rollout::{MOST_STEPS, RolloutLease};
+pub use scratch::Scratch;
 pub use sharing::Sharing;
 pub(crate) use slab::SlabMemory;
 pub use slab::SlabRows;

@@ -4,7 +4,6 @@
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::cell::bytes_of;
 use super::infos_at::InfosAt;
 use super::mapping::{Backing, Mapping};
 use super::rollout::{self, RolloutMemory};
@@ -236,15 +235,16 @@ impl SlabRows<'_> {
         let lengths = self.start + layout.info_lengths_offset();
         let word = size_of::<u32>();
         let mut number = u32::try_from(row).expect("a pool has fewer than 2^32 rows");
-        let mut some = [0; RECEIPTS_AT_ONCE];
+        let mut some = [[0; size_of::<u32>()]; RECEIPTS_AT_ONCE];
         for first in self.rows.clone().step_by(some.len()) {
             let count = some.len().min(self.rows.end - first);
             for some in &mut some[..count] {
-                *some = number;
+                *some = number.to_ne_bytes();
                 number += 1;
             }
+            let bytes = some[..count].as_flattened();
             // SAFETY: as in `write`.
-            unsafe { self.mapping().write(numbers + first * word, bytes_of(&some[..count])) }
+            unsafe { self.mapping().write(numbers + first * word, bytes) }
         }
         let places = lengths + self.rows.start * word..lengths + self.rows.end * word;
         // SAFETY: as in `write`.

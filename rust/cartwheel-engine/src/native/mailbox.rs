@@ -4,14 +4,13 @@
 //! answers, faults and infos that did not fit after the task is finished. Both sides are in one
 //! process.
 
-use std::any::Any;
 use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::state::RowState;
 use super::stream::Stream;
-use crate::env::ParameterValue;
 use crate::error::Error;
+use crate::plugin::{Frame, ResetOptions};
 
 /// What happens to one row in a reset.
 #[derive(Debug, Clone)]
@@ -24,29 +23,8 @@ pub enum RowReset {
     Seed(u128),
     /// It begins an episode with the stream of a longer seed: little-endian 32-bit words.
     WideSeed(Vec<u32>),
-    /// It continues from a snapshot.
-    Restore(Snapshot),
-}
-
-/// Options of a reset, parsed and checked by [`super::AnyRecipe::reset_options`].
-#[derive(Clone)]
-pub struct ResetOptions(pub(super) Arc<dyn Any + Send + Sync>);
-
-impl fmt::Debug for ResetOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResetOptions").finish_non_exhaustive()
-    }
-}
-
-/// The state of one row: environment, random stream, steps so far, phase. It can be restored into any
-/// row of the same kind of environment, any number of times.
-#[derive(Clone)]
-pub struct Snapshot(pub(super) Arc<dyn Any + Send + Sync>);
-
-impl fmt::Debug for Snapshot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Snapshot").finish_non_exhaustive()
-    }
+    /// It continues from a saved state.
+    Restore(RowState),
 }
 
 /// A control call.
@@ -54,26 +32,32 @@ impl fmt::Debug for Snapshot {
 pub enum Request {
     /// Reads the parameter of this name in every row.
     Get(String),
-    /// Sets the parameter of this name, one value for each row of the shard. When a value is
-    /// refused, the other rows keep their new values.
-    Set(String, Vec<ParameterValue>),
-    /// Snapshots of every row.
-    Save,
+    /// Sets the parameter of this name, one value of the info format for each row of the shard. When
+    /// a value is refused, the other rows keep their new values.
+    Set(String, Vec<Vec<u8>>),
+    /// The states of these rows, counted from the first row of the shard.
+    Save(Vec<usize>),
     /// The random stream of every row.
     Streams,
     /// Gives every row another random stream, one for each row of the shard.
     SetStreams(Vec<Stream>),
+    /// A drawing of every row, in the render mode of this number.
+    Render(usize),
+    /// Nothing.
+    Nothing,
 }
 
 /// The result of a control call.
 #[derive(Debug)]
 pub enum Answer {
-    /// The parameters, one for each row of the shard.
-    Values(Vec<ParameterValue>),
+    /// The parameters, one value of the info format for each row of the shard.
+    Values(Vec<Vec<u8>>),
     /// All values or streams were set.
     Done,
-    /// The snapshots, one for each row of the shard.
-    Snapshots(Vec<Snapshot>),
+    /// The states of the rows that were asked for, see [`RowState::read`].
+    States(Vec<Vec<u8>>),
+    /// The drawings, one for each row of the shard.
+    Frames(Vec<Frame>),
     /// The random streams, one for each row of the shard.
     Streams(Vec<Stream>),
 }

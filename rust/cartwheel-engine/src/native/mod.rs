@@ -1,33 +1,35 @@
-//! Native environments: from an [`crate::env::Env`] to the rows of a pool.
+//! Native environments as the shards of a pool.
 //!
 //! ```text
-//! options (JSON) ─▶ Recipe<E> ─▶ NativeShard<E>, one a worker ─▶ pool
-//!                                  │ Autoreset drives NativeRows: View (actions in, observations out)
-//!                                  └ Mailbox: resets, parameters, snapshots, faults
+//! Kind ─▶ NativeShard, one a worker ─▶ pool
+//!           │ Autoreset plans commands; EnvRows carries them out in one call; Autoreset settles
+//!           └ Mailbox: resets, parameters, states, faults
 //! ```
+//!
+//! Rows that are sent go the same way, but into memory of the shard, before they get their places.
 //!
 //! | noun | what it is |
 //! |---|---|
 //! | [`Stream`], [`Seed`] | the random stream of a row |
-//! | [`Recipe`], [`AnyRecipe`] | a kind of environment with its options |
-//! | [`ShardSettings`] | settings that all shards of a pool share, besides the recipe |
+//! | [`RowState`] | the saved state of a row |
+//! | [`ShardSettings`] | settings that all shards of a pool share, besides their kind |
 //! | [`NativeShard`] | the environments of one worker |
 //! | [`Mailbox`] | what owner and shard pass to each other besides the batch |
 
+mod infos;
 mod mailbox;
 mod pace;
-mod recipe;
-mod replacements;
+mod prepared;
 mod requests;
-mod reset;
 mod rows;
 mod settings;
 mod shard;
-mod snapshot;
+mod shown;
+mod state;
 mod stream;
 
-pub use mailbox::{Answer, Fault, Mailbox, Request, ResetOptions, RowReset, Snapshot};
-pub use recipe::{AnyRecipe, Recipe};
+pub use mailbox::{Answer, Fault, Mailbox, Request, RowReset};
 pub use settings::ShardSettings;
 pub use shard::NativeShard;
+pub use state::RowState;
 pub use stream::{Seed, Stream};

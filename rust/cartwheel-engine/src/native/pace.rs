@@ -1,14 +1,19 @@
 //! How many sent rows are stepped together.
 //!
-//! Rows that are stepped together get their places in the batch together, before the first of them
-//! is stepped. For very cheap rows this makes sending cheap: one claim, one clock reading and one
-//! block of vector instructions serve all of them. For expensive rows, a slow row would hold up the
-//! places of the others. So a shard steps together only as many rows as take some microseconds in
-//! total, by the recent cost of its rows, and begins with single rows. Single rows are all timed;
-//! rows that are stepped together are so cheap that reading the clock costs a noticeable part of
-//! the time, so only one time in eight is measured.
+//! Rows that are stepped together get their places in a batch together, after the last of them. For
+//! very cheap rows this makes sending cheap: one claim, one clock reading and one block of vector
+//! instructions serve all of them. For expensive rows, a slow row would hold up the others. So a
+//! shard steps together only as many rows as take some microseconds in total, by the recent cost of
+//! its rows, and begins with single rows. Single rows are all timed; rows that are stepped together
+//! are so cheap that reading the clock costs a noticeable part of the time, so only one time in
+//! eight is measured.
+//!
+//! Most steps may be cheap and a reset expensive. So resets are timed, too, and where one takes longer
+//! than rows that are stepped together may take, rows are stepped one at a time.
 
 use std::time::Duration;
+
+use crate::wake::Op;
 
 /// Maximum time for rows that are stepped together.
 const TOGETHER: Duration = Duration::from_micros(20);
@@ -21,8 +26,8 @@ const SAMPLED: u32 = 8;
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     rows: usize,
-    /// Time spent on the present rows so far.
-    spent: Duration,
+    /// Whether the last resets that were timed took too long for rows that are stepped together.
+    has_slow_resets: bool,
     /// Times since the last measured one.
     untimed: u32,
 }
@@ -30,25 +35,24 @@ pub(super) struct Pace {
 impl Pace {
     /// Maximum number of rows to step together next.
     pub(super) fn rows(&self) -> usize {
-        self.rows.max(1)
+        if self.has_slow_resets { 1 } else { self.rows.max(1) }
     }
 
-    /// Whether the present rows should be timed.
+    /// Whether the next rows should be timed.
     pub(super) fn is_due(&mut self) -> bool {
         self.untimed = if self.rows() == 1 { 0 } else { (self.untimed + 1) % SAMPLED };
         self.untimed == 0
     }
 
-    /// A part of the work on the present rows is done.
-    pub(super) fn begin(&mut self, spent: Duration) {
-        self.spent = spent;
-    }
-
-    /// The rest of the work is done, on `rows` rows.
-    pub(super) fn end(&mut self, spent: Duration, rows: usize) {
-        let spent = std::mem::take(&mut self.spent) + spent;
+    /// `rows` rows were stepped or reset in `spent`.
+    pub(super) fn note(&mut self, op: Op, spent: Duration, rows: usize) {
         let fitting = TOGETHER.as_nanos() * rows as u128 / spent.as_nanos().max(1);
-        let fitting = usize::try_from(fitting).unwrap_or(MOST).clamp(1, MOST);
-        self.rows = fitting.min(2 * self.rows()); // a single quick row is weak evidence
+        let fitting = usize::try_from(fitting).unwrap_or(MOST).min(MOST);
+        if op == Op::Reset {
+            self.has_slow_resets = fitting == 0;
+        } else {
+            // A single quick row is weak evidence.
+            self.rows = fitting.clamp(1, 2 * self.rows.max(1));
+        }
     }
 }

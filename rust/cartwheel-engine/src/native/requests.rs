@@ -1,72 +1,127 @@
-//! Requests about all rows of a shard: parameters, random number streams, snapshots.
+//! Requests about the rows of a shard: parameters, random streams, states, drawings.
 
-use super::mailbox::{Answer, Request};
-use super::rows::EnvColumns;
-use super::snapshot::save;
-use super::stream::Stream;
-use crate::autoreset::Autoreset;
-use crate::env::{Env, Parameter, ParameterValue};
-use crate::error::Error;
+use cartwheel_abi::{LEAVE, SHOW};
+use cartwheel_core::Error as EnvError;
 use cartwheel_core::rng::Rng;
 
-/// Carries out a request about all rows of a shard.
-pub(super) fn answer<E: Env>(
-    columns: &mut EnvColumns<E>,
-    autoreset: &Autoreset,
-    request: Request,
-) -> Result<Answer, Error> {
-    match request {
-        Request::Get(name) => {
-            let values = columns.envs.iter().map(|env| {
-                env.parameter(&name).map(Parameter::get).ok_or_else(|| no_such::<E>(&name))
-            });
-            values.collect::<Result<_, _>>().map(Answer::Values)
-        }
-        Request::Set(name, values) => set(columns, &name, values).map(|()| Answer::Done),
-        Request::Save => {
-            let rows = 0..columns.envs.len();
-            rows.map(|row| save(columns, autoreset, row))
-                .collect::<Result<_, _>>()
-                .map(Answer::Snapshots)
-        }
-        Request::Streams => {
-            let EnvColumns { rngs, seeds, .. } = columns;
-            let streams = seeds.iter().zip(rngs);
-            let streams = streams.map(|(seed, rng)| Stream { seed: seed.clone(), at: rng.state() });
-            Ok(Answer::Streams(streams.collect()))
-        }
-        Request::SetStreams(streams) => {
-            let EnvColumns { rngs, seeds, .. } = columns;
-            for ((seed, rng), stream) in seeds.iter_mut().zip(rngs).zip(streams) {
-                (*seed, *rng) = (stream.seed, Rng::from_state(stream.at));
+use super::mailbox::{Answer, Request};
+use super::rows::NativeRows;
+use super::state::RowState;
+use super::stream::Stream;
+use crate::error::Error;
+use crate::memory::ActionColumns;
+use crate::plugin::{Call, Ended};
+use crate::transition::PhaseTag;
+
+impl NativeRows {
+    /// Carries out a request.
+    pub(super) fn answer(&mut self, request: Request) -> Result<Answer, Error> {
+        match request {
+            Request::Get(name) => {
+                let number = self.parameter(&name)?;
+                let values = (0..self.envs.len()).map(|row| self.envs.parameter(row, number));
+                let values: Result<_, _> = values.collect();
+                values.map(Answer::Values).map_err(|what| EnvError::BadParameter(what).into())
             }
-            Ok(Answer::Done)
+            Request::Set(name, values) => self.set(&name, &values).map(|()| Answer::Done),
+            Request::Save(rows) => {
+                let states = rows.into_iter().map(|row| self.save(row));
+                states.collect::<Result<_, _>>().map(Answer::States)
+            }
+            Request::Streams => {
+                let streams = self.seeds.iter().zip(&self.streams);
+                let stream = |(seed, stream): (_, &Rng)| Stream {
+                    seed: Clone::clone(seed),
+                    at: stream.state(),
+                };
+                Ok(Answer::Streams(streams.map(stream).collect()))
+            }
+            Request::SetStreams(streams) => {
+                for (row, stream) in streams.into_iter().enumerate().take(self.envs.len()) {
+                    self.streams[row] = Rng::from_state(stream.at);
+                    self.seeds[row] = stream.seed;
+                }
+                Ok(Answer::Done)
+            }
+            Request::Render(mode) => {
+                let rows = self.envs.len();
+                let draw = |row| {
+                    let of = |message| Error::Failed { row, message };
+                    self.envs.render(row, mode).map_err(of)
+                };
+                let frames: Result<_, _> = (0..rows).map(draw).collect();
+                frames.map(Answer::Frames)
+            }
+            Request::Nothing => Ok(Answer::Done),
         }
     }
-}
 
-fn set<E: Env>(
-    columns: &mut EnvColumns<E>,
-    name: &str,
-    values: Vec<ParameterValue>,
-) -> Result<(), Error> {
-    columns.keep_shown();
-    let (mut rows, mut first) = (Vec::new(), None);
-    for (row, (env, value)) in columns.envs.iter_mut().zip(values).enumerate() {
-        let set = env.parameter_mut(name).ok_or_else(|| no_such::<E>(name))?.set(value);
-        env.parameters_changed();
-        if let Err(error) = set {
-            rows.push(row);
-            first = first.or(Some(error));
-        }
+    fn save(&mut self, row: usize) -> Result<Vec<u8>, Error> {
+        let kind = std::sync::Arc::clone(self.envs.kind());
+        let env = self.envs.save(row);
+        let env = env.map_err(|what| Error::BadState(format!("{}: {what}", kind.table().id())))?;
+        let (seed, stream) = (self.seeds[row].clone(), self.streams[row].clone());
+        Ok(RowState { row: self.autoreset.save(row), seed, stream, env }.write(&kind))
     }
-    first.map_or(Ok(()), |error| Err(Error::BadValues { rows, reason: error.to_string() }))
-}
 
-fn no_such<E: Env>(name: &str) -> Error {
-    let names = E::parameters().join(", ");
-    cartwheel_core::Error::BadParameter(format!(
-        "there is no parameter {name:?}; there are: {names}"
-    ))
-    .into()
+    fn set(&mut self, name: &str, values: &[Vec<u8>]) -> Result<(), Error> {
+        let number = self.parameter(name)?;
+        self.keep_shown()?;
+        let (mut rows, mut first) = (Vec::new(), None);
+        for (row, value) in values.iter().enumerate().take(self.envs.len()) {
+            if let Err(reason) = self.envs.set_parameter(row, number, value) {
+                rows.push(row);
+                first = first.or(Some(reason));
+            }
+        }
+        first.map_or(Ok(()), |reason| Err(Error::BadValues { rows, reason }))
+    }
+
+    /// The number of a parameter.
+    fn parameter(&self, name: &str) -> Result<usize, Error> {
+        let names = self.envs.kind().parameters();
+        names.iter().position(|known| known == name).ok_or_else(|| {
+            let names = names.join(", ");
+            let what = format!("there is no parameter {name:?}; there are: {names}");
+            EnvError::BadParameter(what).into()
+        })
+    }
+
+    /// Keeps the observations that rows show, because their parameters are about to be set.
+    fn keep_shown(&mut self) -> Result<(), Error> {
+        let count = self.envs.len();
+        let Self { envs, autoreset, shown, streams, infos, observations, .. } = self;
+        let (memory, kept) = shown.room(observations, count)?;
+        let (mut leaves, mut outcomes) = memory.columns(0..count);
+        let shows = |row: usize| !kept[row] && autoreset.phase(row) != PhaseTag::Unstarted;
+        let commands: Vec<u8> =
+            (0..count).map(|row| if shows(row) { SHOW } else { LEAVE }).collect();
+        let mut call = Call {
+            first: 0,
+            info_row: 0,
+            commands: &commands,
+            actions: &ActionColumns::NONE,
+            observations: &mut leaves,
+            outcomes: &mut outcomes,
+            streams,
+            options: None,
+        };
+        infos.clear();
+        for (kept, &command) in kept.iter_mut().zip(&commands) {
+            *kept |= command == SHOW;
+        }
+        let mut next = 0;
+        while next < count {
+            match envs.run(&mut call, next..count, infos.plugin())? {
+                Ended::Done => break,
+                Ended::Stopped(row) => next = row,
+                Ended::Failed { row, .. } => {
+                    kept[row] = false; // it shows what it can when it is asked
+                    next = row + 1;
+                }
+            }
+        }
+        infos.clear();
+        Ok(())
+    }
 }

@@ -1,262 +1,459 @@
-//! Native environments row by row, as the autoreset machine drives them.
+//! The rows of a shard: plans what each does, makes one call for all of them, settles.
 
-use std::convert::Infallible;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
-use super::stream::Seed;
-use crate::autoreset::{Autoreset, Rows};
-use crate::env::{ActionOf, Block, Env, Info, Space, View};
-use crate::info::{InfoWriter, Kind, RecordAt};
-use crate::protocol::Tally;
-use crate::transition::PhaseTag;
+use cartwheel_abi::{LEAVE, RESET, SHOW, STEP};
 use cartwheel_core::Transition;
 use cartwheel_core::rng::Rng;
 
-/// The environments of a shard, in columns: for most kinds a step does not touch the random
-/// streams.
-pub(super) struct EnvColumns<E> {
-    pub(super) envs: Vec<E>,
-    pub(super) rngs: Vec<Rng>,
+use super::infos::RowInfos;
+use super::mailbox::{Fault, RowReset};
+use super::settings::ShardSettings;
+use super::shown::Shown;
+use super::stream::{Seed, unforeseen};
+use crate::autoreset::{Autoreset, AutoresetMode, Outcomes, Refusal};
+use crate::error::Error;
+use crate::memory::{ActionColumns, ActionRows, Addresses, LeafColumns};
+use crate::plugin::{Call, Ended, EnvRows, Kind, ResetOptions};
+use crate::protocol::Tally;
+use crate::space::Leaf;
+use crate::transition::PhaseTag;
+
+/// The environments of a shard, in columns.
+#[derive(Debug)]
+pub(super) struct NativeRows {
+    pub(super) envs: EnvRows,
+    pub(super) autoreset: Autoreset,
+    /// Whether rows that end their episode are reset in the same step.
+    restarts: bool,
+    pub(super) streams: Vec<Rng>,
     /// The seeds of the random streams.
     pub(super) seeds: Vec<Seed>,
-    /// Steps since the last reset.
-    pub(super) elapsed: Vec<u32>,
-    /// Steps after which an episode is truncated; 0 for no limit.
-    pub(super) limit: u32,
-    /// The state in which a row was shown before a parameter was set, until it is stepped or reset;
-    /// empty when there is no such row. See [`NativeRows::repeat`].
-    pub(super) shown: Vec<Option<E>>,
-    ahead: Ahead,
+    pub(super) shown: Shown,
+    pub(super) infos: RowInfos,
+    /// The faults of the present task.
+    pub(super) faults: Vec<Fault>,
+    /// The leaves of the spaces.
+    pub(super) observations: Vec<Leaf>,
+    actions: Vec<Leaf>,
+    addresses: Addresses,
+    /// What each row of the present round does.
+    commands: Vec<u8>,
+    /// What each row of the second round does.
+    resets: Vec<u8>,
+    /// What rows report in the second round; their rewards and flags are those of the first.
+    unused: Option<Unused>,
+    /// The same, between two second rounds.
+    spare: Option<Unused>,
+    /// The rows whose environments were replaced in this round, and why.
+    replaced: Vec<(usize, String)>,
+    /// How often each row's environment was replaced; empty before the first time.
+    replacements: Vec<u32>,
+    most_replacements: u32,
 }
 
-/// A block that was stepped before the machine reaches its rows.
-#[derive(Default)]
-struct Ahead {
-    running: Vec<bool>,
-    transitions: Vec<Option<Transition>>,
-    /// Its rows, counted from the start of the shard.
-    rows: Range<usize>,
-}
-
-impl<E: Env> EnvColumns<E> {
-    /// Columns of these environments and streams.
-    pub(super) fn new(envs: Vec<E>, rngs: Vec<Rng>, seeds: Vec<Seed>, limit: u32) -> Self {
-        let (elapsed, mut ahead) = (vec![0; envs.len()], Ahead::default());
-        if E::BLOCK > 1 {
-            ahead.running = vec![false; E::BLOCK];
-            ahead.transitions = vec![None; E::BLOCK];
-        }
-        Self { envs, rngs, seeds, elapsed, limit, shown: Vec::new(), ahead }
-    }
-
-    /// Counts a step, and truncates at the limit.
-    #[inline]
-    fn count_step(&mut self, row: usize, transition: &mut Transition) {
-        self.elapsed[row] = self.elapsed[row].wrapping_add(1);
-        transition.truncated |= self.limit != 0 && self.elapsed[row] >= self.limit;
-    }
-
-    /// Steps the environment of one row.
-    pub(super) fn step(&mut self, row: usize, action: ActionOf<'_, E>) -> Transition {
-        let mut transition = self.envs[row].step(action, &mut self.rngs[row]);
-        self.count_step(row, &mut transition);
-        transition
-    }
-
-    /// A new task begins: a block that was stepped belongs to the last one.
-    pub(super) fn forget_block(&mut self) {
-        self.ahead.rows = 0..0;
-    }
-
-    /// Keeps the state in which every row was shown last, because its parameters are about to be
-    /// set.
-    pub(super) fn keep_shown(&mut self) {
-        self.shown.resize_with(self.envs.len(), || None);
-        for (shown, env) in self.shown.iter_mut().zip(&self.envs) {
-            *shown = shown.take().or_else(|| env.snapshot());
-        }
-    }
-
-    /// The row is about to be shown in its present state.
-    pub(super) fn forget_shown(&mut self, row: usize) {
-        if let Some(shown) = self.shown.get_mut(row) {
-            *shown = None;
-        }
-    }
-}
-
-impl<E> EnvColumns<E> {
-    /// Ends the environments, one by one: if a second destructor panicked while the panic of the
-    /// first is unwinding, the process would end.
-    pub(super) fn clear(&mut self) {
-        let shown = self.shown.drain(..).flatten();
-        for env in self.envs.drain(..).chain(shown) {
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(env)));
-        }
-    }
-}
-
-impl<E> Drop for EnvColumns<E> {
-    fn drop(&mut self) {
-        self.clear();
-    }
-}
-
-/// The rows of a shard during one task. A failure is a panic, so this type has no errors.
-pub(super) struct NativeRows<'a, E: Env> {
-    /// The shard's first row.
+/// The rows of a task, and where they are written.
+pub(super) struct Place<'a> {
+    /// The first row of the shard, counted from the first row of the pool.
     pub(super) first: usize,
-    /// The rows of the task, counted from the first row of the shard, as all rows here are; actions
-    /// and observations belong to these rows.
-    pub(super) span: Range<usize>,
-    pub(super) env_columns: &'a mut EnvColumns<E>,
-    /// The actions of a step.
-    pub(super) actions: Option<<E::Action as View>::Rows<'a>>,
-    pub(super) observations: <E::Observation as View>::RowsMut<'a>,
-    pub(super) space: &'a Space,
-    /// Options of autoresets, and of explicit resets without any.
-    pub(super) options: &'a E::ResetOptions,
-    pub(super) infos: &'a mut InfoWriter,
-    /// The info record that is being written.
-    pub(super) open: &'a mut Option<RecordAt>,
-    /// The counters of the shard's rows.
+    /// The rows of the task, counted from the first row of the shard.
+    pub(super) rows: Range<usize>,
+    pub(super) actions: &'a ActionRows<'a>,
+    pub(super) leaves: LeafColumns<'a>,
+    pub(super) outcomes: Outcomes<'a>,
     pub(super) tally: Tally<'a>,
 }
 
-impl<E: Env> NativeRows<'_, E> {
-    pub(super) fn reset_with(&mut self, row: usize, options: &E::ResetOptions) {
-        let EnvColumns { envs, rngs, elapsed, .. } = &mut *self.env_columns;
-        elapsed[row] = 0;
-        envs[row].reset(&mut rngs[row], options);
-        self.tally.count_resets(row, 1);
-    }
-
-    /// Steps the block that begins at `row`, unless that row was stepped with an earlier block.
-    /// Must be called for each row of a step, in order, before the machine reaches it.
-    #[inline]
-    pub(super) fn step_ahead(&mut self, autoreset: &Autoreset, row: usize) {
-        if E::BLOCK > 1 && !self.env_columns.ahead.rows.contains(&row) {
-            self.step_block(autoreset, row);
-        }
-    }
-
-    #[inline(never)] // called once for each block; the loop of rows stays small
-    fn step_block(&mut self, autoreset: &Autoreset, first: usize) {
-        let actions = self.actions.as_ref().expect("a step has actions");
-        let EnvColumns { envs, rngs, ahead, .. } = &mut *self.env_columns;
-        let rows = first..self.span.end.min(first + E::BLOCK);
-        ahead.transitions[..rows.len()].fill(None);
-        for (running, row) in ahead.running.iter_mut().zip(rows.clone()) {
-            *running = autoreset.phase(row) == PhaseTag::Running;
-        }
-        let mut block = Block {
-            envs: &mut envs[rows.clone()],
-            rngs: &mut rngs[rows.clone()],
-            running: &ahead.running[..rows.len()],
-            transitions: &mut ahead.transitions[..rows.len()],
-            actions,
-            first: first - self.span.start,
-        };
-        // A row that panics here panics again when it is stepped by itself, and is identified then.
-        drop(catch_unwind(AssertUnwindSafe(|| E::step_block(&mut block))));
-        ahead.rows = rows;
-    }
-
-    #[inline]
-    fn step_one(&mut self, row: usize) -> Transition {
-        let actions = self.actions.as_ref().expect("a step has actions");
-        let action = E::Action::row(actions, row - self.span.start);
-        self.env_columns.envs[row].step(action, &mut self.env_columns.rngs[row])
-    }
-
-    #[inline(never)] // rarely called where blocks are stepped; the loop of rows stays small
-    fn step_alone(&mut self, row: usize) -> Transition {
-        self.step_one(row)
-    }
-
-    #[inline]
-    fn observe(&mut self, row: usize) {
-        let place = E::Observation::row_mut(&mut self.observations, row - self.span.start);
-        self.env_columns.envs[row].observe(place);
-    }
-
-    fn begin(&mut self, row: usize) {
-        *self.open = Some(self.infos.begin(Kind::Info, self.first + row, 0));
-    }
-
-    fn end(&mut self) {
-        self.infos.end(self.open.take().expect("a record was begun"));
+impl Place<'_> {
+    /// The number that infos and faults have for the first row.
+    fn number(&self) -> usize {
+        self.first + self.rows.start
     }
 }
 
-impl<E: Env> Rows for NativeRows<'_, E> {
-    type Error = Infallible;
-
-    #[inline]
-    fn step(&mut self, row: usize) -> Result<Transition, Infallible> {
-        let mut transition = if E::BLOCK > 1 {
-            let ahead = &self.env_columns.ahead;
-            let stepped = ahead.transitions[row - ahead.rows.start];
-            stepped.unwrap_or_else(|| self.step_alone(row))
-        } else {
-            self.step_one(row)
-        };
-        self.env_columns.count_step(row, &mut transition);
-        Ok(transition)
+impl NativeRows {
+    /// Makes `rows` environments, each with an unpredictable stream.
+    pub(super) fn new(
+        kind: &Arc<Kind>,
+        rows: usize,
+        settings: ShardSettings,
+    ) -> Result<Self, Error> {
+        let (streams, seeds) = unforeseen(rows)?;
+        let autoreset = Autoreset::unstarted(settings.autoreset, settings.on_done, rows);
+        Ok(Self {
+            envs: EnvRows::new(kind, rows, settings.is_checked)?,
+            autoreset: autoreset.limited(settings.max_episode_steps),
+            restarts: settings.autoreset == AutoresetMode::SameStep,
+            streams,
+            seeds,
+            shown: Shown::default(),
+            infos: RowInfos::new(),
+            faults: Vec::new(),
+            observations: kind.spaces().observation.leaves(),
+            actions: kind.spaces().action.leaves(),
+            addresses: Addresses::default(),
+            commands: vec![LEAVE; rows],
+            resets: vec![LEAVE; rows],
+            unused: None,
+            spare: None,
+            replaced: Vec::new(),
+            replacements: Vec::new(),
+            most_replacements: settings.replacements,
+        })
     }
 
-    #[inline(never)] // called once for each episode; the loop of steps stays small
-    fn reset(&mut self, row: usize) -> Result<(), Infallible> {
-        self.reset_with(row, self.options);
+    /// One step of the rows, with the resets that the mode requires.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Plugin`], after which the rows are in no known state.
+    pub(super) fn step(&mut self, place: &mut Place<'_>) -> Result<(), Error> {
+        let (rows, count, number) = (place.rows.clone(), place.rows.len(), place.number());
+        self.begin();
+        self.autoreset.plan(rows.clone(), &mut self.commands[..count]);
+        for (row, refusal) in self.autoreset.refusals(rows.clone()) {
+            let row = place.first + row;
+            self.faults.push(Fault { row, error: refused(refusal, row) });
+        }
+        let mut room = std::mem::take(&mut self.addresses);
+        let mut refused_actions = None;
+        let actions = match place.actions.columns(&self.actions, &mut room) {
+            Ok(actions) => actions,
+            Err(error) => {
+                refused_actions = Some(error);
+                ActionColumns::NONE
+            }
+        };
+        if let Some(Error::WrongActionDType { leaf, expected, got }) = refused_actions {
+            self.commands[..count].fill(SHOW);
+            let error = || Error::WrongActionDType { leaf, expected, got };
+            let fault = |row| Fault { row, error: error() };
+            self.faults.extend((number..number + count).map(fault));
+        }
+        if self.commands[..count].iter().fold(STEP, |highest, &command| highest.max(command))
+            > RESET
+        {
+            self.present(place);
+        }
+        self.forget_shown(&rows);
+        let carried_out = self.round(place, &actions, None);
+        let settled = carried_out.and_then(|()| {
+            let commands = &self.commands[..count];
+            self.autoreset.settle(rows, commands, &mut place.outcomes);
+            if self.restarts { self.restart(place) } else { Ok(()) }
+        });
+        self.addresses = room;
+        settled
+    }
+
+    /// Resets the rows for which `how` says so, with `options`, and shows the others.
+    ///
+    /// # Errors
+    ///
+    /// As [`NativeRows::step`].
+    pub(super) fn reset<'o>(
+        &mut self,
+        place: &mut Place<'_>,
+        how: impl Fn(usize) -> RowReset,
+        options: &dyn Fn(usize) -> Option<&'o ResetOptions>,
+    ) -> Result<(), Error> {
+        let (rows, count) = (place.rows.clone(), place.rows.len());
+        self.begin();
+        for (at, row) in rows.clone().enumerate() {
+            self.commands[at] = match how(row) {
+                RowReset::Leave => SHOW,
+                RowReset::Restore(state) => {
+                    if let Err(what) = self.envs.load(row, &state.env) {
+                        let error = Error::BadState(what);
+                        self.faults.push(Fault { row: place.first + row, error });
+                    } else {
+                        self.autoreset.restore(row, state.row);
+                        (self.streams[row], self.seeds[row]) = (state.stream, state.seed);
+                        self.shown.forget(row);
+                    }
+                    SHOW
+                }
+                RowReset::Seed(seed) => {
+                    self.streams[row] = Rng::from_wide_seed(seed);
+                    self.seeds[row] = Seed::Number(seed);
+                    RESET
+                }
+                RowReset::WideSeed(words) => {
+                    self.streams[row] = Rng::from_seed_words(&words);
+                    self.seeds[row] = Seed::Words(words);
+                    RESET
+                }
+                RowReset::Continue => RESET,
+            };
+        }
+        self.present(place);
+        self.forget_shown(&rows);
+        self.round(place, &ActionColumns::NONE, Some(options))?;
+        self.autoreset.settle(rows, &self.commands[..count], &mut place.outcomes);
         Ok(())
     }
 
-    #[inline(never)] // called once for each episode
-    fn keep_final(&mut self, row: usize) -> Result<(), Infallible> {
-        self.observe(row); // into the row's own place; the reset overwrites it
-        let info = self.env_columns.envs[row].info();
-        self.begin(row);
-        self.infos.key("final_obs");
-        let (observations, place) = (&self.observations, row - self.span.start);
-        let leaf = |leaf: usize| {
-            E::Observation::bytes(observations, place, &mut { leaf })
-                .expect("the space was checked")
-        };
-        self.space.write_value(&leaf, &mut 0, self.infos);
-        self.infos.key("final_info");
-        self.infos.dict(info.len());
-        info.write(self.infos);
-        self.end();
-        Ok(())
+    fn begin(&mut self) {
+        self.infos.clear();
+        self.replaced.clear();
     }
 
-    #[inline]
-    fn publish(&mut self, row: usize) -> Result<(), Infallible> {
-        self.observe(row);
-        if !E::Info::EMPTY {
-            let info = self.env_columns.envs[row].info();
-            if !info.is_empty() {
-                self.begin(row);
-                info.write(self.infos);
-                self.end();
+    /// Decides how rows that neither step nor reset are shown, and shows those for which the plugin
+    /// is not needed.
+    fn present(&mut self, place: &mut Place<'_>) {
+        for (at, row) in place.rows.clone().enumerate() {
+            if self.commands[at] <= RESET {
+                continue;
+            }
+            self.commands[at] = if self.autoreset.phase(row) == PhaseTag::Unstarted {
+                place.leaves.zero(at); // as Gymnasium's first buffer
+                LEAVE
+            } else if self.shown.write(row, &mut place.leaves, at) {
+                LEAVE
+            } else {
+                SHOW
+            };
+        }
+    }
+
+    /// Forgets the observations that were kept for rows that change now.
+    fn forget_shown(&mut self, rows: &Range<usize>) {
+        if self.shown.is_empty() {
+            return;
+        }
+        for (row, &command) in rows.clone().zip(&self.commands) {
+            if command <= RESET {
+                self.shown.forget(row);
+            }
+        }
+        self.shown.tidy();
+    }
+
+    /// Carries out the commands of all rows of the task, in one call unless a row fails.
+    ///
+    /// `options` returns the options of the reset of a row; neighbours with the same ones share a
+    /// call.
+    fn round<'o>(
+        &mut self,
+        place: &mut Place<'_>,
+        actions: &ActionColumns<'_>,
+        options: Option<&dyn Fn(usize) -> Option<&'o ResetOptions>>,
+    ) -> Result<(), Error> {
+        let (count, first) = (place.rows.len(), place.rows.start);
+        let mut next = 0;
+        while next < count {
+            let own = options.and_then(|options| options(first + next));
+            let end = options.map_or(count, |options| {
+                let differs = |at: &usize| !same(own, options(first + at));
+                (next + 1..count).find(differs).unwrap_or(count)
+            });
+            self.carry_out(place, actions, next..end, own)?;
+            next = end;
+        }
+        if !self.replaced.is_empty() {
+            self.infos.add_errors(&self.replaced);
+        }
+        if self.commands[..count].contains(&RESET) {
+            let commands = place.rows.clone().zip(&self.commands);
+            for (row, _) in commands.filter(|(_, command)| **command == RESET) {
+                place.tally.count_resets(row, 1);
             }
         }
         Ok(())
     }
 
-    /// An observation is a function of the state, so a row that was not touched since shows its
-    /// observation again. Nothing has to be kept for that: neither a copy for each step nor the
-    /// slab of the batch before, which belongs to the caller by now and may have been written to.
-    /// Only setting a parameter keeps a copy of the environment first.
-    fn repeat(&mut self, row: usize) -> Result<(), Infallible> {
-        match self.env_columns.shown.get(row) {
-            Some(Some(shown)) => {
-                let place = row - self.span.start;
-                shown.observe(E::Observation::row_mut(&mut self.observations, place));
+    fn carry_out(
+        &mut self,
+        place: &mut Place<'_>,
+        actions: &ActionColumns<'_>,
+        rows: Range<usize>,
+        options: Option<&ResetOptions>,
+    ) -> Result<(), Error> {
+        let mut next = rows.start;
+        while next < rows.end {
+            match self.call(place, actions, next..rows.end, options)? {
+                Ended::Done => break,
+                Ended::Stopped(at) => next = at,
+                Ended::Failed { row: at, panicked, message } => {
+                    if !self.replace(place, actions, at, &message, options)? {
+                        self.fail(place, actions, at, panicked, message)?;
+                    }
+                    next = at + 1;
+                }
             }
-            _ => self.observe(row),
         }
         Ok(())
+    }
+
+    fn call(
+        &mut self,
+        place: &mut Place<'_>,
+        actions: &ActionColumns<'_>,
+        rows: Range<usize>,
+        options: Option<&ResetOptions>,
+    ) -> Result<Ended, Error> {
+        let (info_row, count) = (place.number(), place.rows.len());
+        let mut outcomes = match &mut self.unused {
+            Some(unused) => unused.outcomes(count),
+            None => place.outcomes.reborrow(),
+        };
+        let mut call = Call {
+            first: place.rows.start,
+            info_row,
+            commands: &self.commands[..count],
+            actions,
+            observations: &mut place.leaves,
+            outcomes: &mut outcomes,
+            streams: &mut self.streams[place.rows.clone()],
+            options,
+        };
+        self.envs.run(&mut call, rows, self.infos.plugin())
+    }
+
+    /// Replaces an environment that failed, if that is allowed, and resets the new one. A step counts
+    /// as truncated. Returns whether all that succeeded.
+    fn replace(
+        &mut self,
+        place: &mut Place<'_>,
+        actions: &ActionColumns<'_>,
+        at: usize,
+        message: &str,
+        options: Option<&ResetOptions>,
+    ) -> Result<bool, Error> {
+        let (row, command) = (place.rows.start + at, self.commands[at]);
+        self.replacements.resize(self.autoreset.len(), 0);
+        if command > RESET || self.replacements[row] >= self.most_replacements {
+            return Ok(false);
+        }
+        self.replacements[row] += 1;
+        if !self.envs.replace(row) {
+            return Ok(false);
+        }
+        place.tally.count_replacements(row, 1);
+        self.commands[at] = RESET;
+        let options = options.filter(|_| command == RESET);
+        let reset = self.call(place, actions, at..at + 1, options)?;
+        self.commands[at] = command;
+        if !matches!(reset, Ended::Done) {
+            return Ok(false);
+        }
+        if command == STEP {
+            place.tally.count_resets(row, 1);
+            place.outcomes.write(at, &Transition::CUT, PhaseTag::Running);
+        }
+        self.replaced.push((place.first + row, message.to_owned()));
+        Ok(true)
+    }
+
+    /// Fails a row. It shows its state if it still can, otherwise zeros: its place would keep a row
+    /// of another batch.
+    fn fail(
+        &mut self,
+        place: &mut Place<'_>,
+        actions: &ActionColumns<'_>,
+        at: usize,
+        panicked: bool,
+        message: String,
+    ) -> Result<(), Error> {
+        let (own, row) = (place.rows.start + at, place.number() + at);
+        if self.autoreset.phase(own) != PhaseTag::Failed || self.commands[at] != SHOW {
+            let error = match panicked {
+                true => Error::Panicked { row, message },
+                false => Error::Failed { row, message },
+            };
+            self.faults.push(Fault { row, error });
+        }
+        self.autoreset.fail(own);
+        let can_show = self.commands[at] != SHOW;
+        self.commands[at] = SHOW;
+        let shown = can_show && matches!(self.call(place, actions, at..at + 1, None)?, Ended::Done);
+        if !shown {
+            place.leaves.zero(at);
+        }
+        Ok(())
+    }
+
+    /// The second round of a step in `SAME_STEP`: keeps what rows that ended their episode show, and
+    /// resets them.
+    fn restart(&mut self, place: &mut Place<'_>) -> Result<(), Error> {
+        let (rows, count) = (place.rows.clone(), place.rows.len());
+        if !self.autoreset.plan_resets(rows.clone(), &mut self.resets[..count]) {
+            return Ok(());
+        }
+        let resets = self.resets[..count].iter().enumerate();
+        let ended = resets.filter(|(_, command)| **command == RESET).map(|(at, _)| at);
+        let space = &self.envs.kind().spaces().observation;
+        let number = place.number();
+        let kept = self.infos.keep_finals(ended, number, space, &place.leaves, &self.replaced);
+        kept.map_err(|what| self.envs.kind().broken(what))?;
+        self.replaced.clear();
+        std::mem::swap(&mut self.commands, &mut self.resets);
+        self.unused = self.spare.take().or_else(|| Some(Unused::new(self.autoreset.len())));
+        let carried_out = self.round(place, &ActionColumns::NONE, None);
+        self.spare = self.unused.take();
+        carried_out?;
+        self.infos.join_resets();
+        self.autoreset.settle_resets(rows, &self.commands[..count], &mut place.outcomes);
+        Ok(())
+    }
+
+    /// Fails all rows of a task, because the plugin broke its contract or a panic lost the task.
+    pub(super) fn fail_all(
+        &mut self,
+        rows: Range<usize>,
+        first: usize,
+        error: impl Fn(usize) -> Error,
+    ) {
+        self.infos.clear();
+        for own in rows {
+            let row = first + own;
+            self.autoreset.fail(own);
+            if self.faults.iter().all(|fault| fault.row != row) {
+                self.faults.push(Fault { row, error: error(row) });
+            }
+        }
+    }
+}
+
+/// Outcomes that nobody reads.
+#[derive(Debug)]
+struct Unused {
+    rewards: Vec<f64>,
+    flags: [Vec<u8>; 3],
+}
+
+impl Unused {
+    fn new(rows: usize) -> Self {
+        Self { rewards: vec![0.0; rows], flags: [(); 3].map(|()| vec![0; rows]) }
+    }
+
+    fn outcomes(&mut self, rows: usize) -> Outcomes<'_> {
+        let [terminations, truncations, phases] = &mut self.flags;
+        Outcomes {
+            rewards: &mut self.rewards[..rows],
+            terminations: &mut terminations[..rows],
+            truncations: &mut truncations[..rows],
+            phases: &mut phases[..rows],
+        }
+    }
+}
+
+/// Whether two rows have the same options of their resets.
+fn same(options: Option<&ResetOptions>, others: Option<&ResetOptions>) -> bool {
+    match (options, others) {
+        (Some(options), Some(others)) => options.is_same(others),
+        (options, others) => options.is_none() && others.is_none(),
+    }
+}
+
+/// The reason why row `row`, counted from the first row of the pool, was not stepped. If the pool
+/// has the policy of its environments, it refuses such steps before they are published.
+fn refused(refusal: Refusal, row: usize) -> Error {
+    let rows = vec![row];
+    match refusal {
+        Refusal::Over => Error::EpisodeOver { rows },
+        Refusal::Failed => Error::NeedsReset { rows },
+        Refusal::Unstarted => Error::NeverReset { rows },
     }
 }

@@ -4,7 +4,7 @@ use std::num::NonZero;
 
 use crate::autoreset::{AutoresetMode, OnDone};
 
-/// Settings that the rows of a pool share, besides the recipe.
+/// Settings that the rows of a pool share, besides their kind.
 #[derive(Debug, Clone, Copy)]
 pub struct ShardSettings {
     /// When finished rows restart.
@@ -13,7 +13,10 @@ pub struct ShardSettings {
     pub on_done: OnDone,
     /// Steps after which an episode is truncated.
     pub max_episode_steps: Option<NonZero<u32>>,
-    /// How often the environment of a row is replaced after a panic, which truncates its episode; a
-    /// further panic fails the row.
+    /// How often the environment of a row is replaced after a failure or a panic, which truncates its
+    /// episode; the next one fails the row.
     pub replacements: u32,
+    /// Whether batches run in guarded copies of the pool's memory: what a plugin writes outside of
+    /// its rows is then an error. Slow.
+    pub is_checked: bool,
 }

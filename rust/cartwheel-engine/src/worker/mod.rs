@@ -38,7 +38,7 @@ mod task;
 mod threads;
 
 pub use crew::{Crew, CrewSettings};
-pub(crate) use guard::{close, flush, message_of};
+pub(crate) use guard::{close, flush};
 pub(crate) use limit::Limit;
 pub(crate) use perform::perform;
 pub(crate) use process::has_ended;

@@ -56,12 +56,10 @@ impl Filling for SentRows<'_> {
     fn prepare(&mut self, work: &Work) {
         self.started = is_timed(work.op, self.shard, &self.tally).then(Instant::now);
         self.tally.count_take();
-        if work.rows.len() == 1 {
-            // SAFETY: the row was taken from the queue, and is not counted yet (invariant 2).
-            let actions =
-                unsafe { ActionRows::new(&self.memory.actions, work.rows.clone(), work.op) };
-            self.prepared = guard::guarded(|| self.shard.prepare(work, self.first_row, &actions));
-        }
+        // SAFETY: the rows were taken from the queue, and are not counted yet (invariant 2).
+        let actions = unsafe { ActionRows::new(&self.memory.actions, work.rows.clone(), work.op) };
+        let Self { first_row, tally, .. } = *self;
+        self.prepared = guard::guarded(|| self.shard.prepare(work, first_row, &actions, tally));
     }
 
     fn fill(&mut self, work: &Work, rows: Range<usize>, places: Places) {
@@ -108,8 +106,7 @@ impl SentRows<'_> {
             cells: Some(rows.clone()),
             info_bytes: 0,
         };
-        let before = std::mem::replace(&mut self.prepared, Ok(()));
-        let report = guard::run(self.shard, &mut task, before);
+        let report = guard::run(self.shard, &mut task, self.prepared.clone());
         let bytes = u32::try_from(task.info_bytes).expect("an info region is below 4 GiB");
         let infos_at = if report.spilled { InfosAt::Channel } else { InfosAt::Memory(bytes) };
         task.slab.write_receipts(rows.start, infos_at);

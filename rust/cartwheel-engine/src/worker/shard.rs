@@ -2,7 +2,7 @@
 
 use super::Task;
 use crate::memory::ActionRows;
-use crate::protocol::Work;
+use crate::protocol::{Tally, Work};
 
 /// What a worker reports about a task, besides the rows that it wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,16 +34,20 @@ pub trait Shard {
         false
     }
 
-    /// Maximum number of rows that are taken from the queue at once. They get their places
-    /// together, so more than one only where rows are very cheap; a single row is prepared first.
+    /// Maximum number of rows that are taken from the queue at once. They are prepared and get their
+    /// places together, so more than one only where rows are very cheap.
     fn batch_of_sent(&self) -> usize {
         1
     }
 
-    /// Does the slow part of a single sent row's work before the row gets its place in a batch. The
-    /// next [`Shard::run`] is for this row. `first` is the first row of the shard.
-    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>) {
-        let _ = (work, first, actions);
+    /// Calls the environments of sent rows before the rows get their places in a batch, because a row
+    /// that has its place holds up the whole batch. So all calls that the work requires belong here:
+    /// the step, an autoreset in every mode, an explicit reset, and the replacement of a failed
+    /// environment. In `SAME_STEP` the terminal observation and info are kept first, then the row is
+    /// reset. The next calls of [`Shard::run`] are for these rows, each for some of them, and only
+    /// write. `first` is the first row of the shard, and `tally` has the counters of its rows.
+    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>, tally: Tally<'_>) {
+        let _ = (work, first, actions, tally);
     }
 
     /// Called when [`Shard::run`] or [`Shard::prepare`] panicked: records that every row of the

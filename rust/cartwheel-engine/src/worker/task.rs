@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::memory::{ActionColumns, ActionRows, InfoArea, SlabColumns, SlabRows};
+use crate::memory::{ActionRows, InfoArea, SlabRows};
 use crate::protocol::Tally;
 use crate::wake::Op;
 
@@ -39,11 +39,6 @@ impl Task<'_> {
     /// The rows, counted from the first row of the shard.
     pub fn own_rows(&self) -> Range<usize> {
         self.rows.start - self.first..self.rows.end - self.first
-    }
-
-    /// The actions of the rows, for reading in place, and their places, for writing in place.
-    pub fn columns(&mut self) -> (ActionColumns<'_>, SlabColumns<'_>) {
-        (self.actions.columns(), self.slab.columns())
     }
 
     /// Stores the rows' info stream; returns `false` when it does not fit and has to be sent in

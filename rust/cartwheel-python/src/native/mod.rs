@@ -1,6 +1,9 @@
 //! Native environments for Python: made here, stepped by the pool, with mailboxes for other calls.
 
+pub(crate) mod catalogue;
+mod frame;
 pub(crate) mod plain_loop;
+pub(crate) mod plugin;
 mod space;
 mod stream;
 mod value;
@@ -11,8 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cartwheel_engine::Error;
 use cartwheel_engine::autoreset::OnDone;
 use cartwheel_engine::native::{
-    Answer, AnyRecipe, Mailbox, Request, RowReset, Seed, ShardSettings,
+    Answer, Mailbox, NativeShard, Request, RowReset, RowState, Seed, ShardSettings,
 };
+use cartwheel_engine::plugin::{Kind, find};
 use cartwheel_engine::worker::OwnShard;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -21,15 +25,19 @@ use pyo3::types::PyBytes;
 
 use crate::error::to_py_err;
 use crate::mode::mode;
+use crate::native::frame::from_frame;
 use crate::native::space::describe;
 use crate::native::stream::{from_stream, to_seed, to_stream};
 use crate::native::value::{from_value, to_value};
+
+/// The variable that makes the host check what plugins write.
+const CHECK: &str = "CARTWHEEL_CHECK_PLUGINS";
 
 /// Documented in the stub.
 #[pyclass(frozen, name = "NativeEnvs", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyNativeEnvs {
-    recipe: Box<dyn AnyRecipe>,
+    kind: Arc<Kind>,
     /// The shards, until a pool takes them.
     shards: Mutex<Option<Vec<Box<dyn OwnShard>>>>,
     /// The first row of each shard.
@@ -53,38 +61,67 @@ impl PyNativeEnvs {
         max_episode_steps: Option<NonZero<u32>>,
         replacements: u32,
     ) -> PyResult<Self> {
-        let recipe = cartwheel_envs::find(env_id).and_then(|entry| entry.recipe(options));
-        let recipe = recipe.map_err(to_py_err)?;
+        let kind = find(env_id).and_then(|table| Kind::new(&table, options));
+        let kind = kind.map_err(to_py_err)?;
         let settings = ShardSettings {
             autoreset: mode(autoreset_mode)?,
             on_done: if freeze { OnDone::Freeze } else { OnDone::Raise },
             max_episode_steps,
             replacements,
+            is_checked: std::env::var_os(CHECK).is_some_and(|value| value == "1"),
         };
         let (mut made, mut mailboxes) = (Vec::new(), Vec::new());
         let firsts = shards.iter().map(|&(first, _)| first).collect();
         for (first, last) in shards {
-            let (shard, mailbox) = recipe.shard(last - first, settings).map_err(to_py_err)?;
-            made.push(shard);
+            let shard = NativeShard::new(&kind, last - first, settings);
+            let (shard, mailbox) = shard.map_err(to_py_err)?;
+            made.push(Box::new(shard) as Box<dyn OwnShard>);
             mailboxes.push(mailbox);
         }
-        Ok(Self { recipe, shards: Mutex::new(Some(made)), firsts, mailboxes, settings })
+        Ok(Self { kind, shards: Mutex::new(Some(made)), firsts, mailboxes, settings })
     }
 
     /// The two single spaces, as nested tuples.
     fn spaces<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let spaces = self.recipe.spaces();
+        let spaces = self.kind.spaces();
         Ok((describe(py, &spaces.observation)?, describe(py, &spaces.action)?))
     }
 
     /// The names of the parameters.
-    fn parameters(&self) -> Vec<&'static str> {
-        self.recipe.parameters().to_vec()
+    fn parameters(&self) -> Vec<String> {
+        self.kind.parameters().to_vec()
+    }
+
+    /// The render modes.
+    fn render_modes(&self) -> Vec<String> {
+        self.kind.render_modes().to_vec()
     }
 
     /// Raises unless these options, a JSON object, are valid for a reset.
     fn check_reset_options(&self, options: &str) -> PyResult<()> {
-        self.recipe.reset_options(options).map(drop).map_err(to_py_err)
+        self.kind.reset_options(options).map(drop).map_err(to_py_err)
+    }
+
+    /// Raises unless this is the state of a row of such an environment.
+    fn check_state(&self, state: &[u8]) -> PyResult<()> {
+        RowState::read(&self.kind, state).map(drop).map_err(to_py_err)
+    }
+
+    /// Leaves the states with one shard from which its rows continue in the next reset; rows without
+    /// one are left alone.
+    fn post_states(&self, shard: usize, states: Vec<Option<Vec<u8>>>) -> PyResult<()> {
+        let rows = states
+            .into_iter()
+            .map(|state| state.map_or(Ok(RowReset::Leave), |state| self.restored(&state)));
+        self.mailbox(shard)?.post_reset(rows.collect::<PyResult<_>>()?, None);
+        Ok(())
+    }
+
+    /// Leaves the state with one shard from which a row continues in a reset that is going to be
+    /// sent.
+    fn post_row_state(&self, shard: usize, row: usize, state: &[u8]) -> PyResult<()> {
+        self.mailbox(shard)?.post_row_reset(row, self.restored(state)?, None);
+        Ok(())
     }
 
     /// Leaves the details of the next reset with one shard.
@@ -95,7 +132,7 @@ impl PyNativeEnvs {
         seeds: Vec<Option<Bound<'_, PyAny>>>,
         options: Option<&str>,
     ) -> PyResult<()> {
-        let options = options.map(|options| self.recipe.reset_options(options));
+        let options = options.map(|options| self.kind.reset_options(options));
         let options = options.transpose().map_err(to_py_err)?;
         let rows = mask.into_iter().zip(seeds).map(|(reset, seed)| match (reset, seed) {
             (false, _) => Ok(RowReset::Leave),
@@ -114,7 +151,7 @@ impl PyNativeEnvs {
         seed: Option<Bound<'_, PyAny>>,
         options: Option<&str>,
     ) -> PyResult<()> {
-        let options = options.map(|options| self.recipe.reset_options(options));
+        let options = options.map(|options| self.kind.reset_options(options));
         let options = options.transpose().map_err(to_py_err)?;
         let how = seed.map_or(Ok(RowReset::Continue), |seed| seeded(&seed))?;
         self.mailbox(shard)?.post_row_reset(row, how, options);
@@ -140,6 +177,20 @@ impl PyNativeEnvs {
         Ok(())
     }
 
+    /// Leaves a request with one shard for the states of some of its rows.
+    fn post_save(&self, shard: usize, rows: Vec<usize>) -> PyResult<()> {
+        let first = self.firsts[shard];
+        let rows = rows.into_iter().map(|row| row - first).collect();
+        self.mailbox(shard)?.post_request(Request::Save(rows));
+        Ok(())
+    }
+
+    /// Leaves a request with one shard to draw every row, in the render mode of this number.
+    fn post_render(&self, shard: usize, mode: usize) -> PyResult<()> {
+        self.mailbox(shard)?.post_request(Request::Render(mode));
+        Ok(())
+    }
+
     /// Leaves a request with one shard to read the random streams, or to set one for each row.
     fn post_streams(&self, shard: usize, streams: Option<Vec<Bound<'_, PyAny>>>) -> PyResult<()> {
         let request = match streams {
@@ -152,9 +203,9 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// Takes one shard's answer: one value or stream for each row, or `None` when something was
-    /// set. When values were refused: the rows, counted from the first row of the pool, and the
-    /// reason.
+    /// Takes one shard's answer: one value, stream, state or drawing for each row, or `None` when
+    /// something was set. When values were refused: the rows, counted from the first row of the
+    /// pool, and the reason.
     fn take_answer<'py>(
         &self,
         py: Python<'py>,
@@ -167,10 +218,16 @@ impl PyNativeEnvs {
             let refused = rows.into_iter().map(|row| (first + row, reason.as_str()));
             return refused.map(|row| row.into_bound_py_any(py)).collect::<PyResult<_>>().map(Some);
         }
-        match answer.map_err(to_py_err)? {
+        let answer = answer.map_err(|error| match error {
+            Error::Failed { row, message } => {
+                to_py_err(Error::Failed { row: self.firsts[shard] + row, message })
+            }
+            other => to_py_err(other),
+        });
+        match answer? {
             Answer::Values(values) => values
                 .into_iter()
-                .map(|value| from_value(py, value))
+                .map(|value| from_value(py, &value))
                 .collect::<PyResult<_>>()
                 .map(Some),
             Answer::Streams(streams) => streams
@@ -178,7 +235,15 @@ impl PyNativeEnvs {
                 .map(|stream| from_stream(py, stream))
                 .collect::<PyResult<_>>()
                 .map(Some),
-            Answer::Done | Answer::Snapshots(_) => Ok(None),
+            Answer::States(states) => {
+                Ok(Some(states.iter().map(|state| PyBytes::new(py, state).into_any()).collect()))
+            }
+            Answer::Frames(frames) => frames
+                .iter()
+                .map(|frame| from_frame(py, frame))
+                .collect::<PyResult<_>>()
+                .map(Some),
+            Answer::Done => Ok(None),
         }
     }
 
@@ -228,7 +293,11 @@ impl PyNativeEnvs {
 
     /// Refuses actions that are invalid for the environments.
     pub(crate) fn check_actions(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
-        Ok(self.recipe.spaces().action.check_actions(leaf, elements)?)
+        Ok(self.kind.spaces().action.check_actions(leaf, elements)?)
+    }
+
+    fn restored(&self, state: &[u8]) -> PyResult<RowReset> {
+        RowState::read(&self.kind, state).map(RowReset::Restore).map_err(to_py_err)
     }
 
     fn mailbox(&self, shard: usize) -> PyResult<&Mailbox> {
@@ -244,28 +313,4 @@ fn seeded(seed: &Bound<'_, PyAny>) -> PyResult<RowReset> {
         Seed::Words(words) => Ok(RowReset::WideSeed(words)),
         Seed::Unknown => Err(PyValueError::new_err(format!("seed {seed} is negative"))),
     }
-}
-
-/// The keywords of a native environment.
-#[pyfunction]
-pub(crate) fn env_keywords(env_id: &str) -> PyResult<Vec<&'static str>> {
-    Ok((cartwheel_envs::find(env_id).map_err(to_py_err)?.options)().to_vec())
-}
-
-/// Every native environment: id, step limit, reward threshold, default keywords (JSON).
-#[pyfunction]
-pub(crate) fn native_envs() -> Vec<(&'static str, Option<u32>, Option<f64>, &'static str)> {
-    let entries = cartwheel_envs::ENTRIES.iter();
-    entries
-        .map(|entry| {
-            let limit = entry.max_episode_steps.map(NonZero::get);
-            (entry.id, limit, entry.reward_threshold, entry.keywords)
-        })
-        .collect()
-}
-
-/// Maximum number of rows that an environment steps at once; documented in the stub.
-#[pyfunction]
-pub(crate) fn block_rows(env_id: &str) -> PyResult<usize> {
-    Ok(cartwheel_envs::find(env_id).map_err(to_py_err)?.block)
 }

@@ -1,43 +1,211 @@
-//! Calls of environments whose results are written later.
+//! What a task does to one row, in two parts: the calls of its environment, which need no place in
+//! a batch, and the writing of what they returned.
+//!
+//! Everything that may take long is in the first part, also the reset that follows the last step of
+//! an episode in `SAME_STEP` and the replacement of a failed environment: a row that was sent has no
+//! place yet, so it holds up no batch. Only the second part can find that an observation does not
+//! fit its space; that counts as a failure of the call that returned it, and the row goes on as
+//! after any failed call.
 
-use cartwheel_engine::autoreset::{Autoreset, Prepared, Refusal};
-use cartwheel_engine::{PhaseTag, Transition};
+use cartwheel_engine::Transition;
+use cartwheel_engine::autoreset::{Command, Refusal};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 
 use crate::worker::rows::PyRows;
 
-/// The result of a call of a row's environment before the row had a place in a batch.
+/// What a task does to a row.
+#[derive(Debug)]
+pub(super) enum Order<'py> {
+    /// One step, with the reset that the mode requires.
+    Step,
+    /// An explicit reset, with these keywords.
+    Reset(Bound<'py, PyDict>),
+    /// The row shows its last observation again.
+    Leave,
+}
+
+impl<'py> Order<'py> {
+    /// The order of a reset task: the keywords of `reset`, or `None` to leave the row as it is.
+    pub(super) fn from_reset(how: &Bound<'py, PyAny>) -> PyResult<Self> {
+        Ok(if how.is_none() { Self::Leave } else { Self::Reset(how.cast::<PyDict>()?.clone()) })
+    }
+}
+
+/// A row whose environment was called, and whose observation and info are held.
 #[derive(Debug)]
 pub(super) enum Called {
-    Step(Option<Prepared<PyErr>>),
-    /// With the keywords, for a replacement.
-    Reset(PyResult<()>, Option<Py<PyDict>>),
+    /// The row shows what its environment returned.
+    Returned(Transition, Retry),
+    /// The row shows its last observation again.
+    Left(Transition),
+    /// The row has nothing to show.
+    Failed(PyErr),
 }
 
-/// Whether a reset leaves a row unchanged.
-pub(super) fn leaves(resets: &Bound<'_, PyList>, row: usize) -> bool {
-    resets.get_item(row).is_ok_and(|how| how.is_none())
+/// How a row goes on if its environment failed, once the environment has been replaced.
+#[derive(Debug)]
+pub(super) enum Retry {
+    /// It has failed once already, and fails now.
+    Never,
+    /// Its episode was cut.
+    Step,
+    /// It is reset with these keywords.
+    Reset(Option<Py<PyDict>>),
 }
 
-/// Resets the new environment of a row that lost its old one. The caller's step returns a cut,
-/// unless the machine was about to reset the row anyway.
-pub(super) fn restart(autoreset: &Autoreset, batch: &mut PyRows<'_, '_, '_>, row: usize) -> Called {
-    let outcome = batch.call_reset(row, None);
-    Called::Step(Some(match autoreset.phase(row) {
-        PhaseTag::Over => Prepared::Reset(outcome),
-        _ => Prepared::Stepped(outcome.map(|()| Transition::CUT)),
-    }))
+impl<'py> PyRows<'_, '_, 'py> {
+    /// Makes the calls that `order` requires.
+    pub(super) fn call(&mut self, row: usize, order: Order<'py>) -> Called {
+        let called = match order {
+            Order::Leave => self.call_left(row),
+            Order::Reset(keywords) => {
+                self.tell_loss(row);
+                self.restart(row, Some(keywords.unbind()))
+            }
+            Order::Step => match self.autoreset.refusal(row) {
+                Some(refusal) => return Called::Failed(refused(refusal)),
+                None => self.call_stepped(row),
+            },
+        };
+        self.or_failed(row, called)
+    }
+
+    /// Writes the results of calls to the row's place; returns the reason if the row failed.
+    pub(super) fn show(&mut self, row: usize, mut called: Called) -> Option<PyErr> {
+        loop {
+            let (transition, written, retry) = match called {
+                Called::Returned(transition, retry) => (transition, self.publish(row), retry),
+                Called::Left(transition) => (transition, self.repeat(row), Retry::Never),
+                Called::Failed(failure) => {
+                    self.write_transition(row, &self.autoreset.last_transition(row));
+                    return Some(failure);
+                }
+            };
+            let Err(failure) = written else {
+                self.write_transition(row, &transition);
+                return None;
+            };
+            let next = self.go_on(row, transition, retry, failure);
+            called = self.or_failed(row, next);
+        }
+    }
+
+    fn or_failed(&mut self, row: usize, called: PyResult<Called>) -> Called {
+        called.unwrap_or_else(|failure| {
+            self.autoreset.fail(row);
+            Called::Failed(failure)
+        })
+    }
+
+    /// A row that lost its environment has no observation to show again, so it shows the first one
+    /// of its new environment, without an info; its next step reports the loss.
+    fn call_left(&mut self, row: usize) -> PyResult<Called> {
+        let transition = self.autoreset.last_transition(row);
+        if !self.lost[row] {
+            return Ok(Called::Left(transition));
+        }
+        self.call_reset(row, None)?;
+        self.forget_info(row);
+        Ok(Called::Returned(transition, Retry::Never))
+    }
+
+    fn call_stepped(&mut self, row: usize) -> PyResult<Called> {
+        match self.autoreset.command(row) {
+            Command::Step => {
+                let stepped = if self.tell_loss(row) {
+                    self.call_reset(row, None).map(|()| Transition::CUT)
+                } else {
+                    self.call_step(row)
+                };
+                match stepped {
+                    Ok(transition) => self.end_step(row, transition, Retry::Step),
+                    Err(failure) => self.go_on(row, Transition::RESET, Retry::Step, failure),
+                }
+            }
+            Command::Reset => {
+                self.tell_loss(row);
+                self.restart(row, None)
+            }
+            Command::Leave | Command::Show => {
+                let left = self.autoreset.settle_row(row, Command::Show, Transition::RESET);
+                Ok(Called::Left(left))
+            }
+        }
+    }
+
+    /// Settles a step, and resets the row if the mode requires that now.
+    fn end_step(&mut self, row: usize, outcome: Transition, retry: Retry) -> PyResult<Called> {
+        let transition = self.autoreset.settle_row(row, Command::Step, outcome);
+        if !self.autoreset.resets_now(row) {
+            return Ok(Called::Returned(transition, retry));
+        }
+        if let Err(failure) = self.keep_final(row) {
+            return self.go_on(row, transition, retry, failure);
+        }
+        let retry = self.reset(row, None)?;
+        self.autoreset.begin_episode(row);
+        Ok(Called::Returned(transition, retry))
+    }
+
+    /// Begins an episode, and settles that as the command of the task.
+    fn restart(&mut self, row: usize, keywords: Option<Py<PyDict>>) -> PyResult<Called> {
+        let retry = self.reset(row, keywords)?;
+        let transition = self.autoreset.settle_row(row, Command::Reset, Transition::RESET);
+        Ok(Called::Returned(transition, retry))
+    }
+
+    /// Resets an environment; once more if it failed and was replaced.
+    fn reset(&mut self, row: usize, keywords: Option<Py<PyDict>>) -> PyResult<Retry> {
+        let given = keywords.as_ref().map(|keywords| keywords.bind(self.py));
+        match self.call_reset(row, given) {
+            Ok(()) => Ok(Retry::Reset(keywords)),
+            Err(failure) => self.reset_again(row, given, failure),
+        }
+    }
+
+    fn reset_again(
+        &mut self,
+        row: usize,
+        keywords: Option<&Bound<'py, PyDict>>,
+        failure: PyErr,
+    ) -> PyResult<Retry> {
+        self.replace(row, failure)?;
+        self.call_reset(row, keywords)?;
+        Ok(Retry::Never)
+    }
+
+    /// Goes on after a call that failed, or whose observation does not fit. `transition` is the
+    /// outcome of the row so far.
+    fn go_on(
+        &mut self,
+        row: usize,
+        transition: Transition,
+        retry: Retry,
+        failure: PyErr,
+    ) -> PyResult<Called> {
+        match retry {
+            Retry::Never => Err(failure),
+            Retry::Step => {
+                self.replace(row, failure)?;
+                self.end_step(row, Transition::CUT, Retry::Never)
+            }
+            Retry::Reset(keywords) => {
+                let keywords = keywords.as_ref().map(|keywords| keywords.bind(self.py));
+                let retry = self.reset_again(row, keywords, failure)?;
+                Ok(Called::Returned(transition, retry))
+            }
+        }
+    }
 }
 
 /// The pool refuses such steps before they are published, so only a bug of this package shows
 /// these.
-pub(super) fn refused(refusal: Refusal<PyErr>) -> PyErr {
-    match refusal {
-        Refusal::Environment(error) => error,
-        Refusal::Over => PyRuntimeError::new_err("the row's episode is over"),
-        Refusal::Failed => PyRuntimeError::new_err("the row failed and has not been reset"),
-        Refusal::Unstarted => PyRuntimeError::new_err("the row was never reset"),
-    }
+fn refused(refusal: Refusal) -> PyErr {
+    PyRuntimeError::new_err(match refusal {
+        Refusal::Over => "the row's episode is over",
+        Refusal::Failed => "the row failed and has not been reset",
+        Refusal::Unstarted => "the row was never reset",
+    })
 }

@@ -1,11 +1,11 @@
-//! Python environments row by row, as the autoreset machine drives them.
+//! Python environments row by row: their calls, and what they returned.
 
 use std::ops::Range;
 
-use cartwheel_engine::autoreset::{Autoreset, Refusal, Rows};
+use cartwheel_engine::Transition;
+use cartwheel_engine::autoreset::Autoreset;
 use cartwheel_engine::info::{DEEPEST, InfoWriter, Kind};
 use cartwheel_engine::memory::{SlabRows, process_id};
-use cartwheel_engine::{PhaseTag, Transition};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -42,6 +42,9 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     /// `cartwheel.worker.worker.Worker`, which replaces environments.
     pub(crate) worker: &'a Bound<'py, PyAny>,
     pub(crate) envs: &'a Bound<'py, PyList>,
+    pub(crate) autoreset: &'a mut Autoreset,
+    /// Which rows have lost their environments without the caller having been informed.
+    pub(crate) lost: &'a mut [bool],
     pub(crate) tree: &'a Tree,
     pub(crate) held: &'a mut [Held],
     pub(crate) infos: &'a mut InfoWriter,
@@ -57,23 +60,26 @@ pub(crate) struct PyRows<'a, 's, 'py> {
 }
 
 impl<'py> PyRows<'_, '_, 'py> {
-    /// An explicit reset: `how` is the keywords of `reset`, or `None` to leave the row unchanged.
-    pub(crate) fn reset_row(
-        &mut self,
-        autoreset: &mut Autoreset,
-        row: usize,
-        how: &Bound<'py, PyAny>,
-    ) -> Result<Transition, Refusal<PyErr>> {
-        if how.is_none() {
-            self.repeat(row).map_err(Refusal::Environment)?;
-            return Ok(autoreset.last_transition(row));
-        }
-        let reset = |rows: &mut Self| rows.call_reset(row, Some(how.cast::<PyDict>()?));
-        autoreset.reset(self, row, reset).map_err(Refusal::Environment)?;
-        Ok(Transition::RESET)
+    /// Steps the environment with its action.
+    pub(super) fn call_step(&mut self, row: usize) -> PyResult<Transition> {
+        let py = self.py;
+        let env = self.envs.get_item(row)?;
+        let actions = self.actions.as_ref().expect("a step has actions");
+        let action = actions.row(py, row - self.span.start)?;
+        let result = env.call_method1(intern!(py, "step"), (action,));
+        let result = self.come_back(result)?;
+        let names = ["observation", "reward", "terminated", "truncated", "info"];
+        let [observation, reward, terminated, truncated, info] = unpack(&result, "step", names)?;
+        let transition = Transition {
+            reward: number(&reward)?,
+            terminated: flag(&terminated)?,
+            truncated: flag(&truncated)?,
+        };
+        self.hold(row, observation, info);
+        Ok(transition)
     }
 
-    pub(crate) fn call_reset(
+    pub(super) fn call_reset(
         &mut self,
         row: usize,
         keywords: Option<&Bound<'py, PyDict>>,
@@ -104,11 +110,8 @@ impl<'py> PyRows<'_, '_, 'py> {
         held.info = Some(info.unbind());
     }
 
-    /// Shows the first observation of a new environment, without an info.
-    pub(crate) fn show_again(&mut self, row: usize) -> PyResult<()> {
-        self.call_reset(row, None)?;
+    pub(super) fn forget_info(&mut self, row: usize) {
         self.held[row].info = None;
-        self.publish(row)
     }
 
     /// Writes an observation to its row of the batch.
@@ -133,19 +136,23 @@ impl<'py> PyRows<'_, '_, 'py> {
     }
 
     /// Writes reward, flags and phase of a row.
-    pub(crate) fn write_transition(
-        &mut self,
-        row: usize,
-        transition: &Transition,
-        phase: PhaseTag,
-    ) {
-        let place = self.place(row);
+    pub(super) fn write_transition(&mut self, row: usize, transition: &Transition) {
+        let (place, phase) = (self.place(row), self.autoreset.phase(row));
         let slab = self.slab.as_mut().expect("rows are written when they have places");
         slab.write_transition(place, transition, phase);
     }
 
+    /// Tells the caller that the row lost its environment, if it did and the caller does not know.
+    pub(super) fn tell_loss(&mut self, row: usize) -> bool {
+        let lost = std::mem::take(&mut self.lost[row]);
+        if lost {
+            self.tell(row, "worker_restarted", |infos| infos.bool(true));
+        }
+        lost
+    }
+
     /// Adds an info of `row` besides those of its environment.
-    pub(crate) fn tell(&mut self, row: usize, key: &str, write: impl FnOnce(&mut InfoWriter)) {
+    fn tell(&mut self, row: usize, key: &str, write: impl FnOnce(&mut InfoWriter)) {
         let record = self.infos.begin(Kind::Info, self.first + row, 0);
         self.infos.key(key);
         write(self.infos);
@@ -184,34 +191,10 @@ impl<'py> PyRows<'_, '_, 'py> {
         self.infos.end(record);
         Ok(())
     }
-}
 
-impl Rows for PyRows<'_, '_, '_> {
-    type Error = PyErr;
-
-    fn step(&mut self, row: usize) -> PyResult<Transition> {
-        let py = self.py;
-        let env = self.envs.get_item(row)?;
-        let actions = self.actions.as_ref().expect("a step has actions");
-        let action = actions.row(py, row - self.span.start)?;
-        let result = env.call_method1(intern!(py, "step"), (action,));
-        let result = self.come_back(result)?;
-        let names = ["observation", "reward", "terminated", "truncated", "info"];
-        let [observation, reward, terminated, truncated, info] = unpack(&result, "step", names)?;
-        let transition = Transition {
-            reward: number(&reward)?,
-            terminated: flag(&terminated)?,
-            truncated: flag(&truncated)?,
-        };
-        self.hold(row, observation, info);
-        Ok(transition)
-    }
-
-    fn reset(&mut self, row: usize) -> PyResult<()> {
-        self.call_reset(row, None)
-    }
-
-    fn keep_final(&mut self, row: usize) -> PyResult<()> {
+    /// Copies the held observation and info to `final_obs` and `final_info`, before a reset can
+    /// overwrite what the environment still owns.
+    pub(super) fn keep_final(&mut self, row: usize) -> PyResult<()> {
         let held = &self.held[row];
         let (Some(observation), Some(info)) = (&held.fresh, &held.info) else {
             return Err(PyRuntimeError::new_err("a row is stepped before it is over"));
@@ -222,7 +205,8 @@ impl Rows for PyRows<'_, '_, '_> {
         self.write_info(row, kept.as_any(), true)
     }
 
-    fn publish(&mut self, row: usize) -> PyResult<()> {
+    /// Writes the held observation and info to the batch.
+    pub(super) fn publish(&mut self, row: usize) -> PyResult<()> {
         let py = self.py;
         if let Some(fresh) = self.held[row].fresh.take() {
             self.write(row, fresh.bind(py))?;
@@ -234,7 +218,8 @@ impl Rows for PyRows<'_, '_, '_> {
         }
     }
 
-    fn repeat(&mut self, row: usize) -> PyResult<()> {
+    /// Writes the last observation to the batch again, without an info.
+    pub(super) fn repeat(&mut self, row: usize) -> PyResult<()> {
         if let Some(shown) = &self.held[row].shown {
             let shown = shown.bind(self.py).clone();
             return self.write(row, &shown);
@@ -248,7 +233,10 @@ impl Rows for PyRows<'_, '_, '_> {
         Ok(())
     }
 
-    fn replace(&mut self, row: usize, failure: PyErr) -> PyResult<()> {
+    /// Replaces a failed environment by a new one, not yet reset, and holds the last observation
+    /// that the row showed. The error is `failure` itself if it is not to be replaced, or the reason
+    /// why that was not possible.
+    pub(super) fn replace(&mut self, row: usize, failure: PyErr) -> PyResult<()> {
         let py = self.py;
         let held = &mut self.held[row];
         if self.stepping && held.shown.is_none() {

@@ -3,23 +3,23 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use cartwheel_engine::autoreset::{Autoreset, Prepared, PreparedRows, Refusal};
+use cartwheel_engine::Error;
+use cartwheel_engine::autoreset::Autoreset;
 use cartwheel_engine::info::InfoWriter;
-use cartwheel_engine::memory::{ActionRows, process_id};
-use cartwheel_engine::protocol::Work;
+use cartwheel_engine::memory::{ActionRows, SlabRows, process_id};
+use cartwheel_engine::protocol::{Tally, Work};
 use cartwheel_engine::wake::Op;
 use cartwheel_engine::worker::{Report, Shard, Task};
-use cartwheel_engine::{Error, Transition};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyList};
 
 use crate::error::to_py_err;
 use crate::space::Tree;
 use crate::value::Foreign;
 use crate::worker::actions::Actions;
-use crate::worker::called::{Called, leaves, refused, restart};
+use crate::worker::called::{Called, Order};
 use crate::worker::laps::Laps;
 use crate::worker::rows::{Held, PyRows};
 
@@ -42,9 +42,9 @@ pub(crate) struct PyShard {
     /// Which rows have lost their environments without the caller having been informed.
     lost: Vec<bool>,
     faults: Vec<(usize, PyErr)>,
-    /// The result of the call of a single sent row's environment.
+    /// A single sent row whose environment was called.
     prepared: Option<Called>,
-    /// The time of that call.
+    /// The time of these calls.
     spent: Duration,
     /// Whether the task was a control call, whose answer has not been sent.
     answering: bool,
@@ -104,61 +104,53 @@ impl PyShard {
                 (None, Some(resets.cast_into::<PyList>()?))
             }
         };
-        let (span, mut prepared) = (task.own_rows(), self.prepared.take());
-        let mut laps = Laps::begin(task.op, task.tally, std::mem::take(&mut self.spent));
-        let Self { autoreset, faults, lost, .. } = self;
-        let mut batch = PyRows {
+        let span = task.own_rows();
+        let (mut prepared, spent) = (self.prepared.take(), std::mem::take(&mut self.spent));
+        let mut laps = Laps::begin(task.op, task.tally, spent);
+        let place = Some(&mut task.slab);
+        let (mut batch, faults) = self.rows(py, task.op, task.first, span.clone(), actions, place);
+        for row in span {
+            let called = match (prepared.take(), &resets) {
+                (Some(called), _) => called,
+                (None, None) => batch.call(row, Order::Step),
+                (None, Some(resets)) => batch.call(row, Order::from_reset(&resets.get_item(row)?)?),
+            };
+            if let Some(failure) = batch.show(row, called) {
+                faults.push((task.first + row, failure));
+            }
+            laps.end(row, &mut batch.held[row]);
+        }
+        Ok(())
+    }
+
+    /// The rows `span` during one task, with their places if they have some, and their faults.
+    fn rows<'a, 's, 'py>(
+        &'a mut self,
+        py: Python<'py>,
+        op: Op,
+        first: usize,
+        span: Range<usize>,
+        actions: Option<Actions<'py>>,
+        slab: Option<&'a mut SlabRows<'s>>,
+    ) -> (PyRows<'a, 's, 'py>, &'a mut Vec<(usize, PyErr)>) {
+        let rows = PyRows {
             py,
-            first: task.first,
-            span: span.clone(),
+            first,
+            span,
             worker: self.worker.bind(py),
             envs: self.envs.bind(py),
+            autoreset: &mut self.autoreset,
+            lost: &mut self.lost,
             tree: &self.observations,
             held: &mut self.held,
             infos: &mut self.writer,
             foreign: &self.foreign,
-            slab: Some(&mut task.slab),
+            slab,
+            stepping: op == Op::Step,
             actions,
-            stepping: task.op == Op::Step,
             server: self.server,
         };
-        for row in span {
-            let mut called = prepared.take();
-            let is_left = resets.as_ref().is_some_and(|resets| leaves(resets, row));
-            if lost[row] && !is_left {
-                lost[row] = false;
-                batch.tell(row, "worker_restarted", |infos| infos.bool(true));
-                if called.is_none() && resets.is_none() {
-                    called = Some(restart(autoreset, &mut batch, row));
-                }
-            }
-            let outcome = match (&resets, called) {
-                // It has no observation to show again; its next step reports the loss.
-                (Some(_), _) if lost[row] => batch
-                    .show_again(row)
-                    .map(|()| autoreset.last_transition(row))
-                    .map_err(Refusal::Environment),
-                (_, Some(Called::Reset(outcome, how))) => {
-                    let (mut outcome, how) = (Some(outcome), how.as_ref().map(|how| how.bind(py)));
-                    let reset = autoreset.reset(&mut batch, row, |rows| {
-                        outcome.take().unwrap_or_else(|| rows.call_reset(row, how))
-                    });
-                    reset.map(|()| Transition::RESET).map_err(Refusal::Environment)
-                }
-                (_, Some(Called::Step(prepared))) => {
-                    autoreset.step(&mut PreparedRows { rows: &mut batch, prepared }, row)
-                }
-                (Some(resets), None) => batch.reset_row(autoreset, row, &resets.get_item(row)?),
-                (None, None) => autoreset.step(&mut batch, row),
-            };
-            let transition = outcome.unwrap_or_else(|refusal| {
-                faults.push((task.first + row, refused(refusal)));
-                Transition::RESET
-            });
-            batch.write_transition(row, &transition, autoreset.phase(row));
-            laps.end(row, &mut batch.held[row]);
-        }
-        Ok(())
+        (rows, &mut self.faults)
     }
 
     /// Resets the environments of rows that lost their old ones, because a control call may need
@@ -213,40 +205,27 @@ impl PyShard {
         area: &ActionRows<'_>,
     ) -> PyResult<Called> {
         let row = work.rows.start - first;
-        let own = row..row + 1;
-        let actions = match work.op {
+        self.forget(py, row..row + 1);
+        let (order, actions) = match work.op {
             Op::Step if work.flags & ACTIONS_BY_CHANNEL != 0 => {
-                Some(self.actions_by_channel(py, &own, true)?)
+                (Order::Step, Some(self.actions_by_channel(py, &(row..row + 1), true)?))
             }
-            Op::Step => self.actions_in_memory(py, area, &work.rows)?,
-            _ => None,
+            Op::Step => (Order::Step, self.actions_in_memory(py, area, &work.rows)?),
+            _ => {
+                let how = self.worker.bind(py).call_method1(intern!(py, "take_reset"), (row,))?;
+                (Order::from_reset(&how)?, None)
+            }
         };
-        let mut batch = PyRows {
-            py,
-            first,
-            span: own,
-            worker: self.worker.bind(py),
-            envs: self.envs.bind(py),
-            tree: &self.observations,
-            held: &mut self.held,
-            infos: &mut self.writer,
-            foreign: &self.foreign,
-            slab: None,
-            actions,
-            stepping: work.op == Op::Step,
-            server: self.server,
-        };
-        if work.op == Op::Step {
-            return Ok(if self.lost[row] {
-                restart(&self.autoreset, &mut batch, row)
-            } else {
-                Called::Step(self.autoreset.prepare(&mut batch, row))
-            });
+        let (mut batch, _) = self.rows(py, work.op, first, row..row + 1, actions, None);
+        Ok(batch.call(row, order))
+    }
+
+    /// Forgets the infos of the last task, and the objects of these rows.
+    fn forget(&mut self, py: Python<'_>, rows: Range<usize>) {
+        self.writer.clear();
+        for row in rows {
+            self.foreign.forget(py, row).expect("a list can be cleared");
         }
-        let how = self.worker.bind(py).call_method1(intern!(py, "take_reset"), (row,))?;
-        let how = how.cast_into::<PyDict>()?;
-        let outcome = batch.call_reset(row, Some(&how));
-        Ok(Called::Reset(outcome, Some(how.unbind())))
     }
 }
 
@@ -300,9 +279,8 @@ impl PyShard {
 impl Shard for PyShard {
     fn run(&mut self, task: &mut Task<'_>) -> Report {
         Python::attach(|py| {
-            self.writer.clear();
-            for row in task.own_rows() {
-                self.foreign.forget(py, row).expect("a list can be cleared");
+            if self.prepared.is_none() {
+                self.forget(py, task.own_rows());
             }
             self.answering = task.op == Op::Call;
             if self.answering {
@@ -325,13 +303,13 @@ impl Shard for PyShard {
         true
     }
 
-    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>) {
+    fn prepare(&mut self, work: &Work, first: usize, actions: &ActionRows<'_>, _: Tally<'_>) {
         Python::attach(|py| {
             let began = Instant::now(); // waiting for the interpreter does not count
             let called = self.call(py, work, first, actions);
-            self.prepared = Some(called.unwrap_or_else(|error| match work.op {
-                Op::Step => Called::Step(Some(Prepared::Stepped(Err(error)))),
-                _ => Called::Reset(Err(error), None),
+            self.prepared = Some(called.unwrap_or_else(|error| {
+                self.autoreset.fail(work.rows.start - first);
+                Called::Failed(error)
             }));
             self.spent = began.elapsed();
         });

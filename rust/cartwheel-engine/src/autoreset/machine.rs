@@ -1,0 +1,355 @@
+//! The state machine: commands from phases, phases from outcomes.
+
+use std::num::NonZero;
+use std::ops::Range;
+
+use super::{AutoresetMode, Command, OnDone, Outcomes, Refusal};
+use crate::transition::PhaseTag;
+use cartwheel_core::Transition;
+
+const STEP: u8 = Command::Step as u8;
+const RESET: u8 = Command::Reset as u8;
+const LEAVE: u8 = Command::Leave as u8;
+const SHOW: u8 = Command::Show as u8;
+
+const RUNNING: u8 = PhaseTag::Running as u8;
+const OVER: u8 = PhaseTag::Over as u8;
+const FAILED: u8 = PhaseTag::Failed as u8;
+
+/// The state of one row, for [`Autoreset::restore`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SavedRow {
+    phase: PhaseTag,
+    terminated: u8,
+    truncated: u8,
+    elapsed: u32,
+}
+
+impl SavedRow {
+    /// Number of bytes of [`SavedRow::to_bytes`].
+    pub const BYTES: usize = 7;
+
+    /// The state as bytes: phase, the two flags, steps (little-endian).
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let [a, b, c, d] = self.elapsed.to_le_bytes();
+        [self.phase as u8, self.terminated, self.truncated, a, b, c, d]
+    }
+
+    /// The state that [`SavedRow::to_bytes`] wrote; `None` for other bytes.
+    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Option<Self> {
+        let [phase, terminated, truncated, elapsed @ ..] = bytes;
+        let phase = PhaseTag::from_byte(phase)?;
+        let over = phase == PhaseTag::Over;
+        let fits = (terminated | truncated) == u8::from(over) && terminated <= 1 && truncated <= 1;
+        let elapsed = u32::from_le_bytes(elapsed);
+        fits.then_some(Self { phase, terminated, truncated, elapsed })
+    }
+}
+
+/// The state machine of a shard. Rows count from 0 within the shard.
+#[derive(Debug)]
+pub struct Autoreset {
+    mode: AutoresetMode,
+    on_done: OnDone,
+    /// Steps after which an episode is truncated; 0 for no limit.
+    limit: u32,
+    /// A [`PhaseTag`] for each row.
+    phases: Vec<u8>,
+    /// The flags with which rows that are over ended, 0 or 1; 0 for all other rows.
+    terminated: Vec<u8>,
+    truncated: Vec<u8>,
+    /// Steps since the last reset.
+    elapsed: Vec<u32>,
+}
+
+impl Autoreset {
+    /// A machine for `rows` rows, all running. A row that was never reset is stepped as it is: its
+    /// environment may refuse that, as in Gymnasium.
+    pub fn new(mode: AutoresetMode, on_done: OnDone, rows: usize) -> Self {
+        Self {
+            mode,
+            on_done,
+            limit: 0,
+            phases: vec![RUNNING; rows],
+            terminated: vec![0; rows],
+            truncated: vec![0; rows],
+            elapsed: vec![0; rows],
+        }
+    }
+
+    /// A machine for `rows` rows that are not stepped before their first explicit reset.
+    pub fn unstarted(mode: AutoresetMode, on_done: OnDone, rows: usize) -> Self {
+        let phases = vec![PhaseTag::Unstarted as u8; rows];
+        Self { phases, ..Self::new(mode, on_done, rows) }
+    }
+
+    /// A machine for rows that lost their environments. `over` says which of them had finished an
+    /// episode; `NEXT_STEP` resets these as usual. The others are running, and the caller that
+    /// steps them reports that the episode [was cut](Transition::CUT).
+    pub fn resumed(mode: AutoresetMode, on_done: OnDone, over: &[bool]) -> Self {
+        let mut resumed = Self::new(mode, on_done, over.len());
+        if mode == AutoresetMode::NextStep {
+            resumed.phases = over.iter().map(|&over| if over { OVER } else { RUNNING }).collect();
+            resumed.truncated = over.iter().map(|&over| u8::from(over)).collect();
+        }
+        resumed
+    }
+
+    /// Truncates every episode at its `limit`-th step.
+    #[must_use]
+    pub fn limited(mut self, limit: Option<NonZero<u32>>) -> Self {
+        self.limit = limit.map_or(0, NonZero::get);
+        self
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.phases.len()
+    }
+
+    /// Whether there is no row at all.
+    pub fn is_empty(&self) -> bool {
+        self.phases.is_empty()
+    }
+
+    /// The phase of one row.
+    pub fn phase(&self, row: usize) -> PhaseTag {
+        PhaseTag::from_byte(self.phases[row]).expect("the machine writes only phases")
+    }
+
+    /// Whether a step shows the last frame of the row again and does not call its environment.
+    pub fn is_frozen(&self, row: usize) -> bool {
+        self.mode == AutoresetMode::Disabled
+            && self.on_done == OnDone::Freeze
+            && self.phases[row] == OVER
+    }
+
+    /// The transition of a row that is not stepped: reward 0, and the flags of its last step if it
+    /// is over.
+    pub fn last_transition(&self, row: usize) -> Transition {
+        let (terminated, truncated) = (self.terminated[row] != 0, self.truncated[row] != 0);
+        Transition { reward: 0.0, terminated, truncated }
+    }
+
+    /// Why a step is refused to this row; `None` when it is not.
+    pub fn refusal(&self, row: usize) -> Option<Refusal> {
+        match self.phase(row) {
+            PhaseTag::Over if self.refuses_over() => Some(Refusal::Over),
+            PhaseTag::Running | PhaseTag::Over => None,
+            PhaseTag::Failed => Some(Refusal::Failed),
+            PhaseTag::Unstarted => Some(Refusal::Unstarted),
+        }
+    }
+
+    /// The rows among `rows` to which a step is refused. Fast where there are none.
+    pub fn refusals(&self, rows: Range<usize>) -> impl Iterator<Item = (usize, Refusal)> {
+        let least = if self.refuses_over() { OVER } else { FAILED };
+        let highest =
+            self.phases[rows.clone()].iter().fold(0, |highest, &phase| phase.max(highest));
+        let rows = if highest >= least { rows } else { 0..0 };
+        rows.filter_map(|row| Some((row, self.refusal(row)?)))
+    }
+
+    fn refuses_over(&self) -> bool {
+        self.mode == AutoresetMode::Disabled && self.on_done == OnDone::Raise
+    }
+
+    /// What a step does to each of `rows`: writes one [`Command`] for each. A row to which the step
+    /// [is refused](Self::refusals) is left or shown.
+    ///
+    /// In `SAME_STEP` a row is over only between [`Autoreset::settle`] and
+    /// [`Autoreset::settle_resets`], or after it was restored so; a step resets it then.
+    ///
+    /// # Panics
+    ///
+    /// When there is not one command for each row.
+    pub fn plan(&self, rows: Range<usize>, commands: &mut [u8]) {
+        commands.copy_from_slice(&self.phases[rows]);
+        if self.mode == AutoresetMode::Disabled {
+            for command in commands {
+                *command = if *command == RESET { SHOW } else { *command };
+            }
+        }
+    }
+
+    /// [`Autoreset::plan`] for one row.
+    pub fn command(&self, row: usize) -> Command {
+        let mut command = [LEAVE];
+        self.plan(row..row + 1, &mut command);
+        Command::from_byte(command[0])
+    }
+
+    /// Settles what became of `rows` after their [`Command`]s were carried out, in a step or in an
+    /// explicit reset.
+    ///
+    /// | command | reward | flags | phase |
+    /// |---|---|---|---|
+    /// | step | stands | stand; truncated at the limit | over if a flag is set, otherwise running |
+    /// | reset | 0 | cleared | running |
+    /// | leave, show | 0 | those of the row's last step if it is over, otherwise cleared | as before |
+    ///
+    /// # Panics
+    ///
+    /// When there is not one command for each row, or when there are fewer outcomes.
+    pub fn settle(&mut self, rows: Range<usize>, commands: &[u8], outcomes: &mut Outcomes<'_>) {
+        let count = rows.len();
+        let rewards = &mut outcomes.rewards[..count];
+        let terminations = &mut outcomes.terminations[..count];
+        let truncations = &mut outcomes.truncations[..count];
+        assert_eq!(commands.len(), count, "commands for {count} rows");
+        clear_rewards(commands, rewards);
+        count_steps(commands, self.limit, &mut self.elapsed[rows.clone()], truncations);
+        settle_flags(commands, &mut self.terminated[rows.clone()], terminations);
+        settle_flags(commands, &mut self.truncated[rows.clone()], truncations);
+        let phases = &mut self.phases[rows];
+        settle_phases(commands, terminations, truncations, phases);
+        outcomes.phases[..count].copy_from_slice(phases);
+    }
+
+    /// [`Autoreset::settle`] for one row, with the outcome of its environment; returns the outcome
+    /// of the row.
+    pub fn settle_row(
+        &mut self,
+        row: usize,
+        command: Command,
+        transition: Transition,
+    ) -> Transition {
+        let mut reward = [transition.reward];
+        let mut termination = [u8::from(transition.terminated)];
+        let mut truncation = [u8::from(transition.truncated)];
+        let mut outcomes = Outcomes {
+            rewards: &mut reward,
+            terminations: &mut termination,
+            truncations: &mut truncation,
+            phases: &mut [0],
+        };
+        self.settle(row..row + 1, &[command as u8], &mut outcomes);
+        Transition {
+            reward: reward[0],
+            terminated: termination[0] != 0,
+            truncated: truncation[0] != 0,
+        }
+    }
+
+    /// In `SAME_STEP`, the second round of a step, for rows that were just settled: writes
+    /// [`Command::Reset`] for those that are over and [`Command::Leave`] for all others. The caller
+    /// has to keep the terminal observation and info of a row before it resets the row. Returns
+    /// whether there is any row to reset; in the other modes there is none.
+    ///
+    /// # Panics
+    ///
+    /// When there is not one command for each row.
+    pub fn plan_resets(&self, rows: Range<usize>, commands: &mut [u8]) -> bool {
+        let phases = &self.phases[rows];
+        assert_eq!(commands.len(), phases.len(), "commands for {} rows", phases.len());
+        let resets = if self.mode == AutoresetMode::SameStep { OVER } else { u8::MAX };
+        let mut any = false;
+        for (command, &phase) in commands.iter_mut().zip(phases) {
+            *command = if phase == resets { RESET } else { LEAVE };
+            any |= phase == resets;
+        }
+        any
+    }
+
+    /// [`Autoreset::plan_resets`] for one row.
+    pub fn resets_now(&self, row: usize) -> bool {
+        self.plan_resets(row..row + 1, &mut [LEAVE])
+    }
+
+    /// Settles the second round. Rewards and flags of rows that were reset or left stand; a row
+    /// that was reset is running. A row that [failed](Self::fail) meanwhile has to be shown: its
+    /// reward and flags are cleared.
+    ///
+    /// # Panics
+    ///
+    /// When there is not one command for each row, or when there are fewer outcomes.
+    pub fn settle_resets(
+        &mut self,
+        rows: Range<usize>,
+        commands: &[u8],
+        outcomes: &mut Outcomes<'_>,
+    ) {
+        assert_eq!(commands.len(), rows.len(), "commands for {} rows", rows.len());
+        for (at, (row, &command)) in rows.zip(commands).enumerate() {
+            match command {
+                RESET => {
+                    self.begin_episode(row);
+                    outcomes.phases[at] = RUNNING;
+                }
+                SHOW => outcomes.write(at, &self.last_transition(row), self.phase(row)),
+                _ => {}
+            }
+        }
+    }
+
+    /// [`Autoreset::settle_resets`] for one row, which was reset.
+    pub fn begin_episode(&mut self, row: usize) {
+        self.set(row, PhaseTag::Running);
+        self.elapsed[row] = 0;
+    }
+
+    /// Marks a row as failed: a call of its environment did not return.
+    pub fn fail(&mut self, row: usize) {
+        self.set(row, PhaseTag::Failed);
+    }
+
+    /// Sets the phase of a row whose episode did not end, or is forgotten.
+    fn set(&mut self, row: usize, phase: PhaseTag) {
+        self.phases[row] = phase as u8;
+        (self.terminated[row], self.truncated[row]) = (0, 0);
+    }
+
+    /// The phase of one row and its place in the episode, for restoring them later.
+    pub fn save(&self, row: usize) -> SavedRow {
+        let (terminated, truncated) = (self.terminated[row], self.truncated[row]);
+        SavedRow { phase: self.phase(row), terminated, truncated, elapsed: self.elapsed[row] }
+    }
+
+    /// Restores a saved row.
+    pub fn restore(&mut self, row: usize, saved: SavedRow) {
+        self.phases[row] = saved.phase as u8;
+        (self.terminated[row], self.truncated[row]) = (saved.terminated, saved.truncated);
+        self.elapsed[row] = saved.elapsed;
+    }
+}
+
+// The loops of `Autoreset::settle`. Each goes over few columns and has no branches, so that it
+// becomes vector instructions: the arguments of a function are known not to overlap. A mask has all
+// bits set or none.
+
+/// Rows that were not stepped have no reward.
+fn clear_rewards(commands: &[u8], rewards: &mut [f64]) {
+    for (reward, &command) in rewards.iter_mut().zip(commands) {
+        *reward = if command == STEP { *reward } else { 0.0 };
+    }
+}
+
+/// Counts steps, and truncates the episodes that reach the limit, if it is not 0.
+fn count_steps(commands: &[u8], limit: u32, elapsed: &mut [u32], truncations: &mut [u8]) {
+    for ((elapsed, truncation), &command) in elapsed.iter_mut().zip(truncations).zip(commands) {
+        let steps = elapsed.wrapping_add(u32::from(command == STEP));
+        *truncation |= u8::from(limit != 0 && steps >= limit);
+        *elapsed = if command == RESET { 0 } else { steps };
+    }
+}
+
+/// A flag stands where a row was stepped, is cleared where it was reset, and is the kept one
+/// elsewhere.
+fn settle_flags(commands: &[u8], kept: &mut [u8], flags: &mut [u8]) {
+    for ((flag, kept), &command) in flags.iter_mut().zip(kept).zip(commands) {
+        let stepped = u8::from(command == STEP).wrapping_neg();
+        let left = u8::from(command > RESET).wrapping_neg();
+        *kept = (u8::from(*flag != 0) & stepped) | (*kept & left);
+        *flag = *kept;
+    }
+}
+
+/// A row that was stepped or reset is over if a flag is set, and running otherwise.
+fn settle_phases(commands: &[u8], terminations: &[u8], truncations: &[u8], phases: &mut [u8]) {
+    let flags = terminations.iter().zip(truncations);
+    for ((phase, (termination, truncation)), &command) in phases.iter_mut().zip(flags).zip(commands)
+    {
+        let left = u8::from(command > RESET).wrapping_neg();
+        *phase = ((termination | truncation) & !left) | (*phase & left);
+    }
+}

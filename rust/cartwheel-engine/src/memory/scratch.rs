@@ -1,0 +1,63 @@
+//! Memory with the layout of a slab that belongs to one shard.
+//!
+//! # Invariants
+//!
+//! 1. The memory is owned by the value, as zeros at first, and its columns borrow the value mutably.
+#![expect(unsafe_code, reason = "columns of plain memory, see the invariants")]
+
+use std::ops::Range;
+use std::ptr::NonNull;
+
+use super::columns::{Addresses, LeafColumns, columns};
+use crate::autoreset::Outcomes;
+use crate::error::Error;
+use crate::space::{LEAF_ALIGN, Layout, Leaf};
+
+/// Memory for rows, with their outcomes.
+#[derive(Debug)]
+pub struct Scratch {
+    layout: Layout,
+    lines: Vec<Line>,
+    room: Addresses,
+}
+
+#[repr(C, align(64))]
+#[derive(Debug, Clone, Copy)]
+struct Line([u8; LEAF_ALIGN]);
+
+impl Scratch {
+    /// Memory of zeros for `rows` rows.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadPlan`] when they do not fit into the address space.
+    pub fn new(leaves: &[Leaf], rows: usize) -> Result<Self, Error> {
+        let layout = Layout::new(leaves, rows)?;
+        let lines = vec![Line([0; LEAF_ALIGN]); layout.bytes() / LEAF_ALIGN];
+        Ok(Self { layout, lines, room: Addresses::default() })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.layout.rows()
+    }
+
+    /// The leaves of some of the rows, and their outcomes.
+    ///
+    /// # Panics
+    ///
+    /// When there are no such rows.
+    pub fn columns(&mut self, rows: Range<usize>) -> (LeafColumns<'_>, Outcomes<'_>) {
+        let Self { layout, lines, room } = self;
+        assert!(rows.end <= layout.rows(), "{rows:?} are rows of this memory");
+        let bytes = size_of_val(lines.as_slice());
+        let first = NonNull::from(lines.as_mut_slice()).cast::<u8>();
+        let at = |range: Range<usize>| {
+            assert!(range.end <= bytes, "{range:?} is inside this memory");
+            // SAFETY: the offset is inside the memory (invariant 1).
+            unsafe { first.add(range.start) }
+        };
+        // SAFETY: the result borrows the memory mutably (invariant 1).
+        unsafe { columns(at, layout, rows, room) }
+    }
+}

@@ -1,0 +1,178 @@
+//! The infos of a task: what the plugin wrote, and what the host adds.
+//!
+//! The plugin writes at most one record for a row in each round. The host adds records in the order
+//! of rows: `env_error` in front of the record of a row whose environment was replaced; and in
+//! `SAME_STEP` one record with `final_obs` and `final_info`, the plugin's own record of the last step,
+//! in front of the record of the reset. Most tasks have nothing to add: then nothing is copied.
+
+use std::ops::Range;
+
+use cartwheel_core::space::Space;
+
+use crate::info::{InfoReader, InfoWriter, Kind};
+use crate::memory::LeafColumns;
+use crate::plugin::{Bytes, entries_of};
+
+/// The infos of a task; keeps its buffers.
+#[derive(Debug)]
+pub(super) struct RowInfos {
+    /// What the plugin wrote, with the records of replaced rows.
+    plugin: Bytes,
+    /// The records of the first round of a step in `SAME_STEP`.
+    first: InfoWriter,
+    spare: InfoWriter,
+    /// Whether `first` counts.
+    has_finals: bool,
+}
+
+impl RowInfos {
+    pub(super) fn new() -> Self {
+        let (first, spare) = (InfoWriter::new(), InfoWriter::new());
+        Self { plugin: Bytes::new(), first, spare, has_finals: false }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.plugin.clear();
+        self.has_finals = false;
+    }
+
+    /// The stream of the task.
+    pub(super) fn stream(&self) -> &[u8] {
+        if self.has_finals { self.first.stream() } else { self.plugin.bytes() }
+    }
+
+    /// Where the plugin writes.
+    pub(super) fn plugin(&mut self) -> &mut Bytes {
+        &mut self.plugin
+    }
+
+    /// Adds why the environments of these rows were replaced, before the records of the rows.
+    pub(super) fn add_errors(&mut self, replaced: &[(usize, String)]) {
+        let mut errors = InfoWriter::new();
+        for (row, message) in replaced {
+            let record = errors.begin(Kind::Info, *row, 0);
+            errors.key("env_error");
+            errors.text(message);
+            errors.end(record);
+        }
+        self.spare.clear();
+        merge(errors.stream(), self.plugin.bytes(), &mut self.spare);
+        self.plugin.replace(self.spare.stream());
+    }
+
+    /// Makes `final_obs` and `final_info` for rows that ended their episode, from what they show and
+    /// from their records. `ended` are these rows, counted from the first row of the task, which has
+    /// the number `info_row`; `replaced` as for [`RowInfos::add_errors`].
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with a record.
+    pub(super) fn keep_finals(
+        &mut self,
+        ended: impl Iterator<Item = usize>,
+        info_row: usize,
+        space: &Space,
+        leaves: &LeafColumns<'_>,
+        replaced: &[(usize, String)],
+    ) -> Result<(), String> {
+        let Self { plugin, first: made, .. } = self;
+        let stream = plugin.bytes();
+        let mut rest = Records { stream, at: 0 };
+        made.clear();
+        for at in ended {
+            let row = info_row + at;
+            made.append(&stream[rest.before(row)]);
+            if replaced.iter().any(|(replaced, _)| *replaced == row) {
+                made.append(rest.take(row).map_or(&[], |error| &stream[error.whole]));
+            }
+            let info = rest.take(row);
+            let record = made.begin(Kind::Info, row, 0);
+            made.key("final_obs");
+            space.write_value(&|leaf| leaves.bytes(leaf, at..at + 1), &mut 0, made);
+            made.key("final_info");
+            match info {
+                None => made.dict(0),
+                Some(Found { kind: Kind::Whole, body, .. }) => made.append(&stream[body]),
+                Some(Found { body, .. }) => {
+                    made.dict(entries_of(stream, body.clone())?);
+                    made.append(&stream[body]);
+                }
+            }
+            made.end(record);
+        }
+        made.append(&stream[rest.at..]);
+        self.plugin.clear();
+        self.has_finals = true;
+        Ok(())
+    }
+
+    /// Adds the records of the resets, which the plugin has written since, after the final records.
+    pub(super) fn join_resets(&mut self) {
+        if self.plugin.bytes().is_empty() {
+            return;
+        }
+        self.spare.clear();
+        merge(self.first.stream(), self.plugin.bytes(), &mut self.spare);
+        std::mem::swap(&mut self.first, &mut self.spare);
+    }
+
+    /// The part of the stream that belongs to these rows.
+    pub(super) fn of(&self, rows: &Range<usize>) -> &[u8] {
+        let stream = self.stream();
+        let mut rest = Records { stream, at: 0 };
+        let start = rest.before(rows.start).end;
+        let end = rest.before(rows.end).end;
+        &stream[start..end]
+    }
+}
+
+/// A position in a stream of records whose heads were checked.
+struct Records<'a> {
+    stream: &'a [u8],
+    at: usize,
+}
+
+/// A record.
+struct Found {
+    kind: Kind,
+    whole: Range<usize>,
+    body: Range<usize>,
+}
+
+impl Records<'_> {
+    /// The next record and its row.
+    fn peek(&self) -> Option<(usize, Found)> {
+        let mut reader = InfoReader::new(self.stream, self.at);
+        let record = reader.record().ok()??;
+        let (body, whole) = (reader.at()..record.end, self.at..record.end);
+        Some((record.row, Found { kind: record.kind, whole, body }))
+    }
+
+    /// Skips the records of rows before `row`, and returns where they are.
+    fn before(&mut self, row: usize) -> Range<usize> {
+        let start = self.at;
+        while let Some((_, found)) = self.peek().filter(|(other, _)| *other < row) {
+            self.at = found.whole.end;
+        }
+        start..self.at
+    }
+
+    /// Takes the next record, if it is of this row.
+    fn take(&mut self, row: usize) -> Option<Found> {
+        let (_, found) = self.peek().filter(|(other, _)| *other == row)?;
+        self.at = found.whole.end;
+        Some(found)
+    }
+}
+
+/// Merges two streams in the order of rows; of one row, the records of `first` come first.
+fn merge(first: &[u8], second: &[u8], into: &mut InfoWriter) {
+    let (mut rest, mut other) =
+        (Records { stream: first, at: 0 }, Records { stream: second, at: 0 });
+    while let Some((row, found)) = other.peek() {
+        into.append(&first[rest.before(row + 1)]);
+        into.append(&second[found.whole.clone()]);
+        other.at = found.whole.end;
+    }
+    into.append(&first[rest.at..]);
+}

@@ -1,0 +1,35 @@
+//! Where a handle was made.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+use crate::memory::process_id;
+
+/// What a plugin made, with the process that it was made in.
+#[derive(Debug)]
+pub(super) struct Handle {
+    made: NonNull<c_void>,
+    process: u32,
+}
+
+impl Handle {
+    /// What a plugin has just made; `None` where it made nothing.
+    pub(super) fn new(made: *mut c_void) -> Option<Self> {
+        Some(Self { made: NonNull::new(made)?, process: process_id() })
+    }
+
+    /// Whether this is the process in which it was made (invariant 4).
+    pub(super) fn is_usable(&self) -> bool {
+        self.process == process_id()
+    }
+
+    /// What the plugin made.
+    ///
+    /// # Panics
+    ///
+    /// In a forked child.
+    pub(super) fn get(&self) -> *mut c_void {
+        assert!(self.is_usable(), "environments are used in the process that made them");
+        self.made.as_ptr()
+    }
+}

@@ -1,0 +1,193 @@
+//! Kinds: environments of a table with their options.
+#![expect(unsafe_code, reason = "calls plugins, see the invariants of the module")]
+
+use std::ffi::{c_char, c_void};
+use std::fmt;
+use std::ptr::null;
+use std::sync::Arc;
+
+use cartwheel_abi::Description;
+use cartwheel_core::space::{Space, Spaces};
+use serde_json::{Map, Value};
+
+use super::handle::Handle;
+use super::reset_options::ResetOptions;
+use super::sink::{broken, with_message};
+use super::spaces::space;
+use super::table::EnvTable;
+use super::text::text;
+use crate::error::Error;
+
+/// A kind of environment: a table with options. It is made once for a pool.
+pub struct Kind {
+    table: Arc<EnvTable>,
+    made: Handle,
+    /// All options, as JSON with sorted keys.
+    options: String,
+    spaces: Spaces,
+    parameters: Vec<String>,
+    render_modes: Vec<String>,
+}
+
+// SAFETY: a kind may be called by several threads at once (invariant 3).
+unsafe impl Send for Kind {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Kind {}
+
+impl fmt::Debug for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (id, options) = (self.table.id(), &self.options);
+        f.debug_struct("Kind").field("id", &id).field("options", options).finish_non_exhaustive()
+    }
+}
+
+impl Kind {
+    /// The kind with these options, a JSON object or empty text, over the default options of the id.
+    ///
+    /// # Errors
+    ///
+    /// [`cartwheel_core::Error::BadOptions`] when an option does not exist or has an invalid value,
+    /// or when the spaces are not as Gymnasium has them; [`Error::Plugin`] when the description breaks the contract.
+    pub fn new(table: &Arc<EnvTable>, options: &str) -> Result<Arc<Self>, Error> {
+        let named =
+            |error: &dyn fmt::Display| Error::bad_options(format!("{}: {error}", table.id()));
+        let mut all = table.defaults.clone();
+        if !options.trim().is_empty() {
+            let given: Map<String, Value> =
+                serde_json::from_str(options).map_err(|error| named(&error))?;
+            all.extend(given);
+        }
+        let options = Value::Object(all).to_string();
+        let make = table.functions.kind_new.expect("the table was checked");
+        // SAFETY: a function of the table, with valid text and a sink (invariants 1 and 5).
+        let made = |sink| unsafe { make(options.as_ptr(), options.len(), sink) };
+        let (made, message) = with_message(made);
+        let made = Handle::new(made).ok_or_else(|| named(&message.text()))?;
+        let mut kind = Self {
+            table: Arc::clone(table),
+            made,
+            options,
+            spaces: Spaces {
+                observation: Space::Tuple(Vec::new()),
+                action: Space::Tuple(Vec::new()),
+            },
+            parameters: Vec::new(),
+            render_modes: Vec::new(),
+        };
+        kind.describe()?;
+        for (what, space) in
+            [("observation", &kind.spaces.observation), ("action", &kind.spaces.action)]
+        {
+            space.check(what).map_err(|error| named(&error))?;
+        }
+        Ok(Arc::new(kind))
+    }
+
+    /// Asks the plugin what the kind is.
+    fn describe(&mut self) -> Result<(), Error> {
+        let mut description = Description {
+            struct_size: size_of::<Description>(),
+            observation: null(),
+            observation_nodes: 0,
+            action: null(),
+            action_nodes: 0,
+            parameters: null(),
+            num_parameters: 0,
+            render_modes: null(),
+            num_render_modes: 0,
+        };
+        let describe = self.table.functions.kind_describe.expect("the table was checked");
+        // SAFETY: a function of the table, with its own kind (invariant 2).
+        unsafe { describe(self.handle(), &raw mut description) };
+        let Description { observation, observation_nodes, action, action_nodes, .. } = description;
+        // SAFETY: nodes and texts are valid until the kind is freed (abi 2).
+        let observation = unsafe { space(observation, observation_nodes) };
+        // SAFETY: as above.
+        let action = unsafe { space(action, action_nodes) };
+        let of = |what: &'static str| move |why: String| format!("the {what} space {why}");
+        self.spaces = Spaces {
+            observation: observation
+                .map_err(of("observation"))
+                .map_err(|what| self.broken(what))?,
+            action: action.map_err(of("action")).map_err(|what| self.broken(what))?,
+        };
+        // SAFETY: as above.
+        let parameters = unsafe { texts(description.parameters, description.num_parameters) };
+        self.parameters = parameters.map_err(|what| self.broken(what))?;
+        // SAFETY: as above.
+        let modes = unsafe { texts(description.render_modes, description.num_render_modes) };
+        self.render_modes = modes.map_err(|what| self.broken(what))?;
+        Ok(())
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Arc<EnvTable> {
+        &self.table
+    }
+
+    /// All options, as JSON with sorted keys.
+    pub fn options(&self) -> &str {
+        &self.options
+    }
+
+    /// The spaces of one row.
+    pub fn spaces(&self) -> &Spaces {
+        &self.spaces
+    }
+
+    /// The names of the parameters.
+    pub fn parameters(&self) -> &[String] {
+        &self.parameters
+    }
+
+    /// The render modes, as Gymnasium names them.
+    pub fn render_modes(&self) -> &[String] {
+        &self.render_modes
+    }
+
+    /// Parses options of a reset from a JSON object.
+    ///
+    /// # Errors
+    ///
+    /// [`cartwheel_core::Error::BadOptions`].
+    pub fn reset_options(self: &Arc<Self>, json: &str) -> Result<ResetOptions, Error> {
+        ResetOptions::new(self, json)
+    }
+
+    pub(super) fn handle(&self) -> *mut c_void {
+        self.made.get()
+    }
+
+    /// The error that the plugin broke the contract.
+    pub(crate) fn broken(&self, what: String) -> Error {
+        broken(self.table.plugin(), self.table.id(), what)
+    }
+}
+
+impl Drop for Kind {
+    fn drop(&mut self) {
+        if let Some(free) = self.table.functions.kind_free.filter(|_| self.made.is_usable()) {
+            // SAFETY: made by the same table; rows and options of resets, which keep the kind
+            // alive, are gone (invariants 2 and 4).
+            unsafe { free(self.made.get()) }
+        }
+    }
+}
+
+/// A list of texts.
+///
+/// # Safety
+///
+/// `list` points at `count` texts, or is null where there are none.
+unsafe fn texts(list: *const *const c_char, count: usize) -> Result<Vec<String>, String> {
+    if count > 0 && list.is_null() {
+        return Err(format!("has {count} names and no list of them"));
+    }
+    let one = |at: usize| {
+        // SAFETY: as the caller promises.
+        let name = unsafe { list.add(at).read() };
+        // SAFETY: as the caller promises.
+        unsafe { text(name, "a name") }.map(str::to_owned)
+    };
+    (0..count).map(one).collect()
+}

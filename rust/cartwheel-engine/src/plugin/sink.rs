@@ -1,0 +1,108 @@
+//! Bytes that plugins write and the host owns.
+#![expect(unsafe_code, reason = "memory that plugins write, see the invariants of the module")]
+
+use cartwheel_abi::Sink;
+
+use crate::error::Error;
+
+/// A vector that plugins append to.
+///
+/// Its bytes up to the capacity are initialised (invariant 5).
+#[derive(Debug)]
+pub(crate) struct Bytes {
+    room: Vec<u8>,
+    len: usize,
+}
+
+/// What a plugin gets; the sink comes first, so that `grow` finds the vector.
+#[repr(C)]
+struct Lent<'a> {
+    sink: Sink,
+    room: &'a mut Vec<u8>,
+}
+
+impl Bytes {
+    pub(crate) const fn new() -> Self {
+        Self { room: Vec::new(), len: 0 }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.room[..self.len]
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Replaces all bytes.
+    pub(crate) fn replace(&mut self, bytes: &[u8]) {
+        if self.room.len() < bytes.len() {
+            self.room.resize(bytes.len(), 0);
+        }
+        self.room[..bytes.len()].copy_from_slice(bytes);
+        self.len = bytes.len();
+    }
+
+    /// The bytes as text; a text that is not UTF-8 is repaired.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(self.bytes()).into_owned()
+    }
+
+    /// Calls `call` with a sink of these bytes.
+    ///
+    /// # Errors
+    ///
+    /// The plugin's length, when it is beyond the capacity or before the bytes that were there: then
+    /// the plugin wrote outside of the sink, or spoilt what it has no right to change.
+    pub(crate) fn lend<T>(&mut self, call: impl FnOnce(*mut Sink) -> T) -> Result<T, String> {
+        let Self { room, len } = self;
+        let sink = Sink {
+            struct_size: size_of::<Sink>(),
+            bytes: room.as_mut_ptr(),
+            len: *len,
+            capacity: room.len(),
+            grow,
+        };
+        let mut lent = Lent { sink, room };
+        let result = call((&raw mut lent).cast());
+        let Lent { sink: Sink { len: now, .. }, room } = lent;
+        if now < *len || now > room.len() {
+            return Err(format!("a sink of {len} to {} bytes has the length {now}", room.len()));
+        }
+        *len = now;
+        Ok(result)
+    }
+}
+
+/// [`Sink::grow`]: the vector at least doubles, and its new bytes are zeros.
+unsafe extern "C" fn grow(sink: *mut Sink, additional: usize) {
+    // SAFETY: the host lends only sinks that are the first field of a `Lent`, which lives until the
+    // call of the plugin returns.
+    let lent = unsafe { &mut *sink.cast::<Lent<'_>>() };
+    let needed = lent.sink.len.saturating_add(additional).max(2 * lent.room.len()).max(64);
+    lent.room.resize(needed, 0); // ends the process where there is no memory
+    lent.sink.bytes = lent.room.as_mut_ptr();
+    lent.sink.capacity = lent.room.len();
+}
+
+/// A message of a plugin, written by `call`; and what `call` returned.
+pub(super) fn with_message<T>(call: impl FnOnce(*mut Sink) -> T) -> (T, Bytes) {
+    let mut message = Bytes::new();
+    let mut result = None;
+    // A message with a wrong length is empty.
+    let _ = message.lend(|sink| result = Some(call(sink)));
+    (result.expect("it was called"), message)
+}
+
+impl From<Bytes> for Vec<u8> {
+    fn from(bytes: Bytes) -> Self {
+        let Bytes { mut room, len } = bytes;
+        room.truncate(len);
+        room
+    }
+}
+
+/// The error of a plugin that broke the contract.
+pub(super) fn broken(plugin: &str, id: &str, what: String) -> Error {
+    Error::Plugin { plugin: plugin.to_owned(), id: id.to_owned(), what }
+}

@@ -1,0 +1,231 @@
+//! Tables of plugins, read and checked.
+#![expect(unsafe_code, reason = "reads memory of plugins, see the invariants of the module")]
+
+use std::mem::{MaybeUninit, offset_of};
+use std::num::NonZero;
+use std::sync::Arc;
+
+use cartwheel_abi::{Env, MAJOR, MINOR, Plugin, Sink};
+use serde_json::{Map, Value};
+
+use super::text::text;
+use crate::error::Error;
+
+/// Name and version of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) name: String,
+    pub(super) version: String,
+}
+
+/// One environment of a plugin.
+#[derive(Debug)]
+pub struct EnvTable {
+    pub(super) plugin: Arc<Named>,
+    /// The table, with null for functions that the plugin's version does not have.
+    pub(super) functions: Env,
+    /// Where the table is; the same table may be registered again.
+    pub(super) address: usize,
+    /// The module or file that offers the plugin.
+    pub(super) source: String,
+    id: String,
+    default_options: String,
+    /// The same, parsed.
+    pub(super) defaults: Map<String, Value>,
+}
+
+// SAFETY: the pointers in a table point at static text, and its functions may be called by any
+// thread (invariants 1 and 3).
+unsafe impl Send for EnvTable {}
+// SAFETY: as for `Send`; nothing writes to a table.
+unsafe impl Sync for EnvTable {}
+
+impl EnvTable {
+    /// The id, as in Gymnasium's registry.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The name of the plugin.
+    pub fn plugin(&self) -> &str {
+        &self.plugin.name
+    }
+
+    /// The version of the plugin.
+    pub fn plugin_version(&self) -> &str {
+        &self.plugin.version
+    }
+
+    /// The module or file that offers the plugin.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The options that the id passes where the caller passes none: a JSON object.
+    pub fn default_options(&self) -> &str {
+        &self.default_options
+    }
+
+    /// Steps after which an episode is truncated.
+    pub fn max_episode_steps(&self) -> Option<NonZero<u32>> {
+        NonZero::new(self.functions.max_episode_steps)
+    }
+
+    /// The return from which the task counts as solved.
+    pub fn reward_threshold(&self) -> Option<f64> {
+        Some(self.functions.reward_threshold).filter(|threshold| !threshold.is_nan())
+    }
+
+    /// Number of rows that are stepped together; 1 where each is stepped by itself.
+    pub fn block(&self) -> usize {
+        self.functions.block.max(1) as usize
+    }
+
+    /// The names of the options; `None` where the plugin does not list them.
+    pub fn option_names(&self) -> Option<Vec<String>> {
+        listed(self.functions.option_names)
+    }
+
+    /// The names of the options of a reset; `None` where the plugin does not list them.
+    pub fn reset_option_names(&self) -> Option<Vec<String>> {
+        if self.functions.reset_options_new.is_none() {
+            return Some(Vec::new());
+        }
+        listed(self.functions.reset_option_names)
+    }
+}
+
+/// The names that a function of a table writes; `None` where there are others.
+fn listed(names: Option<unsafe extern "C" fn(names: *mut Sink)>) -> Option<Vec<String>> {
+    let names = names?;
+    // SAFETY: a function of the table, called as the contract says (invariant 1).
+    let ((), names) = super::sink::with_message(|sink| unsafe { names(sink) });
+    let names: Vec<String> = names.text().lines().map(str::to_owned).collect();
+    (!names.iter().any(String::is_empty)).then_some(names)
+}
+
+/// Copies a table of which `size` bytes exist; the rest of the copy is zeros.
+///
+/// # Safety
+///
+/// `table` points at `size` bytes of a `T`, for which zeros are valid.
+unsafe fn copied<T>(table: *const T, size: usize) -> T {
+    let mut copy = MaybeUninit::<T>::zeroed();
+    let bytes = size.min(size_of::<T>());
+    // SAFETY: both have as many bytes, and the copy is new.
+    unsafe { table.cast::<u8>().copy_to_nonoverlapping(copy.as_mut_ptr().cast(), bytes) };
+    // SAFETY: zeros are valid for the fields that were not copied, and the others are as the
+    // plugin made them.
+    unsafe { copy.assume_init() }
+}
+
+/// The environments of a plugin.
+///
+/// # Errors
+///
+/// [`Error::BadPlugin`], which names the plugin, both versions and the remedy.
+///
+/// # Safety
+///
+/// As [`register`](super::register).
+pub(super) unsafe fn read(plugin: *const Plugin, source: &str) -> Result<Vec<EnvTable>, Error> {
+    let bad = |what: String| Error::BadPlugin(what);
+    // SAFETY: every table begins with its size (abi 1).
+    let size = unsafe { plugin.cast::<usize>().read() };
+    if size < offset_of!(Plugin, needs_minor) {
+        return Err(bad(format!("this is no table of a plugin: its size is {size} bytes")));
+    }
+    // SAFETY: the table has `size` bytes, and consists of numbers and pointers.
+    let head = unsafe { copied(plugin, size) };
+    // SAFETY: the texts of the header are static (abi 1 and 7).
+    let name =
+        unsafe { text(head.name, "name") }.map_err(|what| bad(format!("a plugin {what}")))?;
+    let of_plugin = |what: String| bad(format!("plugin {name} {what}"));
+    // SAFETY: as for the name.
+    let version = unsafe { text(head.version, "version") }.map_err(of_plugin)?;
+    let of_plugin = |what: String| bad(format!("plugin {name} {version} {what}"));
+    let built = (head.major, head.minor);
+    if head.major != MAJOR {
+        let remedy = if head.major < MAJOR {
+            "build the plugin against this cartwheel"
+        } else {
+            "install a newer cartwheel"
+        };
+        return Err(of_plugin(format!(
+            "was built for version {}.{} of the interface, and this cartwheel has {MAJOR}.{MINOR}: \
+             {remedy}",
+            built.0, built.1
+        )));
+    }
+    if size < offset_of!(Plugin, num_envs) + size_of::<usize>() {
+        return Err(of_plugin(format!(
+            "has a table of {size} bytes, which lacks its environments"
+        )));
+    }
+    if head.needs_minor > MINOR {
+        return Err(of_plugin(format!(
+            "needs version {MAJOR}.{} of the interface, and this cartwheel has {MAJOR}.{MINOR}: \
+             install a newer cartwheel",
+            head.needs_minor
+        )));
+    }
+    let stride = head.env_size as usize;
+    if head.num_envs > 0 && (head.envs.is_null() || stride < size_of::<usize>()) {
+        return Err(of_plugin(format!("has {} environments and no table of them", head.num_envs)));
+    }
+    let named = Arc::new(Named { name: name.to_owned(), version: version.to_owned() });
+    let env = |number: usize| {
+        let address = head.envs.wrapping_byte_add(number * stride);
+        // SAFETY: the plugin has as many tables at this distance (abi 1).
+        unsafe { read_env(address, stride, &named, source) }.map_err(of_plugin)
+    };
+    (0..head.num_envs).map(env).collect()
+}
+
+/// One environment.
+///
+/// # Safety
+///
+/// As [`read`]; `table` points at `stride` bytes.
+unsafe fn read_env(
+    table: *const Env,
+    stride: usize,
+    named: &Arc<Named>,
+    source: &str,
+) -> Result<EnvTable, String> {
+    // SAFETY: every table begins with its size (abi 1).
+    let size = unsafe { table.cast::<usize>().read_unaligned() };
+    let least = offset_of!(Env, run) + size_of::<usize>();
+    if size < least || size > stride {
+        return Err(format!(
+            "has a table of {size} bytes for an environment, at a distance of {stride} bytes; it \
+             needs at least {least}: build it against this cartwheel"
+        ));
+    }
+    // SAFETY: the table has `size` bytes; zeros are null pointers and absent functions.
+    let functions = unsafe { copied(table, size) };
+    // SAFETY: texts of tables are static (abi 2 and 7).
+    let id = unsafe { text(functions.id, "an environment without an id") }?.to_owned();
+    // SAFETY: as for the id.
+    let defaults = unsafe { text(functions.default_options, "no default options") }?;
+    let default_options = defaults.to_owned();
+    let defaults = serde_json::from_str(defaults)
+        .map_err(|error| format!("has default options of {id} that are no JSON object: {error}"))?;
+    let missing = [
+        ("kind_new", functions.kind_new.is_none()),
+        ("kind_free", functions.kind_free.is_none()),
+        ("kind_describe", functions.kind_describe.is_none()),
+        ("rows_new", functions.rows_new.is_none()),
+        ("rows_free", functions.rows_free.is_none()),
+        ("run", functions.run.is_none()),
+        (
+            "reset_options_free",
+            functions.reset_options_new.is_some() && functions.reset_options_free.is_none(),
+        ),
+    ];
+    if let Some((function, _)) = missing.into_iter().find(|(_, missing)| *missing) {
+        return Err(format!("has no function {function} for {id}"));
+    }
+    let (plugin, source) = (Arc::clone(named), source.to_owned());
+    Ok(EnvTable { plugin, functions, address: table.addr(), source, id, default_options, defaults })
+}
