@@ -7,6 +7,8 @@
 //! ```
 #![expect(clippy::print_stdout, reason = "a program for the terminal")]
 
+#[path = "../../cartwheel/tests/support/mod.rs"]
+mod support;
 #[path = "../tests/trajectory/mod.rs"]
 mod trajectory;
 

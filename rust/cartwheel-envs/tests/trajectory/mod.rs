@@ -1,21 +1,15 @@
-//! Reads trajectories of Gymnasium and plays them again on the native environments of a pool.
+//! Reads trajectories of Gymnasium and plays them again through the table of the native environments.
 //!
 //! `fixtures/trajectories.py` describes the format.
 
-use cartwheel_engine::Call;
-use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
-use cartwheel_engine::env::ParameterValue;
-use cartwheel_engine::info::InfoReader;
-use cartwheel_engine::memory::{Lease, Plan};
-use cartwheel_engine::native::{Mailbox, Request, RowReset, ShardSettings};
-use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
-use cartwheel_engine::protocol::Memory;
-use cartwheel_engine::space::{ActionTag, Leaf};
-use cartwheel_engine::wake::Scope;
-use serde::Deserialize;
 use std::fmt;
 use std::io::Read;
-use std::sync::Arc;
+
+use cartwheel::{InfoWriter, ParameterValue, Rng};
+use cartwheel_abi as abi;
+use serde::Deserialize;
+
+use crate::support::{Kind, Rows, find};
 
 /// The environments, seeds and size of a trajectory.
 #[derive(Debug, Deserialize)]
@@ -80,29 +74,8 @@ fn differing(left: &[u8], right: &[u8]) -> usize {
     common.sum::<usize>() + 8 * left.len().abs_diff(right.len())
 }
 
-/// A pool of one inline worker, and its mailbox.
-fn pool(header: &Header, observations: Vec<Leaf>, actions: Vec<Leaf>) -> (Pool, Arc<Mailbox>) {
-    let entry = cartwheel_envs::find(&header.id).expect("a known environment");
-    let recipe = entry.recipe(&header.keywords.to_string()).expect("valid keywords");
-    let settings = ShardSettings {
-        autoreset: AutoresetMode::NextStep,
-        on_done: OnDone::Raise,
-        max_episode_steps: entry.max_episode_steps,
-        replacements: 0,
-    };
-    let (shard, mailbox) = recipe.shard(header.rows, settings).expect("a shard");
-    let (max_slabs, info_bytes) = (3, 1 << 16);
-    let shards = vec![0..header.rows; 1];
-    let batch_size = header.rows;
-    let plan = Plan { observations, actions, shards, batch_size, max_slabs, info_bytes };
-    let memory = Memory::new(plan, Scope::Private).expect("memory");
-    let policy = Policy {
-        refuse_over: false,
-        refuse_unstarted: true,
-        on_death: OnDeath::Break,
-        spin: false,
-    };
-    let mut pool = Pool::new(memory, Workers::Inline(shard), policy).expect("a pool");
+/// Sets the parameters of a header in every row.
+fn set_parameters(header: &Header, rows: &mut Rows<'_>) {
     for (name, value) in &header.parameters {
         let value = match value {
             serde_json::Value::Number(number) => {
@@ -111,39 +84,12 @@ fn pool(header: &Header, observations: Vec<Leaf>, actions: Vec<Leaf>) -> (Pool, 
             serde_json::Value::String(text) => ParameterValue::Text(text.clone()),
             other => panic!("a parameter is {other}"),
         };
-        mailbox.post_request(Request::Set(name.clone(), vec![value; header.rows]));
-        pool.begin(Call::Call, 0).expect("nothing is pending");
-        pool.finish(Call::Call, None, &mut || false).expect("an answer");
-        mailbox.take_answer().expect("an answer").expect("a parameter of the environment");
+        let mut bytes = InfoWriter::new();
+        value.write(&mut bytes);
+        for row in 0..header.rows {
+            rows.set(row, name, bytes.stream()).expect("a parameter of the environment");
+        }
     }
-    let seeds = (0..header.rows as u64).map(|row| RowReset::Seed((header.seed + row).into()));
-    let options = header
-        .reset_options
-        .as_ref()
-        .map(|options| recipe.reset_options(&options.to_string()).expect("valid reset options"));
-    mailbox.post_reset(seeds.collect(), options);
-    (pool, mailbox)
-}
-
-/// One batch that was stepped or reset.
-struct Batch {
-    lease: Lease,
-    infos: Vec<Vec<u8>>,
-}
-
-fn call(pool: &mut Pool, call: Call, rows: usize) -> Batch {
-    pool.begin(call, 0).expect("nothing is pending");
-    let finished = pool.finish(call, None, &mut || false).expect("rows never fail");
-    assert!(pool.reports().all(|report| !report.failed), "no row fails");
-    let mut stream = Vec::new();
-    pool.load_infos(0, &mut stream);
-    let mut infos = vec![Vec::new(); rows];
-    let mut reader = InfoReader::new(&stream, 0);
-    while let Some(record) = reader.record().expect("a well-formed stream") {
-        infos[record.row] = stream[reader.at()..record.end].to_vec();
-        reader = InfoReader::new(&stream, record.end);
-    }
-    Batch { lease: finished.lease.expect("a batch"), infos }
 }
 
 /// Replays the next trajectory of `source`; `None` at the end of `source`.
@@ -155,15 +101,21 @@ pub(crate) fn play(source: &mut impl Read) -> Option<(Header, Comparison)> {
     let bytes = &mut bytes.as_slice();
     let length = u32::from_le_bytes(take_array(bytes)) as usize;
     let header: Header = serde_json::from_slice(take(bytes, length)).expect("a header");
-    let entry = cartwheel_envs::find(&header.id).expect("a known environment");
-    let recipe = entry.recipe(&header.keywords.to_string()).expect("valid keywords");
-    let observations = recipe.spaces().observation.leaves();
-    let actions = recipe.spaces().action.leaves();
-    let [action] = actions.as_slice() else { panic!("one action leaf") };
-    let (action_bytes, tag) = (action.row_bytes(), ActionTag::Array(action.dtype));
-    let (mut pool, _mailbox) = pool(&header, observations.clone(), actions);
+    let table = find(&cartwheel_envs::PLUGIN, &header.id);
+    let kind = Kind::with_defaults(table, &header.keywords.to_string()).expect("valid keywords");
+    let mut rows = Rows::new(&kind, header.rows).expect("environments");
+    set_parameters(&header, &mut rows);
+    rows.rngs = (0..header.rows as u64).map(|row| Rng::from_seed(header.seed + row)).collect();
+    let options = header
+        .reset_options
+        .as_ref()
+        .map(|options| kind.reset_options(&options.to_string()).expect("valid reset options"));
+    let leaves = rows.observations.leaves.clone();
+    let [action] = rows.actions.leaves.as_slice() else { panic!("one action leaf") };
+    let action_bytes = action.row_bytes();
 
     let mut comparison = Comparison::default();
+    let mut elapsed = vec![0; header.rows];
     for step in 0..=header.steps {
         let mut stored = Vec::new();
         let mut expected = Vec::new();
@@ -171,35 +123,31 @@ pub(crate) fn play(source: &mut impl Read) -> Option<(Header, Comparison)> {
             if step > 0 {
                 stored.extend_from_slice(take(bytes, action_bytes));
             }
-            let leaves: Vec<_> =
-                observations.iter().map(|leaf| take(bytes, leaf.row_bytes())).collect();
+            let leaves: Vec<_> = leaves.iter().map(|leaf| take(bytes, leaf.row_bytes())).collect();
             let (reward, [flags]) = (take(bytes, 8), take_array(bytes));
             let info = u16::from_le_bytes(take_array(bytes));
             expected.push((leaves, reward, flags, take(bytes, info.into())));
         }
-        let batch = if step == 0 {
-            call(&mut pool, Call::Reset, header.rows)
+        if step == 0 {
+            rows.commands.fill(abi::RESET);
+            let reset = rows.run_some((0, header.rows), 0, options.as_ref());
+            assert_eq!(reset.0, abi::OK, "no row fails");
         } else {
-            recipe.spaces().action.check_actions(0, &stored).expect("proper actions");
-            pool.store_actions(0, tag, &stored).expect("nothing is pending");
-            call(&mut pool, Call::Step, header.rows)
-        };
+            kind.spaces.action.check_actions(0, &stored).expect("proper actions");
+            rows.actions.store(0, &stored);
+            rows.next_step(&mut elapsed, table.max_episode_steps);
+        }
+        let mut infos = vec![Vec::new(); header.rows];
+        rows.take_infos().into_iter().for_each(|(row, info)| infos[row] = info);
         for (row, (leaves, reward, flags, info)) in expected.into_iter().enumerate() {
-            let layout = batch.lease.layout();
-            let read = |offset: usize, count: usize| {
-                let mut bytes = vec![0; count];
-                batch.lease.read(offset + row * count, &mut bytes);
-                bytes
-            };
             let [observed, rewarded, flagged, informed] = &mut comparison.differing_bits;
             for (at, leaf) in leaves.into_iter().enumerate() {
-                *observed += differing(leaf, &read(layout.leaf_offset(at), leaf.len()));
+                *observed += differing(leaf, &rows.observations.row(at, row));
             }
-            *rewarded += differing(reward, &read(layout.rewards_offset(), 8));
-            let terminated = read(layout.terminations_offset(), 1)[0];
-            let truncated = read(layout.truncations_offset(), 1)[0];
+            *rewarded += differing(reward, &rows.rewards[row].to_ne_bytes());
+            let (terminated, truncated) = (rows.terminations[row], rows.truncations[row]);
             *flagged += differing(&[flags], &[terminated + 2 * truncated]);
-            *informed += differing(info, &batch.infos[row]);
+            *informed += differing(info, &infos[row]);
             comparison.frames += 1;
             comparison.episodes += usize::from(flags != 0);
         }

@@ -37,6 +37,17 @@ impl Sink {
         std::ptr::from_mut(self).cast()
     }
 
+    /// Makes room for as many bytes.
+    pub fn reserve(&mut self, bytes: usize) {
+        // SAFETY: its own sink.
+        unsafe { grow(self.pointer(), bytes) }
+    }
+
+    /// Forgets what was written.
+    pub fn clear(&mut self) {
+        self.sink.len = 0;
+    }
+
     /// What was written, which it forgets.
     pub fn take(&mut self) -> Vec<u8> {
         let len = std::mem::take(&mut self.sink.len);
@@ -130,10 +141,6 @@ pub fn ids(plugin: &'static abi::Plugin) -> Vec<(String, u32, f64)> {
     envs.iter().map(|env| (text(env.id), env.max_episode_steps, env.reward_threshold)).collect()
 }
 
-pub fn default_options(table: &abi::Env) -> String {
-    text(table.default_options)
-}
-
 pub fn option_names(table: &abi::Env) -> Vec<String> {
     let mut names = Sink::new();
     // SAFETY: a function of the table.
@@ -176,6 +183,18 @@ impl Kind {
             parameters: names(description.parameters, description.num_parameters),
             render_modes: names(description.render_modes, description.num_render_modes),
         })
+    }
+
+    /// The kind with these options over those of the id, as a host makes it.
+    pub fn with_defaults(table: &'static abi::Env, options: &str) -> Result<Self, String> {
+        let object = |json: &str| serde_json::from_str::<serde_json::Map<_, _>>(json);
+        let mut all: serde_json::Map<String, serde_json::Value> =
+            object(&text(table.default_options)).expect("defaults are an object");
+        match object(if options.is_empty() { "{}" } else { options }) {
+            Ok(given) => all.extend(given),
+            Err(_) => return Self::new(table, options), // the table says what is wrong
+        }
+        Self::new(table, &serde_json::Value::Object(all).to_string())
     }
 
     /// Options of a reset, or the reason why they are refused.
@@ -297,37 +316,32 @@ impl<'a> Rows<'a> {
         })
     }
 
+    /// The batch of all rows.
+    pub fn batch(&mut self) -> Batch {
+        Batch::new(self, (0, self.commands.len()))
+    }
+
+    /// Runs a batch from its first row on, and returns the code.
+    pub fn run_batch(&mut self, batch: &mut Batch) -> u32 {
+        batch.batch.next = 0;
+        // SAFETY: a function of the table, for arrays as the border describes them.
+        unsafe { self.kind.table.run.expect("required")(self.pointer, &raw mut batch.batch) }
+    }
+
     /// Runs the commands of rows `first..first + rows` from row `next` of them on. Returns the code,
     /// the next row, and the text of the error.
     pub fn run_some(
         &mut self,
-        (first, rows): (usize, usize),
+        rows: (usize, usize),
         next: usize,
         options: Option<&ResetOptions<'_>>,
     ) -> (u32, usize, String) {
-        let observations = self.observations.pointers(first);
-        let actions = self.actions.pointers(first);
-        let mut batch = abi::Batch {
-            struct_size: size_of::<abi::Batch>(),
-            first,
-            rows,
-            next,
-            commands: self.commands[first..].as_ptr(),
-            actions: actions.as_ptr().cast(),
-            observations: observations.as_ptr(),
-            rewards: self.rewards[first..].as_mut_ptr(),
-            terminations: self.terminations[first..].as_mut_ptr(),
-            truncations: self.truncations[first..].as_mut_ptr(),
-            streams: self.rngs[first..].as_mut_ptr().cast(),
-            reset_options: options.map_or(null(), |options| options.0.cast_const()),
-            info_row: u32::try_from(first).expect("few rows"),
-            infos: self.infos.pointer(),
-            error: self.error.pointer(),
-            stop: &raw const self.stop,
-        };
-        // SAFETY: a function of the table, for arrays as the border describes them.
-        let code = unsafe { self.kind.table.run.expect("required")(self.pointer, &raw mut batch) };
-        (code, batch.next, self.error.take_text())
+        let mut batch = Batch::new(self, rows).batch_at(next);
+        batch.batch.reset_options = options.map_or(null(), |options| options.0.cast_const());
+        // SAFETY: as above.
+        let code =
+            unsafe { self.kind.table.run.expect("required")(self.pointer, &raw mut batch.batch) };
+        (code, batch.batch.next, self.error.take_text())
     }
 
     /// Runs the commands of every row, which all succeed.
@@ -342,16 +356,22 @@ impl<'a> Rows<'a> {
         self.run();
     }
 
-    /// A batch of `NextStep`: rows that are over are reset, the others are stepped, and truncated
-    /// after `limit` steps, of which `elapsed` counts those since the last reset.
-    pub fn next_step(&mut self, elapsed: &mut [u32], limit: u32) {
-        for row in 0..self.commands.len() {
-            let over = self.terminations[row] | self.truncations[row] != 0;
-            self.commands[row] = if over { abi::RESET } else { abi::STEP };
-        }
-        self.run();
+    /// Plans a batch of `NextStep`: rows that are over are reset, the others are stepped. The host
+    /// truncates after `limit` steps, of which `elapsed` counts those since the last reset.
+    pub fn plan(&mut self, elapsed: &mut [u32], limit: u32) {
         for (row, elapsed) in elapsed.iter_mut().enumerate() {
-            *elapsed = if self.commands[row] == abi::RESET { 0 } else { *elapsed + 1 };
+            let over = self.terminations[row] | self.truncations[row] != 0;
+            let late = limit != 0 && *elapsed >= limit;
+            self.commands[row] = if over || late { abi::RESET } else { abi::STEP };
+            *elapsed = if over || late { 0 } else { *elapsed + 1 };
+        }
+    }
+
+    /// A batch of `NextStep`, with the limit's truncations.
+    pub fn next_step(&mut self, elapsed: &mut [u32], limit: u32) {
+        self.plan(elapsed, limit);
+        self.run();
+        for (row, elapsed) in elapsed.iter().enumerate() {
             self.truncations[row] |= u8::from(limit != 0 && *elapsed >= limit);
         }
     }
@@ -430,6 +450,42 @@ impl<'a> Rows<'a> {
             code
         });
         drawn.map(|bytes| (height, width, bytes)).map_err(|(_, text)| text)
+    }
+}
+
+/// A batch and the pointers that it points at.
+pub struct Batch {
+    batch: abi::Batch,
+    _leaves: [Vec<*mut c_void>; 2],
+}
+
+impl Batch {
+    fn new(of: &mut Rows<'_>, (first, rows): (usize, usize)) -> Self {
+        let leaves = [of.actions.pointers(first), of.observations.pointers(first)];
+        let batch = abi::Batch {
+            struct_size: size_of::<abi::Batch>(),
+            first,
+            rows,
+            next: 0,
+            commands: of.commands[first..].as_ptr(),
+            actions: leaves[0].as_ptr().cast(),
+            observations: leaves[1].as_ptr(),
+            rewards: of.rewards[first..].as_mut_ptr(),
+            terminations: of.terminations[first..].as_mut_ptr(),
+            truncations: of.truncations[first..].as_mut_ptr(),
+            streams: of.rngs[first..].as_mut_ptr().cast(),
+            reset_options: null(),
+            info_row: u32::try_from(first).expect("few rows"),
+            infos: of.infos.pointer(),
+            error: of.error.pointer(),
+            stop: &raw const of.stop,
+        };
+        Self { batch, _leaves: leaves }
+    }
+
+    fn batch_at(mut self, next: usize) -> Self {
+        self.batch.next = next;
+        self
     }
 }
 

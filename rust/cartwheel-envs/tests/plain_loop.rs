@@ -5,15 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cartwheel_engine::Transition;
-use cartwheel_engine::env::{BlockOf, Bounds, Env, NoOptions, Space, Spaces};
-use cartwheel_engine::native::Recipe;
-use cartwheel_engine::plain_loop::PlainLoops;
-use cartwheel_engine::rng::Rng;
-use cartwheel_engine::space::DType;
+use cartwheel::{BlockOf, Env, Error, Failure, NoOptions, Rng, Space, Spaces, Transition};
+use cartwheel_envs::{PlainLoops, run};
 use serde::Deserialize;
 
 /// The calls that environments got, by the name of their diary.
@@ -48,39 +44,41 @@ impl Env for Diarist {
     type Action = i64;
     type Observation = i64;
     type Info = ();
+    type Shared = ();
 
     const BLOCK: usize = 2;
 
-    fn spaces(_: &Options) -> Spaces {
+    fn spaces(_: &Options, _: &()) -> Spaces {
         let action = Space::Discrete { n: 3, start: 5 };
         Spaces { observation: Space::discrete(100), action }
     }
 
-    fn new(options: &Options) -> Result<Self, cartwheel_core::Error> {
+    fn new(options: &Options, _: &Arc<()>) -> Result<Self, Error> {
         let Options { diary, length } = options;
         Ok(Self { diary: diary.clone(), name: -1, steps: 0, length: *length })
     }
 
-    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) {
+    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
         if self.name == -1 {
             self.name = rng.integers(0..1 << 40); // identifies the seed
         }
         self.steps = 0;
         self.write("reset");
+        Ok(())
     }
 
-    fn step(&mut self, action: i64, _: &mut Rng) -> Transition {
+    fn step(&mut self, action: i64, _: &mut Rng) -> Result<Transition, Failure> {
         assert!((5..8).contains(&action), "{action} is an action");
         self.steps += 1;
         self.write("step");
-        Transition { reward: 1.0, terminated: self.steps == self.length, truncated: false }
+        Ok(Transition { reward: 1.0, terminated: self.steps == self.length, truncated: false })
     }
 
     fn step_block(block: &mut BlockOf<'_, '_, Self>) {
         if block.running[0] {
             let action = block.action(0);
             block.envs[0].write("block");
-            block.transitions[0] = Some(block.envs[0].step(action, &mut block.rngs[0]));
+            block.transitions[0] = block.envs[0].step(action, &mut block.rngs[0]).ok();
         }
     }
 
@@ -103,8 +101,7 @@ const LOOPS: PlainLoops = PlainLoops {
 /// The diary of every row, after one batch that is not timed and one that is.
 fn diary(name: &str, length: i64, loops: PlainLoops) -> Vec<Vec<String>> {
     let options = format!(r#"{{"diary": "{name}", "length": {length}}}"#);
-    let recipe = Recipe::<Diarist>::new(&options).unwrap();
-    assert!(loops.run(&recipe).unwrap() > 0.0);
+    assert!(run::<Diarist>(&options, &loops).unwrap() > 0.0);
     let all = DIARIES.lock().unwrap().remove(name).unwrap();
     let of_row = |row: usize| {
         let name = Rng::from_seed(row as u64).integers(0..1_i64 << 40).to_string();
@@ -149,49 +146,9 @@ fn blocks_are_stepped_together_and_rows_that_they_leave_out_one_by_one() {
 
 #[test]
 fn no_rows_and_no_threads_are_errors() {
-    let recipe = Recipe::<Diarist>::new("").unwrap();
-    let error = |loops: PlainLoops| loops.run(&recipe).unwrap_err().to_string();
+    let error = |loops: PlainLoops| run::<Diarist>("", &loops).unwrap_err().to_string();
     let loops = PlainLoops { rows: 0, threads: 3, ..LOOPS };
     assert_eq!(error(loops), "plain loops need rows and threads, got 0 and 3");
     let loops = PlainLoops { rows: 2, threads: 0, ..LOOPS };
     assert_eq!(error(loops), "plain loops need rows and threads, got 2 and 0");
-}
-
-#[test]
-fn samples_are_in_their_space_and_reach_its_bounds() {
-    let array = |dtype, low, high| Space::Box {
-        dtype,
-        shape: vec![2],
-        low: Bounds::All(low),
-        high: Bounds::All(high),
-    };
-    let space = Space::Tuple(vec![
-        Space::Discrete { n: 3, start: -1 },
-        Space::MultiDiscrete(vec![2, 4]),
-        Space::MultiBinary(vec![3]),
-        array(DType::U8, 0.0, 255.0),
-        array(DType::F32, -2.0, 2.0),
-        array(DType::F64, 1.0, f64::INFINITY),
-        array(DType::F64, f64::NEG_INFINITY, f64::INFINITY),
-    ]);
-    let mut rng = Rng::from_seed(3);
-    let samples: Vec<Vec<u8>> = (0..7).map(|leaf| space.sample(leaf, 4000, &mut rng)).collect();
-    for (leaf, elements) in samples.iter().enumerate() {
-        assert_eq!(elements.len(), 4000 * space.leaves()[leaf].row_bytes());
-        space.check_actions(leaf, elements).unwrap();
-    }
-    let integers = |leaf: usize| -> Vec<i64> {
-        samples[leaf].chunks(8).map(|n| i64::from_ne_bytes(n.try_into().unwrap())).collect()
-    };
-    let doubles = |leaf: usize| -> Vec<f64> {
-        samples[leaf].chunks(8).map(|n| f64::from_ne_bytes(n.try_into().unwrap())).collect()
-    };
-    let floats: Vec<f32> =
-        samples[4].chunks(4).map(|n| f32::from_ne_bytes(n.try_into().unwrap())).collect();
-    assert_eq!((-1..2).filter(|n| !integers(0).contains(n)).count(), 0);
-    assert!(integers(1).chunks(2).any(|pair| pair == [1, 3]));
-    assert!((0..=255).all(|n| samples[3].contains(&n)), "every byte is drawn");
-    assert!(floats.iter().all(|n| n.abs() <= 2.0) && floats.iter().any(|n| *n < -1.9));
-    assert!(doubles(5).iter().all(|n| *n >= 1.0));
-    assert!(doubles(6).iter().any(|n| *n < 0.0) && doubles(6).iter().any(|n| *n > 0.0));
 }
