@@ -30,7 +30,7 @@ mod sealed {
 /// What the macros of this crate name. Nobody else should.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::env::{Arrays, Leaves, LeavesMut, Slot, Wanted, all_read};
+    pub use crate::env::{Arrays, Leaves, LeavesMut, Slot, Store, Wanted, all_read};
     pub use crate::options::parse;
     pub use crate::sealed::Sealed;
     pub use crate::table::{c_text, library};

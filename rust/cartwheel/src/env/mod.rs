@@ -45,7 +45,7 @@ pub use state::{State, all_read};
 pub use tuned::{Standard, Tuned};
 pub use value::{ParameterArray, ParameterValue};
 pub(crate) use view::check;
-pub use view::{Flat, View, Wanted};
+pub use view::{Flat, Store, View, Wanted};
 
 /// One environment.
 ///
