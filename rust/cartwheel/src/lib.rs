@@ -9,6 +9,8 @@ mod plugin;
 #[cfg(feature = "python")]
 mod python;
 mod table;
+#[cfg(feature = "engine")]
+pub mod vector;
 
 pub use cartwheel_core::info::{Buffer, InfoWriter};
 pub use cartwheel_core::rng::Rng;
@@ -21,6 +23,10 @@ pub use env::{
 };
 pub use failure::Failure;
 pub use table::EnvTable;
+#[cfg(feature = "engine")]
+pub use cartwheel_engine::returns;
+#[cfg(feature = "engine")]
+pub use vector::{AutoresetMode, Batch, OnDone, Reset, Seed, VectorEnv, VectorError};
 
 mod sealed {
     /// Implemented in this crate and by its macros only.

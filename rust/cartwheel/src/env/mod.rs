@@ -35,6 +35,8 @@ use serde::de::DeserializeOwned;
 use crate::failure::Failure;
 
 pub use block::Block;
+#[cfg(feature = "engine")]
+pub(crate) use cell::bytes_of;
 pub use cell::{Cell, Slot};
 pub use info::{Info, InfoValue};
 pub use leaves::{Arrays, Leaves, LeavesMut};
