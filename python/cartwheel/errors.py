@@ -114,6 +114,18 @@ class EnvPanicError(RuntimeError):
     """A native environment panicked. Its row must be reset; the other rows were stepped."""
 
 
+class EnvFailedError(RuntimeError):
+    """A native environment failed. Its row must be reset; the other rows were stepped."""
+
+
+class PluginError(RuntimeError):
+    """A plugin broke the contract of its interface; the error says what it did.
+
+    The rows of the call must be reset. A plugin that writes where it must not can do other damage,
+    too: set ``CARTWHEEL_CHECK_PLUGINS=1`` to find out.
+    """
+
+
 class BrokenPoolError(RuntimeError):
     """The vector environment is broken, and can only be closed.
 

@@ -18,7 +18,7 @@ def as_space(description: Any) -> Space[Any]:
         dtype, shape, low, high = parts
         low, high = (
             np.full(shape, bound, dtype)
-            if isinstance(bound, float)
+            if isinstance(bound, float | int)
             else np.asarray(bound, dtype).reshape(shape)
             for bound in (low, high)
         )
@@ -27,7 +27,8 @@ def as_space(description: Any) -> Space[Any]:
         number, start = parts
         return Discrete(number, start=start)
     if kind == "MultiDiscrete":
-        return MultiDiscrete(parts[0])
+        shape, counts, starts = parts
+        return MultiDiscrete(np.reshape(counts, shape), start=np.reshape(starts, shape))
     if kind == "MultiBinary":
         return MultiBinary(parts[0])
     if kind == "Tuple":

@@ -12,22 +12,24 @@ mod destructors;
 mod leaves;
 #[path = "native_shard/sent.rs"]
 mod sent;
+#[path = "native_shard/spaces.rs"]
+mod spaces;
 #[path = "native_shard/streams.rs"]
 mod streams;
 mod support;
 
 use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
-use cartwheel_engine::env::{Env, NoOptions, ParameterValue, Space, Spaces};
-use cartwheel_engine::info::{InfoReader, Value};
-use cartwheel_engine::native::{
-    Answer, AnyRecipe, Recipe, Request, RowReset, Seed, ShardSettings, Stream,
-};
-use cartwheel_engine::rng::Rng;
-use cartwheel_engine::{Error, Transition};
-use serde::Deserialize;
-use support::{Envs, limited, settings};
+use std::sync::Arc;
 
-/// Counts down from a random start; the action 9 makes it panic, 8 ends the episode.
+use cartwheel::{Env, Failure, NoOptions, ParameterValue, Rng, Space, Spaces, Transition};
+use cartwheel_engine::Error;
+use cartwheel_engine::info::{InfoReader, InfoWriter, Value};
+use cartwheel_engine::native::{Answer, Request, RowReset, Seed, ShardSettings, Stream};
+use cartwheel_engine::plugin::Kind;
+use serde::Deserialize;
+use support::{Envs, kind, limited, settings};
+
+/// Counts down from a random start; the action 10 makes it fail, 9 panic, 8 ends the episode.
 #[derive(Debug, Clone)]
 struct Countdown {
     left: i64,
@@ -54,7 +56,7 @@ struct Start {
     at: Option<i64>,
 }
 
-cartwheel_engine::info! {
+cartwheel::info! {
     /// The number of resets; only a reset has this info.
     struct Begun {
         resets: Option<i64>,
@@ -67,32 +69,37 @@ impl Env for Countdown {
     type Action = i64;
     type Observation = i64;
     type Info = Begun;
+    type Shared = ();
 
-    fn spaces(_: &Options) -> Spaces {
-        Spaces { observation: Space::discrete(1000), action: Space::discrete(10) }
+    fn spaces(_: &Options, (): &()) -> Spaces {
+        Spaces { observation: Space::discrete(1000), action: Space::discrete(11) }
     }
 
-    fn new(options: &Options) -> Result<Self, cartwheel_core::Error> {
+    fn new(options: &Options, _: &Arc<()>) -> Result<Self, cartwheel::Error> {
         let Options { penalty } = *options;
         if penalty < 0.0 {
-            return Err(cartwheel_core::Error::bad_options(format!(
+            return Err(cartwheel::Error::bad_options(format!(
                 "penalty must not be negative, got {penalty}"
             )));
         }
         Ok(Self { left: 77, penalty, resets: 0, was_reset: false })
     }
 
-    fn reset(&mut self, rng: &mut Rng, start: &Start) {
+    fn reset(&mut self, rng: &mut Rng, start: &Start) -> Result<(), Failure> {
         self.left = start.at.unwrap_or_else(|| rng.integers(2..6));
         self.resets += 1;
         self.was_reset = true;
+        Ok(())
     }
 
-    fn step(&mut self, action: i64, _: &mut Rng) -> Transition {
+    fn step(&mut self, action: i64, _: &mut Rng) -> Result<Transition, Failure> {
         assert!(action != 9, "nine is no good");
         self.left = if action == 8 { 0 } else { self.left - 1 };
         self.was_reset = false;
-        Transition { reward: -self.penalty, terminated: self.left <= 0, truncated: false }
+        if action == 10 {
+            return Err(Failure::new("ten is too much"));
+        }
+        Ok(Transition { reward: -self.penalty, terminated: self.left <= 0, truncated: false })
     }
 
     fn observe(&self, observation: &mut i64) {
@@ -103,15 +110,35 @@ impl Env for Countdown {
         Begun { resets: self.was_reset.then_some(self.resets) }
     }
 
-    fn snapshot(&self) -> Option<Self> {
-        Some(self.clone())
-    }
+    cartwheel::state! { left, penalty, resets, was_reset }
 
-    cartwheel_engine::parameters! { penalty: penalty, left: left }
+    cartwheel::parameters! { penalty: penalty, left: left }
 }
 
-fn recipe() -> Recipe<Countdown> {
-    Recipe::new("").unwrap()
+cartwheel::table! {
+    /// The environments of these tests.
+    static PLUGIN {
+        "test/Countdown-v0" => Countdown {},
+        "test/Mirror-v0" => leaves::Mirror {},
+        "test/Named-v0" => spaces::Named {},
+        "test/Mismatched-v0" => leaves::Mismatched {},
+        "test/Fused-v0" => destructors::Fused {},
+        "test/Sum-v1" => blocks::Sum<1> {},
+        "test/Sum-v2" => blocks::Sum<2> {},
+        "test/Sum-v4" => blocks::Sum<4> {},
+        "test/Sum-v64" => blocks::Sum<64> {},
+    }
+}
+
+fn recipe() -> Arc<Kind> {
+    kind(&PLUGIN, "test/Countdown-v0", "").unwrap()
+}
+
+/// A parameter, in the format of infos.
+fn value(value: ParameterValue) -> Vec<u8> {
+    let mut writer = InfoWriter::new();
+    value.write(&mut writer);
+    writer.stream().to_vec()
 }
 
 /// The entries of every info record: row, key, integer inside (0 for anything else).
@@ -221,17 +248,17 @@ fn a_row_that_was_never_reset_shows_zeros_and_is_not_stepped() {
 #[test]
 fn a_row_that_is_restored_to_before_its_first_reset_shows_zeros_again() {
     let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
-    let Ok(Answer::Snapshots(saved)) = envs.ask(Request::Save) else { panic!("snapshots") };
+    let saved = envs.save();
     let start = envs.seed(4).integers(0);
-    let how = vec![RowReset::Restore(saved[0].clone()), RowReset::Leave];
-    assert_eq!(envs.reset(how, None).integers(0), [0, start[1]]);
+    let shown = envs.restore(&recipe(), &[Some(saved[0].clone()), None]);
+    assert_eq!(shown.integers(0), [0, start[1]]);
     let refused = envs.step(&[0; 2]).map(|_| ()).unwrap_err();
     assert!(matches!(refused, Error::NeverReset { rows } if rows == [0]));
 }
 
 /// Sets `left` of every row.
 fn set_left(envs: &mut Envs, values: [i64; 3]) {
-    let values = values.map(ParameterValue::Int).to_vec();
+    let values = values.map(|left| value(ParameterValue::Int(left))).to_vec();
     assert!(matches!(envs.ask(Request::Set("left".into(), values)), Ok(Answer::Done)));
 }
 
@@ -323,28 +350,33 @@ fn parameters_are_read_and_set_by_name() {
     let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::NextStep));
     envs.seed(0);
     assert_eq!(recipe().parameters(), ["penalty", "left"]);
-    let values = vec![ParameterValue::Float(2.0), ParameterValue::Int(3)];
+    let values = [ParameterValue::Float(2.0), ParameterValue::Int(3)].map(value).to_vec();
     assert!(matches!(envs.ask(Request::Set("penalty".into(), values)), Ok(Answer::Done)));
     assert_eq!(envs.step(&[0, 0]).unwrap().rewards(), [-2.0, -3.0]);
     let got = envs.ask(Request::Get("penalty".into()));
     let Ok(Answer::Values(values)) = got else { panic!("values, got {got:?}") };
-    assert_eq!(values, [ParameterValue::Float(2.0), ParameterValue::Float(3.0)]);
+    assert_eq!(values, [ParameterValue::Float(2.0), ParameterValue::Float(3.0)].map(value));
     let unknown = envs.ask(Request::Get("penalti".into())).unwrap_err().to_string();
     assert_eq!(unknown, "there is no parameter \"penalti\"; there are: penalty, left");
-    let values = vec![ParameterValue::Float(1.0), ParameterValue::Text("no".into())];
+    let values =
+        [ParameterValue::Float(1.0), ParameterValue::Text("no".into())].map(value).to_vec();
     let error = envs.ask(Request::Set("penalty".into(), values)).unwrap_err().to_string();
     assert_eq!(error, "rows [1]: must be a number, got 'no'");
-    let many = vec![ParameterValue::Ints((0..1000).collect()); 2];
+    let many = ParameterValue::List((0..1000).map(ParameterValue::Int).collect());
+    let many = vec![value(many); 2];
     let error = envs.ask(Request::Set("penalty".into(), many)).unwrap_err().to_string();
     assert_eq!(error, "rows [0, 1]: must be a number, got [0, 1, 2, 3, 4, 5, …] (1000 values)");
 }
 
 #[test]
 fn invalid_options_are_named_before_anything_is_created() {
-    let error = |json: &str| Recipe::<Countdown>::new(json).map(|_| ()).unwrap_err().to_string();
+    let error = |json: &str| {
+        let refused = kind(&PLUGIN, "test/Countdown-v0", json).unwrap_err().to_string();
+        refused.strip_prefix("test/Countdown-v0: ").unwrap().to_owned()
+    };
     let unknown = error(r#"{"penalti": 1}"#);
     assert!(unknown.starts_with("unknown field `penalti`, expected `penalty`"), "{unknown}");
-    assert!(error(r#"{"penalty": "much"}"#).starts_with("invalid type: string \"much\""));
+    assert_eq!(error(r#"{"penalty": "much"}"#), "`penalty` must be a number, got 'much'");
     assert_eq!(error(r#"{"penalty": -1}"#), "penalty must not be negative, got -1");
     let reset = recipe().reset_options(r#"{"att": 1}"#).map(|_| ()).unwrap_err().to_string();
     assert!(reset.starts_with("unknown field `att`, expected `at`"), "{reset}");
@@ -403,11 +435,11 @@ fn infos_that_do_not_fit_travel_through_the_mailbox() {
     assert_eq!(infos(&envs.step(&[8; 600]).unwrap().infos).len(), 1800);
 }
 
-cartwheel_engine::view! {
+cartwheel::view! {
     /// The leaves of a `Dict`.
     struct Parts, PartsMut, PartsRef {
         grid: [[u8; 3]; 2],
-        rest: cartwheel_engine::env::Flat<f32>,
+        rest: cartwheel::Flat<f32>,
         total: i64,
     }
 }

@@ -3,7 +3,8 @@
 use cartwheel_core::Error as EnvError;
 use cartwheel_engine::{Call, Error};
 use pyo3::exceptions::{
-    PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
+    PyImportError, PyKeyboardInterrupt, PyMemoryError, PyOSError, PyRuntimeError, PyTypeError,
+    PyValueError,
 };
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -49,10 +50,19 @@ pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
         | Error::Mismatch { .. }
         | Error::UnknownEnv(_)
         | Error::BadRows(_)
+        | Error::BadId(_)
+        | Error::BadState(_)
         | Error::Env(
             EnvError::BadOptions(_) | EnvError::BadParameter(_) | EnvError::ActionOutOfRange { .. },
         ) => PyValueError::new_err(text),
+        Error::BadPlugin(_) => PyImportError::new_err(text),
         Error::WrongActionDType { .. } => PyTypeError::new_err(text),
+        Error::Plugin { .. } => {
+            Python::attach(|py| python_error!(py, "cartwheel.errors", "PluginError", (text,)))
+        }
+        Error::Failed { .. } => {
+            Python::attach(|py| python_error!(py, "cartwheel.errors", "EnvFailedError", (text,)))
+        }
         Error::Panicked { .. } => {
             Python::attach(|py| python_error!(py, "cartwheel.errors", "EnvPanicError", (text,)))
         }

@@ -15,6 +15,13 @@ mod worker;
 
 #[pyo3::pymodule(gil_used = false)]
 mod _cartwheel {
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::native::register_built_in()
+    }
+
     #[pymodule_export]
     use crate::array::{PyDescriptor, PyRolloutSlab, SlabLease};
     #[pymodule_export]

@@ -177,18 +177,23 @@ pub(crate) fn has_text_keys(dict: &Bound<'_, PyDict>) -> bool {
 }
 
 /// Reads values of one row's infos.
-#[derive(Debug)]
 pub(crate) struct Decoder<'py> {
-    /// Unpickles values that [`Foreign::Pickled`] wrote.
-    pub(crate) unpickle: Bound<'py, PyAny>,
+    pub(crate) py: Python<'py>,
+    /// Unpickles values that [`Foreign::Pickled`] wrote; `None` where no Python environment wrote.
+    pub(crate) unpickle: Option<Bound<'py, PyAny>>,
     /// The objects that [`Foreign::Kept`] holds.
     pub(crate) objects: Option<Bound<'py, PyList>>,
 }
 
 impl<'py> Decoder<'py> {
+    /// Reads values that no Python environment wrote.
+    pub(crate) fn plain(py: Python<'py>) -> Self {
+        Self { py, unpickle: None, objects: None }
+    }
+
     /// The next value of `reader`.
     pub(crate) fn value(&self, reader: &mut InfoReader<'_>) -> PyResult<Bound<'py, PyAny>> {
-        let py = self.unpickle.py();
+        let py = self.py;
         let at = reader.at();
         Ok(match reader.value().map_err(to_py_err)? {
             Value::None => py.None().into_bound(py),
@@ -214,7 +219,11 @@ impl<'py> Decoder<'py> {
             }
             Value::Tuple(parts) => PyTuple::new(py, self.parts(parts, reader)?)?.into_any(),
             Value::List(parts) => PyList::new(py, self.parts(parts, reader)?)?.into_any(),
-            Value::Foreign(bytes) => self.unpickle.call1((PyBytes::new(py, bytes),))?,
+            Value::Foreign(bytes) => {
+                let missing = || PyRuntimeError::new_err(format!("a pickled object at {at}"));
+                let unpickle = self.unpickle.as_ref().ok_or_else(missing)?;
+                unpickle.call1((PyBytes::new(py, bytes),))?
+            }
             Value::Object(number) => {
                 let missing = || PyRuntimeError::new_err(format!("no object {number} at {at}"));
                 self.objects.as_ref().ok_or_else(missing)?.get_item(number)?

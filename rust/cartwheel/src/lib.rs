@@ -41,4 +41,9 @@ pub mod __private {
     pub use crate::sealed::Sealed;
     pub use crate::table::{c_text, library};
     pub use cartwheel_abi as abi;
+
+    #[cfg(feature = "python")]
+    pub use crate::python::module;
+    #[cfg(feature = "python")]
+    pub use pyo3_ffi::PyObject;
 }

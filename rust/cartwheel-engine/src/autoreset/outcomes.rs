@@ -19,6 +19,16 @@ pub struct Outcomes<'a> {
 }
 
 impl Outcomes<'_> {
+    /// The same columns, borrowed for a shorter time.
+    pub fn reborrow(&mut self) -> Outcomes<'_> {
+        Outcomes {
+            rewards: self.rewards,
+            terminations: self.terminations,
+            truncations: self.truncations,
+            phases: self.phases,
+        }
+    }
+
     /// Writes reward, flags and phase of row `row`, counted from the first of these rows.
     ///
     /// # Panics

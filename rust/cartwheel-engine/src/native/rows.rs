@@ -42,6 +42,10 @@ pub(super) struct NativeRows {
     commands: Vec<u8>,
     /// What each row of the second round does.
     resets: Vec<u8>,
+    /// What rows report in the second round; their rewards and flags are those of the first.
+    unused: Option<Unused>,
+    /// The same, between two second rounds.
+    spare: Option<Unused>,
     /// The rows whose environments were replaced in this round, and why.
     replaced: Vec<(usize, String)>,
     /// How often each row's environment was replaced; empty before the first time.
@@ -91,6 +95,8 @@ impl NativeRows {
             addresses: Addresses::default(),
             commands: vec![LEAVE; rows],
             resets: vec![LEAVE; rows],
+            unused: None,
+            spare: None,
             replaced: Vec::new(),
             replacements: Vec::new(),
             most_replacements: settings.replacements,
@@ -287,14 +293,18 @@ impl NativeRows {
         rows: Range<usize>,
         options: Option<&ResetOptions>,
     ) -> Result<Ended, Error> {
-        let info_row = place.number();
+        let (info_row, count) = (place.number(), place.rows.len());
+        let mut outcomes = match &mut self.unused {
+            Some(unused) => unused.outcomes(count),
+            None => place.outcomes.reborrow(),
+        };
         let mut call = Call {
             first: place.rows.start,
             info_row,
-            commands: &self.commands[..place.rows.len()],
+            commands: &self.commands[..count],
             actions,
             observations: &mut place.leaves,
-            outcomes: &mut place.outcomes,
+            outcomes: &mut outcomes,
             streams: &mut self.streams[place.rows.clone()],
             options,
         };
@@ -379,7 +389,10 @@ impl NativeRows {
         kept.map_err(|what| self.envs.kind().broken(what))?;
         self.replaced.clear();
         std::mem::swap(&mut self.commands, &mut self.resets);
-        self.round(place, &ActionColumns::NONE, None)?;
+        self.unused = self.spare.take().or_else(|| Some(Unused::new(self.autoreset.len())));
+        let carried_out = self.round(place, &ActionColumns::NONE, None);
+        self.spare = self.unused.take();
+        carried_out?;
         self.infos.join_resets();
         self.autoreset.settle_resets(rows, &self.commands[..count], &mut place.outcomes);
         Ok(())
@@ -399,6 +412,29 @@ impl NativeRows {
             if self.faults.iter().all(|fault| fault.row != row) {
                 self.faults.push(Fault { row, error: error(row) });
             }
+        }
+    }
+}
+
+/// Outcomes that nobody reads.
+#[derive(Debug)]
+struct Unused {
+    rewards: Vec<f64>,
+    flags: [Vec<u8>; 3],
+}
+
+impl Unused {
+    fn new(rows: usize) -> Self {
+        Self { rewards: vec![0.0; rows], flags: [(); 3].map(|()| vec![0; rows]) }
+    }
+
+    fn outcomes(&mut self, rows: usize) -> Outcomes<'_> {
+        let [terminations, truncations, phases] = &mut self.flags;
+        Outcomes {
+            rewards: &mut self.rewards[..rows],
+            terminations: &mut terminations[..rows],
+            truncations: &mut truncations[..rows],
+            phases: &mut phases[..rows],
         }
     }
 }

@@ -51,7 +51,7 @@ impl Kind {
     pub fn new(table: &Arc<EnvTable>, options: &str) -> Result<Arc<Self>, Error> {
         let named =
             |error: &dyn fmt::Display| Error::bad_options(format!("{}: {error}", table.id()));
-        let mut all = table.default_options().clone();
+        let mut all = table.defaults.clone();
         if !options.trim().is_empty() {
             let given: Map<String, Value> =
                 serde_json::from_str(options).map_err(|error| named(&error))?;

@@ -43,7 +43,7 @@ impl fmt::Debug for EnvRows {
 }
 
 /// The arrays of a batch: one entry for each of its rows.
-pub(crate) struct Call<'c, 'a> {
+pub(crate) struct Call<'c, 'a, 'o> {
     /// The first row, counted from the first row of the shard.
     pub(crate) first: usize,
     /// The number of this row in infos.
@@ -51,7 +51,7 @@ pub(crate) struct Call<'c, 'a> {
     pub(crate) commands: &'c [u8],
     pub(crate) actions: &'c ActionColumns<'c>,
     pub(crate) observations: &'c mut LeafColumns<'a>,
-    pub(crate) outcomes: &'c mut Outcomes<'a>,
+    pub(crate) outcomes: &'c mut Outcomes<'o>,
     pub(crate) streams: &'c mut [Rng],
     pub(crate) options: Option<&'c ResetOptions>,
 }
@@ -119,7 +119,7 @@ impl EnvRows {
     /// [`Error::Plugin`] when the plugin broke the contract.
     pub(crate) fn run(
         &mut self,
-        call: &mut Call<'_, '_>,
+        call: &mut Call<'_, '_, '_>,
         rows: Range<usize>,
         infos: &mut Bytes,
     ) -> Result<Ended, Error> {

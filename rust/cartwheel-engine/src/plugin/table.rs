@@ -29,7 +29,9 @@ pub struct EnvTable {
     /// The module or file that offers the plugin.
     pub(super) source: String,
     id: String,
-    defaults: Map<String, Value>,
+    default_options: String,
+    /// The same, parsed.
+    pub(super) defaults: Map<String, Value>,
 }
 
 // SAFETY: the pointers in a table point at static text, and its functions may be called by any
@@ -78,9 +80,9 @@ impl EnvTable {
         &self.source
     }
 
-    /// The options that the id passes where the caller passes none.
-    pub fn default_options(&self) -> &Map<String, Value> {
-        &self.defaults
+    /// The options that the id passes where the caller passes none: a JSON object.
+    pub fn default_options(&self) -> &str {
+        &self.default_options
     }
 
     /// Steps after which an episode is truncated.
@@ -211,6 +213,7 @@ unsafe fn read_env(
     let id = unsafe { text(functions.id, "an environment without an id") }?.to_owned();
     // SAFETY: as for the id.
     let defaults = unsafe { text(functions.default_options, "no default options") }?;
+    let default_options = defaults.to_owned();
     let defaults = serde_json::from_str(defaults)
         .map_err(|error| format!("has default options of {id} that are no JSON object: {error}"))?;
     let missing = [
@@ -229,5 +232,5 @@ unsafe fn read_env(
         return Err(format!("has no function {function} for {id}"));
     }
     let (plugin, source) = (Arc::clone(named), source.to_owned());
-    Ok(EnvTable { plugin, functions, address: table.addr(), source, id, defaults })
+    Ok(EnvTable { plugin, functions, address: table.addr(), source, id, default_options, defaults })
 }

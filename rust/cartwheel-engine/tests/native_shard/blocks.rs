@@ -1,16 +1,17 @@
 //! Rows that are stepped in blocks give the same results as rows that are stepped one by one.
 
-use cartwheel_engine::Transition;
-use cartwheel_engine::autoreset::AutoresetMode;
-use cartwheel_engine::env::{BlockOf, Env, NoOptions, Space, Spaces};
-use cartwheel_engine::native::{Recipe, RowReset};
-use cartwheel_engine::rng::Rng;
+use std::sync::Arc;
 
-use crate::support::{Envs, limited};
+use cartwheel::{BlockOf, Env, Failure, NoOptions, Rng, Space, Spaces, Transition};
+use cartwheel_engine::autoreset::AutoresetMode;
+use cartwheel_engine::native::RowReset;
+
+use crate::PLUGIN;
+use crate::support::{Envs, kind, limited};
 
 /// Adds up its actions, with noise; 9 makes it panic. Stepped in blocks of `BLOCK` rows.
 #[derive(Debug, Clone)]
-struct Sum<const BLOCK: usize> {
+pub(crate) struct Sum<const BLOCK: usize> {
     sum: i64,
 }
 
@@ -20,27 +21,29 @@ impl<const BLOCK: usize> Env for Sum<BLOCK> {
     type Action = i64;
     type Observation = i64;
     type Info = ();
+    type Shared = ();
 
     const BLOCK: usize = BLOCK;
 
-    fn spaces(_: &NoOptions) -> Spaces {
+    fn spaces(_: &NoOptions, (): &()) -> Spaces {
         Spaces { observation: Space::discrete(1 << 40), action: Space::discrete(10) }
     }
 
-    fn new(_: &NoOptions) -> Result<Self, cartwheel_core::Error> {
+    fn new(_: &NoOptions, _: &Arc<()>) -> Result<Self, cartwheel::Error> {
         Ok(Self { sum: 0 })
     }
 
-    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) {
+    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
         self.sum = rng.integers(0..100);
+        Ok(())
     }
 
-    fn step(&mut self, action: i64, rng: &mut Rng) -> Transition {
+    fn step(&mut self, action: i64, rng: &mut Rng) -> Result<Transition, Failure> {
         assert!(action != 9, "nine is no good");
         self.sum += action + rng.integers(0..3);
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let reward = self.sum as f64;
-        Transition { reward, terminated: self.sum % 7 == 0, truncated: false }
+        Ok(Transition { reward, terminated: self.sum % 7 == 0, truncated: false })
     }
 
     /// Leaves every third row to `step`, and panics where `step` does.
@@ -48,8 +51,7 @@ impl<const BLOCK: usize> Env for Sum<BLOCK> {
         assert!(block.len() <= BLOCK, "no block is longer");
         for row in (0..block.len()).filter(|row| row % 3 != 1 && block.running[*row]) {
             let action = block.action(row);
-            let transition = block.envs[row].step(action, &mut block.rngs[row]);
-            block.transitions[row] = Some(transition);
+            block.transitions[row] = block.envs[row].step(action, &mut block.rngs[row]).ok();
         }
     }
 
@@ -62,8 +64,8 @@ impl<const BLOCK: usize> Env for Sum<BLOCK> {
 
 /// The results of 60 steps of 11 rows: faults, and the bytes of the batches.
 fn play<const BLOCK: usize>(mode: AutoresetMode, workers: usize) -> (Vec<String>, Vec<u8>) {
-    let recipe = Recipe::<Sum<BLOCK>>::new("").unwrap();
-    let mut envs = Envs::new(&recipe, 11, workers, limited(mode, 13));
+    let kind = kind(&PLUGIN, &format!("test/Sum-v{BLOCK}"), "").unwrap();
+    let mut envs = Envs::new(&kind, 11, workers, limited(mode, 13));
     let (mut faults, mut all) = (Vec::new(), envs.seed(4).everything());
     let mut rng = Rng::from_seed(1);
     for step in 0..60 {

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Shows its last action in a `Dict`.
-struct Mirror(i64);
+pub(crate) struct Mirror(i64);
 
 impl Env for Mirror {
     type Options = NoOptions;
@@ -11,13 +11,14 @@ impl Env for Mirror {
     type Action = Parts;
     type Observation = Parts;
     type Info = ();
+    type Shared = ();
 
-    fn spaces(_: &NoOptions) -> Spaces {
+    fn spaces(_: &NoOptions, (): &()) -> Spaces {
         let array = |dtype, shape: &[usize]| Space::Box {
             dtype,
             shape: shape.to_vec(),
-            low: cartwheel_engine::env::Bounds::All(0.0),
-            high: cartwheel_engine::env::Bounds::All(9.0),
+            low: cartwheel::Bounds::All(0.0),
+            high: cartwheel::Bounds::All(9.0),
         };
         let space = Space::Dict(vec![
             ("grid".into(), array(cartwheel_engine::space::DType::U8, &[2, 3])),
@@ -27,18 +28,19 @@ impl Env for Mirror {
         Spaces { observation: space.clone(), action: space }
     }
 
-    fn new(_: &NoOptions) -> Result<Self, cartwheel_core::Error> {
+    fn new(_: &NoOptions, _: &Arc<()>) -> Result<Self, cartwheel::Error> {
         Ok(Self(0))
     }
 
-    fn reset(&mut self, _: &mut Rng, _: &NoOptions) {
+    fn reset(&mut self, _: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
         self.0 = 0;
+        Ok(())
     }
 
-    fn step(&mut self, action: PartsRef<'_>, _: &mut Rng) -> Transition {
+    fn step(&mut self, action: PartsRef<'_>, _: &mut Rng) -> Result<Transition, Failure> {
         self.0 = action.total + i64::from(action.grid[1][2]);
         let reward = f64::from(action.rest[1]);
-        Transition { reward, terminated: true, truncated: false }
+        Ok(Transition { reward, terminated: true, truncated: false })
     }
 
     fn observe(&self, parts: PartsMut<'_>) {
@@ -52,16 +54,17 @@ impl Env for Mirror {
 
 #[test]
 fn structs_see_the_leaves_of_a_dict_in_place() {
-    let recipe = Recipe::<Mirror>::new("{}").unwrap();
-    let mut envs = Envs::new(&recipe, 2, 0, settings(AutoresetMode::SameStep));
+    let kind = kind(&PLUGIN, "test/Mirror-v0", "{}").unwrap();
+    let mut envs = Envs::new(&kind, 2, 0, settings(AutoresetMode::SameStep));
     envs.seed(0);
     let tag = |dtype| cartwheel_engine::space::ActionTag::Array(dtype);
     let grid = [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2];
     envs.pool.store_actions(0, tag(cartwheel_engine::space::DType::U8), &grid).unwrap();
-    let rest = cartwheel_engine::memory::bytes_of(&[0.0_f32, 1.5, 0.0, 2.5]);
-    envs.pool.store_actions(1, tag(cartwheel_engine::space::DType::F32), rest).unwrap();
-    let count = cartwheel_engine::memory::bytes_of(&[3_i64, 4]);
-    envs.pool.store_actions(2, cartwheel_engine::space::ActionTag::Integers, count).unwrap();
+    let rest = [0.0_f32, 1.5, 0.0, 2.5].map(f32::to_ne_bytes);
+    let tag_of_rest = tag(cartwheel_engine::space::DType::F32);
+    envs.pool.store_actions(1, tag_of_rest, rest.as_flattened()).unwrap();
+    let count = support::bytes_of(&[3, 4]);
+    envs.pool.store_actions(2, cartwheel_engine::space::ActionTag::Integers, &count).unwrap();
     let step = cartwheel_engine::Call::Step;
     envs.pool.begin(step, 0).unwrap();
     let finished = envs.pool.finish(step, None, &mut || false).unwrap();
@@ -92,25 +95,23 @@ fn structs_see_the_leaves_of_a_dict_in_place() {
 fn actions_out_of_range_are_named_with_their_row() {
     let discrete = Space::Discrete { n: 3, start: -1 };
     let check = |space: &Space, actions: &[i64]| {
-        space
-            .check_actions(0, cartwheel_engine::memory::bytes_of(actions))
-            .map_err(|e| e.to_string())
+        space.check_actions(0, &support::bytes_of(actions)).map_err(|e| e.to_string())
     };
     assert!(check(&discrete, &[-1, 0, 1]).is_ok());
     let error = check(&discrete, &[0, 1, 2]).unwrap_err();
     assert_eq!(error, "action 2 of row 2 is not in Discrete(3, start=-1)");
-    let several = Space::MultiDiscrete(vec![2, 5]);
+    let several = Space::multi_discrete(&[2, 5]);
     assert!(check(&several, &[1, 4, 0, 0]).is_ok());
     let error = check(&several, &[1, 4, 0, 5]).unwrap_err();
     assert_eq!(error, "action 5 of row 1 is not in MultiDiscrete([2, 5])");
     let floats = Space::float_box(&[-1.0; 2], &[1.0; 2]);
-    let actions = [0.0_f32, 9.0, 0.0, f32::NAN];
-    let error = floats.check_actions(0, cartwheel_engine::memory::bytes_of(&actions)).unwrap_err();
+    let actions = [0.0_f32, 9.0, 0.0, f32::NAN].map(f32::to_ne_bytes);
+    let error = floats.check_actions(0, actions.as_flattened()).unwrap_err();
     assert_eq!(error.to_string(), "action nan of row 1 is not in Box([2], float32)");
 }
 
 /// An environment whose types do not fit its space.
-struct Mismatched;
+pub(crate) struct Mismatched;
 
 impl Env for Mismatched {
     type Options = NoOptions;
@@ -118,20 +119,23 @@ impl Env for Mismatched {
     type Action = i64;
     type Observation = [f32; 3];
     type Info = ();
+    type Shared = ();
 
-    fn spaces(_: &NoOptions) -> Spaces {
+    fn spaces(_: &NoOptions, (): &()) -> Spaces {
         let observation = Space::symmetric_box(&[1.0; 4]);
         Spaces { observation, action: Space::discrete(2) }
     }
 
-    fn new(_: &NoOptions) -> Result<Self, cartwheel_core::Error> {
+    fn new(_: &NoOptions, _: &Arc<()>) -> Result<Self, cartwheel::Error> {
         Ok(Self)
     }
 
-    fn reset(&mut self, _: &mut Rng, _: &NoOptions) {}
+    fn reset(&mut self, _: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
+        Ok(())
+    }
 
-    fn step(&mut self, _: i64, _: &mut Rng) -> Transition {
-        Transition::RESET
+    fn step(&mut self, _: i64, _: &mut Rng) -> Result<Transition, Failure> {
+        Ok(Transition::RESET)
     }
 
     fn observe(&self, _: &mut [f32; 3]) {}
@@ -141,7 +145,7 @@ impl Env for Mismatched {
 
 #[test]
 fn types_that_do_not_fit_the_space_are_refused() {
-    let error = Recipe::<Mismatched>::new("").map(|_| ()).unwrap_err().to_string();
-    let expected = "the observation type sees float32[3]; the observation space has float32[4]";
+    let error = kind(&PLUGIN, "test/Mismatched-v0", "").unwrap_err().to_string();
+    let expected = "test/Mismatched-v0: the observation type sees float32[3]; the observation space has float32[4]";
     assert_eq!(error, expected);
 }

@@ -3,18 +3,16 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use cartwheel::{ParameterValue, Rng};
 use cartwheel_engine::autoreset::AutoresetMode;
-use cartwheel_engine::env::ParameterValue;
 use cartwheel_engine::episodes::Episodes;
-use cartwheel_engine::memory::bytes_of;
 use cartwheel_engine::native::{Request, RowReset};
 use cartwheel_engine::pool::Received;
-use cartwheel_engine::rng::Rng;
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::{Call, Error};
 
-use super::recipe;
-use crate::support::{Envs, limited};
+use super::{recipe, value};
+use crate::support::{Envs, bytes_of, limited};
 
 const ROWS: usize = 13;
 const STEPS: usize = 40;
@@ -71,7 +69,7 @@ fn frames(received: &Received) -> Vec<(usize, Frame)> {
 fn send_steps(envs: &mut Envs, rows: &[usize], actions: &[i64]) -> Result<(), Error> {
     let mut sending = envs.pool.sending(Call::Step, rows)?;
     sending.fill_actions(0, ActionTag::Array(DType::I64), |sent, room| {
-        room.copy_from_slice(bytes_of(&actions[sent]));
+        room.copy_from_slice(&bytes_of(&actions[sent]));
         Ok(())
     })?;
     sending.send(0)
@@ -143,7 +141,7 @@ fn actions_that_are_refused_while_they_are_stored_are_not_sent() {
     let mut filled = Vec::new();
     let refused = sending.fill_actions(0, ActionTag::Array(DType::I64), |sent, room| {
         filled.push(sent.clone());
-        room.copy_from_slice(bytes_of(&actions[sent]));
+        room.copy_from_slice(&bytes_of(&actions[sent]));
         if room.contains(&7) { Err(Error::BadRows("a seven".to_owned())) } else { Ok(()) }
     });
     assert_eq!(refused.unwrap_err().to_string(), "a seven");
@@ -246,7 +244,7 @@ fn a_row_that_was_never_reset_is_not_sent() {
 fn rows_that_were_not_sent_show_their_last_observation_whatever_was_set() {
     let mut envs = Envs::new(&recipe(), 4, 0, limited(AutoresetMode::NextStep, 9));
     let start = envs.seed(5).integers(0);
-    let values = [500, 600, 700, 800].map(ParameterValue::Int).to_vec();
+    let values = [500, 600, 700, 800].map(|left| value(ParameterValue::Int(left))).to_vec();
     envs.ask(Request::Set("left".into(), values)).unwrap();
     send_steps(&mut envs, &[2], &[0]).unwrap();
     assert_eq!(frames(&receive(&mut envs))[0].1.0, 699);
@@ -261,7 +259,7 @@ fn a_frozen_row_that_is_sent_shows_its_last_frame_whatever_was_set() {
     let mut envs = Envs::new(&recipe(), 4, 0, limited(AutoresetMode::Disabled, 99));
     envs.seed(5);
     envs.step(&[0, 0, 8, 0]).unwrap();
-    let values = [500, 600, 700, 800].map(ParameterValue::Int).to_vec();
+    let values = [500, 600, 700, 800].map(|left| value(ParameterValue::Int(left))).to_vec();
     envs.ask(Request::Set("left".into(), values)).unwrap();
     send_steps(&mut envs, &[3, 2], &[0; 2]).unwrap();
     let received = frames(&receive(&mut envs));

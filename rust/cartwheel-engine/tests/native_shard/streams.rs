@@ -1,27 +1,27 @@
-//! Random number streams and snapshots of rows.
+//! Random number streams and states of rows.
 
 use super::*;
 
 #[test]
-fn a_snapshot_restores_state_stream_and_phase_into_any_row() {
+fn a_state_restores_state_stream_and_phase_into_any_row() {
     let mut envs = Envs::new(&recipe(), 2, 0, limited(AutoresetMode::NextStep, 4));
     envs.seed(8);
     envs.step(&[0, 8]).unwrap();
-    let Ok(Answer::Snapshots(saved)) = envs.ask(Request::Save) else { panic!("snapshots") };
+    let saved = envs.save();
     let future = |envs: &mut Envs| -> Vec<Vec<u8>> {
         (0..20).map(|_| envs.step(&[0, 0]).unwrap().everything()).collect()
     };
     let expected = future(&mut envs);
-    let how = |rows: [usize; 2]| rows.map(|row| RowReset::Restore(saved[row].clone())).to_vec();
-    let restored = envs.reset(how([0, 1]), None);
+    let of = |rows: [usize; 2]| rows.map(|row| Some(saved[row].clone()));
+    let restored = envs.restore(&recipe(), &of([0, 1]));
     assert_eq!(restored.integers(0)[1], 0);
     assert!(restored.terminations()[1], "it is still over");
     let again = future(&mut envs);
     // The state contains the number of resets, so infos are equal too.
     assert!(again == expected);
-    envs.reset(how([1, 0]), None);
+    envs.restore(&recipe(), &of([1, 0]));
     let swapped: Vec<_> = (0..20).map(|_| envs.step(&[0, 0]).unwrap().rewards()).collect();
-    envs.reset(how([0, 1]), None);
+    envs.restore(&recipe(), &of([0, 1]));
     let straight: Vec<_> = (0..20).map(|_| envs.step(&[0, 0]).unwrap().rewards()).collect();
     let mirrored: Vec<_> = straight.iter().map(|rewards| vec![rewards[1], rewards[0]]).collect();
     assert_eq!(swapped, mirrored);
@@ -56,10 +56,10 @@ fn streams_report_their_seeds_and_their_states() {
 }
 
 #[test]
-fn rows_continue_with_streams_that_are_set_and_snapshots_keep_their_seeds() {
+fn rows_continue_with_streams_that_are_set_and_states_keep_their_seeds() {
     let mut envs = Envs::new(&recipe(), 2, 0, settings(AutoresetMode::SameStep));
     envs.seed(1);
-    let Ok(Answer::Snapshots(saved)) = envs.ask(Request::Save) else { panic!("snapshots") };
+    let saved = envs.save();
     let before = streams(&mut envs);
     let set = Stream { seed: Seed::Unknown, at: Rng::from_seed(30).state() };
     let all = vec![set.clone(), set.clone()];
@@ -69,6 +69,6 @@ fn rows_continue_with_streams_that_are_set_and_snapshots_keep_their_seeds() {
     for _ in 0..3 {
         assert_eq!(envs.step(&[8, 8]).unwrap().integers(0), [rng.integers(2..6); 2]);
     }
-    envs.reset(saved.into_iter().map(RowReset::Restore).collect(), None);
+    envs.restore(&recipe(), &saved.into_iter().map(Some).collect::<Vec<_>>());
     assert_eq!(streams(&mut envs), before);
 }

@@ -4,17 +4,43 @@ use std::num::NonZero;
 use std::sync::Arc;
 
 use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
-use cartwheel_engine::memory::{Lease, Plan, bytes_of};
+use cartwheel_engine::memory::{Lease, Plan};
 use cartwheel_engine::native::{
-    Answer, AnyRecipe, Fault, Mailbox, Request, ResetOptions, RowReset, ShardSettings,
+    Answer, Fault, Mailbox, NativeShard, Request, RowReset, RowState, ShardSettings,
 };
+use cartwheel_engine::plugin::{Kind, ResetOptions, find, register};
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::schedule::shards;
 use cartwheel_engine::space::{ActionTag, DType};
 use cartwheel_engine::wake::Scope;
-use cartwheel_engine::worker::serve;
+use cartwheel_engine::worker::{OwnShard, serve};
 use cartwheel_engine::{Call, Error};
+
+/// The kind of an environment in a table, with these options.
+pub(crate) fn kind(
+    plugin: &'static cartwheel_abi::Plugin,
+    id: &str,
+    options: &str,
+) -> Result<Arc<Kind>, Error> {
+    register_table(plugin, "test")?;
+    Kind::new(&find(id)?, options)
+}
+
+/// Registers a table that keeps the contract, or breaks it without touching other memory.
+#[expect(unsafe_code, reason = "whoever registers a table promises that it keeps the contract")]
+pub(crate) fn register_table(
+    plugin: &'static cartwheel_abi::Plugin,
+    source: &str,
+) -> Result<Vec<String>, Error> {
+    // SAFETY: a static table of these tests.
+    unsafe { register(plugin, source) }
+}
+
+/// The elements of an array, as they lie in memory.
+pub(crate) fn bytes_of(integers: &[i64]) -> Vec<u8> {
+    integers.iter().flat_map(|integer| integer.to_ne_bytes()).collect()
+}
 
 /// Environments in a pool.
 pub(crate) struct Envs {
@@ -32,7 +58,13 @@ pub(crate) struct Batch {
 }
 
 pub(crate) fn settings(autoreset: AutoresetMode) -> ShardSettings {
-    ShardSettings { autoreset, on_done: OnDone::Freeze, max_episode_steps: None, replacements: 0 }
+    ShardSettings {
+        autoreset,
+        on_done: OnDone::Freeze,
+        max_episode_steps: None,
+        replacements: 0,
+        is_checked: false,
+    }
 }
 
 pub(crate) fn limited(autoreset: AutoresetMode, steps: u32) -> ShardSettings {
@@ -42,28 +74,28 @@ pub(crate) fn limited(autoreset: AutoresetMode, steps: u32) -> ShardSettings {
 impl Envs {
     /// `workers` threads, or the calling thread if there are none.
     pub(crate) fn new(
-        recipe: &dyn AnyRecipe,
+        kind: &Arc<Kind>,
         rows: usize,
         workers: usize,
         settings: ShardSettings,
     ) -> Self {
-        Self::with_batches(recipe, rows, workers, settings, rows)
+        Self::with_batches(kind, rows, workers, settings, rows)
     }
 
     /// The same, received in batches of `batch_size` rows.
     pub(crate) fn with_batches(
-        recipe: &dyn AnyRecipe,
+        kind: &Arc<Kind>,
         rows: usize,
         workers: usize,
         settings: ShardSettings,
         batch_size: usize,
     ) -> Self {
-        Self::with_slabs(recipe, rows, workers, settings, batch_size, 8 + rows)
+        Self::with_slabs(kind, rows, workers, settings, batch_size, 8 + rows)
     }
 
     /// The same, with at most `max_slabs` slabs.
     pub(crate) fn with_slabs(
-        recipe: &dyn AnyRecipe,
+        kind: &Arc<Kind>,
         rows: usize,
         workers: usize,
         settings: ShardSettings,
@@ -71,26 +103,26 @@ impl Envs {
         max_slabs: usize,
     ) -> Self {
         let plan = Plan {
-            observations: recipe.spaces().observation.leaves(),
-            actions: recipe.spaces().action.leaves(),
+            observations: kind.spaces().observation.leaves(),
+            actions: kind.spaces().action.leaves(),
             shards: shards(rows, workers.max(1)),
             batch_size,
             max_slabs,
             info_bytes: 1 << 12,
         };
         let made: Vec<_> =
-            plan.shards.iter().map(|shard| recipe.shard(shard.len(), settings)).collect();
+            plan.shards.iter().map(|shard| NativeShard::new(kind, shard.len(), settings)).collect();
         let memory = Memory::new(plan, Scope::Private).unwrap();
         let (mut mailboxes, mut threads, mut own) = (Vec::new(), Vec::new(), None);
         for (worker, made) in made.into_iter().enumerate() {
             let (mut shard, mailbox) = made.unwrap();
             mailboxes.push(mailbox);
             if workers == 0 {
-                own = Some(shard);
+                own = Some(Box::new(shard) as Box<dyn OwnShard>);
             } else {
                 let memory = memory.clone();
                 threads.push(std::thread::spawn(move || {
-                    serve(&memory, worker, shard.as_mut(), false).unwrap();
+                    serve(&memory, worker, &mut shard, false).unwrap();
                 }));
             }
         }
@@ -125,7 +157,7 @@ impl Envs {
     }
 
     pub(crate) fn step(&mut self, actions: &[i64]) -> Result<Batch, Error> {
-        self.pool.store_actions(0, ActionTag::Array(DType::I64), bytes_of(actions))?;
+        self.pool.store_actions(0, ActionTag::Array(DType::I64), &bytes_of(actions))?;
         self.call(Call::Step)
     }
 
@@ -141,6 +173,24 @@ impl Envs {
             mailbox.post_reset(how.by_ref().take(shard.len()).collect(), options.clone());
         }
         self.call(Call::Reset).unwrap()
+    }
+
+    /// Continues rows from states.
+    pub(crate) fn restore(&mut self, kind: &Kind, states: &[Option<Vec<u8>>]) -> Batch {
+        let how = states.iter().map(|state| match state {
+            None => RowReset::Leave,
+            Some(state) => RowReset::Restore(RowState::read(kind, state).unwrap()),
+        });
+        self.reset(how.collect(), None)
+    }
+
+    /// The states of all rows of the only shard.
+    pub(crate) fn save(&mut self) -> Vec<Vec<u8>> {
+        let rows = 0..self.pool.shards()[0].end;
+        let Ok(Answer::States(states)) = self.ask(Request::Save(rows.collect())) else {
+            panic!("states")
+        };
+        states
     }
 
     /// The answer of the only shard.

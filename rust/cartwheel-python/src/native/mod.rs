@@ -11,25 +11,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cartwheel_engine::Error;
 use cartwheel_engine::autoreset::OnDone;
 use cartwheel_engine::native::{
-    Answer, AnyRecipe, Mailbox, Request, RowReset, Seed, ShardSettings,
+    Answer, Mailbox, NativeShard, Request, RowReset, RowState, Seed, ShardSettings,
 };
+use cartwheel_engine::plugin::{BUILT_IN, EnvTable, Frame, Kind, all, find, register};
+use cartwheel_engine::space::DType;
 use cartwheel_engine::worker::OwnShard;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::array::from_bytes;
 use crate::error::to_py_err;
 use crate::mode::mode;
 use crate::native::space::describe;
 use crate::native::stream::{from_stream, to_seed, to_stream};
 use crate::native::value::{from_value, to_value};
 
+/// The variable that makes the host check what plugins write.
+const CHECK: &str = "CARTWHEEL_CHECK_PLUGINS";
+
 /// Documented in the stub.
 #[pyclass(frozen, name = "NativeEnvs", module = "cartwheel._cartwheel")]
 #[derive(Debug)]
 pub(crate) struct PyNativeEnvs {
-    recipe: Box<dyn AnyRecipe>,
+    kind: Arc<Kind>,
     /// The shards, until a pool takes them.
     shards: Mutex<Option<Vec<Box<dyn OwnShard>>>>,
     /// The first row of each shard.
@@ -53,38 +59,67 @@ impl PyNativeEnvs {
         max_episode_steps: Option<NonZero<u32>>,
         replacements: u32,
     ) -> PyResult<Self> {
-        let recipe = cartwheel_envs::find(env_id).and_then(|entry| entry.recipe(options));
-        let recipe = recipe.map_err(to_py_err)?;
+        let kind = find(env_id).and_then(|table| Kind::new(&table, options));
+        let kind = kind.map_err(to_py_err)?;
         let settings = ShardSettings {
             autoreset: mode(autoreset_mode)?,
             on_done: if freeze { OnDone::Freeze } else { OnDone::Raise },
             max_episode_steps,
             replacements,
+            is_checked: std::env::var_os(CHECK).is_some_and(|value| value == "1"),
         };
         let (mut made, mut mailboxes) = (Vec::new(), Vec::new());
         let firsts = shards.iter().map(|&(first, _)| first).collect();
         for (first, last) in shards {
-            let (shard, mailbox) = recipe.shard(last - first, settings).map_err(to_py_err)?;
-            made.push(shard);
+            let shard = NativeShard::new(&kind, last - first, settings);
+            let (shard, mailbox) = shard.map_err(to_py_err)?;
+            made.push(Box::new(shard) as Box<dyn OwnShard>);
             mailboxes.push(mailbox);
         }
-        Ok(Self { recipe, shards: Mutex::new(Some(made)), firsts, mailboxes, settings })
+        Ok(Self { kind, shards: Mutex::new(Some(made)), firsts, mailboxes, settings })
     }
 
     /// The two single spaces, as nested tuples.
     fn spaces<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let spaces = self.recipe.spaces();
+        let spaces = self.kind.spaces();
         Ok((describe(py, &spaces.observation)?, describe(py, &spaces.action)?))
     }
 
     /// The names of the parameters.
-    fn parameters(&self) -> Vec<&'static str> {
-        self.recipe.parameters().to_vec()
+    fn parameters(&self) -> Vec<String> {
+        self.kind.parameters().to_vec()
+    }
+
+    /// The render modes.
+    fn render_modes(&self) -> Vec<String> {
+        self.kind.render_modes().to_vec()
     }
 
     /// Raises unless these options, a JSON object, are valid for a reset.
     fn check_reset_options(&self, options: &str) -> PyResult<()> {
-        self.recipe.reset_options(options).map(drop).map_err(to_py_err)
+        self.kind.reset_options(options).map(drop).map_err(to_py_err)
+    }
+
+    /// Raises unless this is the state of a row of such an environment.
+    fn check_state(&self, state: &[u8]) -> PyResult<()> {
+        RowState::read(&self.kind, state).map(drop).map_err(to_py_err)
+    }
+
+    /// Leaves the states with one shard from which its rows continue in the next reset; rows without
+    /// one are left alone.
+    fn post_states(&self, shard: usize, states: Vec<Option<Vec<u8>>>) -> PyResult<()> {
+        let rows = states
+            .into_iter()
+            .map(|state| state.map_or(Ok(RowReset::Leave), |state| self.restored(&state)));
+        self.mailbox(shard)?.post_reset(rows.collect::<PyResult<_>>()?, None);
+        Ok(())
+    }
+
+    /// Leaves the state with one shard from which a row continues in a reset that is going to be
+    /// sent.
+    fn post_row_state(&self, shard: usize, row: usize, state: &[u8]) -> PyResult<()> {
+        self.mailbox(shard)?.post_row_reset(row, self.restored(state)?, None);
+        Ok(())
     }
 
     /// Leaves the details of the next reset with one shard.
@@ -95,7 +130,7 @@ impl PyNativeEnvs {
         seeds: Vec<Option<Bound<'_, PyAny>>>,
         options: Option<&str>,
     ) -> PyResult<()> {
-        let options = options.map(|options| self.recipe.reset_options(options));
+        let options = options.map(|options| self.kind.reset_options(options));
         let options = options.transpose().map_err(to_py_err)?;
         let rows = mask.into_iter().zip(seeds).map(|(reset, seed)| match (reset, seed) {
             (false, _) => Ok(RowReset::Leave),
@@ -114,7 +149,7 @@ impl PyNativeEnvs {
         seed: Option<Bound<'_, PyAny>>,
         options: Option<&str>,
     ) -> PyResult<()> {
-        let options = options.map(|options| self.recipe.reset_options(options));
+        let options = options.map(|options| self.kind.reset_options(options));
         let options = options.transpose().map_err(to_py_err)?;
         let how = seed.map_or(Ok(RowReset::Continue), |seed| seeded(&seed))?;
         self.mailbox(shard)?.post_row_reset(row, how, options);
@@ -140,6 +175,32 @@ impl PyNativeEnvs {
         Ok(())
     }
 
+    /// Leaves a request with one shard for the states of some of its rows.
+    fn post_save(&self, shard: usize, rows: Vec<usize>) -> PyResult<()> {
+        let first = self.firsts[shard];
+        let rows = rows.into_iter().map(|row| row - first).collect();
+        self.mailbox(shard)?.post_request(Request::Save(rows));
+        Ok(())
+    }
+
+    /// Leaves a request to draw one row with its shard, and requests for nothing with the others.
+    fn post_render(&self, row: usize, mode: &str) -> PyResult<()> {
+        let modes = self.kind.render_modes();
+        let number = modes.iter().position(|known| known == mode).ok_or_else(|| {
+            let id = self.kind.table().id();
+            PyValueError::new_err(format!("{id} has no render mode {mode:?}; it has {modes:?}"))
+        })?;
+        let shard = self.firsts.partition_point(|&first| first <= row).saturating_sub(1);
+        for (other, mailbox) in self.mailboxes.iter().enumerate() {
+            mailbox.post_request(if other == shard {
+                Request::Render(row - self.firsts[shard], number)
+            } else {
+                Request::Nothing
+            });
+        }
+        Ok(())
+    }
+
     /// Leaves a request with one shard to read the random streams, or to set one for each row.
     fn post_streams(&self, shard: usize, streams: Option<Vec<Bound<'_, PyAny>>>) -> PyResult<()> {
         let request = match streams {
@@ -152,8 +213,8 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// Takes one shard's answer: one value or stream for each row, or `None` when something was
-    /// set. When values were refused: the rows, counted from the first row of the pool, and the
+    /// Takes one shard's answer: one value, stream or state for each row, the drawing of a row, or
+    /// `None` when something was set. When values were refused: the rows, counted from the first row of the pool, and the
     /// reason.
     fn take_answer<'py>(
         &self,
@@ -170,7 +231,7 @@ impl PyNativeEnvs {
         match answer.map_err(to_py_err)? {
             Answer::Values(values) => values
                 .into_iter()
-                .map(|value| from_value(py, value))
+                .map(|value| from_value(py, &value))
                 .collect::<PyResult<_>>()
                 .map(Some),
             Answer::Streams(streams) => streams
@@ -178,7 +239,11 @@ impl PyNativeEnvs {
                 .map(|stream| from_stream(py, stream))
                 .collect::<PyResult<_>>()
                 .map(Some),
-            Answer::Done | Answer::Snapshots(_) => Ok(None),
+            Answer::States(states) => {
+                Ok(Some(states.iter().map(|state| PyBytes::new(py, state).into_any()).collect()))
+            }
+            Answer::Frame(frame) => Ok(Some(vec![from_frame(py, &frame)?])),
+            Answer::Done => Ok(None),
         }
     }
 
@@ -228,7 +293,11 @@ impl PyNativeEnvs {
 
     /// Refuses actions that are invalid for the environments.
     pub(crate) fn check_actions(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
-        Ok(self.recipe.spaces().action.check_actions(leaf, elements)?)
+        Ok(self.kind.spaces().action.check_actions(leaf, elements)?)
+    }
+
+    fn restored(&self, state: &[u8]) -> PyResult<RowReset> {
+        RowState::read(&self.kind, state).map(RowReset::Restore).map_err(to_py_err)
     }
 
     fn mailbox(&self, shard: usize) -> PyResult<&Mailbox> {
@@ -246,26 +315,42 @@ fn seeded(seed: &Bound<'_, PyAny>) -> PyResult<RowReset> {
     }
 }
 
+/// A drawing: an array `[height, width, 3]` of `uint8`, or text.
+fn from_frame<'py>(py: Python<'py>, frame: &Frame) -> PyResult<Bound<'py, PyAny>> {
+    match frame {
+        Frame::Pixels { height, width, bytes } => {
+            from_bytes(py, DType::U8, None, &[*height, *width, 3], bytes)
+        }
+        Frame::Text(text) => text.into_bound_py_any(py),
+    }
+}
+
+/// Registers the environments that come with this package.
+#[expect(unsafe_code, reason = "the table of `cartwheel-envs` keeps the contract")]
+pub(crate) fn register_built_in() -> PyResult<()> {
+    // SAFETY: a static table that the crate `cartwheel` made.
+    let registered = unsafe { register(&raw const cartwheel_envs::PLUGIN, BUILT_IN) };
+    registered.map(drop).map_err(to_py_err)
+}
+
 /// The keywords of a native environment.
 #[pyfunction]
-pub(crate) fn env_keywords(env_id: &str) -> PyResult<Vec<&'static str>> {
-    Ok((cartwheel_envs::find(env_id).map_err(to_py_err)?.options)().to_vec())
+pub(crate) fn env_keywords(env_id: &str) -> PyResult<Vec<String>> {
+    Ok(find(env_id).map_err(to_py_err)?.option_names())
 }
 
 /// Every native environment: id, step limit, reward threshold, default keywords (JSON).
 #[pyfunction]
-pub(crate) fn native_envs() -> Vec<(&'static str, Option<u32>, Option<f64>, &'static str)> {
-    let entries = cartwheel_envs::ENTRIES.iter();
-    entries
-        .map(|entry| {
-            let limit = entry.max_episode_steps.map(NonZero::get);
-            (entry.id, limit, entry.reward_threshold, entry.keywords)
-        })
-        .collect()
+pub(crate) fn native_envs() -> Vec<(String, Option<u32>, Option<f64>, String)> {
+    let entry = |table: &Arc<EnvTable>| {
+        let limit = table.max_episode_steps().map(NonZero::get);
+        (table.id().to_owned(), limit, table.reward_threshold(), table.default_options().to_owned())
+    };
+    all().iter().map(entry).collect()
 }
 
 /// Maximum number of rows that an environment steps at once; documented in the stub.
 #[pyfunction]
 pub(crate) fn block_rows(env_id: &str) -> PyResult<usize> {
-    Ok(cartwheel_envs::find(env_id).map_err(to_py_err)?.block)
+    Ok(find(env_id).map_err(to_py_err)?.block())
 }

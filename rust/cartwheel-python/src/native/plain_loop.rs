@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use cartwheel_engine::plain_loop::PlainLoops;
+use cartwheel_engine::plugin::{Kind, find};
+use cartwheel_envs::PlainLoops;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -22,13 +23,14 @@ pub(crate) fn plain_loop(
 ) -> PyResult<f64> {
     let duration = Duration::try_from_secs_f64(seconds)
         .map_err(|error| PyValueError::new_err(format!("seconds is {seconds}: {error}")))?;
-    let entry = cartwheel_envs::find(env_id).map_err(to_py_err)?;
+    let table = find(env_id).map_err(to_py_err)?;
+    let kind = Kind::new(&table, options).map_err(to_py_err)?; // names what it refuses
     let loops = PlainLoops {
         rows: num_envs,
         threads,
         duration,
-        max_episode_steps: entry.max_episode_steps,
+        max_episode_steps: table.max_episode_steps(),
         blocks,
     };
-    py.detach(|| entry.run_plain_loops(options, &loops)).map_err(to_py_err)
+    py.detach(|| cartwheel_envs::plain_loop(table.id(), kind.options(), &loops)).map_err(to_py_err)
 }

@@ -1,68 +1,84 @@
-//! Parameters of native rows, in the form of a Python environment's attributes.
+//! Parameters of native rows: values in the format of infos, in the form of a Python environment's
+//! attributes.
 
-use cartwheel_engine::env::ParameterValue;
+use cartwheel_engine::info::{DEEPEST, InfoReader, InfoWriter};
 use cartwheel_engine::space::DType;
-use numpy::{PyArray1, PyArrayMethods};
-use pyo3::IntoPyObjectExt;
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 
-use crate::array::dtype;
+use crate::array::{self, dtype};
+use crate::value::Decoder;
 
 /// A parameter as a Python value.
-pub(crate) fn from_value(py: Python<'_>, value: ParameterValue) -> PyResult<Bound<'_, PyAny>> {
-    match value {
-        ParameterValue::None => Ok(py.None().into_bound(py)),
-        ParameterValue::Bool(flag) => flag.into_bound_py_any(py),
-        ParameterValue::Int(int) => int.into_bound_py_any(py),
-        ParameterValue::Float(float) => float.into_bound_py_any(py),
-        ParameterValue::Float32(float) => PyArray1::from_slice(py, &[float]).get_item(0),
-        ParameterValue::Text(text) => text.into_bound_py_any(py),
-        ParameterValue::Ints(ints) => ints.into_bound_py_any(py),
-        ParameterValue::Floats(floats) => Ok(PyArray1::from_vec(py, floats).into_any()),
-        ParameterValue::Float32s(floats) => Ok(PyArray1::from_vec(py, floats).into_any()),
-        ParameterValue::Texts(texts) => texts.into_bound_py_any(py),
-    }
+pub(crate) fn from_value<'py>(py: Python<'py>, value: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    Decoder::plain(py).value(&mut InfoReader::new(value, 0))
 }
 
-/// A parameter from a Python value.
-pub(crate) fn to_value(name: &str, value: &Bound<'_, PyAny>) -> PyResult<ParameterValue> {
+/// The parameter `name` from a Python value.
+pub(crate) fn to_value(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let mut writer = InfoWriter::new();
+    write(name, value, &mut writer, DEEPEST)?;
+    Ok(writer.stream().to_vec())
+}
+
+fn write(
+    name: &str,
+    value: &Bound<'_, PyAny>,
+    writer: &mut InfoWriter,
+    depth: usize,
+) -> PyResult<()> {
     if value.is_none() {
-        return Ok(ParameterValue::None);
-    }
-    if let Ok(flag) = value.cast::<PyBool>() {
-        return Ok(ParameterValue::Bool(flag.is_true()));
-    }
-    if value.is_instance_of::<PyInt>() {
-        return value.extract().map(ParameterValue::Int).map_err(|_| {
+        writer.none();
+    } else if let Ok(flag) = value.cast::<PyBool>() {
+        writer.bool(flag.is_true());
+    } else if value.is_instance_of::<PyInt>() {
+        let int = value.extract().map_err(|_| {
             PyOverflowError::new_err(format!("`{name}` is too large for 64 bits: {value}"))
         });
+        writer.int(int?);
+    } else if value.is_instance_of::<PyFloat>() {
+        writer.float(value.extract()?);
+    } else if value.is_instance_of::<PyString>() {
+        writer.text(&value.extract::<String>()?);
+    } else if dtype::from_scalar(value)? == Some(DType::F32) {
+        writer.scalar(DType::F32, &value.extract::<f32>()?.to_ne_bytes());
+    } else if let Ok(array) = value.cast::<PyUntypedArray>() {
+        return write_array(name, array, writer, depth);
+    } else if let (Ok(parts), Some(depth)) =
+        (value.extract::<Vec<Bound<'_, PyAny>>>(), depth.checked_sub(1))
+    {
+        writer.list(parts.len());
+        parts.iter().try_for_each(|part| write(name, part, writer, depth))?;
+    } else if let (Ok(item), Some(depth)) =
+        (value.call_method0(intern!(value.py(), "item")), depth.checked_sub(1))
+    {
+        write(name, &item, writer, depth)?; // a NumPy scalar
+    } else {
+        let kind = value.get_type();
+        return Err(PyTypeError::new_err(format!("`{name}` cannot be of type {kind}")));
     }
-    if value.is_instance_of::<PyFloat>() {
-        return Ok(ParameterValue::Float(value.extract()?));
+    Ok(())
+}
+
+fn write_array(
+    name: &str,
+    array: &Bound<'_, PyUntypedArray>,
+    writer: &mut InfoWriter,
+    depth: usize,
+) -> PyResult<()> {
+    let Some(dtype) = dtype::from_descr(&array.dtype()) else {
+        let depth = depth.checked_sub(1);
+        let too_deep = || PyTypeError::new_err(format!("`{name}` is nested too deeply"));
+        let values = array.call_method0(intern!(array.py(), "tolist"))?; // texts, objects
+        return write(name, &values, writer, depth.ok_or_else(too_deep)?);
+    };
+    if !array.is_c_contiguous() {
+        let contiguous = array.call_method1(intern!(array.py(), "copy"), ("C",))?;
+        return write_array(name, contiguous.cast::<PyUntypedArray>()?, writer, depth);
     }
-    if value.is_instance_of::<PyString>() {
-        return Ok(ParameterValue::Text(value.extract()?));
-    }
-    if dtype::from_scalar(value)? == Some(DType::F32) {
-        return Ok(ParameterValue::Float32(value.extract()?));
-    }
-    if let Ok(floats) = value.cast::<PyArray1<f32>>() {
-        return Ok(ParameterValue::Float32s(floats.readonly().as_array().to_vec()));
-    }
-    if let Ok(texts) = value.extract::<Vec<String>>() {
-        return Ok(ParameterValue::Texts(texts));
-    }
-    if let Ok(ints) = value.extract::<Vec<i64>>() {
-        return Ok(ParameterValue::Ints(ints));
-    }
-    if let Ok(floats) = value.extract::<Vec<f64>>() {
-        return Ok(ParameterValue::Floats(floats));
-    }
-    if let Ok(item) = value.call_method0("item") {
-        return to_value(name, &item); // a NumPy scalar
-    }
-    let kind = value.get_type();
-    Err(PyTypeError::new_err(format!("`{name}` cannot be of type {kind}")))
+    writer.fill_array(dtype, array.shape(), |room| array::copy_bytes(array, 0, room));
+    Ok(())
 }

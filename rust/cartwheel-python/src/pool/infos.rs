@@ -37,10 +37,12 @@ pub(crate) struct Infos {
     objects: Vec<Option<Py<PyList>>>,
     /// Whether columns may replace Gymnasium's `_add_info`, which must not be overridden.
     columnar: bool,
+    /// Whether native environments write the streams: they have no Python objects.
+    is_native: bool,
 }
 
 impl Infos {
-    pub(crate) fn new(objects: Vec<Option<Py<PyList>>>, columnar: bool) -> Self {
+    pub(crate) fn new(objects: Vec<Option<Py<PyList>>>, columnar: bool, is_native: bool) -> Self {
         let rows = objects.len();
         Self {
             rows,
@@ -51,6 +53,7 @@ impl Infos {
             opaque: Vec::new(),
             objects,
             columnar,
+            is_native,
         }
     }
 
@@ -151,10 +154,13 @@ impl Infos {
 
     fn decoder<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Decoder<'py>> {
         static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let unpickle = LOADS.import(py, "pickle", "loads")?.clone();
+        if self.is_native {
+            return Ok(Decoder::plain(py));
+        }
+        let unpickle = Some(LOADS.import(py, "pickle", "loads")?.clone());
         let objects = self.objects.get(row).and_then(Option::as_ref);
         let objects = objects.map(|objects| objects.bind(py).clone());
-        Ok(Decoder { unpickle, objects })
+        Ok(Decoder { py, unpickle, objects })
     }
 
     /// Adds every info separately, with Gymnasium's function.

@@ -114,10 +114,10 @@ impl PyPool {
             timeout,
             rows,
             actions: Tree::new(actions)?,
-            native,
             inline,
             batches: Batches::new(Tree::new(observations)?),
-            infos: Infos::new(objects, columnar),
+            infos: Infos::new(objects, columnar, native.is_some()),
+            native,
             posts: Posts::default(),
             episodes: None,
         };

@@ -1,19 +1,20 @@
 //! The spaces of a native environment equal those that Gymnasium builds from them.
-#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
-use cartwheel_engine::Transition;
-use cartwheel_engine::env::{Env, NoOptions, Space, Spaces};
-use cartwheel_engine::native::Recipe;
-use cartwheel_engine::rng::Rng;
+use std::sync::Arc;
+
+use cartwheel::{Env, Failure, NoOptions, Rng, Space, Spaces, Transition};
 use serde::Deserialize;
+
+use crate::PLUGIN;
+use crate::support::kind;
 
 /// Its observations and actions are two numbers with names; the names are an option.
 #[derive(Debug, Clone)]
-struct Named;
+pub(crate) struct Named;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Options {
+pub(crate) struct Options {
     keys: [String; 2],
     /// Whether the names are in the action space, one level deep.
     is_nested: bool,
@@ -31,8 +32,9 @@ impl Env for Named {
     type Action = (i64, i64);
     type Observation = (i64, i64);
     type Info = ();
+    type Shared = ();
 
-    fn spaces(options: &Options) -> Spaces {
+    fn spaces(options: &Options, (): &()) -> Spaces {
         let named = |keys: [&str; 2]| {
             Space::Dict(keys.map(|key| (key.to_owned(), Space::discrete(2))).into())
         };
@@ -44,14 +46,16 @@ impl Env for Named {
         Spaces { observation: named([first, second]), action: named(["left", "right"]) }
     }
 
-    fn new(_: &Options) -> Result<Self, cartwheel_core::Error> {
+    fn new(_: &Options, _: &Arc<()>) -> Result<Self, cartwheel::Error> {
         Ok(Self)
     }
 
-    fn reset(&mut self, _: &mut Rng, _: &NoOptions) {}
+    fn reset(&mut self, _: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
+        Ok(())
+    }
 
-    fn step(&mut self, _: (i64, i64), _: &mut Rng) -> Transition {
-        Transition::RESET
+    fn step(&mut self, _: (i64, i64), _: &mut Rng) -> Result<Transition, Failure> {
+        Ok(Transition::RESET)
     }
 
     fn observe(&self, observation: (&mut i64, &mut i64)) {
@@ -63,19 +67,20 @@ impl Env for Named {
 }
 
 fn refused(options: &str) -> String {
-    Recipe::<Named>::new(options).unwrap_err().to_string()
+    let refused = kind(&PLUGIN, "test/Named-v0", options).unwrap_err().to_string();
+    refused.strip_prefix("test/Named-v0: ").unwrap().to_owned()
 }
 
 #[test]
 fn keys_that_gymnasium_would_sort_are_refused_by_name() {
-    assert!(Recipe::<Named>::new("").is_ok());
+    assert!(kind(&PLUGIN, "test/Named-v0", "").is_ok());
     assert_eq!(
         refused(r#"{"keys": ["speed", "angle"]}"#),
         r#"the observation space has the keys ["speed", "angle"], expected them sorted and each once: ["angle", "speed"]"#
     );
     // Python sorts by code points and Rust by bytes of UTF-8, which is the same order.
-    assert!(Recipe::<Named>::new(r#"{"keys": ["Z", "a"]}"#).is_ok());
-    assert!(Recipe::<Named>::new(r#"{"keys": ["\uFFFD", "\uD83D\uDE00"]}"#).is_ok());
+    assert!(kind(&PLUGIN, "test/Named-v0", r#"{"keys": ["Z", "a"]}"#).is_ok());
+    assert!(kind(&PLUGIN, "test/Named-v0", r#"{"keys": ["\uFFFD", "\uD83D\uDE00"]}"#).is_ok());
 }
 
 #[test]
