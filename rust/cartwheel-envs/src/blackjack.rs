@@ -104,7 +104,9 @@ impl Parameter for Hand {
             return Err(wrong("1 to 22 cards from 1 to 10", &value));
         }
         *self = Self::default();
-        cards.into_iter().for_each(|card| self.add(card));
+        for card in cards {
+            self.add(card);
+        }
         Ok(())
     }
 }
@@ -171,7 +173,7 @@ impl Env for Blackjack {
     type Info = ();
     type Shared = ();
 
-    fn spaces(_: &Options, _: &()) -> Spaces {
+    fn spaces(_: &Options, (): &()) -> Spaces {
         let observation = Space::Tuple([32, 11, 2].map(Space::discrete).to_vec());
         Spaces { observation, action: Space::discrete(2) }
     }

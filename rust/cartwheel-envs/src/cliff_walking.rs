@@ -50,7 +50,7 @@ impl Env for CliffWalking {
     type Info = Outcome;
     type Shared = ();
 
-    fn spaces(_: &Options, _: &()) -> Spaces {
+    fn spaces(_: &Options, (): &()) -> Spaces {
         let cells = i64::try_from(CELLS).expect("four rows of twelve");
         Spaces { observation: Space::discrete(cells), action: Space::discrete(4) }
     }

@@ -73,7 +73,7 @@ impl Env for Null {
     type Info = ();
     type Shared = ();
 
-    fn spaces(options: &Options, _: &()) -> Spaces {
+    fn spaces(options: &Options, (): &()) -> Spaces {
         let (shape, low, high) = (options.shape.clone(), Bounds::All(0.0), Bounds::All(255.0));
         let observation = Space::Box { dtype: DType::U8, shape, low, high };
         Spaces { observation, action: Space::discrete(1) }

@@ -138,7 +138,7 @@ impl Env for Pendulum {
     type Info = ();
     type Shared = ();
 
-    fn spaces(_: &Options, _: &()) -> Spaces {
+    fn spaces(_: &Options, (): &()) -> Spaces {
         let Physics { max_speed, max_torque, .. } = *Physics::STANDARD;
         let observation = Space::symmetric_box(&[1.0, 1.0, max_speed]);
         Spaces { observation, action: Space::symmetric_box(&[max_torque]) }

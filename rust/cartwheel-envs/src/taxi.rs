@@ -220,7 +220,7 @@ impl Env for Taxi {
     type Info = TaxiInfo;
     type Shared = ();
 
-    fn spaces(_: &Options, _: &()) -> Spaces {
+    fn spaces(_: &Options, (): &()) -> Spaces {
         Spaces { observation: Space::discrete(500), action: Space::discrete(6) }
     }
 

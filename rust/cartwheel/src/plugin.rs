@@ -13,7 +13,7 @@
 /// #     type Observation = i64;
 /// #     type Info = ();
 /// #     type Shared = ();
-/// #     fn spaces(_: &NoOptions, _: &()) -> Spaces { unimplemented!() }
+/// #     fn spaces(_: &NoOptions, (): &()) -> Spaces { unimplemented!() }
 /// #     fn new(_: &NoOptions, _: &std::sync::Arc<()>) -> Result<Self, Error> { Ok(Self) }
 /// #     fn reset(&mut self, _: &mut Rng, _: &NoOptions) -> Result<(), Failure> { Ok(()) }
 /// #     fn step(&mut self, _: i64, _: &mut Rng) -> Result<Transition, Failure> { unimplemented!() }

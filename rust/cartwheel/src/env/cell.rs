@@ -157,7 +157,9 @@ impl<C: Cell> Slot<C> {
     #[inline]
     pub fn slice_mut(slots: &mut [Self]) -> &mut [C] {
         if !C::ANY_BITS {
-            slots.iter_mut().for_each(|slot| slot.0 = MaybeUninit::zeroed());
+            for slot in slots.iter_mut() {
+                slot.0 = MaybeUninit::zeroed();
+            }
         }
         // SAFETY: a slot has the layout of its cell, and is one (invariants 2 and 3).
         unsafe { &mut *(std::ptr::from_mut(slots) as *mut [C]) }
@@ -171,7 +173,9 @@ impl<C: Cell> Slot<C> {
     #[inline]
     pub fn slice(slots: &[Self]) -> &[C] {
         if !C::ANY_BITS {
-            slots.iter().for_each(|slot| _ = slot.get());
+            for slot in slots {
+                slot.get();
+            }
         }
         // SAFETY: as above.
         unsafe { &*(std::ptr::from_ref(slots) as *const [C]) }

@@ -92,7 +92,7 @@ macro_rules! integers {
             fn get(&self) -> ParameterValue {
                 match i64::try_from(*self) {
                     Ok(int) => ParameterValue::Int(int),
-                    Err(_) => ParameterValue::Unsigned(*self as u64),
+                    Err(_) => u64::try_from(*self).expect("it exceeds `i64`").into(),
                 }
             }
 
@@ -115,8 +115,6 @@ macro_rules! integers {
     )*};
 }
 
-#[expect(clippy::cast_sign_loss, reason = "only what exceeds `i64` becomes `u64`")]
-#[expect(clippy::unnecessary_cast, trivial_numeric_casts, reason = "the types come from a list")]
 mod integers {
     use super::{Error, Parameter, ParameterValue, array, wrong};
 

@@ -197,11 +197,10 @@ pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::
         Ok(Err(failure)) => Refusal::from(failure),
         Err(payload) => Refusal::panicked(payload),
     };
-    // SAFETY: the host's sinks (invariant 1); the task has gone.
-    unsafe {
-        SinkBuffer::new(batch.infos).truncate(progress.infos.get());
-        refuse(&refusal, batch.error)
-    }
+    // SAFETY: the host's sink (invariant 1); the task has gone.
+    unsafe { SinkBuffer::new(batch.infos) }.truncate(progress.infos.get());
+    // SAFETY: the host's sink (invariant 1).
+    unsafe { refuse(&refusal, batch.error) }
 }
 
 /// `cartwheel_abi::Env::reset_options_new`.

@@ -19,7 +19,7 @@ pub(super) struct Kind<E: Env> {
     action: Nodes,
     pub(super) observation_leaves: Vec<Leaf>,
     pub(super) action_leaves: Vec<Leaf>,
-    _names: Vec<CString>,
+    _names: Vec<Vec<u8>>,
     parameters: Vec<*const c_char>,
     render_modes: Vec<*const c_char>,
     /// Whether panics of the environments are printed.
@@ -39,14 +39,15 @@ impl<E: Env> Kind<E> {
         check::<E::Observation>("observation", &spaces.observation)?;
         check::<E::Action>("action", &spaces.action)?;
         guarded_drop(E::new(&options, &shared)?);
-        let named = |name: &&str| CString::new(*name).map_err(Error::bad_options);
-        let names = E::parameters().iter().map(named).collect::<Result<Vec<_>, _>>()?;
+        let text = |name: &&str| CString::new(*name).map(CString::into_bytes_with_nul);
+        let names: Result<Vec<_>, _> = E::parameters().iter().map(text).collect();
+        let names = names.map_err(Error::bad_options)?;
         Ok(Self {
             observation: Nodes::new(&spaces.observation)?,
             action: Nodes::new(&spaces.action)?,
             observation_leaves: spaces.observation.leaves(),
             action_leaves: spaces.action.leaves(),
-            parameters: names.iter().map(|name| name.as_ptr()).collect(),
+            parameters: names.iter().map(|name| name.as_ptr().cast()).collect(),
             _names: names,
             render_modes: E::RENDER.iter().map(|mode| mode.name().as_ptr()).collect(),
             options,

@@ -42,6 +42,10 @@ pub struct EnvTable(abi::Env);
 
 impl EnvTable {
     /// The table of an `E` with this id, as in Gymnasium's registry.
+    ///
+    /// # Panics
+    ///
+    /// At compile time, when [`Env::BLOCK`] is 0.
     pub const fn new<E: Env>(id: &'static CStr) -> Self {
         assert!(E::BLOCK >= 1 && E::BLOCK <= u32::MAX as usize, "Env::BLOCK is at least 1");
         Self(abi::Env {

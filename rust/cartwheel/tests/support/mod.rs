@@ -70,7 +70,7 @@ unsafe extern "C" fn grow(sink: *mut abi::Sink, additional: usize) {
     (sink.sink.bytes, sink.sink.capacity) = (sink.bytes.as_mut_ptr(), len);
 }
 
-fn text(text: *const c_char) -> String {
+pub fn text(text: *const c_char) -> String {
     // SAFETY: static text of a table, ended by a zero byte.
     unsafe { CStr::from_ptr(text) }.to_str().expect("UTF-8").to_owned()
 }

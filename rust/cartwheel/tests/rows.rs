@@ -27,7 +27,7 @@ impl Env for Corridor {
     type Info = ();
     type Shared = ();
 
-    fn spaces(_: &Options, _: &()) -> Spaces {
+    fn spaces(_: &Options, (): &()) -> Spaces {
         let observation = Space::float_box(&[0.0], &[f64::INFINITY]);
         Spaces { observation, action: Space::discrete(2) }
     }
