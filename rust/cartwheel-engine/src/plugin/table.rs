@@ -56,6 +56,7 @@ impl EnvTable {
             address: 0,
             source: name.to_owned(),
             id: name.to_owned(),
+            default_options: "{}".to_owned(),
             defaults: Map::new(),
         })
     }
