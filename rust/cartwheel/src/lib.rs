@@ -10,6 +10,8 @@ mod plugin;
 #[cfg(feature = "python")]
 mod python;
 mod table;
+#[cfg(feature = "engine")]
+pub mod vector;
 
 pub use cartwheel_core::info::{Buffer, InfoWriter};
 pub use cartwheel_core::rng::Rng;
@@ -22,6 +24,10 @@ pub use env::{
 };
 pub use failure::Failure;
 pub use table::EnvTable;
+#[cfg(feature = "engine")]
+pub use cartwheel_engine::returns;
+#[cfg(feature = "engine")]
+pub use vector::{AutoresetMode, Batch, OnDone, Reset, Seed, VectorEnv, VectorError};
 
 mod sealed {
     /// Implemented in this crate and by its macros only.
@@ -31,7 +37,7 @@ mod sealed {
 /// What the macros of this crate name. Nobody else should.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::env::{Arrays, Leaves, LeavesMut, Slot, Wanted, all_read};
+    pub use crate::env::{Arrays, Leaves, LeavesMut, Slot, Store, Wanted, all_read};
     pub use crate::options::parse;
     pub use crate::sealed::Sealed;
     pub use crate::table::{c_text, library};
