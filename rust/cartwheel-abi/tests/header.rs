@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cartwheel_abi as abi;
+use cartwheel_core::rng::Rng;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -49,14 +50,14 @@ fn run(name: &str, compiler: &str, standard: &str, program: &str) -> Vec<String>
 }
 
 const SIZES: &str = r#"
-    printf("%zu %zu\n", sizeof(cartwheel_sink), offsetof(cartwheel_sink, grow));
-    printf("%zu %zu\n", sizeof(cartwheel_random_stream), offsetof(cartwheel_random_stream, half));
-    printf("%zu %zu\n", sizeof(cartwheel_space), offsetof(cartwheel_space, high));
-    printf("%zu %zu\n", sizeof(cartwheel_description), offsetof(cartwheel_description, render_modes));
-    printf("%zu %zu\n", sizeof(cartwheel_batch), offsetof(cartwheel_batch, stop));
-    printf("%zu %zu\n", sizeof(cartwheel_frame), offsetof(cartwheel_frame, bytes));
-    printf("%zu %zu\n", sizeof(cartwheel_env), offsetof(cartwheel_env, row_render));
-    printf("%zu %zu\n", sizeof(cartwheel_plugin_table), offsetof(cartwheel_plugin_table, num_envs));
+    printf("%zu %zu\n", sizeof(struct cartwheel_sink), offsetof(struct cartwheel_sink, grow));
+    printf("%zu %zu\n", sizeof(struct cartwheel_random_stream), offsetof(struct cartwheel_random_stream, half));
+    printf("%zu %zu\n", sizeof(struct cartwheel_space), offsetof(struct cartwheel_space, high));
+    printf("%zu %zu\n", sizeof(struct cartwheel_description), offsetof(struct cartwheel_description, render_modes));
+    printf("%zu %zu\n", sizeof(struct cartwheel_batch), offsetof(struct cartwheel_batch, stop));
+    printf("%zu %zu\n", sizeof(struct cartwheel_frame), offsetof(struct cartwheel_frame, bytes));
+    printf("%zu %zu\n", sizeof(struct cartwheel_env), offsetof(struct cartwheel_env, row_render));
+    printf("%zu %zu\n", sizeof(struct cartwheel_plugin), offsetof(struct cartwheel_plugin, num_envs));
     printf("%u %u %d %d\n", CARTWHEEL_MAJOR, CARTWHEEL_MINOR, CARTWHEEL_SHOW, CARTWHEEL_FLOAT64);
 "#;
 
@@ -80,13 +81,55 @@ fn sizes() -> Vec<String> {
 }
 
 #[test]
-fn c_sees_the_same_tables() {
+fn c_sees_the_same_tables_and_draws_the_same_random_numbers() {
+    let stream = Rng::from_seed(42).stream();
     let program = format!(
         r#"#include <stdio.h>
+        #include <stdlib.h>
         #include "cartwheel.h"
-        int main(void) {{ {SIZES} return 0; }}"#
+        static void grow(struct cartwheel_sink *sink, size_t more) {{
+            sink->capacity = sink->len + more;
+            sink->bytes = (uint8_t *)realloc(sink->bytes, sink->capacity);
+        }}
+        int main(void) {{
+            {SIZES}
+            struct cartwheel_random_stream stream = {{ {{ {}u, {}u }}, {{ {}u, {}u }}, 0, 0 }};
+            for (int at = 0; at < 100; ++at) printf("%.17g\n", cartwheel_random(&stream));
+            struct cartwheel_sink sink = {{ sizeof sink, NULL, 0, 0, grow }};
+            uint32_t stop = 1;
+            struct cartwheel_batch batch;
+            memset(&batch, 0, sizeof batch);
+            batch.infos = &sink; batch.info_row = 7; batch.stop = &stop;
+            size_t at = cartwheel_info_begin(&batch, 2);
+            cartwheel_info_int(&batch, "int", -5);
+            cartwheel_info_float(&batch, "float", 0.5);
+            cartwheel_info_text(&batch, "text", "value");
+            cartwheel_info_end(&batch, at);
+            for (size_t byte = 0; byte < sink.len; ++byte) printf("%d ", sink.bytes[byte]);
+            printf("\n%d\n", cartwheel_should_stop(&batch));
+            return (int)cartwheel_fail(&sink, "") - 1;
+        }}"#,
+        stream.state[0], stream.state[1], stream.increment[0], stream.increment[1]
     );
-    assert_eq!(run("tables.c", "cc", "-std=c11", &program), sizes());
+    let found = run("tables.c", "cc", "-std=gnu11", &program);
+    let (tables, rest) = found.split_at(9);
+    assert_eq!(tables, sizes());
+    let mut rng = Rng::from_seed(42);
+    for drawn in &rest[..100] {
+        assert_eq!(drawn.parse::<f64>().unwrap().to_bits(), rng.random().to_bits());
+    }
+    let mut infos = cartwheel_core::info::InfoWriter::new();
+    let record = infos.begin(cartwheel_core::info::Kind::Info, 9, 0);
+    infos.key("int");
+    infos.int(-5);
+    infos.key("float");
+    infos.float(0.5);
+    infos.key("text");
+    infos.text("value");
+    infos.end(record);
+    let bytes: Vec<String> = infos.stream().iter().map(u8::to_string).collect();
+    assert_eq!(rest[100].trim(), bytes.join(" "));
+    assert_eq!(rest[101], "1");
 }
 
 #[test]
@@ -97,10 +140,10 @@ fn exceptions_of_cpp_become_codes() {
         #include <stdexcept>
         #include "cartwheel.h"
         static uint8_t memory[100];
-        static void grow(cartwheel_sink *sink, size_t) {{ sink->bytes = memory; sink->capacity = 100; }}
+        static void grow(struct cartwheel_sink *sink, size_t) {{ sink->bytes = memory; sink->capacity = 100; }}
         int main() {{
             {SIZES}
-            cartwheel_sink sink = {{ sizeof sink, nullptr, 0, 0, grow }};
+            struct cartwheel_sink sink = {{ sizeof sink, nullptr, 0, 0, grow }};
             uint32_t code = cartwheel::guarded(&sink, []() -> uint32_t {{ throw std::runtime_error("too far"); }});
             std::printf("%u %.*s\n", code, (int)sink.len, (char *)sink.bytes);
             sink.len = 0;
