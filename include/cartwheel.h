@@ -184,7 +184,8 @@ typedef struct cartwheel_batch {
     size_t next;
     // What each row does: [`STEP`], [`RESET`], [`LEAVE`], [`SHOW`].
     const uint8_t *commands;
-    // One pointer for each leaf of the action space; only rows that step have actions.
+    // One pointer for each leaf of the action space; only rows that step have actions. Null where
+    // no row steps.
     const void *const *actions;
     // One pointer for each leaf of the observation space. A row that shows an observation writes
     // every byte of it.
@@ -241,7 +242,8 @@ typedef struct cartwheel_env {
     uint32_t block;
     // The return at which the task counts as solved; NaN for none.
     double reward_threshold;
-    // Optional. Writes the names of the options, each followed by a newline.
+    // Optional. Writes the names of the options, each followed by a newline. An empty name says
+    // that there are others, which are not listed.
     void (*option_names)(struct cartwheel_sink *names);
     // Makes a kind from options: a JSON object of `len` bytes, which holds the default options
     // too.
@@ -298,6 +300,8 @@ typedef struct cartwheel_env {
                            size_t mode,
                            struct cartwheel_frame *frame,
                            struct cartwheel_sink *error);
+    // Optional. Writes the names of the options of a reset, as `option_names`.
+    void (*reset_option_names)(struct cartwheel_sink *names);
 } cartwheel_env;
 
 // A library with environments.

@@ -56,7 +56,7 @@ const SIZES: &str = r#"
     printf("%zu %zu\n", sizeof(cartwheel_description), offsetof(cartwheel_description, render_modes));
     printf("%zu %zu\n", sizeof(cartwheel_batch), offsetof(cartwheel_batch, stop));
     printf("%zu %zu\n", sizeof(cartwheel_frame), offsetof(cartwheel_frame, bytes));
-    printf("%zu %zu\n", sizeof(cartwheel_env), offsetof(cartwheel_env, row_render));
+    printf("%zu %zu\n", sizeof(cartwheel_env), offsetof(cartwheel_env, reset_option_names));
     printf("%zu %zu\n", sizeof(cartwheel_plugin_table), offsetof(cartwheel_plugin_table, num_envs));
     printf("%u %u %d %d\n", CARTWHEEL_MAJOR, CARTWHEEL_MINOR, CARTWHEEL_SHOW, CARTWHEEL_FLOAT64);
 "#;
@@ -74,7 +74,7 @@ fn sizes() -> Vec<String> {
         size!(Description render_modes),
         size!(Batch stop),
         size!(Frame bytes),
-        size!(Env row_render),
+        size!(Env reset_option_names),
         size!(Plugin num_envs),
         format!("{} {} {} {}", abi::MAJOR, abi::MINOR, abi::SHOW, abi::FLOAT64),
     ]

@@ -190,6 +190,8 @@ def test_spaces_that_the_types_do_not_fit_are_refused_with_field_names():
 
 BROKEN = {
     "malformed infos": "",
+    "malformed value": "",
+    "pickled value": "",
     "foreign row": "an info record of row 3 at byte .*, expected 0..3",
     "doubled row": "an info record of row 0 at byte .*",
     "next": "`run` of rows 0..3 returned the status 0 and the row 4",
