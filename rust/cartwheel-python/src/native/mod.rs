@@ -238,11 +238,9 @@ impl PyNativeEnvs {
             Answer::States(states) => {
                 Ok(Some(states.iter().map(|state| PyBytes::new(py, state).into_any()).collect()))
             }
-            Answer::Frames(frames) => frames
-                .iter()
-                .map(|frame| from_frame(py, frame))
-                .collect::<PyResult<_>>()
-                .map(Some),
+            Answer::Frames(frames) => {
+                frames.iter().map(|frame| from_frame(py, frame)).collect::<PyResult<_>>().map(Some)
+            }
             Answer::Done => Ok(None),
         }
     }
