@@ -17,7 +17,7 @@ PYTHON = """
     __main__
     bench
     __init__
-    catalogue envpool registry
+    catalogue envpool registry testing
     evaluation native rollouts
     vector
     returns worker

@@ -14,7 +14,8 @@ Example:
 :class:`VectorEnv` replaces ``gymnasium.vector.AsyncVectorEnv``: the same arguments, values and
 errors, several times faster, in all three autoreset modes. :class:`Collector` runs a policy in it,
 :mod:`cartwheel.returns` computes advantages and returns of its rollouts, and :func:`evaluate` plays
-a quota of episodes. :mod:`cartwheel.envpool` has EnvPool's interface.
+a quota of episodes. :mod:`cartwheel.envpool` has EnvPool's interface, and
+:mod:`cartwheel.testing` checks environments.
 """
 
 import importlib
@@ -46,7 +47,7 @@ from cartwheel.vector.stats import Stats
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
-    from cartwheel import envpool, returns
+    from cartwheel import envpool, returns, testing
     from cartwheel.evaluation import Evaluation, evaluate
     from cartwheel.rollouts import Collector, Rollout
 
@@ -82,6 +83,7 @@ __all__ = [
     "patch_gymnasium",
     "register",
     "returns",
+    "testing",
 ]
 
 #: Public names that are loaded when they are first used, and the module of each.
@@ -98,7 +100,7 @@ if not TYPE_CHECKING:  # type checkers would accept every name
         """Loads a public name when it is first used."""
         if name in _LAZY:
             value = getattr(importlib.import_module(_LAZY[name]), name)
-        elif name in ("envpool", "returns"):
+        elif name in ("envpool", "returns", "testing"):
             value = importlib.import_module(f"{__name__}.{name}")
         elif name == "__version__":
             from importlib.metadata import version  # takes longer to load than most of cartwheel

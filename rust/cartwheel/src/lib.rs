@@ -3,6 +3,7 @@
 
 mod env;
 mod failure;
+#[macro_use]
 mod options;
 #[macro_use]
 mod plugin;
@@ -35,6 +36,7 @@ pub mod __private {
     pub use crate::sealed::Sealed;
     pub use crate::table::{c_text, library};
     pub use cartwheel_abi as abi;
+    pub use serde;
 
     #[cfg(feature = "python")]
     pub use crate::python::module;

@@ -25,7 +25,7 @@
 #define NEEDS_MINOR 0
 #endif
 #ifndef PLUGIN_SIZE
-#define PLUGIN_SIZE sizeof(struct cartwheel_plugin_table)
+#define PLUGIN_SIZE sizeof(struct cartwheel_plugin)
 #endif
 #ifndef ENV_SIZE
 #define ENV_SIZE sizeof(struct cartwheel_env)
@@ -179,7 +179,7 @@ static const struct cartwheel_env envs[] = {{
     .run = RUN,
 }};
 
-const struct cartwheel_plugin_table cartwheel_plugin = {
+const struct cartwheel_plugin cartwheel_plugin = {
     .struct_size = PLUGIN_SIZE,
     .major = MAJOR,
     .minor = MINOR,

@@ -122,7 +122,7 @@ REFUSED = {
         r"needs version 1\.1 of the interface, and this cartwheel has 1\.0: install a newer cartwh",
     ),
     "a short plugin": (
-        {"PLUGIN_SIZE": "offsetof(struct cartwheel_plugin_table,num_envs)"},
+        {"PLUGIN_SIZE": "offsetof(struct cartwheel_plugin,num_envs)"},
         r"has a table of \d+ bytes, which lacks its environments",
     ),
     "a short environment": (
@@ -150,7 +150,7 @@ def test_a_plugin_that_does_not_fit_is_refused_with_both_versions(
     "definitions",
     [
         {"MINOR": "CARTWHEEL_MINOR+1"},
-        {"PLUGIN_SIZE": "sizeof(struct cartwheel_plugin_table)+8"},
+        {"PLUGIN_SIZE": "sizeof(struct cartwheel_plugin)+8"},
         {"ENV_SIZE": "offsetof(struct cartwheel_env,reset_options_new)"},
         {"ENV_SIZE": "offsetof(struct cartwheel_env,row_save)"},
     ],
