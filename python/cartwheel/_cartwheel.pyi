@@ -336,13 +336,6 @@ class NativeEnvs:
     def post_save(self, shard: int, rows: Sequence[int]) -> None:
         """Posts a request for the states of rows of this shard."""
 
-    def post_render(self, row: int, mode: str) -> None:
-        """Posts a request to draw a row to its shard, and requests for nothing to the others.
-
-        Raises:
-            ValueError: The environment has no such render mode.
-        """
-
     def post_reset(
         self, shard: int, mask: Sequence[bool], seeds: Sequence[int | None], options: str | None
     ) -> None:

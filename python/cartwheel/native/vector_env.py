@@ -105,8 +105,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         max_concurrency: As for :class:`~cartwheel.VectorEnv`.
         batch_size: As for :class:`~cartwheel.VectorEnv`.
         on_done: As for :class:`~cartwheel.VectorEnv`.
-        on_error: As for :class:`~cartwheel.VectorEnv`, for panics of native environments. The row
-            shows the first observation of the new environment.
+        on_error: As for :class:`~cartwheel.VectorEnv`, for panics and failures of native
+            environments. The row shows the first observation of the new environment.
         max_restarts: As for :class:`~cartwheel.VectorEnv`.
         timeout: As for :class:`~cartwheel.VectorEnv`. The calling thread checks the time after each
             shard that it steps. There are eight shards for each thread, or one shard if there is
