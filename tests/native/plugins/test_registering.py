@@ -131,7 +131,10 @@ REFUSED = {
     ),
     "a null function": ({"RUN": "NULL"}, r"has no function run for counter/Counter-v0"),
     "no id": ({"ID": "NULL"}, r"has no id for one of its environments"),
-    "no default options": ({"DEFAULT_OPTIONS": '"[]"'}, r"has default options of counter/Counter-v0 that are no JSON obj"),
+    "no default options": (
+        {"DEFAULT_OPTIONS": '"[]"'},
+        r"has default options of counter/Counter-v0 that are no JSON obj",
+    ),
 }
 
 
@@ -174,7 +177,9 @@ def test_a_plugin_of_another_minor_version_works(compile_counter, definitions):
 def test_one_id_in_two_libraries_is_refused_naming_both(compile_counter):
     first, second = compile_counter(ID='"twice/A-v0"'), compile_counter(ID='"twice/A-v0"')
     cartwheel.load_plugin(first)
-    with pytest.raises(ValueError, match=rf"{second} offers the environment twice/A-v0, which {first} "):
+    with pytest.raises(
+        ValueError, match=rf"{second} offers the environment twice/A-v0, which {first} "
+    ):
         cartwheel.load_plugin(second)
     with pytest.raises(ValueError, match="twice/A-v0"):
         cartwheel.load_plugin(second)
