@@ -12,7 +12,7 @@ use super::mailbox::{Fault, RowReset};
 use super::settings::ShardSettings;
 use super::shown::Shown;
 use super::stream::{Seed, unforeseen};
-use crate::autoreset::{Autoreset, AutoresetMode, Outcomes, Refusal};
+use crate::autoreset::{Autoreset, AutoresetMode, Outcomes, Refusal, restarted};
 use crate::error::Error;
 use crate::memory::{ActionColumns, ActionRows, Addresses, LeafColumns};
 use crate::plugin::{Call, Ended, EnvRows, Kind, ResetOptions};
@@ -254,11 +254,8 @@ impl NativeRows {
         if !self.replaced.is_empty() {
             self.infos.add_errors(&self.replaced);
         }
-        if self.commands[..count].contains(&RESET) {
-            let commands = place.rows.clone().zip(&self.commands);
-            for (row, _) in commands.filter(|(_, command)| **command == RESET) {
-                place.tally.count_resets(row, 1);
-            }
+        for at in restarted(&self.commands[..count]).filter(|&at| self.commands[at] == RESET) {
+            place.tally.count_resets(first + at, 1);
         }
         Ok(())
     }
@@ -381,8 +378,7 @@ impl NativeRows {
         if !self.autoreset.plan_resets(rows.clone(), &mut self.resets[..count]) {
             return Ok(());
         }
-        let resets = self.resets[..count].iter().enumerate();
-        let ended = resets.filter(|(_, command)| **command == RESET).map(|(at, _)| at);
+        let ended = restarted(&self.resets[..count]);
         let space = &self.envs.kind().spaces().observation;
         let number = place.number();
         let kept = self.infos.keep_finals(ended, number, space, &place.leaves, &self.replaced);

@@ -94,6 +94,11 @@ impl<E: Env> Rows<E> {
         }
         let mut at = start;
         while at < task.commands.len() {
+            if task.commands[at] == abi::LEAVE {
+                let rest = &task.commands[at..];
+                at += rest.iter().position(|&command| command != abi::LEAVE).unwrap_or(rest.len());
+                continue;
+            }
             progress.next.set(at);
             if task.stop.load(Relaxed) != 0 {
                 return Ok(false);
