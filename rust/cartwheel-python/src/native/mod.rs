@@ -177,7 +177,7 @@ impl PyNativeEnvs {
 
     /// Leaves a request with one shard to draw every row, in the render mode of this number.
     fn post_render(&self, shard: usize, mode: usize) -> PyResult<()> {
-        self.mailbox(shard)?.post_request(Request::Render(mode));
+        self.mailbox(shard)?.post_request(Request::Render { row: None, mode });
         Ok(())
     }
 
