@@ -1,6 +1,8 @@
 """Plugins are accepted once, or refused with what is wrong and what to do."""
 
 import datetime as dt
+import subprocess
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 import cartwheel
 from cartwheel._cartwheel import native_envs
 
+ROOT = Path(__file__).parents[3]
 IDS = [
     "test_plugin/Corridor-v0",
     "test_plugin/LongCorridor-v0",
@@ -169,6 +172,13 @@ def test_a_plugin_of_another_minor_version_works(compile_counter, definitions):
     with pytest.raises(ValueError, match="has no option 'speed' of a reset, and no others"):
         envs.reset(options={"speed": 3})
     envs.close()
+
+
+def test_a_library_that_would_end_the_program_when_it_panics_is_not_compiled():
+    command = ["cargo", "rustc", "--locked", "-p", "test-plugin", "--", "-Cpanic=abort"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert 'error: a plugin must unwind: remove `panic = "abort"` from the profile' in done.stderr
 
 
 # Ids
