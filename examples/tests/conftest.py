@@ -23,6 +23,12 @@ def pytest_report_header():
     return [f"{module.__name__}: {module.__file__}" for module in (cartwheel, my_game, my_physics)]
 
 
+@pytest.fixture
+def thermostat():
+    """The library that is compiled as C; `thermostat_cpp.so` is compiled as C++."""
+    return THERMOSTAT
+
+
 @pytest.fixture(params=ENV_IDS)
 def env_id(request):
     return request.param

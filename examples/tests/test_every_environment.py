@@ -51,6 +51,7 @@ def test_one_environment_is_a_row_of_many(env_id):
     many.close()
 
 
+@pytest.mark.filterwarnings("ignore:.*infinity:UserWarning")  # speeds have no bounds
 def test_gymnasium_checks_one_environment_and_finds_nothing(env_id):
     env = gym.make(env_id).unwrapped
     gym.utils.env_checker.check_env(env, skip_render_check=True)

@@ -6,7 +6,6 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import THERMOSTAT
 
 import cartwheel
 
@@ -68,7 +67,7 @@ for _ in range(300):
 """
 
 
-def test_compiled_as_cplusplus_it_is_the_same():
+def test_compiled_as_cplusplus_it_is_the_same(thermostat):
     if shutil.which("c++") is None:
         pytest.skip("no c++ on PATH: the thermostat was not compiled as C++")
 
@@ -76,4 +75,4 @@ def test_compiled_as_cplusplus_it_is_the_same():
         command = [sys.executable, "-c", PLAY, str(library)]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-    assert play(THERMOSTAT) == play(THERMOSTAT.with_name("thermostat_cpp.so"))
+    assert play(thermostat) == play(thermostat.with_name("thermostat_cpp.so"))

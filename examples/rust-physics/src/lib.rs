@@ -117,7 +117,7 @@ impl Env for Push {
 
     fn spaces(_: &Options, _: &Room) -> Spaces {
         let (place, speed, turn) = (f64::from(ROOM), f64::INFINITY, 1.0);
-        // x and y of goal, robot, its speed, crate, its speed; cosine and sine of the parcel's turn
+        // x and y of goal, robot, its speed, parcel, its speed; cosine and sine of the parcel's turn
         let high =
             [place, place, place, place, speed, speed, place, place, speed, speed, turn, turn];
         Spaces { observation: Space::symmetric_box(&high), action: Space::symmetric_box(&[1.0; 2]) }
@@ -148,11 +148,12 @@ impl Env for Push {
         robot.add_force(force, true);
         for _ in 0..SUBSTEPS {
             self.world.step();
-        }
-        if !self.world.quarantine().bodies().is_empty() {
-            return Err(Failure::new(format!(
-                "the simulation diverged under a force of {force} N"
-            )));
+            if !self.world.quarantine().bodies().is_empty() {
+                let force = self.force;
+                return Err(Failure::new(format!(
+                    "the simulation diverged, with a force of {force} N"
+                )));
+            }
         }
         let distance = self.distance();
         let terminated = distance < NEAR;

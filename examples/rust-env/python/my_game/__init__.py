@@ -2,6 +2,4 @@
 
 import cartwheel
 
-from my_game import _my_game
-
-cartwheel.register(_my_game)
+cartwheel.register("my_game._my_game")

@@ -1,7 +1,5 @@
-"""Push a parcel to a goal: `cartwheel.make_vec("my_physics/Push-v0", 1024)`."""
+"""Push a parcel: `cartwheel.make_vec("my_physics/Push-v0", 64)` after `import my_physics`."""
 
 import cartwheel
 
-from my_physics import _my_physics
-
-cartwheel.register(_my_physics)
+cartwheel.register("my_physics._my_physics")
