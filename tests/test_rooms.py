@@ -53,7 +53,7 @@ ENGINE = """
 """
 AUTHOR = """
     lib
-    python
+    python vector
     plugin table
     env
     failure options sealed
