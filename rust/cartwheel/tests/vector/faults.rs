@@ -42,7 +42,9 @@ fn a_failure_and_a_panic_name_their_rows_and_the_others_go_on() {
         assert_eq!(seen, [(2, "it fell", true), (5, "it stumbled", false)]);
         assert_eq!(faults[1].to_string(), "the environment of row 5 failed: it stumbled");
         let rest = envs.take_rest().unwrap();
-        for (row, shown) in shown(&rest).into_iter().enumerate().filter(|(row, _)| ![2, 5].contains(row)) {
+        for (row, shown) in
+            shown(&rest).into_iter().enumerate().filter(|(row, _)| ![2, 5].contains(row))
+        {
             assert_eq!(shown, plain[row].step(actions[row]), "row {row}");
         }
         assert!(envs.take_rest().is_none());
@@ -108,7 +110,10 @@ fn refused_calls_say_what_to_mend_and_change_nothing() {
         text(envs.parameter::<String>("gravity")),
         "parameter \"gravity\" must be text, got 9.81"
     );
-    assert_eq!(text(envs.set_parameter("gravity", &[1.0, 2.0])), "2 values of \"gravity\" for 3 rows");
+    assert_eq!(
+        text(envs.set_parameter("gravity", &[1.0, 2.0])),
+        "2 values of \"gravity\" for 3 rows"
+    );
     assert!(text(envs.set_state(&[0], &[b"no state"])).contains("this is no state"));
     // Nothing was stepped.
     let mut fresh = built(3, 1);

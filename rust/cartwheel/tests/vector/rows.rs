@@ -61,7 +61,8 @@ fn rows_go_on_alike_from_a_saved_state_wherever_it_is_loaded() {
 #[test]
 fn a_row_is_drawn_in_each_mode() {
     let mut envs = begun(3, AutoresetMode::NextStep);
-    envs.step(&[(2, [0.0; 2]), (1, [0.0; 2]), (0, [0.0; 2]), (1, [0.0; 2]), (2, [0.0; 2])]).unwrap();
+    envs.step(&[(2, [0.0; 2]), (1, [0.0; 2]), (0, [0.0; 2]), (1, [0.0; 2]), (2, [0.0; 2])])
+        .unwrap();
     assert_eq!(envs.render(4, RenderMode::Ansi).unwrap(), Drawing::Text("1".to_owned()));
     let pixels = envs.render(2, RenderMode::RgbArray).unwrap();
     let mut bytes = vec![0; 18];
