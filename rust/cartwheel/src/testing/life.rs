@@ -18,6 +18,7 @@ const STEPS_SUCCEED: &str = "`step` and `reset` must accept every action of the 
 /// A reset or a step of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Event {
+    pub(super) is_reset: bool,
     /// The bytes of the observation, leaf after leaf.
     pub(super) observation: Vec<u8>,
     pub(super) reward: u64,
@@ -129,7 +130,7 @@ impl<'s, E: Env> Single<'s, E> {
     }
 
     /// What it shows after a transition.
-    pub(super) fn event(&mut self, transition: Transition) -> Result<Event, Finding> {
+    fn event(&mut self, is_reset: bool, transition: Transition) -> Result<Event, Finding> {
         let info = info_of(&self.env.info()).or_else(|what| {
             fail(
                 format!("the info cannot be read: {what}"),
@@ -137,6 +138,7 @@ impl<'s, E: Env> Single<'s, E> {
             )
         })?;
         Ok(Event {
+            is_reset,
             observation: self.observed(0),
             reward: transition.reward.to_bits(),
             terminated: transition.terminated,
@@ -149,7 +151,7 @@ impl<'s, E: Env> Single<'s, E> {
         let reset = self.env.reset(&mut self.rng, &E::ResetOptions::default());
         reset.or_else(|failure| fail(format!("`reset` failed: {failure}"), STEPS_SUCCEED))?;
         (self.steps, self.over) = (0, false);
-        self.event(Transition::RESET)
+        self.event(true, Transition::RESET)
     }
 
     pub(super) fn step(&mut self, actions: &Arrays, at: usize) -> Result<Event, Finding> {
@@ -160,7 +162,7 @@ impl<'s, E: Env> Single<'s, E> {
         self.steps += 1;
         transition.truncated |= self.steps == self.subject.limit;
         self.over = transition.terminated || transition.truncated;
-        self.event(transition)
+        self.event(false, transition)
     }
 
     /// Goes on for `steps` steps, with the actions from `first` on, and resets where episodes end.

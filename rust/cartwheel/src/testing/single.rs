@@ -138,18 +138,19 @@ fn saved<E: Env>(env: &E) -> Vec<u8> {
 
 /// A key of an info has one type in all steps, and one at all resets.
 pub(super) fn infos<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
-    let mut tags: Vec<(String, u8)> = Vec::new();
+    let mut tags: Vec<((bool, String), u8)> = Vec::new();
     for seed in 0..3 {
         for event in subject.life(seed)? {
             for (key, value) in event.info {
+                let key = (event.is_reset, key);
                 let tag = if value[0] == 2 { 1 } else { value[0] }; // false and true are both `bool`
                 match tags.iter().find(|(own, _)| *own == key) {
                     None => tags.push((key, tag)),
                     Some((_, own)) if *own == tag => {}
                     Some(_) => {
                         return fail(
-                            format!("info[{key:?}] has several types"),
-                            "A key must have one type: a column of it has one dtype. Leave the key out \
+                            format!("info[{:?}] has several types", key.1),
+                            "A key must have one type in all steps, and one at all resets: a column of it has one dtype. Leave the key out \
                              with `None` where there is no value.",
                         );
                     }

@@ -193,7 +193,9 @@ impl Play {
         let info = info(&batch.infos()?.row(place));
         let observation = batch.observation_bytes(place);
         let (terminated, truncated) = (false, false);
-        self.events[row].push(Event { observation, reward: 0, terminated, truncated, info });
+        let is_reset = true;
+        let event = Event { is_reset, observation, reward: 0, terminated, truncated, info };
+        self.events[row].push(event);
         self.over[row] = false;
         Ok(())
     }
@@ -212,6 +214,7 @@ impl Play {
             None => (batch.observation_bytes(place), info(&batch.infos()?.row(place))),
         };
         self.events[row].push(Event {
+            is_reset: was_over && mode == AutoresetMode::NextStep,
             observation,
             reward: batch.rewards()[place].to_bits(),
             terminated: batch.terminations()[place],
