@@ -5,7 +5,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-extern const struct cartwheel_plugin_table cartwheel_plugin __attribute__((visibility("default")));
+extern const struct cartwheel_plugin cartwheel_plugin __attribute__((visibility("default")));
 #ifdef __cplusplus
 }
 #endif

@@ -13,11 +13,10 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    Env, Error, Failure, Parameter, ParameterValue, Rng, Space, Spaces, Transition, wrong,
+    Env, Error, Failure, NoOptions, Parameter, ParameterValue, Rng, Space, Spaces, Transition,
+    wrong,
 };
 use serde::Deserialize;
-
-use crate::Ignored;
 
 /// Jack, queen and king count ten.
 const DECK: [u8; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10, 10];
@@ -167,7 +166,7 @@ pub struct Blackjack {
 
 impl Env for Blackjack {
     type Options = Options;
-    type ResetOptions = Ignored;
+    type ResetOptions = NoOptions;
     type Action = i64;
     type Observation = (i64, i64, i64);
     type Info = ();
@@ -185,7 +184,7 @@ impl Env for Blackjack {
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, _: &Ignored) -> Result<(), Failure> {
+    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
         self.dealer = Hand::pair(rng);
         self.player = Hand::pair(rng);
         // Only rendering shows these, but they are drawn from the same stream.

@@ -15,10 +15,10 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use cartwheel::{Bounds, DType, Env, Error, Failure, Flat, Rng, Space, Spaces, Transition};
+use cartwheel::{
+    Bounds, DType, Env, Error, Failure, Flat, NoOptions, Rng, Space, Spaces, Transition,
+};
 use serde::Deserialize;
-
-use crate::Ignored;
 
 /// Keywords.
 #[derive(Debug, Clone, Deserialize)]
@@ -67,7 +67,7 @@ impl Null {
 
 impl Env for Null {
     type Options = Options;
-    type ResetOptions = Ignored;
+    type ResetOptions = NoOptions;
     type Action = i64;
     type Observation = Flat<u8>;
     type Info = ();
@@ -92,7 +92,7 @@ impl Env for Null {
     }
 
     #[inline]
-    fn reset(&mut self, _: &mut Rng, _: &Ignored) -> Result<(), Failure> {
+    fn reset(&mut self, _: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
         self.steps = 0;
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::mem::{MaybeUninit, offset_of};
 use std::num::NonZero;
 use std::sync::Arc;
 
-use cartwheel_abi::{Env, MAJOR, MINOR, Plugin};
+use cartwheel_abi::{Env, MAJOR, MINOR, Plugin, Sink};
 use serde_json::{Map, Value};
 
 use super::text::text;
@@ -101,13 +101,27 @@ impl EnvTable {
         self.functions.block.max(1) as usize
     }
 
-    /// The names of the options; empty where the plugin does not tell.
-    pub fn option_names(&self) -> Vec<String> {
-        let Some(names) = self.functions.option_names else { return Vec::new() };
-        // SAFETY: a function of the table, called as the contract says (invariant 1).
-        let ((), names) = super::sink::with_message(|sink| unsafe { names(sink) });
-        names.text().lines().map(str::to_owned).collect()
+    /// The names of the options; `None` where the plugin does not list them.
+    pub fn option_names(&self) -> Option<Vec<String>> {
+        listed(self.functions.option_names)
     }
+
+    /// The names of the options of a reset; `None` where the plugin does not list them.
+    pub fn reset_option_names(&self) -> Option<Vec<String>> {
+        if self.functions.reset_options_new.is_none() {
+            return Some(Vec::new());
+        }
+        listed(self.functions.reset_option_names)
+    }
+}
+
+/// The names that a function of a table writes; `None` where there are others.
+fn listed(names: Option<unsafe extern "C" fn(names: *mut Sink)>) -> Option<Vec<String>> {
+    let names = names?;
+    // SAFETY: a function of the table, called as the contract says (invariant 1).
+    let ((), names) = super::sink::with_message(|sink| unsafe { names(sink) });
+    let names: Vec<String> = names.text().lines().map(str::to_owned).collect();
+    (!names.iter().any(String::is_empty)).then_some(names)
 }
 
 /// Copies a table of which `size` bytes exist; the rest of the copy is zeros.
@@ -211,9 +225,9 @@ unsafe fn read_env(
     // SAFETY: the table has `size` bytes; zeros are null pointers and absent functions.
     let functions = unsafe { copied(table, size) };
     // SAFETY: texts of tables are static (abi 2 and 7).
-    let id = unsafe { text(functions.id, "an environment without an id") }?.to_owned();
+    let id = unsafe { text(functions.id, "id for one of its environments") }?.to_owned();
     // SAFETY: as for the id.
-    let defaults = unsafe { text(functions.default_options, "no default options") }?;
+    let defaults = unsafe { text(functions.default_options, &format!("default options of {id}")) }?;
     let default_options = defaults.to_owned();
     let defaults = serde_json::from_str(defaults)
         .map_err(|error| format!("has default options of {id} that are no JSON object: {error}"))?;

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use cartwheel_abi as abi;
 use cartwheel_core::Error;
 use cartwheel_core::info::{Buffer, InfoReader, InfoWriter};
+use serde::de::DeserializeOwned;
 
 use super::guard::{Refusal, guarded, guarded_drop, printing};
 use super::kind::{Kind, text};
@@ -75,9 +76,9 @@ unsafe fn with_row<E: Env>(
     unsafe { answer(guarded(|| call(&mut rows.envs[row])), error) }
 }
 
-/// `cartwheel_abi::Env::option_names`.
-pub(super) unsafe extern "C" fn option_names<E: Env>(names: *mut abi::Sink) {
-    let all = guarded(|| Ok::<_, Failure>(names_of::<E::Options>())).unwrap_or_default();
+/// `cartwheel_abi::Env::option_names` and `reset_option_names`: the fields of an options type.
+pub(super) unsafe extern "C" fn field_names<T: DeserializeOwned>(names: *mut abi::Sink) {
+    let all = guarded(|| Ok::<_, Failure>(names_of::<T>())).unwrap_or(&[""]);
     // SAFETY: the host's sink (invariant 1).
     let mut sink = unsafe { SinkBuffer::new(names) };
     for name in all {

@@ -35,10 +35,10 @@ impl<E: Env> Kind<E> {
     /// The kind with these options, checked by making one environment.
     pub(super) fn of(options: E::Options, prints_panics: bool) -> Result<Self, Error> {
         let shared = Arc::new(E::Shared::prepare(&options)?);
+        guarded_drop(E::new(&options, &shared)?); // before `spaces`, which trusts the options
         let spaces = E::spaces(&options, &shared);
         check::<E::Observation>("observation", &spaces.observation)?;
         check::<E::Action>("action", &spaces.action)?;
-        guarded_drop(E::new(&options, &shared)?);
         let text = |name: &&str| CString::new(*name).map(CString::into_bytes_with_nul);
         let names: Result<Vec<_>, _> = E::parameters().iter().map(text).collect();
         let names = names.map_err(Error::bad_options)?;

@@ -140,17 +140,20 @@ impl<E: Env> VectorEnv<E> {
         })?;
         let (shard, shards) = (self.pool.shard_of(row), self.pool.shards().to_vec());
         let request = |at: usize| match at == shard {
-            true => Request::Render(row - shards[shard].start, number),
+            true => Request::Render { row: Some(row - shards[shard].start), mode: number },
             false => Request::Nothing,
         };
-        let answer = self.ask(request)?.swap_remove(shard);
-        Ok(match answer {
-            Answer::Frame(Frame::Pixels { height, width, bytes }) => {
-                Drawing::Pixels { height, width, bytes }
+        let drawn = match self.ask(request)?.swap_remove(shard) {
+            Answer::Frames(mut frames) => frames.pop(),
+            _ => None,
+        };
+        match drawn {
+            Some(Frame::Pixels { height, width, bytes }) => {
+                Ok(Drawing::Pixels { height, width, bytes })
             }
-            Answer::Frame(Frame::Text(text)) => Drawing::Text(text),
-            _ => return Err(VectorError::refused("the row gave no drawing".to_owned())),
-        })
+            Some(Frame::Text(text)) => Ok(Drawing::Text(text)),
+            None => Err(VectorError::refused("the row gave no drawing".to_owned())),
+        }
     }
 
     /// Asks every shard, and returns their answers in order.
