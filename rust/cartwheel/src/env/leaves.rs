@@ -137,6 +137,11 @@ impl Arrays {
         Self { words: leaves.iter().map(words).collect(), leaves, rows }
     }
 
+    /// Number of leaves.
+    pub fn leaves(&self) -> usize {
+        self.leaves.len()
+    }
+
     /// The bytes of one leaf.
     ///
     /// # Panics

@@ -31,21 +31,26 @@ impl From<Error> for Refusal {
 impl Refusal {
     /// The refusal of a call that panicked.
     pub(super) fn panicked(payload: Box<dyn Any + Send>) -> Self {
-        let text = if let Some(text) = payload.downcast_ref::<&str>() {
-            (*text).to_owned()
-        } else if let Some(text) = payload.downcast_ref::<String>() {
-            text.clone()
-        } else {
-            "a panic whose payload is no text".to_owned()
-        };
-        forget(payload);
-        Self { code: abi::PANICKED, text }
+        Self { code: abi::PANICKED, text: panic_text(payload) }
     }
+}
+
+/// The message of a panic.
+pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
+    let text = if let Some(text) = payload.downcast_ref::<&str>() {
+        (*text).to_owned()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "a panic whose payload is no text".to_owned()
+    };
+    forget(payload);
+    text
 }
 
 /// Drops the payload of a panic. Its destructor may panic too; then the second payload leaks, since
 /// its destructor may do the same.
-pub(super) fn forget(payload: Box<dyn Any + Send>) {
+pub(crate) fn forget(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);
     }
@@ -58,12 +63,12 @@ thread_local! {
 
 /// Panics on this thread are printed, or not, until the value is dropped. Only where
 /// [`silence`] was called, they can be silent.
-pub(super) struct Printing {
+pub(crate) struct Printing {
     was_silent: bool,
 }
 
 /// See [`Printing`].
-pub(super) fn printing(prints_panics: bool) -> Printing {
+pub(crate) fn printing(prints_panics: bool) -> Printing {
     Printing { was_silent: IS_SILENT.replace(!prints_panics) }
 }
 

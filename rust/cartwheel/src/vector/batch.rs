@@ -118,12 +118,8 @@ impl<E: Env> Batch<E> {
         self.frame.phases()
     }
 
-    /// Every byte of the batch, for comparisons: observations, rewards, flags, infos.
-    pub(crate) fn everything(&self) -> Vec<u8> {
-        let mut all = self.frame.observation_bytes();
-        all.extend(self.rewards().iter().flat_map(|reward| reward.to_ne_bytes()));
-        all.extend(self.terminations().iter().chain(self.truncations()).map(|&flag| u8::from(flag)));
-        all.extend(&self.infos);
-        all
+    /// The bytes of the observation in place `at`, leaf after leaf.
+    pub(crate) fn observation_bytes(&self, at: usize) -> Vec<u8> {
+        self.frame.observation_bytes(at)
     }
 }

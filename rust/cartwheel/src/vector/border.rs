@@ -12,7 +12,10 @@
 //!    elements. Nobody writes there: this crate only reads.
 //! 4. **Flags** are 0 or 1: a table of this crate writes `u8::from(bool)`, and the engine combines
 //!    them.
-#![expect(unsafe_code, reason = "gives typed memory to the engine and takes it, see the invariants")]
+#![expect(
+    unsafe_code,
+    reason = "gives typed memory to the engine and takes it, see the invariants"
+)]
 
 use std::ffi::c_void;
 use std::fmt;
@@ -32,7 +35,7 @@ use crate::table::{EnvTable, kind_of, reset_options_of};
 
 /// The kind of an `E` with these options. Its name is that of the type, and its states know the
 /// options by their `Debug` form.
-pub(super) fn kind<E: Env>(
+pub(crate) fn kind<E: Env>(
     options: E::Options,
     prints_panics: bool,
 ) -> Result<Arc<Kind>, VectorError> {
@@ -149,15 +152,16 @@ impl Frame {
         V::rows(&mut unsafe { Leaves::new(addresses, &self.leaves, self.places) })
     }
 
-    /// The bytes of all observations, leaf after leaf.
-    pub(super) fn observation_bytes(&self) -> Vec<u8> {
+    /// The bytes of the observation in place `at` of the first batch, leaf after leaf.
+    pub(super) fn observation_bytes(&self, at: usize) -> Vec<u8> {
+        assert!(at < self.places, "place {at} of {}", self.places);
         let layout = self.layout(0);
         let mut all = Vec::new();
         for (leaf, bytes) in self.leaves.iter().map(Leaf::row_bytes).enumerate() {
-            let start = layout.leaf_offset(leaf);
-            let first = self.at(start..start + bytes * self.places);
+            let start = layout.leaf_offset(leaf) + at * bytes;
+            let first = self.at(start..start + bytes);
             // SAFETY: initialised bytes at rest (invariant 3).
-            all.extend_from_slice(unsafe { from_raw_parts(first, bytes * self.places) });
+            all.extend_from_slice(unsafe { from_raw_parts(first, bytes) });
         }
         all
     }

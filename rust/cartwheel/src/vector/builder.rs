@@ -7,6 +7,7 @@ use std::time::Duration;
 use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
 use cartwheel_engine::memory::Plan;
 use cartwheel_engine::native::{NativeShard, ShardSettings};
+use cartwheel_engine::plugin::Kind;
 use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
 use cartwheel_engine::protocol::Memory;
 use cartwheel_engine::schedule::fine_shards;
@@ -135,6 +136,18 @@ impl<E: Env> Builder<E> {
     /// [`VectorError::Env`] when the environment refuses its options, or its types do not fit its
     /// spaces; [`VectorError::Engine`] without rows, memory or threads.
     pub fn build(self) -> Result<VectorEnv<E>, VectorError> {
+        self.build_with(|options, prints_panics| border::kind::<E>(options, prints_panics))
+    }
+
+    /// As [`Builder::build`], with a kind that was made before.
+    pub(crate) fn build_of(self, kind: &Arc<Kind>) -> Result<VectorEnv<E>, VectorError> {
+        self.build_with(|_, _| Ok(Arc::clone(kind)))
+    }
+
+    fn build_with(
+        self,
+        kind: impl FnOnce(E::Options, bool) -> Result<Arc<Kind>, VectorError>,
+    ) -> Result<VectorEnv<E>, VectorError> {
         if self.rows == 0 || self.threads == 0 {
             let (rows, threads) = (self.rows, self.threads);
             return Err(VectorError::refused(format!("{rows} rows and {threads} threads")));
@@ -142,7 +155,7 @@ impl<E: Env> Builder<E> {
         if !self.prints_panics {
             crate::table::silence();
         }
-        let kind = border::kind::<E>(self.options, self.prints_panics)?;
+        let kind = kind(self.options, self.prints_panics)?;
         let leaves: Arc<[_]> = kind.spaces().observation.leaves().into();
         let batch_size = self.batch_size.unwrap_or(self.rows);
         let shards = fine_shards(self.rows, self.threads, E::BLOCK);

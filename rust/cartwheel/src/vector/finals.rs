@@ -2,8 +2,8 @@
 
 use std::marker::PhantomData;
 
-use cartwheel_core::info::{InfoReader, Value};
 use cartwheel_core::Leaf;
+use cartwheel_core::info::{InfoReader, Value};
 
 use super::infos::{FINAL_INFO, FINAL_OBS, InfoRow, Infos};
 use super::observations::Observations;
@@ -66,6 +66,18 @@ impl<'a, E: Env> Finals<'a, E> {
     /// The last info of the row in place `at` of the batch; `None` if its episode did not end.
     pub fn info(&self, at: usize) -> Option<&InfoRow<'a>> {
         Some(&self.infos[self.places.binary_search(&at).ok()?])
+    }
+
+    /// The bytes of the observation of the row in place `at`, leaf after leaf.
+    pub(crate) fn observation_bytes(&self, at: usize) -> Option<Vec<u8>> {
+        let (number, count) = (self.places.binary_search(&at).ok()?, self.places.len());
+        let mut all = Vec::new();
+        for leaf in 0..self.observations.leaves() {
+            let (bytes, row) = (self.observations.bytes(leaf), number);
+            let length = bytes.len() / count;
+            all.extend_from_slice(&bytes[row * length..][..length]);
+        }
+        Some(all)
     }
 
     /// The bytes of a leaf of all of them.

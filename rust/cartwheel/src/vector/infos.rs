@@ -6,8 +6,8 @@ use crate::Error;
 use crate::env::{Parameter, ParameterValue};
 
 /// The key of what a row showed last, and of what it reported last.
-pub(super) const FINAL_OBS: &str = "final_obs";
-pub(super) const FINAL_INFO: &str = "final_info";
+pub(crate) const FINAL_OBS: &str = "final_obs";
+pub(crate) const FINAL_INFO: &str = "final_info";
 
 /// The infos of a batch: a dictionary for each row, many of them empty.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub struct Infos<'a> {
 
 impl<'a> Infos<'a> {
     /// Reads the streams of all shards, one after the other; `rows` has the row in each place.
-    pub(super) fn new(stream: &'a [u8], rows: &[usize]) -> Result<Self, Error> {
+    pub(crate) fn new(stream: &'a [u8], rows: &[usize]) -> Result<Self, Error> {
         let in_order = rows.iter().enumerate().all(|(place, row)| place == *row);
         let mut places: Vec<(usize, usize)> = Vec::new();
         if !in_order && !stream.is_empty() {
@@ -61,8 +61,12 @@ impl<'a> Infos<'a> {
 
     /// The places of the rows that have a key, ascending.
     pub(super) fn places_with(&self, key: &str) -> Vec<usize> {
-        let mut places: Vec<usize> =
-            self.entries.iter().filter(|(_, own, _)| *own == key).map(|(place, ..)| *place).collect();
+        let mut places: Vec<usize> = self
+            .entries
+            .iter()
+            .filter(|(_, own, _)| *own == key)
+            .map(|(place, ..)| *place)
+            .collect();
         places.dedup();
         places
     }
@@ -144,6 +148,14 @@ impl<'a> InfoRow<'a> {
             reader.skip()?;
         }
         Ok(Some(Self { entries, stream: self.stream }))
+    }
+
+    /// The bytes of the value of a key.
+    pub(crate) fn value(&self, key: &str) -> Option<&'a [u8]> {
+        let at = self.value_at(key)?;
+        let mut reader = InfoReader::new(self.stream, at);
+        reader.skip().ok()?;
+        Some(&self.stream[at..reader.at()])
     }
 
     /// The stream in which values lie.

@@ -29,10 +29,12 @@ mod sending;
 mod vector_env;
 
 pub use batch::Batch;
+pub(crate) use border::kind;
 pub use builder::Builder;
 pub use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
 pub use error::{Fault, VectorError};
 pub use finals::Finals;
+pub(crate) use infos::{FINAL_INFO, FINAL_OBS};
 pub use infos::{InfoRow, Infos};
 pub use observations::Observations;
 pub use requests::Drawing;

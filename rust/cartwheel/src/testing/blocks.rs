@@ -1,0 +1,115 @@
+//! `step_block` and `step` do the same.
+
+use super::STEPS;
+use super::error::{Finding, fail};
+use super::life::{Screen, info_of};
+use super::subject::Subject;
+use crate::env::{Arrays, Block, Env, View};
+use crate::{Rng, Transition};
+
+const REMEDY: &str = "`step_block` must do what `step` does, to the last bit: the same arithmetic in the \
+     same order, and the same draws. It must leave rows alone that are not running, and give a \
+     transition to each row that it stepped.";
+
+/// What a row is after a step: everything that could differ.
+fn after<E: Env>(
+    screen: &mut Screen<E>,
+    env: &E,
+    rng: &Rng,
+) -> (Vec<u8>, Option<Vec<(String, Vec<u8>)>>, Vec<u8>, Rng) {
+    let mut state = Vec::new();
+    if E::SAVES {
+        env.save(&mut state);
+    }
+    (screen.observed(env, 0), info_of(&env.info()).ok(), state, rng.clone())
+}
+
+fn bits(transition: &Transition) -> (u64, bool, bool) {
+    (transition.reward.to_bits(), transition.terminated, transition.truncated)
+}
+
+/// Blocks of every size, in which some rows do not run.
+pub(super) fn blocks<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
+    if E::BLOCK == 1 {
+        return Ok(());
+    }
+    for rows in [E::BLOCK, E::BLOCK / 2 + 1, 1] {
+        let made = || (0..rows).map(|_| subject.make()).collect::<Result<Vec<E>, _>>();
+        let (mut alone, mut together) = (made()?, made()?);
+        let mut rngs: Vec<Rng> = (0..rows as u64).map(Rng::from_seed).collect();
+        let options = E::ResetOptions::default();
+        let mut both = rngs.clone();
+        for row in 0..rows {
+            for (env, rng) in
+                [(&mut alone[row], &mut rngs[row]), (&mut together[row], &mut both[row])]
+            {
+                env.reset(rng, &options).or_else(|failure| fail(failure, REMEDY))?;
+            }
+        }
+        let (mut screen, mut choice) = (Screen::new(subject), Rng::from_seed(rows as u64));
+        for at in 0..STEPS {
+            let leaves = subject.spaces.action.leaves();
+            let mut actions = Arrays::new(leaves.clone(), rows);
+            for leaf in 0..leaves.len() {
+                actions.store(leaf, &subject.spaces.action.sample(leaf, rows, &mut choice));
+            }
+            let actions = actions.rows(E::Action::rows);
+            let runs = |row: usize| at % 3 != 1 || (row + at) % 4 != 0;
+            let running: Vec<bool> = (0..rows).map(runs).collect();
+            let mut transitions = vec![None; rows];
+            E::step_block(&mut Block::new(
+                (&mut together, &mut both),
+                &running,
+                &mut transitions,
+                (&actions, 0),
+            ));
+            for row in 0..rows {
+                if running[row] {
+                    let action = || E::Action::row(&actions, row);
+                    let expected = alone[row].step(action(), &mut rngs[row]);
+                    let expected = expected.or_else(|failure| fail(failure, REMEDY))?;
+                    let stepped = match transitions[row] {
+                        Some(stepped) => stepped,
+                        None => together[row]
+                            .step(action(), &mut both[row])
+                            .or_else(|failure| fail(failure, REMEDY))?,
+                    };
+                    if bits(&stepped) != bits(&expected) {
+                        let seen = format!(
+                            "row {row} of {rows}, step {at}: {stepped:?} in a block, {expected:?} alone"
+                        );
+                        return fail(seen, REMEDY);
+                    }
+                }
+                let one = after(&mut screen, &together[row], &both[row]);
+                let other = after(&mut screen, &alone[row], &rngs[row]);
+                if one != other {
+                    let part = if one.0 != other.0 {
+                        "the observation"
+                    } else if one.1 != other.1 {
+                        "the info"
+                    } else if one.2 != other.2 {
+                        "the state"
+                    } else {
+                        "the random stream"
+                    };
+                    let ran = if running[row] { "ran" } else { "did not run" };
+                    let seen = format!(
+                        "{part} of row {row} of {rows}, which {ran}, differs after step {at}"
+                    );
+                    return fail(seen, REMEDY);
+                }
+                if running[row]
+                    && transitions[row].is_some_and(|end| end.terminated || end.truncated)
+                {
+                    for (env, rng) in
+                        [(&mut alone[row], &mut rngs[row]), (&mut together[row], &mut both[row])]
+                    {
+                        env.reset(rng, &options).or_else(|failure| fail(failure, REMEDY))?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,289 @@
+//! Checks of one environment alone.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::STEPS;
+use super::error::{Finding, fail};
+use super::life::{Single, difference};
+use super::subject::Subject;
+use super::values::outside;
+use crate::env::{Arrays, Env, View};
+
+/// Moments of a life at which its state is saved.
+const SAVED: [usize; 4] = [0, 1, STEPS / 2, STEPS - 3];
+
+const ONLY_READS: &str = "`observe` and `info` must only read the state: whether a row is shown once, \
+     twice or not at all must not matter. What `step` computes for them is part of the state.";
+
+/// Observations lie in their space, rewards are numbers.
+pub(super) fn spaces<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
+    for seed in 0..3 {
+        for (at, event) in subject.life(seed)?.iter().enumerate() {
+            for (leaf, (name, bytes)) in subject.names.iter().enumerate() {
+                let space = subject.spaces.observation.array(leaf);
+                if let Some(what) = outside(space, &event.observation[bytes.clone()]) {
+                    return fail(
+                        format!("{name}: {what} (event {at} with the seed {seed})"),
+                        "`observe` must write values within the bounds that `spaces` declares: widen \
+                         the bounds or clip the values.",
+                    );
+                }
+            }
+            if !f64::from_bits(event.reward).is_finite() {
+                return fail(
+                    format!("the reward is {} (event {at})", f64::from_bits(event.reward)),
+                    "Rewards must be finite.",
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same seed gives the same life.
+pub(super) fn same_seed<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
+    let (one, other) = (subject.life(11)?, subject.life(11)?);
+    for (at, (one, other)) in one.iter().zip(&other).enumerate() {
+        if let Some(field) = difference(one, other, &subject.names) {
+            return fail(
+                format!("{field} differs in event {at} of two environments with the seed 11"),
+                "All randomness must come from the `Rng` that `reset` and `step` get, and nothing may \
+                 be kept in statics, clocks, addresses or the order of hash maps.",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Other seeds give other lives, if anything is random: if a second episode with the same actions
+/// differs from the first.
+pub(super) fn other_seeds<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
+    let actions = subject.actions(0);
+    let life = |seed| Single::new(subject, seed)?.live(&actions, 0..STEPS);
+    let lives = (0..8).map(life).collect::<Result<Vec<_>, _>>()?;
+    if lives.iter().any(|life| *life != lives[0]) {
+        return Ok(());
+    }
+    let mut single = Single::new(subject, 0)?;
+    let first = single.live(&actions, 0..STEPS)?;
+    single.over = true;
+    let second = single.live(&actions, 0..STEPS)?;
+    if first == second {
+        return Ok(()); // deterministic
+    }
+    fail(
+        "8 seeds give the same life, but a second episode with the same actions differs",
+        "The seed must choose the random numbers: draw them from the `Rng` that `reset` and `step` \
+         get.",
+    )
+}
+
+/// `observe` writes every byte, also before the first reset.
+pub(super) fn observe<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
+    let actions = subject.actions(1);
+    let mut single = Single::new(subject, 1)?;
+    for at in 0..STEPS {
+        let (one, other) = (single.observed(0x00), single.observed(0xa5));
+        for (name, bytes) in &subject.names {
+            if let Some(byte) = bytes.clone().find(|&byte| one[byte] != other[byte]) {
+                let byte = byte - bytes.start;
+                return fail(
+                    format!("byte {byte} of {name} is not written (before step {at})"),
+                    "`observe` must write every element, zeros too: the memory holds an older \
+                     observation. Begin with `fill(0)` where some elements are not set.",
+                );
+            }
+        }
+        single.live(&actions, at..at + 1)?;
+    }
+    Ok(())
+}
+
+/// `observe` and `info` change nothing.
+pub(super) fn reads<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
+    let expected = subject.life(2)?;
+    let (actions, mut single) = (subject.actions(2), Single::new(subject, 2)?);
+    let mut life = Vec::new();
+    for at in 0..STEPS {
+        let before = saved(&single.env);
+        let first = single.observed(0);
+        for _ in 0..3 {
+            single.env.info();
+            if single.observed(0) != first {
+                return fail(format!("a second `observe` differs (before step {at})"), ONLY_READS);
+            }
+        }
+        if saved(&single.env) != before {
+            return fail(format!("`observe` or `info` changed the state (step {at})"), ONLY_READS);
+        }
+        life.extend(single.live(&actions, at..at + 1)?);
+    }
+    for (at, (one, other)) in life.iter().zip(&expected).enumerate() {
+        if let Some(field) = difference(one, other, &subject.names) {
+            let seen =
+                format!("{field} of event {at} depends on how often the row was shown before");
+            return fail(seen, ONLY_READS);
+        }
+    }
+    Ok(())
+}
+
+fn saved<E: Env>(env: &E) -> Vec<u8> {
+    let mut state = Vec::new();
+    if E::SAVES {
+        env.save(&mut state);
+    }
+    state
+}
+
+/// A key of an info has one type in all steps, and one at all resets.
+pub(super) fn infos<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
+    let mut tags: Vec<((bool, String), u8)> = Vec::new();
+    for seed in 0..3 {
+        for event in subject.life(seed)? {
+            for (key, value) in event.info {
+                let key = (event.is_reset, key);
+                let tag = if value[0] == 2 { 1 } else { value[0] }; // false and true are both `bool`
+                match tags.iter().find(|(own, _)| *own == key) {
+                    None => tags.push((key, tag)),
+                    Some((_, own)) if *own == tag => {}
+                    Some(_) => {
+                        return fail(
+                            format!("info[{:?}] has several types", key.1),
+                            "A key must have one type in all steps, and one at all resets: a column of it has one dtype. Leave the key out \
+                             with `None` where there is no value.",
+                        );
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A row goes on alike from a saved state, in an environment that did something else before.
+pub(super) fn states<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
+    const REMEDY: &str = "`save` must write everything that steps, resets, observations and infos \
+         depend on, and `load` must restore all of it: name every field in `state!`.";
+    if !E::SAVES {
+        return Ok(());
+    }
+    let actions = subject.actions(3);
+    for moment in SAVED {
+        let mut single = Single::new(subject, 3)?;
+        single.live(&actions, 0..moment)?;
+        if single.over {
+            single.reset()?;
+        }
+        let (state, rng, steps) = (saved(&single.env), single.rng.clone(), single.steps);
+        let shown = single.observed(0);
+        let expected = single.live(&actions, moment..STEPS)?;
+        let mut other = Single::new(subject, 99)?;
+        other.live(&subject.actions(4), 0..STEPS / 3)?;
+        if let Err(failure) = other.env.load(&state) {
+            return fail(format!("`load` refuses what `save` wrote: {failure}"), REMEDY);
+        }
+        if saved(&other.env) != state {
+            return fail(format!("`save` after `load` differs (before step {moment})"), REMEDY);
+        }
+        if other.observed(0) != shown {
+            return fail(format!("`load` shows another observation (step {moment})"), REMEDY);
+        }
+        (other.rng, other.steps, other.over) = (rng, steps, false);
+        let life = other.live(&actions, moment..STEPS)?;
+        for (at, (one, other)) in life.iter().zip(&expected).enumerate() {
+            if let Some(field) = difference(one, other, &subject.names) {
+                let seen = format!("{field} differs {} events after a state was loaded", at + 1);
+                return fail(seen, REMEDY);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Parameters are there, can be set to what they are, and this changes nothing.
+pub(super) fn parameters<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
+    const REMEDY: &str = "A parameter must read back as it was set, and setting it to its own value \
+         must change nothing: write `parameter`, `parameter_mut` and `parameters` by `parameters!`, \
+         and compute what depends on them in `parameters_changed`.";
+    let expected = subject.life(5)?;
+    let (actions, mut single) = (subject.actions(5), Single::new(subject, 5)?);
+    let mut life = Vec::new();
+    for at in 0..STEPS {
+        life.extend(single.live(&actions, at..at + 1)?);
+        for name in E::parameters() {
+            let get = |env: &E| env.parameter(name).map(crate::Parameter::get);
+            let Some(value) = get(&single.env) else {
+                return fail(
+                    format!("there is no parameter {name:?}, which `parameters` names"),
+                    REMEDY,
+                );
+            };
+            let Some(own) = single.env.parameter_mut(name) else {
+                return fail(format!("parameter {name:?} cannot be set"), REMEDY);
+            };
+            let _ = own.set(value.clone()); // a parameter may be read-only, if it stays as it is
+            single.env.parameters_changed();
+            let back = get(&single.env).unwrap_or(crate::ParameterValue::None);
+            // As texts: a value that is NaN equals itself there.
+            if format!("{back:?}") != format!("{value:?}") {
+                return fail(
+                    format!("parameter {name:?} was set to {value}, and is {back}"),
+                    REMEDY,
+                );
+            }
+        }
+    }
+    for (at, (one, other)) in life.iter().zip(&expected).enumerate() {
+        if let Some(field) = difference(one, other, &subject.names) {
+            let seen = format!(
+                "{field} of event {at} differs after parameters were set to what they were"
+            );
+            return fail(seen, REMEDY);
+        }
+    }
+    Ok(())
+}
+
+/// Whatever an action outside of its space leads to, the next reset begins as if nothing had
+/// happened.
+pub(super) fn recovers<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
+    let expected = subject.life(6)?;
+    let leaves = subject.spaces.action.leaves();
+    for pattern in [0xff_u8, 0x7f, 0x00] {
+        let mut wild = Arrays::new(leaves.clone(), 1);
+        for (leaf, shape) in leaves.iter().enumerate() {
+            let bit = shape.dtype == crate::DType::Bool;
+            let pattern = if bit { pattern & 1 } else { pattern };
+            wild.store(leaf, &vec![pattern; shape.row_bytes()]);
+        }
+        let wild = wild.rows(E::Action::rows);
+        let mut single = Single::new(subject, 1)?;
+        single.live(&subject.actions(1), 0..3)?;
+        let mut rng = single.rng.clone();
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            single
+                .env
+                .step(E::Action::row(&wild, 0), &mut rng)
+                .map(drop)
+                .map_err(|error| error.to_string())
+        }));
+        if let Err(payload) = ended {
+            crate::table::forget(payload);
+        }
+        (single.rng, single.over) = (crate::Rng::from_seed(6), true);
+        let life = single.live(&subject.actions(6), 0..STEPS)?;
+        for (at, (one, other)) in life.iter().zip(&expected).enumerate() {
+            if let Some(field) = difference(one, other, &subject.names) {
+                return fail(
+                    format!(
+                        "{field} of event {at} differs after a step with an action outside of its space"
+                    ),
+                    "`reset` must begin an episode whatever happened before, also after a step that \
+                     failed or panicked in the middle: set every field.",
+                );
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! The test kit finds every defect, and finds nothing in sound environments.
+#![cfg(feature = "engine")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+#[path = "check_env/broken.rs"]
+mod broken;
+#[path = "vector/walk.rs"]
+#[expect(dead_code, reason = "not all of it is used here")]
+mod walk;
+
+use broken::{Broken, Defect, Options, Wide};
+use cartwheel::testing::{CHECKS, check_env};
+use walk::Walk;
+
+/// Each defect, the check that finds it, and a part of what it says.
+const FOUND: &[(Defect, &str, &str)] = &[
+    (Defect::UnsortedKeys, "types", "the observation space has the keys"),
+    (Defect::WrongType, "types", "the observation type sees"),
+    (
+        Defect::BeyondBounds,
+        "spaces",
+        "observation.position: element 0 is 9, outside Box([1], float32)",
+    ),
+    (Defect::NanReward, "spaces", "the reward is NaN"),
+    (Defect::Fails, "steps", "failed: no luck"),
+    (Defect::Panics, "steps", "it panicked: no luck"),
+    (Defect::OwnRandomness, "same_seed", "observation.position differs in event 0"),
+    (Defect::IgnoresSeed, "other_seeds", "8 seeds give the same life"),
+    (Defect::LeavesByte, "observe", "byte 4 of observation.pixels is not written (before step 0)"),
+    (Defect::ObserveDraws, "reads", "a second `observe` differs"),
+    (Defect::InfoChanges, "reads", "`observe` or `info` changed the state"),
+    (Defect::InfoTwice, "steps", "the info cannot be read"),
+    (Defect::InfoTypes, "infos", "info[\"luck\"] has several types"),
+    (Defect::BlockDiffers, "blocks", "alone"),
+    (Defect::BlockTouchesOthers, "blocks", "of row 3 of 4, which did not run, differs"),
+    (Defect::SavesLess, "states", "`load` shows another observation"),
+    (Defect::RefusesState, "states", "`load` refuses what `save` wrote: bad state"),
+    (Defect::ParameterDrifts, "parameters", "parameter \"speed\" was set to"),
+    (Defect::PanicSticks, "recovers", "differs after a step with an action outside of its space"),
+    (Defect::RowsShare, "rows", "with 7 rows and 2 threads, observation.position of row 0 differs"),
+    (
+        Defect::SixRows,
+        "modes",
+        "with mode NextStep, 1 threads, observation.position of row 0 differs",
+    ),
+    (Defect::EightRows, "send_recv", "with rows sent and received in batches of 8"),
+];
+
+#[test]
+fn every_defect_is_found_by_its_check() {
+    for (defect, check, part) in FOUND {
+        let found = check_env::<Broken>(Options { defect: *defect });
+        let Err(error) = found else { panic!("{defect:?} was not found") };
+        assert_eq!(error.check, *check, "{defect:?}: {error}");
+        assert!(error.finding.contains(part), "{defect:?}: {error}");
+        let lines: Vec<_> = error.to_string().lines().map(str::to_owned).collect();
+        assert!(lines[0].contains("Broken fails the check") && lines.len() == 2, "{error}");
+    }
+    let names: Vec<_> = FOUND.iter().map(|(_, check, _)| *check).collect();
+    assert!(CHECKS.iter().all(|check| names.contains(check)), "each check has a defect");
+}
+
+#[test]
+fn sound_environments_pass() {
+    check_env::<Broken>(Options { defect: Defect::None }).unwrap();
+    check_env::<Wide>(cartwheel::NoOptions {}).unwrap();
+    check_env::<Walk>(walk::Options { goal: 40, trail: 3 }).unwrap_err(); // some actions fail
+}

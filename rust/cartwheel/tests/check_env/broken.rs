@@ -1,0 +1,359 @@
+//! An environment with one defect at a time.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+use cartwheel::{
+    BlockOf, Bounds, Buffer, DType, Env, Error, Failure, InfoValue, InfoWriter, NoOptions, Rng,
+    Shared, Space, Spaces, Transition,
+};
+
+/// What is wrong.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+pub(crate) enum Defect {
+    #[default]
+    None,
+    UnsortedKeys,
+    WrongType,
+    BeyondBounds,
+    NanReward,
+    Fails,
+    Panics,
+    OwnRandomness,
+    IgnoresSeed,
+    LeavesByte,
+    ObserveDraws,
+    InfoChanges,
+    InfoTwice,
+    InfoTypes,
+    BlockDiffers,
+    BlockTouchesOthers,
+    SavesLess,
+    RefusesState,
+    ParameterDrifts,
+    PanicSticks,
+    RowsShare,
+    SixRows,
+    EightRows,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Options {
+    pub(crate) defect: Defect,
+}
+
+cartwheel::view! {
+    /// What it shows.
+    pub(crate) struct Sight, SightMut, SightRef {
+        /// Pixels.
+        pixels: [u8; 6],
+        /// Where it is.
+        position: [f32; 1],
+    }
+}
+
+cartwheel::info! {
+    /// What it reports.
+    pub(crate) struct Report {
+        /// A value that may be malformed.
+        luck: Luck,
+    }
+}
+
+/// A number, or what is none.
+#[derive(Debug, Clone)]
+pub(crate) struct Luck(Defect, f64, u32);
+
+impl InfoValue for Luck {
+    fn write<B: Buffer>(&self, writer: &mut InfoWriter<B>) {
+        match self.0 {
+            Defect::InfoTwice => {
+                writer.float(self.1);
+                writer.float(self.1);
+            }
+            Defect::InfoTypes if self.2 % 2 == 1 => writer.int(1),
+            _ => writer.float(self.1),
+        }
+    }
+}
+
+/// What rows share: its references count the rows.
+pub(crate) struct Counter;
+
+impl Shared<Options> for Counter {
+    fn prepare(_: &Options) -> Result<Self, Error> {
+        Ok(Self)
+    }
+}
+
+static CLOCK: AtomicI64 = AtomicI64::new(0);
+
+/// The environment.
+pub(crate) struct Broken {
+    defect: Defect,
+    shared: Arc<Counter>,
+    position: f32,
+    speed: Drifting,
+    seen: Cell<u32>,
+    steps: u32,
+    episodes: u32,
+    is_stuck: bool,
+}
+
+/// A parameter that may drift when it is set.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Drifting(f64, bool);
+
+impl cartwheel::Parameter for Drifting {
+    fn get(&self) -> cartwheel::ParameterValue {
+        self.0.get()
+    }
+
+    fn set(&mut self, value: cartwheel::ParameterValue) -> Result<(), Error> {
+        self.0.set(value)?;
+        self.0 += if self.1 { 0.5 } else { 0.0 };
+        Ok(())
+    }
+}
+
+impl Env for Broken {
+    type Options = Options;
+    type ResetOptions = NoOptions;
+    type Action = i64;
+    type Observation = Sight;
+    type Info = Report;
+    type Shared = Counter;
+
+    fn spaces(options: &Options, _: &Counter) -> Spaces {
+        let pixels = Space::integer_box(DType::U8, &[6], 0, 200);
+        let position = Space::float_box(&[-8.0], &[8.0]);
+        let observation = match options.defect {
+            Defect::UnsortedKeys => {
+                Space::Dict(vec![("position".to_owned(), position), ("pixels".to_owned(), pixels)])
+            }
+            Defect::WrongType => {
+                Space::dict([("pixels", pixels), ("position", Space::discrete(3))])
+            }
+            _ => Space::dict([("pixels", pixels), ("position", position)]),
+        };
+        Spaces { observation, action: Space::discrete(3) }
+    }
+
+    fn new(options: &Options, shared: &Arc<Counter>) -> Result<Self, Error> {
+        let defect = options.defect;
+        Ok(Self {
+            defect,
+            shared: Arc::clone(shared),
+            position: 0.0,
+            speed: Drifting(0.25, defect == Defect::ParameterDrifts),
+            seen: Cell::new(0),
+            steps: 0,
+            episodes: 0,
+            is_stuck: false,
+        })
+    }
+
+    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
+        if self.is_stuck {
+            self.position = 7.5;
+            return Ok(());
+        }
+        self.episodes += 1;
+        self.steps = 0;
+        let rows = Arc::strong_count(&self.shared) - 1;
+        #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+        let chance = match self.defect {
+            Defect::OwnRandomness => (CLOCK.fetch_add(1, Relaxed) % 7) as f32 / 7.0,
+            Defect::IgnoresSeed => self.episodes as f32 / 10.0,
+            // The others count: alone, every life begins as before.
+            Defect::RowsShare => {
+                if rows > 3 {
+                    0.5
+                } else {
+                    0.0
+                }
+            }
+            Defect::SixRows => {
+                if rows == 6 {
+                    0.5
+                } else {
+                    0.0
+                }
+            }
+            Defect::EightRows => {
+                if rows == 8 {
+                    0.5
+                } else {
+                    0.0
+                }
+            }
+            _ => rng.random_f32(),
+        };
+        self.position = chance;
+        Ok(())
+    }
+
+    fn step(&mut self, action: i64, rng: &mut Rng) -> Result<Transition, Failure> {
+        if !(0..3).contains(&action) {
+            self.is_stuck = self.defect == Defect::PanicSticks;
+            panic!("there is no action {action}");
+        }
+        self.steps += 1;
+        match self.defect {
+            Defect::Fails if self.steps == 6 => return Err(Failure::new("no luck")),
+            Defect::Panics if self.steps == 6 => panic!("no luck"),
+            _ => {}
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_precision_loss,
+            reason = "-1, 0, 1"
+        )]
+        let pushed = (action - 1) as f32 * self.speed.0 as f32;
+        self.position = (self.position + pushed).clamp(-8.0, 8.0);
+        let is_random = self.defect != Defect::IgnoresSeed;
+        let terminated = is_random && rng.random() < 0.02;
+        let reward = if self.defect == Defect::NanReward { f64::NAN } else { self.position.into() };
+        Ok(Transition { reward, terminated, truncated: self.steps >= 20 })
+    }
+
+    const BLOCK: usize = 4;
+
+    fn step_block(block: &mut BlockOf<'_, '_, Self>) {
+        for row in 0..block.len() {
+            let action = block.action(row);
+            let env = &mut block.envs[row];
+            if !block.running[row] {
+                if env.defect == Defect::BlockTouchesOthers {
+                    env.steps += 1;
+                }
+                continue;
+            }
+            // The last row is left to `step`, as a special case.
+            if row % 4 == 3 {
+                continue;
+            }
+            if let Ok(mut stepped) = env.step(action, &mut block.rngs[row]) {
+                if env.defect == Defect::BlockDiffers {
+                    stepped.reward = (stepped.reward * 3.0) / 3.0 + 1e-16 + f64::EPSILON;
+                }
+                block.transitions[row] = Some(stepped);
+            }
+        }
+    }
+
+    fn observe(&self, sight: SightMut<'_>) {
+        sight.pixels[..4].fill(self.steps.to_le_bytes()[0]);
+        if self.defect != Defect::LeavesByte {
+            sight.pixels[4] = 0;
+        }
+        sight.pixels[5] = 1;
+        sight.position[0] = match self.defect {
+            Defect::BeyondBounds if self.steps == 3 => 9.0,
+            Defect::ObserveDraws => {
+                self.seen.set(self.seen.get() + 1);
+                self.position + if self.seen.get() % 2 == 0 { 1e-3 } else { 0.0 }
+            }
+            _ => self.position,
+        };
+    }
+
+    fn info(&self) -> Report {
+        if self.defect == Defect::InfoChanges {
+            self.seen.set(self.seen.get() + 1);
+        }
+        Report { luck: Luck(self.defect, self.position.into(), self.steps) }
+    }
+
+    cartwheel::parameters! { speed: speed }
+
+    const SAVES: bool = true;
+
+    fn save(&self, state: &mut Vec<u8>) {
+        state.extend(self.steps.to_le_bytes());
+        state.extend(self.episodes.to_le_bytes());
+        state.extend(self.speed.0.to_le_bytes());
+        state.extend(self.seen.get().to_le_bytes());
+        if self.defect != Defect::SavesLess {
+            state.extend(self.position.to_le_bytes());
+        }
+    }
+
+    fn load(&mut self, state: &[u8]) -> Result<(), Failure> {
+        if self.defect == Defect::RefusesState {
+            return Err(Failure::new("bad state"));
+        }
+        let number = |at: usize| u32::from_le_bytes(state[at..at + 4].try_into().unwrap());
+        (self.steps, self.episodes) = (number(0), number(4));
+        self.speed.0 = f64::from_le_bytes(state[8..16].try_into().unwrap());
+        self.seen.set(number(16));
+        if self.defect != Defect::SavesLess {
+            self.position = f32::from_bits(number(20));
+        }
+        Ok(())
+    }
+}
+
+/// Every kind of space, without a defect and without an end.
+pub(crate) struct Wide(i64);
+
+impl Env for Wide {
+    type Options = NoOptions;
+    type ResetOptions = NoOptions;
+    type Action = ([i8; 3], (u64, [[f64; 2]; 2]));
+    type Observation = ([i8; 2], [i64; 2], u64, bool);
+    type Info = ();
+    type Shared = ();
+
+    fn spaces(_: &NoOptions, _: &()) -> Spaces {
+        let free = Space::Box {
+            dtype: DType::F64,
+            shape: vec![2, 2],
+            low: Bounds::All(f64::NEG_INFINITY),
+            high: Bounds::All(f64::INFINITY),
+        };
+        let huge = Space::integer_box(DType::U64, &[], 3, u64::MAX.into());
+        Spaces {
+            observation: Space::Tuple(vec![
+                Space::MultiBinary(vec![2]),
+                Space::multi_discrete(&[2, 3]),
+                huge.clone(),
+                Space::integer_box(DType::Bool, &[], 0, 1),
+            ]),
+            action: Space::Tuple(vec![Space::MultiBinary(vec![3]), Space::Tuple(vec![huge, free])]),
+        }
+    }
+
+    fn new(_: &NoOptions, _: &Arc<()>) -> Result<Self, Error> {
+        Ok(Self(0))
+    }
+
+    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
+        self.0 = rng.integers(0..100);
+        Ok(())
+    }
+
+    fn step(
+        &mut self,
+        (bits, (huge, free)): (&[i8; 3], (u64, &[[f64; 2]; 2])),
+        rng: &mut Rng,
+    ) -> Result<Transition, Failure> {
+        self.0 = rng.integers(0..100) + i64::from(bits.iter().sum::<i8>().rem_euclid(2));
+        let reward = if free[1][0] > 0.0 { 1.0 } else { 0.0 } + f64::from(huge % 2 == 0);
+        Ok(Transition { reward, terminated: false, truncated: false })
+    }
+
+    fn observe(
+        &self,
+        (bits, numbers, huge, flag): (&mut [i8; 2], &mut [i64; 2], &mut u64, &mut bool),
+    ) {
+        *bits = [i8::from(self.0 % 2 == 0), 1];
+        *numbers = [self.0 % 2, self.0 % 3];
+        *huge = u64::MAX - self.0.unsigned_abs();
+        *flag = self.0 % 5 == 0;
+    }
+
+    fn info(&self) {}
+}
