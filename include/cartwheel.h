@@ -93,7 +93,7 @@
 //
 // A plugin appends at `bytes + len` and adds to `len`. Where `len` would exceed `capacity`, it
 // first calls `grow`, which may move the bytes.
-typedef struct cartwheel_sink {
+struct cartwheel_sink {
     // `sizeof` of this struct in the host's version.
     size_t struct_size;
     // The first byte.
@@ -104,11 +104,11 @@ typedef struct cartwheel_sink {
     size_t capacity;
     // Makes room for `additional` further bytes. Never fails: a host without memory ends.
     void (*grow)(struct cartwheel_sink *sink, size_t additional);
-} cartwheel_sink;
+};
 
 // A random stream: the state of NumPy's `PCG64`. The host seeds it; a plugin that draws from it
 // leaves the advanced state.
-typedef struct cartwheel_random_stream {
+struct cartwheel_random_stream {
     // The state: low and high 64 bits.
     uint64_t state[2];
     // The increment: low and high 64 bits.
@@ -117,12 +117,12 @@ typedef struct cartwheel_random_stream {
     uint32_t half;
     // 1 if `half` is the next 32-bit draw, else 0.
     uint32_t has_half;
-} cartwheel_random_stream;
+};
 
 // One node of a space, in preorder: a `Tuple` or `Dict` comes before the spaces in it.
 //
 // Every node but a `Tuple` or `Dict` is a *leaf*: an array of `dtype` and `shape` for each row.
-typedef struct cartwheel_space {
+struct cartwheel_space {
     // [`BOX`] to [`DICT`].
     uint32_t kind;
     // [`BOOL`] to [`FLOAT64`]; `INT64` for `DISCRETE` and `MULTI_DISCRETE`, `INT8` for
@@ -143,10 +143,10 @@ typedef struct cartwheel_space {
     const void *low;
     // Largest values, as elements of `dtype`.
     const void *high;
-} cartwheel_space;
+};
 
 // What a kind is. Valid until the kind is freed.
-typedef struct cartwheel_description {
+struct cartwheel_description {
     // `sizeof` of this struct in the host's version; the host sets it.
     size_t struct_size;
     // The nodes of the observation space.
@@ -166,13 +166,13 @@ typedef struct cartwheel_description {
     const char *const *render_modes;
     // Number of render modes.
     size_t num_render_modes;
-} cartwheel_description;
+};
 
 // One task on consecutive rows.
 //
 // Arrays have one entry for each row of the batch, `0 .. rows`. Leaves are in the order of their
 // spaces; each is an array `[rows, *shape]`, row-major, aligned to its elements.
-typedef struct cartwheel_batch {
+struct cartwheel_batch {
     // `sizeof` of this struct in the host's version.
     size_t struct_size;
     // The first of the rows, counted from the first row of the `rows` object.
@@ -184,7 +184,8 @@ typedef struct cartwheel_batch {
     size_t next;
     // What each row does: [`STEP`], [`RESET`], [`LEAVE`], [`SHOW`].
     const uint8_t *commands;
-    // One pointer for each leaf of the action space; only rows that step have actions.
+    // One pointer for each leaf of the action space; only rows that step have actions. Null where
+    // no row steps.
     const void *const *actions;
     // One pointer for each leaf of the observation space. A row that shows an observation writes
     // every byte of it.
@@ -208,10 +209,10 @@ typedef struct cartwheel_batch {
     struct cartwheel_sink *error;
     // Not 0 when the call should return soon; written by other threads, read as an atomic.
     const uint32_t *stop;
-} cartwheel_batch;
+};
 
 // What a frame is.
-typedef struct cartwheel_frame {
+struct cartwheel_frame {
     // `sizeof` of this struct in the host's version.
     size_t struct_size;
     // Out, for `rgb_array`: rows of pixels.
@@ -220,13 +221,13 @@ typedef struct cartwheel_frame {
     size_t width;
     // `rgb_array`: `height * width * 3` bytes, row-major. `ansi`: text.
     struct cartwheel_sink *bytes;
-} cartwheel_frame;
+};
 
 // An environment that a plugin offers.
 //
 // A function with an error sink returns null or [`FAILED`] or [`PANICKED`] after it wrote the
 // reason there. A function that is marked as optional may be null.
-typedef struct cartwheel_env {
+struct cartwheel_env {
     // `sizeof` of this struct in the plugin's version.
     size_t struct_size;
     // The id, as in Gymnasium's registry: `my_game/Maze-v0`. Ends with a zero byte.
@@ -241,7 +242,8 @@ typedef struct cartwheel_env {
     uint32_t block;
     // The return at which the task counts as solved; NaN for none.
     double reward_threshold;
-    // Optional. Writes the names of the options, each followed by a newline.
+    // Optional. Writes the names of the options, each followed by a newline. An empty name says
+    // that there are others, which are not listed.
     void (*option_names)(struct cartwheel_sink *names);
     // Makes a kind from options: a JSON object of `len` bytes, which holds the default options
     // too.
@@ -298,10 +300,12 @@ typedef struct cartwheel_env {
                            size_t mode,
                            struct cartwheel_frame *frame,
                            struct cartwheel_sink *error);
-} cartwheel_env;
+    // Optional. Writes the names of the options of a reset, as `option_names`.
+    void (*reset_option_names)(struct cartwheel_sink *names);
+};
 
 // A library with environments.
-typedef struct cartwheel_plugin_table {
+struct cartwheel_plugin {
     // `sizeof` of this struct in the plugin's version.
     size_t struct_size;
     // [`MAJOR`] of the plugin's version.
@@ -320,9 +324,7 @@ typedef struct cartwheel_plugin_table {
     const struct cartwheel_env *envs;
     // Number of environments.
     size_t num_envs;
-} cartwheel_plugin_table;
-
-#endif  /* CARTWHEEL_H */
+};
 
 /* The name of the capsule that a Python module offers as `__cartwheel__`. */
 #define CARTWHEEL_CAPSULE "cartwheel.plugin"
@@ -331,7 +333,7 @@ typedef struct cartwheel_plugin_table {
 #ifdef __cplusplus
 extern "C" {
 #endif
-extern const struct cartwheel_plugin_table cartwheel_plugin __attribute__((visibility("default")));
+extern const struct cartwheel_plugin cartwheel_plugin __attribute__((visibility("default")));
 #ifdef __cplusplus
 }
 #endif
@@ -421,6 +423,28 @@ static inline void cartwheel_info_text(struct cartwheel_batch *batch, const char
     cartwheel_append(batch->infos, value, len);
 }
 
+/* Writes a float as the value of a parameter. */
+static inline void cartwheel_value_float(struct cartwheel_sink *value, double number) {
+    const unsigned char tag = 4;
+    cartwheel_append(value, &tag, 1);
+    cartwheel_append(value, &number, 8);
+}
+
+/* Reads a parameter that is set to a float or an integer; returns 0 for another value. */
+static inline int cartwheel_read_number(const uint8_t *value, size_t len, double *number) {
+    int64_t integer;
+    if (len != 9 || (value[0] != 3 && value[0] != 4)) {
+        return 0;
+    }
+    if (value[0] == 4) {
+        memcpy(number, value + 1, 8);
+        return 1;
+    }
+    memcpy(&integer, value + 1, 8);
+    *number = (double)integer;
+    return 1;
+}
+
 /* Ends the info that began at `at`. */
 static inline void cartwheel_info_end(struct cartwheel_batch *batch, size_t at) {
     uint32_t len = (uint32_t)(batch->infos->len - at - 11);
@@ -463,3 +487,5 @@ void *guarded_pointer(cartwheel_sink *error, Call &&call) noexcept {
 
 } // namespace cartwheel
 #endif
+
+#endif /* CARTWHEEL_H */

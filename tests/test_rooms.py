@@ -51,6 +51,13 @@ ENGINE = """
     sync
     failpoint schedule
 """
+AUTHOR = """
+    lib
+    python
+    plugin table
+    env
+    failure options sealed
+"""
 CORE = """
     lib
     space
@@ -61,6 +68,7 @@ CORE = """
 PACKAGES = {
     "python/cartwheel": (python_imports, PYTHON),
     "rust/cartwheel-python/src": (rust_imports, BINDING),
+    "rust/cartwheel/src": (rust_imports, AUTHOR),
     "rust/cartwheel-core/src": (rust_imports, CORE),
     "rust/cartwheel-engine/src": (rust_imports, ENGINE),
 }

@@ -144,8 +144,8 @@ static const struct cartwheel_env envs[] = {{
     .row_render = row_render,
 }};
 
-const struct cartwheel_plugin_table cartwheel_plugin = {
-    .struct_size = sizeof(struct cartwheel_plugin_table),
+const struct cartwheel_plugin cartwheel_plugin = {
+    .struct_size = sizeof(struct cartwheel_plugin),
     .major = CARTWHEEL_MAJOR,
     .minor = CARTWHEEL_MINOR,
     .name = "c_env",

@@ -42,22 +42,22 @@ fn run(name: &str, compiler: &str, standard: &str, program: &str) -> Vec<String>
     std::fs::write(&source, program).unwrap();
     let mut compile = Command::new(compiler);
     compile.args([standard, "-Wall", "-Wextra", "-Werror", "-I"]).arg(root().join("include"));
-    let compiled = compile.arg(&source).arg("-o").arg(&binary).output().expect("a C compiler");
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    let done = compile.arg(&source).arg("-o").arg(&binary).output().expect("a C compiler");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let ran = Command::new(&binary).output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
     String::from_utf8(ran.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
 const SIZES: &str = r#"
-    printf("%zu %zu\n", sizeof(cartwheel_sink), offsetof(cartwheel_sink, grow));
-    printf("%zu %zu\n", sizeof(cartwheel_random_stream), offsetof(cartwheel_random_stream, half));
-    printf("%zu %zu\n", sizeof(cartwheel_space), offsetof(cartwheel_space, high));
-    printf("%zu %zu\n", sizeof(cartwheel_description), offsetof(cartwheel_description, render_modes));
-    printf("%zu %zu\n", sizeof(cartwheel_batch), offsetof(cartwheel_batch, stop));
-    printf("%zu %zu\n", sizeof(cartwheel_frame), offsetof(cartwheel_frame, bytes));
-    printf("%zu %zu\n", sizeof(cartwheel_env), offsetof(cartwheel_env, row_render));
-    printf("%zu %zu\n", sizeof(cartwheel_plugin_table), offsetof(cartwheel_plugin_table, num_envs));
+    printf("%zu %zu\n", sizeof(struct cartwheel_sink), offsetof(struct cartwheel_sink, grow));
+    printf("%zu %zu\n", sizeof(struct cartwheel_random_stream), offsetof(struct cartwheel_random_stream, half));
+    printf("%zu %zu\n", sizeof(struct cartwheel_space), offsetof(struct cartwheel_space, high));
+    printf("%zu %zu\n", sizeof(struct cartwheel_description), offsetof(struct cartwheel_description, render_modes));
+    printf("%zu %zu\n", sizeof(struct cartwheel_batch), offsetof(struct cartwheel_batch, stop));
+    printf("%zu %zu\n", sizeof(struct cartwheel_frame), offsetof(struct cartwheel_frame, bytes));
+    printf("%zu %zu\n", sizeof(struct cartwheel_env), offsetof(struct cartwheel_env, row_render));
+    printf("%zu %zu\n", sizeof(struct cartwheel_plugin), offsetof(struct cartwheel_plugin, num_envs));
     printf("%u %u %d %d\n", CARTWHEEL_MAJOR, CARTWHEEL_MINOR, CARTWHEEL_SHOW, CARTWHEEL_FLOAT64);
 "#;
 
@@ -87,17 +87,18 @@ fn c_sees_the_same_tables_and_draws_the_same_random_numbers() {
         r#"#include <stdio.h>
         #include <stdlib.h>
         #include "cartwheel.h"
-        static void grow(cartwheel_sink *sink, size_t more) {{
+        #include "cartwheel.h" // twice, as two headers of an author may
+        static void grow(struct cartwheel_sink *sink, size_t more) {{
             sink->capacity = sink->len + more;
             sink->bytes = (uint8_t *)realloc(sink->bytes, sink->capacity);
         }}
         int main(void) {{
             {SIZES}
-            cartwheel_random_stream stream = {{ {{ {}u, {}u }}, {{ {}u, {}u }}, 0, 0 }};
+            struct cartwheel_random_stream stream = {{ {{ {}u, {}u }}, {{ {}u, {}u }}, 0, 0 }};
             for (int at = 0; at < 100; ++at) printf("%.17g\n", cartwheel_random(&stream));
-            cartwheel_sink sink = {{ sizeof sink, NULL, 0, 0, grow }};
+            struct cartwheel_sink sink = {{ sizeof sink, NULL, 0, 0, grow }};
             uint32_t stop = 1;
-            cartwheel_batch batch;
+            struct cartwheel_batch batch;
             memset(&batch, 0, sizeof batch);
             batch.infos = &sink; batch.info_row = 7; batch.stop = &stop;
             size_t at = cartwheel_info_begin(&batch, 2);
@@ -107,6 +108,16 @@ fn c_sees_the_same_tables_and_draws_the_same_random_numbers() {
             cartwheel_info_end(&batch, at);
             for (size_t byte = 0; byte < sink.len; ++byte) printf("%d ", sink.bytes[byte]);
             printf("\n%d\n", cartwheel_should_stop(&batch));
+            double number = 0.0;
+            sink.len = 0;
+            cartwheel_value_float(&sink, -2.5);
+            int is_read = cartwheel_read_number(sink.bytes, sink.len, &number);
+            printf("%d %g\n", is_read, number);
+            sink.bytes[0] = 3; // an integer
+            memcpy(sink.bytes + 1, &(int64_t){{ -7 }}, 8);
+            is_read = cartwheel_read_number(sink.bytes, sink.len, &number);
+            printf("%d %g\n", is_read, number);
+            printf("%d\n", cartwheel_read_number(sink.bytes, 8, &number));
             return (int)cartwheel_fail(&sink, "") - 1;
         }}"#,
         stream.state[0], stream.state[1], stream.increment[0], stream.increment[1]
@@ -129,7 +140,7 @@ fn c_sees_the_same_tables_and_draws_the_same_random_numbers() {
     infos.end(record);
     let bytes: Vec<String> = infos.stream().iter().map(u8::to_string).collect();
     assert_eq!(rest[100].trim(), bytes.join(" "));
-    assert_eq!(rest[101], "1");
+    assert_eq!(rest[101..], ["1", "1 -2.5", "1 -7", "0"]);
 }
 
 #[test]
@@ -140,10 +151,10 @@ fn exceptions_of_cpp_become_codes() {
         #include <stdexcept>
         #include "cartwheel.h"
         static uint8_t memory[100];
-        static void grow(cartwheel_sink *sink, size_t) {{ sink->bytes = memory; sink->capacity = 100; }}
+        static void grow(struct cartwheel_sink *sink, size_t) {{ sink->bytes = memory; sink->capacity = 100; }}
         int main() {{
             {SIZES}
-            cartwheel_sink sink = {{ sizeof sink, nullptr, 0, 0, grow }};
+            struct cartwheel_sink sink = {{ sizeof sink, nullptr, 0, 0, grow }};
             uint32_t code = cartwheel::guarded(&sink, []() -> uint32_t {{ throw std::runtime_error("too far"); }});
             std::printf("%u %.*s\n", code, (int)sink.len, (char *)sink.bytes);
             sink.len = 0;

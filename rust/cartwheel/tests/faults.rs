@@ -1,5 +1,6 @@
 //! What a bad environment does stays in its row: failures, panics anywhere, destructors, blocks, stops.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::float_cmp, reason = "rewards are the same bits")]
 
 mod support;
 

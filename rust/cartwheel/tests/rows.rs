@@ -1,5 +1,4 @@
 //! A simple environment through its table.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod support;
 

@@ -1,5 +1,4 @@
 //! Parameters and infos of every type, and spaces of every kind, cross the border unchanged.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod support;
 

@@ -41,8 +41,13 @@ pub enum Request {
     Streams,
     /// Gives every row another random stream, one for each row of the shard.
     SetStreams(Vec<Stream>),
-    /// A drawing of every row, in the render mode of this number.
-    Render(usize),
+    /// A drawing of one row, counted from the first row of the shard, or of every row.
+    Render {
+        /// The row; `None` for all.
+        row: Option<usize>,
+        /// The number of the render mode.
+        mode: usize,
+    },
     /// Nothing.
     Nothing,
 }
@@ -56,7 +61,7 @@ pub enum Answer {
     Done,
     /// The states of the rows that were asked for, see [`RowState::read`].
     States(Vec<Vec<u8>>),
-    /// The drawings, one for each row of the shard.
+    /// The drawings, one for each row that was asked for.
     Frames(Vec<Frame>),
     /// The random streams, one for each row of the shard.
     Streams(Vec<Stream>),

@@ -43,13 +43,13 @@ impl NativeRows {
                 }
                 Ok(Answer::Done)
             }
-            Request::Render(mode) => {
-                let rows = self.envs.len();
+            Request::Render { row, mode } => {
+                let rows = row.map_or(0..self.envs.len(), |row| row..row + 1);
                 let draw = |row| {
                     let of = |message| Error::Failed { row, message };
                     self.envs.render(row, mode).map_err(of)
                 };
-                let frames: Result<_, _> = (0..rows).map(draw).collect();
+                let frames: Result<_, _> = rows.map(draw).collect();
                 frames.map(Answer::Frames)
             }
             Request::Nothing => Ok(Answer::Done),

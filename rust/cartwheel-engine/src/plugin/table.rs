@@ -41,6 +41,26 @@ unsafe impl Send for EnvTable {}
 unsafe impl Sync for EnvTable {}
 
 impl EnvTable {
+    /// The table of an environment that belongs to this program, under a name of the program's
+    /// choice. It is not registered.
+    ///
+    /// # Safety
+    ///
+    /// The functions keep the contract of [`cartwheel_abi`], and those that it does not call optional
+    /// are there. Texts are static.
+    pub unsafe fn of_program(functions: Env, name: &str) -> Arc<Self> {
+        let plugin = Named { name: name.to_owned(), version: String::new() };
+        Arc::new(Self {
+            plugin: Arc::new(plugin),
+            functions,
+            address: 0,
+            source: name.to_owned(),
+            id: name.to_owned(),
+            default_options: "{}".to_owned(),
+            defaults: Map::new(),
+        })
+    }
+
     /// The id, as in Gymnasium's registry.
     pub fn id(&self) -> &str {
         &self.id

@@ -187,7 +187,7 @@ impl PyNativeEnvs {
 
     /// Leaves a request with one shard to draw every row, in the render mode of this number.
     fn post_render(&self, shard: usize, mode: usize) -> PyResult<()> {
-        self.mailbox(shard)?.post_request(Request::Render(mode));
+        self.mailbox(shard)?.post_request(Request::Render { row: None, mode });
         Ok(())
     }
 
@@ -238,11 +238,9 @@ impl PyNativeEnvs {
             Answer::States(states) => {
                 Ok(Some(states.iter().map(|state| PyBytes::new(py, state).into_any()).collect()))
             }
-            Answer::Frames(frames) => frames
-                .iter()
-                .map(|frame| from_frame(py, frame))
-                .collect::<PyResult<_>>()
-                .map(Some),
+            Answer::Frames(frames) => {
+                frames.iter().map(|frame| from_frame(py, frame)).collect::<PyResult<_>>().map(Some)
+            }
             Answer::Done => Ok(None),
         }
     }

@@ -35,6 +35,8 @@ use serde::de::DeserializeOwned;
 use crate::failure::Failure;
 
 pub use block::Block;
+#[cfg(feature = "engine")]
+pub(crate) use cell::bytes_of;
 pub use cell::{Cell, Slot};
 pub use info::{Info, InfoValue};
 pub use leaves::{Arrays, Leaves, LeavesMut};
@@ -45,7 +47,7 @@ pub use state::{State, all_read};
 pub use tuned::{Standard, Tuned};
 pub use value::{ParameterArray, ParameterValue};
 pub(crate) use view::check;
-pub use view::{Flat, View, Wanted};
+pub use view::{Flat, Store, View, Wanted};
 
 /// One environment.
 ///

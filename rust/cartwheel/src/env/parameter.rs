@@ -29,6 +29,15 @@ pub trait Parameter {
     {
         ParameterValue::List(parameters.iter().map(Self::get).collect())
     }
+
+    /// What several are called in an error.
+    #[doc(hidden)]
+    fn plural() -> &'static str
+    where
+        Self: Sized,
+    {
+        "values"
+    }
 }
 
 /// An [`Error::BadParameter`] for a value of the wrong kind.
@@ -62,6 +71,10 @@ impl Parameter for f64 {
     fn get_all(parameters: &[Self]) -> ParameterValue {
         array(parameters)
     }
+
+    fn plural() -> &'static str {
+        "numbers"
+    }
 }
 
 impl Parameter for f32 {
@@ -83,6 +96,10 @@ impl Parameter for f32 {
 
     fn get_all(parameters: &[Self]) -> ParameterValue {
         array(parameters)
+    }
+
+    fn plural() -> &'static str {
+        "numbers"
     }
 }
 
@@ -110,6 +127,10 @@ macro_rules! integers {
             fn get_all(parameters: &[Self]) -> ParameterValue {
                 let cells: Vec<$cell> = parameters.iter().map(|&number| number as $cell).collect();
                 array(&cells)
+            }
+
+            fn plural() -> &'static str {
+                "numbers"
             }
         }
     )*};
@@ -197,7 +218,7 @@ impl<T: Parameter + Clone, const N: usize> Parameter for [T; N] {
 
     fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
         let parts = value.parts().filter(|parts| parts.len() == N);
-        let parts = parts.ok_or_else(|| wrong(&format!("{N} values"), &value))?;
+        let parts = parts.ok_or_else(|| wrong(&format!("{N} {}", T::plural()), &value))?;
         let mut new = self.clone();
         for (at, (inner, part)) in new.iter_mut().zip(parts).enumerate() {
             inner.set(part).map_err(|error| element(at, &error))?;

@@ -22,12 +22,18 @@ pub(super) struct Kind<E: Env> {
     _names: Vec<Vec<u8>>,
     parameters: Vec<*const c_char>,
     render_modes: Vec<*const c_char>,
+    /// Whether panics of the environments are printed.
+    pub(super) prints_panics: bool,
 }
 
 impl<E: Env> Kind<E> {
-    /// The kind with the options in a JSON object, checked by making one environment.
+    /// The kind with the options in a JSON object.
     pub(super) fn new(json: &[u8]) -> Result<Self, Error> {
-        let options: E::Options = parse(text(json)?)?;
+        Self::of(parse(text(json)?)?, true)
+    }
+
+    /// The kind with these options, checked by making one environment.
+    pub(super) fn of(options: E::Options, prints_panics: bool) -> Result<Self, Error> {
         let shared = Arc::new(E::Shared::prepare(&options)?);
         guarded_drop(E::new(&options, &shared)?); // before `spaces`, which trusts the options
         let spaces = E::spaces(&options, &shared);
@@ -46,6 +52,7 @@ impl<E: Env> Kind<E> {
             render_modes: E::RENDER.iter().map(|mode| mode.name().as_ptr()).collect(),
             options,
             shared,
+            prints_panics,
         })
     }
 

@@ -22,6 +22,10 @@ use std::ffi::CStr;
 use cartwheel_abi as abi;
 
 use crate::env::Env;
+#[cfg(feature = "engine")]
+pub(crate) use functions::{kind_of, reset_options_of};
+#[cfg(feature = "engine")]
+pub(crate) use guard::silence;
 
 /// The table of an environment, under an id; [`plugin!`](crate::plugin) and [`table!`](crate::table)
 /// make them.
@@ -69,6 +73,12 @@ impl EnvTable {
             row_render: if E::RENDER.is_empty() { None } else { Some(functions::row_render::<E>) },
             reset_option_names: Some(functions::field_names::<E::ResetOptions>),
         })
+    }
+
+    /// The table, for the engine of this program.
+    #[cfg(feature = "engine")]
+    pub(crate) const fn into_abi(self) -> abi::Env {
+        self.0
     }
 
     /// Steps after which an episode is truncated; 0, the default, for no limit.

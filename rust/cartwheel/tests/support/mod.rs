@@ -22,6 +22,7 @@ pub struct Sink {
 }
 
 impl Sink {
+    #[expect(clippy::unnecessary_box_returns, reason = "tables keep its address")]
     pub fn new() -> Box<Self> {
         let sink = abi::Sink {
             struct_size: size_of::<abi::Sink>(),
@@ -77,8 +78,11 @@ pub fn text(text: *const c_char) -> String {
 
 /// Reads `len` elements.
 fn elements<T: Copy>(first: *const T, len: usize) -> Vec<T> {
+    if len == 0 {
+        return Vec::new();
+    }
     // SAFETY: arrays of a description.
-    if len == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(first, len) }.to_vec() }
+    unsafe { std::slice::from_raw_parts(first, len) }.to_vec()
 }
 
 /// Takes one space off the front of nodes.
