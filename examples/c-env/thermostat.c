@@ -11,7 +11,7 @@
 #include "cartwheel.h"
 
 #define LOWEST (-40)
-#define HIGHEST 80
+#define HIGHEST 120
 #define MINUTE (1.0 / 60) /* hours */
 
 struct room {
