@@ -54,6 +54,8 @@ demo: build ## run the examples, then a short benchmark of this machine
 	@$(BIN)/python -m cartwheel bench --num-envs 8 32 --seconds 1 --rounds 3
 
 test: lint test-rust test-examples ## run every check: lint, Rust tests, examples, Python tests
+	@echo '==> the plugin of the tests'
+	@cargo build --locked --quiet -p test-plugin
 	@echo '==> pytest'
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 	@echo '==> every check passed; pytest says above what it skipped and why; `make test-torch` runs what needs torch'

@@ -324,6 +324,18 @@ class NativeEnvs:
     def check_reset_options(self, options: str) -> None:
         """Raises ``ValueError`` if options of a reset, a JSON object, are invalid."""
 
+    def render_modes(self) -> list[str]:
+        """Returns the render modes of the environment itself, by Gymnasium's names."""
+
+    def check_state(self, state: bytes) -> None:
+        """Raises ``ValueError`` unless this is the state of a row of such an environment."""
+
+    def post_row_state(self, shard: int, row: int, state: bytes) -> None:
+        """Posts the state from which a row continues in a reset, which is sent next."""
+
+    def post_save(self, shard: int, rows: Sequence[int]) -> None:
+        """Posts a request for the states of rows of this shard."""
+
     def post_reset(
         self, shard: int, mask: Sequence[bool], seeds: Sequence[int | None], options: str | None
     ) -> None:

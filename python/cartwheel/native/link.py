@@ -82,6 +82,25 @@ class NativeLink:
         """Makes the messages to draw every row, in the render mode of this number."""
         return [("render", mode)] * len(self._shards)
 
+    def shard_of(self, row: int) -> int:
+        """Returns the number of the shard that has a row."""
+        return next(shard for shard, (_, last) in enumerate(self._shards) if row < last)
+
+    def pack_save(self, rows: list[int]) -> list[Any]:
+        """Makes the messages that ask for the states of rows."""
+        return [
+            ("save", [row for row in rows if first <= row < last]) for first, last in self._shards
+        ]
+
+    def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[tuple[int, Any]]:
+        """Makes the messages for rows that continue from states: shards, rows, states."""
+        return [
+            (shard, ("state", row, state))
+            for shard, (first, last) in enumerate(self._shards)
+            for row, state in zip(rows, states, strict=True)
+            if first <= row < last
+        ]
+
     def timed_out(self, call: str, seconds: float, rows: list[int]) -> WorkerTimeoutError:
         """Returns the exception for rows that have not answered in time."""
         return WorkerTimeoutError.of(call, seconds, rows, [])
@@ -96,6 +115,7 @@ class NativeLink:
         posts: dict[str, Any] = {
             "reset": envs.post_reset,
             "request": envs.post_request,
+            "save": envs.post_save,
             "streams": envs.post_streams,
             "render": envs.post_render,
         }
@@ -110,7 +130,7 @@ class NativeLink:
         if chosen is not None:
             self.envs.check_reset_options(chosen)
         return [
-            (shard, (row, seed, chosen))
+            (shard, ("reset", row, seed, chosen))
             for shard, (first, last) in enumerate(self._shards)
             for row, seed in zip(rows, seeds, strict=True)
             if first <= row < last
@@ -118,9 +138,13 @@ class NativeLink:
 
     def post_some(self, _: int, messages: list[tuple[int, Any]]) -> None:
         """Leaves the messages of resets of single rows for their shards."""
-        for shard, (row, seed, options) in messages:
+        posts: dict[str, Any] = {
+            "reset": self.envs.post_row_reset,
+            "state": self.envs.post_row_state,
+        }
+        for shard, (kind, row, *parts) in messages:
             self.begun[row] = True
-            self.envs.post_row_reset(shard, row, seed, options)
+            posts[kind](shard, row, *parts)
 
     def attach_rollout(self, pool: Pool, slab: RolloutSlab) -> None:
         """Does nothing: threads share the memory."""

@@ -56,7 +56,7 @@ const SIZES: &str = r#"
     printf("%zu %zu\n", sizeof(struct cartwheel_description), offsetof(struct cartwheel_description, render_modes));
     printf("%zu %zu\n", sizeof(struct cartwheel_batch), offsetof(struct cartwheel_batch, stop));
     printf("%zu %zu\n", sizeof(struct cartwheel_frame), offsetof(struct cartwheel_frame, bytes));
-    printf("%zu %zu\n", sizeof(struct cartwheel_env), offsetof(struct cartwheel_env, row_render));
+    printf("%zu %zu\n", sizeof(struct cartwheel_env), offsetof(struct cartwheel_env, reset_option_names));
     printf("%zu %zu\n", sizeof(struct cartwheel_plugin), offsetof(struct cartwheel_plugin, num_envs));
     printf("%u %u %d %d\n", CARTWHEEL_MAJOR, CARTWHEEL_MINOR, CARTWHEEL_SHOW, CARTWHEEL_FLOAT64);
 "#;
@@ -74,7 +74,7 @@ fn sizes() -> Vec<String> {
         size!(Description render_modes),
         size!(Batch stop),
         size!(Frame bytes),
-        size!(Env row_render),
+        size!(Env reset_option_names),
         size!(Plugin num_envs),
         format!("{} {} {} {}", abi::MAJOR, abi::MINOR, abi::SHOW, abi::FLOAT64),
     ]

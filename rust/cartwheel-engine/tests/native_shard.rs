@@ -8,8 +8,14 @@
 mod blocks;
 #[path = "native_shard/destructors.rs"]
 mod destructors;
+#[path = "native_shard/gate.rs"]
+mod gate;
+#[path = "native_shard/hostile.rs"]
+mod hostile;
 #[path = "native_shard/leaves.rs"]
 mod leaves;
+#[path = "native_shard/plugins.rs"]
+mod plugins;
 #[path = "native_shard/sent.rs"]
 mod sent;
 #[path = "native_shard/spaces.rs"]
@@ -93,12 +99,12 @@ impl Env for Countdown {
     }
 
     fn step(&mut self, action: i64, _: &mut Rng) -> Result<Transition, Failure> {
-        assert!(action != 9, "nine is no good");
-        self.left = if action == 8 { 0 } else { self.left - 1 };
-        self.was_reset = false;
         if action == 10 {
             return Err(Failure::new("ten is too much"));
         }
+        assert!(action != 9, "nine is no good");
+        self.left = if action == 8 { 0 } else { self.left - 1 };
+        self.was_reset = false;
         Ok(Transition { reward: -self.penalty, terminated: self.left <= 0, truncated: false })
     }
 
@@ -123,6 +129,8 @@ cartwheel::table! {
         "test/Named-v0" => spaces::Named {},
         "test/Mismatched-v0" => leaves::Mismatched {},
         "test/Fused-v0" => destructors::Fused {},
+        "test/Gated-v1" => gate::Gated<1> {},
+        "test/Gated-v4" => gate::Gated<4> {},
         "test/Sum-v1" => blocks::Sum<1> {},
         "test/Sum-v2" => blocks::Sum<2> {},
         "test/Sum-v4" => blocks::Sum<4> {},
@@ -441,5 +449,47 @@ cartwheel::view! {
         grid: [[u8; 3]; 2],
         rest: cartwheel::Flat<f32>,
         total: i64,
+    }
+}
+
+#[test]
+fn a_failure_fails_its_row_with_the_authors_text_and_the_others_go_on() {
+    for workers in [0, 2] {
+        let mut envs = Envs::new(&recipe(), 4, workers, settings(AutoresetMode::SameStep));
+        let start = envs.seed(1).integers(0);
+        let batch = envs.step(&[0, 10, 0, 8]).unwrap();
+        let [fault] = batch.faults.as_slice() else { panic!("one fault") };
+        assert_eq!(fault.error.to_string(), "the environment of row 1 failed: ten is too much");
+        assert!(matches!(fault.error, Error::Failed { row: 1, .. }));
+        assert_eq!(batch.integers(0)[..3], [start[0] - 1, start[1], start[2] - 1]);
+        let refused = envs.step(&[0; 4]).map(|_| ()).unwrap_err();
+        assert!(matches!(refused, Error::NeedsReset { rows } if rows == [1]));
+    }
+}
+
+#[test]
+fn a_failed_environment_is_replaced_as_often_as_is_allowed() {
+    for mode in [AutoresetMode::NextStep, AutoresetMode::SameStep] {
+        let replaced = ShardSettings { replacements: 1, ..settings(mode) };
+        let mut envs = Envs::new(&recipe(), 3, 0, replaced);
+        envs.seed(1);
+        let batch = envs.step(&[0, 10, 0]).unwrap();
+        assert!(batch.faults.is_empty());
+        assert_eq!(
+            (batch.rewards(), batch.truncations()),
+            (vec![-0.5, 0.0, -0.5], vec![false, true, false])
+        );
+        let keys: Vec<_> =
+            infos(&batch.infos).into_iter().map(|(row, key, _)| (row, key)).collect();
+        let keys: Vec<_> = keys.iter().map(|(row, key)| (*row, key.as_str())).collect();
+        let expected: &[_] = match mode {
+            AutoresetMode::SameStep => {
+                &[(1, "env_error"), (1, "final_obs"), (1, "final_info"), (1, "resets")]
+            }
+            _ => &[(1, "env_error"), (1, "resets")],
+        };
+        assert_eq!(keys, expected, "{mode:?}");
+        envs.step(&[0; 3]).unwrap();
+        assert_eq!(envs.step(&[0, 10, 0]).unwrap().faults.len(), 1, "the second time it fails");
     }
 }

@@ -4,7 +4,6 @@
    Definitions of the compiler (-D) change the table; the option "fault" changes what `run` does. */
 
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +40,7 @@
 #define DEFAULT_OPTIONS "{}"
 #endif
 
-enum { LIMIT = 3 }; /* steps of an episode */
+static const float LIMIT = 3; /* steps of an episode */
 
 struct kind {
     char fault[32];
@@ -52,17 +51,9 @@ struct rows {
     float *steps; /* of each row */
 };
 
-static void write_bytes(struct cartwheel_sink *sink, const void *bytes, size_t len) {
-    if (sink->capacity - sink->len < len) sink->grow(sink, len);
-    memcpy(sink->bytes + sink->len, bytes, len);
-    sink->len += len;
+static void option_names(struct cartwheel_sink *names) {
+    cartwheel_append(names, "fault\n", 6);
 }
-
-static void write_text(struct cartwheel_sink *sink, const char *text) {
-    write_bytes(sink, text, strlen(text));
-}
-
-static void option_names(struct cartwheel_sink *names) { write_text(names, "fault\n"); }
 
 static void *kind_new(const uint8_t *options, size_t len, struct cartwheel_sink *error) {
     static const char key[] = "\"fault\":\"";
@@ -74,7 +65,7 @@ static void *kind_new(const uint8_t *options, size_t len, struct cartwheel_sink 
             made->fault[n] = (char)value[n];
     }
     if (strcmp(made->fault, "bad option") == 0) {
-        write_text(error, "`fault` is bad");
+        cartwheel_fail(error, "`fault` is bad");
         free(made);
         return NULL;
     }
@@ -85,7 +76,7 @@ static void kind_free(void *of) { free(of); }
 
 static void kind_describe(const void *of, struct cartwheel_description *description) {
     static const size_t shape[] = {1};
-    static const float low[] = {0}, high[] = {LIMIT};
+    static const float low[] = {0}, high[] = {3};
     static const int64_t first[] = {0}, last[] = {1};
     static const struct cartwheel_space observation = {
         CARTWHEEL_BOX, CARTWHEEL_FLOAT32, NULL, 0, 1, shape, 1, low, high};
@@ -113,26 +104,27 @@ static void rows_free(void *of) {
     free(of);
 }
 
-/* A record of the info {"steps": steps}. */
-static void write_info(struct cartwheel_sink *infos, uint32_t row, int64_t steps) {
-    const uint8_t record = 0, tag = 3; /* an info; an int */
-    const uint16_t leaf = 0, key_len = 5;
-    const uint32_t body_len = 2 + 5 + 1 + 8;
-    write_bytes(infos, &record, 1);
-    write_bytes(infos, &row, 4);
-    write_bytes(infos, &leaf, 2);
-    write_bytes(infos, &body_len, 4);
-    write_bytes(infos, &key_len, 2);
-    write_bytes(infos, "steps", 5);
-    write_bytes(infos, &tag, 1);
-    write_bytes(infos, &steps, 8);
+static void write_info(struct cartwheel_batch *batch, size_t row, float steps) {
+    size_t at = cartwheel_info_begin(batch, row);
+    cartwheel_info_int(batch, "steps", (int64_t)steps);
+    cartwheel_info_end(batch, at);
 }
 
 static void break_a_rule(const char *fault, struct cartwheel_batch *batch) {
-    if (strcmp(fault, "malformed infos") == 0) write_bytes(batch->infos, "\0garbage", 8);
-    if (strcmp(fault, "foreign row") == 0)
-        write_info(batch->infos, batch->info_row + (uint32_t)batch->rows, 1);
-    if (strcmp(fault, "doubled row") == 0) write_info(batch->infos, batch->info_row, 1);
+    if (strcmp(fault, "malformed infos") == 0) cartwheel_append(batch->infos, "garbage", 7);
+    if (strcmp(fault, "malformed value") == 0) {
+        size_t at = cartwheel_info_begin(batch, batch->rows - 1);
+        cartwheel_info_key(batch, "steps", 99); /* a tag that nobody knows */
+        cartwheel_info_end(batch, at);
+    }
+    if (strcmp(fault, "pickled value") == 0) {
+        size_t at = cartwheel_info_begin(batch, batch->rows - 1);
+        cartwheel_info_key(batch, "steps", 11);
+        cartwheel_append(batch->infos, "\2\0\0\0N.", 6); /* the pickled None */
+        cartwheel_info_end(batch, at);
+    }
+    if (strcmp(fault, "foreign row") == 0) write_info(batch, batch->rows, 1);
+    if (strcmp(fault, "doubled row") == 0) write_info(batch, 0, 1);
     if (strcmp(fault, "next") == 0) batch->next = batch->rows + 1;
     if (strcmp(fault, "reward") == 0) batch->rewards[batch->rows] = 7;
     if (strcmp(fault, "observation") == 0) ((float *)batch->observations[0])[batch->rows] = 7;
@@ -147,14 +139,12 @@ static uint32_t run(void *of, struct cartwheel_batch *batch) {
     float *observations = (float *)batch->observations[0];
     for (; batch->next < batch->rows; batch->next++) {
         const size_t row = batch->next, own = batch->first + row;
-        if (*(const volatile uint32_t *)batch->stop != 0) return CARTWHEEL_STOPPED;
+        if (cartwheel_should_stop(batch)) return CARTWHEEL_STOPPED;
         const uint8_t command = batch->commands[row];
         if (command == CARTWHEEL_LEAVE) continue;
         if (command == CARTWHEEL_STEP) {
-            if (strcmp(fault, "failure") == 0 && actions[row] == 1) {
-                write_text(batch->error, "the counter is stuck");
-                return CARTWHEEL_FAILED;
-            }
+            if (strcmp(fault, "failure") == 0 && actions[row] == 1)
+                return cartwheel_fail(batch->error, "the counter is stuck");
             rows_of->steps[own] += 1;
             batch->rewards[row] = (double)actions[row];
             batch->terminations[row] = rows_of->steps[own] >= LIMIT;
@@ -166,8 +156,8 @@ static uint32_t run(void *of, struct cartwheel_batch *batch) {
             batch->terminations[row] = batch->truncations[row] = 0;
         }
         observations[row] = rows_of->steps[own];
-        if (command != CARTWHEEL_SHOW)
-            write_info(batch->infos, batch->info_row + (uint32_t)row, (int64_t)rows_of->steps[own]);
+        if (command != CARTWHEEL_SHOW && strstr(fault, " value") == NULL)
+            write_info(batch, row, rows_of->steps[own]);
     }
     if (actions != NULL && batch->commands[0] == CARTWHEEL_STEP) break_a_rule(fault, batch);
     return strcmp(fault, "status") == 0 ? 77 : CARTWHEEL_OK;

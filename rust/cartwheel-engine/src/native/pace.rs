@@ -19,6 +19,8 @@ use crate::wake::Op;
 const TOGETHER: Duration = Duration::from_micros(20);
 /// Maximum number of rows that are stepped together.
 const MOST: usize = 256;
+/// Number of slow resets that are no accident.
+const CONVINCING: usize = 3;
 /// One in this many times is measured, where rows are stepped together.
 const SAMPLED: u32 = 8;
 
@@ -26,8 +28,9 @@ const SAMPLED: u32 = 8;
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     rows: usize,
-    /// Whether the last resets that were timed took too long for rows that are stepped together.
-    has_slow_resets: bool,
+    /// Number of rows whose resets, the last ones that were timed, took too long each for rows that
+    /// are stepped together.
+    slow_resets: usize,
     /// Times since the last measured one.
     untimed: u32,
 }
@@ -35,7 +38,7 @@ pub(super) struct Pace {
 impl Pace {
     /// Maximum number of rows to step together next.
     pub(super) fn rows(&self) -> usize {
-        if self.has_slow_resets { 1 } else { self.rows.max(1) }
+        if self.slow_resets >= CONVINCING { 1 } else { self.rows.max(1) }
     }
 
     /// Whether the next rows should be timed.
@@ -49,7 +52,7 @@ impl Pace {
         let fitting = TOGETHER.as_nanos() * rows as u128 / spent.as_nanos().max(1);
         let fitting = usize::try_from(fitting).unwrap_or(MOST).min(MOST);
         if op == Op::Reset {
-            self.has_slow_resets = fitting == 0;
+            self.slow_resets = if fitting == 0 { self.slow_resets.saturating_add(rows) } else { 0 };
         } else {
             // A single quick row is weak evidence.
             self.rows = fitting.clamp(1, 2 * self.rows.max(1));

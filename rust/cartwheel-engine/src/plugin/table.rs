@@ -225,9 +225,9 @@ unsafe fn read_env(
     // SAFETY: the table has `size` bytes; zeros are null pointers and absent functions.
     let functions = unsafe { copied(table, size) };
     // SAFETY: texts of tables are static (abi 2 and 7).
-    let id = unsafe { text(functions.id, "an environment without an id") }?.to_owned();
+    let id = unsafe { text(functions.id, "id for one of its environments") }?.to_owned();
     // SAFETY: as for the id.
-    let defaults = unsafe { text(functions.default_options, "no default options") }?;
+    let defaults = unsafe { text(functions.default_options, &format!("default options of {id}")) }?;
     let default_options = defaults.to_owned();
     let defaults = serde_json::from_str(defaults)
         .map_err(|error| format!("has default options of {id} that are no JSON object: {error}"))?;

@@ -107,16 +107,6 @@ impl PyNativeEnvs {
         RowState::read(&self.kind, state).map(drop).map_err(to_py_err)
     }
 
-    /// Leaves the states with one shard from which its rows continue in the next reset; rows without
-    /// one are left alone.
-    fn post_states(&self, shard: usize, states: Vec<Option<Vec<u8>>>) -> PyResult<()> {
-        let rows = states
-            .into_iter()
-            .map(|state| state.map_or(Ok(RowReset::Leave), |state| self.restored(&state)));
-        self.mailbox(shard)?.post_reset(rows.collect::<PyResult<_>>()?, None);
-        Ok(())
-    }
-
     /// Leaves the state with one shard from which a row continues in a reset that is going to be
     /// sent.
     fn post_row_state(&self, shard: usize, row: usize, state: &[u8]) -> PyResult<()> {
