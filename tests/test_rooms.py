@@ -28,14 +28,14 @@ BINDING = """
     lib
     pool
     worker
-    memory native returns value
+    memory native returns
+    value
     array error mode schedule space
 """
 ENGINE = """
     lib
-    plain_loop
     native
-    env episodes
+    plugin episodes
     pool
     worker
     protocol

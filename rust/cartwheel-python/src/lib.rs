@@ -19,7 +19,7 @@ mod _cartwheel {
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::native::register_built_in()
+        crate::native::built_in::register_built_in()
     }
 
     #[pymodule_export]

@@ -352,9 +352,10 @@ impl NativeRows {
     ) -> Result<(), Error> {
         let (own, row) = (place.rows.start + at, place.number() + at);
         if self.autoreset.phase(own) != PhaseTag::Failed || self.commands[at] != SHOW {
-            let error = match panicked {
-                true => Error::Panicked { row, message },
-                false => Error::Failed { row, message },
+            let error = if panicked {
+                Error::Panicked { row, message }
+            } else {
+                Error::Failed { row, message }
             };
             self.faults.push(Fault { row, error });
         }

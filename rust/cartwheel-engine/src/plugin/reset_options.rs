@@ -32,23 +32,28 @@ impl fmt::Debug for ResetOptions {
     }
 }
 
-impl ResetOptions {
-    /// Parses a JSON object.
-    pub(super) fn new(kind: &Arc<Kind>, json: &str) -> Result<Self, Error> {
-        let functions = &kind.table().functions;
-        let Some(parse) = functions.reset_options_new else {
+impl Kind {
+    /// Parses options of a reset from a JSON object.
+    ///
+    /// # Errors
+    ///
+    /// [`cartwheel_core::Error::BadOptions`].
+    pub fn reset_options(self: &Arc<Self>, json: &str) -> Result<ResetOptions, Error> {
+        let Some(parse) = self.table().functions.reset_options_new else {
             return Err(Error::bad_options("resets have no options"));
         };
         let parsed = |sink| {
             // SAFETY: a function of the table, with its own kind, valid text and a sink
             // (invariants 2 and 5).
-            unsafe { parse(kind.handle(), json.as_ptr(), json.len(), sink) }
+            unsafe { parse(self.handle(), json.as_ptr(), json.len(), sink) }
         };
         let (made, message) = with_message(parsed);
         let made = Handle::new(made).ok_or_else(|| Error::bad_options(message.text()))?;
-        Ok(Self(Arc::new(Parsed { made, kind: Arc::clone(kind) })))
+        Ok(ResetOptions(Arc::new(Parsed { made, kind: Arc::clone(self) })))
     }
+}
 
+impl ResetOptions {
     /// Whether these are the same options, not only equal ones.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

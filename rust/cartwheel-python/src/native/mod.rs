@@ -1,5 +1,6 @@
 //! Native environments for Python: made here, stepped by the pool, with mailboxes for other calls.
 
+pub(crate) mod built_in;
 pub(crate) mod plain_loop;
 mod space;
 mod stream;
@@ -13,7 +14,7 @@ use cartwheel_engine::autoreset::OnDone;
 use cartwheel_engine::native::{
     Answer, Mailbox, NativeShard, Request, RowReset, RowState, Seed, ShardSettings,
 };
-use cartwheel_engine::plugin::{BUILT_IN, EnvTable, Frame, Kind, all, find, register};
+use cartwheel_engine::plugin::{EnvTable, Frame, Kind, all, find};
 use cartwheel_engine::space::DType;
 use cartwheel_engine::worker::OwnShard;
 use pyo3::IntoPyObjectExt;
@@ -313,14 +314,6 @@ fn from_frame<'py>(py: Python<'py>, frame: &Frame) -> PyResult<Bound<'py, PyAny>
         }
         Frame::Text(text) => text.into_bound_py_any(py),
     }
-}
-
-/// Registers the environments that come with this package.
-#[expect(unsafe_code, reason = "the table of `cartwheel-envs` keeps the contract")]
-pub(crate) fn register_built_in() -> PyResult<()> {
-    // SAFETY: a static table that the crate `cartwheel` made.
-    let registered = unsafe { register(&raw const cartwheel_envs::PLUGIN, BUILT_IN) };
-    registered.map(drop).map_err(to_py_err)
 }
 
 /// The keywords of a native environment.
