@@ -158,6 +158,8 @@ pub use cartwheel_core::info::{Buffer, InfoWriter};
 pub use cartwheel_core::rng::Rng;
 pub use cartwheel_core::space::{Bounds, Space, Spaces};
 pub use cartwheel_core::{DType, Error, Transition};
+#[cfg(feature = "engine")]
+pub use cartwheel_engine::returns;
 pub use env::{
     ActionOf, Block, BlockOf, Cell, Env, Flat, Frame, Info, InfoValue, NoOptions, ObservationOf,
     Parameter, ParameterArray, ParameterValue, RenderMode, Shared, Standard, State, Tuned, View,
@@ -165,8 +167,6 @@ pub use env::{
 };
 pub use failure::Failure;
 pub use table::EnvTable;
-#[cfg(feature = "engine")]
-pub use cartwheel_engine::returns;
 #[cfg(feature = "engine")]
 pub use vector::{AutoresetMode, Batch, OnDone, Reset, Seed, VectorEnv, VectorError};
 

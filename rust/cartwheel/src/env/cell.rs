@@ -23,7 +23,9 @@ use crate::sealed::Sealed;
 /// # Safety
 ///
 /// An implementation promises the invariants of this file. Sealed: there are no others.
-pub unsafe trait Cell: Sealed + Copy + std::fmt::Debug + PartialEq + Send + Sync + 'static {
+pub unsafe trait Cell:
+    Sealed + Copy + std::fmt::Debug + PartialEq + Send + Sync + 'static
+{
     /// The number type.
     type Element: Cell;
     /// The dtype of the numbers.

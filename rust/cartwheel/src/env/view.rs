@@ -78,10 +78,8 @@ pub trait Store {
     type Error;
 
     /// Takes the next leaf: the elements of each row.
-    fn leaf<'v, C: Cell>(
-        &mut self,
-        rows: impl Iterator<Item = &'v [C]>,
-    ) -> Result<(), Self::Error>;
+    fn leaf<'v, C: Cell>(&mut self, rows: impl Iterator<Item = &'v [C]>)
+    -> Result<(), Self::Error>;
 }
 
 /// What a view needs of its space.

@@ -80,7 +80,11 @@ fn store<'v, C: Cell>(
         let place = places.next().unwrap_or_default();
         if value.len() != place.len() {
             let value = format!("of {} elements", value.len() / C::DTYPE.size());
-            return Err(Error::ActionOutOfRange { row, value, space: space.array(leaf).to_string() });
+            return Err(Error::ActionOutOfRange {
+                row,
+                value,
+                space: space.array(leaf).to_string(),
+            });
         }
         place.copy_from_slice(value);
     }

@@ -122,7 +122,9 @@ impl<E: Env> Batch<E> {
     pub(crate) fn everything(&self) -> Vec<u8> {
         let mut all = self.frame.observation_bytes();
         all.extend(self.rewards().iter().flat_map(|reward| reward.to_ne_bytes()));
-        all.extend(self.terminations().iter().chain(self.truncations()).map(|&flag| u8::from(flag)));
+        all.extend(
+            self.terminations().iter().chain(self.truncations()).map(|&flag| u8::from(flag)),
+        );
         all.extend(&self.infos);
         all
     }

@@ -12,7 +12,10 @@
 //!    elements. Nobody writes there: this crate only reads.
 //! 4. **Flags** are 0 or 1: a table of this crate writes `u8::from(bool)`, and the engine combines
 //!    them.
-#![expect(unsafe_code, reason = "gives typed memory to the engine and takes it, see the invariants")]
+#![expect(
+    unsafe_code,
+    reason = "gives typed memory to the engine and takes it, see the invariants"
+)]
 
 use std::ffi::c_void;
 use std::fmt;

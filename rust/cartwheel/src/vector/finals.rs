@@ -2,8 +2,8 @@
 
 use std::marker::PhantomData;
 
-use cartwheel_core::info::{InfoReader, Value};
 use cartwheel_core::Leaf;
+use cartwheel_core::info::{InfoReader, Value};
 
 use super::infos::{FINAL_INFO, FINAL_OBS, InfoRow, Infos};
 use super::observations::Observations;

@@ -61,8 +61,12 @@ impl<'a> Infos<'a> {
 
     /// The places of the rows that have a key, ascending.
     pub(super) fn places_with(&self, key: &str) -> Vec<usize> {
-        let mut places: Vec<usize> =
-            self.entries.iter().filter(|(_, own, _)| *own == key).map(|(place, ..)| *place).collect();
+        let mut places: Vec<usize> = self
+            .entries
+            .iter()
+            .filter(|(_, own, _)| *own == key)
+            .map(|(place, ..)| *place)
+            .collect();
         places.dedup();
         places
     }

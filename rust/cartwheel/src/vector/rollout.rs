@@ -256,6 +256,7 @@ impl<E: Env> Rollout<E> {
 
     fn time_major<'a, T>(&self, cells: &'a [T]) -> TimeMajor<'a, T> {
         let [steps, rows] = self.shape;
-        TimeMajor::new(cells, steps, rows).expect("a rollout has steps and rows, and cells for them")
+        TimeMajor::new(cells, steps, rows)
+            .expect("a rollout has steps and rows, and cells for them")
     }
 }

@@ -39,7 +39,10 @@ fn steps_and_masked_resets_equal_a_plain_loop() {
             for step in 0..STEPS {
                 if mode == AutoresetMode::Disabled || step % 7 == 6 {
                     let named: Vec<usize> = (0..rows)
-                        .filter(|&row| plain[row].is_over() && mode == AutoresetMode::Disabled || row % 3 == step % 3)
+                        .filter(|&row| {
+                            plain[row].is_over() && mode == AutoresetMode::Disabled
+                                || row % 3 == step % 3
+                        })
                         .collect();
                     reset_some(&mut envs, &mut plain, &named, step, &case);
                 }
@@ -92,7 +95,9 @@ fn reset_some(
 #[test]
 fn rows_that_are_sent_and_received_equal_a_plain_loop() {
     for mode in [AutoresetMode::NextStep, AutoresetMode::SameStep] {
-        for (rows, threads, batch_size) in [(1, 1, 1), (13, 1, 13), (13, 3, 4), (13, 7, 1), (40, 2, 40)] {
+        for (rows, threads, batch_size) in
+            [(1, 1, 1), (13, 1, 13), (13, 3, 4), (13, 7, 1), (40, 2, 40)]
+        {
             let case = format!("{mode:?}, {rows} rows, {threads} threads, batches of {batch_size}");
             let builder = VectorEnv::<Walk>::builder(rows).threads(threads).autoreset(mode);
             let builder = builder.max_episode_steps(5).batch_size(batch_size);

@@ -99,7 +99,10 @@ impl Env for Walk {
 
     fn new(options: &Options, _: &Arc<()>) -> Result<Self, Error> {
         if options.goal < 1 {
-            return Err(Error::bad_options(format!("`goal` is {}, must be positive", options.goal)));
+            return Err(Error::bad_options(format!(
+                "`goal` is {}, must be positive",
+                options.goal
+            )));
         }
         Ok(Self {
             gravity: 9.81,
