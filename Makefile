@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 WHEEL_VENV := target/wheel-venv
+EXAMPLES := target/examples
 
 # One interpreter for maturin, clippy and the tests, so that no build invalidates another.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
@@ -17,6 +18,7 @@ export PROPTEST_RNG_SEED ?= 1
 MATURIN := $(shell sed -n 's/^requires = \["\(maturin[^"]*\)"\]$$/\1/p' pyproject.toml)
 # The version of torch is in pyproject.toml too, among the extras.
 TORCH := $(shell sed -n 's/^torch = \["\(.*\)"\]$$/\1/p' pyproject.toml)
+C_FLAGS := -O2 -Wall -Wextra -Werror -fPIC -shared -I include
 # With an explicit --target, build scripts and macros are built without the sanitizer.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # Sanitizers are unstable flags, which RUSTC_BOOTSTRAP permits on the stable compiler. With rustix_use_libc, mmap
@@ -26,12 +28,14 @@ UNDER_ASAN = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detec
 	PYTHONPATH=target/asan/python $(BIN)/python
 MEMORY_TESTS := $(addprefix tests/vector/test_,observations_are_never_overwritten.py rollout_arrays.py \
 	rows_in_flight.py calls_for_some_rows.py sent_rows_that_fail.py views_outlive_everything.py)
+RUST_EXAMPLES := examples/rust-env examples/rust-physics
+EXAMPLE_SOURCES := $(shell find $(RUST_EXAMPLES) examples/c-env include -type f)
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust test-torch sanitize sanitize-core sanitize-python parity soak faults lint fmt bench wheel
+.PHONY: help setup build demo test test-rust test-examples test-torch sanitize sanitize-core sanitize-python parity soak faults lint fmt bench wheel
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -49,7 +53,9 @@ demo: build ## run the examples, then a short benchmark of this machine
 	@echo '==> python -m cartwheel bench'
 	@$(BIN)/python -m cartwheel bench --num-envs 8 32 --seconds 1 --rounds 3
 
-test: lint test-rust ## run every check: lint, Rust tests, Python tests
+test: lint test-rust test-examples ## run every check: lint, Rust tests, examples, Python tests
+	@echo '==> the plugin of the tests'
+	@cargo build --locked --quiet -p test-plugin
 	@echo '==> pytest'
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 	@echo '==> every check passed; pytest says above what it skipped and why; `make test-torch` runs what needs torch'
@@ -65,6 +71,14 @@ test-rust: setup ## run the tests of the core, also with injected faults, then t
 	@cargo test -p cartwheel-engine --features failpoints --test failpoints
 	@echo '==> cargo test under loom'
 	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel-engine --release --lib --test loom
+
+test-examples: $(EXAMPLES)/.installed ## build the environments of examples/ as wheels and a C library, install and test them
+	@echo '==> clippy, the examples'
+	@for crate in $(RUST_EXAMPLES); do \
+		cargo clippy --quiet --locked --all-targets --manifest-path $$crate/Cargo.toml --target-dir $(EXAMPLES) \
+			-- -D warnings && cargo fmt --check --manifest-path $$crate/Cargo.toml || exit 1; done
+	@echo '==> pytest, the examples'
+	@$(EXAMPLES)/venv/bin/python -m pytest examples/tests
 
 sanitize: sanitize-core sanitize-python ## run the core and a part of the Python tests under AddressSanitizer and ThreadSanitizer
 
@@ -134,6 +148,26 @@ wheel: setup ## build a release wheel into dist/ and try it in an empty environm
 	@$(WHEEL_VENV)/bin/python examples/quickstart.py
 
 # Stamp files: a step that is done is not repeated.
+
+# The wheels of cartwheel and of the examples, installed together as their users install them. The examples are built
+# with cargo's dev profile, which is quicker to build and checks arithmetic.
+$(EXAMPLES)/.installed: $(VENV)/.built $(EXAMPLE_SOURCES)
+	@echo '==> maturin build, cartwheel and the examples'
+	@rm -rf $(EXAMPLES)/wheels
+	@$(BIN)/maturin build --quiet --release --locked --out $(EXAMPLES)/wheels --interpreter "$(PYO3_PYTHON)"
+	@for crate in $(RUST_EXAMPLES); do \
+		CARGO_TARGET_DIR=$(EXAMPLES) $(BIN)/maturin build --quiet --locked --manifest-path $$crate/Cargo.toml \
+			--out $(EXAMPLES)/wheels || exit 1; done
+	@echo '==> cc and c++, the example in C'
+	@cc -std=c11 $(C_FLAGS) examples/c-env/thermostat.c -o $(EXAMPLES)/thermostat.so -lm
+	@if command -v c++ >/dev/null; then c++ -x c++ -std=c++20 $(C_FLAGS) -Wno-missing-field-initializers \
+			examples/c-env/thermostat.c -o $(EXAMPLES)/thermostat_cpp.so; \
+		else echo 'SKIPPED: there is no c++ on PATH, so examples/c-env is not compiled as C++' >&2; fi
+	@echo '==> the wheels in an environment of their own'
+	@test -x $(EXAMPLES)/venv/bin/pip || $(PYTHON) -m venv $(EXAMPLES)/venv
+	@$(EXAMPLES)/venv/bin/python -m pip install --quiet pytest pytest-timeout $(EXAMPLES)/wheels/*.whl
+	@$(EXAMPLES)/venv/bin/python -m pip install --quiet --force-reinstall --no-deps $(EXAMPLES)/wheels/*.whl
+	@touch $@
 
 # Everything in $(VENV), plus torch, which takes 5 GB with its dependencies.
 $(TORCH_VENV)/.torch: pyproject.toml constraints.txt

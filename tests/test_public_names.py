@@ -58,7 +58,7 @@ print(*sorted(set(sys.modules) - before))
 """
     loaded = fresh(program)
     assert "cartwheel.vector.vector_env" in loaded
-    heavy = ["envpool", "returns", "rollouts", "evaluation", "bench", "catalogue"]
+    heavy = ["envpool", "returns", "rollouts", "evaluation", "bench", "catalogue", "testing"]
     assert [name for name in heavy if f"cartwheel.{name}" in loaded] == []
     assert [name for name in ("importlib.metadata", "statistics", "torch") if name in loaded] == []
 

@@ -17,7 +17,7 @@ PYTHON = """
     __main__
     bench
     __init__
-    catalogue envpool registry
+    catalogue envpool registry testing
     evaluation native rollouts
     vector
     returns worker
@@ -50,6 +50,13 @@ ENGINE = """
     sync
     failpoint schedule
 """
+AUTHOR = """
+    lib
+    python
+    plugin table
+    env
+    failure options sealed
+"""
 CORE = """
     lib
     space
@@ -60,6 +67,7 @@ CORE = """
 PACKAGES = {
     "python/cartwheel": (python_imports, PYTHON),
     "rust/cartwheel-python/src": (rust_imports, BINDING),
+    "rust/cartwheel/src": (rust_imports, AUTHOR),
     "rust/cartwheel-core/src": (rust_imports, CORE),
     "rust/cartwheel-engine/src": (rust_imports, ENGINE),
 }

@@ -14,7 +14,8 @@ Example:
 :class:`VectorEnv` replaces ``gymnasium.vector.AsyncVectorEnv``: the same arguments, values and
 errors, several times faster, in all three autoreset modes. :class:`Collector` runs a policy in it,
 :mod:`cartwheel.returns` computes advantages and returns of its rollouts, and :func:`evaluate` plays
-a quota of episodes. :mod:`cartwheel.envpool` has EnvPool's interface.
+a quota of episodes. :mod:`cartwheel.envpool` has EnvPool's interface, and
+:mod:`cartwheel.testing` checks environments.
 """
 
 import importlib
@@ -23,18 +24,21 @@ from typing import TYPE_CHECKING
 
 from cartwheel.errors import (
     BrokenPoolError,
+    EnvFailedError,
     EnvPanicError,
     EpisodeOverError,
     ForkedProcessError,
+    PluginError,
     RemoteEnvError,
     RemoteTraceback,
     WorkerDiedError,
     WorkerTimeoutError,
 )
 from cartwheel.native.env import NativeEnv
+from cartwheel.native.plugins import load_plugin, register
+from cartwheel.native.registration import register_native
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.registry.make import make_vec
-from cartwheel.registry.native import register_native
 from cartwheel.registry.patch import patch_gymnasium
 from cartwheel.vector.pool_env import PoolVectorEnv
 from cartwheel.vector.presets import AsyncVectorEnv, SyncVectorEnv
@@ -43,7 +47,7 @@ from cartwheel.vector.stats import Stats
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
-    from cartwheel import envpool, returns
+    from cartwheel import envpool, returns, testing
     from cartwheel.evaluation import Evaluation, evaluate
     from cartwheel.rollouts import Collector, Rollout
 
@@ -53,12 +57,14 @@ __all__ = [
     "AsyncVectorEnv",
     "BrokenPoolError",
     "Collector",
+    "EnvFailedError",
     "EnvPanicError",
     "EpisodeOverError",
     "Evaluation",
     "ForkedProcessError",
     "NativeEnv",
     "NativeVectorEnv",
+    "PluginError",
     "PoolVectorEnv",
     "RemoteEnvError",
     "RemoteTraceback",
@@ -72,9 +78,12 @@ __all__ = [
     "__version__",
     "envpool",
     "evaluate",
+    "load_plugin",
     "make_vec",
     "patch_gymnasium",
+    "register",
     "returns",
+    "testing",
 ]
 
 #: Public names that are loaded when they are first used, and the module of each.
@@ -91,7 +100,7 @@ if not TYPE_CHECKING:  # type checkers would accept every name
         """Loads a public name when it is first used."""
         if name in _LAZY:
             value = getattr(importlib.import_module(_LAZY[name]), name)
-        elif name in ("envpool", "returns"):
+        elif name in ("envpool", "returns", "testing"):
             value = importlib.import_module(f"{__name__}.{name}")
         elif name == "__version__":
             from importlib.metadata import version  # takes longer to load than most of cartwheel

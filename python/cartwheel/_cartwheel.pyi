@@ -1,5 +1,6 @@
 """The native side of cartwheel. Private: users import :mod:`cartwheel`."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, final
 
@@ -24,12 +25,15 @@ __all__ = [
     "gae",
     "is_first",
     "lambda_returns",
+    "load_plugin",
     "masked_mean",
     "masked_normalize",
     "n_step",
     "native_envs",
     "next_values",
     "plain_loop",
+    "register_plugin",
+    "reset_option_names",
     "retrace",
     "serve",
     "shards",
@@ -314,6 +318,9 @@ class NativeEnvs:
     def parameters(self) -> list[str]:
         """Returns the names of the parameters."""
 
+    def render_modes(self) -> list[str]:
+        """Returns the render modes of environments that draw themselves."""
+
     def check_reset_options(self, options: str) -> None:
         """Raises ``ValueError`` if options of a reset, a JSON object, are invalid."""
 
@@ -329,13 +336,6 @@ class NativeEnvs:
     def post_save(self, shard: int, rows: Sequence[int]) -> None:
         """Posts a request for the states of rows of this shard."""
 
-    def post_render(self, row: int, mode: str) -> None:
-        """Posts a request to draw a row to its shard, and requests for nothing to the others.
-
-        Raises:
-            ValueError: The environment has no such render mode.
-        """
-
     def post_reset(
         self, shard: int, mask: Sequence[bool], seeds: Sequence[int | None], options: str | None
     ) -> None:
@@ -347,6 +347,9 @@ class NativeEnvs:
     def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
         """Posts a request to read a parameter, or to set it to one value for each row."""
 
+    def post_render(self, shard: int, mode: int) -> None:
+        """Posts a request to draw every row, in the render mode of this number."""
+
     def post_streams(self, shard: int, streams: Sequence[tuple[int, Any]] | None) -> None:
         """Posts a request to read the random number streams of the rows, or to set them.
 
@@ -354,11 +357,10 @@ class NativeEnvs:
         """
 
     def take_answer(self, shard: int) -> list[Any] | None:
-        """Takes the answer.
+        """Takes the answer: one value for each row, or ``None`` after setting.
 
-        It is one value, stream or state for each row that was asked for, the drawing of a row
-        (an array of shape ``(height, width, 3)``, or text), or ``None`` where there is nothing to
-        return.
+        Values are parameters, streams, states or frames: ``uint8`` arrays of the shape ``(height,
+        width, 3)``, or text.
         """
 
     def take_faults(self, shard: int) -> list[tuple[int, BaseException]]:
@@ -607,11 +609,35 @@ def block_rows(env_id: str) -> int:
 def native_envs() -> list[tuple[str, int | None, float | None, str]]:
     """Returns every native environment: id, step limit, reward threshold, keywords (JSON)."""
 
-def env_keywords(env_id: str) -> list[str]:
-    """Returns the names of the keywords of a native environment.
+def env_keywords(env_id: str) -> list[str] | None:
+    """Returns the names of the keywords of a native environment; ``None`` if it does not list them.
 
     Raises:
         ValueError: There is no such environment.
+    """
+
+def reset_option_names(env_id: str) -> list[str] | None:
+    """Returns the names of the options of an environment's reset, as :func:`env_keywords`.
+
+    Raises:
+        ValueError: There is no such environment.
+    """
+
+def register_plugin(capsule: object, module: str | None) -> list[str]:
+    """Registers the table in a capsule; ``module`` offers it. Returns the ids of its environments.
+
+    Raises:
+        TypeError: It is no capsule, or one of another name.
+        ImportError: The table does not fit this version, or is incomplete.
+        ValueError: An id is taken, or has the wrong form.
+    """
+
+def load_plugin(path: str | os.PathLike[str]) -> list[str]:
+    """Registers the table of a library. Returns the ids of its environments.
+
+    Raises:
+        ImportError: The file cannot be loaded, has no table, or as for :func:`register_plugin`.
+        ValueError: As for :func:`register_plugin`.
     """
 
 def usable_cpus() -> int:

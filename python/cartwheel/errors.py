@@ -115,14 +115,19 @@ class EnvPanicError(RuntimeError):
 
 
 class EnvFailedError(RuntimeError):
-    """A native environment failed. Its row must be reset; the other rows were stepped."""
+    """A native environment failed in a step or reset, for the reason that its author wrote.
+
+    Its row must be reset; the other rows were stepped.
+    """
 
 
 class PluginError(RuntimeError):
-    """A plugin broke the contract of its interface; the error says what it did.
+    """A plugin broke a rule of its interface; the message names it and says what it did.
 
-    The rows of the call must be reset. A plugin that writes where it must not can do other damage,
-    too: set ``CARTWHEEL_CHECK_PLUGINS=1`` to find out.
+    It wrote infos that cannot be read or that belong to other rows, or it did not say which row it
+    reached. The rows of the call must be reset. Report it to the author of the plugin: a plugin that
+    breaks rules can do other damage, too. With ``CARTWHEEL_CHECK_PLUGINS=1`` in the environment of
+    the program, what it writes outside of its rows is this error, too.
     """
 
 

@@ -27,7 +27,7 @@ from cartwheel.bench.machine import machine, machine_line
 from cartwheel.bench.plot import can_plot, formats, plot
 from cartwheel.bench.race import Measurement, parts, race
 from cartwheel.bench.table import records, table
-from cartwheel.native.keywords import NAMESPACE
+from cartwheel.native.registration import NAMESPACE, NATIVE_ENTRY_POINT
 from cartwheel.progress import Progress
 
 if TYPE_CHECKING:
@@ -128,6 +128,8 @@ def contenders_of(spec: EnvSpec | None, executors: Sequence[Executor]) -> list[C
         else:
             print(f"without envpool: {reason}\n", flush=True)
         contenders += [cartwheel_native(native_id), native_ceiling(native_id)]
+    elif spec.vector_entry_point == NATIVE_ENTRY_POINT:
+        contenders.append(cartwheel_native(native_id))  # of a plugin, which has no plain loop
     return contenders
 
 

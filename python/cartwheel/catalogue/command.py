@@ -12,7 +12,9 @@ import gymnasium as gym
 
 from cartwheel._cartwheel import native_envs
 from cartwheel.catalogue.pages import overview, page
-from cartwheel.native.keywords import NAMESPACE
+from cartwheel.native.env_ids import find_env_id
+from cartwheel.native.plugins import import_envs, without_module
+from cartwheel.native.registration import NAMESPACE, registered_id
 
 if TYPE_CHECKING:
     import argparse
@@ -27,7 +29,21 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser = commands.add_parser(
         "envs", help="list the native environments, or show one", description=DESCRIPTION
     )
-    parser.add_argument("env_id", nargs="?", metavar="ID", help="an id, with or without cartwheel/")
+    parser.add_argument(
+        "env_id",
+        nargs="?",
+        metavar="ID",
+        help="an id, with or without cartwheel/, and with the module to import first, if any: "
+        "my_game:my_game/Maze-v0",
+    )
+    parser.add_argument(
+        "--import",
+        dest="modules",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import a package of environments first; may be repeated",
+    )
     parser.set_defaults(run=functools.partial(run, parser))
 
 
@@ -35,19 +51,25 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     """Prints the list, or the page of one environment."""
     is_terminal = sys.stdout is not None and sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if is_terminal else None
-    if arguments.env_id is None:
+    try:
+        for module in arguments.modules:
+            import_envs(module)
+        name = without_module(arguments.env_id or "")
+    except ModuleNotFoundError as error:
+        parser.error(str(error))
+    if not name:
         print(overview(width))
         return 0
-    env_id = arguments.env_id.removeprefix(NAMESPACE)
-    if env_id not in _ids():
-        parser.error(unknown(env_id))
+    env_id = find_env_id(name)
+    if env_id is None:
+        parser.error(unknown(name.removeprefix(NAMESPACE)))
     print(page(env_id, width))
     return 0
 
 
 def unknown(env_id: str) -> str:
     """Returns what is wrong with an id that is not native, and which ids are similar."""
-    names = {name.lower(): NAMESPACE + name for name in _ids()}
+    names = {name.lower(): registered_id(name) for name, *_ in native_envs()}
     near = [names[name] for name in difflib.get_close_matches(env_id.lower(), names, cutoff=0.7)]
     if near:
         hint = f"did you mean {' or '.join(near)}?"
@@ -56,7 +78,3 @@ def unknown(env_id: str) -> str:
     else:
         hint = "`python -m cartwheel envs` lists them"
     return f"there is no native environment {env_id!r}; {hint}"
-
-
-def _ids() -> list[str]:
-    return [name for name, *_ in native_envs()]

@@ -7,7 +7,11 @@ import json
 import math
 from typing import Any
 
-from cartwheel._cartwheel import native_envs
+from cartwheel._cartwheel import env_keywords, native_envs, reset_option_names
+
+
+#: The default of a plugin's keyword that its id does not set.
+UNKNOWN = object()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,8 +20,9 @@ class Keyword:
 
     Attributes:
         name: Its name, as in Gymnasium.
-        default: The value that it has if it is not passed.
-        meaning: What it does, with units.
+        default: The value that it has if it is not passed; :data:`UNKNOWN` where only the plugin
+            knows it.
+        meaning: What it does, with units; empty where only the plugin knows it.
     """
 
     name: str
@@ -132,17 +137,27 @@ _RESET_OPTIONS = {
 
 
 def keywords_of_env(env_id: str) -> list[Keyword]:
-    """Returns the keywords of a native environment, without the namespace, with its defaults."""
+    """Returns the keywords of a native environment, with the defaults of its id.
+
+    Args:
+        env_id: Its id, without ``cartwheel/``.
+    """
     implied = json.loads(next(keywords for name, *_, keywords in native_envs() if name == env_id))
+    known = _KEYWORDS.get(_name(env_id))
+    if known is None:
+        known = [Keyword(name, UNKNOWN, "") for name in env_keywords(env_id) or ()]
     return [
         dataclasses.replace(keyword, default=implied.get(keyword.name, keyword.default))
-        for keyword in _KEYWORDS[_name(env_id)]
+        for keyword in known
     ]
 
 
 def reset_options_of_env(env_id: str) -> list[Keyword]:
     """Returns the options of a native environment's ``reset``, besides those that select rows."""
-    return _RESET_OPTIONS.get(_name(env_id), [])
+    known = _RESET_OPTIONS.get(_name(env_id))
+    if known is None:
+        known = [Keyword(name, UNKNOWN, "") for name in reset_option_names(env_id) or ()]
+    return known
 
 
 def _name(env_id: str) -> str:

@@ -9,8 +9,8 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from cartwheel._cartwheel import native_envs
-from cartwheel.catalogue.keywords import keywords_of_env, reset_options_of_env
-from cartwheel.native.keywords import NAMESPACE
+from cartwheel.catalogue.keywords import UNKNOWN, Keyword, keywords_of_env, reset_options_of_env
+from cartwheel.native.registration import registered_id
 from cartwheel.native.vector_env import NativeVectorEnv
 
 if TYPE_CHECKING:
@@ -30,10 +30,14 @@ def overview(width: int | None) -> str:
     """
     rows = [("id", "limit", "solved", "action", "observation")]
     for env_id, limit, threshold, _keywords in native_envs():
-        envs = NativeVectorEnv(env_id, 1)
-        spaces = _short(envs.single_action_space), _short(envs.single_observation_space)
-        envs.close()
-        rows.append((NAMESPACE + env_id, _number(limit), _number(threshold), *spaces))
+        try:
+            envs = NativeVectorEnv(env_id, 1)
+        except (ValueError, RuntimeError) as error:  # of a plugin, which needs keywords
+            spaces = "–", f"cannot be made without keywords: {error}"
+        else:
+            spaces = _short(envs.single_action_space), _short(envs.single_observation_space)
+            envs.close()
+        rows.append((registered_id(env_id), _number(limit), _number(threshold), *spaces))
     notes = [
         "limit: max_episode_steps. solved: reward_threshold, the return of a solved episode.",
         "`python -m cartwheel envs ID` shows everything about one environment.",
@@ -47,7 +51,7 @@ def page(env_id: str, width: int | None) -> str:
     """Returns everything about one native environment.
 
     Args:
-        env_id: Its id, without the namespace.
+        env_id: Its id, without ``cartwheel/``.
         width: As for :func:`overview`.
     """
     limit, threshold = next(
@@ -65,10 +69,10 @@ def page(env_id: str, width: int | None) -> str:
     ]
     envs.close()
     keywords, options = (
-        [(each.name, _value(each.default), each.meaning) for each in several]
+        [(each.name, _default(each), each.meaning) for each in several]
         for several in (keywords_of_env(env_id), reset_options_of_env(env_id))
     )
-    native_id = NAMESPACE + env_id
+    native_id = registered_id(env_id)
     sections: list[tuple[str, Sequence[Sequence[str]]]] = [
         ("", facts),
         (f'keywords: cartwheel.make_vec("{native_id}", num_envs, name=value)', keywords),
@@ -116,6 +120,10 @@ def _short(space: Space[Any]) -> str:
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:g}"
+
+
+def _default(keyword: Keyword) -> str:
+    return "?" if keyword.default is UNKNOWN else _value(keyword.default)
 
 
 def _value(value: Any) -> str:

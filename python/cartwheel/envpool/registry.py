@@ -11,7 +11,9 @@ import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
 from cartwheel._cartwheel import native_envs
-from cartwheel.native.keywords import NAMESPACE
+from cartwheel.native.env_ids import find_env_id
+from cartwheel.native.plugins import without_module
+from cartwheel.native.registration import NAMESPACE, registered_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -79,9 +81,8 @@ def register(
         ValueError: An id is already registered.
     """
     ids = (task_id, *aliases)
-    native = {name for name, *_ in native_envs()}
     for name in ids:
-        if name in _REGISTERED or name.removeprefix(NAMESPACE) in native or name in gym.registry:
+        if name in _REGISTERED or find_env_id(name) is not None or name in gym.registry:
             raise ValueError(f"the task id {name!r} is taken")
     find_constructor = _finding(entry_point)
     task = Task(
@@ -114,7 +115,7 @@ def list_all_envs() -> list[str]:
     """Returns every task id, sorted: native, registered, and from Gymnasium's registry."""
     native = {name for name, *_ in native_envs()}
     gymnasium = {name for name, spec in gym.registry.items() if spec.entry_point is not None}
-    return sorted(native | {NAMESPACE + name for name in native} | gymnasium | set(_REGISTERED))
+    return sorted(native | {registered_id(name) for name in native} | gymnasium | set(_REGISTERED))
 
 
 def info_dtypes(task_id: str) -> dict[str, Any]:
@@ -132,13 +133,13 @@ def find_task(task_id: str) -> Task:
         raise TypeError(f"`task_id` must be a string, got {type(task_id)}")
     if task_id in _REGISTERED:
         return _REGISTERED[task_id]
-    for name, limit, threshold, _ in native_envs():
-        if task_id.removeprefix(NAMESPACE) == name:
-            return Task(name, None, None, max_episode_steps=limit, reward_threshold=threshold)
     try:
-        module, colon, name = task_id.rpartition(":")
-        if colon:
-            importlib.import_module(module)
+        name = without_module(task_id)
+        # Without a namespace, an id of a named module is that of Gymnasium.
+        native = find_env_id(name if "/" in name else task_id)
+        for known, limit, threshold, _ in native_envs():
+            if known == native:
+                return Task(known, None, None, max_episode_steps=limit, reward_threshold=threshold)
         spec = gym.spec(name)
     except (gym.error.Error, ImportError) as error:
         raise gym.error.UnregisteredEnv(

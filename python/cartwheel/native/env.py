@@ -11,9 +11,10 @@ from gymnasium.spaces import Dict, Discrete, Tuple
 from gymnasium.vector import AutoresetMode
 
 from cartwheel.errors import EpisodeOverError
-from cartwheel.native.keywords import as_env_id, check_keywords
-from cartwheel.native.options import OPTIONS_OF_RESETS
-from cartwheel.native.renderer import as_attribute
+from cartwheel.native.env_ids import as_env_id
+from cartwheel.native.keywords import check_keywords
+from cartwheel.native.options import options_of_reset
+from cartwheel.native.gymnasium_renderer import as_attribute
 from cartwheel.native.vector_env import NativeVectorEnv, as_generator
 from cartwheel.near_misses import keywords_of, shown
 from cartwheel.vector.vector_env import VectorEnv
@@ -112,8 +113,7 @@ class NativeEnv(gym.Env[Any, Any]):
         if options is not None:  # a single environment has no rows to select
             if not isinstance(options, Mapping):
                 raise TypeError(f"`options` must be a dictionary or None, got {shown(options)}.")
-            known = OPTIONS_OF_RESETS.get(self._envs.env_id, ())
-            options = {name: options[name] for name in known if name in options}
+            options = options_of_reset(self._envs.env_id, options)
         observations, info = self._envs.reset(seed=[seed], options=options)
         if goes_on:
             self._lead_generator()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from cartwheel._cartwheel import NativeEnvs, env_keywords, native_envs
+from cartwheel._cartwheel import NativeEnvs, env_keywords
+from cartwheel.native.registration import NATIVE_ENTRY_POINT
 from cartwheel.native.wrappers import instead_of
 from cartwheel.near_misses import listed, near_miss, place_of, shown
 
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
 
     from gymnasium.envs.registration import EnvSpec
 
-#: The namespace of native environments in Gymnasium's registry.
-NAMESPACE = "cartwheel/"
-#: The vector entry point of native environments' specs; a string, so that specs survive JSON.
-NATIVE_ENTRY_POINT = "cartwheel.registry.native:make_native"
 #: The most rows that an error names.
 _NAMED = 17
 #: Keywords of :class:`~cartwheel.VectorEnv` that change nothing for native environments.
@@ -45,24 +42,6 @@ def environment_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in keywords.items() if name not in (*_IDLE, *_FIXED)}
 
 
-def as_env_id(env_id: Any) -> str:
-    """Returns the id of a native environment without the namespace.
-
-    Raises:
-        TypeError: ``env_id`` is no text.
-        ValueError: There is no such environment.
-    """
-    if not isinstance(env_id, str):
-        raise TypeError(f"`env_id` must be an id or an EnvSpec, got {shown(env_id)}.")
-    name, names = env_id.removeprefix(NAMESPACE), [entry[0] for entry in native_envs()]
-    if name in names:
-        return name
-    newest = [known for known in names if known.rpartition("-")[0] == name]
-    meant = newest[-1] if newest else near_miss(name, names)
-    rest = "`python -m cartwheel envs` lists them." if meant is None else f"did you mean {meant!r}?"
-    raise ValueError(f"there is no native environment {env_id!r}: {rest}")
-
-
 def check_keywords(
     env_id: str,
     keywords: dict[str, Any],
@@ -72,8 +51,10 @@ def check_keywords(
 ) -> None:
     """Refuses keywords that a native environment does not have.
 
+    A plugin that does not list its keywords gets them all, and refuses what it does not have.
+
     Args:
-        env_id: The environment, without the namespace.
+        env_id: The environment, without ``cartwheel/``.
         keywords: The keywords and their values.
         owner: The class that the caller makes, for the error.
         others: The keywords that this class has itself.
@@ -84,7 +65,7 @@ def check_keywords(
     """
     own = env_keywords(env_id)
     for name, value in keywords.items():
-        if name not in own:
+        if own is not None and name not in own:
             raise TypeError(_no_such_keyword(env_id, name, value, own, owner, others, attribute))
 
 

@@ -78,6 +78,10 @@ class NativeLink:
             for first, last in self._shards
         ]
 
+    def pack_render(self, mode: int) -> list[Any]:
+        """Makes the messages to draw every row, in the render mode of this number."""
+        return [("render", mode)] * len(self._shards)
+
     def shard_of(self, row: int) -> int:
         """Returns the number of the shard that has a row."""
         return next(shard for shard, (_, last) in enumerate(self._shards) if row < last)
@@ -113,6 +117,7 @@ class NativeLink:
             "request": envs.post_request,
             "save": envs.post_save,
             "streams": envs.post_streams,
+            "render": envs.post_render,
         }
         for shard, (kind, *parts) in enumerate(messages):
             posts[kind](shard, *parts)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cartwheel._cartwheel import native_envs, reset_option_names
 from cartwheel.arguments import ROW_OPTIONS
+from cartwheel.native.registration import registered_id
 from cartwheel.near_misses import near_miss, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def as_json(options: dict[str, Any]) -> str:
@@ -21,20 +26,6 @@ def as_json(options: dict[str, Any]) -> str:
     return _object({name: _value_as_json(name, value) for name, value in options.items()})
 
 
-#: The options of resets of native environments; all are numbers.
-OPTIONS_OF_RESETS = {
-    **dict.fromkeys(
-        (
-            "CartPole-v0",
-            "CartPole-v1",
-            "MountainCar-v0",
-            "MountainCarContinuous-v0",
-            "Acrobot-v1",
-        ),
-        ("low", "high"),
-    ),
-    "Pendulum-v1": ("x_init", "y_init"),
-}
 #: Names that mean rows elsewhere, and cartwheel's name.
 _ROWS_ELSEWHERE = {
     "mask": "reset_mask",
@@ -50,19 +41,35 @@ def reset_as_json(env_id: str, options: dict[str, Any]) -> str:
     """Returns the environment's own options of a reset as a JSON object.
 
     Options that only other native environments have are left out: environments may share one
-    dictionary.
+    dictionary. A plugin that does not name its options gets them all, and refuses what it does not
+    have.
 
     Raises:
-        ValueError: No native environment has an option of this name, or a value is no number.
+        ValueError: No native environment has an option of this name, or a value is no number. (For
+            a plugin: JSON has no form for the value.)
     """
-    own, known = OPTIONS_OF_RESETS.get(env_id, ()), set().union(*OPTIONS_OF_RESETS.values())
-    for name in options:
-        if name not in known:
-            raise ValueError(_no_such_option(env_id, name, own))
-    return json.dumps({name: _as_number(name, options[name]) for name in own if name in options})
+    own = reset_option_names(env_id)
+    if own is None:
+        return as_json(options)
+    if not options.keys() <= set(own):
+        others = (reset_option_names(other) or () for other, *_ in native_envs())
+        known = set(own).union(*others)
+        for name in options:
+            if name not in known:
+                raise ValueError(_no_such_option(env_id, name, own))
+    chosen = {name: options[name] for name in own if name in options}
+    if registered_id(env_id) == env_id:
+        return as_json(chosen)
+    return json.dumps({name: _as_number(name, value) for name, value in chosen.items()})
 
 
-def _no_such_option(env_id: str, name: Any, own: tuple[str, ...]) -> str:
+def options_of_reset(env_id: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the options that the environment has, for a reset that ignores all others."""
+    own = reset_option_names(env_id)
+    return {name: options[name] for name in (options if own is None else own) if name in options}
+
+
+def _no_such_option(env_id: str, name: Any, own: list[str]) -> str:
     start = f"{env_id} has no option {name!r} of a reset"
     meant = _ROWS_ELSEWHERE.get(name) or near_miss(
         str(name), (*own, *ROW_OPTIONS, *_ROWS_ELSEWHERE)

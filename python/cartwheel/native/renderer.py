@@ -1,121 +1,86 @@
-"""Frames of native environments, drawn by Gymnasium's environments of the same ids."""
+"""Frames of native environments: what every renderer does, and the one that asks the environment."""
 
 from __future__ import annotations
 
 import functools
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-import gymnasium as gym
-import numpy as np
-from gymnasium.envs.registration import load_env_creator
+from gymnasium import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
+
+    from cartwheel.native.link import NativeLink
+
+    Ask = Callable[[list[Any]], tuple[Any, ...]]
 
 
-class Renderer:
-    """Draws rows of a native environment by Gymnasium's environment of the same id.
+#: Frames per second of environments that draw themselves, where a video is made of them.
+_FPS = 30
 
-    The parameters of a native environment are attributes of Gymnasium's environment. So one
-    environment of Gymnasium draws all rows: for each row, its attributes are set to the row's
-    parameters, and it renders. It is made with the same keywords at the first frame, and it is
-    never stepped.
+
+class Renderer(Protocol):
+    """Draws rows of a native environment.
 
     Attributes:
-        metadata: The metadata of Gymnasium's environment, with its render modes; no render modes if
-            Gymnasium has no environment of this id.
+        metadata: The metadata of the environment, with its render modes.
     """
 
-    def __init__(
-        self, env_id: str, keywords: dict[str, Any], render_mode: str | None, *, native_id: str
-    ) -> None:
-        """Finds Gymnasium's environment by its id, without making it.
+    metadata: dict[str, Any]
 
-        Args:
-            env_id: The id of Gymnasium's environment.
-            keywords: Keywords of the environment.
-            render_mode: One of the environment's render modes, or ``None``.
-            native_id: The registered id of the native environment, for warnings.
-
-        Raises:
-            ValueError: The environment does not have this render mode.
-        """
-        self._env_id = env_id
-        self._native_id = native_id
-        self._keywords = keywords
-        self._render_mode = render_mode
-        self._spec = gym.registry.get(env_id)
-        self._envs: dict[int, gym.Env[Any, Any]] = {}
-        self.metadata: dict[str, Any] = {"render_modes": []}
-        if self._spec is not None:
-            self.metadata = dict(self._load().metadata)
-        modes = self.metadata["render_modes"]
-        if render_mode is not None and render_mode not in modes:
-            allowed = ", ".join(map(repr, [None, *modes]))
-            raise ValueError(
-                f"`render_mode` of {env_id} must be one of {allowed}, got {render_mode!r}."
-            )
-
-    def _load(self) -> Any:
-        """Returns the class of Gymnasium's environment."""
-        assert self._spec is not None
-        entry_point = self._spec.entry_point
-        return load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
-
-    def _env(self, row: int) -> gym.Env[Any, Any]:
-        """Returns the environment that draws ``row``: one for all rows, or one for each window."""
-        place = row if self._render_mode == "human" else 0
-        if place not in self._envs:
-            if self._spec is None:
-                raise NotImplementedError(f"{self._env_id} cannot be rendered.")
-            keywords = {**self._spec.kwargs, **self._keywords, "render_mode": self._render_mode}
-            env: gym.Env[Any, Any] = self._load()(**keywords)
-            env.spec = gym.registry.get(self._native_id)
-            self._envs[place] = env
-        return self._envs[place]
-
-    def draw(
-        self, rows: Iterable[int], parameters: Mapping[str, Sequence[Any]]
-    ) -> tuple[tuple[Any, ...], dict[str, list[Any]]]:
+    def draw(self, rows: Sequence[int], link: NativeLink, ask: Ask) -> tuple[Any, ...]:
         """Draws some rows.
 
         Args:
             rows: The rows to draw.
-            parameters: The parameters of all rows, by name.
+            link: Makes messages to the environments.
+            ask: Sends messages, and returns one answer for each row of the vector environment.
 
         Returns:
-            One frame of Gymnasium's ``render`` for each drawn row, and the parameters that
-            rendering changed, again of all rows.
-
-        Raises:
-            gymnasium.error.DependencyNotInstalled: pygame is missing.
-            NotImplementedError: Gymnasium has no environment of this id.
+            One frame for each of ``rows``.
         """
-        frames: list[Any] = []
-        changed: dict[str, list[Any]] = {}
-        for row in rows:
-            env = self._env(row)
-            given = {name: as_attribute(values[row]) for name, values in parameters.items()}
-            for name, value in given.items():
-                setattr(env, name, value)
-            frames.append(env.render())
-            for name, value in given.items():
-                kept = getattr(env, name)
-                if kept is not value:
-                    changed.setdefault(name, list(parameters[name]))[row] = kept
-        return tuple(frames), changed
 
     def close(self) -> None:
-        """Closes the environments that drew, and their windows."""
-        while self._envs:
-            self._envs.popitem()[1].close()
+        """Closes windows."""
 
 
-def as_attribute(value: Any) -> Any:
-    """Converts a parameter to Gymnasium's form, where lines of text are an array of characters."""
-    is_text = isinstance(value, list) and any(isinstance(line, str) for line in value)
-    return np.asarray(value, "c") if is_text else value
+class OwnRenderer(Renderer):
+    """Asks the environments for their frames: those of plugins draw themselves."""
+
+    def __init__(self, env_id: str, modes: list[str], render_mode: str | None) -> None:
+        """Keeps the render modes of a kind of environment.
+
+        Raises:
+            ValueError: The environment does not have this render mode.
+        """
+        check_render_mode(env_id, render_mode, modes)
+        self._env_id = env_id
+        self._render_mode = render_mode
+        self.metadata = {"render_modes": modes, "render_fps": _FPS}
+
+    def draw(self, rows: Sequence[int], link: NativeLink, ask: Ask) -> tuple[Any, ...]:
+        """Draws some rows, see :meth:`Renderer.draw`; without a render mode, warns."""
+        if self._render_mode is None:
+            logger.warn(
+                f"render() of {self._env_id} does nothing without a render mode: pass "
+                f"`render_mode`, one of {self.metadata['render_modes']}."
+            )
+            return (None,) * len(rows)
+        frames = ask(link.pack_render(self.metadata["render_modes"].index(self._render_mode)))
+        return tuple(frames[row] for row in rows)
+
+    def close(self) -> None:
+        """Does nothing: there are no windows."""
+
+
+def check_render_mode(env_id: str, render_mode: str | None, modes: list[str]) -> None:
+    """Raises ``ValueError`` unless ``render_mode`` is ``None`` or one of ``modes``."""
+    if render_mode is not None and render_mode not in modes:
+        allowed = ", ".join(map(repr, [None, *modes]))
+        raise ValueError(
+            f"`render_mode` of {env_id} must be one of {allowed}, got {render_mode!r}."
+        )
 
 
 class Shown:

@@ -5,6 +5,7 @@ This file is above 400 lines because it has the documentation of every argument.
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,9 +27,9 @@ from cartwheel.arguments import (
 )
 from cartwheel.choices import NativeExecutor, OnDone, check_choice
 from cartwheel.log import LOGGER, reminder_s
+from cartwheel.native.env_ids import as_env_id
+from cartwheel.native.gymnasium_renderer import GymnasiumRenderer
 from cartwheel.native.keywords import (
-    NAMESPACE,
-    as_env_id,
     check_keywords,
     environment_keywords,
     read_spec,
@@ -36,7 +37,8 @@ from cartwheel.native.keywords import (
 )
 from cartwheel.native.link import NativeLink
 from cartwheel.native.options import as_json
-from cartwheel.native.renderer import Renderer, Shown
+from cartwheel.native.registration import registered_id
+from cartwheel.native.renderer import OwnRenderer, Shown
 from cartwheel.native.spaces import as_space
 from cartwheel.native.spec import vector_spec
 from cartwheel.near_misses import keywords_of, near_miss
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 
     from cartwheel.choices import Mode, OnError
     from cartwheel.native.link import Stream
+    from cartwheel.native.renderer import Renderer
 
 
 class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
@@ -82,7 +85,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
 
     Args:
         env_id: A native environment, with or without the namespace ``cartwheel/``; ``python -m
-            cartwheel envs`` lists them. Or its ``EnvSpec``, whose keywords and step limit become
+            cartwheel envs`` lists them. Or one of a plugin, see :func:`~cartwheel.register`,
+            possibly with the module to import first: ``"my_game:my_game/Maze-v0"``. Or its ``EnvSpec``, whose keywords and step limit become
             the defaults.
         num_envs: Number of environments.
         autoreset_mode: When a finished environment restarts, as for :class:`~cartwheel.VectorEnv`.
@@ -90,7 +94,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             limit. The default is the limit in Gymnasium's registry.
         render_mode: The kind of result of :meth:`render`: ``"rgb_array"``, ``"ansi"`` if
             Gymnasium's environment has it, or ``None``. ``"human"`` draws windows after every step
-            and reset.
+            and reset. Environments of plugins have the modes of their ``metadata``, and draw no
+            windows.
         executor: ``"thread"`` or ``"auto"``: threads and the calling thread share the rows, but the
             calling thread steps small batches alone, because waking a thread takes longer.
             ``"inline"``: the calling thread steps every batch.
@@ -100,8 +105,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         max_concurrency: As for :class:`~cartwheel.VectorEnv`.
         batch_size: As for :class:`~cartwheel.VectorEnv`.
         on_done: As for :class:`~cartwheel.VectorEnv`.
-        on_error: As for :class:`~cartwheel.VectorEnv`, for panics of native environments. The row
-            shows the first observation of the new environment.
+        on_error: As for :class:`~cartwheel.VectorEnv`, for panics and failures of native
+            environments. The row shows the first observation of the new environment.
         max_restarts: As for :class:`~cartwheel.VectorEnv`.
         timeout: As for :class:`~cartwheel.VectorEnv`. The calling thread checks the time after each
             shard that it steps. There are eight shards for each thread, or one shard if there is
@@ -171,9 +176,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         if thread_affinity_offset is not None:
             as_integer("thread_affinity_offset", thread_affinity_offset, 0)
         self.render_mode = render_mode
-        native_id = NAMESPACE + self.env_id
+        native_id = registered_id(self.env_id)
         self.spec = vector_spec(NativeVectorEnv.__init__, arguments, native_id)
-        self._renderer = Renderer(self.env_id, options, render_mode, native_id=native_id)
 
         shards = fine_shards(self.num_envs, self.num_workers, block)
         envs = NativeEnvs(
@@ -184,6 +188,13 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             freeze=on_done == "freeze",
             max_episode_steps=limit,
             replacements=self.recovery.replacements,
+        )
+        modes = envs.render_modes()
+        draws_itself = bool(modes) or native_id == self.env_id  # Gymnasium has none of a plugin
+        self._renderer: Renderer = (
+            OwnRenderer(self.env_id, modes, render_mode)
+            if draws_itself
+            else GymnasiumRenderer(self.env_id, options, render_mode, native_id=native_id)
         )
         self._open(envs, shards, max_batches, timeout, thread_affinity_offset)
         self._opened(_shut_down)
@@ -249,7 +260,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
     # Rendering
 
     def render(self) -> tuple[Any, ...]:
-        """Renders every environment like Gymnasium's environment of the same id.
+        """Renders every environment: like Gymnasium's of the same id, or as its plugin draws it.
 
         Returns:
             One frame for each row: arrays of ``uint8`` and shape ``(height, width, 3)`` for
@@ -260,6 +271,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             gymnasium.error.ResetNeeded: Some rows were never reset.
             gymnasium.error.DependencyNotInstalled: pygame is missing.
             NotImplementedError: Gymnasium has no environment of this id.
+            EnvFailedError: A plugin could not draw a row.
         """
         self._pool.check("render", idle=True)
         fresh = np.flatnonzero(~self._link.begun).tolist()
@@ -271,12 +283,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
 
     def _draw(self) -> tuple[Any, ...]:
         """Draws every row that was ever reset."""
-        parameters = {name: self._ask("render", name, None) for name in self.parameters}
         rows = np.flatnonzero(self._link.begun).tolist()
-        frames, changed = self._renderer.draw(rows, parameters)
-        for name, values in changed.items():
-            self._ask("render", name, values)
-        return frames
+        return self._renderer.draw(rows, self._link, functools.partial(self._control, "render"))
 
     # Attributes
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -18,7 +17,8 @@ from gymnasium.envs.registration import (
 )
 
 from cartwheel.arguments import as_integer
-from cartwheel.native.keywords import NATIVE_ENTRY_POINT
+from cartwheel.native.plugins import without_module
+from cartwheel.native.registration import NATIVE_ENTRY_POINT
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.native.wrappers import instead_of
 from cartwheel.near_misses import keywords_of, shown
@@ -225,15 +225,7 @@ def _find(id_or_spec: Any) -> EnvSpec:
         return id_or_spec
     if not isinstance(id_or_spec, str):
         raise gym.error.Error(f"Invalid id type: {type(id_or_spec)}. Expected `str` or `EnvSpec`")
-    module, colon, name = id_or_spec.rpartition(":")
-    if colon:
-        try:
-            importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                f"{error}. Environment registration via importing a module failed. Check whether "
-                f"'{module}' contains env registration and can be imported."
-            ) from error
+    name = without_module(id_or_spec)
     namespace, base, version = parse_env_id(name)
     newest = find_highest_version(namespace, base)
     if newest is not None and version is None:

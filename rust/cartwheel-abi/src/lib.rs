@@ -258,7 +258,8 @@ pub struct Env {
     /// The return at which the task counts as solved; NaN for none.
     pub reward_threshold: f64,
 
-    /// Optional. Writes the names of the options, each followed by a newline.
+    /// Optional. Writes the names of the options, each followed by a newline. An empty name says
+    /// that there are others, which are not listed.
     pub option_names: Option<unsafe extern "C" fn(names: *mut Sink)>,
     /// Makes a kind from options: a JSON object of `len` bytes, which holds the default options
     /// too.
@@ -347,6 +348,8 @@ pub struct Env {
             error: *mut Sink,
         ) -> u32,
     >,
+    /// Optional. Writes the names of the options of a reset, as `option_names`.
+    pub reset_option_names: Option<unsafe extern "C" fn(names: *mut Sink)>,
 }
 
 // SAFETY: nothing writes to an `Env`, and its pointers point at static text (invariant 2).

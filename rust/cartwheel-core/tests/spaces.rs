@@ -1,7 +1,5 @@
 //! Spaces: samples, checks of actions, exact bounds.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
-
 use cartwheel_core::DType;
 use cartwheel_core::rng::Rng;
 use cartwheel_core::space::{Bounds, Space};

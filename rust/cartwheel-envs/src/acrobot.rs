@@ -204,7 +204,7 @@ impl Env for Acrobot {
     type Info = ();
     type Shared = ();
 
-    fn spaces(_: &NoOptions, _: &()) -> Spaces {
+    fn spaces(_: &NoOptions, (): &()) -> Spaces {
         let Physics { max_vel_1, max_vel_2, .. } = *Physics::STANDARD;
         let observation = Space::symmetric_box(&[1.0, 1.0, 1.0, 1.0, max_vel_1, max_vel_2]);
         Spaces { observation, action: Space::discrete(3) }

@@ -13,11 +13,10 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    Env, Error, Failure, Parameter, ParameterValue, Rng, Space, Spaces, Transition, wrong,
+    Env, Error, Failure, NoOptions, Parameter, ParameterValue, Rng, Space, Spaces, Transition,
+    wrong,
 };
 use serde::Deserialize;
-
-use crate::Ignored;
 
 /// Jack, queen and king count ten.
 const DECK: [u8; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10, 10];
@@ -104,7 +103,9 @@ impl Parameter for Hand {
             return Err(wrong("1 to 22 cards from 1 to 10", &value));
         }
         *self = Self::default();
-        cards.into_iter().for_each(|card| self.add(card));
+        for card in cards {
+            self.add(card);
+        }
         Ok(())
     }
 }
@@ -165,13 +166,13 @@ pub struct Blackjack {
 
 impl Env for Blackjack {
     type Options = Options;
-    type ResetOptions = Ignored;
+    type ResetOptions = NoOptions;
     type Action = i64;
     type Observation = (i64, i64, i64);
     type Info = ();
     type Shared = ();
 
-    fn spaces(_: &Options, _: &()) -> Spaces {
+    fn spaces(_: &Options, (): &()) -> Spaces {
         let observation = Space::Tuple([32, 11, 2].map(Space::discrete).to_vec());
         Spaces { observation, action: Space::discrete(2) }
     }
@@ -183,7 +184,7 @@ impl Env for Blackjack {
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, _: &Ignored) -> Result<(), Failure> {
+    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
         self.dealer = Hand::pair(rng);
         self.player = Hand::pair(rng);
         // Only rendering shows these, but they are drawn from the same stream.

@@ -155,7 +155,7 @@ impl Env for CartPole {
     type Info = ();
     type Shared = ();
 
-    fn spaces(_: &Options, _: &()) -> Spaces {
+    fn spaces(_: &Options, (): &()) -> Spaces {
         let (x, theta) = (PHYSICS.x_threshold * 2.0, PHYSICS.theta_threshold_radians * 2.0);
         let observation = Space::symmetric_box(&[x, f64::INFINITY, theta, f64::INFINITY]);
         Spaces { observation, action: Space::discrete(2) }

@@ -13,10 +13,9 @@
 
 use std::sync::Arc;
 
-use cartwheel::{Env, Error, Failure, Rng, Space, Spaces, Transition};
+use cartwheel::{Env, Error, Failure, NoOptions, Rng, Space, Spaces, Transition};
 use serde::Deserialize;
 
-use crate::Ignored;
 use crate::toy_text::{Cell, Outcome, Probability, sample};
 
 const ROWS: usize = 4;
@@ -44,13 +43,13 @@ pub struct CliffWalking {
 
 impl Env for CliffWalking {
     type Options = Options;
-    type ResetOptions = Ignored;
+    type ResetOptions = NoOptions;
     type Action = i64;
     type Observation = i64;
     type Info = Outcome;
     type Shared = ();
 
-    fn spaces(_: &Options, _: &()) -> Spaces {
+    fn spaces(_: &Options, (): &()) -> Spaces {
         let cells = i64::try_from(CELLS).expect("four rows of twelve");
         Spaces { observation: Space::discrete(cells), action: Space::discrete(4) }
     }
@@ -62,7 +61,7 @@ impl Env for CliffWalking {
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, _: &Ignored) -> Result<(), Failure> {
+    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
         sample([1.0], rng); // there is one start only
         self.cell.at = START;
         self.last_action = None;

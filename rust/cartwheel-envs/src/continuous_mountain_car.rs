@@ -132,7 +132,7 @@ impl Env for ContinuousMountainCar {
     type Info = ();
     type Shared = ();
 
-    fn spaces(_: &Options, _: &()) -> Spaces {
+    fn spaces(_: &Options, (): &()) -> Spaces {
         let Physics { min_position, max_position, max_speed, .. } = *Physics::STANDARD;
         let observation = Space::float_box(&[min_position, -max_speed], &[max_position, max_speed]);
         Spaces { observation, action: Space::symmetric_box(&[1.0]) }

@@ -13,12 +13,11 @@
 use std::sync::Arc;
 
 use cartwheel::{
-    Env, Error, Failure, Parameter, ParameterValue, Rng, Shared, Space, Spaces, State, Transition,
-    wrong,
+    Env, Error, Failure, NoOptions, Parameter, ParameterValue, Rng, Shared, Space, Spaces, State,
+    Transition, wrong,
 };
 use serde::Deserialize;
 
-use crate::Ignored;
 use crate::toy_text::{Cell, Outcome, Probability, sample};
 
 /// Keywords.
@@ -236,7 +235,7 @@ impl Map {
 
 impl Env for FrozenLake {
     type Options = Options;
-    type ResetOptions = Ignored;
+    type ResetOptions = NoOptions;
     type Action = i64;
     type Observation = i64;
     type Info = Outcome;
@@ -266,7 +265,7 @@ impl Env for FrozenLake {
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, _: &Ignored) -> Result<(), Failure> {
+    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
         let Lake { cells, start, .. } = &*self.lake.0;
         let distribution = cells.iter().map(|&cell| if cell == b'S' { *start } else { 0.0 });
         self.cell.at = sample(distribution, rng);

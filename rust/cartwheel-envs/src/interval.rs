@@ -2,17 +2,14 @@
 
 use serde::{Deserialize, Deserializer};
 
-use crate::Ignored;
-
 /// The ends as they were passed; missing ends have defaults.
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Ends {
     #[serde(default, deserialize_with = "number")]
     low: Option<f64>,
     #[serde(default, deserialize_with = "number")]
     high: Option<f64>,
-    #[serde(flatten)]
-    _others: Ignored,
 }
 
 /// A number that was passed: `None` is refused, although an `Option` would treat it as missing.

@@ -75,7 +75,7 @@ impl Env for MountainCar {
     type Info = ();
     type Shared = ();
 
-    fn spaces(_: &Options, _: &()) -> Spaces {
+    fn spaces(_: &Options, (): &()) -> Spaces {
         let Physics { min_position, max_position, max_speed, .. } = *Physics::STANDARD;
         let observation = Space::float_box(&[min_position, -max_speed], &[max_position, max_speed]);
         Spaces { observation, action: Space::discrete(3) }

@@ -15,10 +15,10 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use cartwheel::{Bounds, DType, Env, Error, Failure, Flat, Rng, Space, Spaces, Transition};
+use cartwheel::{
+    Bounds, DType, Env, Error, Failure, Flat, NoOptions, Rng, Space, Spaces, Transition,
+};
 use serde::Deserialize;
-
-use crate::Ignored;
 
 /// Keywords.
 #[derive(Debug, Clone, Deserialize)]
@@ -67,13 +67,13 @@ impl Null {
 
 impl Env for Null {
     type Options = Options;
-    type ResetOptions = Ignored;
+    type ResetOptions = NoOptions;
     type Action = i64;
     type Observation = Flat<u8>;
     type Info = ();
     type Shared = ();
 
-    fn spaces(options: &Options, _: &()) -> Spaces {
+    fn spaces(options: &Options, (): &()) -> Spaces {
         let (shape, low, high) = (options.shape.clone(), Bounds::All(0.0), Bounds::All(255.0));
         let observation = Space::Box { dtype: DType::U8, shape, low, high };
         Spaces { observation, action: Space::discrete(1) }
@@ -92,7 +92,7 @@ impl Env for Null {
     }
 
     #[inline]
-    fn reset(&mut self, _: &mut Rng, _: &Ignored) -> Result<(), Failure> {
+    fn reset(&mut self, _: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
         self.steps = 0;
         Ok(())
     }

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use cartwheel::{Env, Error, Failure, Rng, Space, Spaces, Standard, Transition, Tuned};
 use serde::Deserialize;
 
-use crate::Ignored;
 use crate::interval::check_range;
 use crate::libm::{square, square_f32};
 use crate::numeric::{clip, floor_mod, round};
@@ -52,18 +51,16 @@ impl Default for Start {
 
 /// The options of a reset as they were passed.
 #[derive(Debug, Deserialize)]
-#[serde(default)]
+#[serde(deny_unknown_fields, default)]
 struct Most {
     x_init: f64,
     y_init: f64,
-    #[serde(flatten)]
-    _others: Ignored,
 }
 
 impl Default for Most {
     fn default() -> Self {
         let Start { x_init, y_init } = Start::default();
-        Self { x_init, y_init, _others: Ignored }
+        Self { x_init, y_init }
     }
 }
 
@@ -138,7 +135,7 @@ impl Env for Pendulum {
     type Info = ();
     type Shared = ();
 
-    fn spaces(_: &Options, _: &()) -> Spaces {
+    fn spaces(_: &Options, (): &()) -> Spaces {
         let Physics { max_speed, max_torque, .. } = *Physics::STANDARD;
         let observation = Space::symmetric_box(&[1.0, 1.0, max_speed]);
         Spaces { observation, action: Space::symmetric_box(&[max_torque]) }

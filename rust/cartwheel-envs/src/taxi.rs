@@ -14,11 +14,11 @@
 use std::sync::{Arc, LazyLock};
 
 use cartwheel::{
-    Env, Error, Failure, Parameter, ParameterValue, Rng, Space, Spaces, Transition, wrong,
+    Env, Error, Failure, NoOptions, Parameter, ParameterValue, Rng, Space, Spaces, Transition,
+    wrong,
 };
 use serde::Deserialize;
 
-use crate::Ignored;
 use crate::toy_text::sample;
 
 /// Bars are walls; a colon lets the taxi pass.
@@ -214,13 +214,13 @@ pub struct Taxi {
 
 impl Env for Taxi {
     type Options = Options;
-    type ResetOptions = Ignored;
+    type ResetOptions = NoOptions;
     type Action = i64;
     type Observation = i64;
     type Info = TaxiInfo;
     type Shared = ();
 
-    fn spaces(_: &Options, _: &()) -> Spaces {
+    fn spaces(_: &Options, (): &()) -> Spaces {
         Spaces { observation: Space::discrete(500), action: Space::discrete(6) }
     }
 
@@ -247,7 +247,7 @@ impl Env for Taxi {
     }
 
     #[inline]
-    fn reset(&mut self, rng: &mut Rng, _: &Ignored) -> Result<(), Failure> {
+    fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
         let draw = rng.random();
         let code = FIRST.partition_point(|&sum| sum <= draw);
         let code = if code < STATES { code } else { 0 }; // as in `sample`

@@ -51,7 +51,7 @@ fn a_step_allocates_nothing() {
         for _ in 0..STEPS {
             rows.actions.store(0, &kind.spaces.action.sample(0, ROWS, &mut rng));
             rows.plan(&mut elapsed, kind.table.max_episode_steps);
-            resets += rows.commands.iter().filter(|&&command| command == abi::RESET).count();
+            resets += usize::from(rows.commands.contains(&abi::RESET));
             let before = ALLOCATIONS.get();
             let ended = rows.run_batch(&mut batch);
             count += ALLOCATIONS.get() - before;

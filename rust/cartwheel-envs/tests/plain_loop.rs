@@ -48,7 +48,7 @@ impl Env for Diarist {
 
     const BLOCK: usize = 2;
 
-    fn spaces(_: &Options, _: &()) -> Spaces {
+    fn spaces(_: &Options, (): &()) -> Spaces {
         let action = Space::Discrete { n: 3, start: 5 };
         Spaces { observation: Space::discrete(100), action }
     }

@@ -76,6 +76,13 @@ pub(crate) fn to_py_err(error: impl Into<Error>) -> PyErr {
     }
 }
 
+/// A plugin wrote a value that cannot be read.
+pub(crate) fn unreadable(error: impl Into<Error>) -> PyErr {
+    let text =
+        format!("the plugin wrote an info or a parameter that cannot be read: {}", error.into());
+    Python::attach(|py| python_error!(py, "cartwheel.errors", "PluginError", (text,)))
+}
+
 /// The rows in words, the first ones if they are many.
 fn named(rows: &[usize]) -> String {
     let (first, rest) = rows.split_at(rows.len().min(NAMED));

@@ -17,19 +17,18 @@ mod worker;
 mod _cartwheel {
     use pyo3::prelude::*;
 
-    #[pymodule_init]
-    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::native::built_in::register_built_in()
-    }
-
     #[pymodule_export]
     use crate::array::{PyDescriptor, PyRolloutSlab, SlabLease};
     #[pymodule_export]
     use crate::memory::{PyMemory, fork_begins, fork_ended, fork_ended_in_child, watch_parent};
     #[pymodule_export]
+    use crate::native::PyNativeEnvs;
+    #[pymodule_export]
+    use crate::native::catalogue::{block_rows, env_keywords, native_envs, reset_option_names};
+    #[pymodule_export]
     use crate::native::plain_loop::plain_loop;
     #[pymodule_export]
-    use crate::native::{PyNativeEnvs, block_rows, env_keywords, native_envs};
+    use crate::native::plugin::{load_plugin, register_plugin};
     #[pymodule_export]
     use crate::pool::PyPool;
     #[pymodule_export]
@@ -41,4 +40,9 @@ mod _cartwheel {
     use crate::schedule::{fine_shards, shards, usable_cpus};
     #[pymodule_export]
     use crate::worker::serve::{PyShardParts, serve};
+
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::native::plugin::register_built_in()
+    }
 }

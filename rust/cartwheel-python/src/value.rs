@@ -1,15 +1,15 @@
 //! Python values in info streams, written and read with their exact types.
 
+use cartwheel_core::Error as EnvError;
 use cartwheel_engine::info::{DEEPEST, InfoReader, InfoWriter, Value};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::array::{self, dtype};
-use crate::error::to_py_err;
+use crate::error::{to_py_err, unreadable};
 
 /// How values are passed that have no form in a stream.
 #[derive(Debug)]
@@ -195,7 +195,7 @@ impl<'py> Decoder<'py> {
     pub(crate) fn value(&self, reader: &mut InfoReader<'_>) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
         let at = reader.at();
-        Ok(match reader.value().map_err(to_py_err)? {
+        Ok(match reader.value().map_err(|error| self.refused(error))? {
             Value::None => py.None().into_bound(py),
             Value::Bool(flag) => PyBool::new(py, flag).to_owned().into_any(),
             Value::Int(int) => int.into_pyobject(py)?.into_any(),
@@ -212,7 +212,7 @@ impl<'py> Decoder<'py> {
             Value::Dict(entries) => {
                 let dict = PyDict::new(py);
                 for _ in 0..entries {
-                    let key = reader.entry().map_err(to_py_err)?.key;
+                    let key = reader.entry().map_err(|error| self.refused(error))?.key;
                     dict.set_item(key, self.value(reader)?)?;
                 }
                 dict.into_any()
@@ -220,15 +220,20 @@ impl<'py> Decoder<'py> {
             Value::Tuple(parts) => PyTuple::new(py, self.parts(parts, reader)?)?.into_any(),
             Value::List(parts) => PyList::new(py, self.parts(parts, reader)?)?.into_any(),
             Value::Foreign(bytes) => {
-                let missing = || PyRuntimeError::new_err(format!("a pickled object at {at}"));
-                let unpickle = self.unpickle.as_ref().ok_or_else(missing)?;
+                let pickled = || self.refused(EnvError::MalformedInfo { at });
+                let unpickle = self.unpickle.as_ref().ok_or_else(pickled)?;
                 unpickle.call1((PyBytes::new(py, bytes),))?
             }
             Value::Object(number) => {
-                let missing = || PyRuntimeError::new_err(format!("no object {number} at {at}"));
+                let missing = || self.refused(EnvError::MalformedInfo { at });
                 self.objects.as_ref().ok_or_else(missing)?.get_item(number)?
             }
         })
+    }
+
+    /// The exception for what cannot be read: of a plugin where no Python environment wrote it.
+    pub(crate) fn refused(&self, error: EnvError) -> PyErr {
+        if self.unpickle.is_none() { unreadable(error) } else { to_py_err(error) }
     }
 
     fn parts(&self, parts: usize, reader: &mut InfoReader<'_>) -> PyResult<Vec<Bound<'py, PyAny>>> {

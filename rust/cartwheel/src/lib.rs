@@ -1,19 +1,165 @@
-//! Write a reinforcement-learning environment in Rust.
+//! Reinforcement-learning environments in Rust, stepped by the thousand.
+//!
+//! # Stepping
+//!
+//! An environment is a type. It steps with an action and a stream of random numbers:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use cartwheel::{Env, NoOptions, Rng};
+//! # use cartwheel::{Error, Failure, Space, Spaces, Transition};
+//! # struct Corridor { position: f32 }
+//! # impl Env for Corridor {
+//! #     type Options = NoOptions;
+//! #     type ResetOptions = NoOptions;
+//! #     type Action = i64;
+//! #     type Observation = [f32; 1];
+//! #     type Info = ();
+//! #     type Shared = ();
+//! #     fn spaces(_: &NoOptions, (): &()) -> Spaces {
+//! #         let observation = Space::float_box(&[-1.0], &[f64::INFINITY]);
+//! #         Spaces { observation, action: Space::discrete(2) }
+//! #     }
+//! #     fn new(_: &NoOptions, _: &Arc<()>) -> Result<Self, Error> { Ok(Self { position: 0.0 }) }
+//! #     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
+//! #         self.position = rng.random_f32();
+//! #         Ok(())
+//! #     }
+//! #     fn step(&mut self, action: i64, _: &mut Rng) -> Result<Transition, Failure> {
+//! #         self.position += if action == 1 { 1.0 } else { -1.0 };
+//! #         Ok(Transition { reward: -1.0, terminated: self.position > 9.0, truncated: false })
+//! #     }
+//! #     fn observe(&self, observation: &mut [f32; 1]) { observation[0] = self.position; }
+//! #     fn info(&self) {}
+//! # }
+//!
+//! let mut rng = Rng::from_seed(7); // NumPy's stream of this seed
+//! let mut env = Corridor::new(&NoOptions {}, &Arc::new(()))?;
+//! env.reset(&mut rng, &NoOptions {})?;
+//! let mut observation = [0.0];
+//! while !env.step(1, &mut rng)?.terminated {
+//!     env.observe(&mut observation);
+//! }
+//! assert!(observation[0] > 8.0);
+//! # Ok::<(), cartwheel::Failure>(())
+//! ```
+//!
+//! # Writing one
+//!
+//! An author implements [`Env`]. Everything else is done around it: autoreset, time limits, seeds,
+//! threads, masks and the layout in memory. Here is the corridor of above, whole:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use cartwheel::{Env, Error, Failure, NoOptions, Rng, Space, Spaces, Transition};
+//!
+//! cartwheel::options! {
+//!     /// Keywords, as `make_vec(…, length=20.0)` passes them.
+//!     pub struct Options {
+//!         /// Metres.
+//!         length: f32 = 10.0,
+//!     }
+//! }
+//!
+//! /// Walk to the end of a corridor.
+//! pub struct Corridor {
+//!     length: f32,
+//!     position: f32,
+//! }
+//!
+//! impl Env for Corridor {
+//!     type Options = Options;
+//!     type ResetOptions = NoOptions;
+//!     type Action = i64;
+//!     type Observation = [f32; 1];
+//!     type Info = ();
+//!     type Shared = (); // tables and models that all rows share
+//!
+//!     fn spaces(_: &Options, (): &()) -> Spaces {
+//!         let observation = Space::float_box(&[-1.0], &[f64::INFINITY]);
+//!         Spaces { observation, action: Space::discrete(2) }
+//!     }
+//!
+//!     fn new(options: &Options, _: &Arc<()>) -> Result<Self, Error> {
+//!         if options.length <= 0.0 {
+//!             return Err(Error::bad_options(format!("length is {}", options.length)));
+//!         }
+//!         Ok(Self { length: options.length, position: 0.0 })
+//!     }
+//!
+//!     fn reset(&mut self, rng: &mut Rng, _: &NoOptions) -> Result<(), Failure> {
+//!         self.position = rng.random_f32();
+//!         Ok(())
+//!     }
+//!
+//!     fn step(&mut self, action: i64, _: &mut Rng) -> Result<Transition, Failure> {
+//!         self.position += if action == 1 { 1.0 } else { -1.0 };
+//!         let terminated = self.position >= self.length;
+//!         Ok(Transition { reward: -1.0, terminated, truncated: self.position < -1.0 })
+//!     }
+//!
+//!     fn observe(&self, observation: &mut [f32; 1]) {
+//!         observation[0] = self.position;
+//!     }
+//!
+//!     fn info(&self) {}
+//!
+//!     cartwheel::state! { position } // saves and loads
+//!     cartwheel::parameters! { length: length } // `get_attr`, `set_attr`
+//! }
+//!
+//! cartwheel::plugin! { _corridor {
+//!     "my_game/Corridor-v0" => Corridor { max_episode_steps: 200 },
+//! } }
+//! ```
+//!
+//! | what | how |
+//! |---|---|
+//! | actions and observations | a number, an array, [`Flat`], a tuple; [`view!`] for a `Dict`: see [`View`] |
+//! | options | [`options!`], or a struct that derives serde's `Deserialize`; [`NoOptions`] |
+//! | infos | [`info!`], [`InfoValue`] |
+//! | what rows share | [`Shared`], [`Tuned`] |
+//! | attributes | [`parameters!`], [`Parameter`] |
+//! | saved states | [`state!`], [`State`] |
+//! | rendering | [`Env::RENDER`], [`Frame`] |
+//! | failures | [`Failure`] from `reset` and `step`: the row's error; others go on |
+//! | vector instructions | [`Env::step_block`], [`Block`] |
+//! | a library for Python | [`plugin!`], with the feature `python` |
+//!
+//! # From Python
+//!
+//! The library above is an extension module that maturin builds; its package registers it:
+//!
+//! ```text
+//! import cartwheel
+//! from my_game import _corridor
+//!
+//! cartwheel.register(_corridor)
+//! envs = cartwheel.make_vec("my_game/Corridor-v0", 1024, length=20.0)
+//! ```
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod env;
 mod failure;
+#[macro_use]
 mod options;
 #[macro_use]
 mod plugin;
 #[cfg(feature = "python")]
 mod python;
+mod sealed;
 mod table;
+#[cfg(feature = "engine")]
+pub mod vector;
 
 pub use cartwheel_core::info::{Buffer, InfoWriter};
 pub use cartwheel_core::rng::Rng;
 pub use cartwheel_core::space::{Bounds, Space, Spaces};
 pub use cartwheel_core::{DType, Error, Transition};
+#[cfg(feature = "engine")]
+pub use cartwheel_engine::returns;
 pub use env::{
     ActionOf, Block, BlockOf, Cell, Env, Flat, Frame, Info, InfoValue, NoOptions, ObservationOf,
     Parameter, ParameterArray, ParameterValue, RenderMode, Shared, Standard, State, Tuned, View,
@@ -21,20 +167,18 @@ pub use env::{
 };
 pub use failure::Failure;
 pub use table::EnvTable;
-
-mod sealed {
-    /// Implemented in this crate and by its macros only.
-    pub trait Sealed {}
-}
+#[cfg(feature = "engine")]
+pub use vector::{AutoresetMode, Batch, OnDone, Reset, Seed, VectorEnv, VectorError};
 
 /// What the macros of this crate name. Nobody else should.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::env::{Arrays, Leaves, LeavesMut, Slot, Wanted, all_read};
+    pub use crate::env::{Arrays, Leaves, LeavesMut, Slot, Store, Wanted, all_read};
     pub use crate::options::parse;
     pub use crate::sealed::Sealed;
     pub use crate::table::{c_text, library};
     pub use cartwheel_abi as abi;
+    pub use serde;
 
     #[cfg(feature = "python")]
     pub use crate::python::module;

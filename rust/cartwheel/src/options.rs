@@ -28,7 +28,8 @@ pub fn parse<T: DeserializeOwned + Default>(json: &str) -> Result<T, EnvError> {
     })
 }
 
-/// The names of the fields of a `T`, which derives `Deserialize`.
+/// The names of the fields of a `T`, which derives `Deserialize`; one empty name for a type without
+/// named fields, such as a map.
 pub(crate) fn names_of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
     struct Names<'a>(&'a mut &'static [&'static str]);
 
@@ -55,7 +56,7 @@ pub(crate) fn names_of<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
         }
     }
 
-    let mut names: &[&str] = &[];
+    let mut names: &[&str] = &[""];
     let stopped = T::deserialize(Names(&mut names));
     debug_assert!(stopped.is_err(), "this deserializer has no values");
     names
@@ -75,10 +76,14 @@ fn wrong_option<T: for<'de> Deserialize<'de>>(
     match (options.iter().find(is_alone_wrong), expected) {
         (Some((name, value)), Some((_, expected))) => {
             let expected = match expected {
-                "f64" => "a number",
+                "f32" | "f64" => "a number",
+                "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+                "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
                 "a boolean" => "True or False",
+                "a string" => "text",
                 "a sequence" => "a list",
                 "a tuple of size 3" => "3 numbers",
+                "fewer elements in array" => "a shorter list",
                 other => other,
             };
             format!("`{name}` must be {expected}, got {}", shown(value))
@@ -98,4 +103,57 @@ fn shown(value: &Value) -> String {
     };
     let first: String = text.chars().take(SHOWN).collect();
     if first.len() < text.len() { first + "…" } else { first }
+}
+
+/// Makes options: a struct whose fields are keywords, each with its default value after `=`, or that
+/// of its type.
+///
+/// Unknown keywords, and values of another type, are errors that name them. Derive `Deserialize`
+/// yourself where a field needs more of serde.
+///
+/// ```
+/// cartwheel::options! {
+///     /// Keywords of `make_vec`.
+///     pub struct Options {
+///         /// Metres.
+///         length: f64 = 0.5,
+///         /// Whether the wind blows.
+///         windy: bool,
+///     }
+/// }
+///
+/// let options = Options::default();
+/// assert_eq!((options.length, options.windy), (0.5, false));
+/// ```
+#[macro_export]
+macro_rules! options {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $options:ident {
+            $($(#[$field_meta:meta])* $field:ident: $type:ty $(= $default:expr)?),+ $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, $crate::__private::serde::Deserialize)]
+        #[serde(crate = "cartwheel::__private::serde", deny_unknown_fields, default)]
+        $vis struct $options { $($(#[$field_meta])* pub $field: $type,)+ }
+
+        impl ::core::default::Default for $options {
+            fn default() -> Self {
+                Self { $($field: $crate::__default!($($default)?),)+ }
+            }
+        }
+    };
+}
+
+/// The default of a field of options.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __default {
+    () => {
+        ::core::default::Default::default()
+    };
+    ($default:expr) => {
+        $default
+    };
 }

@@ -1,4 +1,9 @@
 //! The macros that make a library of environments.
+//!
+//! # Invariants
+//!
+//! 1. **Attached.** `PyInit_…`, which a macro makes, is called by Python alone, while it imports the
+//!    library.
 
 /// Makes the static table of a library, without exporting it; [`plugin!`](crate::plugin) exports
 /// it. A Rust program that steps environments by their ids uses it.
@@ -13,7 +18,7 @@
 /// #     type Observation = i64;
 /// #     type Info = ();
 /// #     type Shared = ();
-/// #     fn spaces(_: &NoOptions, _: &()) -> Spaces { unimplemented!() }
+/// #     fn spaces(_: &NoOptions, (): &()) -> Spaces { unimplemented!() }
 /// #     fn new(_: &NoOptions, _: &std::sync::Arc<()>) -> Result<Self, Error> { Ok(Self) }
 /// #     fn reset(&mut self, _: &mut Rng, _: &NoOptions) -> Result<(), Failure> { Ok(()) }
 /// #     fn step(&mut self, _: i64, _: &mut Rng) -> Result<Transition, Failure> { unimplemented!() }
@@ -110,7 +115,7 @@ macro_rules! __python_module {
         extern "C" fn init() -> *mut $crate::__private::PyObject {
             let name =
                 $crate::__private::c_text(::core::concat!(::core::stringify!($module), "\0"));
-            // SAFETY: Python calls this function while it imports the library.
+            // SAFETY: Python calls this function while it imports the library (invariant 1).
             unsafe { $crate::__private::module(name, &$plugin) }
         }
     };

@@ -19,6 +19,20 @@ pub struct Outcomes<'a> {
 }
 
 impl Outcomes<'_> {
+    /// The outcomes of row `row` alone, counted from the first of these rows.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such row.
+    pub fn row(&mut self, row: usize) -> Outcomes<'_> {
+        Outcomes {
+            rewards: &mut self.rewards[row..=row],
+            terminations: &mut self.terminations[row..=row],
+            truncations: &mut self.truncations[row..=row],
+            phases: &mut self.phases[row..=row],
+        }
+    }
+
     /// The same columns, borrowed for a shorter time.
     pub fn reborrow(&mut self) -> Outcomes<'_> {
         Outcomes {

@@ -41,9 +41,13 @@ pub enum Request {
     Streams,
     /// Gives every row another random stream, one for each row of the shard.
     SetStreams(Vec<Stream>),
-    /// A drawing of one row, counted from the first row of the shard, in a render mode, by its
-    /// number.
-    Render(usize, usize),
+    /// A drawing of one row, counted from the first row of the shard, or of every row.
+    Render {
+        /// The row; `None` for all.
+        row: Option<usize>,
+        /// The number of the render mode.
+        mode: usize,
+    },
     /// Nothing.
     Nothing,
 }
@@ -57,8 +61,8 @@ pub enum Answer {
     Done,
     /// The states of the rows that were asked for, see [`RowState::read`].
     States(Vec<Vec<u8>>),
-    /// The drawing.
-    Frame(Frame),
+    /// The drawings, one for each row that was asked for.
+    Frames(Vec<Frame>),
     /// The random streams, one for each row of the shard.
     Streams(Vec<Stream>),
 }

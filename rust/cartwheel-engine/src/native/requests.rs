@@ -43,10 +43,14 @@ impl NativeRows {
                 }
                 Ok(Answer::Done)
             }
-            Request::Render(row, mode) => {
-                let frame = self.envs.render(row, mode);
-                let of = |what| Error::Failed { row, message: what };
-                frame.map(Answer::Frame).map_err(of)
+            Request::Render { row, mode } => {
+                let rows = row.map_or(0..self.envs.len(), |row| row..row + 1);
+                let draw = |row| {
+                    let of = |message| Error::Failed { row, message };
+                    self.envs.render(row, mode).map_err(of)
+                };
+                let frames: Result<_, _> = rows.map(draw).collect();
+                frames.map(Answer::Frames)
             }
             Request::Nothing => Ok(Answer::Done),
         }

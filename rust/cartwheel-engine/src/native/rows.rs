@@ -42,6 +42,8 @@ pub(super) struct NativeRows {
     commands: Vec<u8>,
     /// What each row of the second round does.
     resets: Vec<u8>,
+    /// The rows that the second round resets, counted from the first row of the task.
+    ended: Vec<usize>,
     /// What rows report in the second round; their rewards and flags are those of the first.
     unused: Option<Unused>,
     /// The same, between two second rounds.
@@ -95,6 +97,7 @@ impl NativeRows {
             addresses: Addresses::default(),
             commands: vec![LEAVE; rows],
             resets: vec![LEAVE; rows],
+            ended: Vec::with_capacity(rows),
             unused: None,
             spare: None,
             replaced: Vec::new(),
@@ -134,7 +137,7 @@ impl NativeRows {
             }
         };
         self.forget_shown(&rows);
-        let carried_out = self.round(place, &actions, None);
+        let carried_out = self.round(place, 0..count, &actions, None);
         let settled = carried_out.and_then(|()| {
             let commands = &self.commands[..count];
             self.autoreset.settle(rows, commands, &mut place.outcomes);
@@ -186,7 +189,7 @@ impl NativeRows {
         }
         self.present(place);
         self.forget_shown(&rows);
-        self.round(place, &ActionColumns::NONE, Some(options))?;
+        self.round(place, 0..count, &ActionColumns::NONE, Some(options))?;
         self.autoreset.settle(rows, &self.commands[..count], &mut place.outcomes);
         Ok(())
     }
@@ -227,18 +230,19 @@ impl NativeRows {
         self.shown.tidy();
     }
 
-    /// Carries out the commands of all rows of the task, in one call unless a row fails.
+    /// Carries out the commands of rows `span` of the task, in one call unless a row fails.
     ///
     /// `options` returns the options of the reset of a row; neighbours with the same ones share a
     /// call.
     fn round<'o>(
         &mut self,
         place: &mut Place<'_>,
+        span: Range<usize>,
         actions: &ActionColumns<'_>,
         options: Option<&dyn Fn(usize) -> Option<&'o ResetOptions>>,
     ) -> Result<(), Error> {
-        let (count, first) = (place.rows.len(), place.rows.start);
-        let mut next = 0;
+        let (count, first) = (span.end, place.rows.start);
+        let mut next = span.start;
         while next < count {
             let own = options.and_then(|options| options(first + next));
             let end = options.map_or(count, |options| {
@@ -251,7 +255,8 @@ impl NativeRows {
         if !self.replaced.is_empty() {
             self.infos.add_errors(&self.replaced);
         }
-        for at in restarted(&self.commands[..count]).filter(|&at| self.commands[at] == RESET) {
+        let resets = restarted(&self.commands[span.clone()]).map(|at| span.start + at);
+        for at in resets.filter(|&at| self.commands[at] == RESET) {
             place.tally.count_resets(first + at, 1);
         }
         Ok(())
@@ -376,7 +381,12 @@ impl NativeRows {
         if !self.autoreset.plan_resets(rows.clone(), &mut self.resets[..count]) {
             return Ok(());
         }
-        let ended = restarted(&self.resets[..count]);
+        self.ended.clear();
+        self.ended.extend(restarted(&self.resets[..count]));
+        let (Some(&first), Some(&last)) = (self.ended.first(), self.ended.last()) else {
+            return Ok(());
+        };
+        let ended = self.ended.iter().copied();
         let space = &self.envs.kind().spaces().observation;
         let number = place.number();
         let kept = self.infos.keep_finals(ended, number, space, &place.leaves, &self.replaced);
@@ -384,11 +394,14 @@ impl NativeRows {
         self.replaced.clear();
         std::mem::swap(&mut self.commands, &mut self.resets);
         self.unused = self.spare.take().or_else(|| Some(Unused::new(self.autoreset.len())));
-        let carried_out = self.round(place, &ActionColumns::NONE, None);
+        let carried_out = self.round(place, first..last + 1, &ActionColumns::NONE, None);
         self.spare = self.unused.take();
         carried_out?;
         self.infos.join_resets();
-        self.autoreset.settle_resets(rows, &self.commands[..count], &mut place.outcomes);
+        for &at in &self.ended {
+            let (row, command) = (rows.start + at, &self.commands[at..=at]);
+            self.autoreset.settle_resets(row..row + 1, command, &mut place.outcomes.row(at));
+        }
         Ok(())
     }
 

@@ -13,9 +13,9 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// What a plugin has just made; `None` where it made nothing.
-    pub(super) fn new(made: *mut c_void) -> Option<Self> {
-        Some(Self { made: NonNull::new(made)?, process: process_id() })
+    /// What a plugin made in this process.
+    pub(super) fn new(made: NonNull<c_void>) -> Self {
+        Self { made, process: process_id() }
     }
 
     /// Whether this is the process in which it was made (invariant 4).

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_void};
 use std::fmt;
-use std::ptr::null;
+use std::ptr::{NonNull, null};
 use std::sync::Arc;
 
 use cartwheel_abi::Description;
@@ -61,10 +61,28 @@ impl Kind {
         // SAFETY: a function of the table, with valid text and a sink (invariants 1 and 5).
         let call = |sink| unsafe { new(options.as_ptr(), options.len(), sink) };
         let (made, message) = with_message(call);
-        let made = Handle::new(made).ok_or_else(|| named(&message.text()))?;
+        let made = NonNull::new(made).ok_or_else(|| named(&message.text()))?;
+        // SAFETY: the table has just made it.
+        unsafe { Self::from_made(table, options, made) }
+    }
+
+    /// The kind that this table made from options which are no JSON; `options` names them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Kind::new`].
+    ///
+    /// # Safety
+    ///
+    /// `made` is a kind of this table, made in this process. It is freed here, and not used elsewhere.
+    pub unsafe fn from_made(
+        table: &Arc<EnvTable>,
+        options: String,
+        made: NonNull<c_void>,
+    ) -> Result<Arc<Self>, Error> {
         let mut kind = Self {
             table: Arc::clone(table),
-            made,
+            made: Handle::new(made),
             options,
             spaces: Spaces {
                 observation: Space::Tuple(Vec::new()),
@@ -77,7 +95,8 @@ impl Kind {
         for (what, space) in
             [("observation", &kind.spaces.observation), ("action", &kind.spaces.action)]
         {
-            space.check(what).map_err(|error| named(&error))?;
+            let checked = space.check(what);
+            checked.map_err(|error| Error::bad_options(format!("{}: {error}", table.id())))?;
         }
         Ok(Arc::new(kind))
     }

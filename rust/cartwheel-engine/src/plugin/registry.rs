@@ -54,7 +54,7 @@ pub unsafe fn register(plugin: *const Plugin, source: &str) -> Result<Vec<String
 /// Checks the form of an id: `namespace/Name-v0`, without a namespace if it is built in.
 fn check(id: &str, source: &str) -> Result<(), Error> {
     let word = |text: &str| {
-        let allowed = |letter: char| letter.is_ascii_alphanumeric() || "_-:.".contains(letter);
+        let allowed = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
         !text.is_empty() && text.chars().all(allowed)
     };
     let bad =
@@ -64,7 +64,7 @@ fn check(id: &str, source: &str) -> Result<(), Error> {
         None => return bad("an id has a namespace, as in my_game/Maze-v0"),
         Some((BUILT_IN, _)) => return bad("the namespace cartwheel/ is that of cartwheel itself"),
         Some((namespace, name)) if word(namespace) => name,
-        Some(_) => return bad("a namespace consists of letters, digits, and the signs _ - : ."),
+        Some(_) => return bad("a namespace consists of letters, digits, and the signs _ - ."),
     };
     let version = name.rsplit_once("-v").filter(|(name, _)| word(name));
     let is_number = |version: &str| version.parse::<u32>().is_ok();

@@ -3,6 +3,7 @@
 
 use std::ffi::c_void;
 use std::fmt;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::handle::Handle;
@@ -48,12 +49,23 @@ impl Kind {
             unsafe { parse(self.handle(), json.as_ptr(), json.len(), sink) }
         };
         let (made, message) = with_message(parsed);
-        let made = Handle::new(made).ok_or_else(|| Error::bad_options(message.text()))?;
-        Ok(ResetOptions(Arc::new(Parsed { made, kind: Arc::clone(self) })))
+        let made = NonNull::new(made).ok_or_else(|| Error::bad_options(message.text()))?;
+        // SAFETY: the table has just made them.
+        Ok(unsafe { ResetOptions::from_made(self, made) })
     }
 }
 
 impl ResetOptions {
+    /// The options that the table of this kind made.
+    ///
+    /// # Safety
+    ///
+    /// `made` are options of a reset of this kind's table, made in this process. They are freed here,
+    /// and not used elsewhere.
+    pub unsafe fn from_made(kind: &Arc<Kind>, made: NonNull<c_void>) -> Self {
+        Self(Arc::new(Parsed { made: Handle::new(made), kind: Arc::clone(kind) }))
+    }
+
     /// Whether these are the same options, not only equal ones.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::ops::Range;
-use std::ptr::null;
+use std::ptr::{NonNull, null};
 use std::sync::Arc;
 
 use cartwheel_abi::{self as abi, Batch, RandomStream, Sink};
@@ -100,7 +100,7 @@ impl EnvRows {
         // SAFETY: a function of the table, with its own kind and a sink (invariant 2).
         let (made, message) = with_message(|sink| unsafe { new(kind.handle(), count, sink) });
         let failed = || Error::bad_options(format!("{}: {}", kind.table().id(), message.text()));
-        let made = Handle::new(made).ok_or_else(failed)?;
+        let made = Handle::new(NonNull::new(made).ok_or_else(failed)?);
         let guards = is_checked.then(Guards::default);
         Ok(Self { kind: Arc::clone(kind), made, count, guards, error: Bytes::new() })
     }

@@ -47,6 +47,27 @@ pub(super) struct Required {
     pub(super) run: unsafe extern "C" fn(*mut c_void, *mut Batch) -> u32,
 }
 
+impl Required {
+    /// The functions of a table.
+    ///
+    /// # Errors
+    ///
+    /// The name of a function that the table does not have.
+    fn of(functions: &Env) -> Result<Self, &'static str> {
+        if functions.reset_options_new.is_some() && functions.reset_options_free.is_none() {
+            return Err("reset_options_free");
+        }
+        Ok(Self {
+            kind_new: functions.kind_new.ok_or("kind_new")?,
+            kind_free: functions.kind_free.ok_or("kind_free")?,
+            kind_describe: functions.kind_describe.ok_or("kind_describe")?,
+            rows_new: functions.rows_new.ok_or("rows_new")?,
+            rows_free: functions.rows_free.ok_or("rows_free")?,
+            run: functions.run.ok_or("run")?,
+        })
+    }
+}
+
 // SAFETY: the pointers in a table point at static text, and its functions may be called by any
 // thread (invariants 1 and 3).
 unsafe impl Send for EnvTable {}
@@ -54,6 +75,30 @@ unsafe impl Send for EnvTable {}
 unsafe impl Sync for EnvTable {}
 
 impl EnvTable {
+    /// The table of an environment that belongs to this program, under a name of the program's
+    /// choice. It is not registered.
+    ///
+    /// # Safety
+    ///
+    /// The functions keep the contract of [`cartwheel_abi`]. Texts are static.
+    ///
+    /// # Panics
+    ///
+    /// When a function is missing that the contract does not call optional.
+    pub unsafe fn of_program(functions: Env, name: &str) -> Arc<Self> {
+        let plugin = Named { name: name.to_owned(), version: String::new() };
+        Arc::new(Self {
+            plugin: Arc::new(plugin),
+            required: Required::of(&functions).expect("a function that is not optional"),
+            functions,
+            address: 0,
+            source: name.to_owned(),
+            id: name.to_owned(),
+            default_options: "{}".to_owned(),
+            defaults: Map::new(),
+        })
+    }
+
     /// The id, as in Gymnasium's registry.
     pub fn id(&self) -> &str {
         &self.id
@@ -94,13 +139,27 @@ impl EnvTable {
         self.functions.block.max(1) as usize
     }
 
-    /// The names of the options; empty where the plugin does not tell.
-    pub fn option_names(&self) -> Vec<String> {
-        let Some(names) = self.functions.option_names else { return Vec::new() };
-        // SAFETY: a function of the table, called as the contract says (invariant 1).
-        let ((), names) = super::sink::with_message(|sink| unsafe { names(sink) });
-        names.text().lines().map(str::to_owned).collect()
+    /// The names of the options; `None` where the plugin does not list them.
+    pub fn option_names(&self) -> Option<Vec<String>> {
+        listed(self.functions.option_names)
     }
+
+    /// The names of the options of a reset; `None` where the plugin does not list them.
+    pub fn reset_option_names(&self) -> Option<Vec<String>> {
+        if self.functions.reset_options_new.is_none() {
+            return Some(Vec::new());
+        }
+        listed(self.functions.reset_option_names)
+    }
+}
+
+/// The names that a function of a table writes; `None` where there are others.
+fn listed(names: Option<unsafe extern "C" fn(names: *mut Sink)>) -> Option<Vec<String>> {
+    let names = names?;
+    // SAFETY: a function of the table, called as the contract says (invariant 1).
+    let ((), names) = super::sink::with_message(|sink| unsafe { names(sink) });
+    let names: Vec<String> = names.text().lines().map(str::to_owned).collect();
+    (!names.iter().any(String::is_empty)).then_some(names)
 }
 
 /// Copies a table of which `size` bytes exist; the rest of the copy is zeros.
@@ -204,24 +263,14 @@ unsafe fn read_env(
     // SAFETY: the table has `size` bytes; zeros are null pointers and absent functions.
     let functions = unsafe { copied(table, size) };
     // SAFETY: texts of tables are static (abi 2 and 7).
-    let id = unsafe { text(functions.id, "an environment without an id") }?.to_owned();
+    let id = unsafe { text(functions.id, "id for one of its environments") }?.to_owned();
     // SAFETY: as for the id.
-    let defaults = unsafe { text(functions.default_options, "no default options") }?;
+    let defaults = unsafe { text(functions.default_options, &format!("default options of {id}")) }?;
     let default_options = defaults.to_owned();
     let defaults = serde_json::from_str(defaults)
         .map_err(|error| format!("has default options of {id} that are no JSON object: {error}"))?;
-    let missing = |name: &str| format!("has no function {name} for {id}");
-    if functions.reset_options_new.is_some() && functions.reset_options_free.is_none() {
-        return Err(missing("reset_options_free"));
-    }
-    let required = Required {
-        kind_new: functions.kind_new.ok_or_else(|| missing("kind_new"))?,
-        kind_free: functions.kind_free.ok_or_else(|| missing("kind_free"))?,
-        kind_describe: functions.kind_describe.ok_or_else(|| missing("kind_describe"))?,
-        rows_new: functions.rows_new.ok_or_else(|| missing("rows_new"))?,
-        rows_free: functions.rows_free.ok_or_else(|| missing("rows_free"))?,
-        run: functions.run.ok_or_else(|| missing("run"))?,
-    };
+    let required = Required::of(&functions);
+    let required = required.map_err(|missing| format!("has no function {missing} for {id}"))?;
     let (plugin, source) = (Arc::clone(named), source.to_owned());
     Ok(EnvTable {
         plugin,

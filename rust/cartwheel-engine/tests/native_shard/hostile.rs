@@ -248,6 +248,7 @@ pub(crate) const fn env(id: &'static CStr) -> Env {
         row_save: None,
         row_load: None,
         row_render: None,
+        reset_option_names: None,
     }
 }
 

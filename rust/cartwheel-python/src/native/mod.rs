@@ -1,7 +1,9 @@
 //! Native environments for Python: made here, stepped by the pool, with mailboxes for other calls.
 
-pub(crate) mod built_in;
+pub(crate) mod catalogue;
+mod frame;
 pub(crate) mod plain_loop;
+pub(crate) mod plugin;
 mod space;
 mod stream;
 mod value;
@@ -14,17 +16,16 @@ use cartwheel_engine::autoreset::OnDone;
 use cartwheel_engine::native::{
     Answer, Mailbox, NativeShard, Request, RowReset, RowState, Seed, ShardSettings,
 };
-use cartwheel_engine::plugin::{EnvTable, Frame, Kind, all, find};
-use cartwheel_engine::space::DType;
+use cartwheel_engine::plugin::{Kind, find};
 use cartwheel_engine::worker::OwnShard;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::array::from_bytes;
 use crate::error::to_py_err;
 use crate::mode::mode;
+use crate::native::frame::from_frame;
 use crate::native::space::describe;
 use crate::native::stream::{from_stream, to_seed, to_stream};
 use crate::native::value::{from_value, to_value};
@@ -174,21 +175,9 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// Leaves a request to draw one row with its shard, and requests for nothing with the others.
-    fn post_render(&self, row: usize, mode: &str) -> PyResult<()> {
-        let modes = self.kind.render_modes();
-        let number = modes.iter().position(|known| known == mode).ok_or_else(|| {
-            let id = self.kind.table().id();
-            PyValueError::new_err(format!("{id} has no render mode {mode:?}; it has {modes:?}"))
-        })?;
-        let shard = self.firsts.partition_point(|&first| first <= row).saturating_sub(1);
-        for (other, mailbox) in self.mailboxes.iter().enumerate() {
-            mailbox.post_request(if other == shard {
-                Request::Render(row - self.firsts[shard], number)
-            } else {
-                Request::Nothing
-            });
-        }
+    /// Leaves a request with one shard to draw every row, in the render mode of this number.
+    fn post_render(&self, shard: usize, mode: usize) -> PyResult<()> {
+        self.mailbox(shard)?.post_request(Request::Render { row: None, mode });
         Ok(())
     }
 
@@ -204,9 +193,9 @@ impl PyNativeEnvs {
         Ok(())
     }
 
-    /// Takes one shard's answer: one value, stream or state for each row, the drawing of a row, or
-    /// `None` when something was set. When values were refused: the rows, counted from the first row of the pool, and the
-    /// reason.
+    /// Takes one shard's answer: one value, stream, state or drawing for each row, or `None` when
+    /// something was set. When values were refused: the rows, counted from the first row of the
+    /// pool, and the reason.
     fn take_answer<'py>(
         &self,
         py: Python<'py>,
@@ -219,7 +208,13 @@ impl PyNativeEnvs {
             let refused = rows.into_iter().map(|row| (first + row, reason.as_str()));
             return refused.map(|row| row.into_bound_py_any(py)).collect::<PyResult<_>>().map(Some);
         }
-        match answer.map_err(to_py_err)? {
+        let answer = answer.map_err(|error| match error {
+            Error::Failed { row, message } => {
+                to_py_err(Error::Failed { row: self.firsts[shard] + row, message })
+            }
+            other => to_py_err(other),
+        });
+        match answer? {
             Answer::Values(values) => values
                 .into_iter()
                 .map(|value| from_value(py, &value))
@@ -233,7 +228,9 @@ impl PyNativeEnvs {
             Answer::States(states) => {
                 Ok(Some(states.iter().map(|state| PyBytes::new(py, state).into_any()).collect()))
             }
-            Answer::Frame(frame) => Ok(Some(vec![from_frame(py, &frame)?])),
+            Answer::Frames(frames) => {
+                frames.iter().map(|frame| from_frame(py, frame)).collect::<PyResult<_>>().map(Some)
+            }
             Answer::Done => Ok(None),
         }
     }
@@ -304,36 +301,4 @@ fn seeded(seed: &Bound<'_, PyAny>) -> PyResult<RowReset> {
         Seed::Words(words) => Ok(RowReset::WideSeed(words)),
         Seed::Unknown => Err(PyValueError::new_err(format!("seed {seed} is negative"))),
     }
-}
-
-/// A drawing: an array `[height, width, 3]` of `uint8`, or text.
-fn from_frame<'py>(py: Python<'py>, frame: &Frame) -> PyResult<Bound<'py, PyAny>> {
-    match frame {
-        Frame::Pixels { height, width, bytes } => {
-            from_bytes(py, DType::U8, None, &[*height, *width, 3], bytes)
-        }
-        Frame::Text(text) => text.into_bound_py_any(py),
-    }
-}
-
-/// The keywords of a native environment.
-#[pyfunction]
-pub(crate) fn env_keywords(env_id: &str) -> PyResult<Vec<String>> {
-    Ok(find(env_id).map_err(to_py_err)?.option_names())
-}
-
-/// Every native environment: id, step limit, reward threshold, default keywords (JSON).
-#[pyfunction]
-pub(crate) fn native_envs() -> Vec<(String, Option<u32>, Option<f64>, String)> {
-    let entry = |table: &Arc<EnvTable>| {
-        let limit = table.max_episode_steps().map(NonZero::get);
-        (table.id().to_owned(), limit, table.reward_threshold(), table.default_options().to_owned())
-    };
-    all().iter().map(entry).collect()
-}
-
-/// Maximum number of rows that an environment steps at once; documented in the stub.
-#[pyfunction]
-pub(crate) fn block_rows(env_id: &str) -> PyResult<usize> {
-    Ok(find(env_id).map_err(to_py_err)?.block())
 }

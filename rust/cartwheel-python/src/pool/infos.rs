@@ -8,7 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::array::from_bytes;
-use crate::error::to_py_err;
+use crate::error::{to_py_err, unreadable};
 use crate::value::Decoder;
 
 /// An observation part without a fixed shape: its number, its row and the offset of its value.
@@ -101,7 +101,8 @@ impl Infos {
             let added = self.columns.add_stream(number, stream, place_of, |part, at| {
                 opaque.push(OpaqueAt { part, at });
             });
-            outcome = outcome.and(added.map_err(to_py_err)?);
+            let refused = if self.is_native { unreadable } else { to_py_err };
+            outcome = outcome.and(added.map_err(refused)?);
         }
         let empty = outcome.is_ok() && self.columns.is_empty();
         if empty {
@@ -198,7 +199,7 @@ fn info_of<'py>(
     }
     let info = PyDict::new(py);
     while reader.at() < record.end {
-        let key = reader.entry().map_err(to_py_err)?.key;
+        let key = reader.entry().map_err(|error| decoder.refused(error))?.key;
         info.set_item(key, decoder.value(reader)?)?;
     }
     Ok(info.into_any())

@@ -23,7 +23,9 @@ use crate::sealed::Sealed;
 /// # Safety
 ///
 /// An implementation promises the invariants of this file. Sealed: there are no others.
-pub unsafe trait Cell: Sealed + Copy + Send + Sync + 'static {
+pub unsafe trait Cell:
+    Sealed + Copy + std::fmt::Debug + PartialEq + Send + Sync + 'static
+{
     /// The number type.
     type Element: Cell;
     /// The dtype of the numbers.
@@ -157,7 +159,9 @@ impl<C: Cell> Slot<C> {
     #[inline]
     pub fn slice_mut(slots: &mut [Self]) -> &mut [C] {
         if !C::ANY_BITS {
-            slots.iter_mut().for_each(|slot| slot.0 = MaybeUninit::zeroed());
+            for slot in slots.iter_mut() {
+                slot.0 = MaybeUninit::zeroed();
+            }
         }
         // SAFETY: a slot has the layout of its cell, and is one (invariants 2 and 3).
         unsafe { &mut *(std::ptr::from_mut(slots) as *mut [C]) }
@@ -171,7 +175,9 @@ impl<C: Cell> Slot<C> {
     #[inline]
     pub fn slice(slots: &[Self]) -> &[C] {
         if !C::ANY_BITS {
-            slots.iter().for_each(|slot| _ = slot.get());
+            for slot in slots {
+                slot.get();
+            }
         }
         // SAFETY: as above.
         unsafe { &*(std::ptr::from_ref(slots) as *const [C]) }

@@ -58,7 +58,9 @@ pub trait InfoValue: Sized {
     fn write_all<B: Buffer>(values: &[Self], shape: Shape, writer: &mut InfoWriter<B>) {
         let _ = shape;
         writer.list(values.len());
-        values.iter().for_each(|value| value.write(writer));
+        for value in values {
+            value.write(writer);
+        }
     }
 }
 
@@ -126,7 +128,9 @@ impl<T: InfoValue, const N: usize> InfoValue for [T; N] {
             return T::write_all(values.as_flattened(), shape.of_vectors(N), writer);
         }
         writer.list(values.len());
-        values.iter().for_each(|value| value.write(writer));
+        for value in values {
+            value.write(writer);
+        }
     }
 }
 

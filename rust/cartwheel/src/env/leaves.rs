@@ -22,7 +22,7 @@ use super::cell::{Cell, Slot};
 #[derive(Debug)]
 pub struct LeavesMut<'p, 'a> {
     pointers: &'p [*mut c_void],
-    leaves: &'p [Leaf],
+    kinds: &'p [Leaf],
     rows: usize,
     arrays: PhantomData<&'a mut ()>,
 }
@@ -31,19 +31,19 @@ pub struct LeavesMut<'p, 'a> {
 #[derive(Debug)]
 pub struct Leaves<'p, 'a> {
     pointers: &'p [*const c_void],
-    leaves: &'p [Leaf],
+    kinds: &'p [Leaf],
     rows: usize,
     arrays: PhantomData<&'a ()>,
 }
 
 impl<'p, 'a> LeavesMut<'p, 'a> {
-    /// The arrays of `leaves` at `pointers`, as many.
+    /// The arrays at `pointers`, one for each of `kinds`.
     ///
     /// # Safety
     ///
     /// Invariant 1.
-    pub(crate) unsafe fn new(pointers: &'p [*mut c_void], leaves: &'p [Leaf], rows: usize) -> Self {
-        Self { pointers, leaves, rows, arrays: PhantomData }
+    pub(crate) unsafe fn new(pointers: &'p [*mut c_void], kinds: &'p [Leaf], rows: usize) -> Self {
+        Self { pointers, kinds, rows, arrays: PhantomData }
     }
 
     /// The next leaf, one cell for each row.
@@ -52,7 +52,7 @@ impl<'p, 'a> LeavesMut<'p, 'a> {
     ///
     /// When there is no further leaf, or its rows are not such cells.
     pub fn cells<C: Cell>(&mut self) -> &'a mut [Slot<C>] {
-        let (first, row_len) = take(&mut self.pointers, &mut self.leaves, C::DTYPE);
+        let (first, row_len) = take(&mut self.pointers, &mut self.kinds, C::DTYPE);
         assert_eq!(row_len, C::LEN, "elements of a row");
         let Some(first) = first else { return &mut [] };
         // SAFETY: the array consists of such cells (invariants 1 and 3), and this is the only slice
@@ -66,7 +66,7 @@ impl<'p, 'a> LeavesMut<'p, 'a> {
     ///
     /// When there is no further leaf, or its dtype is another one.
     pub fn elements<T: Cell<Element = T>>(&mut self) -> (&'a mut [Slot<T>], usize) {
-        let (first, row_len) = take(&mut self.pointers, &mut self.leaves, T::DTYPE);
+        let (first, row_len) = take(&mut self.pointers, &mut self.kinds, T::DTYPE);
         let Some(first) = first else { return (&mut [], row_len) };
         // SAFETY: as in `cells`.
         (unsafe { std::slice::from_raw_parts_mut(first.cast(), self.rows * row_len) }, row_len)
@@ -74,17 +74,17 @@ impl<'p, 'a> LeavesMut<'p, 'a> {
 }
 
 impl<'p, 'a> Leaves<'p, 'a> {
-    /// The arrays of `leaves` at `pointers`, as many.
+    /// The arrays at `pointers`, one for each of `kinds`.
     ///
     /// # Safety
     ///
     /// Invariant 1.
     pub(crate) unsafe fn new(
         pointers: &'p [*const c_void],
-        leaves: &'p [Leaf],
+        kinds: &'p [Leaf],
         rows: usize,
     ) -> Self {
-        Self { pointers, leaves, rows, arrays: PhantomData }
+        Self { pointers, kinds, rows, arrays: PhantomData }
     }
 
     /// The next leaf, one cell for each row.
@@ -93,7 +93,7 @@ impl<'p, 'a> Leaves<'p, 'a> {
     ///
     /// When there is no further leaf, or its rows are not such cells.
     pub fn cells<C: Cell>(&mut self) -> &'a [Slot<C>] {
-        let (first, row_len) = take(&mut self.pointers, &mut self.leaves, C::DTYPE);
+        let (first, row_len) = take(&mut self.pointers, &mut self.kinds, C::DTYPE);
         assert_eq!(row_len, C::LEN, "elements of a row");
         let Some(first) = first else { return &[] };
         // SAFETY: the array consists of such cells (invariants 1 and 3), and does not change.
@@ -106,7 +106,7 @@ impl<'p, 'a> Leaves<'p, 'a> {
     ///
     /// When there is no further leaf, or its dtype is another one.
     pub fn elements<T: Cell<Element = T>>(&mut self) -> (&'a [Slot<T>], usize) {
-        let (first, row_len) = take(&mut self.pointers, &mut self.leaves, T::DTYPE);
+        let (first, row_len) = take(&mut self.pointers, &mut self.kinds, T::DTYPE);
         let Some(first) = first else { return (&[], row_len) };
         // SAFETY: as in `cells`.
         (unsafe { std::slice::from_raw_parts(first.cast(), self.rows * row_len) }, row_len)

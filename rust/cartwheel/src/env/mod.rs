@@ -35,6 +35,8 @@ use serde::de::DeserializeOwned;
 use crate::failure::Failure;
 
 pub use block::Block;
+#[cfg(feature = "engine")]
+pub(crate) use cell::bytes_of;
 pub use cell::{Cell, Slot};
 pub use info::{Info, InfoValue};
 pub use leaves::{Arrays, Leaves, LeavesMut};
@@ -45,7 +47,7 @@ pub use state::{State, all_read};
 pub use tuned::{Standard, Tuned};
 pub use value::{ParameterArray, ParameterValue};
 pub(crate) use view::check;
-pub use view::{Flat, View, Wanted};
+pub use view::{Flat, Store, View, Wanted};
 
 /// One environment.
 ///
@@ -57,10 +59,11 @@ pub use view::{Flat, View, Wanted};
 /// Nothing here allocates unless the author's code does. A failure or a panic in a method fails its
 /// row, and no other; the row can be stepped again after a reset.
 pub trait Env: Sized + Send + 'static {
-    /// Keywords of the constructor. Derive `Deserialize` with `#[serde(deny_unknown_fields, default)]`:
-    /// then unknown and ill-typed keywords are errors that name them.
+    /// Keywords of the constructor: a struct made by [`options!`](crate::options), or one that
+    /// derives `Deserialize` with `#[serde(deny_unknown_fields, default)]`. Unknown and ill-typed
+    /// keywords are errors that name them.
     type Options: DeserializeOwned + Default + Debug + Send + Sync + 'static;
-    /// The options of `reset(options=…)`, with the same derive; [`NoOptions`] for none. Check
+    /// The options of `reset(options=…)`, made likewise; [`NoOptions`] for none. Check
     /// values with `#[serde(try_from = …)]`, so that bad ones are refused before any row is reset.
     type ResetOptions: DeserializeOwned + Default + Debug + Send + Sync + 'static;
     /// The type of an action; [`View`] has the choice.
@@ -73,7 +76,8 @@ pub trait Env: Sized + Send + 'static {
     /// What all environments of one kind share: tables, levels, models. `()` for nothing.
     type Shared: Shared<Self::Options>;
 
-    /// The spaces under these options. They must fit `Action` and `Observation`.
+    /// The spaces under these options, which [`Env::new`] has accepted. They must fit `Action` and
+    /// `Observation`.
     fn spaces(options: &Self::Options, shared: &Self::Shared) -> Spaces;
 
     /// One environment, not yet reset; [`Env::observe`] must work on it nevertheless.

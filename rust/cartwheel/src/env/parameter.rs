@@ -29,6 +29,15 @@ pub trait Parameter {
     {
         ParameterValue::List(parameters.iter().map(Self::get).collect())
     }
+
+    /// What several are called in an error.
+    #[doc(hidden)]
+    fn plural() -> &'static str
+    where
+        Self: Sized,
+    {
+        "values"
+    }
 }
 
 /// An [`Error::BadParameter`] for a value of the wrong kind.
@@ -62,6 +71,10 @@ impl Parameter for f64 {
     fn get_all(parameters: &[Self]) -> ParameterValue {
         array(parameters)
     }
+
+    fn plural() -> &'static str {
+        "numbers"
+    }
 }
 
 impl Parameter for f32 {
@@ -84,6 +97,10 @@ impl Parameter for f32 {
     fn get_all(parameters: &[Self]) -> ParameterValue {
         array(parameters)
     }
+
+    fn plural() -> &'static str {
+        "numbers"
+    }
 }
 
 macro_rules! integers {
@@ -92,7 +109,7 @@ macro_rules! integers {
             fn get(&self) -> ParameterValue {
                 match i64::try_from(*self) {
                     Ok(int) => ParameterValue::Int(int),
-                    Err(_) => ParameterValue::Unsigned(*self as u64),
+                    Err(_) => u64::try_from(*self).expect("it exceeds `i64`").into(),
                 }
             }
 
@@ -111,12 +128,14 @@ macro_rules! integers {
                 let cells: Vec<$cell> = parameters.iter().map(|&number| number as $cell).collect();
                 array(&cells)
             }
+
+            fn plural() -> &'static str {
+                "numbers"
+            }
         }
     )*};
 }
 
-#[expect(clippy::cast_sign_loss, reason = "only what exceeds `i64` becomes `u64`")]
-#[expect(clippy::unnecessary_cast, trivial_numeric_casts, reason = "the types come from a list")]
 mod integers {
     use super::{Error, Parameter, ParameterValue, array, wrong};
 
@@ -199,7 +218,7 @@ impl<T: Parameter + Clone, const N: usize> Parameter for [T; N] {
 
     fn set(&mut self, value: ParameterValue) -> Result<(), Error> {
         let parts = value.parts().filter(|parts| parts.len() == N);
-        let parts = parts.ok_or_else(|| wrong(&format!("{N} values"), &value))?;
+        let parts = parts.ok_or_else(|| wrong(&format!("{N} {}", T::plural()), &value))?;
         let mut new = self.clone();
         for (at, (inner, part)) in new.iter_mut().zip(parts).enumerate() {
             inner.set(part).map_err(|error| element(at, &error))?;

@@ -56,6 +56,35 @@ impl Frame {
         &mut self.text
     }
 
+    /// Draws a grid of `rows` by `columns` cells: as text, a character for each cell, or as an image,
+    /// a square of `pixels` by `pixels` for each. `look` has both for cell `row * columns + column`.
+    ///
+    /// ```
+    /// use cartwheel::{Frame, RenderMode};
+    ///
+    /// let mut frame = Frame::new(RenderMode::Ansi);
+    /// frame.grid((2, 3), 16, |cell| if cell == 4 { ('@', [220, 60, 40]) } else { ('.', [255; 3]) });
+    /// assert_eq!(frame.text(), "...\n.@.\n");
+    /// ```
+    pub fn grid(
+        &mut self,
+        (rows, columns): (usize, usize),
+        pixels: usize,
+        look: impl Fn(usize) -> (char, [u8; 3]),
+    ) {
+        if self.mode == RenderMode::Ansi {
+            for row in 0..rows {
+                let cells = row * columns..(row + 1) * columns;
+                self.text.extend(cells.map(|cell| look(cell).0).chain(['\n']));
+            }
+            return;
+        }
+        let width = columns * pixels;
+        for (at, pixel) in self.pixels(rows * pixels, width).iter_mut().enumerate() {
+            *pixel = look(at / width / pixels * columns + at % width / pixels).1;
+        }
+    }
+
     /// Height, width and bytes of the frame, as its mode has them; text has neither height nor
     /// width.
     pub(crate) fn finish(&self) -> Result<(usize, usize, &[u8]), Failure> {

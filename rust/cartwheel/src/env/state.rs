@@ -80,7 +80,9 @@ impl State for bool {
 impl<T: State> State for Vec<T> {
     fn save(&self, state: &mut Vec<u8>) {
         self.len().save(state);
-        self.iter().for_each(|value| value.save(state));
+        for value in self {
+            value.save(state);
+        }
     }
 
     fn load(state: &mut &[u8]) -> Result<Self, Failure> {
@@ -91,7 +93,9 @@ impl<T: State> State for Vec<T> {
 
 impl<T: State, const N: usize> State for [T; N] {
     fn save(&self, state: &mut Vec<u8>) {
-        self.iter().for_each(|value| value.save(state));
+        for value in self {
+            value.save(state);
+        }
     }
 
     fn load(state: &mut &[u8]) -> Result<Self, Failure> {

@@ -136,7 +136,9 @@ impl ParameterValue {
             Self::Text(text) => writer.text(text),
             Self::List(parts) => {
                 writer.list(parts.len());
-                parts.iter().for_each(|part| part.write(writer));
+                for part in parts {
+                    part.write(writer);
+                }
             }
             Self::Array(array) => writer.array(array.dtype, &array.shape, &array.elements),
         }

@@ -1,14 +1,15 @@
 //! Views: actions and observations as Rust types, in place.
 //!
-//! | type named by an environment | space | in `observe` | in `step` |
-//! |---|---|---|---|
-//! | `i64`, `f32`, `bool`, … | `Discrete` (`i64`); a `Box` without dimensions | `&mut i64` | `i64` |
-//! | `[f32; 4]`, `[[u8; 8]; 8]`, … | a `Box` of that shape, `MultiDiscrete`, `MultiBinary` | `&mut [f32; 4]` | `&[f32; 4]` |
-//! | [`Flat<u8>`] | the same, of a shape that the options decide | `&mut [u8]` | `&[u8]` |
-//! | `(i64, [f32; 2])`, up to eight | `Tuple`, `Dict` in the order of its keys | `(&mut i64, &mut [f32; 2])` | `(i64, &[f32; 2])` |
-//! | a type made by [`view!`](crate::view) | `Dict` with the names of its fields as keys | a struct of references | a struct of references |
+//! | type named by an environment | space | in `observe` | in `step` | owned |
+//! |---|---|---|---|---|
+//! | `i64`, `f32`, `bool`, … | `Discrete` (`i64`); a `Box` without dimensions | `&mut i64` | `i64` | `i64` |
+//! | `[f32; 4]`, `[[u8; 8]; 8]`, … | a `Box` of that shape, `MultiDiscrete`, `MultiBinary` | `&mut [f32; 4]` | `&[f32; 4]` | `[f32; 4]` |
+//! | [`Flat<u8>`] | the same, of a shape that the options decide | `&mut [u8]` | `&[u8]` | `Vec<u8>` |
+//! | `(i64, [f32; 2])`, up to eight | `Tuple`, `Dict` in the order of its keys | `(&mut i64, &mut [f32; 2])` | `(i64, &[f32; 2])` | `(i64, [f32; 2])` |
+//! | a type made by [`view!`](crate::view) | `Dict` with the names of its fields as keys | a struct of references | a struct of references | the type itself |
 //!
-//! Nothing is copied: the references point at the row's place in the batch.
+//! Nothing is copied: the references point at the row's place in the batch. Only who steps
+//! environments from Rust has owned values: actions.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -31,6 +32,10 @@ pub trait View: Sealed + 'static {
     type Rows<'a>;
     /// One row, for reading.
     type Ref<'a>;
+    /// Rows, for reading, leaf by leaf: a slice, or a tuple of slices.
+    type Columns<'a>;
+    /// One row that is nobody's memory but its own.
+    type Owned: Clone + fmt::Debug + PartialEq + Send + Sync + 'static;
 
     /// What the view needs of its space.
     fn wanted() -> Wanted;
@@ -50,6 +55,31 @@ pub trait View: Sealed + 'static {
     /// One of these rows.
     #[doc(hidden)]
     fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a>;
+
+    /// All of these rows.
+    #[doc(hidden)]
+    fn columns<'a>(rows: &Self::Rows<'a>) -> Self::Columns<'a>;
+
+    /// A copy of one row.
+    fn owned(row: Self::Ref<'_>) -> Self::Owned;
+
+    /// Stores values, leaf after leaf.
+    #[doc(hidden)]
+    fn store<'v, S: Store>(
+        values: impl Iterator<Item = &'v Self::Owned> + Clone,
+        into: &mut S,
+    ) -> Result<(), S::Error>;
+}
+
+/// Takes the elements of rows, one leaf after the other.
+#[doc(hidden)]
+pub trait Store {
+    /// Why a leaf is refused.
+    type Error;
+
+    /// Takes the next leaf: the elements of each row.
+    fn leaf<'v, C: Cell>(&mut self, rows: impl Iterator<Item = &'v [C]>)
+    -> Result<(), Self::Error>;
 }
 
 /// What a view needs of its space.
@@ -149,6 +179,8 @@ macro_rules! view_of_cells {
             type Mut<'a> = &'a mut Self;
             type Rows<'a> = &'a [Slot<Self>];
             type Ref<'a> = $ref;
+            type Columns<'a> = &'a [Self];
+            type Owned = Self;
 
             fn wanted() -> Wanted {
                 let shape = <Self as Cell>::SHAPE;
@@ -172,6 +204,21 @@ macro_rules! view_of_cells {
             fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a> {
                 let $slot = rows[row].get();
                 $get
+            }
+
+            fn columns<'a>(rows: &Self::Rows<'a>) -> Self::Columns<'a> {
+                Slot::slice(rows)
+            }
+
+            fn owned($slot: Self::Ref<'_>) -> Self {
+                $slot.clone()
+            }
+
+            fn store<'v, S: Store>(
+                values: impl Iterator<Item = &'v Self> + Clone,
+                into: &mut S,
+            ) -> Result<(), S::Error> {
+                into.leaf(values.map(std::slice::from_ref))
             }
         }
     };
@@ -201,6 +248,8 @@ impl<T: Cell<Element = T>> View for Flat<T> {
     type Mut<'a> = &'a mut [T];
     type Rows<'a> = (&'a [Slot<T>], usize);
     type Ref<'a> = &'a [T];
+    type Columns<'a> = &'a [T];
+    type Owned = Vec<T>;
 
     fn wanted() -> Wanted {
         Wanted::Array(T::DTYPE, None)
@@ -224,6 +273,21 @@ impl<T: Cell<Element = T>> View for Flat<T> {
     fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a> {
         Slot::slice(&rows.0[row * rows.1..(row + 1) * rows.1])
     }
+
+    fn columns<'a>(rows: &Self::Rows<'a>) -> Self::Columns<'a> {
+        Slot::slice(rows.0)
+    }
+
+    fn owned(row: Self::Ref<'_>) -> Vec<T> {
+        row.to_vec()
+    }
+
+    fn store<'v, S: Store>(
+        values: impl Iterator<Item = &'v Vec<T>> + Clone,
+        into: &mut S,
+    ) -> Result<(), S::Error> {
+        into.leaf(values.map(Vec::as_slice))
+    }
 }
 
 macro_rules! view_of_tuples {
@@ -235,6 +299,8 @@ macro_rules! view_of_tuples {
             type Mut<'a> = ($($name::Mut<'a>,)+);
             type Rows<'a> = ($($name::Rows<'a>,)+);
             type Ref<'a> = ($($name::Ref<'a>,)+);
+            type Columns<'a> = ($($name::Columns<'a>,)+);
+            type Owned = ($($name::Owned,)+);
 
             fn wanted() -> Wanted {
                 Wanted::Tuple(vec![$($name::wanted()),+])
@@ -257,6 +323,22 @@ macro_rules! view_of_tuples {
             fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a> {
                 ($($name::row(&rows.$at, row),)+)
             }
+
+            fn columns<'a>(rows: &Self::Rows<'a>) -> Self::Columns<'a> {
+                ($($name::columns(&rows.$at),)+)
+            }
+
+            fn owned(row: Self::Ref<'_>) -> Self::Owned {
+                ($($name::owned(row.$at),)+)
+            }
+
+            fn store<'v, S: Store>(
+                values: impl Iterator<Item = &'v Self::Owned> + Clone,
+                into: &mut S,
+            ) -> Result<(), S::Error> {
+                $($name::store(values.clone().map(|value| &value.$at), into)?;)+
+                Ok(())
+            }
         }
     };
 }
@@ -273,7 +355,8 @@ view_of_tuples!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
 /// Makes a view with named parts, for `Dict` spaces: a part sees the key of its name. The parts are
 /// in the order of the keys, which is alphabetic.
 ///
-/// The three names are the view, one row for writing, and one row for reading.
+/// The three names are the view, which is an owned row too; one row for writing; and one row for
+/// reading. The columns of many rows are a tuple, in the order of the parts.
 ///
 /// ```
 /// cartwheel::view! {
@@ -300,8 +383,10 @@ macro_rules! view {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Debug)]
-        $vis struct $view;
+        #[derive(Debug, Clone, PartialEq)]
+        $vis struct $view {
+            $($(#[$part_meta])* pub $part: <$type as $crate::View>::Owned,)+
+        }
 
         $(#[$meta])*
         /// One row, for writing in place.
@@ -324,6 +409,8 @@ macro_rules! view {
             type Mut<'a> = $mut<'a>;
             type Rows<'a> = <($($type,)+) as $crate::View>::Rows<'a>;
             type Ref<'a> = $ref<'a>;
+            type Columns<'a> = <($($type,)+) as $crate::View>::Columns<'a>;
+            type Owned = Self;
 
             fn wanted() -> $crate::__private::Wanted {
                 $crate::__private::Wanted::Dict(::std::vec![
@@ -349,6 +436,27 @@ macro_rules! view {
             fn row<'a>(rows: &Self::Rows<'a>, row: usize) -> Self::Ref<'a> {
                 let ($($part,)+) = <($($type,)+) as $crate::View>::row(rows, row);
                 $ref { $($part),+ }
+            }
+
+            fn columns<'a>(rows: &Self::Rows<'a>) -> Self::Columns<'a> {
+                <($($type,)+) as $crate::View>::columns(rows)
+            }
+
+            fn owned(row: Self::Ref<'_>) -> Self {
+                $view { $($part: <$type as $crate::View>::owned(row.$part)),+ }
+            }
+
+            fn store<'v, S: $crate::__private::Store>(
+                values: impl ::core::iter::Iterator<Item = &'v Self> + ::core::clone::Clone,
+                into: &mut S,
+            ) -> ::core::result::Result<(), S::Error> {
+                $(<$type as $crate::View>::store(
+                    ::core::iter::Iterator::map(::core::clone::Clone::clone(&values), |value| {
+                        &value.$part
+                    }),
+                    into,
+                )?;)+
+                ::core::result::Result::Ok(())
             }
         }
     };

@@ -15,14 +15,17 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+#[cfg(feature = "engine")]
+use std::ptr::NonNull;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
 use cartwheel_abi as abi;
 use cartwheel_core::Error;
 use cartwheel_core::info::{Buffer, InfoReader, InfoWriter};
+use serde::de::DeserializeOwned;
 
-use super::guard::{Refusal, guarded, guarded_drop};
+use super::guard::{Refusal, guarded, guarded_drop, printing};
 use super::kind::{Kind, text};
 use super::rows::{Progress, Rows};
 use super::sink::SinkBuffer;
@@ -68,13 +71,14 @@ unsafe fn with_row<E: Env>(
 ) -> u32 {
     // SAFETY: made by `rows_new` (invariant 1), and used by this thread alone (invariant 2).
     let rows = unsafe { &mut *rows.cast::<Rows<E>>() };
+    let _printing = printing(rows.kind.prints_panics);
     // SAFETY: the host's sink (invariant 1).
     unsafe { answer(guarded(|| call(&mut rows.envs[row])), error) }
 }
 
-/// `cartwheel_abi::Env::option_names`.
-pub(super) unsafe extern "C" fn option_names<E: Env>(names: *mut abi::Sink) {
-    let all = guarded(|| Ok::<_, Failure>(names_of::<E::Options>())).unwrap_or_default();
+/// `cartwheel_abi::Env::option_names` and `reset_option_names`: the fields of an options type.
+pub(super) unsafe extern "C" fn field_names<T: DeserializeOwned>(names: *mut abi::Sink) {
+    let all = guarded(|| Ok::<_, Failure>(names_of::<T>())).unwrap_or(&[""]);
     // SAFETY: the host's sink (invariant 1).
     let mut sink = unsafe { SinkBuffer::new(names) };
     for name in all {
@@ -101,10 +105,32 @@ pub(super) unsafe extern "C" fn kind_new<E: Env>(
     }
 }
 
+/// A kind with options of Rust, as [`kind_new`] makes it from JSON.
+///
+/// # Errors
+///
+/// Why the environment refuses the options.
+#[cfg(feature = "engine")]
+pub(crate) fn kind_of<E: Env>(
+    options: E::Options,
+    prints_panics: bool,
+) -> Result<NonNull<c_void>, Error> {
+    let _printing = printing(prints_panics);
+    match guarded(|| Kind::<E>::of(options, prints_panics)) {
+        Ok(kind) => {
+            let kind = Arc::into_raw(Arc::new(kind)).cast_mut().cast();
+            Ok(NonNull::new(kind).expect("an `Arc` is not null"))
+        }
+        Err(refusal) => Err(Error::bad_options(refusal.text)),
+    }
+}
+
 /// `cartwheel_abi::Env::kind_free`.
 pub(super) unsafe extern "C" fn kind_free<E: Env>(kind: *mut c_void) {
     // SAFETY: made by `kind_new`, and not freed (invariant 1).
-    guarded_drop(unsafe { Arc::from_raw(kind.cast_const().cast::<Kind<E>>()) });
+    let kind = unsafe { Arc::from_raw(kind.cast_const().cast::<Kind<E>>()) };
+    let _printing = printing(kind.prints_panics);
+    guarded_drop(kind);
 }
 
 /// `cartwheel_abi::Env::kind_describe`.
@@ -129,6 +155,7 @@ pub(super) unsafe extern "C" fn rows_new<E: Env>(
     unsafe { Arc::increment_strong_count(kind) };
     // SAFETY: this is the count that was just added.
     let kind = unsafe { Arc::from_raw(kind) };
+    let _printing = printing(kind.prints_panics);
     match Rows::<E>::new(kind, count) {
         Ok(rows) => Box::into_raw(Box::new(rows)).cast(),
         Err(refusal) => {
@@ -142,7 +169,9 @@ pub(super) unsafe extern "C" fn rows_new<E: Env>(
 /// `cartwheel_abi::Env::rows_free`.
 pub(super) unsafe extern "C" fn rows_free<E: Env>(rows: *mut c_void) {
     // SAFETY: made by `rows_new`, and not freed (invariant 1).
-    guarded_drop(unsafe { Box::from_raw(rows.cast::<Rows<E>>()) });
+    let rows = unsafe { Box::from_raw(rows.cast::<Rows<E>>()) };
+    let _printing = printing(rows.kind.prints_panics);
+    guarded_drop(rows);
 }
 
 /// `cartwheel_abi::Env::run`.
@@ -153,6 +182,7 @@ pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::
     let batch = unsafe { &mut *batch };
     // SAFETY: the host's sink (invariant 1).
     let written = unsafe { (*batch.infos).len };
+    let _printing = printing(rows.kind.prints_panics);
     let progress = Progress { next: Cell::new(batch.next), infos: Cell::new(written) };
     // Around the loop and not inside it: a guard for each row would cost a call for each row.
     let ended = catch_unwind(AssertUnwindSafe(|| {
@@ -170,11 +200,10 @@ pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::
         Ok(Err(failure)) => Refusal::from(failure),
         Err(payload) => Refusal::panicked(payload),
     };
-    // SAFETY: the host's sinks (invariant 1); the task has gone.
-    unsafe {
-        SinkBuffer::new(batch.infos).truncate(progress.infos.get());
-        refuse(&refusal, batch.error)
-    }
+    // SAFETY: the host's sink (invariant 1); the task has gone.
+    unsafe { SinkBuffer::new(batch.infos) }.truncate(progress.infos.get());
+    // SAFETY: the host's sink (invariant 1).
+    unsafe { refuse(&refusal, batch.error) }
 }
 
 /// `cartwheel_abi::Env::reset_options_new`.
@@ -196,6 +225,12 @@ pub(super) unsafe extern "C" fn reset_options_new<E: Env>(
     }
 }
 
+/// Options of a reset, as [`reset_options_new`] makes them from JSON.
+#[cfg(feature = "engine")]
+pub(crate) fn reset_options_of<E: Env>(options: E::ResetOptions) -> NonNull<c_void> {
+    NonNull::from(Box::leak(Box::new(options))).cast()
+}
+
 /// `cartwheel_abi::Env::reset_options_free`.
 pub(super) unsafe extern "C" fn reset_options_free<E: Env>(options: *mut c_void) {
     // SAFETY: made by `reset_options_new`, and not freed (invariant 1).
@@ -210,6 +245,7 @@ pub(super) unsafe extern "C" fn row_replace<E: Env>(
 ) -> u32 {
     // SAFETY: made by `rows_new` (invariant 1), and used by this thread alone (invariant 2).
     let rows = unsafe { &mut *rows.cast::<Rows<E>>() };
+    let _printing = printing(rows.kind.prints_panics);
     // SAFETY: the host's sink (invariant 1).
     unsafe { answer(rows.replace(row), error) }
 }

@@ -1,6 +1,7 @@
 //! Panics of authors' code, caught.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cartwheel_abi as abi;
@@ -48,6 +49,43 @@ pub(super) fn forget(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);
     }
+}
+
+thread_local! {
+    /// Whether this thread runs code of an environment whose panics are not printed.
+    static IS_SILENT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Panics on this thread are printed, or not, until the value is dropped. Only where
+/// [`silence`] was called, they can be silent.
+pub(super) struct Printing {
+    was_silent: bool,
+}
+
+/// See [`Printing`].
+pub(super) fn printing(prints_panics: bool) -> Printing {
+    Printing { was_silent: IS_SILENT.replace(!prints_panics) }
+}
+
+impl Drop for Printing {
+    fn drop(&mut self) {
+        IS_SILENT.set(self.was_silent);
+    }
+}
+
+/// Lets panics be silent: from now on, Rust's hook asks [`Printing`] first. The hook that was there
+/// before gets all other panics.
+#[cfg(feature = "engine")]
+pub(crate) fn silence() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !IS_SILENT.get() {
+                before(panic);
+            }
+        }));
+    });
 }
 
 /// Calls `call`, and catches its panic.

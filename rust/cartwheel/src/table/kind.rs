@@ -19,32 +19,40 @@ pub(super) struct Kind<E: Env> {
     action: Nodes,
     pub(super) observation_leaves: Vec<Leaf>,
     pub(super) action_leaves: Vec<Leaf>,
-    _names: Vec<CString>,
+    _names: Vec<Vec<u8>>,
     parameters: Vec<*const c_char>,
     render_modes: Vec<*const c_char>,
+    /// Whether panics of the environments are printed.
+    pub(super) prints_panics: bool,
 }
 
 impl<E: Env> Kind<E> {
-    /// The kind with the options in a JSON object, checked by making one environment.
+    /// The kind with the options in a JSON object.
     pub(super) fn new(json: &[u8]) -> Result<Self, Error> {
-        let options: E::Options = parse(text(json)?)?;
+        Self::of(parse(text(json)?)?, true)
+    }
+
+    /// The kind with these options, checked by making one environment.
+    pub(super) fn of(options: E::Options, prints_panics: bool) -> Result<Self, Error> {
         let shared = Arc::new(E::Shared::prepare(&options)?);
+        guarded_drop(E::new(&options, &shared)?); // before `spaces`, which trusts the options
         let spaces = E::spaces(&options, &shared);
         check::<E::Observation>("observation", &spaces.observation)?;
         check::<E::Action>("action", &spaces.action)?;
-        guarded_drop(E::new(&options, &shared)?);
-        let named = |name: &&str| CString::new(*name).map_err(Error::bad_options);
-        let names = E::parameters().iter().map(named).collect::<Result<Vec<_>, _>>()?;
+        let text = |name: &&str| CString::new(*name).map(CString::into_bytes_with_nul);
+        let names: Result<Vec<_>, _> = E::parameters().iter().map(text).collect();
+        let names = names.map_err(Error::bad_options)?;
         Ok(Self {
             observation: Nodes::new(&spaces.observation)?,
             action: Nodes::new(&spaces.action)?,
             observation_leaves: spaces.observation.leaves(),
             action_leaves: spaces.action.leaves(),
-            parameters: names.iter().map(|name| name.as_ptr()).collect(),
+            parameters: names.iter().map(|name| name.as_ptr().cast()).collect(),
             _names: names,
             render_modes: E::RENDER.iter().map(|mode| mode.name().as_ptr()).collect(),
             options,
             shared,
+            prints_panics,
         })
     }
 

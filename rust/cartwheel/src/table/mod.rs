@@ -22,6 +22,10 @@ use std::ffi::CStr;
 use cartwheel_abi as abi;
 
 use crate::env::Env;
+#[cfg(feature = "engine")]
+pub(crate) use functions::{kind_of, reset_options_of};
+#[cfg(feature = "engine")]
+pub(crate) use guard::silence;
 
 /// The table of an environment, under an id; [`plugin!`](crate::plugin) and [`table!`](crate::table)
 /// make them.
@@ -38,6 +42,10 @@ pub struct EnvTable(abi::Env);
 
 impl EnvTable {
     /// The table of an `E` with this id, as in Gymnasium's registry.
+    ///
+    /// # Panics
+    ///
+    /// At compile time, when [`Env::BLOCK`] is 0.
     pub const fn new<E: Env>(id: &'static CStr) -> Self {
         assert!(E::BLOCK >= 1 && E::BLOCK <= u32::MAX as usize, "Env::BLOCK is at least 1");
         Self(abi::Env {
@@ -48,7 +56,7 @@ impl EnvTable {
             #[expect(clippy::cast_possible_truncation, reason = "checked above")]
             block: E::BLOCK as u32,
             reward_threshold: f64::NAN,
-            option_names: Some(functions::option_names::<E>),
+            option_names: Some(functions::field_names::<E::Options>),
             kind_new: Some(functions::kind_new::<E>),
             kind_free: Some(functions::kind_free::<E>),
             kind_describe: Some(functions::kind_describe::<E>),
@@ -63,7 +71,14 @@ impl EnvTable {
             row_save: if E::SAVES { Some(functions::row_save::<E>) } else { None },
             row_load: if E::SAVES { Some(functions::row_load::<E>) } else { None },
             row_render: if E::RENDER.is_empty() { None } else { Some(functions::row_render::<E>) },
+            reset_option_names: Some(functions::field_names::<E::ResetOptions>),
         })
+    }
+
+    /// The table, for the engine of this program.
+    #[cfg(feature = "engine")]
+    pub(crate) const fn into_abi(self) -> abi::Env {
+        self.0
     }
 
     /// Steps after which an episode is truncated; 0, the default, for no limit.

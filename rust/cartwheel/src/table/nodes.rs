@@ -6,14 +6,15 @@ use cartwheel_abi as abi;
 use cartwheel_core::space::{Bounds, Space};
 use cartwheel_core::{DType, Error};
 
-/// The nodes of a space in preorder, and what they point at. The addresses are stable: vectors of
-/// this type are filled once, and moving a vector does not move its elements.
+/// The nodes of a space in preorder, and what they point at. The addresses are stable: a vector that
+/// is moved does not move its elements, and these are never changed.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
-    nodes: Vec<abi::Space>,
-    _keys: Vec<CString>,
-    _shapes: Vec<Box<[usize]>>,
-    _bounds: Vec<Box<[u64]>>,
+    spaces: Vec<abi::Space>,
+    /// Ended by zero bytes.
+    keys: Vec<Vec<u8>>,
+    shapes: Vec<Vec<usize>>,
+    bounds: Vec<Vec<u64>>,
 }
 
 impl Nodes {
@@ -26,7 +27,7 @@ impl Nodes {
 
     /// The nodes.
     pub(super) fn as_slice(&self) -> &[abi::Space] {
-        &self.nodes
+        &self.spaces
     }
 
     fn add(&mut self, space: &Space, key: *const c_char) -> Result<(), Error> {
@@ -40,9 +41,9 @@ impl Nodes {
                 parts.iter().try_for_each(|(name, part)| {
                     let refused =
                         |_| Error::bad_options(format!("the key {name:?} has a zero byte"));
-                    let name = CString::new(name.as_str()).map_err(refused)?;
-                    let key = name.as_ptr();
-                    self._keys.push(name); // the text stays where it is
+                    let name = CString::new(name.as_str()).map_err(refused)?.into_bytes_with_nul();
+                    let key = name.as_ptr().cast();
+                    self.keys.push(name);
                     self.add(part, key)
                 })
             }
@@ -51,7 +52,8 @@ impl Nodes {
                 let len = if shared { 1 } else { shape.iter().product() };
                 let [low, high] =
                     [low, high].map(|bounds| Ok(repeated(bounds.elements(*dtype)?, len, *dtype)));
-                self.leaf(abi::BOX, key, *dtype, shape, Some((low?, high?)))
+                self.leaf(abi::BOX, key, *dtype, shape, Some((low?, high?)));
+                Ok(())
             }
             Space::Discrete { n, start } => {
                 self.discrete(abi::DISCRETE, key, &[], (&[*n], &[*start]))
@@ -59,13 +61,16 @@ impl Nodes {
             Space::MultiDiscrete { shape, counts, starts } => {
                 self.discrete(abi::MULTI_DISCRETE, key, shape, (counts, starts))
             }
-            Space::MultiBinary(shape) => self.leaf(abi::MULTI_BINARY, key, DType::I8, shape, None),
+            Space::MultiBinary(shape) => {
+                self.leaf(abi::MULTI_BINARY, key, DType::I8, shape, None);
+                Ok(())
+            }
             other => Err(Error::bad_options(format!("plugins cannot have the space {other}"))),
         }
     }
 
     fn branch(&mut self, kind: u32, key: *const c_char, children: usize) {
-        self.nodes.push(abi::Space { children, ..node(kind, key) });
+        self.spaces.push(abi::Space { children, ..node(kind, key) });
     }
 
     fn discrete(
@@ -79,7 +84,8 @@ impl Nodes {
         let low = Bounds::Integers(starts.iter().map(|&start| start.into()).collect());
         let (low, high) =
             (low.elements(DType::I64)?, Bounds::Integers(ends.collect()).elements(DType::I64)?);
-        self.leaf(kind, key, DType::I64, shape, Some((low, high)))
+        self.leaf(kind, key, DType::I64, shape, Some((low, high)));
+        Ok(())
     }
 
     fn leaf(
@@ -89,18 +95,17 @@ impl Nodes {
         dtype: DType,
         shape: &[usize],
         bounds: Option<(Vec<u8>, Vec<u8>)>,
-    ) -> Result<(), Error> {
-        let shape: Box<[usize]> = shape.into();
+    ) {
+        let shape = shape.to_vec();
         let mut node = node(kind, key);
         (node.dtype, node.dimensions, node.shape) =
             (dtype.tag().into(), shape.len(), shape.as_ptr());
-        self._shapes.push(shape);
+        self.shapes.push(shape);
         if let Some((low, high)) = bounds {
             node.bounds = low.len() / dtype.size();
             (node.low, node.high) = (self.keep(&low), self.keep(&high));
         }
-        self.nodes.push(node);
-        Ok(())
+        self.spaces.push(node);
     }
 
     /// Keeps bytes at an address that is aligned to every element.
@@ -110,9 +115,9 @@ impl Nodes {
             word[..chunk.len()].copy_from_slice(chunk);
             u64::from_ne_bytes(word)
         });
-        let words: Box<[u64]> = words.collect();
+        let words: Vec<u64> = words.collect();
         let first = words.as_ptr().cast();
-        self._bounds.push(words);
+        self.bounds.push(words);
         first
     }
 }

@@ -88,21 +88,21 @@ impl<E: Env> Rows<E> {
         let start = progress.next.get();
         // The rest of a block that was stepped belongs to a call that continues another one. A call
         // without steps may come between the two, to reset the row that failed.
-        if E::BLOCK > 1 && start == 0 && task.commands.contains(&abi::STEP) {
+        let blocks = E::BLOCK > 1 && task.steps;
+        if blocks && start == 0 {
             self.ahead.rows = 0..0;
         }
         let mut at = start;
         while at < task.commands.len() {
             if task.commands[at] == abi::LEAVE {
-                let rest = &task.commands[at..];
-                at += rest.iter().position(|&command| command != abi::LEAVE).unwrap_or(rest.len());
+                at += 1; // the resets of `SAME_STEP` leave most rows alone
                 continue;
             }
             progress.next.set(at);
             if task.stop.load(Relaxed) != 0 {
                 return Ok(false);
             }
-            let end = if E::BLOCK > 1 { self.step_ahead(task, at) } else { at + 1 };
+            let end = if blocks { self.step_ahead(task, at) } else { at + 1 };
             while at < end {
                 progress.next.set(at);
                 self.one(task, at, progress)?;
@@ -110,6 +110,9 @@ impl<E: Env> Rows<E> {
             }
         }
         progress.next.set(at);
+        if blocks {
+            self.ahead.rows = 0..0;
+        }
         Ok(true)
     }
 

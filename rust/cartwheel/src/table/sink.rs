@@ -13,12 +13,12 @@ use cartwheel_core::info::Buffer;
 #[derive(Debug)]
 pub(super) struct SinkBuffer<'a>(&'a mut Sink);
 
-impl<'a> SinkBuffer<'a> {
+impl SinkBuffer<'_> {
     /// The sink at this address.
     ///
     /// # Safety
     ///
-    /// It is a sink of the host, which nobody else uses during `'a` (invariant 1).
+    /// It is a sink of the host, which nobody else uses while this value lives (invariant 1).
     pub(super) unsafe fn new(sink: *mut Sink) -> Self {
         // SAFETY: the caller's promise.
         Self(unsafe { &mut *sink })

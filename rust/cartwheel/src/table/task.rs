@@ -5,14 +5,14 @@
 //! 1. **The host's promises.** A batch is as `cartwheel_abi::Batch` describes it: arrays of `rows`
 //!    entries, initialised, aligned, disjoint, and used by nobody else during the call; leaves as
 //!    the kind describes them; reset options made by the same table.
-//! 2. **Null.** A batch without rows that step may have no actions, and one without leaves no
-//!    pointers to them: a null pointer is an empty array.
+//! 2. **None.** Where no row steps, pointers to actions point nowhere, and there are no slices of
+//!    them. A null pointer is an empty array.
 #![expect(unsafe_code, reason = "sees the host's arrays as slices, see the invariants")]
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 use std::sync::atomic::AtomicU32;
 
-use cartwheel_abi::Batch;
+use cartwheel_abi::{Batch, STEP};
 use cartwheel_core::info::InfoWriter;
 use cartwheel_core::rng::Rng;
 
@@ -24,6 +24,8 @@ use crate::env::{Env, Leaves, LeavesMut, View};
 pub(super) struct Task<'a, E: Env> {
     pub(super) first: usize,
     pub(super) commands: &'a [u8],
+    /// Whether a row steps, from the row on with which the call begins.
+    pub(super) steps: bool,
     pub(super) actions: <E::Action as View>::Rows<'a>,
     pub(super) observations: <E::Observation as View>::RowsMut<'a>,
     pub(super) rewards: &'a mut [f64],
@@ -46,8 +48,12 @@ impl<'a, E: Env> Task<'a, E> {
     pub(super) unsafe fn new(batch: &Batch, kind: &'a Kind<E>) -> Self {
         let rows = batch.rows;
         let (actions, observations) = (&kind.action_leaves, &kind.observation_leaves);
-        // SAFETY: one pointer for each leaf (invariants 1 and 2).
-        let action_pointers = unsafe { slice(batch.actions, actions.len()) };
+        // SAFETY: an array of this batch (invariant 1); likewise below.
+        let commands = unsafe { slice(batch.commands, rows) };
+        let steps = commands[batch.next..].contains(&STEP);
+        // SAFETY: as above.
+        let action_pointers =
+            unsafe { slice(batch.actions, if steps { actions.len() } else { 0 }) };
         // SAFETY: as above.
         let observation_pointers = unsafe { slice(batch.observations, observations.len()) };
         // SAFETY: the arrays are those of the action space (invariant 1).
@@ -57,8 +63,8 @@ impl<'a, E: Env> Task<'a, E> {
             unsafe { LeavesMut::new(observation_pointers, observations, rows) };
         Self {
             first: batch.first,
-            // SAFETY: an array of this batch (invariant 1); likewise below.
-            commands: unsafe { slice(batch.commands, rows) },
+            commands,
+            steps,
             actions: E::Action::rows(&mut action_leaves),
             observations: E::Observation::rows_mut(&mut observation_leaves),
             // SAFETY: as above.

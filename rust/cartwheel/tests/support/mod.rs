@@ -22,6 +22,7 @@ pub struct Sink {
 }
 
 impl Sink {
+    #[expect(clippy::unnecessary_box_returns, reason = "tables keep its address")]
     pub fn new() -> Box<Self> {
         let sink = abi::Sink {
             struct_size: size_of::<abi::Sink>(),
@@ -70,15 +71,18 @@ unsafe extern "C" fn grow(sink: *mut abi::Sink, additional: usize) {
     (sink.sink.bytes, sink.sink.capacity) = (sink.bytes.as_mut_ptr(), len);
 }
 
-fn text(text: *const c_char) -> String {
+pub fn text(text: *const c_char) -> String {
     // SAFETY: static text of a table, ended by a zero byte.
     unsafe { CStr::from_ptr(text) }.to_str().expect("UTF-8").to_owned()
 }
 
 /// Reads `len` elements.
 fn elements<T: Copy>(first: *const T, len: usize) -> Vec<T> {
+    if len == 0 {
+        return Vec::new();
+    }
     // SAFETY: arrays of a description.
-    if len == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(first, len) }.to_vec() }
+    unsafe { std::slice::from_raw_parts(first, len) }.to_vec()
 }
 
 /// Takes one space off the front of nodes.

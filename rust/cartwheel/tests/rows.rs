@@ -1,5 +1,4 @@
 //! A simple environment through its table.
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod support;
 
@@ -27,7 +26,7 @@ impl Env for Corridor {
     type Info = ();
     type Shared = ();
 
-    fn spaces(_: &Options, _: &()) -> Spaces {
+    fn spaces(_: &Options, (): &()) -> Spaces {
         let observation = Space::float_box(&[0.0], &[f64::INFINITY]);
         Spaces { observation, action: Space::discrete(2) }
     }

@@ -1,0 +1,109 @@
+"""Frames of the environments that come with cartwheel, drawn by Gymnasium's of the same ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.envs.registration import load_env_creator
+
+from cartwheel.native.renderer import Renderer, check_render_mode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cartwheel.native.link import NativeLink
+    from cartwheel.native.renderer import Ask
+
+
+class GymnasiumRenderer(Renderer):
+    """Draws rows of a native environment by Gymnasium's environment of the same id.
+
+    The parameters of a native environment are attributes of Gymnasium's environment. So one
+    environment of Gymnasium draws all rows: for each row, its attributes are set to the row's
+    parameters, and it renders. It is made with the same keywords at the first frame, and it is
+    never stepped.
+
+    Attributes:
+        metadata: The metadata of Gymnasium's environment, with its render modes; no render modes if
+            Gymnasium has no environment of this id.
+    """
+
+    def __init__(
+        self, env_id: str, keywords: dict[str, Any], render_mode: str | None, *, native_id: str
+    ) -> None:
+        """Finds Gymnasium's environment by its id, without making it.
+
+        Args:
+            env_id: The id of Gymnasium's environment.
+            keywords: Keywords of the environment.
+            render_mode: One of the environment's render modes, or ``None``.
+            native_id: The registered id of the native environment, for warnings.
+
+        Raises:
+            ValueError: The environment does not have this render mode.
+        """
+        self._env_id = env_id
+        self._native_id = native_id
+        self._keywords = keywords
+        self._render_mode = render_mode
+        self._spec = gym.registry.get(env_id)
+        self._envs: dict[int, gym.Env[Any, Any]] = {}
+        self.metadata: dict[str, Any] = {"render_modes": []}
+        if self._spec is not None:
+            self.metadata = dict(self._load().metadata)
+        check_render_mode(env_id, render_mode, self.metadata["render_modes"])
+
+    def _load(self) -> Any:
+        """Returns the class of Gymnasium's environment."""
+        assert self._spec is not None
+        entry_point = self._spec.entry_point
+        return load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
+
+    def _env(self, row: int) -> gym.Env[Any, Any]:
+        """Returns the environment that draws ``row``: one for all rows, or one for each window."""
+        place = row if self._render_mode == "human" else 0
+        if place not in self._envs:
+            if self._spec is None:
+                raise NotImplementedError(f"{self._env_id} cannot be rendered.")
+            keywords = {**self._spec.kwargs, **self._keywords, "render_mode": self._render_mode}
+            env: gym.Env[Any, Any] = self._load()(**keywords)
+            env.spec = gym.registry.get(self._native_id)
+            self._envs[place] = env
+        return self._envs[place]
+
+    def draw(self, rows: Sequence[int], link: NativeLink, ask: Ask) -> tuple[Any, ...]:
+        """Draws some rows, see :meth:`Renderer.draw`; sets the parameters that drawing changed.
+
+        Raises:
+            gymnasium.error.DependencyNotInstalled: pygame is missing.
+            NotImplementedError: Gymnasium has no environment of this id.
+        """
+        parameters = {name: ask(link.pack_request(name, None)) for name in link.envs.parameters()}
+        frames: list[Any] = []
+        changed: dict[str, list[Any]] = {}
+        for row in rows:
+            env = self._env(row)
+            given = {name: as_attribute(values[row]) for name, values in parameters.items()}
+            for name, value in given.items():
+                setattr(env, name, value)
+            frames.append(env.render())
+            for name, value in given.items():
+                kept = getattr(env, name)
+                if kept is not value:
+                    changed.setdefault(name, list(parameters[name]))[row] = kept
+        for name, values in changed.items():
+            ask(link.pack_request(name, values))
+        return tuple(frames)
+
+    def close(self) -> None:
+        """Closes the environments that drew, and their windows."""
+        while self._envs:
+            self._envs.popitem()[1].close()
+
+
+def as_attribute(value: Any) -> Any:
+    """Converts a parameter to Gymnasium's form, where lines of text are an array of characters."""
+    is_text = isinstance(value, list) and any(isinstance(line, str) for line in value)
+    return np.asarray(value, "c") if is_text else value

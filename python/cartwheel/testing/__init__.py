@@ -1,0 +1,20 @@
+"""A test kit for authors of environments: one call that says whether an environment behaves.
+
+Example:
+    >>> import gymnasium as gym, cartwheel
+    >>> envs = cartwheel.VectorEnv([lambda: gym.make("FrozenLake-v1")] * 3, executor="inline")
+    >>> report = cartwheel.testing.check_vector_env(envs, skip=["executors"])
+    >>> print(report)
+    FrozenLake-v1: 11 checks passed, 4 skipped
+      ...
+    >>> envs.close()
+
+In a test of your own environment, this call is the whole test. ``check_vector_env`` documents the
+checks; each failure is an :class:`EnvCheckError`.
+"""
+
+from cartwheel.testing.check import CHECKS, check_vector_env
+from cartwheel.testing.error import EnvCheckError
+from cartwheel.testing.report import EnvCheckReport
+
+__all__ = ["CHECKS", "EnvCheckError", "EnvCheckReport", "check_vector_env"]

@@ -1,0 +1,170 @@
+"""The test kit's one call: every check in turn, and a report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError
+
+from cartwheel.arguments import as_integer
+from cartwheel.near_misses import near_miss, shown
+from cartwheel.testing.attributes import check_parameters, check_states
+from cartwheel.testing.error import EnvCheckError, Unchecked
+from cartwheel.testing.infos import check_infos
+from cartwheel.testing.kit import Kit
+from cartwheel.testing.rendering import check_rendering
+from cartwheel.testing.report import EnvCheckReport
+from cartwheel.testing.resets import check_frozen_rows, check_masked_reset, check_time_limit
+from cartwheel.testing.rows import (
+    check_executors,
+    check_modes,
+    check_num_envs,
+    check_rows,
+    check_send_recv,
+)
+from cartwheel.testing.seeding import check_other_seeds, check_same_seed
+from cartwheel.testing.values import check_spaces
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_CHECKS = {
+    "spaces": check_spaces,
+    "same_seed": check_same_seed,
+    "other_seeds": check_other_seeds,
+    "infos": check_infos,
+    "rows": check_rows,
+    "num_envs": check_num_envs,
+    "executors": check_executors,
+    "modes": check_modes,
+    "masked_reset": check_masked_reset,
+    "frozen_rows": check_frozen_rows,
+    "time_limit": check_time_limit,
+    "send_recv": check_send_recv,
+    "parameters": check_parameters,
+    "states": check_states,
+    "rendering": check_rendering,
+}
+#: The names of all checks, in their order, for the argument ``skip`` of :func:`check_vector_env`.
+CHECKS = tuple(_CHECKS)
+
+
+def check_vector_env(
+    envs: gym.vector.VectorEnv[Any, Any, Any],
+    *,
+    seed: int = 0,
+    steps: int = 64,
+    skip: Collection[str] = (),
+    ignore_infos: Collection[str] = (),
+) -> EnvCheckReport:
+    """Checks that environments keep the promises of Gymnasium's interface and of cartwheel's.
+
+    Example:
+        >>> import cartwheel
+        >>> envs = cartwheel.NativeVectorEnv("CartPole-v1", 3)
+        >>> report = cartwheel.testing.check_vector_env(envs)
+        >>> sorted(report.passed)[:4]
+        ['executors', 'frozen_rows', 'infos', 'masked_reset']
+        >>> envs.close()
+
+    Each check plays runs with sampled actions and compares them bit for bit:
+
+    * ``spaces``: observations, final ones too, lie in their spaces with exact dtype and shape;
+      rewards are finite. An environment in Python is also played alone, where nothing is converted.
+    * ``same_seed``: the same seed gives the same observations, rewards, flags and infos, twice in
+      the same object and in a new one.
+    * ``other_seeds``: other seeds differ, if anything is random: if a second episode, without a new
+      seed, differs from the first although its actions are the same.
+    * ``infos``: a key has the same type in all steps, and at all resets.
+    * ``rows``: row ``i`` with the seed ``s + i`` equals the single environment.
+    * ``num_envs``, ``executors``: nothing depends on the number of rows, blocks, shards and
+      workers, nor on the executor.
+    * ``modes``: all autoreset modes show the same episodes.
+    * ``masked_reset``, ``frozen_rows``: rows that are not reset, or that are over and frozen,
+      repeat their observation and go on as if nothing had happened.
+    * ``time_limit``: no episode is longer than ``max_episode_steps``.
+    * ``send_recv``: rows that are sent and received are those of ``step``.
+    * ``parameters``: native environments: reading a parameter, and writing back what was read,
+      changes nothing.
+    * ``states``: rows go on alike after ``set_state``, if there is one.
+    * ``rendering``: frames have the promised type, dtype and shape, and drawing changes nothing.
+
+    Environments of the same kind are made from the ``spec`` or the functions of ``envs``, and
+    closed again. Where no episode ends within ``steps``, they get a limit of steps. A vector
+    environment that cannot be made again is checked alone, and the report says what was left out.
+
+    Args:
+        envs: A vector environment of cartwheel, or of Gymnasium. It is reset with the seed in the
+            end, and stays open. After a failure, close it: rows may be in flight.
+        seed: Row ``i`` gets the seed ``seed + i``; the actions are always the same.
+        steps: Steps of each run. With too few steps, no episode ends by nature.
+        skip: Names of checks that are left out, of :data:`CHECKS`.
+        ignore_infos: Keys of infos that are not compared, because they show times or count
+            episodes, such as ``"episode"`` of ``RecordEpisodeStatistics``.
+
+    Returns:
+        What was checked, and what was not, and why.
+
+    Raises:
+        EnvCheckError: The first check that fails. What the environment raised is its cause.
+        TypeError: ``envs`` is no vector environment, or one that is wrapped; or names are no list.
+        ValueError: There is no check of a name in ``skip``, or ``steps`` or ``seed`` is too small.
+        gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+        gymnasium.error.ClosedEnvironmentError: ``envs`` is closed.
+    """
+    if isinstance(envs, gym.vector.VectorWrapper):
+        raise TypeError(
+            f"`envs` is wrapped by {type(envs).__name__}: pass `envs.unwrapped`. Wrappers of all "
+            "rows change what rows show."
+        )
+    if not isinstance(envs, gym.vector.VectorEnv):
+        raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}: see make_vec")
+    for argument, names in (("skip", skip), ("ignore_infos", ignore_infos)):
+        if isinstance(names, str):
+            raise TypeError(f"`{argument}` must be a list of names, got {names!r}.")
+    seed, steps = as_integer("seed", seed, 0), as_integer("steps", steps, 1)
+    for name in skip:
+        if name not in _CHECKS:
+            meant = near_miss(name, CHECKS)
+            rest = f"did you mean {meant!r}?" if meant else f"there are {', '.join(CHECKS)}."
+            raise ValueError(f"`skip` has no check {name!r}: {rest}")
+    kit = Kit(envs, seed, steps, ignore_infos)
+    report = EnvCheckReport(kit.name, notes=kit.notes)
+    try:
+        for name, check in _CHECKS.items():
+            if name in skip:
+                report.skipped[name] = "left out by `skip`"
+                continue
+            kit.check = name
+            try:
+                report.passed[name] = check(kit)
+            except Unchecked as reason:
+                report.skipped[name] = str(reason)
+            except (EnvCheckError, AlreadyPendingCallError, ClosedEnvironmentError):
+                raise
+            except Exception as error:
+                raise _raised(kit, error) from error
+    finally:
+        kit.close()
+    _reset(envs, seed)
+    return report
+
+
+def _reset(envs: Any, seed: int) -> None:
+    """Resets all rows; none is in flight afterwards."""
+    envs.reset(seed=seed)
+    while getattr(envs, "in_flight", ()):  # with a `batch_size` below the number of rows
+        envs.recv()
+
+
+def _raised(kit: Kit, error: Exception) -> EnvCheckError:
+    """The failure for an exception of the environment."""
+    notes = "; ".join([str(error).rstrip("."), *getattr(error, "__notes__", [])])
+    return EnvCheckError(
+        kit.check,
+        kit.name,
+        f"it raised {type(error).__name__}: {notes}",
+        "Every action of `action_space` must be accepted in every state, and a reset at any time. "
+        "The traceback of the environment is above.",
+    )

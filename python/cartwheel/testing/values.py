@@ -1,0 +1,199 @@
+"""Check ``spaces``: observations lie in their spaces, rewards are finite, flags are bool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from gymnasium.vector import AutoresetMode
+
+from cartwheel.testing.error import Unchecked
+
+if TYPE_CHECKING:
+    from gymnasium.spaces import Space
+
+    from cartwheel.testing.kit import Kit
+    from cartwheel.testing.player import Batch
+
+_REMEDY = (
+    "Return what `observation_space` promises, with its dtype and shape, or declare a wider space."
+)
+
+
+def check_spaces(kit: Kit) -> str:
+    """Observations of resets, steps and ends of episodes have the values of their spaces."""
+    _check_single(kit)
+    inspector = _Inspector(kit, kit.envs)
+    player = kit.player(kit.envs, inspect=inspector)
+    player.reset(seed=kit.seed)
+    player.run(kit.steps)
+    text = f"{kit.envs.num_envs} rows × {kit.steps} steps"
+    try:
+        with kit.made(3, mode=AutoresetMode.SAME_STEP, limit=kit.short) as envs:
+            inspector = _Inspector(kit, envs)
+            player = kit.player(envs, inspect=inspector)
+            player.reset(seed=kit.seed)
+            player.run(kit.steps)
+    except Unchecked:
+        return text
+    return f"{text}, {inspector.finals} final observations"
+
+
+def _check_single(kit: Kit) -> None:
+    """Plays an environment written in Python alone: vector environments convert its values."""
+    env = kit.twins.make_single()
+    if env is None:
+        return
+    where = "in `reset`"
+    observation, info = env.reset(seed=kit.seed)
+    try:
+        for step in range(1, kit.steps + 1):
+            _check_value(kit, env.observation_space, observation, where)
+            if not isinstance(info, dict):
+                kit.fail(f"the info {where} is {info!r}", "Return a dictionary.")
+            env.action_space.seed(step)
+            result = env.step(env.action_space.sample())
+            observation, reward, terminated, truncated, info = result
+            where = f"in step {step}"
+            if not isinstance(reward, int | float | np.number | np.ndarray):
+                kit.fail(f"the reward {where} is {reward!r}", "Return a float.")
+            for name, flag in (("terminated", terminated), ("truncated", truncated)):
+                if not isinstance(flag, bool | np.bool_):
+                    kit.fail(f"{name} {where} is {flag!r}", "Return a bool: `bool(condition)`.")
+            if terminated or truncated:
+                _check_value(kit, env.observation_space, observation, where)
+                observation, info = env.reset()
+                where = f"at the reset after step {step}"
+    finally:
+        env.close()
+
+
+def _check_value(kit: Kit, space: Space[Any], value: Any, where: str) -> None:
+    """Fails if the observation of a single environment does not fit its space exactly."""
+    for path, leaf, found in leaves(space, value, "observation"):
+        if found is MISSING:
+            kit.fail(f"{path} {where} is missing", _REMEDY)
+        if isinstance(leaf, Box | MultiDiscrete | MultiBinary):
+            if not isinstance(found, np.ndarray | np.generic):
+                kind = type(found).__name__
+                kit.fail(f"{path} {where} is {found!r} ({kind}), not an array", _REMEDY)
+            found = np.asarray(found)
+            if (found.dtype, found.shape) != (leaf.dtype, leaf.shape):
+                kit.fail(
+                    f"{path} {where} is {found.dtype} of shape {found.shape}, but its space is "
+                    f"{leaf.dtype} of shape {leaf.shape}",
+                    _REMEDY,
+                )
+            _check_bounds(kit, path, found[None], leaf, where)
+        elif not leaf.contains(found):
+            kit.fail(f"{path} {where} is {found!r}, outside of {leaf}", _REMEDY)
+
+
+#: Stands for a part of an observation that is not there.
+MISSING = object()
+
+
+def leaves(space: Space[Any], value: Any, path: str) -> list[tuple[str, Any, Any]]:
+    """The key path, the space and the value of every part of an observation."""
+    if isinstance(space, Dict):
+        known = value if isinstance(value, dict) else {}
+        parts: list[tuple[Any, Space[Any], Any]] = [
+            (key, part, known.get(key, MISSING)) for key, part in space.spaces.items()
+        ]
+    elif isinstance(space, Tuple):
+        given = value if isinstance(value, tuple | list) else ()
+        padded = (*given, *[MISSING] * (len(space.spaces) - len(given)))
+        parts = [(at, part, padded[at]) for at, part in enumerate(space.spaces)]
+    else:
+        return [(path, space, value)]
+    return [leaf for key, part, at in parts for leaf in leaves(part, at, f"{path}[{key!r}]")]
+
+
+def _check_bounds(kit: Kit, path: str, batch: Any, leaf: Any, where: str) -> None:
+    """Fails if values of a batch ``[rows, *shape]`` are outside of the space of one row."""
+    low: Any
+    high: Any
+    if isinstance(leaf, Box):
+        low, high = leaf.low, leaf.high
+    elif isinstance(leaf, MultiDiscrete):
+        low, high = leaf.start, leaf.start + leaf.nvec - 1
+    elif isinstance(leaf, Discrete):
+        low, high = leaf.start, leaf.start + leaf.n - 1
+    else:
+        low, high = 0, 1
+    with np.errstate(invalid="ignore"):
+        outside = ~((batch >= low) & (batch <= high))  # NaN is outside, too
+    if outside.any():
+        row, *index = (int(place) for place in np.argwhere(outside)[0])
+        bounds = [np.broadcast_to(bound, batch.shape[1:])[tuple(index)] for bound in (low, high)]
+        element = f"[{', '.join(map(str, index))}]" if index else ""
+        of_row = "" if len(batch) == 1 else f" of row {row}"
+        kit.fail(
+            f"{path}{element}{of_row} {where} is {batch[(row, *index)]}, outside of "
+            f"[{bounds[0]}, {bounds[1]}]",
+            _REMEDY,
+        )
+
+
+class _Inspector:
+    """Checks every batch of a player, all rows of it.
+
+    Attributes:
+        finals: The final observations that were checked.
+    """
+
+    def __init__(self, kit: Kit, envs: Any) -> None:
+        """Takes the kit and the environments that are played."""
+        self._kit = kit
+        self._envs = envs
+        self.finals = 0
+
+    def __call__(self, call: int, result: Batch) -> None:
+        """Checks the result of a call."""
+        observations, rewards, terminations, truncations, infos = result
+        where = "at the reset with the seed" if call == 0 else f"in call {call} after the reset"
+        self._check_observations(observations, where)
+        rows = self._envs.num_envs
+        kinds = {"rewards": "f", "terminations": "b", "truncations": "b"}
+        for (name, kind), array in zip(kinds.items(), result[1:4], strict=True):
+            if (array.dtype.kind, array.shape) != (kind, (rows,)):
+                self._kit.fail(
+                    f"{name} {where} are {array.dtype} of shape {array.shape}",
+                    f"Return {'floats' if kind == 'f' else 'bool'} of shape {(rows,)}.",
+                )
+        wrong = np.flatnonzero(~np.isfinite(rewards))
+        if wrong.size:
+            self._kit.fail(
+                f"the reward of row {wrong[0]} {where} is {rewards[wrong[0]]}",
+                "Rewards must be finite: look for a division by zero or a logarithm of zero.",
+            )
+        finals: Any = infos.get("final_obs")
+        for row in () if finals is None else np.flatnonzero(terminations | truncations).tolist():
+            space = self._envs.single_observation_space
+            _check_value(self._kit, space, finals[row], f"of row {row} {where}, in `final_obs`,")
+            self.finals += 1
+
+    def _check_observations(self, observations: Any, where: str) -> None:
+        different = getattr(self._envs, "observation_mode", "same") != "same"
+        space = self._envs.single_observation_space
+        for path, leaf, batch in leaves(space, observations, "observation"):
+            if batch is MISSING:
+                self._kit.fail(f"{path} {where} is missing", _REMEDY)
+            if not isinstance(leaf, Box | Discrete | MultiDiscrete | MultiBinary):
+                for row in range(self._envs.num_envs):
+                    if not leaf.contains(batch[row]):
+                        self._kit.fail(
+                            f"{path} of row {row} {where} is {batch[row]!r}, outside of {leaf}",
+                            _REMEDY,
+                        )
+                continue
+            shape = (self._envs.num_envs, *(leaf.shape or ()))
+            if (batch.dtype, batch.shape) != (leaf.dtype, shape):
+                self._kit.fail(
+                    f"{path} {where} is {batch.dtype} of shape {batch.shape}, but its space is "
+                    f"{leaf.dtype} of shape {shape}",
+                    _REMEDY,
+                )
+            if not different:  # otherwise each row has its own bounds
+                _check_bounds(self._kit, path, batch, leaf, where)

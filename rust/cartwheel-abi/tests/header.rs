@@ -1,0 +1,160 @@
+//! `include/cartwheel.h` is made of this crate, and C and C++ see the same tables as Rust.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::mem::offset_of;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cartwheel_abi as abi;
+use cartwheel_core::rng::Rng;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn header() -> PathBuf {
+    root().join("include/cartwheel.h")
+}
+
+#[test]
+fn the_header_is_made_of_the_tables() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut config = cbindgen::Config::from_file(here.join("cbindgen.toml")).unwrap();
+    config.trailer = Some(include_str!("trailer.h").trim_end().to_owned());
+    let builder = cbindgen::Builder::new().with_config(config).with_src(here.join("src/lib.rs"));
+    let mut made = Vec::new();
+    builder.generate().unwrap().write(&mut made);
+    if std::env::var_os("CARTWHEEL_WRITE_HEADER").is_some() {
+        std::fs::write(header(), &made).unwrap();
+    }
+    let checked_in = std::fs::read_to_string(header()).unwrap();
+    let made = String::from_utf8(made).unwrap();
+    let remedy = "run `CARTWHEEL_WRITE_HEADER=1 cargo test -p cartwheel-abi`";
+    assert!(made == checked_in, "include/cartwheel.h is older than src/lib.rs: {remedy}");
+    let capsule = format!("#define CARTWHEEL_CAPSULE {:?}", abi::CAPSULE.to_str().unwrap());
+    assert!(checked_in.contains(&capsule));
+}
+
+/// Compiles and runs a program, and returns its lines.
+fn run(name: &str, compiler: &str, standard: &str, program: &str) -> Vec<String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (source, binary) = (folder.join(name), folder.join(format!("{name}.out")));
+    std::fs::write(&source, program).unwrap();
+    let mut compile = Command::new(compiler);
+    compile.args([standard, "-Wall", "-Wextra", "-Werror", "-I"]).arg(root().join("include"));
+    let done = compile.arg(&source).arg("-o").arg(&binary).output().expect("a C compiler");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let ran = Command::new(&binary).output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    String::from_utf8(ran.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+const SIZES: &str = r#"
+    printf("%zu %zu\n", sizeof(struct cartwheel_sink), offsetof(struct cartwheel_sink, grow));
+    printf("%zu %zu\n", sizeof(struct cartwheel_random_stream), offsetof(struct cartwheel_random_stream, half));
+    printf("%zu %zu\n", sizeof(struct cartwheel_space), offsetof(struct cartwheel_space, high));
+    printf("%zu %zu\n", sizeof(struct cartwheel_description), offsetof(struct cartwheel_description, render_modes));
+    printf("%zu %zu\n", sizeof(struct cartwheel_batch), offsetof(struct cartwheel_batch, stop));
+    printf("%zu %zu\n", sizeof(struct cartwheel_frame), offsetof(struct cartwheel_frame, bytes));
+    printf("%zu %zu\n", sizeof(struct cartwheel_env), offsetof(struct cartwheel_env, reset_option_names));
+    printf("%zu %zu\n", sizeof(struct cartwheel_plugin), offsetof(struct cartwheel_plugin, num_envs));
+    printf("%u %u %d %d\n", CARTWHEEL_MAJOR, CARTWHEEL_MINOR, CARTWHEEL_SHOW, CARTWHEEL_FLOAT64);
+"#;
+
+fn sizes() -> Vec<String> {
+    macro_rules! size {
+        ($type:ident $last:ident) => {
+            format!("{} {}", size_of::<abi::$type>(), offset_of!(abi::$type, $last))
+        };
+    }
+    vec![
+        size!(Sink grow),
+        size!(RandomStream half),
+        size!(Space high),
+        size!(Description render_modes),
+        size!(Batch stop),
+        size!(Frame bytes),
+        size!(Env reset_option_names),
+        size!(Plugin num_envs),
+        format!("{} {} {} {}", abi::MAJOR, abi::MINOR, abi::SHOW, abi::FLOAT64),
+    ]
+}
+
+#[test]
+fn c_sees_the_same_tables_and_draws_the_same_random_numbers() {
+    let stream = Rng::from_seed(42).stream();
+    let program = format!(
+        r#"#include <stdio.h>
+        #include <stdlib.h>
+        #include "cartwheel.h"
+        static void grow(struct cartwheel_sink *sink, size_t more) {{
+            sink->capacity = sink->len + more;
+            sink->bytes = (uint8_t *)realloc(sink->bytes, sink->capacity);
+        }}
+        int main(void) {{
+            {SIZES}
+            struct cartwheel_random_stream stream = {{ {{ {}u, {}u }}, {{ {}u, {}u }}, 0, 0 }};
+            for (int at = 0; at < 100; ++at) printf("%.17g\n", cartwheel_random(&stream));
+            struct cartwheel_sink sink = {{ sizeof sink, NULL, 0, 0, grow }};
+            uint32_t stop = 1;
+            struct cartwheel_batch batch;
+            memset(&batch, 0, sizeof batch);
+            batch.infos = &sink; batch.info_row = 7; batch.stop = &stop;
+            size_t at = cartwheel_info_begin(&batch, 2);
+            cartwheel_info_int(&batch, "int", -5);
+            cartwheel_info_float(&batch, "float", 0.5);
+            cartwheel_info_text(&batch, "text", "value");
+            cartwheel_info_end(&batch, at);
+            for (size_t byte = 0; byte < sink.len; ++byte) printf("%d ", sink.bytes[byte]);
+            printf("\n%d\n", cartwheel_should_stop(&batch));
+            return (int)cartwheel_fail(&sink, "") - 1;
+        }}"#,
+        stream.state[0], stream.state[1], stream.increment[0], stream.increment[1]
+    );
+    let found = run("tables.c", "cc", "-std=gnu11", &program);
+    let (tables, rest) = found.split_at(9);
+    assert_eq!(tables, sizes());
+    let mut rng = Rng::from_seed(42);
+    for drawn in &rest[..100] {
+        assert_eq!(drawn.parse::<f64>().unwrap().to_bits(), rng.random().to_bits());
+    }
+    let mut infos = cartwheel_core::info::InfoWriter::new();
+    let record = infos.begin(cartwheel_core::info::Kind::Info, 9, 0);
+    infos.key("int");
+    infos.int(-5);
+    infos.key("float");
+    infos.float(0.5);
+    infos.key("text");
+    infos.text("value");
+    infos.end(record);
+    let bytes: Vec<String> = infos.stream().iter().map(u8::to_string).collect();
+    assert_eq!(rest[100].trim(), bytes.join(" "));
+    assert_eq!(rest[101], "1");
+}
+
+#[test]
+fn exceptions_of_cpp_become_codes() {
+    let program = format!(
+        r#"#include <cstdio>
+        #include <cstddef>
+        #include <stdexcept>
+        #include "cartwheel.h"
+        static uint8_t memory[100];
+        static void grow(struct cartwheel_sink *sink, size_t) {{ sink->bytes = memory; sink->capacity = 100; }}
+        int main() {{
+            {SIZES}
+            struct cartwheel_sink sink = {{ sizeof sink, nullptr, 0, 0, grow }};
+            uint32_t code = cartwheel::guarded(&sink, []() -> uint32_t {{ throw std::runtime_error("too far"); }});
+            std::printf("%u %.*s\n", code, (int)sink.len, (char *)sink.bytes);
+            sink.len = 0;
+            void *made = cartwheel::guarded_pointer(&sink, []() -> void * {{ throw 3; }});
+            std::printf("%d %.*s\n", made == nullptr, (int)sink.len, (char *)sink.bytes);
+            made = cartwheel::guarded_pointer(&sink, [&] {{ return (void *)&sink; }});
+            return made == &sink ? 0 : 1;
+        }}"#
+    );
+    let found = run("tables.cpp", "c++", "-std=c++17", &program);
+    assert_eq!(found[..9], sizes());
+    assert_eq!(found[9], format!("{} too far", abi::PANICKED));
+    assert_eq!(found[10], "1 an exception that is no std::exception");
+}

@@ -1,0 +1,139 @@
+/* The name of the capsule that a Python module offers as `__cartwheel__`. */
+#define CARTWHEEL_CAPSULE "cartwheel.plugin"
+
+/* The symbol that the host looks for: a plugin defines it. */
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern const struct cartwheel_plugin cartwheel_plugin __attribute__((visibility("default")));
+#ifdef __cplusplus
+}
+#endif
+
+/* What follows is help for plugins, none of it required. */
+
+/* Appends bytes to a sink. */
+static inline void cartwheel_append(struct cartwheel_sink *sink, const void *bytes, size_t len) {
+    if (sink->capacity - sink->len < len) {
+        sink->grow(sink, len);
+    }
+    if (len != 0) {
+        memcpy(sink->bytes + sink->len, bytes, len);
+    }
+    sink->len += len;
+}
+
+/* Says why a call failed: `return cartwheel_fail(error, "size is negative");`. */
+static inline uint32_t cartwheel_fail(struct cartwheel_sink *error, const char *text) {
+    cartwheel_append(error, text, strlen(text));
+    return CARTWHEEL_FAILED;
+}
+
+/* Whether `run` should return CARTWHEEL_STOPPED; asked before each row. */
+static inline int cartwheel_should_stop(const struct cartwheel_batch *batch) {
+    return __atomic_load_n(batch->stop, __ATOMIC_RELAXED) != 0;
+}
+
+/* 64 random bits: the same as `numpy.random.Generator(PCG64(seed))` draws. */
+static inline uint64_t cartwheel_next_u64(struct cartwheel_random_stream *stream) {
+    const unsigned __int128 multiplier =
+        ((unsigned __int128)0x2360ed051fc65da4u << 64) | 0x4385df649fccf645u;
+    unsigned __int128 state = ((unsigned __int128)stream->state[1] << 64) | stream->state[0];
+    unsigned __int128 step = ((unsigned __int128)stream->increment[1] << 64) | stream->increment[0];
+    state = state * multiplier + step;
+    stream->state[0] = (uint64_t)state;
+    stream->state[1] = (uint64_t)(state >> 64);
+    uint64_t folded = stream->state[0] ^ stream->state[1];
+    unsigned turn = (unsigned)(stream->state[1] >> 58);
+    return (folded >> turn) | (folded << ((64 - turn) & 63));
+}
+
+/* A number in [0, 1): `Generator.random()`. */
+static inline double cartwheel_random(struct cartwheel_random_stream *stream) {
+    return (double)(cartwheel_next_u64(stream) >> 11) * (1.0 / 9007199254740992.0);
+}
+
+/* Begins the info of row `row` of a batch, and returns where it begins. */
+static inline size_t cartwheel_info_begin(struct cartwheel_batch *batch, size_t row) {
+    uint32_t number = batch->info_row + (uint32_t)row;
+    unsigned char head[11] = {0};
+    size_t at = batch->infos->len;
+    memcpy(head + 1, &number, 4);
+    cartwheel_append(batch->infos, head, sizeof head);
+    return at;
+}
+
+/* Writes the key of a value, at most 65535 bytes, and the tag of the value. */
+static inline void cartwheel_info_key(struct cartwheel_batch *batch, const char *key,
+                                      unsigned char tag) {
+    uint16_t len = (uint16_t)strlen(key);
+    cartwheel_append(batch->infos, &len, 2);
+    cartwheel_append(batch->infos, key, len);
+    cartwheel_append(batch->infos, &tag, 1);
+}
+
+/* Writes an integer into the info that was begun. */
+static inline void cartwheel_info_int(struct cartwheel_batch *batch, const char *key,
+                                      int64_t value) {
+    cartwheel_info_key(batch, key, 3);
+    cartwheel_append(batch->infos, &value, 8);
+}
+
+/* Writes a float into the info that was begun. */
+static inline void cartwheel_info_float(struct cartwheel_batch *batch, const char *key,
+                                        double value) {
+    cartwheel_info_key(batch, key, 4);
+    cartwheel_append(batch->infos, &value, 8);
+}
+
+/* Writes text into the info that was begun. */
+static inline void cartwheel_info_text(struct cartwheel_batch *batch, const char *key,
+                                       const char *value) {
+    uint32_t len = (uint32_t)strlen(value);
+    cartwheel_info_key(batch, key, 5);
+    cartwheel_append(batch->infos, &len, 4);
+    cartwheel_append(batch->infos, value, len);
+}
+
+/* Ends the info that began at `at`. */
+static inline void cartwheel_info_end(struct cartwheel_batch *batch, size_t at) {
+    uint32_t len = (uint32_t)(batch->infos->len - at - 11);
+    memcpy(batch->infos->bytes + at + 7, &len, 4);
+}
+
+#ifdef __cplusplus
+#include <exception>
+
+namespace cartwheel {
+
+/* Calls `call`, which returns a code, and turns an exception into CARTWHEEL_PANICKED with its text:
+   no exception may leave a function of a table.
+
+       extern "C" uint32_t run(void *rows, cartwheel_batch *batch) noexcept {
+           return cartwheel::guarded(batch->error, [&] { return run_rows(rows, *batch); });
+       } */
+template <class Call>
+uint32_t guarded(cartwheel_sink *error, Call &&call) noexcept {
+    try {
+        return call();
+    } catch (const std::exception &exception) {
+        cartwheel_append(error, exception.what(), strlen(exception.what()));
+    } catch (...) {
+        cartwheel_fail(error, "an exception that is no std::exception");
+    }
+    return CARTWHEEL_PANICKED;
+}
+
+/* The same for a call that returns a pointer, null for failure. */
+template <class Call>
+void *guarded_pointer(cartwheel_sink *error, Call &&call) noexcept {
+    void *made = nullptr;
+    uint32_t code = guarded(error, [&] {
+        made = call();
+        return CARTWHEEL_OK;
+    });
+    return code == CARTWHEEL_OK ? made : nullptr;
+}
+
+} // namespace cartwheel
+#endif

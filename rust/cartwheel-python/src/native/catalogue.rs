@@ -1,0 +1,42 @@
+//! What Python asks about native environments without making one.
+
+use std::num::NonZero;
+use std::sync::Arc;
+
+use cartwheel_engine::plugin::{EnvTable, all, find};
+use pyo3::prelude::*;
+
+use crate::error::to_py_err;
+
+fn table(env_id: &str) -> PyResult<Arc<EnvTable>> {
+    find(env_id).map_err(to_py_err)
+}
+
+/// Documented in the stub.
+#[pyfunction]
+pub(crate) fn native_envs() -> Vec<(String, Option<u32>, Option<f64>, String)> {
+    let entry = |table: Arc<EnvTable>| {
+        let limit = table.max_episode_steps().map(NonZero::get);
+        let defaults = table.default_options().to_owned();
+        (table.id().to_owned(), limit, table.reward_threshold(), defaults)
+    };
+    all().into_iter().map(entry).collect()
+}
+
+/// Documented in the stub.
+#[pyfunction]
+pub(crate) fn env_keywords(env_id: &str) -> PyResult<Option<Vec<String>>> {
+    Ok(table(env_id)?.option_names())
+}
+
+/// Documented in the stub.
+#[pyfunction]
+pub(crate) fn reset_option_names(env_id: &str) -> PyResult<Option<Vec<String>>> {
+    Ok(table(env_id)?.reset_option_names())
+}
+
+/// Documented in the stub.
+#[pyfunction]
+pub(crate) fn block_rows(env_id: &str) -> PyResult<usize> {
+    Ok(table(env_id)?.block())
+}

@@ -1,0 +1,185 @@
+//! How environments are built.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
+use cartwheel_engine::memory::Plan;
+use cartwheel_engine::native::{NativeShard, ShardSettings};
+use cartwheel_engine::pool::{OnDeath, Policy, Pool, Workers};
+use cartwheel_engine::protocol::Memory;
+use cartwheel_engine::schedule::fine_shards;
+use cartwheel_engine::wake::Scope;
+use cartwheel_engine::worker::{Crew, CrewSettings, OwnShard};
+
+use super::border;
+use super::error::VectorError;
+use super::vector_env::VectorEnv;
+use crate::env::Env;
+
+/// The memory of batches that are kept, and the bounds of their number; batches beyond it are copies.
+const SLAB_BYTES: usize = 1 << 30;
+const SLABS: (usize, usize) = (8, 1024);
+/// Memory for one row's infos, and the bounds for one shard. Longer infos take another way.
+const INFO_BYTES_A_ROW: usize = 2048;
+const INFO_BYTES: (usize, usize) = (1 << 16, 1 << 24);
+
+/// Settings of a [`VectorEnv`]; made by [`VectorEnv::builder`].
+#[derive(Debug)]
+pub struct Builder<E: Env> {
+    rows: usize,
+    options: E::Options,
+    threads: usize,
+    batch_size: Option<usize>,
+    settings: ShardSettings,
+    timeout: Option<Duration>,
+    prints_panics: bool,
+}
+
+impl<E: Env> Builder<E> {
+    pub(super) fn new(rows: usize) -> Self {
+        let settings = ShardSettings {
+            autoreset: AutoresetMode::NextStep,
+            on_done: OnDone::Raise,
+            max_episode_steps: None,
+            replacements: 0,
+            is_checked: false,
+        };
+        Self {
+            rows,
+            options: E::Options::default(),
+            threads: 1,
+            batch_size: None,
+            settings,
+            timeout: None,
+            prints_panics: false,
+        }
+    }
+
+    /// Options of the environments.
+    #[must_use]
+    pub fn options(mut self, options: E::Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Number of threads that step rows, the calling thread included; 1 by default. Results do not
+    /// depend on it.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
+    /// When rows whose episode is over begin the next one; by default in the
+    /// [next step](AutoresetMode::NextStep).
+    #[must_use]
+    pub fn autoreset(mut self, mode: AutoresetMode) -> Self {
+        self.settings.autoreset = mode;
+        self
+    }
+
+    /// What the step of a row does whose episode is over, if rows are not reset automatically; by
+    /// default it is an error.
+    #[must_use]
+    pub fn on_done(mut self, on_done: OnDone) -> Self {
+        self.settings.on_done = on_done;
+        self
+    }
+
+    /// Steps after which an episode is truncated; 0, the default, for no limit.
+    #[must_use]
+    pub fn max_episode_steps(mut self, steps: u32) -> Self {
+        self.settings.max_episode_steps = NonZero::new(steps);
+        self
+    }
+
+    /// How often the environment of a row is replaced by a new one after a failure or a panic, which
+    /// truncates its episode; 0 by default. Only the next failure is an error. The info of the
+    /// step has the text under `env_error`.
+    #[must_use]
+    pub fn replacements(mut self, replacements: u32) -> Self {
+        self.settings.replacements = replacements;
+        self
+    }
+
+    /// Rows of a batch that [`VectorEnv::recv`] waits for; all rows by default. With fewer, rows can
+    /// only be sent and received.
+    #[must_use]
+    pub fn batch_size(mut self, rows: usize) -> Self {
+        self.batch_size = Some(rows);
+        self
+    }
+
+    /// How long a call waits for other threads before it gives [`VectorError::Timeout`]; for ever by
+    /// default.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Whether Rust prints panics of environments, as it prints others. They are always caught, and
+    /// reported by [`VectorError::Faults`]; by default nothing is printed.
+    #[must_use]
+    pub fn print_panics(mut self, prints_panics: bool) -> Self {
+        self.prints_panics = prints_panics;
+        self
+    }
+
+    /// Makes the environments and starts the threads.
+    ///
+    /// # Errors
+    ///
+    /// [`VectorError::Env`] when the environment refuses its options, or its types do not fit its
+    /// spaces; [`VectorError::Engine`] without rows, memory or threads.
+    pub fn build(self) -> Result<VectorEnv<E>, VectorError> {
+        if self.rows == 0 || self.threads == 0 {
+            let (rows, threads) = (self.rows, self.threads);
+            return Err(VectorError::refused(format!("{rows} rows and {threads} threads")));
+        }
+        if !self.prints_panics {
+            crate::table::silence();
+        }
+        let kind = border::kind::<E>(self.options, self.prints_panics)?;
+        let leaves: Arc<[_]> = kind.spaces().observation.leaves().into();
+        let batch_size = self.batch_size.unwrap_or(self.rows);
+        let shards = fine_shards(self.rows, self.threads, E::BLOCK);
+        let row_bytes: usize = leaves.iter().map(cartwheel_core::Leaf::row_bytes).sum();
+        let most = shards.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
+        let info_bytes = most.saturating_mul(row_bytes + INFO_BYTES_A_ROW);
+        let batch_bytes = row_bytes.saturating_mul(batch_size).max(1);
+        let kept = (SLAB_BYTES / batch_bytes).clamp(SLABS.0, SLABS.1);
+        let plan = Plan {
+            observations: leaves.to_vec(),
+            actions: kind.spaces().action.leaves(),
+            batch_size,
+            max_slabs: kept + 2 * self.rows.div_ceil(batch_size.max(1)) - 1,
+            info_bytes: info_bytes.clamp(INFO_BYTES.0, INFO_BYTES.1),
+            shards,
+        };
+        let (mut own, mut mailboxes) = (Vec::new(), Vec::new());
+        for shard in &plan.shards {
+            let (shard, mailbox) = NativeShard::new(&kind, shard.len(), self.settings)?;
+            own.push(Box::new(shard) as Box<dyn OwnShard>);
+            mailboxes.push(mailbox);
+        }
+        let memory = Memory::new(plan, Scope::Private)?;
+        let workers = if self.threads == 1 {
+            Workers::Inline(own.pop().expect("one thread has one shard"))
+        } else {
+            let crew = CrewSettings { threads: self.threads, spin: true, affinity_offset: None };
+            Workers::Crew(Crew::new(memory.clone(), own, crew)?)
+        };
+        let policy = Policy {
+            refuse_over: self.settings.autoreset == AutoresetMode::Disabled
+                && self.settings.on_done == OnDone::Raise,
+            refuse_unstarted: true,
+            on_death: OnDeath::Break,
+            spin: true,
+        };
+        let pool = Pool::new(memory, workers, policy)?;
+        Ok(VectorEnv::new(pool, mailboxes, kind, leaves, self.settings, self.timeout))
+    }
+}

@@ -1,0 +1,91 @@
+//! The last observations and infos of episodes that ended in a step that also began the next ones.
+
+use std::marker::PhantomData;
+
+use cartwheel_core::Leaf;
+use cartwheel_core::info::{InfoReader, Value};
+
+use super::infos::{FINAL_INFO, FINAL_OBS, InfoRow, Infos};
+use super::observations::Observations;
+use crate::Error;
+use crate::env::{Arrays, Env, View};
+
+/// The last observations and infos of the rows of a batch whose episodes ended in it.
+#[derive(Debug)]
+pub struct Finals<'a, E> {
+    places: Vec<usize>,
+    observations: Arrays,
+    infos: Vec<InfoRow<'a>>,
+    env: PhantomData<fn() -> E>,
+}
+
+impl<'a, E: Env> Finals<'a, E> {
+    /// Reads them from the infos of a batch whose observations have these leaves.
+    pub(super) fn new(infos: Infos<'a>, leaves: Vec<Leaf>) -> Result<Self, Error> {
+        let (mut places, mut own) = (Vec::new(), Vec::new());
+        let mut bytes = vec![Vec::new(); leaves.len()];
+        for place in infos.places_with(FINAL_OBS) {
+            let row = infos.row(place);
+            let Some(at) = row.value_at(FINAL_OBS) else { continue };
+            places.push(place);
+            let mut leaf = 0;
+            read(&mut InfoReader::new(row.stream(), at), &mut |elements| {
+                bytes[leaf].extend_from_slice(elements);
+                leaf += 1;
+            })?;
+            own.push(row.dict(FINAL_INFO)?.unwrap_or_else(InfoRow::empty));
+        }
+        let mut observations = Arrays::new(leaves, places.len());
+        for (leaf, bytes) in bytes.iter().enumerate() {
+            observations.store(leaf, bytes);
+        }
+        Ok(Self { places, observations, infos: own, env: PhantomData })
+    }
+
+    /// The places of the rows in the batch, ascending.
+    pub fn places(&self) -> &[usize] {
+        &self.places
+    }
+
+    /// Whether no episode ended.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The last observations, one for each of [`Finals::places`].
+    pub fn observations(&self) -> Observations<'_, E::Observation> {
+        Observations::new(self.observations.rows(E::Observation::rows), self.places.len())
+    }
+
+    /// The last observation of the row in place `at` of the batch; `None` if its episode did not
+    /// end.
+    pub fn observation(&self, at: usize) -> Option<<E::Observation as View>::Ref<'_>> {
+        Some(self.observations().row(self.places.binary_search(&at).ok()?))
+    }
+
+    /// The last info of the row in place `at` of the batch; `None` if its episode did not end.
+    pub fn info(&self, at: usize) -> Option<&InfoRow<'a>> {
+        Some(&self.infos[self.places.binary_search(&at).ok()?])
+    }
+
+    /// The bytes of a leaf of all of them.
+    pub(super) fn leaf_bytes(&self, leaf: usize) -> &[u8] {
+        self.observations.bytes(leaf)
+    }
+}
+
+/// Gives the bytes of each leaf of an observation that was written as a value.
+fn read(reader: &mut InfoReader<'_>, leaf: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+    let malformed = Error::MalformedInfo { at: reader.at() };
+    match reader.value()? {
+        Value::Int(int) => leaf(&int.to_ne_bytes()),
+        Value::Array(_, _, elements) => leaf(elements),
+        Value::Tuple(parts) => (0..parts).try_for_each(|_| read(reader, leaf))?,
+        Value::Dict(parts) => (0..parts).try_for_each(|_| {
+            reader.entry()?;
+            read(reader, leaf)
+        })?,
+        _ => return Err(malformed),
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Rows that are sent and received in parts: any rows, at any time, several sends in flight.
+
+use cartwheel_engine::Call;
+use cartwheel_engine::memory::InfosAt;
+use cartwheel_engine::pool::Event;
+
+use super::actions::SentActions;
+use super::batch::Batch;
+use super::border;
+use super::error::VectorError;
+use super::reset::Reset;
+use super::vector_env::VectorEnv;
+use crate::env::{Env, View};
+
+impl<E: Env> VectorEnv<E> {
+    /// Sends actions to rows, and returns at once: row `rows[i]` gets `actions[i]`. A row is in
+    /// flight until [`VectorEnv::recv`] returns it, and cannot be sent meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As [`VectorEnv::step`]; also when a row does not exist, is named twice, or is in flight. Then
+    /// nothing was sent.
+    pub fn send(
+        &mut self,
+        rows: &[usize],
+        actions: &[<E::Action as View>::Owned],
+    ) -> Result<(), VectorError> {
+        if rows.len() != actions.len() {
+            let (actions, rows) = (actions.len(), rows.len());
+            return Err(VectorError::refused(format!("{actions} actions for {rows} rows")));
+        }
+        let mut sending = self.pool.sending(Call::Step, rows)?;
+        let space = &self.kind.spaces().action;
+        let mut into = SentActions { sending: &mut sending, space, rows, leaf: 0 };
+        E::Action::store(actions.iter(), &mut into)?;
+        Ok(sending.send(0)?)
+    }
+
+    /// Sends resets to rows, and returns at once; [`VectorEnv::recv`] returns them.
+    ///
+    /// # Errors
+    ///
+    /// As [`VectorEnv::send`].
+    pub fn send_reset(
+        &mut self,
+        reset: impl Into<Reset<E::ResetOptions>>,
+    ) -> Result<(), VectorError> {
+        let reset = reset.into();
+        let plan = reset.plan(self.len())?;
+        let options = reset.options.map(|options| border::reset_options::<E>(&self.kind, options));
+        let rows: Vec<usize> = plan.iter().map(|(row, _)| *row).collect();
+        self.pool.sending(Call::Reset, &rows)?; // refuses what cannot be sent before it is posted
+        for (row, how) in plan {
+            let mailbox = &self.mailboxes[self.pool.shard_of(row)];
+            mailbox.post_row_reset(row, how, options.clone());
+        }
+        Ok(self.pool.sending(Call::Reset, &rows)?.send(0)?)
+    }
+
+    /// The next batch of rows that were sent: the first `batch_size` rows that are done, or all rows
+    /// in flight if these are fewer.
+    ///
+    /// # Errors
+    ///
+    /// [`VectorError::Faults`]; [`VectorError::Timeout`], after which `recv` can be called again;
+    /// [`VectorError::Engine`] when nothing is in flight.
+    pub fn recv(&mut self) -> Result<Batch<E>, VectorError> {
+        let received = self.pool.receive(self.timeout, &mut || false)?;
+        let (mut faults, mut infos) = (Vec::new(), Vec::new());
+        let mut stream = Vec::new();
+        for event in received.events() {
+            match event {
+                Event::Failed(row) => {
+                    faults.extend(self.mailboxes[self.pool.shard_of(row)].take_fault(row));
+                }
+                Event::Infos(row, InfosAt::Memory(bytes)) => {
+                    self.pool.load_received_infos(row, bytes, &mut stream);
+                    infos.extend_from_slice(&stream);
+                }
+                Event::Infos(row, InfosAt::Channel) => {
+                    let mailbox = &self.mailboxes[self.pool.shard_of(row)];
+                    infos.extend(mailbox.take_spilled(row).unwrap_or_default());
+                }
+            }
+        }
+        self.finish(received.lease, received.rows.into(), infos, faults)
+    }
+
+    /// The rows that are in flight.
+    pub fn in_flight(&self) -> Vec<usize> {
+        self.pool.in_flight()
+    }
+}

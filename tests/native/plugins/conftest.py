@@ -1,0 +1,121 @@
+"""Plugins for tests: a package with an extension module in Rust, and libraries in C and C++."""
+
+import contextlib
+import importlib
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import cartwheel
+
+ROOT = Path(__file__).parents[3]
+PACKAGE = """
+import cartwheel
+from test_plugin import _test_plugin
+
+cartwheel.register(_test_plugin)
+"""
+
+
+def _built():
+    """The extension module of the crate ``test-plugin``, built unless it is there."""
+    command = ["cargo", "build", "--locked", "--quiet", "--message-format=json", "-p"]
+    done = subprocess.run(
+        [*command, "test-plugin"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+    )
+    messages = map(json.loads, done.stdout.splitlines())
+    return next(
+        Path(name)
+        for message in messages
+        if message.get("target", {}).get("name") == "_test_plugin"
+        for name in message["filenames"]
+        if name.endswith(".so")
+    )
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """A folder of packages, with the package ``test_plugin``."""
+    site = tmp_path_factory.mktemp("site")
+    package = site / "test_plugin"
+    package.mkdir()
+    (package / "__init__.py").write_text(PACKAGE)
+    shutil.copy(_built(), package / "_test_plugin.abi3.so")
+    return site
+
+
+@pytest.fixture(scope="session")
+def plugin(site):
+    """The package ``test_plugin``, imported."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(site)
+        return importlib.import_module("test_plugin")
+
+
+@pytest.fixture
+def run_fresh(site):
+    """Runs a program in a new interpreter that finds ``test_plugin``; returns what it prints."""
+
+    def run_fresh(program, *arguments, **environ):
+        folders = [site, Path(cartwheel.__file__).parents[1], ROOT]
+        command = [sys.executable, "-c", textwrap.dedent(program)] if program else [sys.executable]
+        done = subprocess.run(
+            [*command, *map(str, arguments)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders)), **environ},
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run_fresh
+
+
+@pytest.fixture(scope="session")
+def compile_counter(tmp_path_factory):
+    """Compiles ``counter.c``, with definitions for the compiler; returns the library."""
+    folder, numbers = tmp_path_factory.mktemp("counters"), itertools.count()
+
+    def compile_counter(*, compiler="cc", flags=("-std=c11",), **definitions):
+        library = folder / f"libcounter{next(numbers)}.so"
+        given = [f"-D{name}={value}" for name, value in definitions.items()]
+        warnings = ["-Wall", "-Wextra", "-Werror"]
+        unused = ["-Wno-missing-field-initializers", "-Wno-unused-function"]
+        command = [*compiler.split(), *flags, *warnings, *unused, "-O1", "-shared", "-fPIC", *given]
+        source = Path(__file__).with_name("counter.c")
+        subprocess.run(
+            [*command, f"-I{ROOT / 'include'}", str(source), "-o", str(library)], check=True
+        )
+        return library
+
+    return compile_counter
+
+
+@pytest.fixture(scope="session")
+def counter(compile_counter):
+    """The id of the environment of ``counter.c``."""
+    (env_id,) = cartwheel.load_plugin(compile_counter())
+    return env_id
+
+
+@pytest.fixture
+def make_counter(counter):
+    """Makes rows of ``counter.c`` on one thread; closes them after the test."""
+    with contextlib.ExitStack() as stack:
+
+        def make_counter(num_envs=3, **keywords):
+            envs = cartwheel.NativeVectorEnv(
+                counter, num_envs, **{"executor": "inline", **keywords}
+            )
+            return stack.enter_context(contextlib.closing(envs))
+
+        yield make_counter

@@ -1,0 +1,17 @@
+//! Environments for tests of plugins: a sound one, and faulty ones.
+
+mod corridor;
+mod faulty;
+mod misfit;
+
+cartwheel::plugin! { _test_plugin {
+    "test_plugin/Corridor-v0" => corridor::Corridor {
+        max_episode_steps: 20,
+        reward_threshold: 4.0,
+    },
+    "test_plugin/LongCorridor-v0" => corridor::Corridor {
+        default_options: r#"{"length": 100}"#,
+    },
+    "test_plugin/Faulty-v0" => faulty::Faulty,
+    "test_plugin/Misfit-v0" => misfit::Misfit,
+} }

@@ -1,0 +1,312 @@
+"""What plugins do wrong is an error that says so; the other rows and the program go on."""
+
+import os
+import re
+import signal
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import cartwheel
+from tests.support.oracle import MODE
+
+FAULTY = "test_plugin/Faulty-v0"
+GO, FAIL, PANIC = 0, 1, 2
+ERRORS = {
+    FAIL: (cartwheel.EnvFailedError, "^the environment of row 2 failed: told to fail in step"),
+    PANIC: (cartwheel.EnvPanicError, "^the environment of row 2 panicked: told to panic in step"),
+}
+FAULT = pytest.mark.parametrize("fault", [FAIL, PANIC], ids=["failure", "panic"])
+
+pytestmark = pytest.mark.usefixtures("plugin")
+
+
+@pytest.fixture
+def make_envs():
+    """Makes faulty rows, which are closed after the test."""
+    made = []
+
+    def make_envs(num_envs=4, **keywords):
+        made.append(cartwheel.NativeVectorEnv(FAULTY, num_envs, **keywords))
+        return made[-1]
+
+    yield make_envs
+    for envs in made:
+        envs.close()
+
+
+def acts(fault, num_envs=4, row=2):
+    actions = np.full(num_envs, GO)
+    actions[row] = fault
+    return actions
+
+
+# Failures and panics of rows
+
+
+@FAULT
+@MODE
+@pytest.mark.parametrize("workers", [1, 7])
+def test_a_row_that_fails_is_named_with_the_authors_text_and_others_go_on(
+    make_envs, fault, mode, workers
+):
+    envs = make_envs(autoreset_mode=mode, num_workers=workers)
+    envs.reset(seed=1)
+    error, text = ERRORS[fault]
+    with pytest.raises(error, match=text):
+        envs.step(acts(fault))
+    with pytest.raises(gym.error.ResetNeeded, match=r"rows \[2\] failed in an earlier call"):
+        envs.step(acts(GO))
+    envs.reset(options={"reset_mask": acts(1) == 1})
+    observations = envs.step(acts(GO))[0]
+    assert observations.tolist() == [[2], [2], [1], [2]]
+
+
+@FAULT
+def test_a_row_that_fails_is_replaced_and_its_episode_is_truncated(make_envs, fault):
+    envs = make_envs(on_error="restart", max_restarts=2)
+    envs.reset(seed=1)
+    for _ in range(2):
+        _, _, terminations, truncations, infos = envs.step(acts(fault))
+        assert truncations.tolist() == [False, False, True, False]
+        assert not terminations.any()
+        assert "told to" in infos["env_error"][2]
+        assert envs.step(acts(GO))[0][2] == 0  # the reset of the new environment
+    with pytest.raises(ERRORS[fault][0]):
+        envs.step(acts(fault))
+
+
+@FAULT
+def test_a_reset_that_fails_is_the_error_of_its_rows(make_envs, fault):
+    envs = make_envs()
+    envs.reset(seed=1)
+    mask = np.array([True, False, True, False])
+    error, _ = ERRORS[fault]
+    word = "fail" if fault == FAIL else "panic"
+    with pytest.raises(error, match=f"row 0 .*: told to {word} in reset"):
+        envs.reset(options={"reset": word, "reset_mask": mask})
+    with pytest.raises(gym.error.ResetNeeded, match=r"rows \[0, 2\] failed"):
+        envs.step(acts(GO))
+    envs.reset(options={"reset_mask": mask})
+    assert envs.step(acts(GO))[0].tolist() == [[1]] * 4
+
+
+@FAULT
+def test_a_sent_row_that_fails_is_the_error_of_its_batch(make_envs, fault):
+    envs = make_envs(batch_size=2)
+    envs.async_reset(seed=1)
+    for _ in range(2):
+        envs.recv()
+    error, text = ERRORS[fault]
+    envs.send(np.array([GO, fault]), env_index=[1, 2])
+    with pytest.raises(error, match=text):
+        envs.recv()
+    envs.send(np.array([GO, GO]), env_index=[0, 3])
+    assert envs.recv()[0].tolist() == [[1], [1]]
+
+
+def test_a_single_environment_that_fails_raises_its_error():
+    env = gym.make(FAULTY, disable_env_checker=True)
+    env.reset(seed=1)
+    with pytest.raises(cartwheel.EnvFailedError, match="row 0 failed: told to fail in step"):
+        env.step(FAIL)
+    env.reset()
+    assert env.step(GO)[0].tolist() == [1]
+    env.close()
+
+
+def test_a_panic_while_an_observation_is_written_is_the_error_of_its_row(make_envs):
+    envs = make_envs(observe="panic")
+    envs.reset(seed=1)
+    envs.step(acts(GO))
+    with pytest.raises(cartwheel.EnvPanicError, match="row 0 panicked: told to panic in observe"):
+        envs.step(acts(GO))
+    envs.reset()
+    assert envs.step(acts(GO))[0].tolist() == [[1]] * 4
+
+
+@pytest.mark.parametrize("word", ["fail", "panic"])
+@pytest.mark.parametrize("place", ["prepare", "new"])
+def test_a_constructor_that_fails_is_an_error_with_its_text(make_envs, place, word):
+    with pytest.raises(ValueError, match=f"^{FAULTY}: .*told to {word} in {place}"):
+        make_envs(**{place: word})
+    with pytest.raises(ValueError, match=f"told to {word} in new"):
+        make_envs(new=word, new_after=3)
+
+
+@pytest.mark.parametrize("word", ["fail", "panic"])
+def test_a_row_that_cannot_be_replaced_raises_its_error(make_envs, word):
+    """All rows, and the one that checks the options, are made; the sixth is not."""
+    envs = make_envs(on_error="restart", new=word, new_after=5)
+    envs.reset(seed=1)
+    with pytest.raises(cartwheel.EnvFailedError, match="row 2 failed: told to fail in step"):
+        envs.step(acts(FAIL))
+    envs.reset()
+    assert envs.step(acts(GO))[0].tolist() == [[1]] * 4
+
+
+def test_panics_while_environments_are_dropped_are_contained(make_envs):
+    """The row whose old environment panics while it is replaced fails once, and is new."""
+    envs = make_envs(drop="panic", on_error="restart")
+    envs.reset(seed=1)
+    with pytest.raises(cartwheel.EnvFailedError, match="row 2 failed: told to fail in step"):
+        envs.step(acts(FAIL))
+    envs.reset()
+    assert envs.step(acts(GO))[0].tolist() == [[1]] * 4
+    envs.close()
+
+
+@pytest.mark.parametrize(
+    ("word", "error"),
+    [("fail", "row 0 failed: told to fail"), ("panic", "row 0 .*panicked: told to panic")],
+)
+def test_a_row_that_cannot_be_drawn_is_an_error_and_is_stepped_on(make_envs, word, error):
+    envs = make_envs(render=word, render_mode="ansi", num_workers=2)
+    envs.reset(seed=1)
+    with pytest.raises(RuntimeError, match=error):
+        envs.render()
+    assert envs.step(acts(GO))[0].tolist() == [[1]] * 4
+
+
+def test_options_that_do_not_parse_are_refused_with_the_id(make_envs):
+    with pytest.raises(ValueError, match=f"^{FAULTY}: .*unknown variant `explode`"):
+        make_envs(new="explode")
+    with pytest.raises(ValueError, match=f"^{FAULTY}: `new_after` must be "):
+        make_envs(new_after=-1)
+
+
+def test_spaces_that_the_types_do_not_fit_are_refused_with_field_names():
+    text = (
+        "test_plugin/Misfit-v0: the observation type sees {camera: uint8[4], speed: float32[1]}; "
+        "the observation space has {camera: float32[1], velocity: float32[1]}"
+    )
+    with pytest.raises(ValueError, match=re.escape(text)):
+        cartwheel.NativeVectorEnv("test_plugin/Misfit-v0", 2)
+
+
+# Rules that are broken
+
+
+BROKEN = {
+    "malformed infos": "",
+    "foreign row": "an info record of row 3 at byte",
+    "doubled row": "an info record of row 0 at byte .*",
+    "next": "`run` of rows 0..3 returned the status 0 and the row 4",
+    "status": "`run` of rows 0..3 returned the status 77",
+}
+
+
+@pytest.mark.parametrize(("fault", "text"), BROKEN.items(), ids=BROKEN)
+def test_a_plugin_that_breaks_a_rule_is_named_and_the_pool_can_be_closed(make_counter, fault, text):
+    envs = make_counter(fault=fault)
+    if fault == "status":
+        with pytest.raises(cartwheel.PluginError, match=text):
+            envs.reset(seed=1)
+        return
+    envs.reset(seed=1)
+    text = f"^plugin counter broke its contract in counter/Counter-v0: .*{text}"
+    with pytest.raises(cartwheel.PluginError, match=text):
+        envs.step(np.ones(3, int))
+    with pytest.raises(gym.error.ResetNeeded):
+        envs.step(np.ones(3, int))
+    assert envs.reset(seed=1)[0].tolist() == [[0]] * 3
+
+
+@pytest.mark.parametrize("fault", ["malformed value", "pickled value"])
+@MODE
+def test_an_info_that_cannot_be_read_or_would_be_unpickled_is_refused(make_counter, fault, mode):
+    envs = make_counter(fault=fault, autoreset_mode=mode)
+    envs.reset(seed=1)
+    text = "^the plugin wrote an info or a parameter that cannot be read: malformed info stream at"
+    with pytest.raises(cartwheel.PluginError, match=text):
+        envs.step(np.ones(3, int))
+    assert envs.reset(seed=1)[0].tolist() == [[0]] * 3
+
+
+def test_a_failure_in_c_is_the_error_of_its_row(make_counter):
+    envs = make_counter(fault="failure")
+    envs.reset(seed=1)
+    with pytest.raises(
+        cartwheel.EnvFailedError, match=r"^the environment of row 1 failed: the counter is stuck"
+    ):
+        envs.step(np.array([0, 1, 0]))
+    envs.reset(options={"reset_mask": np.array([False, True, False])})
+    assert envs.step(np.zeros(3, int))[0].tolist() == [[2], [1], [2]]
+
+
+def test_a_row_without_a_function_to_replace_it_raises_its_error(make_counter):
+    envs = make_counter(fault="failure", on_error="restart")
+    envs.reset(seed=1)
+    with pytest.raises(cartwheel.EnvFailedError, match="row 1 failed: the counter is stuck"):
+        envs.step(np.array([0, 1, 0]))
+
+
+def test_bad_options_and_descriptions_in_c_are_refused(make_counter):
+    with pytest.raises(ValueError, match=r"^counter/Counter-v0: `fault` is bad$"):
+        make_counter(fault="bad option")
+    with pytest.raises(cartwheel.PluginError, match=r"counter/Counter-v0: the action space .*99"):
+        make_counter(fault="space")
+    with pytest.raises(TypeError, match=r"`faults` is not a keyword of .*: did you mean `fault`"):
+        make_counter(faults="space")
+
+
+def test_a_flag_that_is_not_zero_is_a_true_flag(make_counter):
+    """NumPy knows no truth value besides the bytes 0 and 1."""
+    envs = make_counter(fault="flag")
+    envs.reset(seed=1)
+    assert envs.step(np.ones(3, int))[2].view(np.uint8).tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize("fault", ["reward", "observation"])
+def test_stray_writes_are_found_when_plugins_are_checked(run_fresh, compile_counter, fault):
+    program = """
+        import sys, cartwheel, numpy as np
+        (env_id,) = cartwheel.load_plugin(sys.argv[1])
+        envs = cartwheel.NativeVectorEnv(env_id, 3, executor="inline", fault=sys.argv[2])
+        print(envs.reset(seed=1)[0].tolist())
+        try:
+            print(envs.step(np.ones(3, int))[1].tolist())
+        except cartwheel.PluginError as error:
+            print(error)
+        envs.close()
+    """
+    arguments = (program, compile_counter(), fault)
+    begun, said = run_fresh(*arguments, CARTWHEEL_CHECK_PLUGINS="1").splitlines()
+    assert begun == "[[0.0], [0.0], [0.0]]"
+    assert said.startswith("plugin counter broke its contract in counter/Counter-v0: ")
+    assert fault in said
+    program, library, _ = arguments
+    sound = run_fresh(program, library, "none", CARTWHEEL_CHECK_PLUGINS="1").splitlines()
+    assert sound == [begun, "[1.0, 1.0, 1.0]"]
+
+
+# Forks
+
+
+def test_a_forked_child_uses_new_rows_only(make_envs):
+    envs = make_envs(drop="panic")
+    envs.reset(seed=1)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        said = []
+        try:
+            envs.step(acts(GO))
+        except cartwheel.ForkedProcessError:
+            said.append("refused")
+        envs.close()
+        del envs
+        own = cartwheel.NativeVectorEnv(FAULTY, 3, num_workers=2)
+        own.reset(seed=1)
+        said.append(str(own.step(np.zeros(3, int))[0].ravel().tolist()))
+        own.close()
+        os.write(writer, ";".join(said).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        said = pipe.read().decode()
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0, signal.Signals(abs(status))
+    assert said == "refused;[1.0, 1.0, 1.0]"
+    assert envs.step(acts(GO))[0].tolist() == [[1]] * 4

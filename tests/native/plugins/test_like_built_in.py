@@ -1,0 +1,357 @@
+"""Environments of plugins have everything that the environments of cartwheel have."""
+
+import copy
+import pickle
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import cartwheel
+from cartwheel import envpool
+from tests.support.comparison import assert_identical
+from tests.support.oracle import MODE
+
+CORRIDOR = "test_plugin/Corridor-v0"
+MAKERS = {
+    "cartwheel.make_vec": cartwheel.make_vec,
+    "gym.make_vec": gym.make_vec,
+    "the class": cartwheel.NativeVectorEnv,
+}
+MAKE = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+ID = pytest.mark.parametrize("env_id", [CORRIDOR, f"test_plugin:{CORRIDOR}"])
+
+pytestmark = pytest.mark.usefixtures("plugin")
+
+
+@pytest.fixture
+def make_envs():
+    """Makes rows of the corridor, which are closed after the test."""
+    made = []
+
+    def make_envs(num_envs=3, env_id=CORRIDOR, **keywords):
+        made.append(cartwheel.NativeVectorEnv(env_id, num_envs, **keywords))
+        return made[-1]
+
+    yield make_envs
+    for envs in made:
+        envs.close()
+
+
+def positions(observations):
+    return observations["position"][:, 0].tolist()
+
+
+# Making
+
+
+@MAKE
+@ID
+def test_every_make_function_makes_it(make, env_id):
+    envs = make(env_id, 3, autoreset_mode="SameStep", length=4, executor="inline")
+    assert type(envs) is cartwheel.NativeVectorEnv
+    assert (envs.env_id, envs.spec.id, envs.executor) == (CORRIDOR, CORRIDOR, "inline")
+    assert repr(envs) == f"NativeVectorEnv({CORRIDOR!r}, num_envs=3, autoreset_mode='same_step')"
+    observations, infos = envs.reset(options={"position": 3})
+    assert positions(observations) == [3] * 3
+    assert infos["steps"].tolist() == [0] * 3
+    observations, rewards, terminations, truncations, infos = envs.step(np.array([0, 1, 0]))
+    assert rewards.tolist() == [0, 1, 0]
+    assert terminations.tolist() == [False, True, False]
+    assert not truncations.any()
+    assert infos["final_obs"][1]["position"].tolist() == [4, 4]
+    assert infos["final_info"]["steps"][1] == 1
+    envs.close()
+
+
+@ID
+def test_a_single_environment_is_made_by_id(env_id):
+    env = gym.make(env_id, length=3)
+    assert type(env.unwrapped) is cartwheel.NativeEnv
+    observation, info = env.reset(seed=1, options={"position": 0})
+    assert info == {"steps": 0, "place": "wall"}
+    assert observation in env.observation_space
+    assert env.step(1)[1:] == (0.0, False, False, {"steps": 1})
+    assert (env.unwrapped.length, env.unwrapped.position) == (3, 1)
+    env.unwrapped.position = 2
+    assert env.step(1)[1:3] == (1.0, True)
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(1)
+    env.close()
+
+
+def test_a_vector_environment_of_single_ones_gives_the_same(make_envs):
+    rows = cartwheel.make_vec(CORRIDOR, 3, vectorization_mode="sync")
+    envs = make_envs()
+    assert type(rows) is cartwheel.VectorEnv
+    assert_identical(rows.reset(seed=2), envs.reset(seed=2))
+    for _ in range(40):
+        actions = np.array([1, 0, 1])
+        assert_identical(rows.step(actions), envs.step(actions))
+    rows.close()
+
+
+def test_the_default_options_of_an_id_can_be_overridden(make_envs):
+    assert make_envs(env_id="test_plugin/LongCorridor-v0").get_attr("length") == (100,) * 3
+    envs = make_envs(env_id="test_plugin/LongCorridor-v0", length=7)
+    assert envs.get_attr("length") == (7,) * 3
+
+
+def test_the_step_limit_of_an_id_can_be_overridden(make_envs):
+    for keywords, limit in (({}, 20), ({"max_episode_steps": 5}, 5)):
+        envs = make_envs(length=100, **keywords)
+        envs.reset(seed=1)
+        for step in range(1, limit + 1):
+            assert envs.step(np.zeros(3, int))[3].tolist() == [step == limit] * 3
+
+
+# Specs
+
+
+@MAKE
+def test_a_spec_rebuilds_it(make):
+    envs = make(CORRIDOR, 3, length=4, max_episode_steps=7)
+    for spec in (envs.spec, copy.deepcopy(envs.spec), pickle.loads(pickle.dumps(envs.spec))):
+        for rebuild in (cartwheel.make_vec, gym.make_vec):
+            again = rebuild(spec)
+            assert type(again) is cartwheel.NativeVectorEnv
+            assert (again.spec, again.num_envs) == (envs.spec, 3)
+            assert_identical(again.reset(seed=1), envs.reset(seed=1))
+            again.close()
+    envs.close()
+
+
+def test_another_process_makes_it_from_a_pickled_spec(run_fresh, tmp_path):
+    """The spec names the module that registers the environment."""
+    (tmp_path / "spec").write_bytes(pickle.dumps(gym.spec(CORRIDOR)))
+    program = """
+        import pickle, sys, pathlib, cartwheel, gymnasium
+        spec = pickle.loads(pathlib.Path(sys.argv[1]).read_bytes())
+        for make in (cartwheel.make_vec, gymnasium.make_vec, cartwheel.NativeVectorEnv):
+            envs = make(spec, 2)
+            print(type(envs).__name__, envs.env_id)
+            envs.close()
+    """
+    assert run_fresh(program, tmp_path / "spec") == f"NativeVectorEnv {CORRIDOR}\n" * 3
+
+
+def test_worker_processes_that_start_afresh_make_it(run_fresh, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import cartwheel, test_plugin\n"
+        "if __name__ == '__main__':\n"
+        f"    envs = cartwheel.make_vec({CORRIDOR!r}, 2, vectorization_mode='async', "
+        "context='spawn')\n"
+        "    print(envs.reset(seed=1, options={'position': 2})[0]['position'].tolist())\n"
+        "    envs.close()\n"
+    )
+    assert run_fresh(None, script) == "[[2.0, 5.0], [2.0, 5.0]]\n"
+
+
+@pytest.mark.parametrize(
+    ("make", "made"),
+    [
+        ("cartwheel.NativeEnv({})", "NativeEnv"),
+        ("cartwheel.NativeVectorEnv({}, 2)", "NativeVectorEnv"),
+        ("cartwheel.make_vec({}, 2)", "NativeVectorEnv"),
+        ("cartwheel.envpool.make({})", "GymnasiumEnvPool"),
+        ("gymnasium.make({}).unwrapped", "NativeEnv"),
+        ("gymnasium.make_vec({}, 2)", "NativeVectorEnv"),
+    ],
+)
+def test_a_new_interpreter_imports_the_module_that_an_id_names(run_fresh, make, made):
+    making = make.format(repr(f"test_plugin:{CORRIDOR}"))
+    program = f"import cartwheel, gymnasium; print(type({making}).__name__)"
+    assert run_fresh(program) == f"{made}\n"
+
+
+# Keywords, parameters, options of resets
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "text"),
+    [
+        ({"lenght": 4}, TypeError, f"`lenght` is not a keyword of {CORRIDOR}: did you mean `lengt"),
+        ({"num_worker": 4}, TypeError, "did you mean `num_workers`?"),
+        ({"position": 4}, TypeError, f"`position` of {CORRIDOR} is an attribute, not a keyword"),
+        ({"seed": 4}, TypeError, r"pass it to `reset\(seed=4\)`"),
+        ({"colour": 4}, TypeError, "which has `length`, `reward`, nor of NativeVectorEnv"),
+        ({"length": "x"}, ValueError, f"^{CORRIDOR}: `length` must be a whole number, got 'x'"),
+        ({"length": 2}, ValueError, f"^{CORRIDOR}: length must be at least 3, got 2"),
+        ({"reward": float("nan")}, ValueError, "`reward` cannot be passed to a native environment"),
+        ({"worker": 4}, ValueError, "`worker` of native environments must be None"),
+    ],
+    ids=str,
+)
+def test_bad_keywords_are_refused(make_envs, keywords, error, text):
+    with pytest.raises(error, match=text):
+        make_envs(**keywords)
+
+
+def test_parameters_are_read_and_set(make_envs):
+    envs = make_envs()
+    envs.reset(seed=1, options={"position": 1})
+    assert envs.parameters == ["length", "reward", "position"]
+    assert envs.get_attr("position") == envs.call("position") == (1, 1, 1)
+    envs.set_attr("reward", [1, 2.5, 3])
+    envs.set_attr("position", 4)
+    assert envs.step(np.ones(3, int))[1].tolist() == [1, 2.5, 3]
+    with pytest.raises(AttributeError, match=f"^{CORRIDOR} has no parameter 'postion'; did you m"):
+        envs.get_attr("postion")
+    with pytest.raises(ValueError, match=r"^`reward` of row 1 must be a number, got 'x'\.$"):
+        envs.set_attr("reward", [7, "x", 7])
+    assert envs.get_attr("reward") == (1, 2.5, 3)
+
+
+def test_options_of_a_reset_reach_only_that_reset(make_envs):
+    envs = make_envs()
+    mask = np.array([True, False, True])
+    plain = positions(envs.reset(seed=5)[0])
+    assert positions(envs.reset(seed=5, options={"position": 4})[0]) == [4] * 3
+    observations, _ = envs.reset(seed=5, options={"position": 3, "reset_mask": mask})
+    assert positions(observations) == [3, 4, 3]
+    assert positions(envs.reset(seed=5)[0]) == plain
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"positon": 1}, f"{CORRIDOR} has no option 'positon' of a reset: did you mean 'position'"),
+        ({"mask": [1, 0, 0]}, "did you mean 'reset_mask'?"),
+        ({"speed": 1}, "only 'position'; 'reset_mask' and 'env_index' select rows"),
+        ({"position": "x"}, "`position` must be a whole number, got 'x'"),
+        ({"position": object()}, "`position` cannot be passed to a native environment"),
+    ],
+    ids=["near miss", "rows", "unknown", "type", "no JSON"],
+)
+def test_bad_options_of_a_reset_are_refused_before_any_row_is_reset(make_envs, options, text):
+    envs = make_envs()
+    envs.reset(seed=5, options={"position": 1})
+    with pytest.raises(ValueError, match=text):
+        envs.reset(options=options)
+    assert positions(envs.step(np.ones(3, int))[0]) == [2] * 3
+
+
+def test_a_single_environment_ignores_options_that_it_does_not_have():
+    env = cartwheel.NativeEnv(CORRIDOR)
+    observation, _ = env.reset(options={"level": 3, "position": 2})
+    assert observation["position"].tolist() == [2, 5]
+    env.close()
+
+
+# Random numbers, send and receive, modes
+
+
+def test_the_rows_draw_from_their_seeds(make_envs):
+    envs = make_envs(64)
+    first = positions(envs.reset(seed=3)[0])
+    assert first == [np.random.Generator(np.random.PCG64(3 + i)).integers(3) for i in range(64)]
+    assert envs.np_random_seed == tuple(range(3, 67))
+    generators = copy.deepcopy(envs.np_random)
+    second = positions(envs.reset()[0])
+    assert second == [generator.integers(3) for generator in generators]
+
+
+@MODE
+@pytest.mark.parametrize("workers", [1, 7])
+def test_results_do_not_depend_on_threads_and_rows_can_be_sent(make_envs, mode, workers):
+    keywords = {"autoreset_mode": mode, "on_done": "freeze", "max_episode_steps": 6}
+    envs = make_envs(9, num_workers=workers, batch_size=4, **keywords)
+    oracle = make_envs(9, executor="inline", **keywords)
+    envs.async_reset(seed=4)
+    expected = [oracle.reset(seed=4)[0]] + [oracle.step(np.ones(9, int))[0] for _ in range(15)]
+    turns = np.zeros(9, int)
+    while turns.min() < 15:
+        observations, *_, infos = envs.recv()
+        rows = infos["env_index"]
+        for place, row in enumerate(rows):
+            seen, wanted = observations["position"][place], expected[turns[row]]["position"][row]
+            assert seen.tolist() == wanted.tolist()
+        turns[rows] += 1
+        more = rows[turns[rows] <= 15]
+        if len(more):
+            envs.send(np.ones(len(more), int), env_index=more)
+        elif turns.min() < 15 and not envs._pool.in_flight():
+            break
+
+
+# Rendering
+
+
+def test_it_draws_itself(make_envs):
+    envs = make_envs(render_mode="rgb_array")
+    assert envs.metadata["render_modes"] == ["rgb_array", "ansi"]
+    with pytest.raises(gym.error.ResetNeeded, match=r"rows \[0, 1, 2\] have not been reset"):
+        envs.render()
+    envs.reset(options={"position": 2})
+    envs.step(np.array([0, 1, 1]))
+    frames = envs.render()
+    assert [(frame.shape, frame.dtype) for frame in frames] == [((2, 6, 3), np.uint8)] * 3
+    assert [np.argwhere(frame).tolist() for frame in frames] == [[[0, at, 0]] for at in (1, 3, 3)]
+    assert envs.call("render")[0].tolist() == frames[0].tolist()
+
+
+def test_it_draws_text_and_single_environments(make_envs):
+    envs = make_envs(render_mode="ansi", num_workers=2)
+    envs.reset(options={"position": 2})
+    assert envs.render() == ("..x...",) * 3
+    for mode, frame in (("ansi", "x....."), ("rgb_array", (2, 6, 3))):
+        env = gym.make(CORRIDOR, render_mode=mode)
+        env.reset(options={"position": 0})
+        shown = env.render()
+        assert (shown if mode == "ansi" else shown.shape) == frame
+        env.close()
+
+
+def test_without_a_render_mode_it_warns_and_draws_nothing(make_envs):
+    envs = make_envs()
+    envs.reset()
+    with pytest.warns(UserWarning, match=r"render\(\) of test_plugin/Corridor-v0 does nothing"):
+        assert envs.render() == (None,) * 3
+
+
+@pytest.mark.parametrize("mode", ["human", "rgb"])
+def test_other_render_modes_are_refused(make_envs, mode):
+    text = f"`render_mode` of {CORRIDOR} must be one of None, 'rgb_array', 'ansi', got {mode!r}"
+    with pytest.raises(ValueError, match=text):
+        make_envs(render_mode=mode)
+
+
+# EnvPool's interface
+
+
+def test_envpool_makes_it():
+    for env_type in ("gymnasium", "gym", "dm"):
+        pool = envpool.make(CORRIDOR, env_type, num_envs=3, length=4, seed=1)
+        pool.reset()
+        pool.step(np.ones(3, np.int32))
+        pool.close()
+    pool = envpool.make(f"test_plugin:{CORRIDOR}", num_envs=4, batch_size=2, seed=1)
+    pool.async_reset()
+    observations, _, _, _, infos = pool.recv()
+    assert observations["position"].shape == (2, 2)
+    assert set(infos["env_id"]) <= set(range(4))
+    pool.close()
+    assert CORRIDOR in envpool.list_all_envs()
+    with pytest.raises(TypeError, match="Options of the environment: length, reward"):
+        envpool.make(CORRIDOR, lenght=3)
+
+
+# The command line
+
+
+def test_the_command_line_lists_it_and_shows_its_page(run_fresh):
+    program = "import sys, runpy; runpy.run_module('cartwheel', run_name='__main__')"
+    run = ["envs", "--import", "test_plugin"]
+    with pytest.raises(AssertionError, match="there is no native environment 'test_plugin/Corri"):
+        run_fresh(program, "envs", CORRIDOR)
+    listed = run_fresh(program, *run)
+    assert f"\n{CORRIDOR}" in listed
+    assert "cartwheel/CartPole-v1" in listed
+    page = run_fresh(program, "envs", f"test_plugin:{CORRIDOR}")
+    assert page.startswith(f"{CORRIDOR}\n")
+    for text in ("max_episode_steps  20", "'rgb_array', 'ansi'", "length", "position"):
+        assert text in page
+    assert run_fresh(program, *run, CORRIDOR) == page
+    with pytest.raises(AssertionError, match="No module named 'no_such_game'"):
+        run_fresh(program, "envs", "--import", "no_such_game")

@@ -1,0 +1,212 @@
+"""Plugins are accepted once, or refused with what is wrong and what to do."""
+
+import datetime as dt
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import cartwheel
+from cartwheel._cartwheel import native_envs
+
+IDS = [
+    "test_plugin/Corridor-v0",
+    "test_plugin/LongCorridor-v0",
+    "test_plugin/Faulty-v0",
+    "test_plugin/Misfit-v0",
+]
+
+
+def known():
+    return [env_id for env_id, *_ in native_envs()]
+
+
+# Modules
+
+
+def test_a_module_its_name_and_its_capsule_are_the_same_plugin(plugin):
+    module = plugin._test_plugin
+    before = known()
+    for same in (module, module.__name__, module.__cartwheel__):
+        assert cartwheel.register(same) == IDS
+    assert known() == before
+
+
+@pytest.mark.usefixtures("plugin")
+def test_every_id_is_in_the_registry_with_its_limit_and_threshold():
+    spec = gym.spec("test_plugin/Corridor-v0")
+    assert (spec.max_episode_steps, spec.reward_threshold) == (20, 4.0)
+    spec = gym.spec("test_plugin/LongCorridor-v0")
+    assert (spec.max_episode_steps, spec.reward_threshold) == (None, None)
+    assert set(IDS) <= gym.registry.keys() & set(known())
+
+
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [
+        (np, "and numpy has none"),
+        ("json", "and json has none"),
+        (3, "got 3"),
+        (dt.datetime_CAPI, 'got <capsule object "datetime.datetime_CAPI" at 0x'),
+    ],
+    ids=["module", "name", "number", "capsule"],
+)
+def test_what_is_no_plugin_is_refused(given, got):
+    with pytest.raises(TypeError, match=f"a capsule named 'cartwheel.plugin'.*, {got}"):
+        cartwheel.register(given)
+
+
+def test_a_module_that_does_not_exist_is_an_import_error():
+    with pytest.raises(ModuleNotFoundError, match="no_such_game"):
+        cartwheel.register("no_such_game")
+    with pytest.raises(ModuleNotFoundError, match=r"no_such_game.*registration via importing"):
+        cartwheel.NativeVectorEnv("no_such_game:no_such_game/Maze-v0", 2)
+
+
+def test_an_id_whose_plugin_is_not_loaded_names_both_ways_to_load_it():
+    with pytest.raises(ValueError, match=r"as in 'game:game/Maze-v0', .*load_plugin\(path\)"):
+        cartwheel.NativeVectorEnv("game/Maze-v0", 2)
+
+
+# Libraries
+
+
+@pytest.mark.parametrize(
+    ("compiler", "flags", "name"),
+    [("cc", ["-std=c11"], "c"), ("c++ -x c++", ["-std=c++20"], "cpp")],
+    ids=["C", "C++"],
+)
+def test_a_library_in_c_is_loaded_from_its_file(compile_counter, compiler, flags, name):
+    env_id = f"{name}/Counter-v0"
+    library = compile_counter(compiler=compiler, flags=flags, ID=f'"{env_id}"')
+    before = set(known())
+    assert cartwheel.load_plugin(library) == [env_id]
+    assert cartwheel.load_plugin(str(library)) == [env_id]
+    assert set(known()) == before | {env_id}
+    envs = gym.make_vec(env_id, 2)
+    envs.reset(seed=1)
+    for step in range(1, 4):
+        observations, rewards, terminations, _, infos = envs.step(np.array([0, 1]))
+        assert observations.tolist() == [[step], [step]]
+        assert rewards.tolist() == [0, 1]
+        assert terminations.tolist() == [step == 3] * 2
+        assert infos["steps"].tolist() == [step] * 2
+    envs.close()
+
+
+def test_a_file_that_is_no_library_of_environments_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=f"there is no library '{tmp_path}/no.so'"):
+        cartwheel.load_plugin(tmp_path / "no.so")
+    (tmp_path / "text.so").write_text("text")
+    with pytest.raises(ImportError, match=r"text.so cannot be loaded: .*`cc -shared -fPIC`$"):
+        cartwheel.load_plugin(tmp_path / "text.so")
+    with pytest.raises(ImportError, match=r"\.so has no symbol `cartwheel_plugin`: it must export"):
+        cartwheel.load_plugin(cartwheel._cartwheel.__file__)
+
+
+# Versions
+
+
+BOTH = r"^plugin counter 1\.2\.3 "
+REFUSED = {
+    "an older major": (
+        {"MAJOR": "CARTWHEEL_MAJOR-1"},
+        r"was built for version 0\.0 of the interface, and this cartwheel has 1\.0: build the plu",
+    ),
+    "a newer major": (
+        {"MAJOR": "CARTWHEEL_MAJOR+1"},
+        r"was built for version 2\.0 of the interface, and this cartwheel has 1\.0: install a new",
+    ),
+    "a need of a newer minor": (
+        {"MINOR": "CARTWHEEL_MINOR+1", "NEEDS_MINOR": "CARTWHEEL_MINOR+1"},
+        r"needs version 1\.1 of the interface, and this cartwheel has 1\.0: install a newer cartwh",
+    ),
+    "a short plugin": (
+        {"PLUGIN_SIZE": "offsetof(struct cartwheel_plugin,num_envs)"},
+        r"has a table of \d+ bytes, which lacks its environments",
+    ),
+    "a short environment": (
+        {"ENV_SIZE": "offsetof(struct cartwheel_env,run)"},
+        r"has a table of \d+ bytes for an environment, .* needs at least \d+: build it against",
+    ),
+    "a null function": ({"RUN": "NULL"}, r"has no function run for counter/Counter-v0"),
+    "no id": ({"ID": "NULL"}, r"has no id for one of its environments"),
+    "no default options": ({"DEFAULT_OPTIONS": '"[]"'}, r"has default options of counter/Counter-v0 that are no JSON obj"),
+}
+
+
+@pytest.mark.parametrize(("definitions", "text"), REFUSED.values(), ids=REFUSED)
+def test_a_plugin_that_does_not_fit_is_refused_with_both_versions(
+    compile_counter, definitions, text
+):
+    library = compile_counter(**definitions)
+    before, registered = known(), set(gym.registry)
+    with pytest.raises(ImportError, match=BOTH + text):
+        cartwheel.load_plugin(library)
+    assert (known(), set(gym.registry)) == (before, registered)
+
+
+@pytest.mark.parametrize(
+    "definitions",
+    [
+        {"MINOR": "CARTWHEEL_MINOR+1"},
+        {"PLUGIN_SIZE": "sizeof(struct cartwheel_plugin)+8"},
+        {"ENV_SIZE": "offsetof(struct cartwheel_env,reset_options_new)"},
+        {"ENV_SIZE": "offsetof(struct cartwheel_env,row_save)"},
+    ],
+    ids=["a newer minor", "fields that came later", "no optional functions", "a few of them"],
+)
+def test_a_plugin_of_another_minor_version_works(compile_counter, definitions):
+    """The host reads only fields that the plugin's size covers."""
+    name = f"skew{abs(hash(str(definitions)))}/Counter-v0"
+    (env_id,) = cartwheel.load_plugin(compile_counter(ID=f'"{name}"', **definitions))
+    envs = cartwheel.NativeVectorEnv(env_id, 3)
+    envs.reset(seed=1)
+    assert envs.step(np.ones(3, int))[0].tolist() == [[1]] * 3
+    with pytest.raises(ValueError, match="has no option 'speed' of a reset, and no others"):
+        envs.reset(options={"speed": 3})
+    envs.close()
+
+
+# Ids
+
+
+def test_one_id_in_two_libraries_is_refused_naming_both(compile_counter):
+    first, second = compile_counter(ID='"twice/A-v0"'), compile_counter(ID='"twice/A-v0"')
+    cartwheel.load_plugin(first)
+    with pytest.raises(ValueError, match=rf"{second} offers the environment twice/A-v0, which {first} "):
+        cartwheel.load_plugin(second)
+    with pytest.raises(ValueError, match="twice/A-v0"):
+        cartwheel.load_plugin(second)
+
+
+def test_two_plugins_may_have_one_name(compile_counter):
+    for env_id in ("one_name/A-v0", "one_name/B-v0"):
+        assert cartwheel.load_plugin(compile_counter(ID=f'"{env_id}"')) == [env_id]
+
+
+@pytest.mark.parametrize(
+    ("env_id", "text"),
+    [
+        ("CartPole-v1", r'environment "CartPole-v1": an id has a namespace, as in my_game/Maze-v0'),
+        ("Counter-v0", "an id has a namespace"),
+        ("cartwheel/Counter-v0", "the namespace cartwheel/ is that of cartwheel itself"),
+        ("a b/C-v0", "a namespace consists of letters, digits, and the signs"),
+        ("a/C", r"a name ends with its version, as in Maze-v0"),
+        ("a:b/C-v0", "a namespace consists of letters, digits, and the signs"),
+    ],
+)
+def test_ids_that_could_be_confused_are_refused(compile_counter, env_id, text):
+    with pytest.raises(ValueError, match=text):
+        cartwheel.load_plugin(compile_counter(ID=f'"{env_id}"'))
+    assert env_id not in set(known()) - {"CartPole-v1"}
+
+
+def test_an_id_that_the_user_registered_keeps_its_entry(compile_counter):
+    mine = "mine/Counter-v0"
+    gym.register(mine, entry_point="gymnasium.envs.classic_control:CartPoleEnv")
+    cartwheel.load_plugin(compile_counter(ID=f'"{mine}"'))
+    assert gym.spec(mine).entry_point == "gymnasium.envs.classic_control:CartPoleEnv"
+    envs = cartwheel.NativeVectorEnv(mine, 2)
+    assert envs.env_id == mine
+    envs.close()

@@ -1,0 +1,170 @@
+"""Environments that behave pass every check, and the report says what was left out and why."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+import cartwheel
+from cartwheel.testing import CHECKS, check_vector_env
+from tests.support.cases import VARIANTS
+from tests.support.comparison import assert_identical
+from tests.support.environments import LargeNestedEnv, NestedEnv
+from tests.support.oracle import MODE
+from tests.testing.walk import Walk, only, walks
+
+IDS = [env_id for env_id, *_ in cartwheel._cartwheel.native_envs()]
+FOR_PYTHON = {"parameters", "states", "rendering"}
+
+
+@pytest.fixture
+def check(monkeypatch):
+    """Checks a vector environment and closes it."""
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+
+    def check(envs, **keywords):
+        try:
+            return check_vector_env(envs, **keywords)
+        finally:
+            envs.close()
+
+    return check
+
+
+@pytest.mark.filterwarnings("ignore:.*out of date")
+@pytest.mark.parametrize("env_id", IDS)
+def test_every_native_environment_passes(check, env_id):
+    report = check(cartwheel.NativeVectorEnv(env_id, 5))
+    skipped = set(report.skipped) - {"states"}
+    if env_id == "Null-v0":
+        assert skipped == {"other_seeds", "parameters", "rendering"}
+    else:
+        assert skipped == ({"other_seeds"} if env_id == "CliffWalking-v1" else set())
+
+
+@pytest.mark.parametrize("case", [VARIANTS[at] for at in (2, 13, 18, -1)], ids=str)
+@MODE
+def test_native_variants_pass_in_every_mode(check, case, mode):
+    keywords = {"autoreset_mode": mode, "num_workers": 2, **case.keywords}
+    check(cartwheel.NativeVectorEnv(case.env_id, 19, **keywords), steps=24, skip=["rendering"])
+
+
+@MODE
+def test_environments_in_python_pass_in_every_mode(check, mode):
+    report = check(walks(autoreset_mode=mode))
+    assert set(report.skipped) == FOR_PYTHON
+    assert list(report.passed) == [name for name in CHECKS if name not in FOR_PYTHON]
+
+
+@pytest.mark.parametrize("kind", [NestedEnv, LargeNestedEnv])
+def test_nested_observations_and_infos_pass(check, kind):
+    check(walks(kind), ignore_infos=["options"], steps=24)
+
+
+@pytest.mark.parametrize("env_id", ["FrozenLake-v1", "Blackjack-v1", "CartPole-v1", "Pendulum-v1"])
+def test_environments_of_gymnasium_pass(check, env_id):
+    check(cartwheel.make_vec(env_id, 2, executor="inline"), steps=32)
+
+
+def test_vector_environments_of_gymnasium_pass(check):
+    report = check(gym.vector.SyncVectorEnv([Walk] * 3), steps=16)
+    assert set(report.skipped) == {"executors", "frozen_rows", "send_recv", *FOR_PYTHON}
+
+
+def test_rows_in_small_batches_and_other_executors_pass(check):
+    check(cartwheel.VectorEnv([Walk] * 7, executor="thread", batch_size=2), steps=24)
+    check(cartwheel.NativeVectorEnv("CartPole-v1", 40, batch_size=7, num_workers=3), steps=24)
+    check(cartwheel.VectorEnv([Walk] * 3, executor="process", num_workers=2), steps=24)
+
+
+def test_frozen_rows_of_the_given_object_pass(check):
+    envs = walks(autoreset_mode="disabled", on_done="freeze")
+    report = check(envs, skip=only("frozen_rows"))
+    assert report.passed == {"frozen_rows": "3 rows that were over were stepped again"}
+
+
+def test_rows_of_different_kinds_pass(check):
+    fns = [lambda limit=limit: gym.wrappers.TimeLimit(Walk(), limit) for limit in (2, 5, 9)]
+    check(cartwheel.VectorEnv(fns, executor="inline"), skip=["time_limit"])
+
+
+@pytest.mark.parametrize("mode", ["rgb_array", "ansi"])
+def test_frames_of_environments_in_python_are_checked(check, mode):
+    envs = walks(lambda: Walk(mode))
+    assert check(envs, skip=only("rendering")).passed["rendering"].startswith(f"{mode}: 2 rows")
+
+
+class Clockwork(gym.Env):
+    """Nothing is random."""
+
+    observation_space = gym.spaces.Discrete(100)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        self.t = 0
+        return 0, {}
+
+    def step(self, action):
+        self.t = (self.t + int(action)) % 100
+        return self.t, 0.0, self.t == 9, False, {}
+
+
+def test_a_deterministic_environment_is_not_refused(check):
+    report = check(walks(Clockwork))
+    assert report.skipped["other_seeds"].startswith("deterministic")
+
+
+def test_an_environment_that_draws_numbers_in_vain_is_not_refused(check):
+    envs = cartwheel.NativeVectorEnv("FrozenLake-v1", 3, is_slippery=False)
+    report = check(envs, skip=["rendering"])
+    assert report.skipped["other_seeds"].startswith("deterministic")
+
+
+def test_the_vector_environment_is_left_open_and_reset_with_the_seed():
+    envs, fresh = walks(), walks()
+    check_vector_env(envs, seed=5, skip=only("rows"))
+    fresh.reset(seed=5)
+    assert_identical(envs.step(np.ones(3, int)), fresh.step(np.ones(3, int)))
+    envs.close()
+    fresh.close()
+
+
+def test_a_report_has_a_line_for_each_check_and_note(check):
+    report = check(cartwheel.make_vec("FrozenLake-v1", 2, executor="inline"), skip=["executors"])
+    lines = str(report).splitlines()
+    assert lines[0] == "FrozenLake-v1: 11 checks passed, 4 skipped"
+    assert len(lines) == 1 + len(CHECKS) + 1
+    assert "  skipped  executors     left out by `skip`" in lines
+    assert lines[-1].startswith("  note: info['prob'] is int64 at resets and float64 in steps")
+
+
+# Wrong arguments
+
+
+def test_wrong_arguments_are_refused_by_name():
+    envs = walks()
+    for error, text, keywords in [
+        (ValueError, "no check 'row': did you mean 'rows'", {"skip": ["row"]}),
+        (ValueError, "`steps` must be", {"steps": 0}),
+        (ValueError, "`seed` must be", {"seed": -1}),
+        (TypeError, "`skip` must be a list", {"skip": "rows"}),
+        (TypeError, "`ignore_infos` must be a list", {"ignore_infos": "t"}),
+    ]:
+        with pytest.raises(error, match=text):
+            check_vector_env(envs, **keywords)
+    with pytest.raises(TypeError, match=r"wrapped by RecordEpisodeStatistics: pass .*unwrapped"):
+        check_vector_env(RecordEpisodeStatistics(envs))
+    with pytest.raises(TypeError, match="must be a vector environment"):
+        check_vector_env(Walk())
+    envs.close()
+
+
+def test_rows_in_flight_are_the_callers_error():
+    envs = walks()
+    envs.reset(seed=1)
+    envs.send(envs.action_space.sample())
+    with pytest.raises(gym.error.AlreadyPendingCallError):
+        check_vector_env(envs)
+    envs.recv()
+    envs.close()
