@@ -255,10 +255,9 @@ impl NativeRows {
         if !self.replaced.is_empty() {
             self.infos.add_errors(&self.replaced);
         }
-        if self.commands[span.clone()].contains(&RESET) {
-            for at in span.filter(|&at| self.commands[at] == RESET) {
-                place.tally.count_resets(first + at, 1);
-            }
+        let resets = restarted(&self.commands[span.clone()]).map(|at| span.start + at);
+        for at in resets.filter(|&at| self.commands[at] == RESET) {
+            place.tally.count_resets(first + at, 1);
         }
         Ok(())
     }

@@ -59,8 +59,8 @@ impl Kind {
         let options = Value::Object(all).to_string();
         let new = table.required.kind_new;
         // SAFETY: a function of the table, with valid text and a sink (invariants 1 and 5).
-        let made = |sink| unsafe { new(options.as_ptr(), options.len(), sink) };
-        let (made, message) = with_message(made);
+        let call = |sink| unsafe { new(options.as_ptr(), options.len(), sink) };
+        let (made, message) = with_message(call);
         let made = NonNull::new(made).ok_or_else(|| named(&message.text()))?;
         // SAFETY: the table has just made it.
         unsafe { Self::from_made(table, options, made) }

@@ -48,7 +48,11 @@ pub(super) struct Required {
 }
 
 impl Required {
-    /// The functions of a table; the name of the first that is missing.
+    /// The functions of a table.
+    ///
+    /// # Errors
+    ///
+    /// The name of a function that the table does not have.
     fn of(functions: &Env) -> Result<Self, &'static str> {
         if functions.reset_options_new.is_some() && functions.reset_options_free.is_none() {
             return Err("reset_options_free");
@@ -85,7 +89,7 @@ impl EnvTable {
         let plugin = Named { name: name.to_owned(), version: String::new() };
         Arc::new(Self {
             plugin: Arc::new(plugin),
-            required: Required::of(&functions).expect("the contract's functions are there"),
+            required: Required::of(&functions).expect("a function that is not optional"),
             functions,
             address: 0,
             source: name.to_owned(),
@@ -265,8 +269,8 @@ unsafe fn read_env(
     let default_options = defaults.to_owned();
     let defaults = serde_json::from_str(defaults)
         .map_err(|error| format!("has default options of {id} that are no JSON object: {error}"))?;
-    let missing = |name| format!("has no function {name} for {id}");
-    let required = Required::of(&functions).map_err(missing)?;
+    let required = Required::of(&functions);
+    let required = required.map_err(|missing| format!("has no function {missing} for {id}"))?;
     let (plugin, source) = (Arc::clone(named), source.to_owned());
     Ok(EnvTable {
         plugin,
