@@ -53,6 +53,8 @@ ENGINE = """
 """
 AUTHOR = """
     lib
+    testing
+    vector
     python
     plugin table
     env

@@ -4,7 +4,6 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 #[path = "vector/walk.rs"]
-#[expect(dead_code, reason = "not all of it is used here")]
 mod walk;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
