@@ -49,8 +49,7 @@ impl Env for Corridor {
 
 /// Q-learning with a table: the value of each action in each cell.
 fn train() -> Result<(), Box<dyn Error>> {
-    let builder = VectorEnv::<Corridor>::builder(ROWS).autoreset(AutoresetMode::SameStep);
-    let mut envs = builder.max_episode_steps(100).build()?;
+    let mut envs = VectorEnv::<Corridor>::builder(ROWS).autoreset(AutoresetMode::SameStep).build()?;
     let (mut values, mut rng) = ([[0.0_f64; 2]; CELLS as usize + 1], Rng::from_seed(0));
     let greedy = |values: &[f64; 2]| i64::from(values[1] > values[0]);
     let mut batch = envs.reset(Seed(7))?;
@@ -63,7 +62,7 @@ fn train() -> Result<(), Box<dyn Error>> {
         batch = envs.step(&actions)?;
         let next = batch.observations();
         for row in 0..ROWS {
-            // A step that ended an episode shows the first cell of the next one: its value is not used.
+            // After the exit, the batch shows the first cell of the next episode.
             let best = values[next.row(row) as usize].into_iter().fold(f64::MIN, f64::max);
             let later = if batch.is_over(row) { 0.0 } else { best };
             let value = &mut values[cells[row] as usize][actions[row] as usize];
