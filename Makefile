@@ -73,10 +73,11 @@ test-rust: setup ## run the tests of the core, also with injected faults, then t
 	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel-engine --release --lib --test loom
 
 test-examples: $(EXAMPLES)/.installed ## build the environments of examples/ as wheels and a C library, install and test them
-	@echo '==> clippy, the examples'
-	@for crate in $(RUST_EXAMPLES); do \
-		cargo clippy --quiet --locked --all-targets --manifest-path $$crate/Cargo.toml --target-dir $(EXAMPLES) \
-			-- -D warnings && cargo fmt --check --manifest-path $$crate/Cargo.toml || exit 1; done
+	@echo '==> cargo fmt, clippy and test, the examples'
+	@export CARGO_TARGET_DIR=$(EXAMPLES) PYO3_BUILD_EXTENSION_MODULE=1; for crate in $(RUST_EXAMPLES); do \
+		cargo fmt --check --manifest-path $$crate/Cargo.toml \
+			&& cargo clippy --quiet --all-targets --manifest-path $$crate/Cargo.toml -- -D warnings \
+			&& cargo test --quiet --manifest-path $$crate/Cargo.toml || exit 1; done
 	@echo '==> pytest, the examples'
 	@$(EXAMPLES)/venv/bin/python -m pytest examples/tests
 
@@ -156,7 +157,7 @@ $(EXAMPLES)/.installed: $(VENV)/.built $(EXAMPLE_SOURCES)
 	@rm -rf $(EXAMPLES)/wheels
 	@$(BIN)/maturin build --quiet --release --locked --out $(EXAMPLES)/wheels --interpreter "$(PYO3_PYTHON)"
 	@for crate in $(RUST_EXAMPLES); do \
-		CARGO_TARGET_DIR=$(EXAMPLES) $(BIN)/maturin build --quiet --locked --manifest-path $$crate/Cargo.toml \
+		CARGO_TARGET_DIR=$(EXAMPLES) $(BIN)/maturin build --quiet --manifest-path $$crate/Cargo.toml \
 			--out $(EXAMPLES)/wheels || exit 1; done
 	@echo '==> cc and c++, the example in C'
 	@cc -std=c11 $(C_FLAGS) examples/c-env/thermostat.c -o $(EXAMPLES)/thermostat.so -lm

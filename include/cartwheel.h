@@ -180,7 +180,9 @@ struct cartwheel_batch {
     // Number of rows.
     size_t rows;
     // In: the row to begin with. Out: `rows` after [`OK`], else the row that failed or panicked,
-    // or before which the call stopped.
+    // or before which the call stopped. The first call that steps begins with 0; the calls that
+    // continue it follow, with only resets and shows of single rows in between. So a plugin that
+    // steps rows in blocks may keep the rest of a block from one call to the next.
     size_t next;
     // What each row does: [`STEP`], [`RESET`], [`LEAVE`], [`SHOW`].
     const uint8_t *commands;
@@ -326,8 +328,6 @@ struct cartwheel_plugin {
     size_t num_envs;
 };
 
-#endif  /* CARTWHEEL_H */
-
 /* The name of the capsule that a Python module offers as `__cartwheel__`. */
 #define CARTWHEEL_CAPSULE "cartwheel.plugin"
 
@@ -425,6 +425,28 @@ static inline void cartwheel_info_text(struct cartwheel_batch *batch, const char
     cartwheel_append(batch->infos, value, len);
 }
 
+/* Writes a float as the value of a parameter. */
+static inline void cartwheel_value_float(struct cartwheel_sink *value, double number) {
+    const unsigned char tag = 4;
+    cartwheel_append(value, &tag, 1);
+    cartwheel_append(value, &number, 8);
+}
+
+/* Reads a parameter that is set to a float or an integer; returns 0 for another value. */
+static inline int cartwheel_read_number(const uint8_t *value, size_t len, double *number) {
+    int64_t integer;
+    if (len != 9 || (value[0] != 3 && value[0] != 4)) {
+        return 0;
+    }
+    if (value[0] == 4) {
+        memcpy(number, value + 1, 8);
+        return 1;
+    }
+    memcpy(&integer, value + 1, 8);
+    *number = (double)integer;
+    return 1;
+}
+
 /* Ends the info that began at `at`. */
 static inline void cartwheel_info_end(struct cartwheel_batch *batch, size_t at) {
     uint32_t len = (uint32_t)(batch->infos->len - at - 11);
@@ -467,3 +489,5 @@ void *guarded_pointer(cartwheel_sink *error, Call &&call) noexcept {
 
 } // namespace cartwheel
 #endif
+
+#endif /* CARTWHEEL_H */

@@ -54,8 +54,7 @@ ENGINE = """
 AUTHOR = """
     lib
     testing
-    vector
-    python
+    python vector
     plugin table
     env
     failure options sealed

@@ -11,7 +11,7 @@
 #include "cartwheel.h"
 
 #define LOWEST (-40)
-#define HIGHEST 80
+#define HIGHEST 120
 #define MINUTE (1.0 / 60) /* hours */
 
 struct room {
@@ -94,24 +94,19 @@ static uint32_t run(void *rows, struct cartwheel_batch *batch) {
     return CARTWHEEL_OK;
 }
 
-/* A value of Python: a tag, 3 for an integer and 4 for a float, and eight bytes. */
 static uint32_t parameter_get(void *rows, size_t row, size_t parameter,
                               struct cartwheel_sink *value, struct cartwheel_sink *error) {
-    const uint8_t tag = 4;
     (void)parameter, (void)error;
-    cartwheel_append(value, &tag, 1);
-    cartwheel_append(value, &((struct room *)rows)[row].power, 8);
+    cartwheel_value_float(value, ((struct room *)rows)[row].power);
     return CARTWHEEL_OK;
 }
 
 static uint32_t parameter_set(void *rows, size_t row, size_t parameter, const uint8_t *value,
                               size_t len, struct cartwheel_sink *error) {
-    double power = NAN;
-    int64_t integer;
+    double power;
     (void)parameter;
-    if (len == 9 && value[0] == 4) memcpy(&power, value + 1, 8);
-    if (len == 9 && value[0] == 3) power = (double)*(int64_t *)memcpy(&integer, value + 1, 8);
-    if (!(power >= 0 && power <= 20)) return cartwheel_fail(error, "must be a number from 0 to 20");
+    if (!cartwheel_read_number(value, len, &power) || !(power >= 0 && power <= 20))
+        return cartwheel_fail(error, "must be a number from 0 to 20");
     ((struct room *)rows)[row].power = power;
     return CARTWHEEL_OK;
 }

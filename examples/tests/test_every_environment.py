@@ -101,12 +101,13 @@ def test_each_is_drawn_in_the_modes_that_it_declares(env_id, render_mode):
 def test_the_command_line_lists_and_shows_it(env_id):
     package = env_id.partition("/")[0]
     if package == "c_env":
-        pytest.skip("a library is loaded by a program, not by its id")
+        pytest.skip("the command line imports packages, and loads no library")
 
     def page(*arguments):
         command = [sys.executable, "-m", "cartwheel", "envs", *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
+    assert env_id in page("--import", package)
     assert env_id in page(f"{package}:{env_id}")
 
 

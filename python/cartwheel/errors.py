@@ -125,9 +125,9 @@ class PluginError(RuntimeError):
     """A plugin broke a rule of its interface; the message names it and says what it did.
 
     It wrote infos that cannot be read or that belong to other rows, or it did not say which row it
-    reached. The rows of the call must be reset. Report it to the author of the plugin: a plugin that
-    breaks rules can do other damage, too. With ``CARTWHEEL_CHECK_PLUGINS=1`` in the environment of
-    the program, what it writes outside of its rows is this error, too.
+    reached. The rows of the call must be reset. Report it to the author of the plugin, because it
+    may do other damage, too. With ``CARTWHEEL_CHECK_PLUGINS=1`` in the environment of the program,
+    a write outside of its rows is this error, too.
     """
 
 

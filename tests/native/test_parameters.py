@@ -169,7 +169,7 @@ BAD_VALUES: list[tuple[str, str, Any, type[Exception], str]] = [
     ("Taxi-v4", "s", -1, ValueError, "must be a state below 500"),
     ("Taxi-v4", "fickle_passenger", 0.5, ValueError, "must be a truth value"),
     ("Blackjack-v1", "player", [[11, 2]] * 3, ValueError, "must be 1 to 22 cards from 1 to 10"),
-    ("Blackjack-v1", "player", [[]] * 3, ValueError, "must be a list of cards"),
+    ("Blackjack-v1", "player", [[]] * 3, ValueError, "must be 1 to 22 cards from 1 to 10"),
 ]
 
 

@@ -216,3 +216,29 @@ impl Env for Push {
 cartwheel::plugin! { _my_physics {
     "my_physics/Push-v0" => Push { max_episode_steps: 300 },
 } }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the robot and the parcel do in an episode of 50 steps.
+    fn play(seed: u64) -> Result<Vec<[f32; 12]>, Failure> {
+        let options = Options { pillars: 5 };
+        let room = Arc::new(Room::prepare(&options)?);
+        let (mut env, mut rng) = (Push::new(&options, &room)?, Rng::from_seed(seed));
+        env.reset(&mut rng, &cartwheel::NoOptions {})?;
+        let mut seen = vec![[0.0; 12]; 50];
+        for observation in &mut seen {
+            env.step(&[0.6, -0.8], &mut rng)?;
+            env.observe(observation);
+        }
+        Ok(seen)
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_episode() -> Result<(), Failure> {
+        assert_eq!(play(1)?, play(1)?);
+        assert_ne!(play(1)?, play(2)?);
+        Ok(())
+    }
+}

@@ -9,7 +9,6 @@ from typing import Any
 
 from cartwheel._cartwheel import env_keywords, native_envs, reset_option_names
 
-
 #: The default of a plugin's keyword that its id does not set.
 UNKNOWN = object()
 

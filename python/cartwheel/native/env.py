@@ -12,9 +12,9 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel.errors import EpisodeOverError
 from cartwheel.native.env_ids import as_env_id
+from cartwheel.native.gymnasium_renderer import as_attribute
 from cartwheel.native.keywords import check_keywords
 from cartwheel.native.options import options_of_reset
-from cartwheel.native.gymnasium_renderer import as_attribute
 from cartwheel.native.vector_env import NativeVectorEnv, as_generator
 from cartwheel.near_misses import keywords_of, shown
 from cartwheel.vector.vector_env import VectorEnv

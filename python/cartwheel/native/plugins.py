@@ -21,9 +21,7 @@ _ATTRIBUTE = "__cartwheel__"
 def register(module: ModuleType | str | object) -> list[str]:
     """Makes the environments of an extension module known to cartwheel and Gymnasium.
 
-    A package of environments calls it when it is imported, in its ``__init__.py``:
-
-    .. code-block:: python
+    A package of environments calls it when it is imported, in its ``__init__.py``::
 
         import cartwheel
         from my_game import _my_game

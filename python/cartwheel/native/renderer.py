@@ -1,4 +1,4 @@
-"""Frames of native environments: what every renderer does, and the one that asks the environment."""
+"""Frames of native environments: what every renderer does, and the one of plugins."""
 
 from __future__ import annotations
 

@@ -86,8 +86,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
     Args:
         env_id: A native environment, with or without the namespace ``cartwheel/``; ``python -m
             cartwheel envs`` lists them. Or one of a plugin, see :func:`~cartwheel.register`,
-            possibly with the module to import first: ``"my_game:my_game/Maze-v0"``. Or its ``EnvSpec``, whose keywords and step limit become
-            the defaults.
+            possibly with the module to import first: ``"my_game:my_game/Maze-v0"``. Or its
+            ``EnvSpec``, whose keywords and step limit become the defaults.
         num_envs: Number of environments.
         autoreset_mode: When a finished environment restarts, as for :class:`~cartwheel.VectorEnv`.
         max_episode_steps: Steps after which an episode is truncated; ``None`` or ``-1`` for no

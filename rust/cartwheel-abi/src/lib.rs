@@ -191,7 +191,9 @@ pub struct Batch {
     /// Number of rows.
     pub rows: usize,
     /// In: the row to begin with. Out: `rows` after [`OK`], else the row that failed or panicked,
-    /// or before which the call stopped.
+    /// or before which the call stopped. The first call that steps begins with 0; the calls that
+    /// continue it follow, with only resets and shows of single rows in between. So a plugin that
+    /// steps rows in blocks may keep the rest of a block from one call to the next.
     pub next: usize,
     /// What each row does: [`STEP`], [`RESET`], [`LEAVE`], [`SHOW`].
     pub commands: *const u8,

@@ -87,6 +87,7 @@ fn c_sees_the_same_tables_and_draws_the_same_random_numbers() {
         r#"#include <stdio.h>
         #include <stdlib.h>
         #include "cartwheel.h"
+        #include "cartwheel.h" // twice, as two headers of an author may
         static void grow(struct cartwheel_sink *sink, size_t more) {{
             sink->capacity = sink->len + more;
             sink->bytes = (uint8_t *)realloc(sink->bytes, sink->capacity);
@@ -107,6 +108,16 @@ fn c_sees_the_same_tables_and_draws_the_same_random_numbers() {
             cartwheel_info_end(&batch, at);
             for (size_t byte = 0; byte < sink.len; ++byte) printf("%d ", sink.bytes[byte]);
             printf("\n%d\n", cartwheel_should_stop(&batch));
+            double number = 0.0;
+            sink.len = 0;
+            cartwheel_value_float(&sink, -2.5);
+            int is_read = cartwheel_read_number(sink.bytes, sink.len, &number);
+            printf("%d %g\n", is_read, number);
+            sink.bytes[0] = 3; // an integer
+            memcpy(sink.bytes + 1, &(int64_t){{ -7 }}, 8);
+            is_read = cartwheel_read_number(sink.bytes, sink.len, &number);
+            printf("%d %g\n", is_read, number);
+            printf("%d\n", cartwheel_read_number(sink.bytes, 8, &number));
             return (int)cartwheel_fail(&sink, "") - 1;
         }}"#,
         stream.state[0], stream.state[1], stream.increment[0], stream.increment[1]
@@ -129,7 +140,7 @@ fn c_sees_the_same_tables_and_draws_the_same_random_numbers() {
     infos.end(record);
     let bytes: Vec<String> = infos.stream().iter().map(u8::to_string).collect();
     assert_eq!(rest[100].trim(), bytes.join(" "));
-    assert_eq!(rest[101], "1");
+    assert_eq!(rest[101..], ["1", "1 -2.5", "1 -7", "0"]);
 }
 
 #[test]

@@ -95,6 +95,28 @@ static inline void cartwheel_info_text(struct cartwheel_batch *batch, const char
     cartwheel_append(batch->infos, value, len);
 }
 
+/* Writes a float as the value of a parameter. */
+static inline void cartwheel_value_float(struct cartwheel_sink *value, double number) {
+    const unsigned char tag = 4;
+    cartwheel_append(value, &tag, 1);
+    cartwheel_append(value, &number, 8);
+}
+
+/* Reads a parameter that is set to a float or an integer; returns 0 for another value. */
+static inline int cartwheel_read_number(const uint8_t *value, size_t len, double *number) {
+    int64_t integer;
+    if (len != 9 || (value[0] != 3 && value[0] != 4)) {
+        return 0;
+    }
+    if (value[0] == 4) {
+        memcpy(number, value + 1, 8);
+        return 1;
+    }
+    memcpy(&integer, value + 1, 8);
+    *number = (double)integer;
+    return 1;
+}
+
 /* Ends the info that began at `at`. */
 static inline void cartwheel_info_end(struct cartwheel_batch *batch, size_t at) {
     uint32_t len = (uint32_t)(batch->infos->len - at - 11);
@@ -137,3 +159,5 @@ void *guarded_pointer(cartwheel_sink *error, Call &&call) noexcept {
 
 } // namespace cartwheel
 #endif
+
+#endif /* CARTWHEEL_H */

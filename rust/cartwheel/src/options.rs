@@ -80,7 +80,6 @@ fn wrong_option<T: for<'de> Deserialize<'de>>(
                 "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
                 "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number that is not negative",
                 "a boolean" => "True or False",
-                "a string" => "text",
                 "a sequence" => "a list",
                 "a tuple of size 3" => "3 numbers",
                 "fewer elements in array" => "a shorter list",

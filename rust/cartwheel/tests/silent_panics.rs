@@ -1,7 +1,6 @@
 //! Panics of environments are printed only if that was asked for. Alone in its process: the hook that
 //! prints panics belongs to all threads.
 #![cfg(feature = "engine")]
-#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 #[path = "vector/walk.rs"]
 mod walk;

@@ -1,6 +1,8 @@
 """Plugins are accepted once, or refused with what is wrong and what to do."""
 
 import datetime as dt
+import subprocess
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 import cartwheel
 from cartwheel._cartwheel import native_envs
 
+ROOT = Path(__file__).parents[3]
 IDS = [
     "test_plugin/Corridor-v0",
     "test_plugin/LongCorridor-v0",
@@ -131,7 +134,10 @@ REFUSED = {
     ),
     "a null function": ({"RUN": "NULL"}, r"has no function run for counter/Counter-v0"),
     "no id": ({"ID": "NULL"}, r"has no id for one of its environments"),
-    "no default options": ({"DEFAULT_OPTIONS": '"[]"'}, r"has default options of counter/Counter-v0 that are no JSON obj"),
+    "no default options": (
+        {"DEFAULT_OPTIONS": '"[]"'},
+        r"has default options of counter/Counter-v0 that are no JSON obj",
+    ),
 }
 
 
@@ -168,13 +174,22 @@ def test_a_plugin_of_another_minor_version_works(compile_counter, definitions):
     envs.close()
 
 
+def test_a_library_that_would_end_the_program_when_it_panics_is_not_compiled():
+    command = ["cargo", "rustc", "--locked", "-p", "test-plugin", "--", "-Cpanic=abort"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert 'error: a plugin must unwind: remove `panic = "abort"` from the profile' in done.stderr
+
+
 # Ids
 
 
 def test_one_id_in_two_libraries_is_refused_naming_both(compile_counter):
     first, second = compile_counter(ID='"twice/A-v0"'), compile_counter(ID='"twice/A-v0"')
     cartwheel.load_plugin(first)
-    with pytest.raises(ValueError, match=rf"{second} offers the environment twice/A-v0, which {first} "):
+    with pytest.raises(
+        ValueError, match=rf"{second} offers the environment twice/A-v0, which {first} "
+    ):
         cartwheel.load_plugin(second)
     with pytest.raises(ValueError, match="twice/A-v0"):
         cartwheel.load_plugin(second)

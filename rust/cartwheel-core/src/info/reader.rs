@@ -64,6 +64,7 @@ pub struct InfoReader<'a> {
 
 impl<'a> InfoReader<'a> {
     /// At offset `at` of `stream`: 0 for the first record, or the offset of a value.
+    #[inline]
     pub fn new(stream: &'a [u8], at: usize) -> Self {
         Self { stream, at }
     }
@@ -77,6 +78,7 @@ impl<'a> InfoReader<'a> {
         Error::MalformedInfo { at: self.at }
     }
 
+    #[inline]
     fn bytes(&mut self, length: usize) -> Result<&'a [u8], Error> {
         let end = self.at.checked_add(length).filter(|&end| end <= self.stream.len());
         let end = end.ok_or_else(|| self.malformed())?;
@@ -85,20 +87,24 @@ impl<'a> InfoReader<'a> {
         Ok(bytes)
     }
 
+    #[inline]
     fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Error> {
         let bytes = self.bytes(N)?;
         Ok(bytes.try_into().expect("as many bytes as were asked for"))
     }
 
+    #[inline]
     fn length(&mut self) -> Result<usize, Error> {
         Ok(u32::from_le_bytes(self.fixed()?) as usize)
     }
 
+    #[inline]
     fn dtype(&mut self) -> Result<DType, Error> {
         let [tag] = self.fixed()?;
         DType::from_tag(tag).ok_or_else(|| self.malformed())
     }
 
+    #[inline]
     fn text(&mut self, length: usize) -> Result<&'a str, Error> {
         let bytes = self.bytes(length)?;
         std::str::from_utf8(bytes).map_err(|_| self.malformed())
@@ -109,6 +115,7 @@ impl<'a> InfoReader<'a> {
     /// # Errors
     ///
     /// [`Error::MalformedInfo`] for a record that is truncated or of unknown kind.
+    #[inline]
     pub fn record(&mut self) -> Result<Option<Record>, Error> {
         if self.at == self.stream.len() {
             return Ok(None);
@@ -133,6 +140,7 @@ impl<'a> InfoReader<'a> {
     /// # Errors
     ///
     /// [`Error::MalformedInfo`] when it is truncated or not UTF-8.
+    #[inline]
     pub fn entry(&mut self) -> Result<InfoEntry<'a>, Error> {
         let length = usize::from(u16::from_le_bytes(self.fixed()?));
         let key = self.text(length)?;
@@ -144,6 +152,7 @@ impl<'a> InfoReader<'a> {
     /// # Errors
     ///
     /// [`Error::MalformedInfo`] when it is truncated or has an unknown tag.
+    #[inline]
     pub fn value(&mut self) -> Result<Value<'a>, Error> {
         let [tag] = self.fixed()?;
         let tag = Tag::from_byte(tag).ok_or_else(|| self.malformed())?;
@@ -173,6 +182,7 @@ impl<'a> InfoReader<'a> {
         })
     }
 
+    #[inline]
     fn array(&mut self) -> Result<Value<'a>, Error> {
         let dtype = self.dtype()?;
         let [dimensions] = self.fixed()?;

@@ -28,6 +28,24 @@ impl Command {
     }
 }
 
+/// The places of all commands of `commands` that are [`Command::Reset`] or [`Command::Show`]: those
+/// with the lowest bit. Fast where most rows have others.
+pub fn restarted(commands: &[u8]) -> impl Iterator<Item = usize> {
+    const LOWEST: u64 = u64::from_ne_bytes([1; 8]);
+    let (words, rest) = commands.as_chunks::<8>();
+    let in_words = words.iter().enumerate().flat_map(|(at, word)| {
+        let mut found = u64::from_le_bytes(*word) & LOWEST;
+        std::iter::from_fn(move || {
+            let bit = (found != 0).then(|| found.trailing_zeros())?;
+            found &= found - 1;
+            Some(8 * at + bit as usize / 8)
+        })
+    });
+    let first = 8 * words.len();
+    let in_rest = rest.iter().enumerate().filter(|(_, command)| **command & 1 != 0);
+    in_words.chain(in_rest.map(move |(at, _)| first + at))
+}
+
 /// Why a row is not stepped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {

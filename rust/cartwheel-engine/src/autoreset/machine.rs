@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::ops::Range;
 
-use super::{AutoresetMode, Command, OnDone, Outcomes, Refusal};
+use super::{AutoresetMode, Command, OnDone, Outcomes, Refusal, restarted};
 use crate::transition::PhaseTag;
 use cartwheel_core::Transition;
 
@@ -270,14 +270,13 @@ impl Autoreset {
         outcomes: &mut Outcomes<'_>,
     ) {
         assert_eq!(commands.len(), rows.len(), "commands for {} rows", rows.len());
-        for (at, (row, &command)) in rows.zip(commands).enumerate() {
-            match command {
-                RESET => {
-                    self.begin_episode(row);
-                    outcomes.phases[at] = RUNNING;
-                }
-                SHOW => outcomes.write(at, &self.last_transition(row), self.phase(row)),
-                _ => {}
+        for at in restarted(commands) {
+            let row = rows.start + at;
+            if commands[at] == RESET {
+                self.begin_episode(row);
+                outcomes.phases[at] = RUNNING;
+            } else if commands[at] == SHOW {
+                outcomes.write(at, &self.last_transition(row), self.phase(row));
             }
         }
     }

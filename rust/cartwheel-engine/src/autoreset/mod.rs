@@ -39,7 +39,7 @@ mod command;
 mod machine;
 mod outcomes;
 
-pub use command::{Command, Refusal};
+pub use command::{Command, Refusal, restarted};
 pub use machine::{Autoreset, SavedRow};
 pub use outcomes::Outcomes;
 

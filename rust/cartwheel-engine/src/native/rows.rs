@@ -12,7 +12,7 @@ use super::mailbox::{Fault, RowReset};
 use super::settings::ShardSettings;
 use super::shown::Shown;
 use super::stream::{Seed, unforeseen};
-use crate::autoreset::{Autoreset, AutoresetMode, Outcomes, Refusal};
+use crate::autoreset::{Autoreset, AutoresetMode, Outcomes, Refusal, restarted};
 use crate::error::Error;
 use crate::memory::{ActionColumns, ActionRows, Addresses, LeafColumns};
 use crate::plugin::{Call, Ended, EnvRows, Kind, ResetOptions};
@@ -384,9 +384,8 @@ impl NativeRows {
         if !self.autoreset.plan_resets(rows.clone(), &mut self.resets[..count]) {
             return Ok(());
         }
-        let resets = self.resets[..count].iter().enumerate();
         self.ended.clear();
-        self.ended.extend(resets.filter(|(_, command)| **command == RESET).map(|(at, _)| at));
+        self.ended.extend(restarted(&self.resets[..count]));
         let (Some(&first), Some(&last)) = (self.ended.first(), self.ended.last()) else {
             return Ok(());
         };

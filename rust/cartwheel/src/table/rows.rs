@@ -95,7 +95,8 @@ impl<E: Env> Rows<E> {
         let mut at = start;
         while at < task.commands.len() {
             if task.commands[at] == abi::LEAVE {
-                at += 1; // the resets of `SAME_STEP` leave most rows alone
+                let rest = &task.commands[at..];
+                at += rest.iter().position(|&command| command != abi::LEAVE).unwrap_or(rest.len());
                 continue;
             }
             progress.next.set(at);
