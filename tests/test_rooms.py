@@ -52,6 +52,7 @@ ENGINE = """
 """
 AUTHOR = """
     lib
+    testing
     python vector
     plugin table
     env

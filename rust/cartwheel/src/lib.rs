@@ -2,13 +2,12 @@
 //!
 //! # Stepping
 //!
-//! An environment is a type. It steps with an action and a stream of random numbers:
+//! An environment is a type. [`VectorEnv`] steps many of it, on any number of threads:
 //!
 //! ```
-//! use std::sync::Arc;
-//!
-//! use cartwheel::{Env, NoOptions, Rng};
-//! # use cartwheel::{Error, Failure, Space, Spaces, Transition};
+//! use cartwheel::{AutoresetMode, Seed, VectorEnv};
+//! # use std::sync::Arc;
+//! # use cartwheel::{Env, Error, Failure, NoOptions, Rng, Space, Spaces, Transition};
 //! # struct Corridor { position: f32 }
 //! # impl Env for Corridor {
 //! #     type Options = NoOptions;
@@ -34,21 +33,38 @@
 //! #     fn info(&self) {}
 //! # }
 //!
-//! let mut rng = Rng::from_seed(7); // NumPy's stream of this seed
-//! let mut env = Corridor::new(&NoOptions {}, &Arc::new(()))?;
-//! env.reset(&mut rng, &NoOptions {})?;
-//! let mut observation = [0.0];
-//! while !env.step(1, &mut rng)?.terminated {
-//!     env.observe(&mut observation);
+//! # fn main() -> Result<(), cartwheel::VectorError> {
+//! let builder = VectorEnv::<Corridor>::builder(1024).threads(2).max_episode_steps(50);
+//! let mut envs = builder.autoreset(AutoresetMode::SameStep).build()?;
+//! let first = envs.reset(Seed(7))?; // row i has the seed 7 + i
+//! assert!(first.observation(3)[0] < 1.0);
+//! let mut returns = vec![0.0; envs.len()];
+//! for _ in 0..100 {
+//!     let actions: Vec<i64> = (0..1024).map(|row| row % 2).collect();
+//!     let batch = envs.step(&actions)?; // faults are errors that name their rows
+//!     let positions: &[[f32; 1]] = batch.observations().columns(); // in place, not copied
+//!     assert!(positions.iter().all(|position| position[0] <= 10.0));
+//!     returns.iter_mut().zip(batch.rewards()).for_each(|(sum, reward)| *sum += reward);
 //! }
-//! assert!(observation[0] > 8.0);
-//! # Ok::<(), cartwheel::Failure>(())
+//! # Ok(())
+//! # }
 //! ```
+//!
+//! | what | how |
+//! |---|---|
+//! | actions | `&[A]`, one for each row: numbers, arrays, `Vec`s, tuples, structs; [`View`] has the table |
+//! | results | [`Batch`]: observations in place, rewards and flags as slices, infos, last observations |
+//! | resets | [`Seed`], [`Reset`]: seeds, some rows, options |
+//! | a few rows at a time | [`VectorEnv::send`], [`VectorEnv::recv`] |
+//! | rollouts | [`VectorEnv::record`], then [`returns`] |
+//! | states, parameters, drawings | [`VectorEnv::get_state`], [`VectorEnv::parameter`], [`VectorEnv::render`] |
+//!
+//! One environment alone needs nothing of this: make an [`Rng`], call [`Env::reset`] and [`Env::step`].
 //!
 //! # Writing one
 //!
 //! An author implements [`Env`]. Everything else is done around it: autoreset, time limits, seeds,
-//! threads, masks and the layout in memory. Here is the corridor of above, whole:
+//! threads, masks and the layout in memory. Here is the corridor of above, with options:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -126,6 +142,7 @@
 //! | rendering | [`Env::RENDER`], [`Frame`] |
 //! | failures | [`Failure`] from `reset` and `step`: the row's error; others go on |
 //! | vector instructions | [`Env::step_block`], [`Block`] |
+//! | tests | [`testing::check_env`](crate::testing::check_env) plays it in every way and names what is wrong |
 //! | a library for Python | [`plugin!`], with the feature `python` |
 //!
 //! # From Python
@@ -139,6 +156,12 @@
 //! cartwheel.register(_corridor)
 //! envs = cartwheel.make_vec("my_game/Corridor-v0", 1024, length=20.0)
 //! ```
+//!
+//! # Features
+//!
+//! `engine`, on by default, has [`VectorEnv`], [`returns`] and [`testing`]. Without it the crate has what
+//! authors need, and neither threads nor system calls: a library for Python wants
+//! `default-features = false, features = ["python"]`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod env;

@@ -5,7 +5,6 @@
 #[path = "check_env/broken.rs"]
 mod broken;
 #[path = "vector/walk.rs"]
-#[expect(dead_code, reason = "not all of it is used here")]
 mod walk;
 
 use broken::{Broken, Defect, Options, Wide};

@@ -1,10 +1,8 @@
 //! Panics of environments are printed only if that was asked for. Alone in its process: the hook that
 //! prints panics belongs to all threads.
 #![cfg(feature = "engine")]
-#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 #[path = "vector/walk.rs"]
-#[expect(dead_code, reason = "not all of it is used here")]
 mod walk;
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -12,16 +12,21 @@ const REMEDY: &str = "`step_block` must do what `step` does, to the last bit: th
      transition to each row that it stepped.";
 
 /// What a row is after a step: everything that could differ.
-fn after<E: Env>(
-    screen: &mut Screen<E>,
-    env: &E,
-    rng: &Rng,
-) -> (Vec<u8>, Option<Vec<(String, Vec<u8>)>>, Vec<u8>, Rng) {
+#[derive(PartialEq)]
+struct After {
+    observation: Vec<u8>,
+    info: Option<Vec<(String, Vec<u8>)>>,
+    state: Vec<u8>,
+    rng: Rng,
+}
+
+fn after<E: Env>(screen: &mut Screen<E>, env: &E, rng: &Rng) -> After {
     let mut state = Vec::new();
     if E::SAVES {
         env.save(&mut state);
     }
-    (screen.observed(env, 0), info_of(&env.info()).ok(), state, rng.clone())
+    let (observation, info) = (screen.observed(env, 0), info_of(&env.info()).ok());
+    After { observation, info, state, rng: rng.clone() }
 }
 
 fn bits(transition: &Transition) -> (u64, bool, bool) {
@@ -54,7 +59,7 @@ pub(super) fn blocks<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
                 actions.store(leaf, &subject.spaces.action.sample(leaf, rows, &mut choice));
             }
             let actions = actions.rows(E::Action::rows);
-            let runs = |row: usize| at % 3 != 1 || (row + at) % 4 != 0;
+            let runs = |row: usize| at % 3 != 1 || !(row + at).is_multiple_of(4);
             let running: Vec<bool> = (0..rows).map(runs).collect();
             let mut transitions = vec![None; rows];
             E::step_block(&mut Block::new(
@@ -84,11 +89,11 @@ pub(super) fn blocks<E: Env>(subject: &Subject<E>) -> Result<(), Finding> {
                 let one = after(&mut screen, &together[row], &both[row]);
                 let other = after(&mut screen, &alone[row], &rngs[row]);
                 if one != other {
-                    let part = if one.0 != other.0 {
+                    let part = if one.observation != other.observation {
                         "the observation"
-                    } else if one.1 != other.1 {
+                    } else if one.info != other.info {
                         "the info"
-                    } else if one.2 != other.2 {
+                    } else if one.state != other.state {
                         "the state"
                     } else {
                         "the random stream"

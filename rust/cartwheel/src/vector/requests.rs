@@ -139,9 +139,12 @@ impl<E: Env> VectorEnv<E> {
             VectorError::refused(format!("there is no mode {mode:?}; there are: {:?}", E::RENDER))
         })?;
         let (shard, shards) = (self.pool.shard_of(row), self.pool.shards().to_vec());
-        let request = |at: usize| match at == shard {
-            true => Request::Render { row: Some(row - shards[shard].start), mode: number },
-            false => Request::Nothing,
+        let request = |at: usize| {
+            if at == shard {
+                Request::Render { row: Some(row - shards[shard].start), mode: number }
+            } else {
+                Request::Nothing
+            }
         };
         let drawn = match self.ask(request)?.swap_remove(shard) {
             Answer::Frames(mut frames) => frames.pop(),

@@ -157,6 +157,10 @@ impl<E: Env> VectorEnv<E> {
     /// # Errors
     ///
     /// As the call that began; [`VectorError::Engine`] when no call is pending.
+    ///
+    /// # Panics
+    ///
+    /// Never: a step or a reset that finished has a batch.
     pub fn wait(&mut self) -> Result<Batch<E>, VectorError> {
         let call = self.pool.pending().unwrap_or(Call::Step);
         let finished = self.pool.finish(call, self.timeout, &mut || false)?;

@@ -254,7 +254,7 @@ impl Env for Broken {
             Defect::BeyondBounds if self.steps == 3 => 9.0,
             Defect::ObserveDraws => {
                 self.seen.set(self.seen.get() + 1);
-                self.position + if self.seen.get() % 2 == 0 { 1e-3 } else { 0.0 }
+                self.position + if self.seen.get().is_multiple_of(2) { 1e-3 } else { 0.0 }
             }
             _ => self.position,
         };
@@ -307,7 +307,7 @@ impl Env for Wide {
     type Info = ();
     type Shared = ();
 
-    fn spaces(_: &NoOptions, _: &()) -> Spaces {
+    fn spaces(_: &NoOptions, (): &()) -> Spaces {
         let free = Space::Box {
             dtype: DType::F64,
             shape: vec![2, 2],

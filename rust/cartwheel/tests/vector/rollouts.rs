@@ -65,6 +65,7 @@ fn rollouts_hold_what_the_steps_show() {
 }
 
 /// A value of an observation, any function of it.
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
 fn value(sight: &crate::walk::Sight) -> f64 {
     sight.position as f64 + f64::from(sight.trail[0])
 }

@@ -32,7 +32,8 @@ fn parameters_are_read_and_set_for_each_row() {
         let batch = envs.step(&[(1, [0.0; 2]); ROWS]).unwrap();
         let luck = batch.infos().unwrap().column::<f64>("luck").unwrap();
         for row in 0..ROWS {
-            assert_eq!(batch.rewards()[row], luck[row].unwrap() * gravity[row]);
+            let expected = luck[row].unwrap() * gravity[row];
+            assert_eq!(batch.rewards()[row].to_bits(), expected.to_bits());
         }
     }
 }

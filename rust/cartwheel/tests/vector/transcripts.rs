@@ -66,7 +66,7 @@ fn reset_some(
 ) {
     let options = Start { position: i64::try_from(step % 3).unwrap() };
     let mut reset = Reset::new().options(options.clone());
-    reset = if step % 2 == 0 {
+    reset = if step.is_multiple_of(2) {
         reset.rows(named)
     } else {
         reset.mask(&(0..plain.len()).map(|row| named.contains(&row)).collect::<Vec<_>>())

@@ -81,7 +81,7 @@ impl Env for Walk {
     type Info = Report;
     type Shared = ();
 
-    fn spaces(options: &Options, _: &()) -> Spaces {
+    fn spaces(options: &Options, (): &()) -> Spaces {
         let trail = Space::Box {
             dtype: DType::F32,
             shape: vec![options.trail],
