@@ -18,7 +18,7 @@
 //! | [`space`] | spaces as memory sees them: dtypes, leaves, layouts, tags of actions |
 //! | [`Call`], [`Transition`], [`PhaseTag`], [`autoreset`] | the terms of a step, and the machine that restarts rows |
 //! | [`Error`] | the errors of a pool |
-//! | [`rng`], [`returns`] | NumPy's random numbers; return estimators, independent of the other modules |
+//! | [`returns`] | return estimators, independent of the other modules |
 //! | [`mod@info`] | infos as a stream of bytes, and gathered in columns |
 //! | [`wake`] | when a worker or the pool sleeps, and what wakes it; commands |
 //! | [`memory`] | mappings, slabs and leases, actions, infos, rollouts |
@@ -30,6 +30,12 @@
 //! | [`native`] | these environments as the shards of a pool |
 //!
 //! This crate does not depend on Python; the bindings are `cartwheel-python`.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!(
+    "cartwheel-engine needs Linux: memfd, futex and pidfd. Environments alone build anywhere, with \
+     `cartwheel = { default-features = false }`"
+);
 
 pub mod autoreset;
 mod call;
