@@ -324,9 +324,6 @@ class NativeEnvs:
     def check_reset_options(self, options: str) -> None:
         """Raises ``ValueError`` if options of a reset, a JSON object, are invalid."""
 
-    def render_modes(self) -> list[str]:
-        """Returns the render modes of the environment itself, by Gymnasium's names."""
-
     def check_state(self, state: bytes) -> None:
         """Raises ``ValueError`` unless this is the state of a row of such an environment."""
 
