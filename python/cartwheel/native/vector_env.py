@@ -428,17 +428,21 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             raise
 
     def _restore(self, rows: list[int], states: list[bytes]) -> None:
-        refused = None
+        refused: list[ValueError] = []
         with Interruptible(self._pool):
             messages = self._link.pack_row_states(rows, states)
             self._pool.send_reset(rows, messages, "set_state")
             while self._pool.in_flight():
-                try:
-                    self._pool.recv_resets(self._link.timeout, "set_state")
-                except ValueError as error:  # noqa: PERF203 - each batch may be refused
-                    refused = error
-        if refused is not None:
-            raise refused
+                self._receive_restored(refused)
+        if refused:
+            raise refused[0]
+
+    def _receive_restored(self, refused: list[ValueError]) -> None:
+        """Receives some rows that were restored; adds the error of a state that was refused."""
+        try:
+            self._pool.recv_resets(self._link.timeout, "set_state")
+        except ValueError as error:
+            refused.append(error)
 
     def _read(self, calling: str, name: str) -> tuple[Any, ...]:
         if name == "render":
