@@ -4,7 +4,8 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cartwheel::{AutoresetMode, Env, Failure, NoOptions, Rng, Seed, Space, Spaces, Transition, VectorEnv};
+use cartwheel::{AutoresetMode, Env, Failure, NoOptions, Rng, Seed};
+use cartwheel::{Space, Spaces, Transition, VectorEnv};
 
 /// Cells of the corridor. The exit is behind the last one.
 const CELLS: i64 = 12;
