@@ -6,6 +6,7 @@ use std::ops::Range;
 use cartwheel_core::Transition;
 use cartwheel_core::info::{InfoReader, InfoWriter};
 
+use super::STEPS;
 use super::error::{Finding, fail};
 use super::subject::Subject;
 use crate::Rng;
@@ -14,6 +15,9 @@ use crate::env::{Arrays, Env, Info, View};
 const STEPS_SUCCEED: &str = "`step` and `reset` must accept every action of the action space, however \
      long an episode is: end the episode where the task ends, and correct the space where it has \
      actions that are none.";
+
+/// The limit of steps where no episode ends by nature.
+const SHORT: u32 = 7;
 
 /// A reset or a step of a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -179,5 +183,20 @@ impl<'s, E: Env> Single<'s, E> {
             life.push(self.step(actions, at)?);
         }
         Ok(life)
+    }
+}
+
+impl<E: Env> Subject<E> {
+    /// Plays a few lives. Where no episode ends by nature, episodes have a limit from now on.
+    pub(super) fn steps(&mut self) -> Result<(), Finding> {
+        let lives = (0..3).map(|seed| self.life(seed)).collect::<Result<Vec<_>, _>>()?;
+        let ends = lives.iter().flatten().any(|event| event.terminated || event.truncated);
+        self.limit = if ends { 0 } else { SHORT };
+        Ok(())
+    }
+
+    /// The life of one environment alone.
+    pub(super) fn life(&self, seed: u64) -> Result<Vec<Event>, Finding> {
+        Single::new(self, seed)?.live(&self.actions(seed), 0..STEPS)
     }
 }

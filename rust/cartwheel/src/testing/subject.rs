@@ -8,12 +8,8 @@ use cartwheel_core::space::{Space, Spaces};
 
 use super::STEPS;
 use super::error::{Finding, fail};
-use super::life::{Event, Single};
 use crate::Rng;
 use crate::env::{Arrays, Env, Shared, View, check};
-
-/// The limit of steps where no episode ends by nature.
-const SHORT: u32 = 7;
 
 /// The environment under test.
 pub(super) struct Subject<E: Env> {
@@ -48,14 +44,6 @@ impl<E: Env> Subject<E> {
         Ok(Self { options, shared, spaces, limit: 0, names })
     }
 
-    /// Plays a few lives. Where no episode ends by nature, episodes have a limit from now on.
-    pub(super) fn steps(&mut self) -> Result<(), Finding> {
-        let lives = (0..3).map(|seed| self.life(seed)).collect::<Result<Vec<_>, _>>()?;
-        let ends = lives.iter().flatten().any(|event| event.terminated || event.truncated);
-        self.limit = if ends { 0 } else { SHORT };
-        Ok(())
-    }
-
     /// A new environment.
     pub(super) fn make(&self) -> Result<E, Finding> {
         E::new(&self.options, &self.shared).or_else(|error| {
@@ -82,11 +70,6 @@ impl<E: Env> Subject<E> {
         let actions = self.actions(seed);
         let rows = actions.rows(E::Action::rows);
         (0..STEPS).map(|at| E::Action::owned(E::Action::row(&rows, at))).collect()
-    }
-
-    /// The life of one environment alone.
-    pub(super) fn life(&self, seed: u64) -> Result<Vec<Event>, Finding> {
-        Single::new(self, seed)?.live(&self.actions(seed), 0..STEPS)
     }
 }
 

@@ -38,6 +38,13 @@ pub struct Builder<E: Env> {
     prints_panics: bool,
 }
 
+impl<E: Env> VectorEnv<E> {
+    /// Settings of `rows` environments, with defaults; [`Builder::build`] makes them.
+    pub fn builder(rows: usize) -> Builder<E> {
+        Builder::new(rows)
+    }
+}
+
 impl<E: Env> Builder<E> {
     pub(super) fn new(rows: usize) -> Self {
         let settings = ShardSettings {

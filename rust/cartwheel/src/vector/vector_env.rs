@@ -16,7 +16,6 @@ use cartwheel_engine::pool::Pool;
 use super::actions::AllActions;
 use super::batch::Batch;
 use super::border::{self, Frame};
-use super::builder::Builder;
 use super::error::{Fault, VectorError};
 use super::reset::Reset;
 use crate::env::{Env, View};
@@ -57,11 +56,6 @@ impl<E: Env> fmt::Debug for VectorEnv<E> {
 }
 
 impl<E: Env> VectorEnv<E> {
-    /// Settings of `rows` environments, with defaults; [`Builder::build`] makes them.
-    pub fn builder(rows: usize) -> Builder<E> {
-        Builder::new(rows)
-    }
-
     pub(super) fn new(
         pool: Pool,
         mailboxes: Vec<Arc<Mailbox>>,
