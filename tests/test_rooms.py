@@ -34,9 +34,8 @@ BINDING = """
 """
 ENGINE = """
     lib
-    plain_loop
     native
-    env episodes
+    plugin episodes
     pool
     worker
     protocol

@@ -435,7 +435,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             while self._pool.in_flight():
                 try:
                     self._pool.recv_resets(self._link.timeout, "set_state")
-                except ValueError as error:
+                except ValueError as error:  # noqa: PERF203 - each batch may be refused
                     refused = error
         if refused is not None:
             raise refused

@@ -291,6 +291,19 @@ impl Error {
         cartwheel_core::Error::bad_options(what).into()
     }
 
+    /// The same error for a further row, if it is one that whole tasks have.
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            Self::Plugin { plugin, id, what } => {
+                Self::Plugin { plugin: plugin.clone(), id: id.clone(), what: what.clone() }
+            }
+            Self::WrongActionDType { leaf, expected, got } => {
+                Self::WrongActionDType { leaf: *leaf, expected: *expected, got: *got }
+            }
+            other => Self::BadPlan(other.to_string()),
+        }
+    }
+
     /// An [`Error::Os`] for `doing`.
     pub(crate) fn os(doing: impl Into<String>) -> impl FnOnce(Errno) -> Self {
         let doing = doing.into();

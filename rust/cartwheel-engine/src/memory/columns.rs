@@ -47,28 +47,32 @@ pub struct LeafColumns<'a> {
 impl SlabRows<'_> {
     /// The leaves of the rows, and their outcomes.
     pub fn columns<'a>(&'a mut self, room: &'a mut Addresses) -> (LeafColumns<'a>, Outcomes<'a>) {
-        let (mapping, start, rows) = (self.mapping(), self.start, self.rows());
-        let at = |range: Range<usize>| mapping.at(start + range.start..start + range.end);
-        // SAFETY: `Mapping::at` checks that ranges are inside the mapping; only this shard accesses
-        // its rows while the slab is filling, and the result borrows `self` (invariants 1 and 2).
-        unsafe { columns(at, self.layout(), rows, room) }
+        let (start, layout) = (self.start, self.layout());
+        let first = self.mapping().at(start..start + layout.bytes());
+        // SAFETY: the slab is inside the mapping, as was just checked; only this shard accesses its
+        // rows while the slab is filling, and the result borrows `self` (invariants 1 and 2).
+        unsafe { columns(first, layout, self.rows(), room) }
     }
 }
 
-/// The columns of `rows` of memory with this layout; `at` returns the address of a range.
+/// The columns of `rows` of memory with this layout, which begins at `first`.
 ///
 /// # Safety
 ///
-/// For `'a`, the ranges of these rows are accessed through the result alone (invariants 1 and 2).
+/// The memory has as many bytes as the layout. For `'a`, the ranges of these rows are accessed
+/// through the result alone (invariants 1 and 2).
+#[inline]
 pub(super) unsafe fn columns<'a>(
-    at: impl Fn(Range<usize>) -> NonNull<u8>,
+    first: NonNull<u8>,
     layout: &'a Layout,
     rows: Range<usize>,
     room: &'a mut Addresses,
 ) -> (LeafColumns<'a>, Outcomes<'a>) {
+    assert!(rows.start <= rows.end && rows.end <= layout.rows(), "{rows:?} are rows of the layout");
     let count = rows.len();
-    let place = |offset: usize, bytes: usize| {
-        at(offset + rows.start * bytes..offset + rows.end * bytes).as_ptr()
+    let place = |offset: usize, row_bytes: usize| {
+        // SAFETY: the rows are rows of the layout, which the memory holds.
+        unsafe { first.add(offset + rows.start * row_bytes) }.as_ptr()
     };
     let bytes = |offset: usize| {
         // SAFETY: one byte for each row, in ranges that are disjoint (invariant 2).

@@ -112,33 +112,30 @@ impl NativeRows {
     ///
     /// [`Error::Plugin`], after which the rows are in no known state.
     pub(super) fn step(&mut self, place: &mut Place<'_>) -> Result<(), Error> {
-        let (rows, count, number) = (place.rows.clone(), place.rows.len(), place.number());
+        let (rows, count) = (place.rows.clone(), place.rows.len());
         self.begin();
         self.autoreset.plan(rows.clone(), &mut self.commands[..count]);
-        for (row, refusal) in self.autoreset.refusals(rows.clone()) {
-            let row = place.first + row;
-            self.faults.push(Fault { row, error: refused(refusal, row) });
-        }
         let mut room = std::mem::take(&mut self.addresses);
-        let mut refused_actions = None;
         let actions = match place.actions.columns(&self.actions, &mut room) {
-            Ok(actions) => actions,
+            Ok(actions) => {
+                let commands = self.commands[..count].iter();
+                if commands.fold(STEP, |highest, &command| highest.max(command)) > RESET {
+                    for (row, refusal) in self.autoreset.refusals(rows.clone()) {
+                        let row = place.first + row;
+                        self.faults.push(Fault { row, error: refused(refusal, row) });
+                    }
+                    self.present(place);
+                }
+                actions
+            }
             Err(error) => {
-                refused_actions = Some(error);
+                self.commands[..count].fill(SHOW);
+                let fault = |row| Fault { row, error: error.again() };
+                self.faults.extend((place.number()..place.number() + count).map(fault));
+                self.present(place);
                 ActionColumns::NONE
             }
         };
-        if let Some(Error::WrongActionDType { leaf, expected, got }) = refused_actions {
-            self.commands[..count].fill(SHOW);
-            let error = || Error::WrongActionDType { leaf, expected, got };
-            let fault = |row| Fault { row, error: error() };
-            self.faults.extend((number..number + count).map(fault));
-        }
-        if self.commands[..count].iter().fold(STEP, |highest, &command| highest.max(command))
-            > RESET
-        {
-            self.present(place);
-        }
         self.forget_shown(&rows);
         let carried_out = self.round(place, 0..count, &actions, None);
         let settled = carried_out.and_then(|()| {
@@ -258,10 +255,9 @@ impl NativeRows {
         if !self.replaced.is_empty() {
             self.infos.add_errors(&self.replaced);
         }
-        if self.commands[span.clone()].contains(&RESET) {
-            for at in span.filter(|&at| self.commands[at] == RESET) {
-                place.tally.count_resets(first + at, 1);
-            }
+        let resets = restarted(&self.commands[span.clone()]).map(|at| span.start + at);
+        for at in resets.filter(|&at| self.commands[at] == RESET) {
+            place.tally.count_resets(first + at, 1);
         }
         Ok(())
     }
@@ -361,9 +357,10 @@ impl NativeRows {
     ) -> Result<(), Error> {
         let (own, row) = (place.rows.start + at, place.number() + at);
         if self.autoreset.phase(own) != PhaseTag::Failed || self.commands[at] != SHOW {
-            let error = match panicked {
-                true => Error::Panicked { row, message },
-                false => Error::Failed { row, message },
+            let error = if panicked {
+                Error::Panicked { row, message }
+            } else {
+                Error::Failed { row, message }
             };
             self.faults.push(Fault { row, error });
         }

@@ -66,7 +66,7 @@ impl NativeShard {
             rows.reset(&mut place, how, &|_| options.as_ref())
         };
         if let Err(error) = done {
-            rows.fail_all(own, first, |_| again(&error));
+            rows.fail_all(own, first, |_| error.again());
             task.slab.write_failed();
         }
     }
@@ -87,16 +87,6 @@ impl NativeShard {
             failed
         };
         Report { failed, spilled }
-    }
-}
-
-/// The same error once more.
-fn again(error: &Error) -> Error {
-    match error {
-        Error::Plugin { plugin, id, what } => {
-            Error::Plugin { plugin: plugin.clone(), id: id.clone(), what: what.clone() }
-        }
-        other => Error::BadPlan(other.to_string()),
     }
 }
 
@@ -144,7 +134,7 @@ impl Shard for NativeShard {
             rows.reset(&mut place, how, &|row| of(row).and_then(|(_, options)| options.as_ref()))
         };
         if let Err(error) = done {
-            rows.fail_all(own.clone(), first, |_| again(&error));
+            rows.fail_all(own.clone(), first, |_| error.again());
             for at in 0..own.len() {
                 place.leaves.zero(at);
                 let (transition, phase) =

@@ -81,7 +81,9 @@ impl Guards {
         batch.observations = self.observations.as_ptr().cast::<*mut c_void>();
         batch.rewards = copy(rewards).cast();
         (batch.terminations, batch.truncations) = (copy(terminations), copy(truncations));
-        batch.streams = copy(streams).cast::<RandomStream>();
+        #[expect(clippy::cast_ptr_alignment, reason = "copies begin at multiples of 64 bytes")]
+        let streams = copy(streams).cast::<RandomStream>();
+        batch.streams = streams;
         let status = run(batch);
         debug_assert_eq!(host, [kept.0.addr(), kept.1.addr()]);
         (batch.commands, batch.observations) = kept;
@@ -108,8 +110,8 @@ impl Guards {
         add(other("truncations"), batch.truncations.expose_provenance(), 1);
         add(other("streams"), batch.streams.expose_provenance(), size_of::<RandomStream>());
         for leaf in 0..layout.num_leaves() {
-            // SAFETY: one address for each leaf.
-            let address = unsafe { batch.observations.add(leaf).read() };
+            // SAFETY: one address for each leaf (invariant 5).
+            let address = unsafe { batch.observations.wrapping_add(leaf).read() };
             let row = layout.leaf(leaf).row_bytes();
             add(Name::Observations(leaf), address.expose_provenance(), row);
         }

@@ -11,7 +11,6 @@ use cartwheel_core::space::{Space, Spaces};
 use serde_json::{Map, Value};
 
 use super::handle::Handle;
-use super::reset_options::ResetOptions;
 use super::sink::{broken, with_message};
 use super::spaces::space;
 use super::table::EnvTable;
@@ -58,10 +57,10 @@ impl Kind {
             all.extend(given);
         }
         let options = Value::Object(all).to_string();
-        let make = table.functions.kind_new.expect("the table was checked");
+        let new = table.required.kind_new;
         // SAFETY: a function of the table, with valid text and a sink (invariants 1 and 5).
-        let made = |sink| unsafe { make(options.as_ptr(), options.len(), sink) };
-        let (made, message) = with_message(made);
+        let call = |sink| unsafe { new(options.as_ptr(), options.len(), sink) };
+        let (made, message) = with_message(call);
         let made = NonNull::new(made).ok_or_else(|| named(&message.text()))?;
         // SAFETY: the table has just made it.
         unsafe { Self::from_made(table, options, made) }
@@ -115,7 +114,7 @@ impl Kind {
             render_modes: null(),
             num_render_modes: 0,
         };
-        let describe = self.table.functions.kind_describe.expect("the table was checked");
+        let describe = self.table.required.kind_describe;
         // SAFETY: a function of the table, with its own kind (invariant 2).
         unsafe { describe(self.handle(), &raw mut description) };
         let Description { observation, observation_nodes, action, action_nodes, .. } = description;
@@ -164,15 +163,6 @@ impl Kind {
         &self.render_modes
     }
 
-    /// Parses options of a reset from a JSON object.
-    ///
-    /// # Errors
-    ///
-    /// [`cartwheel_core::Error::BadOptions`].
-    pub fn reset_options(self: &Arc<Self>, json: &str) -> Result<ResetOptions, Error> {
-        ResetOptions::new(self, json)
-    }
-
     pub(super) fn handle(&self) -> *mut c_void {
         self.made.get()
     }
@@ -185,10 +175,10 @@ impl Kind {
 
 impl Drop for Kind {
     fn drop(&mut self) {
-        if let Some(free) = self.table.functions.kind_free.filter(|_| self.made.is_usable()) {
+        if self.made.is_usable() {
             // SAFETY: made by the same table; rows and options of resets, which keep the kind
             // alive, are gone (invariants 2 and 4).
-            unsafe { free(self.made.get()) }
+            unsafe { (self.table.required.kind_free)(self.made.get()) }
         }
     }
 }
@@ -204,7 +194,7 @@ unsafe fn texts(list: *const *const c_char, count: usize) -> Result<Vec<String>,
     }
     let one = |at: usize| {
         // SAFETY: as the caller promises.
-        let name = unsafe { list.add(at).read() };
+        let name = unsafe { list.wrapping_add(at).read() };
         // SAFETY: as the caller promises.
         unsafe { text(name, "a name") }.map(str::to_owned)
     };

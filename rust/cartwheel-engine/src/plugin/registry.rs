@@ -28,7 +28,7 @@ static TABLES: RwLock<Vec<Arc<EnvTable>>> = RwLock::new(Vec::new());
 /// `plugin` points at a table of a plugin, which begins with its size. Tables, texts and functions
 /// are static, and the functions keep the contract of [`cartwheel_abi`].
 pub unsafe fn register(plugin: *const Plugin, source: &str) -> Result<Vec<String>, Error> {
-    // SAFETY: as the caller promises.
+    // SAFETY: as the caller promises (invariant 1).
     let tables = unsafe { read(plugin, source) }?;
     let mut known = TABLES.write().unwrap_or_else(PoisonError::into_inner);
     let mut added: Vec<Arc<EnvTable>> = Vec::new();

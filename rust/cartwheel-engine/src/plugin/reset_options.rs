@@ -33,24 +33,29 @@ impl fmt::Debug for ResetOptions {
     }
 }
 
-impl ResetOptions {
-    /// Parses a JSON object.
-    pub(super) fn new(kind: &Arc<Kind>, json: &str) -> Result<Self, Error> {
-        let functions = &kind.table().functions;
-        let Some(parse) = functions.reset_options_new else {
+impl Kind {
+    /// Parses options of a reset from a JSON object.
+    ///
+    /// # Errors
+    ///
+    /// [`cartwheel_core::Error::BadOptions`].
+    pub fn reset_options(self: &Arc<Self>, json: &str) -> Result<ResetOptions, Error> {
+        let Some(parse) = self.table().functions.reset_options_new else {
             return Err(Error::bad_options("resets have no options"));
         };
         let parsed = |sink| {
             // SAFETY: a function of the table, with its own kind, valid text and a sink
             // (invariants 2 and 5).
-            unsafe { parse(kind.handle(), json.as_ptr(), json.len(), sink) }
+            unsafe { parse(self.handle(), json.as_ptr(), json.len(), sink) }
         };
         let (made, message) = with_message(parsed);
         let made = NonNull::new(made).ok_or_else(|| Error::bad_options(message.text()))?;
         // SAFETY: the table has just made them.
-        Ok(unsafe { Self::from_made(kind, made) })
+        Ok(unsafe { ResetOptions::from_made(self, made) })
     }
+}
 
+impl ResetOptions {
     /// The options that the table of this kind made.
     ///
     /// # Safety

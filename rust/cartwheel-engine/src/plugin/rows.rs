@@ -38,7 +38,10 @@ unsafe impl Send for EnvRows {}
 
 impl fmt::Debug for EnvRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EnvRows").field("kind", &self.kind).field("count", &self.count).finish()
+        f.debug_struct("EnvRows")
+            .field("kind", &self.kind)
+            .field("count", &self.count)
+            .finish_non_exhaustive()
     }
 }
 
@@ -93,9 +96,9 @@ impl EnvRows {
     ///
     /// [`cartwheel_core::Error::BadOptions`] with the plugin's text.
     pub(crate) fn new(kind: &Arc<Kind>, count: usize, is_checked: bool) -> Result<Self, Error> {
-        let make = kind.table().functions.rows_new.expect("the table was checked");
+        let new = kind.table().required.rows_new;
         // SAFETY: a function of the table, with its own kind and a sink (invariant 2).
-        let (made, message) = with_message(|sink| unsafe { make(kind.handle(), count, sink) });
+        let (made, message) = with_message(|sink| unsafe { new(kind.handle(), count, sink) });
         let failed = || Error::bad_options(format!("{}: {}", kind.table().id(), message.text()));
         let made = Handle::new(NonNull::new(made).ok_or_else(failed)?);
         let guards = is_checked.then(Guards::default);
@@ -123,7 +126,7 @@ impl EnvRows {
         rows: Range<usize>,
         infos: &mut Bytes,
     ) -> Result<Ended, Error> {
-        let run = self.kind.table().functions.run.expect("the table was checked");
+        let run = self.kind.table().required.run;
         let count = call.commands.len();
         assert!(call.first + count <= self.count, "rows of the shard");
         assert!(rows.end <= count && call.observations.rows() >= count, "rows of the batch");
@@ -333,10 +336,9 @@ impl EnvRows {
 
 impl Drop for EnvRows {
     fn drop(&mut self) {
-        if let Some(free) = self.kind.table().functions.rows_free.filter(|_| self.made.is_usable())
-        {
+        if self.made.is_usable() {
             // SAFETY: made by the same table, and not used any more (invariants 2 and 4).
-            unsafe { free(self.made.get()) }
+            unsafe { (self.kind.table().required.rows_free)(self.made.get()) }
         }
     }
 }

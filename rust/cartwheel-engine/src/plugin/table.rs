@@ -1,11 +1,12 @@
 //! Tables of plugins, read and checked.
 #![expect(unsafe_code, reason = "reads memory of plugins, see the invariants of the module")]
 
+use std::ffi::c_void;
 use std::mem::{MaybeUninit, offset_of};
 use std::num::NonZero;
 use std::sync::Arc;
 
-use cartwheel_abi::{Env, MAJOR, MINOR, Plugin, Sink};
+use cartwheel_abi::{Batch, Description, Env, MAJOR, MINOR, Plugin, Sink};
 use serde_json::{Map, Value};
 
 use super::text::text;
@@ -24,6 +25,7 @@ pub struct EnvTable {
     pub(super) plugin: Arc<Named>,
     /// The table, with null for functions that the plugin's version does not have.
     pub(super) functions: Env,
+    pub(super) required: Required,
     /// Where the table is; the same table may be registered again.
     pub(super) address: usize,
     /// The module or file that offers the plugin.
@@ -32,6 +34,38 @@ pub struct EnvTable {
     default_options: String,
     /// The same, parsed.
     pub(super) defaults: Map<String, Value>,
+}
+
+/// The functions that every table has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Required {
+    pub(super) kind_new: unsafe extern "C" fn(*const u8, usize, *mut Sink) -> *mut c_void,
+    pub(super) kind_free: unsafe extern "C" fn(*mut c_void),
+    pub(super) kind_describe: unsafe extern "C" fn(*const c_void, *mut Description),
+    pub(super) rows_new: unsafe extern "C" fn(*const c_void, usize, *mut Sink) -> *mut c_void,
+    pub(super) rows_free: unsafe extern "C" fn(*mut c_void),
+    pub(super) run: unsafe extern "C" fn(*mut c_void, *mut Batch) -> u32,
+}
+
+impl Required {
+    /// The functions of a table.
+    ///
+    /// # Errors
+    ///
+    /// The name of a function that the table does not have.
+    fn of(functions: &Env) -> Result<Self, &'static str> {
+        if functions.reset_options_new.is_some() && functions.reset_options_free.is_none() {
+            return Err("reset_options_free");
+        }
+        Ok(Self {
+            kind_new: functions.kind_new.ok_or("kind_new")?,
+            kind_free: functions.kind_free.ok_or("kind_free")?,
+            kind_describe: functions.kind_describe.ok_or("kind_describe")?,
+            rows_new: functions.rows_new.ok_or("rows_new")?,
+            rows_free: functions.rows_free.ok_or("rows_free")?,
+            run: functions.run.ok_or("run")?,
+        })
+    }
 }
 
 // SAFETY: the pointers in a table point at static text, and its functions may be called by any
@@ -46,12 +80,16 @@ impl EnvTable {
     ///
     /// # Safety
     ///
-    /// The functions keep the contract of [`cartwheel_abi`], and those that it does not call optional
-    /// are there. Texts are static.
+    /// The functions keep the contract of [`cartwheel_abi`]. Texts are static.
+    ///
+    /// # Panics
+    ///
+    /// When a function is missing that the contract does not call optional.
     pub unsafe fn of_program(functions: Env, name: &str) -> Arc<Self> {
         let plugin = Named { name: name.to_owned(), version: String::new() };
         Arc::new(Self {
             plugin: Arc::new(plugin),
+            required: Required::of(&functions).expect("a function that is not optional"),
             functions,
             address: 0,
             source: name.to_owned(),
@@ -231,21 +269,17 @@ unsafe fn read_env(
     let default_options = defaults.to_owned();
     let defaults = serde_json::from_str(defaults)
         .map_err(|error| format!("has default options of {id} that are no JSON object: {error}"))?;
-    let missing = [
-        ("kind_new", functions.kind_new.is_none()),
-        ("kind_free", functions.kind_free.is_none()),
-        ("kind_describe", functions.kind_describe.is_none()),
-        ("rows_new", functions.rows_new.is_none()),
-        ("rows_free", functions.rows_free.is_none()),
-        ("run", functions.run.is_none()),
-        (
-            "reset_options_free",
-            functions.reset_options_new.is_some() && functions.reset_options_free.is_none(),
-        ),
-    ];
-    if let Some((function, _)) = missing.into_iter().find(|(_, missing)| *missing) {
-        return Err(format!("has no function {function} for {id}"));
-    }
+    let required = Required::of(&functions);
+    let required = required.map_err(|missing| format!("has no function {missing} for {id}"))?;
     let (plugin, source) = (Arc::clone(named), source.to_owned());
-    Ok(EnvTable { plugin, functions, address: table.addr(), source, id, default_options, defaults })
+    Ok(EnvTable {
+        plugin,
+        functions,
+        required,
+        address: table.addr(),
+        source,
+        id,
+        default_options,
+        defaults,
+    })
 }

@@ -165,13 +165,14 @@ unsafe extern "C" fn run(rows: *mut c_void, batch: *mut Batch) -> u32 {
     // SAFETY: one leaf.
     let observations = unsafe { *batch.observations }.cast::<i64>();
     for row in (batch.next..batch.rows).filter(|&row| commands[row] != LEAVE) {
+        let number = i64::try_from(batch.first + row).expect("few rows");
         // SAFETY: a row of the array.
-        unsafe { observations.add(row).write(i64::try_from(batch.first + row).expect("few rows")) };
+        unsafe { observations.wrapping_add(row).write(number) };
         // SAFETY: as above.
-        unsafe { batch.rewards.add(row).write(1.0) };
+        unsafe { batch.rewards.wrapping_add(row).write(1.0) };
         for flags in [batch.terminations, batch.truncations] {
             // SAFETY: as above.
-            unsafe { flags.add(row).write(0) };
+            unsafe { flags.wrapping_add(row).write(0) };
         }
     }
     let has_fault = fault == "leave" || commands.contains(&cartwheel_abi::STEP);
@@ -208,11 +209,11 @@ unsafe extern "C" fn run(rows: *mut c_void, batch: *mut Batch) -> u32 {
             return if fault == "failed" { FAILED } else { PANICKED };
         }
         // SAFETY: a guarded copy (invariant 1).
-        "outside" => unsafe { observations.add(batch.rows).write(7) },
+        "outside" => unsafe { observations.wrapping_add(batch.rows).write(7) },
         "leave" => {
             let left = commands.iter().position(|&command| command == LEAVE);
             // SAFETY: a row of the array.
-            let _ = left.map(|row| unsafe { observations.add(row).write(7) });
+            let _ = left.map(|row| unsafe { observations.wrapping_add(row).write(7) });
         }
         _ => {}
     }

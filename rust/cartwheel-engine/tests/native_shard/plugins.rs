@@ -15,6 +15,14 @@ use crate::support::{self, Envs, register_table, settings};
 
 static ENVS: Table<[Env; 1]> = Table([env(c"hostile/Rows-v0")]);
 static PLUGIN: Plugin = plugin(&ENVS.0);
+static NEWER: Table<[Env; 1]> = Table([env(c"hostile/Newer-v0")]);
+static SHORT: Table<[Env; 1]> =
+    Table([Env { struct_size: offset_of!(Env, run), ..env(c"hostile/Short-v0") }]);
+static OLD: Table<[Env; 1]> = Table([Env {
+    struct_size: offset_of!(Env, run) + size_of::<usize>(),
+    ..env(c"hostile/Old-v0")
+}]);
+static OTHERS: Table<[Env; 2]> = Table([env(c"hostile/New-v0"), env(c"hostile/Rows-v0")]);
 
 fn kind(fault: &str) -> Result<Arc<Kind>, Error> {
     support::kind(&PLUGIN, "hostile/Rows-v0", &format!("{{\"fault\": \"{fault}\"}}"))
@@ -46,7 +54,6 @@ fn another_major_version_is_refused_with_both_versions_and_the_remedy() {
 fn a_plugin_that_needs_a_newer_host_is_refused_and_a_newer_plugin_that_does_not_is_taken() {
     let needs = refused(Plugin { needs_minor: MINOR + 1, ..envs_of(&ENVS.0) });
     assert!(needs.contains(&format!("needs version {MAJOR}.{} of", MINOR + 1)), "{needs}");
-    static NEWER: Table<[Env; 1]> = Table([env(c"hostile/Newer-v0")]);
     let newer = Plugin { minor: MINOR + 1, ..envs_of(&NEWER.0) };
     let ids = register_table(Box::leak(Box::new(newer)), "newer.so").unwrap();
     assert_eq!(ids, ["hostile/Newer-v0"]);
@@ -59,15 +66,9 @@ fn short_tables_lack_what_they_do_not_have() {
     let short = refused(Plugin { struct_size: offset_of!(Plugin, envs), ..envs_of(&ENVS.0) });
     assert!(short.contains("which lacks its environments"), "{short}");
     let up_to_run = offset_of!(Env, run);
-    static SHORT: Table<[Env; 1]> =
-        Table([Env { struct_size: offset_of!(Env, run), ..env(c"hostile/Short-v0") }]);
     let short = refused(envs_of(&SHORT.0));
     assert!(short.contains(&format!("a table of {up_to_run} bytes for an environment")), "{short}");
     // The functions behind its size count as absent, whatever is there.
-    static OLD: Table<[Env; 1]> = Table([Env {
-        struct_size: offset_of!(Env, run) + size_of::<usize>(),
-        ..env(c"hostile/Old-v0")
-    }]);
     register_table(Box::leak(Box::new(envs_of(&OLD.0))), "old.so").unwrap();
     let kind = Kind::new(&find("hostile/Old-v0").unwrap(), "").unwrap();
     let options = kind.reset_options("{}").unwrap_err().to_string();
@@ -90,7 +91,6 @@ fn an_id_belongs_to_one_table_and_the_same_table_may_be_registered_again() {
     for _ in 0..2 {
         assert_eq!(register_table(&PLUGIN, "first.so").unwrap(), ["hostile/Rows-v0"]);
     }
-    static OTHERS: Table<[Env; 2]> = Table([env(c"hostile/New-v0"), env(c"hostile/Rows-v0")]);
     let twice = register_table(Box::leak(Box::new(envs_of(&OTHERS.0))), "second.so").unwrap_err();
     assert!(matches!(&twice, Error::BadId(_)));
     let source = find("hostile/Rows-v0").unwrap().source().to_owned();

@@ -186,9 +186,11 @@ pub(super) unsafe extern "C" fn run<E: Env>(rows: *mut c_void, batch: *mut abi::
     let progress = Progress { next: Cell::new(batch.next), infos: Cell::new(written) };
     // Around the loop and not inside it: a guard for each row would cost a call for each row.
     let ended = catch_unwind(AssertUnwindSafe(|| {
-        let kind = Arc::clone(&rows.kind);
+        // SAFETY: `rows` keeps its kind, and `Rows::run` does not change which. Threads that count
+        // references to a shared kind at every task would hold each other up.
+        let kind = unsafe { &*Arc::as_ptr(&rows.kind) };
         // SAFETY: the host keeps its promises for this call (invariant 1).
-        let mut task = unsafe { Task::new(batch, &kind) };
+        let mut task = unsafe { Task::new(batch, kind) };
         rows.run(&mut task, &progress)
     }));
     batch.next = progress.next.get();
