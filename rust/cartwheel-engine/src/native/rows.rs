@@ -1,10 +1,11 @@
 //! The rows of a shard: plans what each does, makes one call for all of them, settles.
 
+mod round;
+
 use std::ops::Range;
 use std::sync::Arc;
 
 use cartwheel_abi::{LEAVE, RESET, SHOW, STEP};
-use cartwheel_core::Transition;
 use cartwheel_core::rng::Rng;
 
 use super::infos::RowInfos;
@@ -15,7 +16,7 @@ use super::stream::{Seed, unforeseen};
 use crate::autoreset::{Autoreset, AutoresetMode, Outcomes, Refusal, restarted};
 use crate::error::Error;
 use crate::memory::{ActionColumns, ActionRows, Addresses, LeafColumns};
-use crate::plugin::{Call, Ended, EnvRows, Kind, ResetOptions};
+use crate::plugin::{EnvRows, Kind, ResetOptions};
 use crate::protocol::Tally;
 use crate::space::Leaf;
 use crate::transition::PhaseTag;
@@ -230,150 +231,6 @@ impl NativeRows {
         self.shown.tidy();
     }
 
-    /// Carries out the commands of rows `span` of the task, in one call unless a row fails.
-    ///
-    /// `options` returns the options of the reset of a row; neighbours with the same ones share a
-    /// call.
-    fn round<'o>(
-        &mut self,
-        place: &mut Place<'_>,
-        span: Range<usize>,
-        actions: &ActionColumns<'_>,
-        options: Option<&dyn Fn(usize) -> Option<&'o ResetOptions>>,
-    ) -> Result<(), Error> {
-        let (count, first) = (span.end, place.rows.start);
-        let mut next = span.start;
-        while next < count {
-            let own = options.and_then(|options| options(first + next));
-            let end = options.map_or(count, |options| {
-                let differs = |at: &usize| !same(own, options(first + at));
-                (next + 1..count).find(differs).unwrap_or(count)
-            });
-            self.carry_out(place, actions, next..end, own)?;
-            next = end;
-        }
-        if !self.replaced.is_empty() {
-            self.infos.add_errors(&self.replaced);
-        }
-        let resets = restarted(&self.commands[span.clone()]).map(|at| span.start + at);
-        for at in resets.filter(|&at| self.commands[at] == RESET) {
-            place.tally.count_resets(first + at, 1);
-        }
-        Ok(())
-    }
-
-    fn carry_out(
-        &mut self,
-        place: &mut Place<'_>,
-        actions: &ActionColumns<'_>,
-        rows: Range<usize>,
-        options: Option<&ResetOptions>,
-    ) -> Result<(), Error> {
-        let mut next = rows.start;
-        while next < rows.end {
-            match self.call(place, actions, next..rows.end, options)? {
-                Ended::Done => break,
-                Ended::Stopped(at) => next = at,
-                Ended::Failed { row: at, panicked, message } => {
-                    if !self.replace(place, actions, at, &message, options)? {
-                        self.fail(place, actions, at, panicked, message)?;
-                    }
-                    next = at + 1;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn call(
-        &mut self,
-        place: &mut Place<'_>,
-        actions: &ActionColumns<'_>,
-        rows: Range<usize>,
-        options: Option<&ResetOptions>,
-    ) -> Result<Ended, Error> {
-        let (info_row, count) = (place.number(), place.rows.len());
-        let mut outcomes = match &mut self.unused {
-            Some(unused) => unused.outcomes(count),
-            None => place.outcomes.reborrow(),
-        };
-        let mut call = Call {
-            first: place.rows.start,
-            info_row,
-            commands: &self.commands[..count],
-            actions,
-            observations: &mut place.leaves,
-            outcomes: &mut outcomes,
-            streams: &mut self.streams[place.rows.clone()],
-            options,
-        };
-        self.envs.run(&mut call, rows, self.infos.plugin())
-    }
-
-    /// Replaces an environment that failed, if that is allowed, and resets the new one. A step counts
-    /// as truncated. Returns whether all that succeeded.
-    fn replace(
-        &mut self,
-        place: &mut Place<'_>,
-        actions: &ActionColumns<'_>,
-        at: usize,
-        message: &str,
-        options: Option<&ResetOptions>,
-    ) -> Result<bool, Error> {
-        let (row, command) = (place.rows.start + at, self.commands[at]);
-        self.replacements.resize(self.autoreset.len(), 0);
-        if command > RESET || self.replacements[row] >= self.most_replacements {
-            return Ok(false);
-        }
-        self.replacements[row] += 1;
-        if !self.envs.replace(row) {
-            return Ok(false);
-        }
-        place.tally.count_replacements(row, 1);
-        self.commands[at] = RESET;
-        let options = options.filter(|_| command == RESET);
-        let reset = self.call(place, actions, at..at + 1, options)?;
-        self.commands[at] = command;
-        if !matches!(reset, Ended::Done) {
-            return Ok(false);
-        }
-        if command == STEP {
-            place.tally.count_resets(row, 1);
-            place.outcomes.write(at, &Transition::CUT, PhaseTag::Running);
-        }
-        self.replaced.push((place.first + row, message.to_owned()));
-        Ok(true)
-    }
-
-    /// Fails a row. It shows its state if it still can, otherwise zeros: its place would keep a row
-    /// of another batch.
-    fn fail(
-        &mut self,
-        place: &mut Place<'_>,
-        actions: &ActionColumns<'_>,
-        at: usize,
-        panicked: bool,
-        message: String,
-    ) -> Result<(), Error> {
-        let (own, row) = (place.rows.start + at, place.number() + at);
-        if self.autoreset.phase(own) != PhaseTag::Failed || self.commands[at] != SHOW {
-            let error = if panicked {
-                Error::Panicked { row, message }
-            } else {
-                Error::Failed { row, message }
-            };
-            self.faults.push(Fault { row, error });
-        }
-        self.autoreset.fail(own);
-        let can_show = self.commands[at] != SHOW;
-        self.commands[at] = SHOW;
-        let shown = can_show && matches!(self.call(place, actions, at..at + 1, None)?, Ended::Done);
-        if !shown {
-            place.leaves.zero(at);
-        }
-        Ok(())
-    }
-
     /// The second round of a step in `SAME_STEP`: keeps what rows that ended their episode show, and
     /// resets them.
     fn restart(&mut self, place: &mut Place<'_>) -> Result<(), Error> {
@@ -443,14 +300,6 @@ impl Unused {
             truncations: &mut truncations[..rows],
             phases: &mut phases[..rows],
         }
-    }
-}
-
-/// Whether two rows have the same options of their resets.
-fn same(options: Option<&ResetOptions>, others: Option<&ResetOptions>) -> bool {
-    match (options, others) {
-        (Some(options), Some(others)) => options.is_same(others),
-        (options, others) => options.is_none() && others.is_none(),
     }
 }
 
