@@ -22,6 +22,7 @@ mod state;
 mod tuned;
 mod value;
 mod view;
+mod wanted;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -47,7 +48,8 @@ pub use state::{State, all_read};
 pub use tuned::{Standard, Tuned};
 pub use value::{ParameterArray, ParameterValue};
 pub(crate) use view::check;
-pub use view::{Flat, Store, View, Wanted};
+pub use view::{Flat, Store, View};
+pub use wanted::Wanted;
 
 /// One environment.
 ///

@@ -15,10 +15,11 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use cartwheel_core::space::Space;
-use cartwheel_core::{DType, Error};
+use cartwheel_core::Error;
 
 use super::cell::{Cell, Slot};
 use super::leaves::{Leaves, LeavesMut};
+use super::wanted::{Wanted, shown};
 use crate::sealed::Sealed;
 
 /// How Rust sees the leaves of a space. Implemented for the types above; [`view!`](crate::view)
@@ -71,92 +72,6 @@ pub trait View: Sealed + 'static {
     ) -> Result<(), S::Error>;
 }
 
-/// Takes the elements of rows, one leaf after the other.
-#[doc(hidden)]
-pub trait Store {
-    /// Why a leaf is refused.
-    type Error;
-
-    /// Takes the next leaf: the elements of each row.
-    fn leaf<'v, C: Cell>(&mut self, rows: impl Iterator<Item = &'v [C]>)
-    -> Result<(), Self::Error>;
-}
-
-/// What a view needs of its space.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[doc(hidden)]
-pub enum Wanted {
-    /// An array of this element type, and of this shape in each row; `None` for any shape.
-    Array(DType, Option<Vec<usize>>),
-    /// A `Tuple`, or a `Dict` in the order of its keys.
-    Tuple(Vec<Wanted>),
-    /// A `Dict` with these keys.
-    Dict(Vec<(&'static str, Wanted)>),
-}
-
-impl Wanted {
-    fn fits(&self, space: &Space) -> bool {
-        match (self, space) {
-            (Self::Dict(wanted), Space::Dict(parts)) => {
-                wanted.len() == parts.len()
-                    && wanted
-                        .iter()
-                        .zip(parts)
-                        .all(|((name, wanted), (key, part))| name == key && wanted.fits(part))
-            }
-            (Self::Tuple(wanted), Space::Tuple(parts)) => {
-                wanted.len() == parts.len()
-                    && wanted.iter().zip(parts).all(|(wanted, part)| wanted.fits(part))
-            }
-            (Self::Tuple(wanted), Space::Dict(parts)) => {
-                wanted.len() == parts.len()
-                    && wanted.iter().zip(parts).all(|(wanted, (_, part))| wanted.fits(part))
-            }
-            (Self::Array(dtype, shape), space) => match (space, space.leaves().as_slice()) {
-                (Space::Tuple(_) | Space::Dict(_), _) => false,
-                (_, [leaf]) => {
-                    *dtype == leaf.dtype && shape.as_ref().is_none_or(|shape| *shape == leaf.shape)
-                }
-                _ => false,
-            },
-            _ => false,
-        }
-    }
-}
-
-impl fmt::Display for Wanted {
-    /// `{camera: uint8 of any shape, position: float32[3]}`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Array(dtype, Some(shape)) => write!(f, "{}{shape:?}", dtype.name()),
-            Self::Array(dtype, None) => write!(f, "{} of any shape", dtype.name()),
-            Self::Tuple(parts) => {
-                let parts: Vec<String> = parts.iter().map(Self::to_string).collect();
-                write!(f, "({})", parts.join(", "))
-            }
-            Self::Dict(parts) => {
-                let parts: Vec<String> =
-                    parts.iter().map(|(name, part)| format!("{name}: {part}")).collect();
-                write!(f, "{{{}}}", parts.join(", "))
-            }
-        }
-    }
-}
-
-/// A space in the form in which [`Wanted`] is shown.
-fn shown(space: &Space) -> String {
-    match space {
-        Space::Tuple(parts) => {
-            format!("({})", parts.iter().map(shown).collect::<Vec<_>>().join(", "))
-        }
-        Space::Dict(parts) => {
-            let parts = parts.iter().map(|(key, part)| format!("{key}: {}", shown(part)));
-            format!("{{{}}}", parts.collect::<Vec<_>>().join(", "))
-        }
-        array => array.leaves().iter().map(ToString::to_string).collect(),
-    }
-}
-
 /// Checks that `space` is one of Gymnasium's, and that `V` fits it; `what` names it in the message.
 ///
 /// # Errors
@@ -170,6 +85,17 @@ pub(crate) fn check<V: View>(what: &str, space: &Space) -> Result<(), Error> {
     }
     let space = shown(space);
     Err(Error::bad_options(format!("the {what} type sees {wanted}; the {what} space has {space}")))
+}
+
+/// Takes the elements of rows, one leaf after the other.
+#[doc(hidden)]
+pub trait Store {
+    /// Why a leaf is refused.
+    type Error;
+
+    /// Takes the next leaf: the elements of each row.
+    fn leaf<'v, C: Cell>(&mut self, rows: impl Iterator<Item = &'v [C]>)
+    -> Result<(), Self::Error>;
 }
 
 macro_rules! view_of_cells {
