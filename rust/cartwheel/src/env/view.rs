@@ -14,8 +14,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use cartwheel_core::space::Space;
 use cartwheel_core::Error;
+use cartwheel_core::space::Space;
 
 use super::cell::{Cell, Slot};
 use super::leaves::{Leaves, LeavesMut};
