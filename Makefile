@@ -74,7 +74,7 @@ test-rust: setup ## run the tests of the core, also with injected faults, then t
 
 test-examples: $(EXAMPLES)/.installed ## build the environments of examples/ as wheels and a C library, install and test them
 	@echo '==> cargo fmt, clippy and test, the examples'
-	@export CARGO_TARGET_DIR=$(EXAMPLES) PYO3_BUILD_EXTENSION_MODULE=1; for crate in $(RUST_EXAMPLES); do \
+	@export CARGO_TARGET_DIR=$(EXAMPLES) PYO3_BUILD_EXTENSION_MODULE=1; for crate in $(RUST_EXAMPLES) examples/pure-rust; do \
 		cargo fmt --check --manifest-path $$crate/Cargo.toml \
 			&& cargo clippy --quiet --all-targets --manifest-path $$crate/Cargo.toml -- -D warnings \
 			&& cargo test --quiet --manifest-path $$crate/Cargo.toml || exit 1; done
