@@ -1,11 +1,10 @@
 //! An environment, its training by Q-learning, and its speed, all in Rust.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cartwheel::{AutoresetMode, Env, Failure, NoOptions, Rng, Seed};
-use cartwheel::{Space, Spaces, Transition, VectorEnv};
+use cartwheel::{AutoresetMode, Env, Error, Failure, NoOptions, Rng, Seed};
+use cartwheel::{Space, Spaces, Transition, VectorEnv, VectorError};
 
 /// Cells of the corridor. The exit is behind the last one.
 const CELLS: i64 = 12;
@@ -26,7 +25,7 @@ impl Env for Corridor {
         Spaces { observation: Space::discrete(CELLS + 1), action: Space::discrete(2) }
     }
 
-    fn new(_: &NoOptions, _: &Arc<()>) -> Result<Self, cartwheel::Error> {
+    fn new(_: &NoOptions, _: &Arc<()>) -> Result<Self, Error> {
         Ok(Self(0))
     }
 
@@ -49,21 +48,21 @@ impl Env for Corridor {
 }
 
 /// Q-learning with a table: the value of each action in each cell.
-fn train() -> Result<(), Box<dyn Error>> {
-    let mut envs = VectorEnv::<Corridor>::builder(ROWS).autoreset(AutoresetMode::SameStep).build()?;
+fn train() -> Result<(), VectorError> {
+    let builder = VectorEnv::<Corridor>::builder(ROWS);
+    let mut envs = builder.autoreset(AutoresetMode::SameStep).build()?;
     let (mut values, mut rng) = ([[0.0_f64; 2]; CELLS as usize + 1], Rng::from_seed(0));
     let greedy = |values: &[f64; 2]| i64::from(values[1] > values[0]);
     let mut batch = envs.reset(Seed(7))?;
     for step in 1..=300 {
         let cells = batch.observations().columns().to_vec();
-        let mut act = |cell: &i64| {
+        let act = |cell: &i64| {
             if rng.random() < 0.2 { rng.integers(0..2) } else { greedy(&values[*cell as usize]) }
         };
-        let actions: Vec<i64> = cells.iter().map(&mut act).collect();
+        let actions: Vec<i64> = cells.iter().map(act).collect();
         batch = envs.step(&actions)?;
         let next = batch.observations();
         for row in 0..ROWS {
-            // After the exit, the batch shows the first cell of the next episode.
             let best = values[next.row(row) as usize].into_iter().fold(f64::MIN, f64::max);
             let later = if batch.is_over(row) { 0.0 } else { best };
             let value = &mut values[cells[row] as usize][actions[row] as usize];
@@ -73,13 +72,13 @@ fn train() -> Result<(), Box<dyn Error>> {
             println!("step {step}: {:.1} moves to the exit from cell 0", -values[0][1]);
         }
     }
-    let right = (0..CELLS as usize).all(|cell| greedy(&values[cell]) == 1);
+    let right = values[..CELLS as usize].iter().all(|values| greedy(values) == 1);
     println!("the policy goes {}", if right { "right in every cell" } else { "astray" });
     Ok(())
 }
 
 /// Prints how many steps environments take in a second, with the same actions again and again.
-fn speed<E: Env<Action = i64>>(name: &str, limit: u32) -> Result<(), Box<dyn Error>> {
+fn speed<E: Env<Action = i64>>(name: &str, limit: u32) -> Result<(), VectorError> {
     let mut envs = VectorEnv::<E>::builder(ROWS).max_episode_steps(limit).build()?;
     envs.reset(Seed(0))?;
     let actions: Vec<i64> = (0..ROWS as i64).map(|row| row % 2).collect();
@@ -92,7 +91,7 @@ fn speed<E: Env<Action = i64>>(name: &str, limit: u32) -> Result<(), Box<dyn Err
     Ok(())
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> Result<(), VectorError> {
     train()?;
     speed::<Corridor>("Corridor", 100)?;
     speed::<cartwheel_envs::Taxi>("Taxi-v4", 200)?;
