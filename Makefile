@@ -87,10 +87,10 @@ sanitize: sanitize-core sanitize-python ## run the core and a part of the Python
 
 sanitize-core: setup
 	@echo '==> cargo test under AddressSanitizer'
-	@$(call SANITIZED,address) test -p cartwheel-engine --tests --target $(HOST) --target-dir target/asan
+	@$(call SANITIZED,address) test -p cartwheel-engine -p cartwheel --features cartwheel/engine --tests --target $(HOST) --target-dir target/asan
 	@echo '==> cargo test under ThreadSanitizer, with an instrumented std'
 	@test -d "$$(rustc --print sysroot)/lib/rustlib/src/rust/library" || rustup component add rust-src
-	@$(call SANITIZED,thread) test -Zbuild-std -p cartwheel-engine --tests --target $(HOST) --target-dir target/tsan
+	@$(call SANITIZED,thread) test -Zbuild-std -p cartwheel-engine -p cartwheel --features cartwheel/engine --tests --target $(HOST) --target-dir target/tsan
 
 sanitize-python: build
 	@echo '==> pytest under AddressSanitizer'

@@ -48,10 +48,13 @@ pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
     text
 }
 
-/// Drops the payload of a panic. Its destructor may panic too; then the second payload leaks, since
-/// its destructor may do the same.
+/// Drops the payload of a panic. Its destructor may panic too. Then the second payload is dropped if
+/// it is text; otherwise it leaks, since its destructor may do the same.
 pub(crate) fn forget(payload: Box<dyn Any + Send>) {
-    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload)))
+        && !second.is::<&str>()
+        && !second.is::<String>()
+    {
         std::mem::forget(second);
     }
 }

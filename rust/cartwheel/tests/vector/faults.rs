@@ -160,9 +160,8 @@ fn a_call_that_timed_out_is_not_lost() {
     let mut timeouts = 0;
     let mut waited = |envs: &mut VectorEnv<Walk>, mut result: Result<_, _>| loop {
         match result {
-            Err(VectorError::Timeout { rows, .. }) => {
-                assert!(!rows.is_empty());
-                timeouts += 1;
+            Err(VectorError::Timeout { .. }) => {
+                timeouts += 1; // rows that have answered since are not named
                 result = envs.wait();
             }
             other => return other.unwrap(),
