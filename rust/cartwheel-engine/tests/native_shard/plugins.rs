@@ -2,7 +2,7 @@
 //! does the host lose its way.
 
 use std::mem::offset_of;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use cartwheel_abi::{Env, MAJOR, MINOR, Plugin};
 use cartwheel_engine::Error;
@@ -28,9 +28,18 @@ fn kind(fault: &str) -> Result<Arc<Kind>, Error> {
     support::kind(&PLUGIN, "hostile/Rows-v0", &format!("{{\"fault\": \"{fault}\"}}"))
 }
 
+/// The tables of the tests. They are static, as those of plugins are, and no leak.
+static TABLES: Mutex<Vec<&'static Plugin>> = Mutex::new(Vec::new());
+
+fn kept(plugin: Plugin) -> &'static Plugin {
+    let plugin = Box::leak(Box::new(plugin));
+    TABLES.lock().unwrap().push(plugin);
+    plugin
+}
+
 /// What registering a table says.
 fn refused(plugin: Plugin) -> String {
-    register_table(Box::leak(Box::new(plugin)), "hostile.so").unwrap_err().to_string()
+    register_table(kept(plugin), "hostile.so").unwrap_err().to_string()
 }
 
 fn envs_of(envs: &'static [Env]) -> Plugin {
@@ -55,7 +64,7 @@ fn a_plugin_that_needs_a_newer_host_is_refused_and_a_newer_plugin_that_does_not_
     let needs = refused(Plugin { needs_minor: MINOR + 1, ..envs_of(&ENVS.0) });
     assert!(needs.contains(&format!("needs version {MAJOR}.{} of", MINOR + 1)), "{needs}");
     let newer = Plugin { minor: MINOR + 1, ..envs_of(&NEWER.0) };
-    let ids = register_table(Box::leak(Box::new(newer)), "newer.so").unwrap();
+    let ids = register_table(kept(newer), "newer.so").unwrap();
     assert_eq!(ids, ["hostile/Newer-v0"]);
 }
 
@@ -69,7 +78,7 @@ fn short_tables_lack_what_they_do_not_have() {
     let short = refused(envs_of(&SHORT.0));
     assert!(short.contains(&format!("a table of {up_to_run} bytes for an environment")), "{short}");
     // The functions behind its size count as absent, whatever is there.
-    register_table(Box::leak(Box::new(envs_of(&OLD.0))), "old.so").unwrap();
+    register_table(kept(envs_of(&OLD.0)), "old.so").unwrap();
     let kind = Kind::new(&find("hostile/Old-v0").unwrap(), "").unwrap();
     let options = kind.reset_options("{}").unwrap_err().to_string();
     assert_eq!(options, "resets have no options");
@@ -91,7 +100,7 @@ fn an_id_belongs_to_one_table_and_the_same_table_may_be_registered_again() {
     for _ in 0..2 {
         assert_eq!(register_table(&PLUGIN, "first.so").unwrap(), ["hostile/Rows-v0"]);
     }
-    let twice = register_table(Box::leak(Box::new(envs_of(&OTHERS.0))), "second.so").unwrap_err();
+    let twice = register_table(kept(envs_of(&OTHERS.0)), "second.so").unwrap_err();
     assert!(matches!(&twice, Error::BadId(_)));
     let source = find("hostile/Rows-v0").unwrap().source().to_owned();
     let expected =
