@@ -98,17 +98,16 @@ def test_each_is_drawn_in_the_modes_that_it_declares(env_id, render_mode):
     envs.close()
 
 
-def test_the_command_line_lists_and_shows_it(env_id):
-    package = env_id.partition("/")[0]
-    if package == "c_env":
-        pytest.skip("the command line imports packages, and loads no library")
+@pytest.mark.parametrize("package_id", ["my_game/Maze-v0", "my_physics/Push-v0"])
+def test_the_command_line_lists_and_shows_an_environment_of_a_package(package_id):
+    package = package_id.partition("/")[0]
 
     def page(*arguments):
         command = [sys.executable, "-m", "cartwheel", "envs", *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-    assert env_id in page("--import", package)
-    assert env_id in page(f"{package}:{env_id}")
+    assert package_id in page("--import", package)
+    assert package_id in page(f"{package}:{package_id}")
 
 
 def test_an_id_imports_its_package():

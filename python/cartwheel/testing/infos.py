@@ -29,7 +29,7 @@ def check_infos(kit: Kit) -> str:
                         "A batch of infos has the dtype and shape of its first row, and other rows "
                         "are rounded or refused: give the key the same type in every step.",
                     )
-    kit.mixed  # noqa: B018 - writes the notes about keys that differ between resets and steps
+    kit.note_mixed()
     keys = sorted({path for path, _ in seen})
     return ", ".join(keys) if keys else "there are none"
 

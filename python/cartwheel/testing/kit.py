@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -55,7 +56,6 @@ class Kit:
         self.name = self._name()
         self._singles: dict[int | None, Singles] = {}
         self._whole: Any = None
-        self._mixed: set[str] | None = None
 
     def _name(self) -> str:
         """The id of the environment, or the name of its class."""
@@ -139,27 +139,29 @@ class Kit:
         ends = any(event.is_end for life in lives for event in life)
         return None if ends else max(1, self.steps // 8)
 
-    @property
-    def mixed(self) -> set[str]:
-        """Info keys with one type at resets and another in steps.
+    def note_mixed(self) -> None:
+        """Adds a note for each key of :attr:`mixed`."""
+        for key, types in self.mixed.items():
+            self.notes.append(
+                f"info[{key!r}] is {types[True]} at resets and {types[False]} in steps; a batch "
+                "with both has the type of its first row, as in Gymnasium"
+            )
+
+    @functools.cached_property
+    def mixed(self) -> dict[str, dict[bool, str]]:
+        """Info keys with one type at resets (``True``) and another in steps (``False``).
 
         Gymnasium gives a batch the type of its first row, so in batches with both kinds of rows
         these values are rounded. They are compared nowhere.
         """
-        if self._mixed is None:
-            kinds: defaultdict[str, dict[bool, str]] = defaultdict(dict)
-            with contextlib.suppress(Unchecked):
-                for row in range(3):
-                    for event in self.singles().life(row):
-                        for key, value in event.info.items():
-                            kinds[key].setdefault(event.is_reset, type_of(value))
-            self._mixed = {key for key, kind in kinds.items() if len(set(kind.values())) > 1}
-            for key in sorted(self._mixed):
-                self.notes.append(
-                    f"info[{key!r}] is {kinds[key][True]} at resets and {kinds[key][False]} in "
-                    "steps; a batch with both has the type of its first row, as in Gymnasium"
-                )
-        return self._mixed
+        kinds: defaultdict[str, dict[bool, str]] = defaultdict(dict)
+        with contextlib.suppress(Unchecked):
+            for row in range(3):
+                for event in self.singles().life(row):
+                    for key, value in event.info.items():
+                        kinds[key].setdefault(event.is_reset, type_of(value))
+        mixed = {key: kind for key, kind in kinds.items() if len(set(kind.values())) > 1}
+        return dict(sorted(mixed.items()))
 
     # Failures
 
@@ -187,7 +189,7 @@ class Kit:
             rows: The rows; by default all watched ones.
             strict_infos: Compare infos that have two types, too.
         """
-        without = self.ignored if strict_infos else self.ignored | self.mixed
+        without = self.ignored if strict_infos else self.ignored | self.mixed.keys()
         for row in player.lives if rows is None else rows:
             life = player.lives[row]
             other = others.life(row) if isinstance(others, Singles) else others[row]

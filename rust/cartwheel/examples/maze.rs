@@ -65,7 +65,7 @@ cartwheel::view! {
 }
 
 cartwheel::info! {
-    /// What the walker is told.
+    /// The infos of a step or reset.
     struct Distance {
         /// Rows and columns to the exit.
         distance: u32,

@@ -1,5 +1,5 @@
-/* A plugin for tests, in C that is C++ too: environments that count their steps, and break rules
-   when they are told to.
+/* A plugin for tests, in C that is C++ too: environments that count their steps. They break a
+   rule of the interface if a definition or an option asks for it.
 
    Definitions of the compiler (-D) change the table; the option "fault" changes what `run` does. */
 

@@ -1,4 +1,4 @@
-//! An environment that fails or panics when it is told to.
+//! An environment that fails or panics where its options or actions ask for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
