@@ -1,75 +1,27 @@
 //! A small host: calls a table as the border describes it, with arrays of its own.
 //!
-//! It is written from `cartwheel_abi` alone, not from the crate that it tests.
+//! It is written from `cartwheel_abi` alone, not from the crate that it tests. Above 400 lines with its
+//! header: one host, function by function of the table.
 #![expect(unsafe_code, reason = "calls a table")]
-#![allow(dead_code, reason = "every test uses a part of it")]
+#![allow(dead_code, unused_imports, reason = "every test uses a part of it")]
 #![allow(unreachable_pub, reason = "other crates' tests include this file")]
 
+mod arrays;
+mod shown;
+mod sink;
+
 use std::ffi::{CStr, c_char, c_void};
-use std::ptr::{null, null_mut};
+use std::ptr::null;
 
 use cartwheel_abi as abi;
-use cartwheel_core::info::{InfoReader, Value};
+use cartwheel_core::DType;
+use cartwheel_core::info::InfoReader;
 use cartwheel_core::rng::Rng;
 use cartwheel_core::space::{Bounds, Space, Spaces};
-use cartwheel_core::{DType, Leaf};
 
-/// A sink over a vector.
-#[repr(C)]
-pub struct Sink {
-    sink: abi::Sink,
-    bytes: Vec<u8>,
-}
-
-impl Sink {
-    #[expect(clippy::unnecessary_box_returns, reason = "tables keep its address")]
-    pub fn new() -> Box<Self> {
-        let sink = abi::Sink {
-            struct_size: size_of::<abi::Sink>(),
-            bytes: null_mut(),
-            len: 0,
-            capacity: 0,
-            grow,
-        };
-        Box::new(Self { sink, bytes: Vec::new() })
-    }
-
-    pub fn pointer(&mut self) -> *mut abi::Sink {
-        std::ptr::from_mut(self).cast()
-    }
-
-    /// Makes room for as many bytes.
-    pub fn reserve(&mut self, bytes: usize) {
-        // SAFETY: its own sink.
-        unsafe { grow(self.pointer(), bytes) }
-    }
-
-    /// Forgets what was written.
-    pub fn clear(&mut self) {
-        self.sink.len = 0;
-    }
-
-    /// What was written, which it forgets.
-    pub fn take(&mut self) -> Vec<u8> {
-        let len = std::mem::take(&mut self.sink.len);
-        self.bytes[..len].to_vec()
-    }
-
-    pub fn take_text(&mut self) -> String {
-        String::from_utf8(self.take()).expect("text")
-    }
-}
-
-/// Grows by as little as possible, so that every append that needs room asks for it.
-unsafe extern "C" fn grow(sink: *mut abi::Sink, additional: usize) {
-    // SAFETY: every sink is the first field of a `Sink`.
-    let sink = unsafe { &mut *sink.cast::<Sink>() };
-    let len = sink.sink.len + additional;
-    let mut bytes = vec![0xa5; len];
-    bytes[..sink.sink.len].copy_from_slice(&sink.bytes[..sink.sink.len]);
-    sink.bytes = bytes;
-    (sink.sink.bytes, sink.sink.capacity) = (sink.bytes.as_mut_ptr(), len);
-}
+pub use arrays::Arrays;
+pub use shown::{shown, shown_info};
+pub use sink::Sink;
 
 pub fn text(text: *const c_char) -> String {
     // SAFETY: static text of a table, ended by a zero byte.
@@ -225,54 +177,6 @@ impl Drop for ResetOptions<'_> {
     fn drop(&mut self) {
         // SAFETY: a function of the table, for its options.
         unsafe { self.1.table.reset_options_free.expect("Rust has it")(self.0) };
-    }
-}
-
-/// Arrays of the leaves of a space.
-pub struct Arrays {
-    pub leaves: Vec<Leaf>,
-    words: Vec<Vec<u64>>,
-    rows: usize,
-}
-
-impl Arrays {
-    pub fn new(space: &Space, rows: usize) -> Self {
-        let leaves = space.leaves();
-        let words = |leaf: &Leaf| vec![0; (rows * leaf.row_bytes()).div_ceil(8)];
-        Self { words: leaves.iter().map(words).collect(), leaves, rows }
-    }
-
-    pub fn fill(&mut self, byte: u8) {
-        self.words.iter_mut().for_each(|words| words.fill(u64::from_ne_bytes([byte; 8])));
-    }
-
-    pub fn leaf(&self, leaf: usize) -> Vec<u8> {
-        let bytes: Vec<u8> = self.words[leaf].iter().flat_map(|word| word.to_ne_bytes()).collect();
-        bytes[..self.rows * self.leaves[leaf].row_bytes()].to_vec()
-    }
-
-    pub fn row(&self, leaf: usize, row: usize) -> Vec<u8> {
-        let len = self.leaves[leaf].row_bytes();
-        self.leaf(leaf)[row * len..(row + 1) * len].to_vec()
-    }
-
-    pub fn store(&mut self, leaf: usize, bytes: &[u8]) {
-        assert_eq!(bytes.len(), self.rows * self.leaves[leaf].row_bytes());
-        for (word, bytes) in self.words[leaf].iter_mut().zip(bytes.chunks(8)) {
-            let mut whole = [0; 8];
-            whole[..bytes.len()].copy_from_slice(bytes);
-            *word = u64::from_ne_bytes(whole);
-        }
-    }
-
-    /// Pointers to row `row` of each leaf.
-    fn pointers(&mut self, row: usize) -> Vec<*mut c_void> {
-        let leaves = self.leaves.iter().zip(&mut self.words);
-        // SAFETY: the row is in the array.
-        let at = |(leaf, words): (&Leaf, &mut Vec<u64>)| unsafe {
-            words.as_mut_ptr().cast::<u8>().add(row * leaf.row_bytes()).cast()
-        };
-        leaves.map(at).collect()
     }
 }
 
@@ -497,46 +401,5 @@ impl Drop for Rows<'_> {
     fn drop(&mut self) {
         // SAFETY: a function of the table, for its rows.
         unsafe { self.kind.table.rows_free.expect("required")(self.pointer) };
-    }
-}
-
-/// A value of the info format, as text.
-pub fn shown(value: &[u8]) -> String {
-    let mut reader = InfoReader::new(value, 0);
-    let text = shown_next(&mut reader);
-    assert_eq!(reader.at(), value.len(), "one value");
-    text
-}
-
-/// The entries of a record of infos, as text.
-pub fn shown_info(body: &[u8]) -> String {
-    let mut reader = InfoReader::new(body, 0);
-    let mut entries = Vec::new();
-    while reader.at() < body.len() {
-        let key = reader.entry().expect("a key").key;
-        entries.push(format!("{key}: {}", shown_next(&mut reader)));
-    }
-    entries.join(", ")
-}
-
-fn shown_next(reader: &mut InfoReader<'_>) -> String {
-    match reader.value().expect("a value") {
-        Value::Dict(entries) => {
-            let mut entry = |_| {
-                let key = reader.entry().expect("a key").key;
-                format!("{key}: {}", shown_next(reader))
-            };
-            format!("{{{}}}", (0..entries).map(&mut entry).collect::<Vec<_>>().join(", "))
-        }
-        Value::List(values) => {
-            let values: Vec<String> = (0..values).map(|_| shown_next(reader)).collect();
-            format!("[{}]", values.join(", "))
-        }
-        Value::Scalar(dtype, bytes) => format!("{}{bytes:?}", dtype.name()),
-        Value::Array(dtype, shape, elements) => {
-            let shape: Vec<u32> = shape.iter().map(|&length| u32::from_le_bytes(length)).collect();
-            format!("{}{shape:?}{elements:?}", dtype.name())
-        }
-        other => format!("{other:?}"),
     }
 }
