@@ -127,6 +127,10 @@ class Source:
     def async_reset(self, seed: Any, options: dict[str, Any] | None) -> None:
         """Sends resets."""
         self.envs.async_reset(seed=seed, options=options)
+        self._send_resets(seed, options)
+
+    def _send_resets(self, seed: Any, options: dict[str, Any] | None) -> None:
+        """Resets of rows were sent; they are found when the rows are received."""
         rows = as_reset_rows(options, self.envs.num_envs)
         self._kinds.send_reset(rows)
         if seed is not None and self._seeds_sent is None:
@@ -172,9 +176,7 @@ class Source:
         failed = failed_rows(infos) if infos else None  # refuses infos that are no dictionary
         rows = infos["env_index"] if in_parts or self._in_parts else None
         kinds = self._kinds.step(rows, terminations, truncations, failed)
-        seeds = None
-        if self._seeds_sent is not None:
-            seeds, self._seeds_sent = _taken(self._seeds_sent, rows)
+        seeds = None if self._seeds_sent is None else self._take_seeds(rows)
         return Batch(rows, kinds, observations, rewards, terminations, truncations, infos, seeds)
 
     def _reset(
@@ -186,24 +188,30 @@ class Source:
         selects = [name for name in ROW_OPTIONS if options and name in options]
         by_number = any(name in NUMBERING_OPTIONS for name in selects)
         rows: Any = infos.get("env_index") if self._in_parts or by_number else None
+        if rows is not None:  # the others, if there are any, are in flight
+            self._send_resets(seed, options)
+            seeds = None if self._seeds_sent is None else self._take_seeds(rows)
+            kinds = self._kinds.reset(rows, None)
+            return Batch(rows, kinds, observations, None, None, None, infos, seeds)
         mask = None
-        if rows is None and selects:  # a full batch
+        if selects:  # a full batch
             mask = np.zeros(num_envs, np.bool_)
             mask[as_reset_rows(options, num_envs)] = True
-        kinds = self._kinds.reset(rows, mask)
-        seeds = None if seed is None else self._seeds(seed, rows, mask, options)
-        return Batch(rows, kinds, observations, None, None, None, infos, seeds)
+        kinds = self._kinds.reset(None, mask)
+        seeds = None if seed is None else _seeds_of(seed, range(num_envs))
+        if seeds is not None and mask is not None:
+            seeds = np.where(mask, seeds, -1)
+        return Batch(None, kinds, observations, None, None, None, infos, seeds)
 
-    def _seeds(self, seed: Any, rows: Any, mask: Any, options: Any) -> NDArray[np.int64]:
-        """The seed of each place, for the result of a reset."""
-        num_envs = self.envs.num_envs
-        if rows is not None:
-            asked = as_reset_rows(options, num_envs)
-            seeds = np.full(num_envs, -1, np.int64)
-            seeds[asked] = _seeds_of(seed, asked)  # the batch may be in another order
-            return np.asarray(seeds[rows])
-        seeds = _seeds_of(seed, range(num_envs))
-        return seeds if mask is None else np.where(mask, seeds, -1)
+    def _take_seeds(self, rows: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        """The seeds with which these rows were reset; ``None`` if there are none."""
+        assert self._seeds_sent is not None
+        at: Any = slice(None) if rows is None else rows
+        seeds = self._seeds_sent[at].copy()
+        self._seeds_sent[at] = -1
+        if not (self._seeds_sent >= 0).any():
+            self._seeds_sent = None
+        return seeds if (seeds >= 0).any() else None
 
     def _lose(self, error: Exception, env_index: Any) -> None:
         """Marks rows whose results the call lost; a call that is refused or goes on loses none."""
@@ -223,11 +231,3 @@ def _seeds_of(seed: Any, rows: Sequence[int]) -> NDArray[np.int64]:
     most = np.iinfo(np.int64).max
     known = [-1 if given is None or given > most else int(given) for given in seeds]
     return np.array(known, np.int64)
-
-
-def _taken(sent: NDArray[np.int64], rows: Any) -> tuple[Any, NDArray[np.int64] | None]:
-    """The seeds of these rows, if there is one; and those of the others, if there is one."""
-    at: Any = slice(None) if rows is None else rows
-    seeds = sent[at].copy()
-    sent[at] = -1
-    return seeds if (seeds >= 0).any() else None, sent if (sent >= 0).any() else None
