@@ -1,11 +1,11 @@
 """The native side of cartwheel. Private: users import :mod:`cartwheel`."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "Descriptor",
@@ -13,6 +13,7 @@ __all__ = [
     "NativeEnvs",
     "Pool",
     "RolloutSlab",
+    "RowKinds",
     "Shard",
     "SlabLease",
     "block_rows",
@@ -261,6 +262,7 @@ class Shard:
         *,
         autoreset_mode: str,
         freeze: bool,
+        rules: Mapping[str, Any] | None = None,
         objects: Sequence[list[Any]] | None = None,
         over: Sequence[bool] | None = None,
     ) -> Shard:
@@ -272,6 +274,8 @@ class Shard:
             actions: The single action space.
             autoreset_mode: The value of an ``AutoresetMode``.
             freeze: Whether finished rows repeat their last frame in the mode ``"Disabled"``.
+            rules: ``max_episode_steps``, ``ignore_terminations``, ``action_repeat`` and
+                ``staggered_reset``, as for ``VectorEnv``; ``None`` for their defaults.
             objects: A list for each row, for the objects that its infos refer to; ``None`` to
                 pickle these objects.
             over: In a restarted worker, which rows were over; each row reports the restart once.
@@ -293,7 +297,7 @@ class NativeEnvs:
         *,
         autoreset_mode: str,
         freeze: bool,
-        max_episode_steps: int | None,
+        rules: Mapping[str, Any] | None = None,
         replacements: int = 0,
     ) -> NativeEnvs:
         """Makes environments.
@@ -304,7 +308,7 @@ class NativeEnvs:
             shards: For each shard, its first row and the row after its last.
             autoreset_mode: The value of an ``AutoresetMode``.
             freeze: Whether finished rows repeat their last frame in the mode ``"Disabled"``.
-            max_episode_steps: Steps after which an episode is truncated.
+            rules: As for ``Shard``.
             replacements: How often an environment is replaced after a panic; the next panic is
                 raised.
 
@@ -457,8 +461,11 @@ class Pool:
     def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for a step: observations, rewards, terminations, truncations, infos."""
 
-    def reset_async(self, messages: Sequence[Any], calling: str) -> None:
-        """Begins a reset with a message for each worker; ``calling`` is named in errors."""
+    def reset_async(self, messages: Sequence[Any], calling: str, *, full: bool = False) -> None:
+        """Begins a reset with a message for each worker; ``calling`` is named in errors.
+
+        A ``full`` reset names no rows, by numbers or by a mask.
+        """
 
     def reset_wait(
         self, timeout: float | None = None, calling: str = "reset_wait"
@@ -496,9 +503,14 @@ class Pool:
         """Checks and copies actions for some rows, or all rows, and begins to step them."""
 
     def send_reset(
-        self, rows: Sequence[int], messages: Sequence[tuple[int, Any]], calling: str
+        self,
+        rows: Sequence[int],
+        messages: Sequence[tuple[int, Any]],
+        calling: str,
+        *,
+        full: bool = False,
     ) -> None:
-        """Begins to reset some rows, with messages for their workers."""
+        """Begins to reset some rows, with messages for their workers; ``full`` as above."""
 
     def recv(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for the next batch of rows that were sent, see ``VectorEnv.recv``."""
@@ -747,3 +759,41 @@ def masked_mean(numbers: _Floats, valid: _Flags) -> float:
 
 def masked_normalize(numbers: _Floats, valid: _Flags, epsilon: float, out: _Floats) -> None:
     """Normalizes the valid numbers to mean 0 and deviation 1; arrays have one dimension."""
+
+# Wrappers. A batch has a place for each row that a call returned; ``rows`` are the environments of
+# the places, ``None`` for all in their order. Arrays are copied; the results are the caller's.
+
+@final
+class RowKinds:
+    """Tells transitions, resets, repeated rows and failures apart, in every autoreset mode.
+
+    Kinds are those of ``cartwheel.wrapping.batch``. Row numbers raise ``IndexError`` if there is no
+    such environment; then nothing is changed.
+    """
+
+    def __new__(cls, num_envs: int, autoreset_mode: str) -> RowKinds:
+        """All rows are running; a vector environment has to be reset first anyway."""
+
+    def reset(
+        self, rows: ArrayLike | None, mask: NDArray[np.bool_] | None, /
+    ) -> NDArray[np.uint8]:
+        """Returns the kinds after a reset: of all rows, of a mask, or of these ``rows``."""
+
+    def send_reset(self, rows: ArrayLike, /) -> None:
+        """Resets of these rows were sent; :meth:`step` finds them when they are received."""
+
+    def lose(self, rows: ArrayLike | None, /) -> None:
+        """The results of these rows were lost, because the call raised; ``None`` for all rows."""
+
+    def step(
+        self,
+        rows: NDArray[np.int64] | None,
+        terminations: NDArray[np.bool_],
+        truncations: NDArray[np.bool_],
+        failed: NDArray[np.bool_] | None,
+        /,
+    ) -> NDArray[np.uint8]:
+        """Returns the kinds of the batch of a step, ``uint8`` ``[K]``.
+
+        ``failed`` says whose environments were replaced, ``bool`` ``[K]``; ``None`` if none was.
+        """

@@ -45,6 +45,9 @@ class Batch:
         truncations: ``bool`` ``[K]``; ``None`` for the result of ``reset``.
         infos: As returned by the environments; without final observations once a wrapper has taken
             them by :meth:`finals`.
+        seeds: The seed that the reset of each place was given, ``int64`` ``[K]``; -1 where none was
+            given, as in autoresets, or one above the greatest ``int64``. ``None`` if no place of
+            the batch was given any.
     """
 
     __slots__ = (
@@ -54,6 +57,7 @@ class Batch:
         "observations",
         "rewards",
         "rows",
+        "seeds",
         "terminations",
         "truncations",
     )
@@ -65,6 +69,7 @@ class Batch:
     terminations: Any
     truncations: Any
     infos: dict[str, Any]
+    seeds: NDArray[np.int64] | None
 
     def __init__(
         self,
@@ -75,6 +80,7 @@ class Batch:
         terminations: Any,
         truncations: Any,
         infos: dict[str, Any],
+        seeds: NDArray[np.int64] | None = None,
     ) -> None:
         """Keeps the parts."""
         self.rows = rows
@@ -84,6 +90,7 @@ class Batch:
         self.terminations = terminations
         self.truncations = truncations
         self.infos = infos
+        self.seeds = seeds
         self._finals: Finals | None = None
 
     def finals(self, space: Space[Any]) -> Finals | None:
