@@ -63,6 +63,7 @@ pub(crate) fn settings(autoreset: AutoresetMode) -> ShardSettings {
         on_done: OnDone::Freeze,
         max_episode_steps: None,
         replacements: 0,
+        dense_finals: false,
         is_checked: false,
     }
 }
@@ -109,6 +110,7 @@ impl Envs {
             batch_size,
             max_slabs,
             info_bytes: 1 << 12,
+            dense_finals: false,
         };
         let made: Vec<_> =
             plan.shards.iter().map(|shard| NativeShard::new(kind, shard.len(), settings)).collect();

@@ -23,6 +23,7 @@ pub(crate) struct PyShardParts {
     actions: Py<PyAny>,
     mode: AutoresetMode,
     on_done: OnDone,
+    dense_finals: bool,
     /// Objects that are passed by reference, a list for each row; `None` to pickle them.
     objects: Option<Vec<Py<PyList>>>,
     /// For a replacement of a worker that died: which rows were over.
@@ -33,7 +34,8 @@ pub(crate) struct PyShardParts {
 impl PyShardParts {
     #[new]
     #[pyo3(signature = (
-        worker, observations, actions, *, autoreset_mode, freeze, objects = None, over = None
+        worker, observations, actions, *, autoreset_mode, freeze, dense_finals = false,
+        objects = None, over = None
     ))]
     fn new(
         worker: Py<PyAny>,
@@ -41,12 +43,13 @@ impl PyShardParts {
         actions: Py<PyAny>,
         autoreset_mode: &str,
         freeze: bool,
+        dense_finals: bool,
         objects: Option<Vec<Py<PyList>>>,
         over: Option<Vec<bool>>,
     ) -> PyResult<Self> {
         let mode = mode(autoreset_mode)?;
         let on_done = if freeze { OnDone::Freeze } else { OnDone::Raise };
-        Ok(Self { worker, observations, actions, mode, on_done, objects, over })
+        Ok(Self { worker, observations, actions, mode, on_done, dense_finals, objects, over })
     }
 }
 
@@ -72,7 +75,7 @@ impl PyShardParts {
         let (observations, actions) = (self.observations.bind(py), self.actions.bind(py));
         let (observations, actions) = (Tree::new(observations)?, Tree::new(actions)?);
         let lost = self.over.is_some();
-        PyShard::new(worker, observations, actions, autoreset, foreign, lost)
+        PyShard::new(worker, observations, actions, autoreset, foreign, self.dense_finals, lost)
     }
 
     /// Whether over rows are refused.
