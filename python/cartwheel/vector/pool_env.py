@@ -78,6 +78,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     """A vector environment over a native pool; its subclasses make the pool."""
 
     autoreset_mode: AutoresetMode
+    #: Whether some rows can be stepped apart. Wrappers that keep this have it too.
+    steps_rows = True
     #: Rows of a batch; if fewer than ``num_envs``, a batch has the rows that finish first.
     batch_size: int
     #: Whether a reset with row numbers returns the full batch of all rows.
