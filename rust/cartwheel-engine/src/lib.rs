@@ -19,6 +19,7 @@
 //! | [`Call`], [`Transition`], [`PhaseTag`], [`autoreset`] | the terms of a step, and the machine that restarts rows |
 //! | [`Error`] | the errors of a pool |
 //! | [`returns`] | return estimators, independent of the other modules |
+//! | [`wrappers`] | what wrappers compute for whole batches, independent of the other modules |
 //! | [`mod@info`] | infos as a stream of bytes, and gathered in columns |
 //! | [`wake`] | when a worker or the pool sleeps, and what wakes it; commands |
 //! | [`memory`] | mappings, slabs and leases, actions, infos, rollouts |
@@ -55,6 +56,7 @@ mod sync;
 mod transition;
 pub mod wake;
 pub mod worker;
+pub mod wrappers;
 
 pub use call::Call;
 pub use cartwheel_core::{Transition, rng};

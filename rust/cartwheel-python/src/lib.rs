@@ -12,6 +12,7 @@ mod schedule;
 mod space;
 mod value;
 mod worker;
+mod wrappers;
 
 #[pyo3::pymodule(gil_used = false)]
 mod _cartwheel {
@@ -40,6 +41,8 @@ mod _cartwheel {
     use crate::schedule::{fine_shards, shards, usable_cpus};
     #[pymodule_export]
     use crate::worker::serve::{PyShardParts, serve};
+    #[pymodule_export]
+    use crate::wrappers::PyRowKinds;
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
