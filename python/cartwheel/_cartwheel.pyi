@@ -1,7 +1,7 @@
 """The native side of cartwheel. Private: users import :mod:`cartwheel`."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
@@ -261,6 +261,7 @@ class Shard:
         *,
         autoreset_mode: str,
         freeze: bool,
+        rules: Mapping[str, Any] | None = None,
         objects: Sequence[list[Any]] | None = None,
         over: Sequence[bool] | None = None,
     ) -> Shard:
@@ -272,6 +273,8 @@ class Shard:
             actions: The single action space.
             autoreset_mode: The value of an ``AutoresetMode``.
             freeze: Whether finished rows repeat their last frame in the mode ``"Disabled"``.
+            rules: ``max_episode_steps``, ``ignore_terminations``, ``action_repeat`` and
+                ``staggered_reset``, as for ``VectorEnv``; ``None`` for their defaults.
             objects: A list for each row, for the objects that its infos refer to; ``None`` to
                 pickle these objects.
             over: In a restarted worker, which rows were over; each row reports the restart once.
@@ -293,7 +296,7 @@ class NativeEnvs:
         *,
         autoreset_mode: str,
         freeze: bool,
-        max_episode_steps: int | None,
+        rules: Mapping[str, Any] | None = None,
         replacements: int = 0,
     ) -> NativeEnvs:
         """Makes environments.
@@ -304,7 +307,7 @@ class NativeEnvs:
             shards: For each shard, its first row and the row after its last.
             autoreset_mode: The value of an ``AutoresetMode``.
             freeze: Whether finished rows repeat their last frame in the mode ``"Disabled"``.
-            max_episode_steps: Steps after which an episode is truncated.
+            rules: As for ``Shard``.
             replacements: How often an environment is replaced after a panic; the next panic is
                 raised.
 
@@ -457,8 +460,11 @@ class Pool:
     def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for a step: observations, rewards, terminations, truncations, infos."""
 
-    def reset_async(self, messages: Sequence[Any], calling: str) -> None:
-        """Begins a reset with a message for each worker; ``calling`` is named in errors."""
+    def reset_async(self, messages: Sequence[Any], calling: str, *, full: bool = False) -> None:
+        """Begins a reset with a message for each worker; ``calling`` is named in errors.
+
+        A ``full`` reset names no rows, by numbers or by a mask.
+        """
 
     def reset_wait(
         self, timeout: float | None = None, calling: str = "reset_wait"
@@ -496,9 +502,14 @@ class Pool:
         """Checks and copies actions for some rows, or all rows, and begins to step them."""
 
     def send_reset(
-        self, rows: Sequence[int], messages: Sequence[tuple[int, Any]], calling: str
+        self,
+        rows: Sequence[int],
+        messages: Sequence[tuple[int, Any]],
+        calling: str,
+        *,
+        full: bool = False,
     ) -> None:
-        """Begins to reset some rows, with messages for their workers."""
+        """Begins to reset some rows, with messages for their workers; ``full`` as above."""
 
     def recv(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for the next batch of rows that were sent, see ``VectorEnv.recv``."""

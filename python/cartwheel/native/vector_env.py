@@ -46,6 +46,7 @@ from cartwheel.spaces.describe import describe
 from cartwheel.vector.interruptible import Interruptible
 from cartwheel.vector.pool_env import ActType, ObsType, PoolVectorEnv
 from cartwheel.vector.room import plan_room, spins
+from cartwheel.vector.rules import Rules
 from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
@@ -112,6 +113,11 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             shard that it steps. There are eight shards for each thread, or one shard if there is
             only one thread.
         max_batches: As for :class:`~cartwheel.VectorEnv`.
+        ignore_terminations: As for :class:`~cartwheel.VectorEnv`. Rows go on as Gymnasium's
+            environments do that are stepped past their termination. Needs a step limit.
+        action_repeat: As for :class:`~cartwheel.VectorEnv`.
+        staggered_reset: As for :class:`~cartwheel.VectorEnv`. A row without a new seed keeps its
+            seed, see :attr:`np_random_seed`, and so its number of steps.
         thread_affinity_offset: Pin the threads (not the calling one) to consecutive processors from
             this number on. By default they are not pinned.
         **options: Keywords of the environment, as in Gymnasium. Other keywords of
@@ -142,6 +148,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         max_restarts: int | None = 10,
         timeout: float | None = None,
         max_batches: int | None = None,
+        ignore_terminations: bool = False,
+        action_repeat: int = 1,
+        staggered_reset: bool = False,
         thread_affinity_offset: int | None = None,
         **options: Any,
     ) -> None:
@@ -172,7 +181,10 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         most = self.num_envs if num_workers is not None else max(1, self.num_envs // block)
         threads = as_num_workers(num_workers, max_concurrency, most)
         self.num_workers = 1 if executor == "inline" else threads
-        limit = _as_limit(limit, self.env_id)
+        self._rules = Rules.of(
+            _as_limit(limit, self.env_id), ignore_terminations, action_repeat, staggered_reset
+        )
+        self._rules.check_limits([False])
         if thread_affinity_offset is not None:
             as_integer("thread_affinity_offset", thread_affinity_offset, 0)
         self.render_mode = render_mode
@@ -186,7 +198,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             shards,
             autoreset_mode=self.autoreset_mode.value,
             freeze=on_done == "freeze",
-            max_episode_steps=limit,
+            rules=self._rules.as_dict(),
             replacements=self.recovery.replacements,
         )
         modes = envs.render_modes()
@@ -511,13 +523,11 @@ def as_generator(stream: Stream) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def _as_limit(limit: Any, env_id: str) -> int | None:
-    """Returns the steps after which an episode is truncated; ``None`` for no limit."""
+def _as_limit(limit: Any, env_id: str) -> Any:
+    """Returns the steps after which an episode is truncated, unchecked; ``None`` for no limit."""
     if limit == "default":
         limit = {name: own for name, own, _, _ in native_envs()}.get(env_id)
-    if limit is None or limit == -1:  # Gymnasium's name for no limit
-        return None
-    return as_integer("max_episode_steps", limit, 1, 2**32 - 1)
+    return None if limit == -1 else limit  # -1 is Gymnasium's name for no limit
 
 
 def _shut_down(pool: Pool, grace: float) -> None:

@@ -19,6 +19,7 @@ from typing_extensions import TypeVar
 
 from cartwheel.arguments import (
     NUMBERING_OPTIONS,
+    ROW_OPTIONS,
     as_integer,
     as_reset_mask,
     as_reset_rows,
@@ -198,7 +199,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         mask = as_reset_mask(options, self.num_envs)
         if mask is not None:
             options = without_rows(options)
-        self._pool.reset_async(self._link.pack_reset(seeds, mask, options), calling)
+        messages = self._link.pack_reset(seeds, mask, options)
+        self._pool.reset_async(messages, calling, full=mask is None)
         return False
 
     def reset_wait(self, timeout: float | None = None) -> tuple[ObsType, dict[str, Any]]:
@@ -413,6 +415,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     ) -> None:
         """Sends resets for the method ``calling``; ``alone``: no other row may be in flight."""
         rows = as_reset_rows(options, self.num_envs)
+        full = options is None or not any(name in options for name in ROW_OPTIONS)
         options = without_rows(options)
         seeds = as_seeds(seed, rows, self.num_envs)
         flying = self._pool.in_flight()
@@ -421,7 +424,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         if alone:
             self._pool.check(calling, idle=True)
         messages = self._link.pack_row_resets(rows, seeds, options)
-        self._pool.send_reset(rows, messages, calling)
+        self._pool.send_reset(rows, messages, calling, full=full)
 
     @property
     def in_flight(self) -> list[int]:

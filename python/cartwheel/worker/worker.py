@@ -20,6 +20,7 @@ from cartwheel._cartwheel import Memory, Shard, serve, watch_parent
 from cartwheel.log import LOGGER
 from cartwheel.worker.channel import WorkerChannel, pickled
 from cartwheel.worker.faults import Fault
+from cartwheel.worker.limits import truncates
 from cartwheel.worker.recovery import Recovery, Replacements
 from cartwheel.worker.stderr import keep_stderr
 
@@ -104,7 +105,7 @@ class Worker:
             ``fault`` alone when an environment could not be made or described; all environments are
             closed then. Otherwise ``metadata`` and ``render_mode`` of the first environment, and
             the ``spaces`` of each: a pair of observation and action space, or ``None`` when the
-            pair equals the first one.
+            pair equals the first one; and ``limits``: whether each truncates its episodes itself.
         """
         row = self.first_row
         try:
@@ -121,6 +122,7 @@ class Worker:
                 "metadata": dict(getattr(first, "metadata", None) or {}),
                 "render_mode": getattr(first, "render_mode", None),
                 "spaces": pairs,
+                "limits": [truncates(env) for env in self.envs],
             }
         except BaseException as error:  # the environments' own code may raise anything
             fault = Fault.of(row, error, travels=self.travels)

@@ -1,5 +1,6 @@
 //! The rows of a shard: plans what each does, makes one call for all of them, settles.
 
+mod repeats;
 mod round;
 
 use std::ops::Range;
@@ -12,7 +13,7 @@ use super::infos::RowInfos;
 use super::mailbox::{Fault, RowReset};
 use super::settings::ShardSettings;
 use super::shown::Shown;
-use super::stream::{Seed, unforeseen};
+use super::stream::{Seed, of_stream, unforeseen};
 use crate::autoreset::{Autoreset, AutoresetMode, Outcomes, Refusal, restarted};
 use crate::error::Error;
 use crate::memory::{ActionColumns, ActionRows, Addresses, LeafColumns};
@@ -20,6 +21,7 @@ use crate::plugin::{EnvRows, Kind, ResetOptions};
 use crate::protocol::Tally;
 use crate::space::Leaf;
 use crate::transition::PhaseTag;
+use repeats::Repeats;
 
 /// The environments of a shard, in columns.
 #[derive(Debug)]
@@ -54,6 +56,8 @@ pub(super) struct NativeRows {
     /// How often each row's environment was replaced; empty before the first time.
     replacements: Vec<u32>,
     most_replacements: u32,
+    /// Of steps that repeat their action.
+    repeats: Repeats,
 }
 
 /// The rows of a task, and where they are written.
@@ -86,7 +90,7 @@ impl NativeRows {
         let autoreset = Autoreset::unstarted(settings.autoreset, settings.on_done, rows);
         Ok(Self {
             envs: EnvRows::new(kind, rows, settings.is_checked)?,
-            autoreset: autoreset.limited(settings.max_episode_steps),
+            autoreset: autoreset.with_rules(settings.rules),
             restarts: settings.autoreset == AutoresetMode::SameStep,
             streams,
             seeds,
@@ -104,6 +108,7 @@ impl NativeRows {
             replaced: Vec::new(),
             replacements: Vec::new(),
             most_replacements: settings.replacements,
+            repeats: Repeats::default(),
         })
     }
 
@@ -138,7 +143,11 @@ impl NativeRows {
             }
         };
         self.forget_shown(&rows);
-        let carried_out = self.round(place, 0..count, &actions, None);
+        let carried_out = if self.autoreset.rules().action_repeat.get() > 1 {
+            self.repeat(place, &actions)
+        } else {
+            self.round(place, 0..count, &actions, None)
+        };
         let settled = carried_out.and_then(|()| {
             let commands = &self.commands[..count];
             self.autoreset.settle(rows, commands, &mut place.outcomes);
@@ -148,7 +157,8 @@ impl NativeRows {
         settled
     }
 
-    /// Resets the rows for which `how` says so, with `options`, and shows the others.
+    /// Resets the rows for which `how` says so, with `options`, and shows the others. `is_full`: it
+    /// is a [full reset](crate::FULL_RESET).
     ///
     /// # Errors
     ///
@@ -158,6 +168,7 @@ impl NativeRows {
         place: &mut Place<'_>,
         how: impl Fn(usize) -> RowReset,
         options: &dyn Fn(usize) -> Option<&'o ResetOptions>,
+        is_full: bool,
     ) -> Result<(), Error> {
         let (rows, count) = (place.rows.clone(), place.rows.len());
         self.begin();
@@ -191,7 +202,14 @@ impl NativeRows {
         self.present(place);
         self.forget_shown(&rows);
         self.round(place, 0..count, &ActionColumns::NONE, Some(options))?;
-        self.autoreset.settle(rows, &self.commands[..count], &mut place.outcomes);
+        let commands = &self.commands[..count];
+        self.autoreset.settle(rows.clone(), commands, &mut place.outcomes);
+        if is_full && self.autoreset.rules().staggered_reset {
+            for (row, _) in rows.zip(commands).filter(|(_, command)| **command == RESET) {
+                let draw = self.seeds[row].mixed().unwrap_or_else(|| of_stream(&self.streams[row]));
+                self.autoreset.stagger(row, draw);
+            }
+        }
         Ok(())
     }
 

@@ -5,14 +5,13 @@ mod frame;
 pub(crate) mod plain_loop;
 pub(crate) mod plugin;
 mod space;
-mod stream;
+pub(crate) mod stream;
 mod value;
 
-use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cartwheel_engine::Error;
-use cartwheel_engine::autoreset::OnDone;
+use cartwheel_engine::autoreset::{OnDone, Rules};
 use cartwheel_engine::native::{
     Answer, Mailbox, NativeShard, Request, RowReset, RowState, Seed, ShardSettings,
 };
@@ -29,6 +28,7 @@ use crate::native::frame::from_frame;
 use crate::native::space::describe;
 use crate::native::stream::{from_stream, to_seed, to_stream};
 use crate::native::value::{from_value, to_value};
+use crate::rules::GivenRules;
 
 /// The variable that makes the host check what plugins write.
 const CHECK: &str = "CARTWHEEL_CHECK_PLUGINS";
@@ -50,7 +50,7 @@ pub(crate) struct PyNativeEnvs {
 impl PyNativeEnvs {
     #[new]
     #[pyo3(signature = (
-        env_id, options, shards, *, autoreset_mode, freeze, max_episode_steps, replacements = 0
+        env_id, options, shards, *, autoreset_mode, freeze, rules = None, replacements = 0
     ))]
     fn new(
         env_id: &str,
@@ -58,7 +58,7 @@ impl PyNativeEnvs {
         shards: Vec<(usize, usize)>,
         autoreset_mode: &str,
         freeze: bool,
-        max_episode_steps: Option<NonZero<u32>>,
+        rules: Option<GivenRules>,
         replacements: u32,
     ) -> PyResult<Self> {
         let kind = find(env_id).and_then(|table| Kind::new(&table, options));
@@ -66,7 +66,7 @@ impl PyNativeEnvs {
         let settings = ShardSettings {
             autoreset: mode(autoreset_mode)?,
             on_done: if freeze { OnDone::Freeze } else { OnDone::Raise },
-            max_episode_steps,
+            rules: rules.map_or_else(Rules::default, Rules::from),
             replacements,
             is_checked: std::env::var_os(CHECK).is_some_and(|value| value == "1"),
         };

@@ -55,17 +55,40 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     pub(crate) actions: Option<Actions<'py>>,
     /// Whether the task is a step.
     pub(crate) stepping: bool,
+    /// Whether the task is a full reset whose rows are staggered.
+    pub(crate) staggers: bool,
     /// The process of the worker, see [`PyShard::served`](crate::worker::shard::PyShard::served).
     pub(crate) server: Option<u32>,
 }
 
 impl<'py> PyRows<'_, '_, 'py> {
-    /// Steps the environment with its action.
-    pub(super) fn call_step(&mut self, row: usize) -> PyResult<Transition> {
+    /// Steps the environment with its action, as often as the rules say: until its episode is over,
+    /// with the sum of the rewards.
+    pub(super) fn call_steps(&mut self, row: usize) -> PyResult<Transition> {
+        let actions = self.actions.as_ref().expect("a step has actions");
+        let action = actions.row(self.py, row - self.span.start)?;
+        let repeats = self.autoreset.rules().action_repeat.get();
+        if repeats == 1 {
+            return self.call_step(row, action);
+        }
+        let copied =
+            self.py.import(intern!(self.py, "copy"))?.getattr(intern!(self.py, "deepcopy"))?;
+        let mut sum = 0.0;
+        for _ in 1..repeats {
+            // An environment that writes into its action must not change the next one.
+            let last = self.call_step(row, copied.call1((&action,))?)?;
+            sum += last.reward;
+            if !self.autoreset.settle_repeated_row(row, &last) {
+                return Ok(Transition { reward: sum, ..last });
+            }
+        }
+        let last = self.call_step(row, action)?;
+        Ok(Transition { reward: sum + last.reward, ..last })
+    }
+
+    fn call_step(&mut self, row: usize, action: Bound<'py, PyAny>) -> PyResult<Transition> {
         let py = self.py;
         let env = self.envs.get_item(row)?;
-        let actions = self.actions.as_ref().expect("a step has actions");
-        let action = actions.row(py, row - self.span.start)?;
         let result = env.call_method1(intern!(py, "step"), (action,));
         let result = self.come_back(result)?;
         let names = ["observation", "reward", "terminated", "truncated", "info"];

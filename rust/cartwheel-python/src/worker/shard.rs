@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use cartwheel_engine::Error;
 use cartwheel_engine::autoreset::Autoreset;
 use cartwheel_engine::info::InfoWriter;
 use cartwheel_engine::memory::{ActionRows, SlabRows, process_id};
 use cartwheel_engine::protocol::{Tally, Work};
 use cartwheel_engine::wake::Op;
 use cartwheel_engine::worker::{Report, Shard, Task};
+use cartwheel_engine::{Error, FULL_RESET};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -108,7 +108,8 @@ impl PyShard {
         let (mut prepared, spent) = (self.prepared.take(), std::mem::take(&mut self.spent));
         let mut laps = Laps::begin(task.op, task.tally, spent);
         let place = Some(&mut task.slab);
-        let (mut batch, faults) = self.rows(py, task.op, task.first, span.clone(), actions, place);
+        let (mut batch, faults) =
+            self.rows(py, (task.op, task.flags), task.first, span.clone(), actions, place);
         for row in span {
             let called = match (prepared.take(), &resets) {
                 (Some(called), _) => called,
@@ -127,12 +128,14 @@ impl PyShard {
     fn rows<'a, 's, 'py>(
         &'a mut self,
         py: Python<'py>,
-        op: Op,
+        (op, flags): (Op, u32),
         first: usize,
         span: Range<usize>,
         actions: Option<Actions<'py>>,
         slab: Option<&'a mut SlabRows<'s>>,
     ) -> (PyRows<'a, 's, 'py>, &'a mut Vec<(usize, PyErr)>) {
+        let rules = self.autoreset.rules();
+        let staggers = op == Op::Reset && flags & FULL_RESET != 0 && rules.staggered_reset;
         let rows = PyRows {
             py,
             first,
@@ -147,6 +150,7 @@ impl PyShard {
             foreign: &self.foreign,
             slab,
             stepping: op == Op::Step,
+            staggers,
             actions,
             server: self.server,
         };
@@ -216,7 +220,8 @@ impl PyShard {
                 (Order::from_reset(&how)?, None)
             }
         };
-        let (mut batch, _) = self.rows(py, work.op, first, row..row + 1, actions, None);
+        let (mut batch, _) =
+            self.rows(py, (work.op, work.flags), first, row..row + 1, actions, None);
         Ok(batch.call(row, order))
     }
 
