@@ -4,8 +4,16 @@
 //! number is the place itself in a batch of all rows, and an entry of `rows` otherwise. State
 //! belongs to environments, so it is found by that number.
 
+mod episode_metrics;
+mod finished;
 mod kind;
 mod row_kinds;
+mod running;
+mod timed_episodes;
 
+pub use episode_metrics::{EpisodeMetrics, Reports};
+pub use finished::{Archive, Finished};
 pub use kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
 pub use row_kinds::{NoSuchRow, RowKinds};
+pub use running::{Ends, Places, Running};
+pub use timed_episodes::TimedEpisodes;
