@@ -758,3 +758,76 @@ def masked_mean(numbers: _Floats, valid: _Flags) -> float:
 
 def masked_normalize(numbers: _Floats, valid: _Flags, epsilon: float, out: _Floats) -> None:
     """Normalizes the valid numbers to mean 0 and deviation 1; arrays have one dimension."""
+
+_Flag: TypeAlias = NDArray[np.bool_] | None
+#: Rows, kinds, rewards, terminations and truncations of a batch.
+_Places: TypeAlias = tuple[NDArray[np.int64] | None, NDArray[np.uint8], Any, Any, Any]
+
+@final
+class TimedEpisodes:
+    """Returns, lengths and durations of the running episodes of vector environments."""
+
+    def __new__(cls, num_envs: int, is_same_step: bool) -> TimedEpisodes: ...
+    def begin(self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], /) -> None:
+        """A reset returned."""
+
+    def step(self, arrays: _Places, most: int, /) -> tuple[int, tuple[Any, ...] | None]:
+        """Adds a step.
+
+        Returns:
+            How many episodes were dropped. If complete ones ended: their values ``r``, ``l`` and
+            ``t`` by name, the mask, their number, and returns, lengths and seconds of the last
+            ``most`` of them as lists.
+        """
+
+    def running(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Returns and lengths of the running episodes."""
+
+    def state(self) -> dict[str, Any]:
+        """Arrays by name."""
+
+    def set_state(self, state: dict[str, Any], /) -> None:
+        """Goes on with a state; other entries are ignored."""
+
+@final
+class EpisodeMetrics:
+    """Metrics of the running episodes of vector environments, and episodes that have ended."""
+
+    def __new__(
+        cls, num_envs: int, is_same_step: bool, window: int, most_waiting: int
+    ) -> EpisodeMetrics: ...
+    def begin(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        seeds: NDArray[np.int64] | None,
+        /,
+    ) -> None:
+        """A reset returned."""
+
+    def step(
+        self,
+        arrays: _Places,
+        said: tuple[_Flag, _Flag],
+        seeds: NDArray[np.int64] | None,
+        shown: tuple[bool, bool],
+        /,
+    ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_], tuple[Any, Any] | None]:
+        """Adds a step, in which places said success and failure.
+
+        Returns:
+            Values by name, with the pairs of success and failure if they are ``shown``; the mask of
+            the episodes that ended; in ``SAME_STEP``, if there are any, both for them alone.
+        """
+
+    def finished(self) -> tuple[dict[str, NDArray[Any]], int]:
+        """Takes the episodes that have ended, and the number of those that were dropped."""
+
+    def mean(self) -> list[float] | None:
+        """The means over the window, of return, length, reward and the four flags."""
+
+    def state(self) -> dict[str, Any]:
+        """Arrays by name."""
+
+    def set_state(self, state: dict[str, Any], /) -> None:
+        """Goes on with a state; other entries are ignored."""

@@ -1,1 +1,11 @@
 """Wrappers for every vector environment: cartwheel's and Gymnasium's, in every autoreset mode."""
+
+from cartwheel.wrappers.numpy_to_torch import NumpyToTorch
+from cartwheel.wrappers.record_episode_statistics import RecordEpisodeStatistics
+from cartwheel.wrappers.record_metrics import RecordMetrics
+
+__all__ = [
+    "NumpyToTorch",
+    "RecordEpisodeStatistics",
+    "RecordMetrics",
+]

@@ -112,12 +112,16 @@ class Batch:
         """Adds an info with its mask, as Gymnasium names it; the dictionary received is kept."""
         self.infos = {**self.infos, key: values, f"_{key}": mask}
 
+    def put_finals_back(self) -> None:
+        """Puts final observations that :meth:`finals` took into the infos again."""
+        if self._finals is not None:
+            self.infos = self._finals.into(self.infos, self.observations, len(self.kinds))
+            self._finals = None
+
     def as_step(self) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """The result of ``step``."""
-        infos = self.infos
-        if self._finals is not None:
-            infos = self._finals.into(infos, self.observations, len(self.kinds))
-        return self.observations, self.rewards, self.terminations, self.truncations, infos
+        self.put_finals_back()
+        return self.observations, self.rewards, self.terminations, self.truncations, self.infos
 
     def as_reset(self) -> tuple[Any, dict[str, Any]]:
         """The result of ``reset``."""
