@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cartwheel_engine::space::DType;
-use cartwheel_engine::wrappers::{Ends, FrameStack, Padding, Places};
+use cartwheel_engine::wrappers::{EndedPlaces, FrameStack, Padding, PlaceKinds};
 use numpy::PyUntypedArrayMethods;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -13,8 +13,8 @@ use crate::array::{as_array, copy_bytes, dtype, filled};
 
 /// An array, and the final observations that belong to it.
 type WithFinals<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
-/// Places that ended an episode, those whose final observations are known, and these.
-type PyEnds<'a, 'py> = (&'a Bound<'py, PyAny>, &'a Bound<'py, PyAny>, &'a Bound<'py, PyAny>);
+/// PlaceKinds that ended an episode, those whose final observations are known, and these.
+type PyEnded<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// What changes from batch to batch. Nobody runs Python code while it is locked.
 #[derive(Debug)]
@@ -47,18 +47,18 @@ impl PyFrameStack {
         rows: Option<&Bound<'py, PyAny>>,
         kinds: &Bound<'py, PyAny>,
         frames: &Bound<'py, PyAny>,
-        ends: Option<PyEnds<'_, 'py>>,
+        ends: Option<&PyEnded<'py>>,
     ) -> PyResult<WithFinals<'py>> {
         let rows = rows.map(numbers).transpose()?;
         let count = rows.as_ref().map_or(self.num_envs, Vec::len);
-        let kinds = Column::of_kinds(kinds, count)?;
+        let kinds = Column::of_kinds(kinds)?.with_len("kinds", count)?;
         let frames = Rows::new("observations", frames, self.dtype, count, &self.frame)?;
         let (mut places, mut final_places, mut finals) = (Vec::new(), Vec::new(), None);
         if let Some((ends, known, last)) = ends {
             (places, final_places) = (numbers(ends)?, numbers(known)?);
             finals = Some(Rows::new("finals", last, self.dtype, final_places.len(), &self.frame)?);
         }
-        let ends = Ends::new(&places, &final_places, count).map_err(no_such_row)?;
+        let ends = EndedPlaces::new(&places, &final_places, count).map_err(no_such_row)?;
         let num_finals = finals.is_some().then_some(final_places.len());
         let mut result = Ok(());
         let mut last = Ok(py.None().into_bound(py));
@@ -67,7 +67,7 @@ impl PyFrameStack {
                 let Work { stacks: engine, kinds: kinds_read, frames: read, finals: read_finals } =
                     &mut *self.locked();
                 kinds.copy_to(kinds_read);
-                let places = match Places::new(rows.as_deref(), kinds_read, self.num_envs) {
+                let places = match PlaceKinds::new(rows.as_deref(), kinds_read, self.num_envs) {
                     Ok(places) => places,
                     Err(error) => {
                         result = Err(no_such_row(error));
@@ -132,24 +132,22 @@ impl PyFrameStack {
         Ok(self.advance_any(py, rows, kinds, frames, None)?.0)
     }
 
-    #[pyo3(signature = (rows, kinds, frames, ends, places, finals, /))]
-    fn advance_ends<'py>(
+    #[pyo3(signature = (rows, kinds, frames, ended, /))]
+    fn advance_ended<'py>(
         &self,
         py: Python<'py>,
         rows: Option<&Bound<'py, PyAny>>,
         kinds: &Bound<'py, PyAny>,
         frames: &Bound<'py, PyAny>,
-        ends: &Bound<'py, PyAny>,
-        places: &Bound<'py, PyAny>,
-        finals: &Bound<'py, PyAny>,
+        ended: PyEnded<'py>,
     ) -> PyResult<WithFinals<'py>> {
-        self.advance_any(py, rows, kinds, frames, Some((ends, places, finals)))
+        self.advance_any(py, rows, kinds, frames, Some(&ended))
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         filled(py, self.dtype, Some(self.num_envs), &self.stack, |room| {
             let stacks = &self.locked().stacks;
-            for (env, stack) in room.chunks_exact_mut(stacks.stack_bytes()).enumerate() {
+            for (env, stack) in room.chunks_exact_mut(stacks.stack_bytes().max(1)).enumerate() {
                 stacks.write_stack(env, stack);
             }
         })

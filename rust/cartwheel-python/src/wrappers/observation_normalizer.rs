@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cartwheel_engine::wrappers::{Ends, Moments, ObservationNormalizer, Places};
+use cartwheel_engine::wrappers::{EndedPlaces, Moments, ObservationNormalizer, PlaceKinds};
 use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 
@@ -14,8 +14,8 @@ use crate::mode::mode;
 type WithFinals<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 /// Mean, variance, count, and what each environment last showed.
 type NormalizerState<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, f64, Bound<'py, PyAny>);
-/// Places that ended an episode, those whose final observations are known, and these.
-type PyEnds<'a, 'py> = (&'a Bound<'py, PyAny>, &'a Bound<'py, PyAny>, &'a Bound<'py, PyAny>);
+/// PlaceKinds that ended an episode, those whose final observations are known, and these.
+type PyEnded<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// Room for the numbers of a batch.
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ impl PyObservationNormalizer {
         rows: Option<&[i64]>,
         kinds: &Column<'_>,
         observations: &Bound<'py, PyAny>,
-        ends: Option<PyEnds<'_, 'py>>,
+        ends: Option<&PyEnded<'py>>,
     ) -> PyResult<WithFinals<'py>> {
         let count = rows.map_or(self.num_envs, <[i64]>::len);
         let observations = Rows::new("observations", observations, T::DTYPE, count, &self.shape)?;
@@ -88,11 +88,11 @@ impl PyObservationNormalizer {
             let last = Rows::new("finals", last, T::DTYPE, final_places.len(), &self.shape)?;
             finals = Some(last);
         }
-        let ends = Ends::new(&places, &final_places, count).map_err(no_such_row)?;
+        let ends = EndedPlaces::new(&places, &final_places, count).map_err(no_such_row)?;
         let work = &mut *self.locked();
         kinds.copy_to(&mut work.kinds);
         let (normalizer, kinds, room, normalized) = T::room(work);
-        let places = Places::new(rows, kinds, self.num_envs).map_err(no_such_row)?;
+        let places = PlaceKinds::new(rows, kinds, self.num_envs).map_err(no_such_row)?;
         observations.copy_numbers_to(&mut room.observations);
         room.finals.clear();
         finals.iter().for_each(|finals| finals.copy_numbers_to(&mut room.finals));
@@ -122,10 +122,11 @@ impl PyObservationNormalizer {
         rows: Option<&Bound<'py, PyAny>>,
         kinds: &Bound<'py, PyAny>,
         observations: &Bound<'py, PyAny>,
-        ends: Option<PyEnds<'_, 'py>>,
+        ends: Option<&PyEnded<'py>>,
     ) -> PyResult<WithFinals<'py>> {
         let rows = rows.map(numbers).transpose()?;
-        let kinds = Column::of_kinds(kinds, rows.as_ref().map_or(self.num_envs, Vec::len))?;
+        let kinds = Column::of_kinds(kinds)?
+            .with_len("kinds", rows.as_ref().map_or(self.num_envs, Vec::len))?;
         let observations = as_array(observations)?;
         let (found, any) = (observations.dtype(), observations.as_any());
         let rows = rows.as_deref();
@@ -183,18 +184,16 @@ impl PyObservationNormalizer {
         Ok(self.normalize_any(py, rows, kinds, observations, None)?.0)
     }
 
-    #[pyo3(signature = (rows, kinds, observations, ends, places, finals, /))]
-    fn normalize_ends<'py>(
+    #[pyo3(signature = (rows, kinds, observations, ended, /))]
+    fn normalize_ended<'py>(
         &self,
         py: Python<'py>,
         rows: Option<&Bound<'py, PyAny>>,
         kinds: &Bound<'py, PyAny>,
         observations: &Bound<'py, PyAny>,
-        ends: &Bound<'py, PyAny>,
-        places: &Bound<'py, PyAny>,
-        finals: &Bound<'py, PyAny>,
+        ended: PyEnded<'py>,
     ) -> PyResult<WithFinals<'py>> {
-        self.normalize_any(py, rows, kinds, observations, Some((ends, places, finals)))
+        self.normalize_any(py, rows, kinds, observations, Some(&ended))
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<NormalizerState<'py>> {

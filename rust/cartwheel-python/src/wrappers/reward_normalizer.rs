@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cartwheel_engine::wrappers::{Moments, Places, RewardNormalizer};
+use cartwheel_engine::wrappers::{Moments, PlaceKinds, RewardNormalizer};
 use pyo3::prelude::*;
 
 use super::column::{Column, Rows, no_such_row, numbers};
@@ -54,10 +54,11 @@ impl PyRewardNormalizer {
     #[pyo3(signature = (rows, kinds, /))]
     fn reset(&self, rows: Option<&Bound<'_, PyAny>>, kinds: &Bound<'_, PyAny>) -> PyResult<()> {
         let rows = rows.map(numbers).transpose()?;
-        let kinds = Column::of_kinds(kinds, rows.as_ref().map_or(self.num_envs, Vec::len))?;
+        let kinds = Column::of_kinds(kinds)?
+            .with_len("kinds", rows.as_ref().map_or(self.num_envs, Vec::len))?;
         let work = &mut *self.locked();
         kinds.copy_to(&mut work.kinds);
-        let places = Places::new(rows.as_deref(), &work.kinds, self.num_envs);
+        let places = PlaceKinds::new(rows.as_deref(), &work.kinds, self.num_envs);
         work.normalizer.reset(places.map_err(no_such_row)?);
         Ok(())
     }
@@ -74,13 +75,15 @@ impl PyRewardNormalizer {
     ) -> PyResult<Bound<'py, PyAny>> {
         let rows = rows.map(numbers).transpose()?;
         let count = rows.as_ref().map_or(self.num_envs, Vec::len);
-        let kinds = Column::of_kinds(kinds, count)?;
+        let kinds = Column::of_kinds(kinds)?.with_len("kinds", count)?;
         let rewards = Rows::new("rewards", rewards, f64::DTYPE, count, &[])?;
-        let terminations = Column::of_flags("terminations", terminations, count)?;
-        let truncations = Column::of_flags("truncations", truncations, count)?;
+        let terminations =
+            Column::of_flags("terminations", terminations)?.with_len("terminations", count)?;
+        let truncations =
+            Column::of_flags("truncations", truncations)?.with_len("truncations", count)?;
         let work = &mut *self.locked();
         kinds.copy_to(&mut work.kinds);
-        let places = Places::new(rows.as_deref(), &work.kinds, self.num_envs);
+        let places = PlaceKinds::new(rows.as_deref(), &work.kinds, self.num_envs);
         let places = places.map_err(no_such_row)?;
         rewards.copy_numbers_to(&mut work.rewards);
         terminations.copy_to(&mut work.terminations);

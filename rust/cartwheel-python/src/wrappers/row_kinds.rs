@@ -53,7 +53,7 @@ impl PyRowKinds {
             filled(py, DType::U8, Some(count), &[], |kinds| fill(kinds))
         };
         if let Some(mask) = mask {
-            let mask = Column::of_flags("mask", mask, self.num_envs)?;
+            let mask = Column::of_flags("mask", mask)?.with_len("mask", self.num_envs)?;
             return kinds(self.num_envs, &mut |kinds| {
                 let Told { rows, failed: room, .. } = &mut *self.locked();
                 mask.copy_to(room);
@@ -92,9 +92,13 @@ impl PyRowKinds {
     ) -> PyResult<Bound<'py, PyAny>> {
         let rows = rows.map(numbers).transpose()?;
         let count = rows.as_ref().map_or(self.num_envs, Vec::len);
-        let terminations = Column::of_flags("terminations", terminations, count)?;
-        let truncations = Column::of_flags("truncations", truncations, count)?;
-        let failed = failed.map(|failed| Column::of_flags("failed", failed, count)).transpose()?;
+        let terminations =
+            Column::of_flags("terminations", terminations)?.with_len("terminations", count)?;
+        let truncations =
+            Column::of_flags("truncations", truncations)?.with_len("truncations", count)?;
+        let failed = failed
+            .map(|failed| Column::of_flags("failed", failed)?.with_len("failed", count))
+            .transpose()?;
         let mut told = Ok(());
         let kinds = filled(py, DType::U8, Some(count), &[], |kinds| {
             let room = &mut *self.locked();
