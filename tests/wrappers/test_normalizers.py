@@ -123,7 +123,7 @@ def test_numbers_far_from_zero_keep_their_variance(mode):
         observation_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float64)
         action_space = gym.spaces.Discrete(2)
 
-        def reset(self, *, seed=None, options=None):
+        def reset(self, *, seed=None, options=None):  # noqa: ARG002
             super().reset(seed=seed)
             return np.array([1e9]), {}
 
@@ -225,7 +225,7 @@ def test_wrong_arguments_are_refused():
     for gamma in (-0.1, 1.1, float("nan"), None):
         with pytest.raises(ValueError, match="`gamma` must be a number from 0 to 1, got"):
             NormalizeReward(envs, gamma=gamma)
-    with pytest.raises(TypeError, match="only a Box of numbers can be normalized, got .*Tuple"):
+    with pytest.raises(TypeError, match=r"only a Box of numbers can be normalized, got .*Tuple"):
         NormalizeObservation(nested)
     envs.close()
     nested.close()
