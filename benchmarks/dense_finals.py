@@ -1,8 +1,8 @@
 """Native CartPole-v1 in the mode SAME_STEP, beside the mode NEXT_STEP, which resets in later steps.
 
 With ``final_obs="dense"`` every step has the true next observations of all rows in one array. With
-``final_obs="object"``, as in Gymnasium, a step has an array for each row that ended; this pair has no
-bound, it only shows what objects cost.
+``final_obs="object"``, as in Gymnasium, a step has an array for each row that ended; this pair has
+no bound, it only shows what objects cost.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from tests.support.environments import (
     samplers,
     transcripts,
 )
-from tests.support.executors import EVERY_KIND, EXECUTORS, INLINE, NATIVE, SHORT_ROWS
+from tests.support.executors import EVERY_KIND, INLINE, NATIVE, SHORT_ROWS
 from tests.support.finals import dense
 from tests.support.oracle import D, N, S
 
