@@ -14,7 +14,9 @@ POLES = [SHORT[0]] * 5
 
 def twins(build, mode, **keywords):
     """Two alike, after the same reset and some steps; only the first returns full batches."""
-    both = [build(POLES, autoreset_mode=mode, full_batch=full, **keywords) for full in (True, False)]
+    both = [
+        build(POLES, autoreset_mode=mode, full_batch=full, **keywords) for full in (True, False)
+    ]
     for envs in both:
         envs.reset(seed=1)
         for _ in range(4):
@@ -136,7 +138,9 @@ def test_observation_wrappers_of_gymnasium_are_right_with_row_numbers(build_any,
 
 @pytest.mark.parametrize("mode", [N, S, D])
 def test_statistics_of_gymnasium_forget_all_rows_with_row_numbers(build_any, mode):
-    wrapped = wrappers.RecordEpisodeStatistics(build_any(POLES, autoreset_mode=mode, full_batch=True))
+    wrapped = wrappers.RecordEpisodeStatistics(
+        build_any(POLES, autoreset_mode=mode, full_batch=True)
+    )
     wrapped.reset(seed=1)
     for _ in range(3):
         wrapped.step([0, 1, 0, 1, 0])
