@@ -17,8 +17,9 @@ PYTHON = """
     __main__
     bench
     __init__
-    catalogue envpool registry testing
-    evaluation native rollouts
+    catalogue envpool registry testing wrappers
+    evaluation native recorder rollouts
+    wrapping
     vector
     returns worker
     arguments

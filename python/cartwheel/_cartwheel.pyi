@@ -1,7 +1,7 @@
 """The native side of cartwheel. Private: users import :mod:`cartwheel`."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
@@ -78,6 +78,13 @@ class _Worker(Protocol):
 
     def take_reset(self, row: int, /) -> dict[str, Any]:
         """Returns the keywords of a reset that ``send`` started."""
+
+    @property
+    def drawn(self) -> set[int]:
+        """The rows whose terminal states are drawn."""
+
+    def draw(self, row: int, /) -> Any:
+        """Returns a frame of the environment of a row."""
 
     def replace(self, row: int, failure: BaseException, /) -> str | None:
         """Replaces the environment of a row; returns the failure, or ``None`` to raise it."""
@@ -215,6 +222,7 @@ class Memory:
         batch_size: int,
         max_batches: int,
         info_bytes: int,
+        dense_finals: bool = False,
         descriptors: Sequence[int] | None = None,
         shared: bool = False,
     ) -> Memory:
@@ -228,6 +236,7 @@ class Memory:
             max_batches: The most batches that may exist at once; at least one more than can be
                 filled at the same time.
             info_bytes: Bytes for the infos of each worker.
+            dense_finals: Whether each batch has the true next observation of every row.
             descriptors: Four descriptors, which this object takes over.
             shared: Whether workers are processes.
 
@@ -262,6 +271,8 @@ class Shard:
         *,
         autoreset_mode: str,
         freeze: bool,
+        rules: Mapping[str, Any] | None = None,
+        dense_finals: bool = False,
         objects: Sequence[list[Any]] | None = None,
         over: Sequence[bool] | None = None,
     ) -> Shard:
@@ -273,6 +284,9 @@ class Shard:
             actions: The single action space.
             autoreset_mode: The value of an ``AutoresetMode``.
             freeze: Whether finished rows repeat their last frame in the mode ``"Disabled"``.
+            rules: ``max_episode_steps``, ``ignore_terminations``, ``action_repeat`` and
+                ``staggered_reset``, as for ``VectorEnv``; ``None`` for their defaults.
+            dense_finals: As for :class:`Memory`.
             objects: A list for each row, for the objects that its infos refer to; ``None`` to
                 pickle these objects.
             over: In a restarted worker, which rows were over; each row reports the restart once.
@@ -294,8 +308,9 @@ class NativeEnvs:
         *,
         autoreset_mode: str,
         freeze: bool,
-        max_episode_steps: int | None,
+        rules: Mapping[str, Any] | None = None,
         replacements: int = 0,
+        dense_finals: bool = False,
     ) -> NativeEnvs:
         """Makes environments.
 
@@ -305,9 +320,10 @@ class NativeEnvs:
             shards: For each shard, its first row and the row after its last.
             autoreset_mode: The value of an ``AutoresetMode``.
             freeze: Whether finished rows repeat their last frame in the mode ``"Disabled"``.
-            max_episode_steps: Steps after which an episode is truncated.
+            rules: As for ``Shard``.
             replacements: How often an environment is replaced after a panic; the next panic is
                 raised.
+            dense_finals: As for :class:`Memory`.
 
         Raises:
             ValueError: There is no such environment or option, or a value is invalid.
@@ -345,8 +361,17 @@ class NativeEnvs:
     def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
         """Posts a request to read a parameter, or to set it to one value for each row."""
 
-    def post_render(self, shard: int, mode: int) -> None:
-        """Posts a request to draw every row, in the render mode of this number."""
+    def post_render(self, shard: int, rows: Sequence[int], mode: int) -> None:
+        """Posts a request to draw rows of the shard, in the render mode of this number."""
+
+    def post_keep(self, shard: int, rows: Sequence[int], mode: int | None) -> None:
+        """Posts a request to keep the terminal states of these rows of the shard from now on.
+
+        Args:
+            shard: The shard.
+            rows: Its rows; the terminal states of its other rows are not kept.
+            mode: The number of the render mode of drawings; ``None`` for parameters.
+        """
 
     def post_streams(self, shard: int, streams: Sequence[tuple[int, Any]] | None) -> None:
         """Posts a request to read the random number streams of the rows, or to set them.
@@ -473,6 +498,7 @@ class Pool:
         reminder: float | None = None,
         num_threads: int = 1,
         affinity_offset: int | None = None,
+        maniskill_names: bool = False,
     ) -> Pool:
         """Opens a pool over workers that serve or begin to serve.
 
@@ -498,6 +524,7 @@ class Pool:
             reminder: Seconds after which a waiting call calls ``link.still_waiting``, repeatedly.
             num_threads: Threads that step native environments, including the calling one.
             affinity_offset: The processor of the first additional thread; ``None``: do not pin.
+            maniskill_names: Whether final observations have ManiSkill's names, too.
         """
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -509,8 +536,11 @@ class Pool:
     def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for a step: observations, rewards, terminations, truncations, infos."""
 
-    def reset_async(self, messages: Sequence[Any], calling: str) -> None:
-        """Begins a reset with a message for each worker; ``calling`` is named in errors."""
+    def reset_async(self, messages: Sequence[Any], calling: str, *, full: bool = False) -> None:
+        """Begins a reset with a message for each worker; ``calling`` is named in errors.
+
+        A ``full`` reset names no rows, by numbers or by a mask.
+        """
 
     def reset_wait(
         self, timeout: float | None = None, calling: str = "reset_wait"
@@ -548,9 +578,14 @@ class Pool:
         """Checks and copies actions for some rows, or all rows, and begins to step them."""
 
     def send_reset(
-        self, rows: Sequence[int], messages: Sequence[tuple[int, Any]], calling: str
+        self,
+        rows: Sequence[int],
+        messages: Sequence[tuple[int, Any]],
+        calling: str,
+        *,
+        full: bool = False,
     ) -> None:
-        """Begins to reset some rows, with messages for their workers."""
+        """Begins to reset some rows, with messages for their workers; ``full`` as above."""
 
     def recv(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for the next batch of rows that were sent, see ``VectorEnv.recv``."""

@@ -58,7 +58,7 @@ mod transition;
 pub mod wake;
 pub mod worker;
 
-pub use call::Call;
+pub use call::{Call, FULL_RESET};
 pub use cartwheel_core::{Transition, rng};
 pub use error::{Error, Shortage};
 pub use transition::PhaseTag;

@@ -9,7 +9,9 @@ mod property;
 #[path = "autoreset/script.rs"]
 mod script;
 
-use cartwheel_engine::autoreset::{Autoreset, AutoresetMode, Command, OnDone, Outcomes, Refusal};
+use cartwheel_engine::autoreset::{
+    Autoreset, AutoresetMode, Command, OnDone, Outcomes, Refusal, Rules,
+};
 use cartwheel_engine::{PhaseTag, Transition};
 
 use columns::{Columns, Fault, Row};
@@ -194,7 +196,7 @@ fn rows_of_a_restarted_worker_resume_in_their_phase() {
 fn an_episode_is_truncated_at_its_last_allowed_step_in_every_mode() {
     for mode in MODES {
         let mut rows = one(mode, OnDone::Freeze, Scripted::counts(9));
-        rows.machine = rows.machine.limited(std::num::NonZero::new(2));
+        rows.machine = rows.machine.with_rules(Rules::limited(2));
         for _ in 0..3 {
             assert!(!stepped(&mut rows).transition.truncated);
             let last = Transition { reward: 2.0, terminated: false, truncated: true };
@@ -207,7 +209,7 @@ fn an_episode_is_truncated_at_its_last_allowed_step_in_every_mode() {
 #[test]
 fn a_restored_row_goes_on_in_its_phase_and_at_its_place_in_the_episode() {
     let mut rows = one(AutoresetMode::Disabled, OnDone::Freeze, Scripted::counts(9));
-    rows.machine = rows.machine.limited(std::num::NonZero::new(2));
+    rows.machine = rows.machine.with_rules(Rules::limited(2));
     step(&mut rows);
     let half_way = rows.machine.save(0);
     step(&mut rows);
@@ -225,7 +227,7 @@ fn a_restored_row_goes_on_in_its_phase_and_at_its_place_in_the_episode() {
 fn a_row_settled_alone_has_the_outcome_of_a_row_in_columns() {
     let outcome = Transition { reward: 3.0, terminated: false, truncated: false };
     for mode in MODES {
-        let machine = || Autoreset::new(mode, OnDone::Freeze, 3).limited(std::num::NonZero::new(2));
+        let machine = || Autoreset::new(mode, OnDone::Freeze, 3).with_rules(Rules::limited(2));
         let (mut alone, mut together) = (machine(), machine());
         for _ in 0..6 {
             let mut commands = [9; 3];

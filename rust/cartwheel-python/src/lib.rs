@@ -9,6 +9,7 @@ mod mode;
 mod native;
 mod pool;
 mod returns;
+mod rules;
 mod schedule;
 mod space;
 mod value;

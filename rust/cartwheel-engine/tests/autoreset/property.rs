@@ -1,9 +1,8 @@
 //! Any sequence of steps, resets and failures: the columns equal the oracle.
 
-use std::num::NonZero;
 use std::ops::Range;
 
-use cartwheel_engine::autoreset::{Autoreset, AutoresetMode, OnDone};
+use cartwheel_engine::autoreset::{Autoreset, AutoresetMode, OnDone, Rules};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -126,7 +125,7 @@ impl Case {
             RowByRow { mode, on_done, limit, phase, elapsed, env }
         });
         let oracle = oracle.collect();
-        (Columns { machine: machine.limited(NonZero::new(limit)), envs }, oracle)
+        (Columns { machine: machine.with_rules(Rules::limited(limit)), envs }, oracle)
     }
 }
 

@@ -1,9 +1,8 @@
 //! A pool of native environments for tests: the calls that a binding makes.
 
-use std::num::NonZero;
 use std::sync::Arc;
 
-use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
+use cartwheel_engine::autoreset::{AutoresetMode, OnDone, Rules};
 use cartwheel_engine::memory::{Lease, Plan};
 use cartwheel_engine::native::{
     Answer, Fault, Mailbox, NativeShard, Request, RowReset, RowState, ShardSettings,
@@ -61,14 +60,15 @@ pub(crate) fn settings(autoreset: AutoresetMode) -> ShardSettings {
     ShardSettings {
         autoreset,
         on_done: OnDone::Freeze,
-        max_episode_steps: None,
+        rules: Rules::default(),
         replacements: 0,
+        dense_finals: false,
         is_checked: false,
     }
 }
 
 pub(crate) fn limited(autoreset: AutoresetMode, steps: u32) -> ShardSettings {
-    ShardSettings { max_episode_steps: NonZero::new(steps), ..settings(autoreset) }
+    ShardSettings { rules: Rules::limited(steps), ..settings(autoreset) }
 }
 
 impl Envs {
@@ -109,6 +109,7 @@ impl Envs {
             batch_size,
             max_slabs,
             info_bytes: 1 << 12,
+            dense_finals: false,
         };
         let made: Vec<_> =
             plan.shards.iter().map(|shard| NativeShard::new(kind, shard.len(), settings)).collect();

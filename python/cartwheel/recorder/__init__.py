@@ -1,0 +1,1 @@
+"""Records episodes and videos of vector environments, and reads the records."""
