@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "Descriptor",
@@ -14,6 +14,7 @@ __all__ = [
     "NativeEnvs",
     "Pool",
     "RolloutSlab",
+    "RowKinds",
     "Shard",
     "SlabLease",
     "block_rows",
@@ -834,3 +835,41 @@ def masked_mean(numbers: _Floats, valid: _Flags) -> float:
 
 def masked_normalize(numbers: _Floats, valid: _Flags, epsilon: float, out: _Floats) -> None:
     """Normalizes the valid numbers to mean 0 and deviation 1; arrays have one dimension."""
+
+# Wrappers. A batch has a place for each row that a call returned; ``rows`` are the environments of
+# the places, ``None`` for all in their order. Arrays are copied; the results are the caller's.
+
+@final
+class RowKinds:
+    """Tells transitions, resets, repeated rows and failures apart, in every autoreset mode.
+
+    Kinds are those of ``cartwheel.wrapping.batch``. Row numbers raise ``IndexError`` if there is no
+    such environment; then nothing is changed.
+    """
+
+    def __new__(cls, num_envs: int, autoreset_mode: str) -> RowKinds:
+        """All rows are running; a vector environment has to be reset first anyway."""
+
+    def reset(
+        self, rows: ArrayLike | None, mask: NDArray[np.bool_] | None, /
+    ) -> NDArray[np.uint8]:
+        """Returns the kinds after a reset: of all rows, of a mask, or of these ``rows``."""
+
+    def send_reset(self, rows: ArrayLike, /) -> None:
+        """Resets of these rows were sent; :meth:`step` finds them when they are received."""
+
+    def lose(self, rows: ArrayLike | None, /) -> None:
+        """The results of these rows were lost, because the call raised; ``None`` for all rows."""
+
+    def step(
+        self,
+        rows: NDArray[np.int64] | None,
+        terminations: NDArray[np.bool_],
+        truncations: NDArray[np.bool_],
+        failed: NDArray[np.bool_] | None,
+        /,
+    ) -> NDArray[np.uint8]:
+        """Returns the kinds of the batch of a step, ``uint8`` ``[K]``.
+
+        ``failed`` says whose environments were replaced, ``bool`` ``[K]``; ``None`` if none was.
+        """
