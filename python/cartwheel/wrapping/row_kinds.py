@@ -75,7 +75,7 @@ class RowKinds:
             kinds[was_over] = RESET
         elif self._mode == AutoresetMode.DISABLED:
             kinds[was_over] = SHOWN
-            over = over | was_over
+            over = over | (was_over & ~self._resetting[at])
         kinds[self._resetting[at]] = RESET
         self._resetting[at] = False
         self._over[at] = over if self._mode != AutoresetMode.SAME_STEP else False
