@@ -28,6 +28,7 @@ from cartwheel.recorder.tape import FLAGS, Tape
 from cartwheel.recorder.told import numbers
 from cartwheel.recorder.video_file import encoder
 from cartwheel.recorder.writer import Writer
+from cartwheel.spaces import nested
 from cartwheel.wrapping.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION
 from cartwheel.wrapping.wrapper import VectorWrapper
 
@@ -308,8 +309,9 @@ class RecordEpisode(VectorWrapper):
         drawn = self._drawn(rows, steps, begins, over) if shoots else {}
         if steps.any():
             self._add(batch, rows, steps, begins, finals)
-            if shoots:
-                self._shoot(batch, rows, steps, begins, drawn)
+        if shoots and batch.rewards is not None:
+            self._shoot(batch, rows, steps, begins, drawn)
+        if steps.any():
             ends = np.flatnonzero(steps & over)
             for place in ends.tolist():
                 row = int(rows[place])
@@ -437,6 +439,10 @@ class RecordEpisode(VectorWrapper):
         gone = [(row, place) for row, place in filmed if begins[place]]
         frames = self._camera.finals(batch.infos, gone) if gone else {}
         frames |= {row: drawn[row] for row, place in filmed if not begins[place]}
+        if isinstance(self._films, TiledFilm):  # also what rows show that were reset meanwhile
+            frames |= {row: frame for row, frame in drawn.items() if row not in frames}
+        if not frames:
+            return
         captions = {}
         if self._captions:
             captions = {row: self._caption(batch, row, place, begins) for row, place in filmed}
@@ -460,8 +466,6 @@ class RecordEpisode(VectorWrapper):
 
 
 def _with_finals(observations: Any, finals: Any) -> Any:
-    from cartwheel.spaces import nested
-
     def shown(array: Any, last: Any) -> Any:
         array = array.copy()
         array[finals.places] = last
