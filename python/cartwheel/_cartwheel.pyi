@@ -78,6 +78,13 @@ class _Worker(Protocol):
     def take_reset(self, row: int, /) -> dict[str, Any]:
         """Returns the keywords of a reset that ``send`` started."""
 
+    @property
+    def drawn(self) -> set[int]:
+        """The rows whose terminal states are drawn."""
+
+    def draw(self, row: int, /) -> Any:
+        """Returns a frame of the environment of a row."""
+
     def replace(self, row: int, failure: BaseException, /) -> str | None:
         """Replaces the environment of a row; returns the failure, or ``None`` to raise it."""
 
@@ -214,6 +221,7 @@ class Memory:
         batch_size: int,
         max_batches: int,
         info_bytes: int,
+        dense_finals: bool = False,
         descriptors: Sequence[int] | None = None,
         shared: bool = False,
     ) -> Memory:
@@ -227,6 +235,7 @@ class Memory:
             max_batches: The most batches that may exist at once; at least one more than can be
                 filled at the same time.
             info_bytes: Bytes for the infos of each worker.
+            dense_finals: Whether each batch has the true next observation of every row.
             descriptors: Four descriptors, which this object takes over.
             shared: Whether workers are processes.
 
@@ -262,6 +271,7 @@ class Shard:
         autoreset_mode: str,
         freeze: bool,
         rules: Mapping[str, Any] | None = None,
+        dense_finals: bool = False,
         objects: Sequence[list[Any]] | None = None,
         over: Sequence[bool] | None = None,
     ) -> Shard:
@@ -275,6 +285,7 @@ class Shard:
             freeze: Whether finished rows repeat their last frame in the mode ``"Disabled"``.
             rules: ``max_episode_steps``, ``ignore_terminations``, ``action_repeat`` and
                 ``staggered_reset``, as for ``VectorEnv``; ``None`` for their defaults.
+            dense_finals: As for :class:`Memory`.
             objects: A list for each row, for the objects that its infos refer to; ``None`` to
                 pickle these objects.
             over: In a restarted worker, which rows were over; each row reports the restart once.
@@ -298,6 +309,7 @@ class NativeEnvs:
         freeze: bool,
         rules: Mapping[str, Any] | None = None,
         replacements: int = 0,
+        dense_finals: bool = False,
     ) -> NativeEnvs:
         """Makes environments.
 
@@ -310,6 +322,7 @@ class NativeEnvs:
             rules: As for ``Shard``.
             replacements: How often an environment is replaced after a panic; the next panic is
                 raised.
+            dense_finals: As for :class:`Memory`.
 
         Raises:
             ValueError: There is no such environment or option, or a value is invalid.
@@ -347,8 +360,17 @@ class NativeEnvs:
     def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
         """Posts a request to read a parameter, or to set it to one value for each row."""
 
-    def post_render(self, shard: int, mode: int) -> None:
-        """Posts a request to draw every row, in the render mode of this number."""
+    def post_render(self, shard: int, rows: Sequence[int], mode: int) -> None:
+        """Posts a request to draw rows of the shard, in the render mode of this number."""
+
+    def post_keep(self, shard: int, rows: Sequence[int], mode: int | None) -> None:
+        """Posts a request to keep the terminal states of these rows of the shard from now on.
+
+        Args:
+            shard: The shard.
+            rows: Its rows; the terminal states of its other rows are not kept.
+            mode: The number of the render mode of drawings; ``None`` for parameters.
+        """
 
     def post_streams(self, shard: int, streams: Sequence[tuple[int, Any]] | None) -> None:
         """Posts a request to read the random number streams of the rows, or to set them.
@@ -424,6 +446,7 @@ class Pool:
         reminder: float | None = None,
         num_threads: int = 1,
         affinity_offset: int | None = None,
+        maniskill_names: bool = False,
     ) -> Pool:
         """Opens a pool over workers that serve or begin to serve.
 
@@ -449,6 +472,7 @@ class Pool:
             reminder: Seconds after which a waiting call calls ``link.still_waiting``, repeatedly.
             num_threads: Threads that step native environments, including the calling one.
             affinity_offset: The processor of the first additional thread; ``None``: do not pin.
+            maniskill_names: Whether final observations have ManiSkill's names, too.
         """
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:

@@ -62,6 +62,7 @@ pub(crate) fn settings(autoreset: AutoresetMode) -> ShardSettings {
         on_done: OnDone::Freeze,
         rules: Rules::default(),
         replacements: 0,
+        dense_finals: false,
         is_checked: false,
     }
 }
@@ -108,6 +109,7 @@ impl Envs {
             batch_size,
             max_slabs,
             info_bytes: 1 << 12,
+            dense_finals: false,
         };
         let made: Vec<_> =
             plan.shards.iter().map(|shard| NativeShard::new(kind, shard.len(), settings)).collect();
