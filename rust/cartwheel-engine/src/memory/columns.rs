@@ -155,7 +155,8 @@ impl LeafColumns<'_> {
         ended.fill(0);
         let (count, rows) = (self.layout.num_leaves(), self.rows);
         for leaf in 0..count {
-            let ((from, bytes), (to, _)) = (self.place(leaf, 0..rows), self.place(count + leaf, 0..rows));
+            let ((from, bytes), (to, _)) =
+                (self.place(leaf, 0..rows), self.place(count + leaf, 0..rows));
             // SAFETY: the arrays of two leaves, which nothing else accesses and which are disjoint
             // (invariants 1, 2 and 3).
             unsafe { from.copy_to_nonoverlapping(to, bytes) }

@@ -14,7 +14,6 @@ use super::mailbox::{Fault, RowReset};
 use super::settings::ShardSettings;
 use super::shown::Shown;
 use super::stream::{Seed, unforeseen};
-use terminal::Terminal;
 use crate::autoreset::{Autoreset, AutoresetMode, Outcomes, Refusal, restarted};
 use crate::error::Error;
 use crate::info::InfoWriter;
@@ -23,6 +22,7 @@ use crate::plugin::{EnvRows, Kind, ResetOptions};
 use crate::protocol::Tally;
 use crate::space::Leaf;
 use crate::transition::PhaseTag;
+use terminal::Terminal;
 
 /// The environments of a shard, in columns.
 #[derive(Debug)]
