@@ -421,7 +421,7 @@ class ImagePlan:
         grey: bool,
         channel_first: bool = False,
         num_threads: int | None = None,
-    ) -> Self:
+    ) -> ImagePlan:
         """Computes the weights.
 
         Args:
