@@ -1,4 +1,4 @@
-"""What the rows of a vector environment are doing, from what its calls return."""
+"""What the rows of a vector environment are doing, in NumPy: the oracle of ``RowKinds``."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ class RowKinds:
 
     def lose(self, rows: Any) -> None:
         """The results of these rows were lost, because the call raised."""
+        rows = slice(None) if rows is None else rows
         self._incomplete[rows] = True
         self._over[rows] = False
 
