@@ -5,14 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "Descriptor",
+    "ImagePlan",
     "Memory",
     "NativeEnvs",
     "Pool",
     "RolloutSlab",
+    "RowKinds",
     "Shard",
     "SlabLease",
     "block_rows",
@@ -393,6 +395,57 @@ class NativeEnvs:
 
     def take_rest(self, shard: int, row: int) -> bytes:
         """Takes infos, from row ``row`` on, that did not fit into their region."""
+
+@final
+class ImagePlan:
+    """What is done to frames: the maximum of two, grey, another size. Frozen, for any thread.
+
+    Grey is Gymnasium's, bit for bit: ``0.2125 r + 0.7154 g + 0.0721 b``, rounded down. A resized
+    pixel is the exact mean of the area that it covers, rounded to the nearest level, halves up.
+    Where both sides shrink, or both grow, that is what ``cv2.INTER_AREA`` computes, up to a level.
+    """
+
+    def __new__(
+        cls,
+        height: int,
+        width: int,
+        channels: int | None,
+        *,
+        out_height: int,
+        out_width: int,
+        grey: bool,
+        channel_first: bool = False,
+        num_threads: int | None = None,
+    ) -> Self:
+        """Computes the weights.
+
+        Args:
+            height: Rows of pixels of a frame, 1 to 65,536, as all sides.
+            width: Pixels of a row.
+            channels: Levels of a pixel; ``None``: frames have no axis for them.
+            out_height: Rows of pixels of an image.
+            out_width: Pixels of its rows.
+            grey: Makes one level of three channels; images have no axis for it.
+            channel_first: Images have shape ``[C, H, W]`` in place of ``[H, W, C]``.
+            num_threads: Threads; ``None``: one, or more for large batches.
+
+        Raises:
+            ValueError: A side is out of range, or ``grey`` with other than three channels.
+        """
+
+    def run(
+        self, frames: NDArray[np.uint8], second: NDArray[np.uint8] | None = None
+    ) -> NDArray[np.uint8]:
+        """Returns a new array with the image of each frame; runs without the GIL.
+
+        Args:
+            frames: ``[N, H, W, C]`` or ``[N, H, W]``; copied first if it is not C-contiguous.
+            second: As many frames; the larger one of each pair of levels counts.
+
+        Raises:
+            TypeError: An array has another dtype than ``uint8``.
+            ValueError: An array has another shape.
+        """
 
 @final
 class RolloutSlab:
@@ -782,3 +835,41 @@ def masked_mean(numbers: _Floats, valid: _Flags) -> float:
 
 def masked_normalize(numbers: _Floats, valid: _Flags, epsilon: float, out: _Floats) -> None:
     """Normalizes the valid numbers to mean 0 and deviation 1; arrays have one dimension."""
+
+# Wrappers. A batch has a place for each row that a call returned; ``rows`` are the environments of
+# the places, ``None`` for all in their order. Arrays are copied; the results are the caller's.
+
+@final
+class RowKinds:
+    """Tells transitions, resets, repeated rows and failures apart, in every autoreset mode.
+
+    Kinds are those of ``cartwheel.wrapping.batch``. Row numbers raise ``IndexError`` if there is no
+    such environment; then nothing is changed.
+    """
+
+    def __new__(cls, num_envs: int, autoreset_mode: str) -> RowKinds:
+        """All rows are running; a vector environment has to be reset first anyway."""
+
+    def reset(
+        self, rows: ArrayLike | None, mask: NDArray[np.bool_] | None, /
+    ) -> NDArray[np.uint8]:
+        """Returns the kinds after a reset: of all rows, of a mask, or of these ``rows``."""
+
+    def send_reset(self, rows: ArrayLike, /) -> None:
+        """Resets of these rows were sent; :meth:`step` finds them when they are received."""
+
+    def lose(self, rows: ArrayLike | None, /) -> None:
+        """The results of these rows were lost, because the call raised; ``None`` for all rows."""
+
+    def step(
+        self,
+        rows: NDArray[np.int64] | None,
+        terminations: NDArray[np.bool_],
+        truncations: NDArray[np.bool_],
+        failed: NDArray[np.bool_] | None,
+        /,
+    ) -> NDArray[np.uint8]:
+        """Returns the kinds of the batch of a step, ``uint8`` ``[K]``.
+
+        ``failed`` says whose environments were replaced, ``bool`` ``[K]``; ``None`` if none was.
+        """

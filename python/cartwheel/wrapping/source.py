@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
+from cartwheel._cartwheel import RowKinds
 from cartwheel.arguments import (
     NUMBERING_OPTIONS,
     ROW_OPTIONS,
@@ -20,7 +21,6 @@ from cartwheel.errors import is_raised_by_env
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import failed_rows
 from cartwheel.wrapping.batch import SHOWN, Batch
-from cartwheel.wrapping.row_kinds import RowKinds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ class Source:
         self.mode: AutoresetMode = as_autoreset_mode(mode)
         self.steps_rows: bool = getattr(envs, "steps_rows", False)
         self._is_foreign = not self.steps_rows
-        self._kinds = RowKinds(envs.num_envs, self.mode)
+        self._kinds = RowKinds(envs.num_envs, self.mode.value)
         self._in_parts = getattr(envs, "batch_size", envs.num_envs) < envs.num_envs
         #: The rows of a pending ``step_async``; seed and options of a pending ``reset_async``.
         self._waits_for: Any = None
@@ -243,7 +243,7 @@ class Source:
         if isinstance(error, TimeoutError | gym.error.Error):
             return
         if self._is_foreign or is_raised_by_env(error):
-            self._kinds.lose(slice(None) if env_index is None else np.asarray(env_index))
+            self._kinds.lose(env_index)
 
 
 def _seeds_of(seed: Any, rows: Sequence[int]) -> NDArray[np.int64]:
