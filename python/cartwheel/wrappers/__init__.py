@@ -1,5 +1,6 @@
 """Wrappers for every vector environment: cartwheel's and Gymnasium's, in every autoreset mode."""
 
+from cartwheel.recorder import RecordEpisode, TrajectoryDataset
 from cartwheel.wrappers.autoreset_adapter import AutoresetAdapter
 from cartwheel.wrappers.clip_action import ClipAction
 from cartwheel.wrappers.clip_reward import ClipReward
@@ -32,11 +33,13 @@ __all__ = [
     "NormalizeObservation",
     "NormalizeReward",
     "NumpyToTorch",
+    "RecordEpisode",
     "RecordEpisodeStatistics",
     "RecordMetrics",
     "RescaleAction",
     "RescaleObservation",
     "ReshapeObservation",
+    "TrajectoryDataset",
     "TransformAction",
     "TransformObservation",
     "TransformReward",
