@@ -341,6 +341,9 @@ class NativeEnvs:
     def post_row_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
         """Posts the details of the reset of one row, which is sent next."""
 
+    def post_next_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
+        """Posts seed and options of the next automatic reset of one row, not in flight."""
+
     def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
         """Posts a request to read a parameter, or to set it to one value for each row."""
 
@@ -491,6 +494,14 @@ class Pool:
 
     def discard_late(self, timeout: float | None, calling: str) -> None:
         """Waits for a call that timed out or was interrupted, and drops its result."""
+
+    def keep_next_resets(
+        self, rows: Sequence[int], packed: Sequence[Any | None], calling: str
+    ) -> None:
+        """Keeps what rows get with their next step, for their next automatic reset.
+
+        The link's ``pack_next_resets`` makes messages of it. ``None`` takes back what was kept.
+        """
 
     def send(self, actions: Any, rows: Any = None) -> None:
         """Checks and copies actions for some rows, or all rows, and begins to step them."""

@@ -136,6 +136,25 @@ class NativeLink:
             if first <= row < last
         ]
 
+    def keep_next_resets(
+        self,
+        _: Pool,
+        rows: list[int],
+        seeds: list[int | None],
+        options: list[dict[str, Any] | None],
+    ) -> None:
+        """Leaves seeds and options for the next automatic resets of rows."""
+        texts: dict[int, str | None] = {}
+        for own in options:
+            if own and id(own) not in texts:
+                texts[id(own)] = chosen = reset_as_json(self._env_id, own)
+                self.envs.check_reset_options(chosen)
+        for row, seed, own in zip(rows, seeds, options, strict=True):
+            self.envs.post_next_reset(self.shard_of(row), row, seed, texts.get(id(own)))
+
+    def forget_next_resets(self, *_: object) -> None:
+        """Does nothing: a shard drops what was left for a row that it resets."""
+
     def post_some(self, _: int, messages: list[tuple[int, Any]]) -> None:
         """Leaves the messages of resets of single rows for their shards."""
         posts: dict[str, Any] = {

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import gymnasium as gym
 import numpy as np
 from gymnasium import logger
+from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 from typing_extensions import TypeVar
 
@@ -22,6 +23,8 @@ from cartwheel.arguments import (
     as_integer,
     as_reset_mask,
     as_reset_rows,
+    as_row_options,
+    as_rows,
     as_seeds,
     as_timeout,
     check_options,
@@ -34,8 +37,6 @@ from cartwheel.vector.stats import Stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from gymnasium.vector import AutoresetMode
 
     from cartwheel._cartwheel import Pool
 
@@ -71,6 +72,18 @@ class ResetLink(Protocol):
         self, rows: list[int], seeds: list[int | None], options: dict[str, Any] | None
     ) -> list[Any]:
         """Makes the messages for resets that ``async_reset`` starts."""
+
+    def keep_next_resets(
+        self,
+        pool: Pool,
+        rows: list[int],
+        seeds: list[int | None],
+        options: list[dict[str, Any] | None],
+    ) -> None:
+        """Keeps seeds and options for the next automatic resets of rows."""
+
+    def forget_next_resets(self, pool: Pool, rows: Any) -> None:
+        """Drops what was kept for rows whose explicit reset has begun."""
 
 
 class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
@@ -199,7 +212,71 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         if mask is not None:
             options = without_rows(options)
         self._pool.reset_async(self._link.pack_reset(seeds, mask, options), calling)
+        rows = range(self.num_envs) if mask is None else mask.nonzero()[0]
+        self._link.forget_next_resets(self._pool, rows)
         return False
+
+    def next_reset(
+        self,
+        *,
+        seed: int | list[int | None] | tuple[int | None, ...] | None = None,
+        options: dict[str, Any] | list[dict[str, Any] | None] | None = None,
+        env_index: Any = None,
+    ) -> None:
+        """Gives seeds and options to the next automatic reset of each row.
+
+        They are used once, by the next reset that the autoreset mode makes: in ``NEXT_STEP`` by the
+        step after the last one of an episode, in ``SAME_STEP`` by the last step itself. The resets
+        after that continue the row's random numbers as usual. Another call replaces what an earlier
+        one has left for the same rows; a call without arguments takes it back. An explicit
+        :meth:`reset` of a row, or a state that is restored into it, discards it.
+
+        With ``on_error="restart"`` it stays with the row: if the environment fails in the reset
+        itself, the replacement is reset in the same way. With ``on_worker_death="restart"``, rows
+        of a worker process that died lose what the process had received, with an earlier step.
+
+        Example:
+            >>> import cartwheel
+            >>> envs = cartwheel.NativeVectorEnv("CartPole-v1", 2, autoreset_mode="same_step")
+            >>> observations, _ = envs.reset(seed=7)
+            >>> envs.next_reset(seed=[70, 71])
+            >>> for _ in range(60):
+            ...     _ = envs.step([1, 1])
+            >>> envs.np_random_seed
+            (70, 71)
+
+        Args:
+            seed: ``None``: the reset continues the random numbers. An integer ``s``: row ``i`` gets
+                the seed ``s + i``. A list: one seed or ``None`` for each of the rows.
+            options: A dictionary for each of the rows, or a list with one dictionary or ``None``
+                for each. They are copied as by :meth:`reset`.
+            env_index: The rows, an array or list of integers; by default all rows. None of them may
+                be in flight. Other rows may be.
+
+        Raises:
+            RuntimeError: The autoreset mode is ``DISABLED``, which makes no automatic resets.
+            ValueError: A row does not exist or is named twice, a list has the wrong length, options
+                select rows (``"reset_mask"``, ``"env_index"``), or a native environment does not
+                have an option.
+            TypeError: Row numbers are not integers, or options are not dictionaries.
+            gymnasium.error.Error: A seed is negative or not an integer.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or a row is in flight.
+            Exception: Options cannot be sent to a worker process.
+        """
+        self._pool.check("next_reset", idle=False)
+        if self.autoreset_mode == AutoresetMode.DISABLED:
+            raise RuntimeError(
+                "`next_reset` is for automatic resets, and autoreset_mode='disabled' makes none: "
+                "pass `seed` and `options` to `reset`."
+            )
+        rows = list(range(self.num_envs))
+        if env_index is not None:
+            rows = as_rows(env_index, self.num_envs)
+        if self._pool.pending() is not None or not set(rows).isdisjoint(self._pool.in_flight()):
+            self._pool.check("next_reset", idle=True)
+        seeds = as_seeds(seed, rows, self.num_envs)
+        by_row = as_row_options(options, len(rows), self.num_envs)
+        self._link.keep_next_resets(self._pool, rows, seeds, by_row)
 
     def reset_wait(self, timeout: float | None = None) -> tuple[ObsType, dict[str, Any]]:
         """Waits for a reset.
@@ -422,6 +499,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             self._pool.check(calling, idle=True)
         messages = self._link.pack_row_resets(rows, seeds, options)
         self._pool.send_reset(rows, messages, calling)
+        self._link.forget_next_resets(self._pool, rows)
 
     @property
     def in_flight(self) -> list[int]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel._cartwheel import Pool, RolloutSlab
+    from cartwheel.worker.channel import Channel
     from cartwheel.worker.crew import Crew
 
 #: A worker, a message for it, and the keywords of the resets in the message, by row.
@@ -58,6 +59,8 @@ class Link:
         self._phases: dict[tuple[int, int], str] = {}
         #: The keywords of the last reset that was sent to each row.
         self._row_resets: dict[int, dict[str, Any]] = {}
+        #: Whether anything was ever kept for automatic resets.
+        self._chooses_resets = False
         self.timeout = timeout
 
     def split(self, parts: list[Any]) -> list[list[Any]]:
@@ -94,6 +97,35 @@ class Link:
         own = self._copier(options)
         resets = [{"seed": seed, "options": own()} for seed in seeds]
         return self._pack_rows("resets", rows, resets)
+
+    def keep_next_resets(
+        self,
+        pool: Pool,
+        rows: list[int],
+        seeds: list[int | None],
+        options: list[dict[str, Any] | None],
+    ) -> None:
+        """Keeps seeds and options for the next automatic resets of rows."""
+        packed = [
+            self._channel_of(row).pack({"seed": seed, "options": copied(own)})
+            for row, seed, own in zip(rows, seeds, options, strict=True)
+        ]
+        self._chooses_resets = True
+        pool.keep_next_resets(rows, packed, "next_reset")
+
+    def forget_next_resets(self, pool: Pool, rows: list[int] | NDArray[np.int64]) -> None:
+        """Drops what was kept for rows whose explicit reset has begun; workers do so, too."""
+        if self._chooses_resets:
+            numbers = [int(row) for row in rows]
+            pool.keep_next_resets(numbers, [None] * len(numbers), "reset")
+
+    def pack_next_resets(self, rows: list[int], packed: list[Any]) -> list[RowMessage]:
+        """Makes the messages that go with a step of these rows; ``None``: nothing was kept."""
+        return self._pack_rows("next", rows, packed)
+
+    def _channel_of(self, row: int) -> Channel:
+        (worker,) = self._crew.workers_of([row])
+        return self._crew.channels[worker]
 
     def pack_sent_actions(self, actions: Any, rows: list[int]) -> list[RowMessage]:
         """Makes the messages for steps that ``send`` starts, if memory cannot hold the actions."""

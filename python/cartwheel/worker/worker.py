@@ -50,6 +50,7 @@ class Worker:
 
     Attributes:
         envs: The environments, in the order of their rows.
+        next_resets: For rows of the worker, the packed keywords of their next automatic reset.
         pickle: Pickles the values for which a stream of infos has no format.
     """
 
@@ -92,7 +93,8 @@ class Worker:
         #: For each row that was sent and is not yet begun: a function that unpacks its message,
         #: which has a part for each of its rows. If unpacking raises, it raises for each of them.
         self._sent: dict[str, dict[int, Callable[[], dict[int, Any]]]]
-        self._sent = {"resets": {}, "actions": {}}
+        self._sent = {"resets": {}, "actions": {}, "next": {}}
+        self.next_resets: dict[int, Any] = {}
 
     def build(self, env_fns: bytes | Sequence[EnvFn]) -> dict[str, Any]:
         """Makes the environments and describes them.
@@ -200,18 +202,39 @@ class Worker:
     def receive_reset(self) -> list[dict[str, Any] | None]:
         """Receives for each row the keywords of its ``reset``, or ``None`` for no reset."""
         resets: list[dict[str, Any] | None] = self.channel.receive()
+        if self.next_resets:
+            for row, keywords in enumerate(resets):
+                if keywords is not None:
+                    self.next_resets.pop(row, None)
         self._replacements.note_seeds(dict(enumerate(resets)))
         return resets
 
     def take_reset(self, row: int) -> dict[str, Any]:
         """Returns the keywords of a reset that ``send`` started; rows count from the first."""
         keywords: dict[str, Any] = self._take("resets", row)
+        self.next_resets.pop(row, None)
         self._replacements.note_seeds({row: keywords})
         return keywords
 
     def take_action(self, row: int) -> Any:
         """Returns the action of a step that ``send`` started, if its space has no fixed shape."""
         return self._take("actions", row)
+
+    def receive_next_resets(self, rows: list[int]) -> None:
+        """Receives what these rows get for their next automatic resets."""
+        for row in rows:
+            packed = self._take("next", row)
+            if packed is not None:
+                self.next_resets[row] = packed
+
+    def take_next_reset(self, row: int) -> dict[str, Any] | None:
+        """Returns the keywords of an automatic reset, if the caller has chosen some for it."""
+        packed = self.next_resets.pop(row, None)
+        if packed is None:
+            return None
+        keywords: dict[str, Any] = self.channel.unpack(packed)
+        self._replacements.note_seeds({row: keywords})
+        return keywords
 
     def _take(self, kind: str, row: int) -> Any:
         while row not in self._sent[kind]:

@@ -1,5 +1,6 @@
 //! The rows of a shard: plans what each does, makes one call for all of them, settles.
 
+mod next_reset;
 mod round;
 
 use std::ops::Range;
@@ -9,7 +10,7 @@ use cartwheel_abi::{LEAVE, RESET, SHOW, STEP};
 use cartwheel_core::rng::Rng;
 
 use super::infos::RowInfos;
-use super::mailbox::{Fault, RowReset};
+use super::mailbox::{Fault, Mailbox, RowReset};
 use super::settings::ShardSettings;
 use super::shown::Shown;
 use super::stream::{Seed, unforeseen};
@@ -33,6 +34,8 @@ pub(super) struct NativeRows {
     pub(super) seeds: Vec<Seed>,
     pub(super) shown: Shown,
     pub(super) infos: RowInfos,
+    /// What the owner of the pool has left for automatic resets.
+    mailbox: Arc<Mailbox>,
     /// The faults of the present task.
     pub(super) faults: Vec<Fault>,
     /// The leaves of the spaces.
@@ -81,6 +84,7 @@ impl NativeRows {
         kind: &Arc<Kind>,
         rows: usize,
         settings: ShardSettings,
+        mailbox: Arc<Mailbox>,
     ) -> Result<Self, Error> {
         let (streams, seeds) = unforeseen(rows)?;
         let autoreset = Autoreset::unstarted(settings.autoreset, settings.on_done, rows);
@@ -92,6 +96,7 @@ impl NativeRows {
             seeds,
             shown: Shown::default(),
             infos: RowInfos::new(),
+            mailbox,
             faults: Vec::new(),
             observations: kind.spaces().observation.leaves(),
             actions: kind.spaces().action.leaves(),
@@ -138,7 +143,7 @@ impl NativeRows {
             }
         };
         self.forget_shown(&rows);
-        let carried_out = self.round(place, 0..count, &actions, None);
+        let carried_out = self.automatic_round(place, 0..count, &actions);
         let settled = carried_out.and_then(|()| {
             let commands = &self.commands[..count];
             self.autoreset.settle(rows, commands, &mut place.outcomes);
@@ -162,7 +167,11 @@ impl NativeRows {
         let (rows, count) = (place.rows.clone(), place.rows.len());
         self.begin();
         for (at, row) in rows.clone().enumerate() {
-            self.commands[at] = match how(row) {
+            let how = how(row);
+            if !matches!(how, RowReset::Leave) && self.mailbox.has_next_resets() {
+                self.mailbox.take_next_reset(place.first + row); // for automatic resets only
+            }
+            self.commands[at] = match how {
                 RowReset::Leave => SHOW,
                 RowReset::Restore(state) => {
                     if let Err(what) = self.envs.load(row, &state.env) {
@@ -176,13 +185,11 @@ impl NativeRows {
                     SHOW
                 }
                 RowReset::Seed(seed) => {
-                    self.streams[row] = Rng::from_wide_seed(seed);
-                    self.seeds[row] = Seed::Number(seed);
+                    self.seed(row, Seed::Number(seed));
                     RESET
                 }
                 RowReset::WideSeed(words) => {
-                    self.streams[row] = Rng::from_seed_words(&words);
-                    self.seeds[row] = Seed::Words(words);
+                    self.seed(row, Seed::Words(words));
                     RESET
                 }
                 RowReset::Continue => RESET,
@@ -251,7 +258,7 @@ impl NativeRows {
         self.replaced.clear();
         std::mem::swap(&mut self.commands, &mut self.resets);
         self.unused = self.spare.take().or_else(|| Some(Unused::new(self.autoreset.len())));
-        let carried_out = self.round(place, first..last + 1, &ActionColumns::NONE, None);
+        let carried_out = self.automatic_round(place, first..last + 1, &ActionColumns::NONE);
         self.spare = self.unused.take();
         carried_out?;
         self.infos.join_resets();

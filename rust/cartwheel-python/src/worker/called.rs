@@ -126,7 +126,8 @@ impl<'py> PyRows<'_, '_, 'py> {
             }
             Command::Reset => {
                 self.tell_loss(row);
-                self.restart(row, None)
+                let keywords = self.automatic(row)?;
+                self.restart(row, keywords)
             }
             Command::Leave | Command::Show => {
                 let left = self.autoreset.settle_row(row, Command::Show, Transition::RESET);
@@ -144,7 +145,8 @@ impl<'py> PyRows<'_, '_, 'py> {
         if let Err(failure) = self.keep_final(row) {
             return self.go_on(row, transition, retry, failure);
         }
-        let retry = self.reset(row, None)?;
+        let keywords = self.automatic(row)?;
+        let retry = self.reset(row, keywords)?;
         self.autoreset.begin_episode(row);
         Ok(Called::Returned(transition, retry))
     }

@@ -42,6 +42,8 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     /// `cartwheel.worker.worker.Worker`, which replaces environments.
     pub(crate) worker: &'a Bound<'py, PyAny>,
     pub(crate) envs: &'a Bound<'py, PyList>,
+    /// The worker's entries for the next automatic resets of rows.
+    pub(crate) next_resets: &'a Bound<'py, PyDict>,
     pub(crate) autoreset: &'a mut Autoreset,
     /// Which rows have lost their environments without the caller having been informed.
     pub(crate) lost: &'a mut [bool],
@@ -92,6 +94,18 @@ impl<'py> PyRows<'_, '_, 'py> {
         self.hold(row, observation, info);
         self.held[row].resets += 1;
         Ok(())
+    }
+
+    /// The keywords of an automatic reset, if the caller has chosen some for the row's next one.
+    pub(super) fn automatic(&self, row: usize) -> PyResult<Option<Py<PyDict>>> {
+        if self.next_resets.is_empty() {
+            return Ok(None);
+        }
+        let keywords = self.worker.call_method1(intern!(self.py, "take_next_reset"), (row,))?;
+        if keywords.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(keywords.cast_into::<PyDict>()?.unbind()))
     }
 
     /// Passes on what an environment returned or raised; ends this process if it is not the
