@@ -86,11 +86,20 @@ class NativeLink:
         """Returns the number of the shard that has a row."""
         return next(shard for shard, (_, last) in enumerate(self._shards) if row < last)
 
+    def check_state(self, state: bytes) -> None:
+        """Raises unless this is the state of a row of such an environment."""
+        self.envs.check_state(state)
+
     def pack_save(self, rows: list[int]) -> list[Any]:
         """Makes the messages that ask for the states of rows."""
         return [
             ("save", [row for row in rows if first <= row < last]) for first, last in self._shards
         ]
+
+    def saved(self, answers: tuple[bytes, ...], rows: list[int]) -> list[bytes]:
+        """Returns the states of rows from the answers, which are in the order of the shards."""
+        by_row = dict(zip(sorted(rows, key=self.shard_of), answers, strict=True))
+        return [by_row[row] for row in rows]
 
     def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[tuple[int, Any]]:
         """Makes the messages for rows that continue from states: shards, rows, states."""

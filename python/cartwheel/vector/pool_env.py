@@ -33,10 +33,11 @@ from cartwheel.arguments import (
 from cartwheel.errors import add_note
 from cartwheel.vector.interruptible import Interruptible
 from cartwheel.vector.rollout_arrays import RolloutArrays
+from cartwheel.vector.states import restored, saved
 from cartwheel.vector.stats import Stats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cartwheel._cartwheel import Pool
 
@@ -566,6 +567,76 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             cartwheel.ForkedProcessError: In a forked child.
         """
         return Stats(**self._pool.stats())
+
+    # States
+
+    def get_state(self, rows: Any = None) -> list[bytes]:
+        """Saves rows: environments, places in their episodes, and what the rows show.
+
+        A native environment's state has its random numbers, too. It belongs to the environment's id
+        and keywords. A Python environment takes part if it, or a wrapper around it, has a method
+        ``get_state()``, which returns anything that can be pickled, and ``set_state(state)``, which
+        takes that and brings back everything that later steps depend on, random numbers included.
+        The steps that Gymnasium's ``TimeLimit`` has counted are saved, and whether
+        ``OrderEnforcing`` has seen a reset; other wrappers with a state must save it in methods of
+        their own.
+
+        A state outlives the process. The autoreset mode, the step limit and the number of
+        environments may be others where it is restored. States of Python environments are pickles:
+        restore none that you do not trust.
+
+        Args:
+            rows: Row numbers, in any order; ``None`` for all rows.
+
+        Returns:
+            One state for each row.
+
+        Raises:
+            ValueError: There is no such row, a row is named twice, or an environment cannot be
+                saved.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+            Exception: The environment of the lowest failing row raised it.
+        """
+        self._pool.check("get_state", idle=True)
+        return saved(self._pool, self._link, self._numbers(rows))
+
+    def set_state(self, rows: Any, states: Sequence[bytes]) -> tuple[ObsType, dict[str, Any]]:
+        """Continues rows from states that :meth:`get_state` returned.
+
+        Each row goes on as the saved row did: the same actions give the same results, bit for bit.
+        A row may be over, or wait for its autoreset, as the saved one was. A state may be restored
+        into any row, any number of times. If a state is refused, no row changes.
+
+        Args:
+            rows: Row numbers, in any order; ``None`` for all rows.
+            states: One state for each of these rows.
+
+        Returns:
+            Observations and infos of these rows, in their order, as from a reset with row numbers:
+            the observations that the saved rows showed (zeros for rows that were never reset), and
+            ``infos["env_index"]``.
+
+        Raises:
+            ValueError: There is no such row, a row is named twice, or the number of states is
+                wrong. A state was changed, or is of another environment or of other keywords.
+            TypeError: A state is not ``bytes``.
+            RuntimeError: A :meth:`rollout` has no step yet.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+            Exception: The environment of the lowest failing row raised it, for its old state or the
+                new one.
+        """
+        self._pool.check("set_state", idle=True)
+        numbers = self._numbers(rows)
+        if len(states) != len(numbers):
+            raise ValueError(f"{len(states)} states for {len(numbers)} rows")
+        for state in states:
+            self._link.check_state(state)
+        space = self.single_observation_space
+        return restored(self._pool, self._link, numbers, list(states), space)
+
+    def _numbers(self, rows: Any) -> list[int]:
+        """Returns row numbers as a list; ``None`` stands for all rows."""
+        return list(range(self.num_envs)) if rows is None else as_rows(rows, self.num_envs, "rows")
 
     # Closing
 

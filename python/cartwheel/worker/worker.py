@@ -21,6 +21,7 @@ from cartwheel.log import LOGGER
 from cartwheel.worker.channel import WorkerChannel, pickled
 from cartwheel.worker.faults import Fault
 from cartwheel.worker.recovery import Recovery, Replacements
+from cartwheel.worker.row_state import restore, saved
 from cartwheel.worker.stderr import keep_stderr
 
 if TYPE_CHECKING:
@@ -209,10 +210,15 @@ class Worker:
         self._replacements.note_seeds(dict(enumerate(resets)))
         return resets
 
-    def take_reset(self, row: int) -> dict[str, Any]:
-        """Returns the keywords of a reset that ``send`` started; rows count from the first."""
-        keywords: dict[str, Any] = self._take("resets", row)
+    def take_reset(self, row: int) -> dict[str, Any] | bytes:
+        """Returns the keywords of a reset that ``send`` started, or the state to restore.
+
+        Rows count from the worker's first.
+        """
+        keywords: dict[str, Any] | bytes = self._take("resets", row)
         self.next_resets.pop(row, None)
+        if isinstance(keywords, bytes):
+            return keywords
         self._replacements.note_seeds({row: keywords})
         return keywords
 
@@ -270,18 +276,45 @@ class Worker:
         """
         return self._replacements.replace(self.envs, self._env_fns[row], row, failure)
 
-    def answer(self) -> None:
-        """Carries out a control call on every environment and keeps the answers."""
+    def answer(self) -> list[int] | None:
+        """Carries out a control call on every environment and keeps the answers.
+
+        Returns:
+            Rows of the worker that native code has to :meth:`save`, if any.
+        """
         task, name, parts = self.channel.receive()
         if task == "skip":  # this worker has answered; the call is repeated for other workers
             self._answer = []
-            return
+            return None
         if task == "attach_rollout":
             self._answer = [self._attach_rollout(name, parts)]
-            return
+            return None
+        if task == "save":
+            self._answer = [None] * len(self.envs)
+            return [row for row, saving in enumerate(parts) if saving]
         self._answer = []
         for row, (env, part) in enumerate(zip(self.envs, parts, strict=True), self.first_row):
             self._answer.append(self._carry_out(row, task, env, name, part))
+        return None
+
+    def save(self, row: int, place: bytes, shown: list[Any], lost: bool) -> None:  # noqa: FBT001 - called by native code
+        """Saves a row of the worker and keeps its state as the answer.
+
+        Args:
+            row: The row.
+            place: Its place in the episode.
+            shown: The observation that it shows; empty if it has none.
+            lost: Whether the row lost its environment and has not been stepped or reset since then.
+        """
+        number = self.first_row + row
+        try:
+            self._answer[row] = saved(self.envs[row], number, place, shown, lost=lost)
+        except BaseException as error:  # every exception is reported to the caller
+            self._answer[row] = Fault.of(number, error, travels=self.travels)
+
+    def restore(self, row: int, state: bytes) -> tuple[bytes, list[Any]]:
+        """Restores a row of the worker; returns its place in the episode and its observation."""
+        return restore(self.envs[row], self.first_row + row, state)
 
     def _attach_rollout(self, index: int, steps: int) -> Fault | None:
         try:

@@ -121,7 +121,7 @@ impl PyShard {
             let called = match (prepared.take(), &resets) {
                 (Some(called), _) => called,
                 (None, None) => batch.call(row, Order::Step),
-                (None, Some(resets)) => batch.call(row, Order::from_reset(&resets.get_item(row)?)?),
+                (None, Some(resets)) => batch.call(row, Order::from_reset(&resets.get_item(row)?)),
             };
             if let Some(failure) = batch.show(row, called) {
                 faults.push((task.first + row, failure));
@@ -231,7 +231,7 @@ impl PyShard {
             Op::Step => (Order::Step, self.actions_in_memory(py, area, &work.rows)?),
             _ => {
                 let how = self.worker.bind(py).call_method1(intern!(py, "take_reset"), (row,))?;
-                (Order::from_reset(&how)?, None)
+                (Order::from_reset(&how), None)
             }
         };
         if work.op == Op::Step {
@@ -287,6 +287,22 @@ impl PyShard {
         Ok(())
     }
 
+    /// Answers a control call.
+    fn answer(&self, py: Python<'_>) -> PyResult<()> {
+        let worker = self.worker.bind(py);
+        let saving = worker.call_method0(intern!(py, "answer"))?;
+        if saving.is_none() {
+            return Ok(());
+        }
+        for row in saving.extract::<Vec<usize>>()? {
+            let saved = PyBytes::new(py, &self.autoreset.save(row).to_bytes());
+            let shown = self.held[row].shown.as_slice();
+            let arguments = (row, saved, PyList::new(py, shown)?, self.lost[row]);
+            worker.call_method1(intern!(py, "save"), arguments)?;
+        }
+        Ok(())
+    }
+
     /// Answers a control call with an error that belongs to no environment.
     fn answer_failed(&self, py: Python<'_>, error: PyErr) {
         let worker = self.worker.bind(py);
@@ -306,8 +322,7 @@ impl Shard for PyShard {
             self.answering = task.op == Op::Call;
             if self.answering {
                 self.reset_lost(py, task);
-                let worker = self.worker.bind(py);
-                if let Err(error) = worker.call_method0(intern!(py, "answer")) {
+                if let Err(error) = self.answer(py) {
                     self.answer_failed(py, error); // Ctrl-C, or the channel is closed
                 }
                 return Report { spilled: true, ..Report::default() };
