@@ -30,7 +30,7 @@ BINDING = """
     worker
     memory native returns
     value
-    array error mode schedule space
+    array error mode rules schedule space
 """
 ENGINE = """
     lib

@@ -37,6 +37,7 @@ impl PyShardParts {
     #[pyo3(signature = (
         worker, observations, actions, *, autoreset_mode, freeze, rules = None, objects = None, over = None
     ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     fn new(
         worker: Py<PyAny>,
         observations: Py<PyAny>,
