@@ -17,8 +17,9 @@ PYTHON = """
     __main__
     bench
     __init__
-    catalogue envpool registry testing
-    evaluation native rollouts
+    catalogue envpool registry testing wrappers
+    evaluation native recorder rollouts
+    wrapping
     vector
     returns worker
     arguments
@@ -28,7 +29,7 @@ BINDING = """
     lib
     pool
     worker
-    memory native returns
+    image memory native returns wrappers
     value
     array error mode rules schedule space
 """
@@ -42,7 +43,7 @@ ENGINE = """
     memory
     wake
     info
-    returns
+    image returns wrappers
     error
     autoreset
     call transition

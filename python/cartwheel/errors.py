@@ -166,3 +166,16 @@ def add_note(error: BaseException, note: str) -> None:
     with contextlib.suppress(Exception):
         notes = getattr(error, "__notes__", None)
         object.__setattr__(error, "__notes__", [*(notes if isinstance(notes, list) else ()), note])
+
+
+#: How the note begins that names the row whose environment raised an exception.
+RAISED_BY = "raised by the environment of row"
+
+
+def is_raised_by_env(error: BaseException) -> bool:
+    """Whether an environment raised ``error``: then the results of the call are lost.
+
+    An error without the note comes from checks before anything was stepped.
+    """
+    notes: list[str] = getattr(error, "__notes__", [])
+    return any(note.startswith(RAISED_BY) for note in notes)

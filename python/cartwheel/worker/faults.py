@@ -9,7 +9,7 @@ import pickle
 import threading
 import traceback
 
-from cartwheel.errors import RemoteEnvError, RemoteTraceback, add_note
+from cartwheel.errors import RAISED_BY, RemoteEnvError, RemoteTraceback, add_note
 from cartwheel.worker.pickling import pickled_exception
 
 #: Sets ``__cause__`` even if the exception forbids assignment, as a frozen dataclass does.
@@ -70,7 +70,7 @@ class Fault:
                 cause = earlier
         if self.row is not None:
             where = "" if self.pid == os.getpid() else f" (worker process {self.pid})"
-            add_note(error, f"raised by the environment of row {self.row}{where}")
+            add_note(error, f"{RAISED_BY} {self.row}{where}")
         here = os.getpid(), threading.get_ident()
         if isinstance(error, bdb.BdbQuit) and (self.pid, self.thread) != here:
             add_note(error, _NO_TERMINAL)

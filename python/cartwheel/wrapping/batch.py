@@ -1,0 +1,156 @@
+"""A batch on its way through wrappers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cartwheel.wrapping.finals import NAMES, Finals
+
+if TYPE_CHECKING:
+    from gymnasium.spaces import Space
+    from numpy.typing import NDArray
+
+#: The kinds of rows, as :attr:`Batch.kinds` has them.
+#: The environment was stepped.
+TRANSITION: Final = 0
+#: The row shows the first observation of an episode: an explicit reset, or the autoreset step of
+#: ``NEXT_STEP``. Reward 0, no flags.
+RESET: Final = 1
+#: The row was left alone and shows its last observation again: a row outside of a ``reset_mask``,
+#: or a finished one (``on_done="freeze"``).
+SHOWN: Final = 2
+#: The environment failed and was replaced; the episode was truncated by that. The observation is
+#: no new one.
+FAILED: Final = 3
+#: A transition of an episode of which an earlier step was lost, because a call raised. Its
+#: observation is new; its sums are incomplete.
+INCOMPLETE: Final = 4
+#: No place of a batch.
+NOWHERE: Final = np.zeros(0, np.intp)
+
+
+class Batch:
+    """The results of one call, on their way from the environments to the caller.
+
+    Wrappers replace attributes. They never write into the arrays and dictionaries, which may be
+    views of rollouts, or belong to others.
+
+    Attributes:
+        rows: The environment of each place of the batch, ``int64`` ``[K]``; ``None`` if the batch
+            has all environments in their order.
+        kinds: What each place is, ``uint8`` ``[K]``: :data:`TRANSITION`, :data:`RESET`,
+            :data:`SHOWN`, :data:`FAILED` or :data:`INCOMPLETE`.
+        observations: In the form of the batched observation space, with ``K`` rows.
+        rewards: ``float64`` ``[K]``; ``None`` for the result of ``reset``.
+        terminations: ``bool`` ``[K]``; ``None`` for the result of ``reset``.
+        truncations: ``bool`` ``[K]``; ``None`` for the result of ``reset``.
+        infos: As returned by the environments; without final observations once a wrapper has taken
+            them by :meth:`finals`.
+        seeds: The seed that the reset of each place was given, ``int64`` ``[K]``; -1 where none was
+            given, as in autoresets, or one above the greatest ``int64``. ``None`` if no place of
+            the batch was given any.
+        options: The options that resets of this batch were given, without those that select rows:
+            a copy for each environment that was given any; ``None`` if there is none.
+    """
+
+    __slots__ = (
+        "_finals",
+        "infos",
+        "kinds",
+        "observations",
+        "options",
+        "rewards",
+        "rows",
+        "seeds",
+        "terminations",
+        "truncations",
+    )
+
+    rows: NDArray[np.int64] | None
+    kinds: NDArray[np.uint8]
+    observations: Any
+    rewards: Any
+    terminations: Any
+    truncations: Any
+    infos: dict[str, Any]
+    seeds: NDArray[np.int64] | None
+    options: dict[int, dict[str, Any]] | None
+
+    def __init__(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        observations: Any,
+        rewards: Any,
+        terminations: Any,
+        truncations: Any,
+        infos: dict[str, Any],
+        seeds: NDArray[np.int64] | None = None,
+        options: dict[int, dict[str, Any]] | None = None,
+    ) -> None:
+        """Keeps the parts."""
+        self.rows = rows
+        self.kinds = kinds
+        self.observations = observations
+        self.rewards = rewards
+        self.terminations = terminations
+        self.truncations = truncations
+        self.infos = infos
+        self.seeds = seeds
+        self.options = options
+        self._finals: Finals | None = None
+
+    def finals(self, space: Space[Any]) -> Finals | None:
+        """Takes the final observations of a step in ``SAME_STEP`` out of the infos.
+
+        Args:
+            space: The observation space of one environment, as of the present observations.
+
+        Returns:
+            The rows that ended an episode and show the first observation of the next one; ``None``
+            if there are none. A wrapper replaces their ``observations``; they are put back into
+            the infos at the end.
+        """
+        if self._finals is None and self.infos and any(name in self.infos for name in NAMES):
+            self._finals, self.infos = Finals.of(space, self.infos)
+        return self._finals
+
+    def ended(
+        self, space: Space[Any]
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp], Finals | None]:
+        """The places that ended an episode in ``SAME_STEP``; only for this mode.
+
+        Args:
+            space: As for :meth:`finals`.
+
+        Returns:
+            The places that show the first observation of the next episode, ascending; those among
+            them whose final observations are known; and these, ``None`` if there are none. Final
+            observations may be lost with a worker.
+        """
+        finals = self.finals(space)
+        if self.rewards is None:
+            return NOWHERE, NOWHERE, None
+        ends = np.flatnonzero(self.terminations | self.truncations)
+        return ends, NOWHERE if finals is None else finals.places, finals
+
+    def add_info(self, key: str, values: Any, mask: NDArray[np.bool_]) -> None:
+        """Adds an info with its mask, as Gymnasium names it; the dictionary received is kept."""
+        self.infos = {**self.infos, key: values, f"_{key}": mask}
+
+    def put_finals_back(self) -> None:
+        """Puts final observations that :meth:`finals` took into the infos again."""
+        if self._finals is not None:
+            self.infos = self._finals.into(self.infos, self.observations, len(self.kinds))
+            self._finals = None
+
+    def as_step(self) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        """The result of ``step``."""
+        self.put_finals_back()
+        return self.observations, self.rewards, self.terminations, self.truncations, self.infos
+
+    def as_reset(self) -> tuple[Any, dict[str, Any]]:
+        """The result of ``reset``."""
+        return self.observations, self.infos

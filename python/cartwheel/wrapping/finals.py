@@ -1,0 +1,95 @@
+"""Final observations of rows that were reset in the step that ended their episode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.vector.utils import concatenate, create_empty_array
+
+from cartwheel.spaces import nested
+
+if TYPE_CHECKING:
+    from gymnasium.spaces import Space
+    from numpy.typing import NDArray
+
+#: The keys under which infos have final observations: Gymnasium's name, and ManiSkill's.
+NAMES = ("final_obs", "final_observation")
+
+
+class Finals:
+    """The true last observations of the rows that ended an episode in ``SAME_STEP``.
+
+    Wrappers replace ``observations``; :meth:`into` puts them back into infos, in the form in which
+    they came: one array of objects, or dense arrays of the whole batch.
+
+    Attributes:
+        places: The places of the batch, ascending, ``int64`` ``[M]``.
+        observations: In the form of the batched observation space, with ``M`` rows.
+    """
+
+    __slots__ = ("_is_dense", "_names", "observations", "places")
+
+    def __init__(
+        self, places: NDArray[np.intp], observations: Any, names: list[str], *, is_dense: bool
+    ) -> None:
+        """Keeps the parts; ``names`` are the keys of the infos."""
+        self.places, self.observations = places, observations
+        self._names, self._is_dense = names, is_dense
+
+    @classmethod
+    def of(cls, space: Space[Any], infos: dict[str, Any]) -> tuple[Finals, dict[str, Any]]:
+        """Takes the final observations out of infos.
+
+        Args:
+            space: The observation space of one environment.
+            infos: With the key ``final_obs`` and its mask.
+
+        Returns:
+            The final observations, and a copy of the infos without them.
+        """
+        names = [name for name in NAMES if name in infos]
+        first, mask = infos[names[0]], infos[f"_{names[0]}"]
+        places = np.flatnonzero(mask)
+        hidden = {*names, *(f"_{name}" for name in names)}
+        rest = {key: value for key, value in infos.items() if key not in hidden}
+        is_dense = not (isinstance(first, np.ndarray) and first.dtype == object)
+        if is_dense:
+            observations = nested.take(space, first, places)
+        else:
+            rows: Any = create_empty_array(space, len(places), fn=np.empty)
+            observations = concatenate(space, first[places].tolist(), rows) if len(places) else rows
+        return cls(places, observations, names, is_dense=is_dense), rest
+
+    def into(self, infos: dict[str, Any], observations: Any, size: int) -> dict[str, Any]:
+        """Returns infos with these final observations.
+
+        Args:
+            infos: Of the batch.
+            observations: Of the batch; dense final observations equal them where no episode ended.
+            size: The number of places of the batch.
+        """
+        mask = np.zeros(size, np.bool_)
+        mask[self.places] = True
+        if self._is_dense:
+            places = self.places
+            values: Any = nested.apply(
+                lambda shown, finals: _with(shown, places, finals),
+                observations,
+                self.observations,
+            )
+        else:
+            values = np.full(size, None, object)
+            for number, place in enumerate(self.places.tolist()):  # only rows that ended
+                values[place] = nested.apply(lambda array, at=number: array[at], self.observations)
+        filled = dict(infos)
+        for name in self._names:
+            filled[name], filled[f"_{name}"] = values, mask
+        return filled
+
+
+def _with(shown: Any, places: NDArray[np.intp], finals: Any) -> Any:
+    """Returns a copy of an array of all places, with the final observations at theirs."""
+    dense = shown.copy()
+    dense[places] = finals
+    return dense

@@ -1,0 +1,266 @@
+"""The base class of the wrappers of cartwheel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.vector import VectorEnv
+from gymnasium.vector import VectorWrapper as GymnasiumWrapper
+
+from cartwheel.arguments import as_integer, as_rows
+from cartwheel.wrapping.recording import StepRecording
+from cartwheel.wrapping.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gymnasium.vector import AutoresetMode
+
+    from cartwheel.vector.rollout_arrays import RolloutArrays
+    from cartwheel.wrapping.batch import Batch
+
+
+class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
+    """Changes the actions or the results of a vector environment, batch by batch.
+
+    A subclass overrides :meth:`_transform`, :meth:`_act` or both. Every way to step goes through
+    these two: ``step``, ``step`` of some rows, ``send`` and ``recv``, ``step_async``, resets of all
+    or some rows, rollouts. All other public names are those of the wrapped environment: ``call``,
+    ``get_attr``, ``set_attr``, ``stats``, ``in_flight``, ``batch_size``, ``get_state`` and so on.
+
+    Wrappers around wrappers share one :class:`~cartwheel.wrapping.source.Source`: a call is made
+    once, its rows are told apart once, and then the wrappers transform the batch one after the
+    other, from the innermost to the outermost.
+
+    Args:
+        envs: A vector environment: of cartwheel or Gymnasium, wrapped or not.
+
+    Raises:
+        TypeError: ``envs`` is not a vector environment.
+        ValueError: The metadata of ``envs`` has no autoreset mode.
+    """
+
+    #: Whether observations of ``rollout`` differ from those of the wrapped environment, or rewards,
+    #: terminations or truncations do. Then the arrays of a rollout are copies.
+    _changes_steps = True
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
+        """Joins the wrappers that are already there."""
+        inner = envs if isinstance(envs, VectorWrapper) and not envs._makes_calls() else None
+        self._source: Source = Source(envs) if inner is None else inner._source
+        super().__init__(envs)
+        own = type(self)
+        #: From the innermost to the outermost.
+        self._transforms: tuple[Callable[[Batch], None], ...] = (
+            *(() if inner is None else inner._transforms),
+            *(() if own._transform is VectorWrapper._transform else (self._transform,)),
+        )
+        #: From the outermost to the innermost.
+        self._acts: tuple[Callable[[Any, Any], Any], ...] = (
+            *(() if own._act is VectorWrapper._act else (self._act,)),
+            *(() if inner is None else inner._acts),
+        )
+        self._recording: StepRecording | None = None
+
+    # What subclasses override
+
+    def _transform(self, batch: Batch) -> None:
+        """Replaces parts of a batch; the batch of a reset has no rewards and flags."""
+
+    def _act(self, actions: Any, rows: Any) -> Any:
+        """Returns the actions for the wrapped environment; ``rows`` are ``None`` for all rows."""
+        del rows
+        return actions
+
+    @classmethod
+    def _makes_calls(cls) -> bool:
+        """Whether the class overrides ``step``: wrappers around it call it as an environment."""
+        return cls.step is not VectorWrapper.step
+
+    # Every way to step
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
+        """Resets every environment, or the rows that ``options`` select.
+
+        The arguments are those of the wrapped environment. ``options`` are not changed.
+
+        Returns:
+            Observations and infos. Rows that are not reset show again what they last showed.
+
+        Raises:
+            ValueError: A vector environment of Gymnasium does not know row numbers.
+            TypeError: The infos are not a dictionary.
+            Exception: As for the wrapped environment.
+        """
+        return self._pass(self._source.reset(seed, options)).as_reset()
+
+    def reset_async(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
+        """Begins a reset; :meth:`reset_wait` returns its result."""
+        self._source.reset_async(seed, options)
+
+    def reset_wait(self, timeout: float | None = None) -> Any:
+        """Waits for a reset, at most ``timeout`` seconds."""
+        return self._pass(self._source.reset_wait(timeout)).as_reset()
+
+    def step(self, actions: Any, env_index: Any = None) -> Any:
+        """Steps every environment, or the rows of ``env_index``.
+
+        Args:
+            actions: One action for each row, in the form of :attr:`action_space`; not changed.
+            env_index: One row number for each action; needs an environment of cartwheel.
+
+        Returns:
+            Observations, rewards, terminations, truncations and infos. The arrays are the caller's.
+
+        Raises:
+            TypeError: Rows cannot be stepped apart, or the infos are not a dictionary.
+            Exception: As for the wrapped environment.
+        """
+        for act in self._acts:
+            actions = act(actions, env_index)
+        batch = self._source.step(actions, env_index)
+        for transform in self._transforms:
+            transform(batch)
+        step = batch.as_step()
+        if self._recording is not None:
+            self._record(step)
+        return step
+
+    def step_async(self, actions: Any, env_index: Any = None) -> None:
+        """Begins a step; :meth:`step_wait` returns its result."""
+        self._source.step_async(self._acted(actions, env_index), env_index)
+
+    def step_wait(self, timeout: float | None = None) -> Any:
+        """Waits for a step, at most ``timeout`` seconds."""
+        step = self._pass(self._source.step_wait(timeout)).as_step()
+        if self._recording is not None:
+            self._record(step)
+        return step
+
+    def send(self, actions: Any, env_index: Any = None) -> None:
+        """Sends actions and returns at once; :meth:`recv` returns the results.
+
+        Raises:
+            TypeError: The wrapped environment cannot send and receive.
+            Exception: As for the wrapped environment.
+        """
+        self._source.check_steps_rows("send")
+        self._source.envs.send(self._acted(actions, env_index), env_index)
+
+    def recv(self, timeout: float | None = None) -> Any:
+        """Receives the next batch of rows that were sent; ``infos["env_index"]`` names them.
+
+        Raises:
+            TypeError: The wrapped environment cannot send and receive.
+            Exception: As for the wrapped environment.
+        """
+        self._source.check_steps_rows("recv")
+        return self._pass(self._source.recv(timeout)).as_step()
+
+    def async_reset(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
+        """Begins a reset and returns at once; :meth:`recv` returns the results.
+
+        Raises:
+            TypeError: The wrapped environment cannot send and receive.
+            Exception: As for the wrapped environment.
+        """
+        self._source.check_steps_rows("async_reset")
+        self._source.async_reset(seed, options)
+
+    def set_state(self, rows: Any, states: Any) -> Any:
+        """Continues rows from states; for the wrappers, an episode begins there.
+
+        Args:
+            rows: Row numbers; ``None`` for all rows.
+            states: One state for each row, from ``get_state``.
+
+        Returns:
+            Observations and infos of these rows, in their order.
+
+        Raises:
+            Exception: As for the wrapped environment.
+        """
+        numbers = np.arange(self.num_envs) if rows is None else as_rows(rows, self.num_envs)
+        restored = self._source.envs.set_state(rows, states)
+        batch = self._source.restored(np.asarray(numbers, np.int64), restored)
+        return self._pass(batch).as_reset()
+
+    def rollout(self, num_steps: int) -> RolloutArrays[Any]:
+        """Records the next ``num_steps`` steps into contiguous arrays.
+
+        The arrays have what :meth:`step` returns. They are filled without a copy if no wrapper
+        changes observations, rewards or flags; otherwise every step is copied into them.
+
+        Args:
+            num_steps: The number of steps, from 1 to 65534.
+
+        Raises:
+            TypeError: The wrapped environment has no rollouts.
+            Exception: As for the wrapped environment.
+        """
+        self._source.check_steps_rows("rollout")
+        self.end_rollout()
+        if not self._changes_rollouts():
+            arrays: RolloutArrays[Any] = self._source.envs.rollout(num_steps)
+            return arrays
+        num_steps = as_integer("num_steps", num_steps, 1, 65534)
+        present = self._source.present()
+        self._recording = StepRecording(
+            self.single_observation_space, self._pass(present).observations, num_steps
+        )
+        return self._recording.arrays
+
+    def end_rollout(self) -> None:
+        """Ends the present rollout, if there is one; it keeps the steps that it has."""
+        self._recording = None
+        if self._source.steps_rows:
+            self._source.envs.end_rollout()
+
+    def _changes_rollouts(self) -> bool:
+        inner = self.env
+        if self._changes_steps or not isinstance(inner, VectorWrapper) or inner._makes_calls():
+            return self._changes_steps
+        return inner._changes_rollouts()
+
+    def _acted(self, actions: Any, rows: Any) -> Any:
+        for act in self._acts:
+            actions = act(actions, rows)
+        return actions
+
+    def _pass(self, batch: Batch) -> Batch:
+        for transform in self._transforms:
+            transform(batch)
+        return batch
+
+    def _record(self, step: Any) -> None:
+        assert self._recording is not None
+        if self._recording.add(step):
+            self._recording = None
+
+    # Names of the wrapped environment
+
+    @property
+    def autoreset_mode(self) -> AutoresetMode:
+        """When a finished environment restarts."""
+        return self._source.mode
+
+    @property
+    def steps_rows(self) -> bool:
+        """Whether some rows can be stepped apart, sent and received."""
+        return self._source.steps_rows
+
+    @property
+    def fills_rollouts(self) -> bool:
+        """Whether :meth:`rollout` has what :meth:`step` returns, and no step is copied for it."""
+        return not self._changes_rollouts() and getattr(self._source.envs, "fills_rollouts", False)
+
+    def render(self, *args: Any, **kwargs: Any) -> Any:
+        """Renders as the wrapped environment does."""
+        return self.env.render(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        """Other public names are those of the wrapped environment."""
+        if name.startswith("_") or name == "env":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.env, name)
