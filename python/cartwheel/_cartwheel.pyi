@@ -1,18 +1,20 @@
 """The native side of cartwheel. Private: users import :mod:`cartwheel`."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "Descriptor",
+    "ImagePlan",
     "Memory",
     "NativeEnvs",
     "Pool",
     "RolloutSlab",
+    "RowKinds",
     "Shard",
     "SlabLease",
     "block_rows",
@@ -89,6 +91,13 @@ class _Worker(Protocol):
 
     def save(self, row: int, place: bytes, shown: list[Any], lost: bool, /) -> None:
         """Saves a row for the answer of the present control call."""
+
+    @property
+    def drawn(self) -> set[int]:
+        """The rows whose terminal states are drawn."""
+
+    def draw(self, row: int, /) -> Any:
+        """Returns a frame of the environment of a row."""
 
     def replace(self, row: int, failure: BaseException, /) -> str | None:
         """Replaces the environment of a row; returns the failure, or ``None`` to raise it."""
@@ -229,6 +238,7 @@ class Memory:
         batch_size: int,
         max_batches: int,
         info_bytes: int,
+        dense_finals: bool = False,
         descriptors: Sequence[int] | None = None,
         shared: bool = False,
     ) -> Memory:
@@ -242,6 +252,7 @@ class Memory:
             max_batches: The most batches that may exist at once; at least one more than can be
                 filled at the same time.
             info_bytes: Bytes for the infos of each worker.
+            dense_finals: Whether each batch has the true next observation of every row.
             descriptors: Four descriptors, which this object takes over.
             shared: Whether workers are processes.
 
@@ -276,6 +287,8 @@ class Shard:
         *,
         autoreset_mode: str,
         freeze: bool,
+        rules: Mapping[str, Any] | None = None,
+        dense_finals: bool = False,
         objects: Sequence[list[Any]] | None = None,
         over: Sequence[bool] | None = None,
     ) -> Shard:
@@ -287,6 +300,9 @@ class Shard:
             actions: The single action space.
             autoreset_mode: The value of an ``AutoresetMode``.
             freeze: Whether finished rows repeat their last frame in the mode ``"Disabled"``.
+            rules: ``max_episode_steps``, ``ignore_terminations``, ``action_repeat`` and
+                ``staggered_reset``, as for ``VectorEnv``; ``None`` for their defaults.
+            dense_finals: As for :class:`Memory`.
             objects: A list for each row, for the objects that its infos refer to; ``None`` to
                 pickle these objects.
             over: In a restarted worker, which rows were over; each row reports the restart once.
@@ -308,8 +324,9 @@ class NativeEnvs:
         *,
         autoreset_mode: str,
         freeze: bool,
-        max_episode_steps: int | None,
+        rules: Mapping[str, Any] | None = None,
         replacements: int = 0,
+        dense_finals: bool = False,
     ) -> NativeEnvs:
         """Makes environments.
 
@@ -319,9 +336,10 @@ class NativeEnvs:
             shards: For each shard, its first row and the row after its last.
             autoreset_mode: The value of an ``AutoresetMode``.
             freeze: Whether finished rows repeat their last frame in the mode ``"Disabled"``.
-            max_episode_steps: Steps after which an episode is truncated.
+            rules: As for ``Shard``.
             replacements: How often an environment is replaced after a panic; the next panic is
                 raised.
+            dense_finals: As for :class:`Memory`.
 
         Raises:
             ValueError: There is no such environment or option, or a value is invalid.
@@ -362,8 +380,17 @@ class NativeEnvs:
     def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
         """Posts a request to read a parameter, or to set it to one value for each row."""
 
-    def post_render(self, shard: int, mode: int) -> None:
-        """Posts a request to draw every row, in the render mode of this number."""
+    def post_render(self, shard: int, rows: Sequence[int], mode: int) -> None:
+        """Posts a request to draw rows of the shard, in the render mode of this number."""
+
+    def post_keep(self, shard: int, rows: Sequence[int], mode: int | None) -> None:
+        """Posts a request to keep the terminal states of these rows of the shard from now on.
+
+        Args:
+            shard: The shard.
+            rows: Its rows; the terminal states of its other rows are not kept.
+            mode: The number of the render mode of drawings; ``None`` for parameters.
+        """
 
     def post_streams(self, shard: int, streams: Sequence[tuple[int, Any]] | None) -> None:
         """Posts a request to read the random number streams of the rows, or to set them.
@@ -386,6 +413,57 @@ class NativeEnvs:
 
     def take_rest(self, shard: int, row: int) -> bytes:
         """Takes infos, from row ``row`` on, that did not fit into their region."""
+
+@final
+class ImagePlan:
+    """What is done to frames: the maximum of two, grey, another size. Frozen, for any thread.
+
+    Grey is Gymnasium's, bit for bit: ``0.2125 r + 0.7154 g + 0.0721 b``, rounded down. A resized
+    pixel is the exact mean of the area that it covers, rounded to the nearest level, halves up.
+    Where both sides shrink, or both grow, that is what ``cv2.INTER_AREA`` computes, up to a level.
+    """
+
+    def __new__(
+        cls,
+        height: int,
+        width: int,
+        channels: int | None,
+        *,
+        out_height: int,
+        out_width: int,
+        grey: bool,
+        channel_first: bool = False,
+        num_threads: int | None = None,
+    ) -> Self:
+        """Computes the weights.
+
+        Args:
+            height: Rows of pixels of a frame, 1 to 65,536, as all sides.
+            width: Pixels of a row.
+            channels: Levels of a pixel; ``None``: frames have no axis for them.
+            out_height: Rows of pixels of an image.
+            out_width: Pixels of its rows.
+            grey: Makes one level of three channels; images have no axis for it.
+            channel_first: Images have shape ``[C, H, W]`` in place of ``[H, W, C]``.
+            num_threads: Threads; ``None``: one, or more for large batches.
+
+        Raises:
+            ValueError: A side is out of range, or ``grey`` with other than three channels.
+        """
+
+    def run(
+        self, frames: NDArray[np.uint8], second: NDArray[np.uint8] | None = None
+    ) -> NDArray[np.uint8]:
+        """Returns a new array with the image of each frame; runs without the GIL.
+
+        Args:
+            frames: ``[N, H, W, C]`` or ``[N, H, W]``; copied first if it is not C-contiguous.
+            second: As many frames; the larger one of each pair of levels counts.
+
+        Raises:
+            TypeError: An array has another dtype than ``uint8``.
+            ValueError: An array has another shape.
+        """
 
 @final
 class RolloutSlab:
@@ -439,6 +517,7 @@ class Pool:
         reminder: float | None = None,
         num_threads: int = 1,
         affinity_offset: int | None = None,
+        maniskill_names: bool = False,
     ) -> Pool:
         """Opens a pool over workers that serve or begin to serve.
 
@@ -464,6 +543,7 @@ class Pool:
             reminder: Seconds after which a waiting call calls ``link.still_waiting``, repeatedly.
             num_threads: Threads that step native environments, including the calling one.
             affinity_offset: The processor of the first additional thread; ``None``: do not pin.
+            maniskill_names: Whether final observations have ManiSkill's names, too.
         """
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -475,8 +555,11 @@ class Pool:
     def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for a step: observations, rewards, terminations, truncations, infos."""
 
-    def reset_async(self, messages: Sequence[Any], calling: str) -> None:
-        """Begins a reset with a message for each worker; ``calling`` is named in errors."""
+    def reset_async(self, messages: Sequence[Any], calling: str, *, full: bool = False) -> None:
+        """Begins a reset with a message for each worker; ``calling`` is named in errors.
+
+        A ``full`` reset names no rows, by numbers or by a mask.
+        """
 
     def reset_wait(
         self, timeout: float | None = None, calling: str = "reset_wait"
@@ -522,9 +605,14 @@ class Pool:
         """Checks and copies actions for some rows, or all rows, and begins to step them."""
 
     def send_reset(
-        self, rows: Sequence[int], messages: Sequence[tuple[int, Any]], calling: str
+        self,
+        rows: Sequence[int],
+        messages: Sequence[tuple[int, Any]],
+        calling: str,
+        *,
+        full: bool = False,
     ) -> None:
-        """Begins to reset some rows, with messages for their workers."""
+        """Begins to reset some rows, with messages for their workers; ``full`` as above."""
 
     def recv(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for the next batch of rows that were sent, see ``VectorEnv.recv``."""
@@ -773,3 +861,41 @@ def masked_mean(numbers: _Floats, valid: _Flags) -> float:
 
 def masked_normalize(numbers: _Floats, valid: _Flags, epsilon: float, out: _Floats) -> None:
     """Normalizes the valid numbers to mean 0 and deviation 1; arrays have one dimension."""
+
+# Wrappers. A batch has a place for each row that a call returned; ``rows`` are the environments of
+# the places, ``None`` for all in their order. Arrays are copied; the results are the caller's.
+
+@final
+class RowKinds:
+    """Tells transitions, resets, repeated rows and failures apart, in every autoreset mode.
+
+    Kinds are those of ``cartwheel.wrapping.batch``. Row numbers raise ``IndexError`` if there is no
+    such environment; then nothing is changed.
+    """
+
+    def __new__(cls, num_envs: int, autoreset_mode: str) -> RowKinds:
+        """All rows are running; a vector environment has to be reset first anyway."""
+
+    def reset(
+        self, rows: ArrayLike | None, mask: NDArray[np.bool_] | None, /
+    ) -> NDArray[np.uint8]:
+        """Returns the kinds after a reset: of all rows, of a mask, or of these ``rows``."""
+
+    def send_reset(self, rows: ArrayLike, /) -> None:
+        """Resets of these rows were sent; :meth:`step` finds them when they are received."""
+
+    def lose(self, rows: ArrayLike | None, /) -> None:
+        """The results of these rows were lost, because the call raised; ``None`` for all rows."""
+
+    def step(
+        self,
+        rows: NDArray[np.int64] | None,
+        terminations: NDArray[np.bool_],
+        truncations: NDArray[np.bool_],
+        failed: NDArray[np.bool_] | None,
+        /,
+    ) -> NDArray[np.uint8]:
+        """Returns the kinds of the batch of a step, ``uint8`` ``[K]``.
+
+        ``failed`` says whose environments were replaced, ``bool`` ``[K]``; ``None`` if none was.
+        """

@@ -20,6 +20,7 @@ from cartwheel._cartwheel import Memory, Shard, serve, watch_parent
 from cartwheel.log import LOGGER
 from cartwheel.worker.channel import WorkerChannel, pickled
 from cartwheel.worker.faults import Fault
+from cartwheel.worker.limits import truncates
 from cartwheel.worker.recovery import Recovery, Replacements
 from cartwheel.worker.row_state import restore, saved
 from cartwheel.worker.stderr import keep_stderr
@@ -53,6 +54,7 @@ class Worker:
         envs: The environments, in the order of their rows.
         next_resets: For rows of the worker, the packed keywords of their next automatic reset.
         pickle: Pickles the values for which a stream of infos has no format.
+        drawn: The rows whose terminal states are drawn in ``SAME_STEP``, counted from the first.
     """
 
     pickle = staticmethod(pickled)
@@ -89,6 +91,7 @@ class Worker:
         self.memory: Memory | None = None
         #: Whether the worker serves; until then, the caller waits for a message.
         self.serving = False
+        self.drawn: set[int] = set()
         self._answer: list[Any] = []
         self._drawing = drawing or contextlib.nullcontext()
         #: For each row that was sent and is not yet begun: a function that unpacks its message,
@@ -107,7 +110,7 @@ class Worker:
             ``fault`` alone when an environment could not be made or described; all environments are
             closed then. Otherwise ``metadata`` and ``render_mode`` of the first environment, and
             the ``spaces`` of each: a pair of observation and action space, or ``None`` when the
-            pair equals the first one.
+            pair equals the first one; and ``limits``: whether each truncates its episodes itself.
         """
         row = self.first_row
         try:
@@ -124,6 +127,7 @@ class Worker:
                 "metadata": dict(getattr(first, "metadata", None) or {}),
                 "render_mode": getattr(first, "render_mode", None),
                 "spaces": pairs,
+                "limits": [truncates(env) for env in self.envs],
             }
         except BaseException as error:  # the environments' own code may raise anything
             fault = Fault.of(row, error, travels=self.travels)
@@ -183,13 +187,20 @@ class Worker:
         self.channel.post(self.channel.pack({"fault": Fault.of(None, error, travels=self.travels)}))
         self.close()
 
-    def resume(self, rollouts: list[tuple[int, int]], resets: dict[int, dict[str, Any]]) -> None:
+    def resume(
+        self,
+        rollouts: list[tuple[int, int]],
+        resets: dict[int, dict[str, Any]],
+        drawn: list[int],
+    ) -> None:
         """Takes over from a worker process that died.
 
         Args:
             rollouts: Index and steps of each rollout to attach; the descriptors are sent next.
             resets: The keywords of resets that were sent to the dead worker, by row of the worker.
+            drawn: The rows of the worker whose terminal states are drawn.
         """
+        self.drawn = set(drawn)
         assert self.memory is not None, "a worker process has memory"
         for index, steps in rollouts:
             self.memory.attach_rollout(index, steps, self.channel.receive_descriptor())
@@ -293,6 +304,10 @@ class Worker:
             self._answer = [None] * len(self.envs)
             return [row for row, saving in enumerate(parts) if saving]
         self._answer = []
+        if task == "draw_final_frames":
+            self.drawn = {row for row, part in enumerate(parts) if part}
+            self._answer = [None] * len(parts)
+            return None
         for row, (env, part) in enumerate(zip(self.envs, parts, strict=True), self.first_row):
             self._answer.append(self._carry_out(row, task, env, name, part))
         return None
@@ -324,7 +339,14 @@ class Worker:
             return Fault.of(None, error, travels=self.travels)
         return None
 
+    def draw(self, row: int) -> Any:
+        """Returns a frame of the environment of a row, counted from the worker's first."""
+        with self._drawing:
+            return self.envs[row].render()
+
     def _carry_out(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
+        if part is None and task == "call":
+            return None  # the call is for other rows
         try:
             return self._call(task, env, name, part)
         except BaseException as error:  # every exception is reported to the caller

@@ -1,1 +1,31 @@
 """Wrappers for every vector environment: cartwheel's and Gymnasium's, in every autoreset mode."""
+
+from cartwheel.wrappers.autoreset_adapter import AutoresetAdapter
+from cartwheel.wrappers.clip_action import ClipAction
+from cartwheel.wrappers.clip_reward import ClipReward
+from cartwheel.wrappers.dtype_observation import DtypeObservation
+from cartwheel.wrappers.filter_observation import FilterObservation
+from cartwheel.wrappers.flatten_action import FlattenAction
+from cartwheel.wrappers.flatten_observation import FlattenObservation
+from cartwheel.wrappers.rescale_action import RescaleAction
+from cartwheel.wrappers.rescale_observation import RescaleObservation
+from cartwheel.wrappers.reshape_observation import ReshapeObservation
+from cartwheel.wrappers.transform_action import TransformAction
+from cartwheel.wrappers.transform_observation import TransformObservation
+from cartwheel.wrappers.transform_reward import TransformReward
+
+__all__ = [
+    "AutoresetAdapter",
+    "ClipAction",
+    "ClipReward",
+    "DtypeObservation",
+    "FilterObservation",
+    "FlattenAction",
+    "FlattenObservation",
+    "RescaleAction",
+    "RescaleObservation",
+    "ReshapeObservation",
+    "TransformAction",
+    "TransformObservation",
+    "TransformReward",
+]

@@ -45,6 +45,11 @@ class Batch:
         truncations: ``bool`` ``[K]``; ``None`` for the result of ``reset``.
         infos: As returned by the environments; without final observations once a wrapper has taken
             them by :meth:`finals`.
+        seeds: The seed that the reset of each place was given, ``int64`` ``[K]``; -1 where none was
+            given, as in autoresets, or one above the greatest ``int64``. ``None`` if no place of
+            the batch was given any.
+        options: The options that resets of this batch were given, without those that select rows:
+            a copy for each environment that was given any; ``None`` if there is none.
     """
 
     __slots__ = (
@@ -52,8 +57,10 @@ class Batch:
         "infos",
         "kinds",
         "observations",
+        "options",
         "rewards",
         "rows",
+        "seeds",
         "terminations",
         "truncations",
     )
@@ -65,6 +72,8 @@ class Batch:
     terminations: Any
     truncations: Any
     infos: dict[str, Any]
+    seeds: NDArray[np.int64] | None
+    options: dict[int, dict[str, Any]] | None
 
     def __init__(
         self,
@@ -75,6 +84,8 @@ class Batch:
         terminations: Any,
         truncations: Any,
         infos: dict[str, Any],
+        seeds: NDArray[np.int64] | None = None,
+        options: dict[int, dict[str, Any]] | None = None,
     ) -> None:
         """Keeps the parts."""
         self.rows = rows
@@ -84,6 +95,8 @@ class Batch:
         self.terminations = terminations
         self.truncations = truncations
         self.infos = infos
+        self.seeds = seeds
+        self.options = options
         self._finals: Finals | None = None
 
     def finals(self, space: Space[Any]) -> Finals | None:

@@ -76,6 +76,7 @@ fn plan(rows: usize, batch_size: usize) -> Plan {
         batch_size,
         max_slabs: rows.div_ceil(batch_size).saturating_add(1),
         info_bytes: 64,
+        dense_finals: false,
     }
 }
 

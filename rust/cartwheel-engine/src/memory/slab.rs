@@ -199,11 +199,52 @@ impl SlabRows<'_> {
 
     /// Marks every row as failed: zeros, no reward, no flags.
     pub(crate) fn write_failed(&mut self) {
-        let leaves = self.layout().num_leaves();
+        let leaves = self.layout().num_arrays();
         for row in self.rows() {
             (0..leaves).for_each(|leaf| self.write_zeros(leaf, row));
             self.write_transition(row, &Transition::RESET, PhaseTag::Failed);
         }
+    }
+
+    /// Whether there are final observations, see [`Layout::has_finals`].
+    pub fn has_finals(&self) -> bool {
+        self.layout().has_finals()
+    }
+
+    /// Writes the final observation of row `row`, whose episode ended: the bytes of its leaves, one
+    /// after the other. `None` for a row whose episode goes on: its final observation is its
+    /// observation, which was just written.
+    ///
+    /// # Panics
+    ///
+    /// When there are no final observations, the row is not in this shard, or `value` has not the
+    /// length of an observation.
+    pub fn write_final(&mut self, row: usize, value: Option<&[u8]>) {
+        let leaves = self.layout().num_leaves();
+        let ended = self.layout().ended_offset().expect("the batch has final observations");
+        let mut rest = value;
+        for leaf in 0..leaves {
+            let (from, to) = (self.place(leaf, row), self.place(leaves + leaf, row));
+            // SAFETY: only this shard accesses the row while the slab is filling (invariant 4), the
+            // ranges are inside the mapping, and those of two leaves are disjoint.
+            let (from, to) = unsafe {
+                let (first, length) = (self.mapping().at(from.clone()), from.len());
+                let to = std::slice::from_raw_parts_mut(self.mapping().at(to).as_ptr(), length);
+                (std::slice::from_raw_parts(first.as_ptr(), length), to)
+            };
+            match &mut rest {
+                None => to.copy_from_slice(from),
+                Some(value) => {
+                    let (own, others) = value.split_at(to.len());
+                    to.copy_from_slice(own);
+                    *value = others;
+                }
+            }
+        }
+        assert!(rest.is_none_or(<[u8]>::is_empty), "a final observation has only these leaves");
+        let flag = [u8::from(value.is_some())];
+        // SAFETY: as in `write`.
+        unsafe { self.mapping().write(self.start + ended + row, &flag) }
     }
 
     /// Writes reward, flags and phase of row `row`.

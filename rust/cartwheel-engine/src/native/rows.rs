@@ -1,7 +1,9 @@
 //! The rows of a shard: plans what each does, makes one call for all of them, settles.
 
 mod next_reset;
+mod repeats;
 mod round;
+mod terminal;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,18 +11,21 @@ use std::sync::Arc;
 use cartwheel_abi::{LEAVE, RESET, SHOW, STEP};
 use cartwheel_core::rng::Rng;
 
-use super::infos::RowInfos;
+use super::infos::{Finals, RowInfos};
 use super::mailbox::{Fault, Mailbox, RowReset};
 use super::settings::ShardSettings;
 use super::shown::Shown;
-use super::stream::{Seed, unforeseen};
+use super::stream::{Seed, of_stream, unforeseen};
 use crate::autoreset::{Autoreset, AutoresetMode, Outcomes, Refusal, restarted};
 use crate::error::Error;
+use crate::info::InfoWriter;
 use crate::memory::{ActionColumns, ActionRows, Addresses, LeafColumns};
 use crate::plugin::{EnvRows, Kind, ResetOptions};
 use crate::protocol::Tally;
 use crate::space::Leaf;
 use crate::transition::PhaseTag;
+use repeats::Repeats;
+use terminal::Terminal;
 
 /// The environments of a shard, in columns.
 #[derive(Debug)]
@@ -29,6 +34,10 @@ pub(super) struct NativeRows {
     pub(super) autoreset: Autoreset,
     /// Whether rows that end their episode are reset in the same step.
     restarts: bool,
+    /// Whether batches have final observations.
+    pub(super) dense_finals: bool,
+    /// Of which rows terminal states are kept.
+    pub(super) terminal: Terminal,
     pub(super) streams: Vec<Rng>,
     /// The seeds of the random streams.
     pub(super) seeds: Vec<Seed>,
@@ -57,6 +66,8 @@ pub(super) struct NativeRows {
     /// How often each row's environment was replaced; empty before the first time.
     replacements: Vec<u32>,
     most_replacements: u32,
+    /// Of steps that repeat their action.
+    repeats: Repeats,
 }
 
 /// The rows of a task, and where they are written.
@@ -90,8 +101,10 @@ impl NativeRows {
         let autoreset = Autoreset::unstarted(settings.autoreset, settings.on_done, rows);
         Ok(Self {
             envs: EnvRows::new(kind, rows, settings.is_checked)?,
-            autoreset: autoreset.limited(settings.max_episode_steps),
+            autoreset: autoreset.with_rules(settings.rules),
             restarts: settings.autoreset == AutoresetMode::SameStep,
+            dense_finals: settings.dense_finals,
+            terminal: Terminal::default(),
             streams,
             seeds,
             shown: Shown::default(),
@@ -109,6 +122,7 @@ impl NativeRows {
             replaced: Vec::new(),
             replacements: Vec::new(),
             most_replacements: settings.replacements,
+            repeats: Repeats::default(),
         })
     }
 
@@ -119,6 +133,7 @@ impl NativeRows {
     /// [`Error::Plugin`], after which the rows are in no known state.
     pub(super) fn step(&mut self, place: &mut Place<'_>) -> Result<(), Error> {
         let (rows, count) = (place.rows.clone(), place.rows.len());
+        debug_assert_eq!(place.leaves.has_finals(), self.dense_finals, "the pool's batches");
         self.begin();
         self.autoreset.plan(rows.clone(), &mut self.commands[..count]);
         let mut room = std::mem::take(&mut self.addresses);
@@ -143,17 +158,26 @@ impl NativeRows {
             }
         };
         self.forget_shown(&rows);
-        let carried_out = self.automatic_round(place, 0..count, &actions);
+        let next = self.take_next_resets(place, 0..count);
+        let own = |row: usize| next.as_ref().and_then(|next| next.get(&row));
+        let options = next.is_some().then_some(&own as &dyn Fn(usize) -> Option<_>);
+        let carried_out = if self.autoreset.rules().action_repeat.get() > 1 {
+            self.repeat(place, &actions, options)
+        } else {
+            self.round(place, 0..count, &actions, options)
+        };
         let settled = carried_out.and_then(|()| {
             let commands = &self.commands[..count];
             self.autoreset.settle(rows, commands, &mut place.outcomes);
+            place.leaves.keep_finals();
             if self.restarts { self.restart(place) } else { Ok(()) }
         });
         self.addresses = room;
         settled
     }
 
-    /// Resets the rows for which `how` says so, with `options`, and shows the others.
+    /// Resets the rows for which `how` says so, with `options`, and shows the others. `is_full`: it
+    /// is a [full reset](crate::FULL_RESET).
     ///
     /// # Errors
     ///
@@ -163,6 +187,7 @@ impl NativeRows {
         place: &mut Place<'_>,
         how: impl Fn(usize) -> RowReset,
         options: &dyn Fn(usize) -> Option<&'o ResetOptions>,
+        is_full: bool,
     ) -> Result<(), Error> {
         let (rows, count) = (place.rows.clone(), place.rows.len());
         self.begin();
@@ -198,7 +223,15 @@ impl NativeRows {
         self.present(place);
         self.forget_shown(&rows);
         self.round(place, 0..count, &ActionColumns::NONE, Some(options))?;
-        self.autoreset.settle(rows, &self.commands[..count], &mut place.outcomes);
+        place.leaves.keep_finals();
+        let commands = &self.commands[..count];
+        self.autoreset.settle(rows.clone(), commands, &mut place.outcomes);
+        if is_full && self.autoreset.rules().staggered_reset {
+            for (row, _) in rows.zip(commands).filter(|(_, command)| **command == RESET) {
+                let draw = self.seeds[row].mixed().unwrap_or_else(|| of_stream(&self.streams[row]));
+                self.autoreset.stagger(row, draw);
+            }
+        }
         Ok(())
     }
 
@@ -239,7 +272,7 @@ impl NativeRows {
     }
 
     /// The second round of a step in `SAME_STEP`: keeps what rows that ended their episode show, and
-    /// resets them.
+    /// resets them. Their final observations were copied already where batches have some.
     fn restart(&mut self, place: &mut Place<'_>) -> Result<(), Error> {
         let (rows, count) = (place.rows.clone(), place.rows.len());
         if !self.autoreset.plan_resets(rows.clone(), &mut self.resets[..count]) {
@@ -250,21 +283,47 @@ impl NativeRows {
         let (Some(&first), Some(&last)) = (self.ended.first(), self.ended.last()) else {
             return Ok(());
         };
-        let ended = self.ended.iter().copied();
-        let space = &self.envs.kind().spaces().observation;
-        let number = place.number();
-        let kept = self.infos.keep_finals(ended, number, space, &place.leaves, &self.replaced);
-        kept.map_err(|what| self.envs.kind().broken(what))?;
+        self.ended.iter().for_each(|&at| place.leaves.mark_ended(at));
+        if !(self.dense_finals && self.infos.is_empty() && self.terminal.is_empty()) {
+            self.keep_finals(place)?;
+        }
         self.replaced.clear();
         std::mem::swap(&mut self.commands, &mut self.resets);
         self.unused = self.spare.take().or_else(|| Some(Unused::new(self.autoreset.len())));
-        let carried_out = self.automatic_round(place, first..last + 1, &ActionColumns::NONE);
+        let next = self.take_next_resets(place, first..last + 1);
+        let own = |row: usize| next.as_ref().and_then(|next| next.get(&row));
+        let options = next.is_some().then_some(&own as &dyn Fn(usize) -> Option<_>);
+        let carried_out = self.round(place, first..last + 1, &ActionColumns::NONE, options);
         self.spare = self.unused.take();
         carried_out?;
         self.infos.join_resets();
         for &at in &self.ended {
             let (row, command) = (rows.start + at, &self.commands[at..=at]);
             self.autoreset.settle_resets(row..row + 1, command, &mut place.outcomes.row(at));
+        }
+        Ok(())
+    }
+
+    /// Writes the infos that rows that ended their episode have before they are reset.
+    fn keep_finals(&mut self, place: &Place<'_>) -> Result<(), Error> {
+        let Self { envs, infos, terminal, ended, replaced, .. } = self;
+        let kind = Arc::clone(envs.kind());
+        let space = &kind.spaces().observation;
+        let leaves = (!self.dense_finals).then_some(&place.leaves);
+        let (first, number) = (place.rows.start, place.number());
+        let mut failed = Vec::new();
+        let state = &mut |at: usize, made: &mut InfoWriter| {
+            if let Err(message) = terminal.write(envs, first + at, number + at, made) {
+                failed.push((at, message));
+            }
+        };
+        let finals = Finals { ended, number, space, leaves, replaced, state };
+        infos.keep_finals(finals).map_err(|what| kind.broken(what))?;
+        for (at, message) in failed {
+            let row = number + at;
+            self.faults.push(Fault { row, error: Error::Failed { row, message } });
+            self.autoreset.fail(first + at);
+            self.resets[at] = SHOW;
         }
         Ok(())
     }

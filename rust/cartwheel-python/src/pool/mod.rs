@@ -7,6 +7,7 @@ mod announced;
 mod batch;
 mod call;
 mod door;
+mod finals;
 mod infos;
 mod late;
 mod link;
@@ -25,11 +26,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use cartwheel_engine::Call;
 use cartwheel_engine::episodes::Episodes;
 use cartwheel_engine::memory::Sharing;
 use cartwheel_engine::pool::{Meter, OnDeath, Policy, Pool};
 use cartwheel_engine::worker::CrewSettings;
+use cartwheel_engine::{Call, FULL_RESET};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -41,6 +42,7 @@ use crate::mode::mode;
 use crate::pool::announced::Announced;
 use crate::pool::batch::Batches;
 use crate::pool::door::{Closing, Door};
+use crate::pool::finals::FinalsForm;
 use crate::pool::infos::Infos;
 use crate::pool::link::Link;
 use crate::pool::posted::Posts;
@@ -68,7 +70,7 @@ impl PyPool {
     #[pyo3(signature = (
         memory, observations, actions, *, shard, pids, objects, link, class_name, timeout,
         columnar, spin, inline, restart = false, hang_limit = None, reminder = None, num_threads = 1,
-        affinity_offset = None
+        affinity_offset = None, maniskill_names = false
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -94,8 +96,10 @@ impl PyPool {
         reminder: Option<f64>,
         num_threads: usize,
         affinity_offset: Option<usize>,
+        maniskill_names: bool,
     ) -> PyResult<Self> {
         let memory = memory.get().memory.clone();
+        let form = FinalsForm { dense: memory.plan().dense_finals, maniskill: maniskill_names };
         let sharing = memory.sharing().map(Arc::downgrade);
         let rows = memory.plan().rows();
         let objects = objects_by_row(py, objects, rows)?;
@@ -117,7 +121,7 @@ impl PyPool {
             rows,
             actions: Tree::new(actions)?,
             inline,
-            batches: Batches::new(Tree::new(observations)?),
+            batches: Batches::new(Tree::new(observations)?, form),
             infos: Infos::new(objects, columnar, native.is_some()),
             native,
             posts: Posts::default(),
@@ -151,14 +155,16 @@ impl PyPool {
 
     /// Begins a reset with one message for each shard. `calling` is the method that the user
     /// called.
+    #[pyo3(signature = (messages, calling, *, full = false))]
     fn reset_async(
         &self,
         py: Python<'_>,
         messages: &Bound<'_, PyAny>,
         calling: &str,
+        full: bool,
     ) -> PyResult<()> {
         self.door.enter(py, Call::Reset, calling, |state| {
-            state.begin_with_messages(py, Call::Reset, calling, messages)
+            state.begin_with_messages(py, Call::Reset, calling, messages, reset_flags(full))
         })
     }
 
@@ -181,7 +187,7 @@ impl PyPool {
         calling: &str,
     ) -> PyResult<()> {
         self.door.enter(py, Call::Call, calling, |state| {
-            state.begin_with_messages(py, Call::Call, calling, messages)
+            state.begin_with_messages(py, Call::Call, calling, messages, 0)
         })
     }
 
@@ -253,15 +259,18 @@ impl PyPool {
     }
 
     /// Sends resets to rows, with one message for each worker that has some of the rows.
+    #[pyo3(signature = (rows, messages, calling, *, full = false))]
     fn send_reset(
         &self,
         py: Python<'_>,
         rows: &Bound<'_, PyAny>,
         messages: &Bound<'_, PyAny>,
         calling: &str,
+        full: bool,
     ) -> PyResult<()> {
-        self.door
-            .enter(py, Call::Reset, calling, |state| state.send_resets(py, rows, messages, calling))
+        self.door.enter(py, Call::Reset, calling, |state| {
+            state.send_resets(py, rows, messages, calling, reset_flags(full))
+        })
     }
 
     /// The next batch of sent rows: the results of `step`, with `env_index` in the infos.
@@ -404,6 +413,11 @@ impl PyPool {
         let grace = Duration::try_from_secs_f64(grace).unwrap_or(Duration::ZERO);
         self.door.close(py, grace)
     }
+}
+
+/// The flags of a reset; a full one names no rows, by numbers or by a mask.
+fn reset_flags(full: bool) -> u32 {
+    if full { FULL_RESET } else { 0 }
 }
 
 /// The objects that rows keep in this process, from the objects of their shards.

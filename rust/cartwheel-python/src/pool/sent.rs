@@ -74,13 +74,15 @@ impl State {
         self.send_next_resets(py, next)
     }
 
-    /// Sends resets to `rows`, with one message for each worker that has some of the rows.
+    /// Sends resets to `rows`, with one message for each worker that has some of the rows; the
+    /// shards get `flags`.
     pub(super) fn send_resets(
         &mut self,
         py: Python<'_>,
         rows: &Bound<'_, PyAny>,
         messages: &Bound<'_, PyAny>,
         calling: &str,
+        flags: u32,
     ) -> PyResult<()> {
         let rows = to_rows(rows)?;
         let all = rows.len() == self.rows;
@@ -89,7 +91,7 @@ impl State {
         if self.native.is_some() {
             leave(self.link.bind(py), To::Some, messages)?;
         }
-        sending.send(0).map_err(to_py_err)?;
+        sending.send(flags).map_err(to_py_err)?;
         if let Some(episodes) = &mut self.episodes {
             episodes.resets_sent(&rows);
         }

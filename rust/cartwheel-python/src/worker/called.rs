@@ -9,10 +9,15 @@
 
 use cartwheel_engine::Transition;
 use cartwheel_engine::autoreset::{Command, Refusal};
+use cartwheel_engine::native::Seed;
+use cartwheel_engine::rng::entropy;
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::error::to_py_err;
+use crate::native::stream::to_seed;
 use crate::worker::rows::PyRows;
 
 /// What a task does to a row.
@@ -65,6 +70,7 @@ pub(super) enum Retry {
 impl<'py> PyRows<'_, '_, 'py> {
     /// Makes the calls that `order` requires.
     pub(super) fn call(&mut self, row: usize, order: Order<'py>) -> Called {
+        self.forget_final(row);
         let called = match order {
             Order::Leave => self.call_left(row),
             Order::Reset(keywords) => {
@@ -92,6 +98,7 @@ impl<'py> PyRows<'_, '_, 'py> {
                 }
             };
             let Err(failure) = written else {
+                self.write_final(row);
                 self.write_transition(row, &transition);
                 return None;
             };
@@ -138,7 +145,7 @@ impl<'py> PyRows<'_, '_, 'py> {
                 let stepped = if self.tell_loss(row) {
                     self.call_reset(row, None).map(|()| Transition::CUT)
                 } else {
-                    self.call_step(row)
+                    self.call_steps(row)
                 };
                 match stepped {
                     Ok(transition) => self.end_step(row, transition, Retry::Step),
@@ -163,7 +170,9 @@ impl<'py> PyRows<'_, '_, 'py> {
         if !self.autoreset.resets_now(row) {
             return Ok(Called::Returned(transition, retry));
         }
-        if let Err(failure) = self.keep_final(row) {
+        // A new environment, in place of one that failed, has no state yet that could be drawn.
+        let draws = !matches!(retry, Retry::Never);
+        if let Err(failure) = self.keep_final(row, draws) {
             return self.go_on(row, transition, retry, failure);
         }
         let keywords = self.automatic(row)?;
@@ -174,9 +183,29 @@ impl<'py> PyRows<'_, '_, 'py> {
 
     /// Begins an episode, and settles that as the command of the task.
     fn restart(&mut self, row: usize, keywords: Option<Py<PyDict>>) -> PyResult<Called> {
+        let staggers = self.staggers.then(|| self.draw(keywords.as_ref())).transpose()?;
         let retry = self.reset(row, keywords)?;
         let transition = self.autoreset.settle_row(row, Command::Reset, Transition::RESET);
+        if let Some(draw) = staggers {
+            self.autoreset.stagger(row, draw);
+        }
         Ok(Called::Returned(transition, retry))
+    }
+
+    /// A number for [`Autoreset::stagger`](cartwheel_engine::autoreset::Autoreset::stagger): from
+    /// the row's seed, or from the system if it gets none, because an environment's own seed is not
+    /// known.
+    fn draw(&self, keywords: Option<&Py<PyDict>>) -> PyResult<u64> {
+        let seed = match keywords {
+            Some(keywords) => keywords.bind(self.py).get_item(intern!(self.py, "seed"))?,
+            None => None,
+        };
+        let drawn = match seed.filter(|seed| !seed.is_none()) {
+            Some(seed) => to_seed(&seed)?.mixed(),
+            None => None,
+        };
+        let unforeseen = || entropy().map(|seed| Seed::Number(seed).mixed().unwrap_or_default());
+        drawn.map_or_else(unforeseen, Ok).map_err(|error| to_py_err(error))
     }
 
     /// Resets an environment; once more if it failed and was replaced.

@@ -1,6 +1,6 @@
 //! A worker's shard of Python environments, and the loop around it.
 
-use cartwheel_engine::autoreset::{Autoreset, AutoresetMode, OnDone};
+use cartwheel_engine::autoreset::{Autoreset, AutoresetMode, OnDone, Rules};
 use cartwheel_engine::worker::serve as serve_shard;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -10,6 +10,7 @@ use pyo3::types::PyList;
 use crate::error::to_py_err;
 use crate::memory::PyMemory;
 use crate::mode::mode;
+use crate::rules::GivenRules;
 use crate::space::Tree;
 use crate::value::Foreign;
 use crate::worker::shard::PyShard;
@@ -23,6 +24,8 @@ pub(crate) struct PyShardParts {
     actions: Py<PyAny>,
     mode: AutoresetMode,
     on_done: OnDone,
+    rules: Rules,
+    dense_finals: bool,
     /// Objects that are passed by reference, a list for each row; `None` to pickle them.
     objects: Option<Vec<Py<PyList>>>,
     /// For a replacement of a worker that died: which rows were over.
@@ -33,7 +36,8 @@ pub(crate) struct PyShardParts {
 impl PyShardParts {
     #[new]
     #[pyo3(signature = (
-        worker, observations, actions, *, autoreset_mode, freeze, objects = None, over = None
+        worker, observations, actions, *, autoreset_mode, freeze, rules = None,
+        dense_finals = false, objects = None, over = None
     ))]
     fn new(
         worker: Py<PyAny>,
@@ -41,12 +45,25 @@ impl PyShardParts {
         actions: Py<PyAny>,
         autoreset_mode: &str,
         freeze: bool,
+        rules: Option<GivenRules>,
+        dense_finals: bool,
         objects: Option<Vec<Py<PyList>>>,
         over: Option<Vec<bool>>,
     ) -> PyResult<Self> {
         let mode = mode(autoreset_mode)?;
         let on_done = if freeze { OnDone::Freeze } else { OnDone::Raise };
-        Ok(Self { worker, observations, actions, mode, on_done, objects, over })
+        let rules = rules.map_or_else(Rules::default, Rules::from);
+        Ok(Self {
+            worker,
+            observations,
+            actions,
+            mode,
+            on_done,
+            rules,
+            dense_finals,
+            objects,
+            over,
+        })
     }
 }
 
@@ -69,10 +86,11 @@ impl PyShardParts {
                 return Err(PyValueError::new_err(format!("over has {got} of {rows} rows")));
             }
         };
+        let autoreset = autoreset.with_rules(self.rules);
         let (observations, actions) = (self.observations.bind(py), self.actions.bind(py));
         let (observations, actions) = (Tree::new(observations)?, Tree::new(actions)?);
         let lost = self.over.is_some();
-        PyShard::new(worker, observations, actions, autoreset, foreign, lost)
+        PyShard::new(worker, observations, actions, autoreset, foreign, self.dense_finals, lost)
     }
 
     /// Whether over rows are refused.

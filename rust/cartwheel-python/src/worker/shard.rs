@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use cartwheel_engine::Error;
 use cartwheel_engine::autoreset::Autoreset;
 use cartwheel_engine::info::InfoWriter;
 use cartwheel_engine::memory::{ActionRows, SlabRows, process_id};
 use cartwheel_engine::protocol::{Tally, Work};
 use cartwheel_engine::wake::Op;
 use cartwheel_engine::worker::{Report, Shard, Task};
+use cartwheel_engine::{Error, FULL_RESET};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -40,6 +40,8 @@ pub(crate) struct PyShard {
     observations: Tree,
     actions: Tree,
     autoreset: Autoreset,
+    /// Whether batches have final observations.
+    dense_finals: bool,
     held: Vec<Held>,
     writer: InfoWriter,
     foreign: Foreign,
@@ -65,6 +67,7 @@ impl PyShard {
         actions: Tree,
         autoreset: Autoreset,
         foreign: Foreign,
+        dense_finals: bool,
         lost: bool,
     ) -> PyResult<Self> {
         Ok(Self {
@@ -73,6 +76,7 @@ impl PyShard {
             worker: worker.clone().unbind(),
             observations,
             actions,
+            dense_finals,
             held: (0..autoreset.len()).map(|_| Held::default()).collect(),
             lost: vec![lost; autoreset.len()],
             autoreset,
@@ -116,7 +120,8 @@ impl PyShard {
         let (mut prepared, spent) = (self.prepared.take(), std::mem::take(&mut self.spent));
         let mut laps = Laps::begin(task.op, task.tally, spent);
         let place = Some(&mut task.slab);
-        let (mut batch, faults) = self.rows(py, task.op, task.first, span.clone(), actions, place);
+        let (mut batch, faults) =
+            self.rows(py, (task.op, task.flags), task.first, span.clone(), actions, place);
         for row in span {
             let called = match (prepared.take(), &resets) {
                 (Some(called), _) => called,
@@ -135,12 +140,14 @@ impl PyShard {
     fn rows<'a, 's, 'py>(
         &'a mut self,
         py: Python<'py>,
-        op: Op,
+        (op, flags): (Op, u32),
         first: usize,
         span: Range<usize>,
         actions: Option<Actions<'py>>,
         slab: Option<&'a mut SlabRows<'s>>,
     ) -> (PyRows<'a, 's, 'py>, &'a mut Vec<(usize, PyErr)>) {
+        let rules = self.autoreset.rules();
+        let staggers = op == Op::Reset && flags & FULL_RESET != 0 && rules.staggered_reset;
         let rows = PyRows {
             py,
             first,
@@ -151,11 +158,13 @@ impl PyShard {
             autoreset: &mut self.autoreset,
             lost: &mut self.lost,
             tree: &self.observations,
+            dense_finals: self.dense_finals,
             held: &mut self.held,
             infos: &mut self.writer,
             foreign: &self.foreign,
             slab,
             stepping: op == Op::Step,
+            staggers,
             actions,
             server: self.server,
         };
@@ -237,7 +246,8 @@ impl PyShard {
         if work.op == Op::Step {
             self.receive_next_resets(py, work.flags, row..row + 1)?;
         }
-        let (mut batch, _) = self.rows(py, work.op, first, row..row + 1, actions, None);
+        let (mut batch, _) =
+            self.rows(py, (work.op, work.flags), first, row..row + 1, actions, None);
         Ok(batch.call(row, order))
     }
 

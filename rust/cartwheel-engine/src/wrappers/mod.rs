@@ -1,0 +1,21 @@
+//! What wrappers of vector environments compute for whole batches, apart from the pool.
+//!
+//! A batch has one *place* for each row that a call returned. A place shows an *environment*, whose
+//! number is the place itself in a batch of all rows, and an entry of `rows` otherwise. State
+//! belongs to environments, so it is found by that number.
+
+mod frame_stack;
+mod kind;
+mod moments;
+mod observation_normalizer;
+mod places;
+mod reward_normalizer;
+mod row_kinds;
+
+pub use frame_stack::{FrameStack, Padding};
+pub use kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
+pub use moments::Moments;
+pub use observation_normalizer::ObservationNormalizer;
+pub use places::{Ends, NoSuchRow, Places};
+pub use reward_normalizer::RewardNormalizer;
+pub use row_kinds::RowKinds;
