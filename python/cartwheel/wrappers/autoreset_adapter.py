@@ -241,22 +241,13 @@ class AutoresetAdapter(VectorWrapper):
             return step
         size, places = len(over), np.flatnonzero(over)
         space = self.single_observation_space
-        if rows is None:
-            first, told = self.env.reset(options={"reset_mask": over.copy()})
-            check_infos(told)
-            shown, told = nested.take(space, first, places), take(told, places)
-            observations = first if len(places) == size else put(space, observations, places, shown)
-        else:
-            shown, told = self._reset_rows(rows[places])
-            observations = put(space, observations, places, shown)
-        ended = take(infos, places)
-        staying = {key: value for key, value in ended.items() if key.removeprefix("_") in _STAYING}
-        ended = {
-            key: value for key, value in ended.items() if key not in staying and key != "env_index"
-        }
-        going = np.flatnonzero(~over)
-        parts = [(going, take(infos, going)), (places, {**told, **staying})]
-        batch = merged(size, [(at, _without_rows(part)) for at, part in parts])
+        shown, told = self._reset_rows(places if rows is None else rows[places])
+        observations = put(space, observations, places, shown)
+        infos = _without_rows(infos)
+        ended, going = take(infos, places), np.flatnonzero(~over)
+        staying = {key: ended.pop(key) for key in tuple(ended) if key.removeprefix("_") in _STAYING}
+        parts = [(going, take(infos, going)), (places, told), (places, staying)]
+        batch = merged(size, parts)
         finals = np.full(size, None, object)
         for place in places.tolist():
             finals[place] = value_of(space, step[0], place)
@@ -283,7 +274,7 @@ class AutoresetAdapter(VectorWrapper):
         shown, told = self._reset_rows(numbers[due])
         self._over[numbers[due]] = False
         space = self.single_observation_space
-        parts = [(due, _without_rows(told))]
+        parts = [(due, told)]
         observations = shown
         rewards, flags = np.zeros(whole), np.zeros((2, whole), np.bool_)
         if step is not None:
@@ -298,9 +289,12 @@ class AutoresetAdapter(VectorWrapper):
 
     def _reset_rows(self, rows: NDArray[np.int64]) -> tuple[Any, dict[str, Any]]:
         """Resets rows; returns their observations and infos in this order."""
-        observations, infos = self.env.reset(options={"env_index": rows})
+        mask = np.zeros(self.num_envs, np.bool_)
+        mask[rows] = True
+        observations, infos = self.env.reset(options={"reset_mask": mask})
         check_infos(infos)
-        return observations, infos
+        taken = nested.take(self.single_observation_space, observations, rows)
+        return taken, take(infos, rows)
 
     # Rollouts
 
