@@ -29,7 +29,7 @@ BINDING = """
     lib
     pool
     worker
-    image memory native returns
+    image memory native returns wrappers
     value
     array error mode schedule space
 """
@@ -43,7 +43,7 @@ ENGINE = """
     memory
     wake
     info
-    image returns
+    image returns wrappers
     error
     autoreset
     call transition

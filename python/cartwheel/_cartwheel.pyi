@@ -5,17 +5,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "Descriptor",
+    "EpisodeMetrics",
+    "FrameStack",
     "ImagePlan",
     "Memory",
     "NativeEnvs",
+    "ObservationNormalizer",
     "Pool",
+    "RewardNormalizer",
     "RolloutSlab",
+    "RowKinds",
     "Shard",
     "SlabLease",
+    "TimedEpisodes",
     "block_rows",
     "discounted",
     "env_keywords",
@@ -415,7 +421,7 @@ class ImagePlan:
         grey: bool,
         channel_first: bool = False,
         num_threads: int | None = None,
-    ) -> Self:
+    ) -> ImagePlan:
         """Computes the weights.
 
         Args:
@@ -834,3 +840,226 @@ def masked_mean(numbers: _Floats, valid: _Flags) -> float:
 
 def masked_normalize(numbers: _Floats, valid: _Flags, epsilon: float, out: _Floats) -> None:
     """Normalizes the valid numbers to mean 0 and deviation 1; arrays have one dimension."""
+
+# Wrappers. A batch has a place for each row that a call returned; ``rows`` are the environments of
+# the places, ``None`` for all in their order. Arrays are copied; the results are the caller's.
+
+@final
+class RowKinds:
+    """Tells transitions, resets, repeated rows and failures apart, in every autoreset mode.
+
+    Kinds are those of ``cartwheel.wrapping.batch``. Row numbers raise ``IndexError`` if there is no
+    such environment; then nothing is changed.
+    """
+
+    def __new__(cls, num_envs: int, autoreset_mode: str) -> RowKinds:
+        """All rows are running; a vector environment has to be reset first anyway."""
+
+    def reset(
+        self, rows: ArrayLike | None, mask: NDArray[np.bool_] | None, /
+    ) -> NDArray[np.uint8]:
+        """Returns the kinds after a reset: of all rows, of a mask, or of these ``rows``."""
+
+    def send_reset(self, rows: ArrayLike, /) -> None:
+        """Resets of these rows were sent; :meth:`step` finds them when they are received."""
+
+    def lose(self, rows: ArrayLike | None, /) -> None:
+        """The results of these rows were lost, because the call raised; ``None`` for all rows."""
+
+    def step(
+        self,
+        rows: NDArray[np.int64] | None,
+        terminations: NDArray[np.bool_],
+        truncations: NDArray[np.bool_],
+        failed: NDArray[np.bool_] | None,
+        /,
+    ) -> NDArray[np.uint8]:
+        """Returns the kinds of the batch of a step, ``uint8`` ``[K]``.
+
+        ``failed`` says whose environments were replaced, ``bool`` ``[K]``; ``None`` if none was.
+        """
+
+_Flag: TypeAlias = NDArray[np.bool_] | None
+#: Rows, kinds, rewards, terminations and truncations of a batch.
+_Places: TypeAlias = tuple[NDArray[np.int64] | None, NDArray[np.uint8], Any, Any, Any]
+
+@final
+class TimedEpisodes:
+    """Returns, lengths and durations of the running episodes of vector environments."""
+
+    def __new__(cls, num_envs: int, is_same_step: bool) -> TimedEpisodes: ...
+    def begin(self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], /) -> None:
+        """A reset returned."""
+
+    def step(self, arrays: _Places, most: int, /) -> tuple[int, tuple[Any, ...] | None]:
+        """Adds a step.
+
+        Returns:
+            How many episodes were dropped. If complete ones ended: their values ``r``, ``l`` and
+            ``t`` by name, the mask, their number, and returns, lengths and seconds of the last
+            ``most`` of them as lists.
+        """
+
+    def running(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Returns and lengths of the running episodes."""
+
+    def state(self) -> dict[str, Any]:
+        """Arrays by name."""
+
+    def set_state(self, state: dict[str, Any], /) -> None:
+        """Goes on with a state; other entries are ignored."""
+
+@final
+class EpisodeMetrics:
+    """Metrics of the running episodes of vector environments, and episodes that have ended."""
+
+    def __new__(
+        cls, num_envs: int, is_same_step: bool, window: int, most_waiting: int
+    ) -> EpisodeMetrics: ...
+    def begin(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        seeds: NDArray[np.int64] | None,
+        /,
+    ) -> None:
+        """A reset returned."""
+
+    def step(
+        self,
+        arrays: _Places,
+        said: tuple[_Flag, _Flag],
+        seeds: NDArray[np.int64] | None,
+        shown: tuple[bool, bool],
+        /,
+    ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_], tuple[Any, Any] | None]:
+        """Adds a step, in which places said success and failure.
+
+        Returns:
+            Values by name, with the pairs of success and failure if they are ``shown``; the mask of
+            the episodes that ended; in ``SAME_STEP``, if there are any, both for them alone.
+        """
+
+    def finished(self) -> tuple[dict[str, NDArray[Any]], int]:
+        """Takes the episodes that have ended, and the number of those that were dropped."""
+
+    def mean(self) -> list[float] | None:
+        """The means over the window, of return, length, reward and the four flags."""
+
+    def state(self) -> dict[str, Any]:
+        """Arrays by name."""
+
+    def set_state(self, state: dict[str, Any], /) -> None:
+        """Goes on with a state; other entries are ignored."""
+
+#: The places of a batch that ended an episode in ``SAME_STEP``; those among them whose final
+#: observations are known; and these. Places ascend.
+_Ended: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp], Any]
+
+@final
+class ObservationNormalizer:
+    """Normalizes observations ``[K, *shape]`` by running moments; remembers what rows showed."""
+
+    #: Whether observations change the moments.
+    updates: bool
+
+    def __new__(
+        cls, num_envs: int, shape: Sequence[int], epsilon: float, autoreset_mode: str
+    ) -> ObservationNormalizer:
+        """Begins with mean 0, variance 1 and count 1e-4."""
+
+    def normalize(
+        self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], observations: Any, /
+    ) -> NDArray[np.float32]:
+        """Returns the normalized observations of a batch."""
+
+    def normalize_ended(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        observations: Any,
+        ended: _Ended,
+        /,
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """As :meth:`normalize`, where episodes ended; returns also the final observations."""
+
+    def state(
+        self,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float, NDArray[np.float32]]:
+        """Returns mean, variance, count, and what each environment last showed: copies."""
+
+    def set_state(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        count: float,
+        shown: NDArray[np.float32],
+        /,
+    ) -> None:
+        """Goes on with a state; raises ``ValueError`` for arrays of other shapes."""
+
+@final
+class RewardNormalizer:
+    """Divides rewards by the deviation of the discounted returns of episodes."""
+
+    #: Whether transitions change the moments.
+    updates: bool
+
+    def __new__(cls, num_envs: int, gamma: float, epsilon: float) -> RewardNormalizer:
+        """Begins with mean 0, variance 1 and count 1e-4; all returns are 0."""
+
+    def reset(self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], /) -> None:
+        """Begins again the returns of the rows that were reset."""
+
+    def normalize(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        rewards: Any,
+        terminations: Any,
+        truncations: Any,
+        /,
+    ) -> NDArray[np.float64]:
+        """Returns the normalized rewards of a batch, 0 where there is no transition."""
+
+    def state(self) -> tuple[float, float, float, NDArray[np.float64]]:
+        """Returns mean, variance and count of the returns, and the return of each environment."""
+
+    def set_state(
+        self, mean: float, variance: float, count: float, returns: NDArray[np.float64], /
+    ) -> None:
+        """Goes on with a state; raises ``ValueError`` for an array of another shape."""
+
+@final
+class FrameStack:
+    """The last frames of each environment: observations of one leaf of a space."""
+
+    def __new__(
+        cls, num_envs: int, depth: int, padding: NDArray[Any], *, repeats: bool
+    ) -> FrameStack:
+        """Begins with zeros.
+
+        ``padding`` is a frame. With ``repeats`` only its dtype and shape count, and an episode
+        begins with its first frame ``depth`` times.
+        """
+
+    def advance(
+        self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], frames: Any, /
+    ) -> NDArray[Any]:
+        """Returns the stacks of a batch, ``[K, depth, *shape]``, oldest frames first."""
+
+    def advance_ended(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        frames: Any,
+        ended: _Ended,
+        /,
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """As :meth:`advance`, where episodes ended; returns also the final stacks."""
+
+    def state(self) -> NDArray[Any]:
+        """Returns the stacks of all environments, a copy."""
+
+    def set_state(self, stacks: NDArray[Any], /) -> None:
+        """Goes on with stacks; raises ``ValueError`` for another shape."""

@@ -68,6 +68,36 @@ def as_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     raise ValueError(f"`{name}` must be {wanted}, got {value!r}.")
 
 
+def as_positive(name: str, value: Any) -> float:
+    """Converts a number above 0 to a Python float.
+
+    Raises:
+        ValueError: The value is no number, or not above 0, or infinite.
+    """
+    number = _as_number(value)
+    if number is None or not 0 < number < float("inf"):
+        raise ValueError(f"`{name}` must be a number above 0, got {value!r}.")
+    return number
+
+
+def as_fraction(name: str, value: Any) -> float:
+    """Converts a number from 0 to 1 to a Python float.
+
+    Raises:
+        ValueError: The value is no number, or out of range.
+    """
+    number = _as_number(value)
+    if number is None or not 0 <= number <= 1:
+        raise ValueError(f"`{name}` must be a number from 0 to 1, got {value!r}.")
+    return number
+
+
+def _as_number(value: Any) -> float | None:
+    """Returns a real number of Python or NumPy as a float; ``None`` for anything else."""
+    is_number = isinstance(value, int | float | np.integer | np.floating)
+    return float(value) if is_number and not isinstance(value, bool) else None
+
+
 def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
     """Returns the functions as a list.
 

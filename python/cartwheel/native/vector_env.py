@@ -299,9 +299,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             env_index: Row numbers, in any order: only these rows are drawn. By default all rows.
 
         Returns:
-            One frame for each of these rows, in this order: arrays of ``uint8`` and shape ``(height, width, 3)`` for
-            ``"rgb_array"``, text for ``"ansi"``, and ``None`` for ``"human"``. Without a render
-            mode also ``None``, with a warning.
+            One frame for each of these rows, in this order: arrays of ``uint8`` and shape
+            ``(height, width, 3)`` for ``"rgb_array"``, text for ``"ansi"``, and ``None`` for
+            ``"human"``. Without a render mode also ``None``, with a warning.
 
         Raises:
             gymnasium.error.ResetNeeded: Some of the rows were never reset.

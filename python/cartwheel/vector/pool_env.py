@@ -444,6 +444,15 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
     # Rollouts
 
+    @property
+    def fills_rollouts(self) -> bool:
+        """Whether the arrays of :meth:`rollout` have what :meth:`step` returns, without a copy.
+
+        Not if a subclass overrides ``step`` or ``reset``, nor in a wrapper that changes results.
+        """
+        kind = type(self)
+        return kind.step is PoolVectorEnv.step and kind.reset is PoolVectorEnv.reset
+
     def rollout(self, num_steps: int) -> RolloutArrays[ObsType]:
         """Records the next ``num_steps`` steps into contiguous arrays, without a copy.
 

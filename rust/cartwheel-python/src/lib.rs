@@ -14,6 +14,7 @@ mod schedule;
 mod space;
 mod value;
 mod worker;
+mod wrappers;
 
 #[pyo3::pymodule(gil_used = false)]
 mod _cartwheel {
@@ -44,6 +45,11 @@ mod _cartwheel {
     use crate::schedule::{fine_shards, shards, usable_cpus};
     #[pymodule_export]
     use crate::worker::serve::{PyShardParts, serve};
+    #[pymodule_export]
+    use crate::wrappers::{
+        PyEpisodeMetrics, PyFrameStack, PyObservationNormalizer, PyRewardNormalizer, PyRowKinds,
+        PyTimedEpisodes,
+    };
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {

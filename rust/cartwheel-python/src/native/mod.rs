@@ -49,6 +49,7 @@ pub(crate) struct PyNativeEnvs {
 #[pymethods]
 impl PyNativeEnvs {
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
         env_id, options, shards, *, autoreset_mode, freeze, rules = None, replacements = 0,
         dense_finals = false

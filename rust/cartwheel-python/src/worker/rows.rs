@@ -232,7 +232,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         let (observation, info) = (observation.bind(py).clone(), info.bind(py).clone());
         let kept = PyDict::new(py);
         if self.dense_finals {
-            self.held[row].last = Some(self.to_bytes(row, &observation)?);
+            self.held[row].last = Some(self.encode(row, &observation)?);
         } else {
             kept.set_item(intern!(py, "final_obs"), observation)?;
         }
@@ -247,7 +247,7 @@ impl<'py> PyRows<'_, '_, 'py> {
     }
 
     /// An observation as the bytes of its leaves, one after the other.
-    fn to_bytes(&mut self, row: usize, observation: &Bound<'py, PyAny>) -> PyResult<Vec<u8>> {
+    fn encode(&mut self, row: usize, observation: &Bound<'py, PyAny>) -> PyResult<Vec<u8>> {
         let mut room = ObservationBytes::new(&self.tree.leaves);
         let mut writer = ObservationWriter {
             leaves: &self.tree.leaves,
