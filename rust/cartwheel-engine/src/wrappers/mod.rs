@@ -15,5 +15,5 @@ pub use episode_metrics::{EpisodeMetrics, Reports};
 pub use finished::{Archive, Finished};
 pub use kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
 pub use row_kinds::{NoSuchRow, RowKinds};
-pub use running::{Ends, Places, Running};
+pub use running::{At, Ends, Places, Running};
 pub use timed_episodes::TimedEpisodes;
