@@ -5,16 +5,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "Descriptor",
+    "EpisodeMetrics",
+    "FrameStack",
+    "ImagePlan",
     "Memory",
     "NativeEnvs",
+    "ObservationNormalizer",
     "Pool",
+    "RewardNormalizer",
     "RolloutSlab",
+    "RowKinds",
     "Shard",
     "SlabLease",
+    "TimedEpisodes",
     "block_rows",
     "discounted",
     "env_keywords",
@@ -77,6 +84,13 @@ class _Worker(Protocol):
 
     def take_reset(self, row: int, /) -> dict[str, Any]:
         """Returns the keywords of a reset that ``send`` started."""
+
+    @property
+    def drawn(self) -> set[int]:
+        """The rows whose terminal states are drawn."""
+
+    def draw(self, row: int, /) -> Any:
+        """Returns a frame of the environment of a row."""
 
     def replace(self, row: int, failure: BaseException, /) -> str | None:
         """Replaces the environment of a row; returns the failure, or ``None`` to raise it."""
@@ -214,6 +228,7 @@ class Memory:
         batch_size: int,
         max_batches: int,
         info_bytes: int,
+        dense_finals: bool = False,
         descriptors: Sequence[int] | None = None,
         shared: bool = False,
     ) -> Memory:
@@ -227,6 +242,7 @@ class Memory:
             max_batches: The most batches that may exist at once; at least one more than can be
                 filled at the same time.
             info_bytes: Bytes for the infos of each worker.
+            dense_finals: Whether each batch has the true next observation of every row.
             descriptors: Four descriptors, which this object takes over.
             shared: Whether workers are processes.
 
@@ -262,6 +278,7 @@ class Shard:
         autoreset_mode: str,
         freeze: bool,
         rules: Mapping[str, Any] | None = None,
+        dense_finals: bool = False,
         objects: Sequence[list[Any]] | None = None,
         over: Sequence[bool] | None = None,
     ) -> Shard:
@@ -275,6 +292,7 @@ class Shard:
             freeze: Whether finished rows repeat their last frame in the mode ``"Disabled"``.
             rules: ``max_episode_steps``, ``ignore_terminations``, ``action_repeat`` and
                 ``staggered_reset``, as for ``VectorEnv``; ``None`` for their defaults.
+            dense_finals: As for :class:`Memory`.
             objects: A list for each row, for the objects that its infos refer to; ``None`` to
                 pickle these objects.
             over: In a restarted worker, which rows were over; each row reports the restart once.
@@ -298,6 +316,7 @@ class NativeEnvs:
         freeze: bool,
         rules: Mapping[str, Any] | None = None,
         replacements: int = 0,
+        dense_finals: bool = False,
     ) -> NativeEnvs:
         """Makes environments.
 
@@ -310,6 +329,7 @@ class NativeEnvs:
             rules: As for ``Shard``.
             replacements: How often an environment is replaced after a panic; the next panic is
                 raised.
+            dense_finals: As for :class:`Memory`.
 
         Raises:
             ValueError: There is no such environment or option, or a value is invalid.
@@ -347,8 +367,17 @@ class NativeEnvs:
     def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
         """Posts a request to read a parameter, or to set it to one value for each row."""
 
-    def post_render(self, shard: int, mode: int) -> None:
-        """Posts a request to draw every row, in the render mode of this number."""
+    def post_render(self, shard: int, rows: Sequence[int], mode: int) -> None:
+        """Posts a request to draw rows of the shard, in the render mode of this number."""
+
+    def post_keep(self, shard: int, rows: Sequence[int], mode: int | None) -> None:
+        """Posts a request to keep the terminal states of these rows of the shard from now on.
+
+        Args:
+            shard: The shard.
+            rows: Its rows; the terminal states of its other rows are not kept.
+            mode: The number of the render mode of drawings; ``None`` for parameters.
+        """
 
     def post_streams(self, shard: int, streams: Sequence[tuple[int, Any]] | None) -> None:
         """Posts a request to read the random number streams of the rows, or to set them.
@@ -371,6 +400,57 @@ class NativeEnvs:
 
     def take_rest(self, shard: int, row: int) -> bytes:
         """Takes infos, from row ``row`` on, that did not fit into their region."""
+
+@final
+class ImagePlan:
+    """What is done to frames: the maximum of two, grey, another size. Frozen, for any thread.
+
+    Grey is Gymnasium's, bit for bit: ``0.2125 r + 0.7154 g + 0.0721 b``, rounded down. A resized
+    pixel is the exact mean of the area that it covers, rounded to the nearest level, halves up.
+    Where both sides shrink, or both grow, that is what ``cv2.INTER_AREA`` computes, up to a level.
+    """
+
+    def __new__(
+        cls,
+        height: int,
+        width: int,
+        channels: int | None,
+        *,
+        out_height: int,
+        out_width: int,
+        grey: bool,
+        channel_first: bool = False,
+        num_threads: int | None = None,
+    ) -> ImagePlan:
+        """Computes the weights.
+
+        Args:
+            height: Rows of pixels of a frame, 1 to 65,536, as all sides.
+            width: Pixels of a row.
+            channels: Levels of a pixel; ``None``: frames have no axis for them.
+            out_height: Rows of pixels of an image.
+            out_width: Pixels of its rows.
+            grey: Makes one level of three channels; images have no axis for it.
+            channel_first: Images have shape ``[C, H, W]`` in place of ``[H, W, C]``.
+            num_threads: Threads; ``None``: one, or more for large batches.
+
+        Raises:
+            ValueError: A side is out of range, or ``grey`` with other than three channels.
+        """
+
+    def run(
+        self, frames: NDArray[np.uint8], second: NDArray[np.uint8] | None = None
+    ) -> NDArray[np.uint8]:
+        """Returns a new array with the image of each frame; runs without the GIL.
+
+        Args:
+            frames: ``[N, H, W, C]`` or ``[N, H, W]``; copied first if it is not C-contiguous.
+            second: As many frames; the larger one of each pair of levels counts.
+
+        Raises:
+            TypeError: An array has another dtype than ``uint8``.
+            ValueError: An array has another shape.
+        """
 
 @final
 class RolloutSlab:
@@ -424,6 +504,7 @@ class Pool:
         reminder: float | None = None,
         num_threads: int = 1,
         affinity_offset: int | None = None,
+        maniskill_names: bool = False,
     ) -> Pool:
         """Opens a pool over workers that serve or begin to serve.
 
@@ -449,6 +530,7 @@ class Pool:
             reminder: Seconds after which a waiting call calls ``link.still_waiting``, repeatedly.
             num_threads: Threads that step native environments, including the calling one.
             affinity_offset: The processor of the first additional thread; ``None``: do not pin.
+            maniskill_names: Whether final observations have ManiSkill's names, too.
         """
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
@@ -759,6 +841,44 @@ def masked_mean(numbers: _Floats, valid: _Flags) -> float:
 def masked_normalize(numbers: _Floats, valid: _Flags, epsilon: float, out: _Floats) -> None:
     """Normalizes the valid numbers to mean 0 and deviation 1; arrays have one dimension."""
 
+# Wrappers. A batch has a place for each row that a call returned; ``rows`` are the environments of
+# the places, ``None`` for all in their order. Arrays are copied; the results are the caller's.
+
+@final
+class RowKinds:
+    """Tells transitions, resets, repeated rows and failures apart, in every autoreset mode.
+
+    Kinds are those of ``cartwheel.wrapping.batch``. Row numbers raise ``IndexError`` if there is no
+    such environment; then nothing is changed.
+    """
+
+    def __new__(cls, num_envs: int, autoreset_mode: str) -> RowKinds:
+        """All rows are running; a vector environment has to be reset first anyway."""
+
+    def reset(
+        self, rows: ArrayLike | None, mask: NDArray[np.bool_] | None, /
+    ) -> NDArray[np.uint8]:
+        """Returns the kinds after a reset: of all rows, of a mask, or of these ``rows``."""
+
+    def send_reset(self, rows: ArrayLike, /) -> None:
+        """Resets of these rows were sent; :meth:`step` finds them when they are received."""
+
+    def lose(self, rows: ArrayLike | None, /) -> None:
+        """The results of these rows were lost, because the call raised; ``None`` for all rows."""
+
+    def step(
+        self,
+        rows: NDArray[np.int64] | None,
+        terminations: NDArray[np.bool_],
+        truncations: NDArray[np.bool_],
+        failed: NDArray[np.bool_] | None,
+        /,
+    ) -> NDArray[np.uint8]:
+        """Returns the kinds of the batch of a step, ``uint8`` ``[K]``.
+
+        ``failed`` says whose environments were replaced, ``bool`` ``[K]``; ``None`` if none was.
+        """
+
 _Flag: TypeAlias = NDArray[np.bool_] | None
 #: Rows, kinds, rewards, terminations and truncations of a batch.
 _Places: TypeAlias = tuple[NDArray[np.int64] | None, NDArray[np.uint8], Any, Any, Any]
@@ -831,3 +951,115 @@ class EpisodeMetrics:
 
     def set_state(self, state: dict[str, Any], /) -> None:
         """Goes on with a state; other entries are ignored."""
+
+#: The places of a batch that ended an episode in ``SAME_STEP``; those among them whose final
+#: observations are known; and these. Places ascend.
+_Ended: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp], Any]
+
+@final
+class ObservationNormalizer:
+    """Normalizes observations ``[K, *shape]`` by running moments; remembers what rows showed."""
+
+    #: Whether observations change the moments.
+    updates: bool
+
+    def __new__(
+        cls, num_envs: int, shape: Sequence[int], epsilon: float, autoreset_mode: str
+    ) -> ObservationNormalizer:
+        """Begins with mean 0, variance 1 and count 1e-4."""
+
+    def normalize(
+        self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], observations: Any, /
+    ) -> NDArray[np.float32]:
+        """Returns the normalized observations of a batch."""
+
+    def normalize_ended(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        observations: Any,
+        ended: _Ended,
+        /,
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """As :meth:`normalize`, where episodes ended; returns also the final observations."""
+
+    def state(
+        self,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float, NDArray[np.float32]]:
+        """Returns mean, variance, count, and what each environment last showed: copies."""
+
+    def set_state(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        count: float,
+        shown: NDArray[np.float32],
+        /,
+    ) -> None:
+        """Goes on with a state; raises ``ValueError`` for arrays of other shapes."""
+
+@final
+class RewardNormalizer:
+    """Divides rewards by the deviation of the discounted returns of episodes."""
+
+    #: Whether transitions change the moments.
+    updates: bool
+
+    def __new__(cls, num_envs: int, gamma: float, epsilon: float) -> RewardNormalizer:
+        """Begins with mean 0, variance 1 and count 1e-4; all returns are 0."""
+
+    def reset(self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], /) -> None:
+        """Begins again the returns of the rows that were reset."""
+
+    def normalize(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        rewards: Any,
+        terminations: Any,
+        truncations: Any,
+        /,
+    ) -> NDArray[np.float64]:
+        """Returns the normalized rewards of a batch, 0 where there is no transition."""
+
+    def state(self) -> tuple[float, float, float, NDArray[np.float64]]:
+        """Returns mean, variance and count of the returns, and the return of each environment."""
+
+    def set_state(
+        self, mean: float, variance: float, count: float, returns: NDArray[np.float64], /
+    ) -> None:
+        """Goes on with a state; raises ``ValueError`` for an array of another shape."""
+
+@final
+class FrameStack:
+    """The last frames of each environment: observations of one leaf of a space."""
+
+    def __new__(
+        cls, num_envs: int, depth: int, padding: NDArray[Any], *, repeats: bool
+    ) -> FrameStack:
+        """Begins with zeros.
+
+        ``padding`` is a frame. With ``repeats`` only its dtype and shape count, and an episode
+        begins with its first frame ``depth`` times.
+        """
+
+    def advance(
+        self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], frames: Any, /
+    ) -> NDArray[Any]:
+        """Returns the stacks of a batch, ``[K, depth, *shape]``, oldest frames first."""
+
+    def advance_ended(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        frames: Any,
+        ended: _Ended,
+        /,
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """As :meth:`advance`, where episodes ended; returns also the final stacks."""
+
+    def state(self) -> NDArray[Any]:
+        """Returns the stacks of all environments, a copy."""
+
+    def set_state(self, stacks: NDArray[Any], /) -> None:
+        """Goes on with stacks; raises ``ValueError`` for another shape."""

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from cartwheel._cartwheel import usable_cpus
-from cartwheel.choices import Executor, check_choice
+from cartwheel.choices import Executor, FinalNames, FinalObs, check_choice
 from cartwheel.errors import add_note
 from cartwheel.near_misses import near_miss, shown
 
@@ -66,6 +66,36 @@ def as_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     else:
         wanted = "a positive integer" if low == 1 else f"an integer from {low} on"
     raise ValueError(f"`{name}` must be {wanted}, got {value!r}.")
+
+
+def as_positive(name: str, value: Any) -> float:
+    """Converts a number above 0 to a Python float.
+
+    Raises:
+        ValueError: The value is no number, or not above 0, or infinite.
+    """
+    number = _as_number(value)
+    if number is None or not 0 < number < float("inf"):
+        raise ValueError(f"`{name}` must be a number above 0, got {value!r}.")
+    return number
+
+
+def as_fraction(name: str, value: Any) -> float:
+    """Converts a number from 0 to 1 to a Python float.
+
+    Raises:
+        ValueError: The value is no number, or out of range.
+    """
+    number = _as_number(value)
+    if number is None or not 0 <= number <= 1:
+        raise ValueError(f"`{name}` must be a number from 0 to 1, got {value!r}.")
+    return number
+
+
+def _as_number(value: Any) -> float | None:
+    """Returns a real number of Python or NumPy as a float; ``None`` for anything else."""
+    is_number = isinstance(value, int | float | np.integer | np.floating)
+    return float(value) if is_number and not isinstance(value, bool) else None
 
 
 def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
@@ -290,6 +320,56 @@ def as_batch_size(batch_size: Any, num_envs: int) -> int:
     return num_envs if batch_size is None else as_integer("batch_size", batch_size, 1, num_envs)
 
 
+def check_finals(final_obs: Any, final_names: Any, mode: AutoresetMode) -> None:
+    """Checks the form of final observations.
+
+    Raises:
+        ValueError: There is no such form, or it needs another autoreset mode.
+    """
+    check_choice("final_obs", final_obs, FinalObs)
+    check_choice("final_names", final_names, FinalNames)
+    if final_obs == "dense" and mode is not AutoresetMode.SAME_STEP:
+        raise ValueError(
+            "`final_obs='dense'` needs autoreset_mode='same_step', got "
+            f"{mode.name.lower()!r}, in which the observations of a step are the true next ones."
+        )
+
+
+def as_full_batch(full_batch: Any, batch_size: int, num_envs: int) -> bool:
+    """Returns whether resets with row numbers return all rows.
+
+    Raises:
+        TypeError: ``full_batch`` is no truth value.
+        ValueError: Batches have fewer rows than there are environments.
+    """
+    if not isinstance(full_batch, bool | np.bool_):
+        raise TypeError(f"`full_batch` must be True or False, got {shown(full_batch)}.")
+    if full_batch and batch_size < num_envs:
+        raise ValueError(
+            f"`full_batch=True` needs batches of all rows, got batch_size={batch_size} of "
+            f"num_envs={num_envs}."
+        )
+    return bool(full_batch)
+
+
+def as_drawn_rows(env_index: Any, num_envs: int, render_mode: str | None) -> list[int]:
+    """Returns the rows whose terminal states are drawn; ``None`` and an empty list mean none.
+
+    Raises:
+        Exception: As for :func:`as_rows`.
+        ValueError: The environments draw no frames.
+    """
+    if env_index is None or np.size(env_index) == 0:
+        return []
+    rows = as_rows(env_index, num_envs)
+    if render_mode in (None, "human"):
+        raise ValueError(
+            "frames of terminal states need environments that return frames, such as those with "
+            f"render_mode='rgb_array'; these have render_mode={render_mode!r}"
+        )
+    return rows
+
+
 def as_rows(env_index: Any, num_envs: int, name: str = "env_index") -> list[int]:
     """Returns row numbers from an array or a list of integers; ``name`` is its name in errors.
 
@@ -333,6 +413,33 @@ def as_reset_rows(options: dict[str, Any] | None, num_envs: int) -> list[int]:
     if options is None or not ways:
         return list(range(num_envs))
     return as_rows(options[ways[0]], num_envs, ways[0])
+
+
+def names_rows(options: dict[str, Any] | None) -> bool:
+    """Whether the options of a reset have row numbers."""
+    return options is not None and any(name in options for name in NUMBERING_OPTIONS)
+
+
+def as_reset_of_all(
+    seed: Any, options: dict[str, Any] | None, num_envs: int
+) -> tuple[list[int | None], NDArray[np.bool_]]:
+    """Returns seeds and mask of all rows for options with row numbers.
+
+    A list of seeds has one entry for each row that is reset, in their order, or one for each of
+    all rows.
+
+    Raises:
+        Exception: As for :func:`as_reset_rows` and :func:`as_seeds`.
+    """
+    rows = as_reset_rows(options, num_envs)
+    if len(rows) < num_envs and np.ndim(seed) == 1 and len(seed) == num_envs:
+        seed = [seed[row] for row in rows]
+    seeds: list[int | None] = [None] * num_envs
+    mask = np.zeros(num_envs, np.bool_)
+    for row, own in zip(rows, as_seeds(seed, rows, num_envs), strict=True):
+        seeds[row] = own
+        mask[row] = True
+    return seeds, mask
 
 
 def without_rows(options: dict[str, Any] | None) -> dict[str, Any] | None:

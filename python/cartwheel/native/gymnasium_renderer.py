@@ -30,6 +30,8 @@ class GymnasiumRenderer(Renderer):
             Gymnasium has no environment of this id.
     """
 
+    keeps = None
+
     def __init__(
         self, env_id: str, keywords: dict[str, Any], render_mode: str | None, *, native_id: str
     ) -> None:
@@ -84,10 +86,8 @@ class GymnasiumRenderer(Renderer):
         frames: list[Any] = []
         changed: dict[str, list[Any]] = {}
         for row in rows:
-            env = self._env(row)
             given = {name: as_attribute(values[row]) for name, values in parameters.items()}
-            for name, value in given.items():
-                setattr(env, name, value)
+            env = self._env_like(row, given)
             frames.append(env.render())
             for name, value in given.items():
                 kept = getattr(env, name)
@@ -96,6 +96,24 @@ class GymnasiumRenderer(Renderer):
         for name, values in changed.items():
             ask(link.pack_request(name, values))
         return tuple(frames)
+
+    def draw_kept(self, rows: Sequence[int], kept: list[Any]) -> list[Any]:
+        """Draws terminal states from the parameters that rows kept.
+
+        Parameters that drawing changes are not set: the rows were reset since.
+        """
+        states = [
+            {name: as_attribute(value) for name, value in parameters.items()} for parameters in kept
+        ]
+        pairs = zip(rows, states, strict=True)
+        return [self._env_like(row, state).render() for row, state in pairs]
+
+    def _env_like(self, row: int, state: dict[str, Any]) -> gym.Env[Any, Any]:
+        """Returns the environment that draws ``row``, with these attributes."""
+        env = self._env(row)
+        for name, value in state.items():
+            setattr(env, name, value)
+        return env
 
     def close(self) -> None:
         """Closes the environments that drew, and their windows."""

@@ -14,10 +14,13 @@ from cartwheel.worker.faults import Fault, raise_first
 from cartwheel.worker.infos import add_info
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
     from cartwheel._cartwheel import NativeEnvs, Pool, RolloutSlab
+    from cartwheel.native.renderer import Renderer
 
 #: The seed of a row's random number stream (``-1``: unknown), and the ``state`` of its PCG64.
 Stream = tuple[int, Any]
@@ -30,7 +33,10 @@ class NativeLink:
         envs: The environments.
         timeout: Seconds that a synchronous call may take; ``None`` for no limit.
         begun: Which rows were ever reset, ``bool`` of shape ``(num_envs,)``.
+        renderer: Draws terminal states.
     """
+
+    renderer: Renderer
 
     def __init__(
         self,
@@ -78,9 +84,31 @@ class NativeLink:
             for first, last in self._shards
         ]
 
-    def pack_render(self, mode: int) -> list[Any]:
-        """Makes the messages to draw every row, in the render mode of this number."""
-        return [("render", mode)] * len(self._shards)
+    def pack_render(self, rows: Sequence[int], mode: int) -> list[Any]:
+        """Makes the messages to draw rows, in the render mode of this number."""
+        return [("render", own, mode) for own in self._by_shard(rows)]
+
+    def pack_keep(self, rows: Sequence[int], mode: int | None) -> list[Any]:
+        """Makes the messages to keep terminal states of these rows from now on.
+
+        Args:
+            rows: The rows; no others are kept any more.
+            mode: The number of the render mode of drawings; ``None`` for parameters.
+        """
+        return [("keep", own, mode) for own in self._by_shard(rows)]
+
+    def _by_shard(self, rows: Sequence[int]) -> list[list[int]]:
+        return [[row for row in rows if first <= row < last] for first, last in self._shards]
+
+    def in_order(self, rows: Sequence[int], answers: Sequence[Any]) -> tuple[Any, ...]:
+        """Puts answers, one for each of ``rows`` and shard by shard, in the order of ``rows``."""
+        asked = [row for own in self._by_shard(rows) for row in own]
+        by_row = dict(zip(asked, answers, strict=True))
+        return tuple(by_row[row] for row in rows)
+
+    def draw_terminal(self, rows: list[int], kept: list[Any]) -> list[Any]:
+        """Returns frames of terminal states from what these rows kept; the native pool calls it."""
+        return self.renderer.draw_kept(rows, kept)
 
     def shard_of(self, row: int) -> int:
         """Returns the number of the shard that has a row."""
@@ -118,6 +146,7 @@ class NativeLink:
             "save": envs.post_save,
             "streams": envs.post_streams,
             "render": envs.post_render,
+            "keep": envs.post_keep,
         }
         for shard, (kind, *parts) in enumerate(messages):
             posts[kind](shard, *parts)

@@ -25,9 +25,12 @@ class Renderer(Protocol):
 
     Attributes:
         metadata: The metadata of the environment, with its render modes.
+        keeps: What rows keep of terminal states: the number of a render mode for drawings, ``None``
+            for parameters.
     """
 
     metadata: dict[str, Any]
+    keeps: int | None
 
     def draw(self, rows: Sequence[int], link: NativeLink, ask: Ask) -> tuple[Any, ...]:
         """Draws some rows.
@@ -35,11 +38,14 @@ class Renderer(Protocol):
         Args:
             rows: The rows to draw.
             link: Makes messages to the environments.
-            ask: Sends messages, and returns one answer for each row of the vector environment.
+            ask: Sends messages, and returns their answers, shard by shard.
 
         Returns:
             One frame for each of ``rows``.
         """
+
+    def draw_kept(self, rows: Sequence[int], kept: list[Any]) -> list[Any]:
+        """Returns frames of terminal states from what rows kept."""
 
     def close(self) -> None:
         """Closes windows."""
@@ -57,18 +63,22 @@ class OwnRenderer(Renderer):
         check_render_mode(env_id, render_mode, modes)
         self._env_id = env_id
         self._render_mode = render_mode
+        self.keeps = None if render_mode is None else modes.index(render_mode)
         self.metadata = {"render_modes": modes, "render_fps": _FPS}
 
     def draw(self, rows: Sequence[int], link: NativeLink, ask: Ask) -> tuple[Any, ...]:
         """Draws some rows, see :meth:`Renderer.draw`; without a render mode, warns."""
-        if self._render_mode is None:
+        if self.keeps is None:
             logger.warn(
                 f"render() of {self._env_id} does nothing without a render mode: pass "
                 f"`render_mode`, one of {self.metadata['render_modes']}."
             )
             return (None,) * len(rows)
-        frames = ask(link.pack_render(self.metadata["render_modes"].index(self._render_mode)))
-        return tuple(frames[row] for row in rows)
+        return link.in_order(rows, ask(link.pack_render(rows, self.keeps)))
+
+    def draw_kept(self, rows: Sequence[int], kept: list[Any]) -> list[Any]:  # noqa: ARG002
+        """Returns the drawings that rows kept, see :meth:`Renderer.draw_kept`."""
+        return kept
 
     def close(self) -> None:
         """Does nothing: there are no windows."""

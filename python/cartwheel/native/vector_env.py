@@ -19,12 +19,16 @@ from cartwheel._cartwheel import Memory, NativeEnvs, Pool, block_rows, fine_shar
 from cartwheel.arguments import (
     as_autoreset_mode,
     as_batch_size,
+    as_drawn_rows,
+    as_full_batch,
     as_integer,
     as_num_workers,
     as_timeout,
     as_values,
+    check_finals,
     check_max_batches,
 )
+from cartwheel.arguments import as_rows as as_numbers
 from cartwheel.choices import NativeExecutor, OnDone, check_choice
 from cartwheel.log import LOGGER, reminder_s
 from cartwheel.native.env_ids import as_env_id
@@ -42,7 +46,7 @@ from cartwheel.native.renderer import OwnRenderer, Shown
 from cartwheel.native.spaces import as_space
 from cartwheel.native.spec import vector_spec
 from cartwheel.near_misses import keywords_of, near_miss
-from cartwheel.spaces.describe import describe
+from cartwheel.spaces.describe import check_fixed_shape, describe
 from cartwheel.vector.interruptible import Interruptible
 from cartwheel.vector.pool_env import ActType, ObsType, PoolVectorEnv
 from cartwheel.vector.room import plan_room, spins
@@ -52,7 +56,7 @@ from cartwheel.worker.recovery import Recovery
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cartwheel.choices import Mode, OnError
+    from cartwheel.choices import FinalNames, FinalObs, Mode, OnError
     from cartwheel.native.link import Stream
     from cartwheel.native.renderer import Renderer
 
@@ -82,7 +86,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
     ``RecordEpisodeStatistics`` removes ``"reset_mask"`` from the ``options`` of a reset, so pass
     another dictionary each time. ``gymnasium.make_vec`` refuses ``wrappers`` and ``vector_kwargs``
     for native ids, as for every id with a vector entry point: pass the keywords themselves, as in
-    ``gymnasium.make_vec("cartwheel/CartPole-v1", 4, executor="inline")``.
+    ``gymnasium.make_vec("cartwheel/CartPole-v1", 4, executor="inline")``. Row numbers and wrappers
+    go together as for :class:`~cartwheel.VectorEnv`.
 
     Args:
         env_id: A native environment, with or without the namespace ``cartwheel/``; ``python -m
@@ -118,6 +123,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         action_repeat: As for :class:`~cartwheel.VectorEnv`.
         staggered_reset: As for :class:`~cartwheel.VectorEnv`. A row without a new seed keeps its
             seed, see :attr:`np_random_seed`, and so its number of steps.
+        final_obs: As for :class:`~cartwheel.VectorEnv`.
+        final_names: As for :class:`~cartwheel.VectorEnv`.
+        full_batch: As for :class:`~cartwheel.VectorEnv`.
         thread_affinity_offset: Pin the threads (not the calling one) to consecutive processors from
             this number on. By default they are not pinned.
         **options: Keywords of the environment, as in Gymnasium. Other keywords of
@@ -151,6 +159,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         ignore_terminations: bool = False,
         action_repeat: int = 1,
         staggered_reset: bool = False,
+        final_obs: FinalObs = "object",
+        final_names: FinalNames = "gymnasium",
+        full_batch: bool = False,
         thread_affinity_offset: int | None = None,
         **options: Any,
     ) -> None:
@@ -165,14 +176,18 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         options = environment_keywords(options)
         self.autoreset_mode = as_autoreset_mode(autoreset_mode)
         check_choice("on_done", on_done, OnDone)
+        check_finals(final_obs, final_names, self.autoreset_mode)
         self.recovery = Recovery(on_error, max_restarts=max_restarts)
         check_choice("executor", executor, NativeExecutor)
         check_max_batches(max_batches)
         timeout = as_timeout(timeout)
         self.num_envs = as_integer("num_envs", num_envs, 1)
         self.batch_size = as_batch_size(batch_size, self.num_envs)
+        self.full_batch = as_full_batch(full_batch, self.batch_size, self.num_envs)
         self.executor = "inline" if executor == "inline" else "thread"
         self.on_done = on_done
+        self.final_obs = final_obs
+        self.final_names = final_names
         self.env_id = as_env_id(env_id)
         check_keywords(
             self.env_id, options, "NativeVectorEnv", _KEYWORDS, 'envs.set_attr("{name}", {value})'
@@ -200,6 +215,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             freeze=on_done == "freeze",
             rules=self._rules.as_dict(),
             replacements=self.recovery.replacements,
+            dense_finals=final_obs == "dense",
         )
         modes = envs.render_modes()
         draws_itself = bool(modes) or native_id == self.env_id  # Gymnasium has none of a plugin
@@ -233,14 +249,18 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         self.metadata = {**self._renderer.metadata, "autoreset_mode": self.autoreset_mode}
 
         observations = describe(self.single_observation_space)
+        dense = self.final_obs == "dense"
+        if dense:
+            check_fixed_shape(observations, self.single_observation_space)
         actions = describe(self.single_action_space)
         memory = Memory(
             observations,
             actions,
             shards,
-            **plan_room(observations, shards, self.batch_size, max_batches),
+            **plan_room(observations, shards, self.batch_size, max_batches, dense_finals=dense),
         )
         link = NativeLink(self, self.env_id, envs, shards, timeout)
+        link.renderer = self._renderer
         self._link = link
         self._pool = Pool(
             memory,
@@ -258,6 +278,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             reminder=reminder_s(),
             num_threads=self.num_workers,
             affinity_offset=affinity_offset,
+            maniskill_names=self.final_names == "maniskill",
         )
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:  # noqa: FBT001
@@ -271,32 +292,53 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
 
     # Rendering
 
-    def render(self) -> tuple[Any, ...]:
-        """Renders every environment: like Gymnasium's of the same id, or as its plugin draws it.
+    def render(self, env_index: Any = None) -> tuple[Any, ...]:
+        """Renders environments: like Gymnasium's of the same id, or as their plugin draws them.
+
+        Args:
+            env_index: Row numbers, in any order: only these rows are drawn. By default all rows.
 
         Returns:
-            One frame for each row: arrays of ``uint8`` and shape ``(height, width, 3)`` for
-            ``"rgb_array"``, text for ``"ansi"``, and ``None`` for ``"human"``. Without a render
-            mode also ``None``, with a warning.
+            One frame for each of these rows, in this order: arrays of ``uint8`` and shape
+            ``(height, width, 3)`` for ``"rgb_array"``, text for ``"ansi"``, and ``None`` for
+            ``"human"``. Without a render mode also ``None``, with a warning.
 
         Raises:
-            gymnasium.error.ResetNeeded: Some rows were never reset.
+            gymnasium.error.ResetNeeded: Some of the rows were never reset.
+            TypeError: ``env_index`` is not a one-dimensional collection of integers.
+            ValueError: ``env_index`` is empty, or a row does not exist or is named twice.
             gymnasium.error.DependencyNotInstalled: pygame is missing.
             NotImplementedError: Gymnasium has no environment of this id.
             EnvFailedError: A plugin could not draw a row.
         """
         self._pool.check("render", idle=True)
-        fresh = np.flatnonzero(~self._link.begun).tolist()
+        rows = range(self.num_envs) if env_index is None else as_numbers(env_index, self.num_envs)
+        fresh = [row for row in rows if not self._link.begun[row]]
         if fresh:
             raise gym.error.ResetNeeded(
                 f"Cannot call `render()` before `reset()`: rows {fresh} have not been reset."
             )
-        return self._draw()
+        return self._draw(rows)
 
-    def _draw(self) -> tuple[Any, ...]:
-        """Draws every row that was ever reset."""
-        rows = np.flatnonzero(self._link.begun).tolist()
+    def _draw(self, rows: Sequence[int] | None = None) -> tuple[Any, ...]:
+        """Draws rows; by default every row that was ever reset."""
+        if rows is None:
+            rows = np.flatnonzero(self._link.begun).tolist()
         return self._renderer.draw(rows, self._link, functools.partial(self._control, "render"))
+
+    def draw_final_frames(self, env_index: Any = None) -> None:
+        """Like :meth:`cartwheel.VectorEnv.draw_final_frames`.
+
+        Environments that come with cartwheel keep their parameters before the reset; Gymnasium's
+        environment of the same id draws from them when the step returns. Plugins draw before the
+        reset; one that cannot draw fails the row, with any ``on_error``.
+
+        Raises:
+            Exception: As for :meth:`cartwheel.VectorEnv.draw_final_frames`.
+        """
+        self._pool.check("draw_final_frames", idle=True)
+        rows = as_drawn_rows(env_index, self.num_envs, self.render_mode)
+        self._control("draw_final_frames", self._link.pack_keep(rows, self._renderer.keeps))
 
     # Attributes
 

@@ -70,6 +70,19 @@ def describe_actions(space: Space[Any]) -> Description:
     )
 
 
+def check_fixed_shape(observations: Description, space: Space[Any]) -> None:
+    """Checks that dense final observations are possible: every part has a fixed shape.
+
+    Raises:
+        ValueError: Some part has none.
+    """
+    if _any_opaque(observations):
+        raise ValueError(
+            "`final_obs='dense'` needs observations of fixed shape; the space has parts without "
+            f"one: {space}. Use final_obs='object'."
+        )
+
+
 def _any_opaque(description: Description) -> bool:
     return _any_part(description, "opaque")
 

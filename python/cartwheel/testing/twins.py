@@ -93,6 +93,7 @@ class NativeTwins(Twins):
         del first
         plain: dict[str, Any] = {"executor": "inline", "num_workers": None, "batch_size": None}
         plain |= {"render_mode": None, "on_done": "raise", "on_error": "raise"}
+        plain |= {"final_obs": "object", "final_names": "gymnasium", "full_batch": False}
         if limit is not None:
             plain["max_episode_steps"] = limit
         return gym.make_vec(self._spec, num_envs, autoreset_mode=mode, **{**plain, **keywords})

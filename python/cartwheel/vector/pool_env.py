@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 from typing_extensions import TypeVar
 
 from cartwheel.arguments import (
-    NUMBERING_OPTIONS,
     ROW_OPTIONS,
     as_integer,
     as_reset_mask,
+    as_reset_of_all,
     as_reset_rows,
     as_seeds,
     as_timeout,
     check_options,
+    names_rows,
     without_rows,
 )
 from cartwheel.errors import add_note
@@ -82,6 +83,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     steps_rows = True
     #: Rows of a batch; if fewer than ``num_envs``, a batch has the rows that finish first.
     batch_size: int
+    #: Whether a reset with row numbers returns the full batch of all rows.
+    full_batch: bool = False
     #: A ``ResetLink``, with more methods that the subclass needs.
     _link: Any
     #: Whether the last :meth:`step_async` had an ``env_index``.
@@ -137,7 +140,9 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 array of shape ``(num_envs,)`` with at least one true value: these rows are reset,
                 the others keep their state and repeat their last observation (zeros before their
                 first reset). ``"env_index"`` (or ManiSkill's name ``"env_idx"``), an array of row
-                numbers: only these rows are reset, and only they are returned, in this order.
+                numbers: only these rows are reset, and only they are returned, in this order; with
+                ``full_batch`` all rows are returned, as with a ``"reset_mask"``, and a list of
+                seeds may have an entry for each reset row, in this order, or for each of all rows.
                 Entries that resemble these names (``"env_ids"``) are refused if their value could
                 select rows; others go to the environments. Native environments refuse options that
                 no native environment has.
@@ -159,7 +164,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 or was interrupted, there is no error: the reset waits for all rows in flight and
                 drops their results.
             RuntimeError: ``"env_index"`` selects rows before the first step of a :meth:`rollout`. A
-                ``"reset_mask"`` is allowed there.
+                ``"reset_mask"`` is allowed there, and row numbers with ``full_batch``.
         """
         with Interruptible(self._pool):
             in_parts = self._begin_reset("reset", seed, options)
@@ -193,10 +198,14 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         if self._in_parts(options):
             self._send_resets(calling, seed, options, alone=True)
             return True
-        seeds = as_seeds(seed, range(self.num_envs), self.num_envs)
+        mask: NDArray[np.bool_] | None
+        if names_rows(options):
+            seeds, mask = as_reset_of_all(seed, options, self.num_envs)
+        else:
+            seeds = as_seeds(seed, range(self.num_envs), self.num_envs)
+            mask = as_reset_mask(options, self.num_envs)
         self._pool.discard_late(self._link.timeout, calling)
         self._pool.check(calling, idle=True)
-        mask = as_reset_mask(options, self.num_envs)
         if mask is not None:
             options = without_rows(options)
         messages = self._link.pack_reset(seeds, mask, options)
@@ -222,9 +231,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
 
     def _in_parts(self, options: dict[str, Any] | None) -> bool:
         """Whether a reset with these options returns a batch of some rows, as ``recv`` does."""
-        return self.batch_size < self.num_envs or (
-            options is not None and any(name in options for name in NUMBERING_OPTIONS)
-        )
+        by_number = names_rows(options) and not self.full_batch
+        return self.batch_size < self.num_envs or by_number
 
     def step(
         self, actions: ActType, env_index: Any = None
@@ -435,6 +443,15 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         return self._pool.in_flight()
 
     # Rollouts
+
+    @property
+    def fills_rollouts(self) -> bool:
+        """Whether the arrays of :meth:`rollout` have what :meth:`step` returns, without a copy.
+
+        Not if a subclass overrides ``step`` or ``reset``, nor in a wrapper that changes results.
+        """
+        kind = type(self)
+        return kind.step is PoolVectorEnv.step and kind.reset is PoolVectorEnv.reset
 
     def rollout(self, num_steps: int) -> RolloutArrays[ObsType]:
         """Records the next ``num_steps`` steps into contiguous arrays, without a copy.

@@ -24,6 +24,7 @@ class Room(TypedDict):
     batch_size: int
     max_batches: int
     info_bytes: int
+    dense_finals: bool
 
 
 def plan_room(
@@ -31,6 +32,8 @@ def plan_room(
     shards: list[tuple[int, int]],
     batch_size: int,
     max_batches: int | None,
+    *,
+    dense_finals: bool = False,
 ) -> Room:
     """Computes the sizes of a pool's memory.
 
@@ -40,10 +43,12 @@ def plan_room(
         batch_size: Rows of a batch.
         max_batches: The most batches that may be kept as views; ``None`` for as many as fit in
             1 GiB, at least 8 and at most 1024.
+        dense_finals: Whether batches have final observations, too.
     """
     bytes_a_row, num_envs = row_bytes(observations), shards[-1][1]
     if max_batches is None:
-        fitting = _SLAB_BYTES // max(1, bytes_a_row * batch_size)
+        halves = 2 if dense_finals else 1
+        fitting = _SLAB_BYTES // max(1, bytes_a_row * batch_size * halves)
         max_batches = min(max(fitting, _FEWEST_SLABS), _MOST_SLABS)
     rows = max(last - first for first, last in shards)
     info_bytes = rows * (bytes_a_row + _INFO_BYTES_A_ROW)
@@ -54,6 +59,7 @@ def plan_room(
         "batch_size": batch_size,
         "max_batches": max_batches + 2 * filled - 1,
         "info_bytes": min(max(info_bytes, _LEAST_INFO_BYTES), _MOST_INFO_BYTES),
+        "dense_finals": dense_finals,
     }
 
 

@@ -17,18 +17,22 @@ from cartwheel.arguments import (
     as_autoreset_mode,
     as_batch_size,
     as_context,
+    as_drawn_rows,
     as_env_fns,
     as_executor,
+    as_full_batch,
     as_num_workers,
+    as_rows,
     as_timeout,
     as_values,
+    check_finals,
     check_max_batches,
 )
 from cartwheel.choices import OnDone, check_choice
 from cartwheel.log import LOGGER, reminder_s
 from cartwheel.near_misses import explains_keywords
 from cartwheel.spaces.batching import Batching
-from cartwheel.spaces.describe import describe, describe_actions
+from cartwheel.spaces.describe import check_fixed_shape, describe, describe_actions
 from cartwheel.vector.forks import part_on_fork
 from cartwheel.vector.interruptible import Interruptible
 from cartwheel.vector.pool_env import LAST_GRACE, ActType, ObsType, PoolVectorEnv
@@ -47,7 +51,16 @@ if TYPE_CHECKING:
 
     from cartwheel._cartwheel import _WorkersLink
     from cartwheel.arguments import EnvFn
-    from cartwheel.choices import Executor, Mode, ObservationMode, OnError, OnTimeout, OnWorkerDeath
+    from cartwheel.choices import (
+        Executor,
+        FinalNames,
+        FinalObs,
+        Mode,
+        ObservationMode,
+        OnError,
+        OnTimeout,
+        OnWorkerDeath,
+    )
     from cartwheel.worker.crew import Crew
 
 
@@ -87,6 +100,13 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
     Wrappers of ``gymnasium.wrappers.vector`` work, with Gymnasium's limits (``docs/guide.md`` has
     all): ``NormalizeObservation`` refuses ``SAME_STEP`` and ``DISABLED``. In ``DISABLED``,
     ``RecordEpisodeStatistics`` removes ``"reset_mask"`` from the caller's ``options``.
+
+    Row numbers and wrappers. Gymnasium's own vector wrappers understand ``"reset_mask"`` only. With
+    ``full_batch=True`` a reset with row numbers has the shapes that they expect, so their
+    observation wrappers are right with row numbers, too; but their ``RecordEpisodeStatistics``
+    forgets the running episodes of all rows then: use the one of ``cartwheel.wrappers``. No wrapper
+    of Gymnasium passes :meth:`send`, :meth:`recv`, :meth:`rollout`, :meth:`stats` and :meth:`call`
+    on: reach them by ``envs.unwrapped``, past the wrappers.
 
     Args:
         env_fns: Functions that make the environments, one function for each environment; at least
@@ -164,6 +184,19 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             ``max_episode_steps - 1`` already. The number is a function of the row's seed
             (SplitMix64), or comes from the system if the row gets no seed; the environment's
             random numbers are not used. Other resets begin at 0. Needs ``max_episode_steps``.
+        final_obs: The form of final observations in the mode ``SAME_STEP``. ``"object"``, as in
+            Gymnasium: in steps in which an episode ends, ``infos["final_obs"]`` is an array of
+            objects. ``"dense"``: in every step it is the batch of the true next observations of all
+            rows, in the form of :attr:`observation_space`, with the mask ``infos["_final_obs"]`` of
+            the rows that ended; ``final_info`` and ``_final_info`` are there in every step, too.
+            This form is several times as cheap where many rows end, and needs observations of fixed
+            shape. A terminal observation that does not fit the space then counts as a failure of
+            the step. A rollout keeps no final observations, and they are copies while it records.
+        final_names: ``"maniskill"`` adds ``final_observation`` and ``_final_observation``,
+            ManiSkill's names, for the same arrays as ``final_obs`` and ``_final_obs``.
+        full_batch: Whether a reset with row numbers (``options={"env_index": rows}`` or
+            ``"env_idx"``) returns the full batch of all rows, as ManiSkill's does. Other rows
+            repeat their last observation, as with a ``"reset_mask"``.
 
     Raises:
         IndexError: ``env_fns`` is empty.
@@ -210,12 +243,16 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         ignore_terminations: bool = False,
         action_repeat: int = 1,
         staggered_reset: bool = False,
+        final_obs: FinalObs = "object",
+        final_names: FinalNames = "gymnasium",
+        full_batch: bool = False,
     ) -> None:
         """Starts the workers and makes the environments."""
         timeout = as_timeout(timeout)
         self.recovery = Recovery(on_error, on_worker_death, on_timeout, timeout, max_restarts)
         self.autoreset_mode = as_autoreset_mode(autoreset_mode)
         check_choice("on_done", on_done, OnDone)
+        check_finals(final_obs, final_names, self.autoreset_mode)
         self._rules = Rules.of(
             max_episode_steps, ignore_terminations, action_repeat, staggered_reset
         )
@@ -227,6 +264,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         self.env_fns = as_env_fns(env_fns)
         self.num_envs = len(self.env_fns)
         self.batch_size = as_batch_size(batch_size, self.num_envs)
+        self.full_batch = as_full_batch(full_batch, self.batch_size, self.num_envs)
         if self.batch_size < self.num_envs and observation_mode != "same":
             raise ValueError(
                 "`batch_size` below the number of environments needs `observation_mode='same'`."
@@ -244,6 +282,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         self.observation_mode = observation_mode
         self.max_concurrency = max_concurrency
         self.on_done = on_done
+        self.final_obs = final_obs
+        self.final_names = final_names
 
         spin, reminder = spins(), reminder_s()
         deadline = Deadline(timeout)
@@ -317,13 +357,16 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             self.action_space = batch_space(self.single_action_space, self.batch_size)
 
         observations = describe(self.single_observation_space)
+        dense = self.final_obs == "dense"
+        if dense:
+            check_fixed_shape(observations, self.single_observation_space)
         actions = describe_actions(self.single_action_space)
         shards = self._crew.shards
         plan = {
             "observations": observations,
             "actions": actions,
             "shards": shards,
-            **plan_room(observations, shards, self.batch_size, max_batches),
+            **plan_room(observations, shards, self.batch_size, max_batches, dense_finals=dense),
         }
         shard = {
             "observations": observations,
@@ -331,6 +374,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             "autoreset_mode": self.autoreset_mode.value,
             "freeze": self.on_done == "freeze",
             "rules": self._rules.as_dict(),
+            "dense_finals": dense,
         }
         memory, own_shard = launch.set_up(self._crew, plan, shard)
         link: _WorkersLink = Link(self, self._crew, self.action_space, self.recovery.call_timeout)
@@ -351,6 +395,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             restart=self.recovery.on_worker_death == "restart",
             hang_limit=self.recovery.hang_limit,
             reminder=reminder,
+            maniskill_names=self.final_names == "maniskill",
         )
         try:
             self._crew.wait_until_ready(deadline)
@@ -387,8 +432,12 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         kwargs: dict[str, Any] | None = None,
     ) -> tuple[Any, ...]:
         """Makes a call for the method ``calling``, which errors name."""
+        return self._control("call", name, [(args, kwargs or {})] * self.num_envs, calling)
+
+    def _control(self, task: str, name: str, parts: list[Any], calling: str) -> tuple[Any, ...]:
+        """Makes a control call with one part for each row; returns one answer for each row."""
         with Interruptible(self._pool):
-            self._begin_call("call", name, [(args, kwargs or {})] * self.num_envs, calling)
+            self._begin_call(task, name, parts, calling)
             results: tuple[Any, ...] = self._pool.call_wait(self._link.timeout, calling)
             return results
 
@@ -422,9 +471,58 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             self._begin_call("set_attr", name, parts, "set_attr")
             self._pool.call_wait(self._link.timeout, "set_attr")
 
-    def render(self) -> tuple[Any, ...]:
-        """Renders every environment and returns one frame for each row."""
-        return self._called("render", "render")
+    def render(self, env_index: Any = None) -> tuple[Any, ...]:
+        """Renders environments.
+
+        Args:
+            env_index: Row numbers, in any order: only these environments are called. By default all
+                rows.
+
+        Returns:
+            One frame for each of these rows, in this order.
+
+        Raises:
+            TypeError: ``env_index`` is not a one-dimensional collection of integers.
+            ValueError: ``env_index`` is empty, or a row does not exist or is named twice.
+        """
+        if env_index is None:
+            return self._called("render", "render")
+        self._pool.check("render", idle=True)
+        rows = as_rows(env_index, self.num_envs)
+        parts: list[Any] = [None] * self.num_envs
+        for row in rows:
+            parts[row] = ((), {})
+        frames = self._control("call", "render", parts, "render")
+        return tuple(frames[row] for row in rows)
+
+    def draw_final_frames(self, env_index: Any = None) -> None:
+        """Chooses the rows whose terminal states are drawn in the mode ``SAME_STEP``.
+
+        From now on, when one of these rows ends an episode, its environment renders before the step
+        resets it. ``infos["final_frame"]`` of the step is an array of objects with the frames, and
+        ``infos["_final_frame"]`` is its mask; other steps do not have these keys. Rows that are
+        sent work the same. The choice stays when a worker is restarted. An exception of ``render``
+        counts as one of the step; an environment that was replaced in the step has no frame.
+
+        In the other modes this method has no effect, because the terminal state can be rendered
+        after the step.
+
+        Args:
+            env_index: Row numbers, which replace earlier ones; ``None`` or an empty list for no
+                rows.
+
+        Raises:
+            TypeError: ``env_index`` is not a one-dimensional collection of integers.
+            ValueError: A row does not exist or is named twice, or the environments return no frames
+                in their ``render_mode``.
+            gymnasium.error.AlreadyPendingCallError: A call is pending or rows are in flight.
+        """
+        self._pool.check("draw_final_frames", idle=True)
+        rows = as_drawn_rows(env_index, self.num_envs, self.render_mode)
+        self._crew.drawn = rows
+        chosen = set(rows)
+        parts = [row in chosen for row in range(self.num_envs)]
+        self._control("draw_final_frames", "", parts, "draw_final_frames")
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]

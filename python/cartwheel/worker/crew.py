@@ -57,6 +57,7 @@ class Crew:
         left: For each worker, messages of its dead processes that were not received, pickled, by
             number.
         deaths: The last death of each worker that was restarted.
+        drawn: The rows whose terminal states are drawn.
     """
 
     shards: list[tuple[int, int]]
@@ -75,6 +76,7 @@ class Crew:
     announced: list[int] = dataclasses.field(default_factory=list)
     left: list[dict[int, bytes]] = dataclasses.field(default_factory=list)
     deaths: dict[int, WorkerDiedError] = dataclasses.field(default_factory=dict)
+    drawn: list[int] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Counts from zero."""
@@ -278,11 +280,13 @@ class Crew:
             deadline = Deadline(timeout)
             self._check_same(worker, self._received_in_restart(worker, deadline))
             memory, _, shard = self.setup
+            first, last = self.shards[worker]
             rollouts = memory.rollouts()
             resumed = {
                 "rollouts": [rollout[:2] for rollout in rollouts],
                 "resets": resets,
                 "announced": announced,
+                "drawn": [row - first for row in self.drawn if first <= row < last],
             }
             descriptors = [descriptor for *_, descriptor in rollouts]
             try:

@@ -52,6 +52,7 @@ class Worker:
     Attributes:
         envs: The environments, in the order of their rows.
         pickle: Pickles the values for which a stream of infos has no format.
+        drawn: The rows whose terminal states are drawn in ``SAME_STEP``, counted from the first.
     """
 
     pickle = staticmethod(pickled)
@@ -88,6 +89,7 @@ class Worker:
         self.memory: Memory | None = None
         #: Whether the worker serves; until then, the caller waits for a message.
         self.serving = False
+        self.drawn: set[int] = set()
         self._answer: list[Any] = []
         self._drawing = drawing or contextlib.nullcontext()
         #: For each row that was sent and is not yet begun: a function that unpacks its message,
@@ -182,13 +184,20 @@ class Worker:
         self.channel.post(self.channel.pack({"fault": Fault.of(None, error, travels=self.travels)}))
         self.close()
 
-    def resume(self, rollouts: list[tuple[int, int]], resets: dict[int, dict[str, Any]]) -> None:
+    def resume(
+        self,
+        rollouts: list[tuple[int, int]],
+        resets: dict[int, dict[str, Any]],
+        drawn: list[int],
+    ) -> None:
         """Takes over from a worker process that died.
 
         Args:
             rollouts: Index and steps of each rollout to attach; the descriptors are sent next.
             resets: The keywords of resets that were sent to the dead worker, by row of the worker.
+            drawn: The rows of the worker whose terminal states are drawn.
         """
+        self.drawn = set(drawn)
         assert self.memory is not None, "a worker process has memory"
         for index, steps in rollouts:
             self.memory.attach_rollout(index, steps, self.channel.receive_descriptor())
@@ -259,6 +268,10 @@ class Worker:
             self._answer = [self._attach_rollout(name, parts)]
             return
         self._answer = []
+        if task == "draw_final_frames":
+            self.drawn = {row for row, part in enumerate(parts) if part}
+            self._answer = [None] * len(parts)
+            return
         for row, (env, part) in enumerate(zip(self.envs, parts, strict=True), self.first_row):
             self._answer.append(self._carry_out(row, task, env, name, part))
 
@@ -270,7 +283,14 @@ class Worker:
             return Fault.of(None, error, travels=self.travels)
         return None
 
+    def draw(self, row: int) -> Any:
+        """Returns a frame of the environment of a row, counted from the worker's first."""
+        with self._drawing:
+            return self.envs[row].render()
+
     def _carry_out(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
+        if part is None and task == "call":
+            return None  # the call is for other rows
         try:
             return self._call(task, env, name, part)
         except BaseException as error:  # every exception is reported to the caller

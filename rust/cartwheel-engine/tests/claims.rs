@@ -51,6 +51,7 @@ fn plan(workers: usize) -> Plan {
         batch_size: ROWS,
         max_slabs: 3,
         info_bytes: 64,
+        dense_finals: false,
     }
 }
 

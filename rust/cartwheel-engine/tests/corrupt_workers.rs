@@ -57,6 +57,7 @@ impl Fixture {
             batch_size,
             max_slabs: MAX_SLABS,
             info_bytes: 64,
+            dense_finals: false,
         };
         let memory = Memory::new(plan, Scope::Shared).unwrap();
         // SAFETY: the test writes numbers and words, for which any bits are valid, as a corrupt

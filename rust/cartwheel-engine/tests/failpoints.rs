@@ -75,6 +75,7 @@ fn plan_of(batch_size: usize) -> Plan {
         batch_size,
         max_slabs: 32,
         info_bytes: 64,
+        dense_finals: false,
     }
 }
 

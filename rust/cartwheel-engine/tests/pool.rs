@@ -77,6 +77,7 @@ impl Fixture {
             batch_size: rows,
             max_slabs,
             info_bytes: 64,
+            dense_finals: false,
         };
         let memory = Memory::new(plan, Scope::Private).unwrap();
         let (mut threads, mut open, mut entered) = (Vec::new(), Vec::new(), Vec::new());
@@ -110,6 +111,7 @@ impl Fixture {
             batch_size: rows,
             max_slabs: 4,
             info_bytes: 64,
+            dense_finals: false,
         };
         let memory = Memory::new(plan, Scope::Private).unwrap();
         let shard = |rows: &std::ops::Range<usize>| -> Box<dyn OwnShard> {
@@ -285,6 +287,7 @@ fn rows_that_are_over_are_refused_before_anything_is_published() {
         batch_size: 2,
         max_slabs: 2,
         info_bytes: 64,
+        dense_finals: false,
     };
     let memory = Memory::new(plan, Scope::Private).unwrap();
     let policy = Policy {
@@ -368,6 +371,7 @@ fn shared_memory_is_attached_only_with_its_own_plan() {
         batch_size: rows,
         max_slabs: 2,
         info_bytes: 64,
+        dense_finals: false,
     };
     let memory = Memory::new(plan(600), Scope::Shared).unwrap();
     let attached = |plan| {
@@ -410,6 +414,7 @@ fn memory_of_a_crew() -> Memory {
         batch_size: 16,
         max_slabs: 2,
         info_bytes: 64,
+        dense_finals: false,
     };
     Memory::new(plan, Scope::Private).unwrap()
 }
@@ -510,6 +515,7 @@ fn a_panic_fails_its_rows_and_hangs_no_call_with_any_kind_of_workers() {
             batch_size: 4,
             max_slabs: 2,
             info_bytes: 64,
+            dense_finals: false,
         };
         let memory = Memory::new(plan, Scope::Private).unwrap();
         let mut serving = Vec::new();

@@ -44,6 +44,7 @@ fn pool(scope: Scope) -> Pool {
         batch_size: 1,
         max_slabs: 4,
         info_bytes: 64,
+        dense_finals: false,
     };
     let policy = Policy {
         refuse_over: false,

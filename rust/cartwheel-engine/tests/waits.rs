@@ -50,6 +50,7 @@ fn plan(num_shards: usize, batch_size: usize) -> Plan {
         batch_size,
         max_slabs: 2 + ROWS,
         info_bytes: 64,
+        dense_finals: false,
     }
 }
 

@@ -37,8 +37,8 @@ impl PyMemory {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
-        observations, actions, shards, *, batch_size, max_batches, info_bytes, descriptors = None,
-        shared = false
+        observations, actions, shards, *, batch_size, max_batches, info_bytes, dense_finals = false,
+        descriptors = None, shared = false
     ))]
     fn new(
         observations: &Bound<'_, PyAny>,
@@ -47,6 +47,7 @@ impl PyMemory {
         batch_size: usize,
         max_batches: usize,
         info_bytes: usize,
+        dense_finals: bool,
         descriptors: Option<Vec<RawFd>>,
         shared: bool,
     ) -> PyResult<Self> {
@@ -57,6 +58,7 @@ impl PyMemory {
             batch_size,
             max_slabs: max_batches,
             info_bytes,
+            dense_finals,
         };
         if let Some(descriptors) = descriptors {
             let descriptors = <[RawFd; 4]>::try_from(descriptors).map_err(|got| {

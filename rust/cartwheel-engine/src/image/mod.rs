@@ -27,13 +27,17 @@
 //! # Ok::<(), cartwheel_engine::image::Error>(())
 //! ```
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod axis;
+mod dispatch;
 mod error;
 mod frame;
 mod grey;
 mod lanes;
 mod plan;
 mod precision;
+mod run;
 
 pub use error::Error;
 pub use plan::{Plan, Shape};

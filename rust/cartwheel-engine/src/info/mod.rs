@@ -7,6 +7,10 @@
 
 mod columns;
 
+/// The leaf of a record of the kind [`Kind::Opaque`] that has no observation but what is kept of a
+/// row's terminal state before it is reset in the same step.
+pub const TERMINAL: usize = u16::MAX as usize;
+
 pub use cartwheel_core::info::{
     DEEPEST, InfoEntry, InfoReader, InfoWriter, Kind, Record, RecordAt, Value,
 };

@@ -41,6 +41,8 @@ pub struct LeafColumns<'a> {
     addresses: &'a [*mut c_void],
     layout: &'a Layout,
     rows: usize,
+    /// One byte for each row that says whether its episode ended; `None` without final observations.
+    ended: Option<&'a mut [u8]>,
     hold: PhantomData<&'a mut u8>,
 }
 
@@ -86,11 +88,12 @@ pub(super) unsafe fn columns<'a>(
         truncations: bytes(layout.truncations_offset()),
         phases: bytes(layout.phases_offset()),
     };
-    let leaves = 0..layout.num_leaves();
+    let leaves = 0..layout.num_arrays();
+    let ended = layout.ended_offset().map(bytes);
     let address = |leaf| place(layout.leaf_offset(leaf), layout.leaf(leaf).row_bytes()).cast();
     room.0.clear();
     room.0.extend(leaves.map(address));
-    (LeafColumns { addresses: &room.0, layout, rows: count, hold: PhantomData }, outcomes)
+    (LeafColumns { addresses: &room.0, layout, rows: count, ended, hold: PhantomData }, outcomes)
 }
 
 impl LeafColumns<'_> {
@@ -99,7 +102,7 @@ impl LeafColumns<'_> {
         self.rows
     }
 
-    /// The address of the first row of each leaf.
+    /// The address of the first row of each leaf; those of final observations are the last ones.
     pub(crate) fn addresses(&self) -> &[*mut c_void] {
         self.addresses
     }
@@ -140,6 +143,33 @@ impl LeafColumns<'_> {
         unsafe { std::slice::from_raw_parts_mut(first, bytes) }
     }
 
+    /// Whether there are final observations, see [`Layout::has_finals`].
+    pub(crate) fn has_finals(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Copies the observations of all rows to their final observations, where there are any; so far
+    /// no episode ended.
+    pub(crate) fn keep_finals(&mut self) {
+        let Some(ended) = &mut self.ended else { return };
+        ended.fill(0);
+        let (count, rows) = (self.layout.num_leaves(), self.rows);
+        for leaf in 0..count {
+            let ((from, bytes), (to, _)) =
+                (self.place(leaf, 0..rows), self.place(count + leaf, 0..rows));
+            // SAFETY: the arrays of two leaves, which nothing else accesses and which are disjoint
+            // (invariants 1, 2 and 3).
+            unsafe { from.copy_to_nonoverlapping(to, bytes) }
+        }
+    }
+
+    /// Marks a row whose episode ended, where there are final observations.
+    pub(crate) fn mark_ended(&mut self, row: usize) {
+        if let Some(ended) = &mut self.ended {
+            ended[row] = 1;
+        }
+    }
+
     /// Writes zeros to every leaf of a row.
     pub(crate) fn zero(&mut self, row: usize) {
         for leaf in 0..self.addresses.len() {
@@ -147,11 +177,15 @@ impl LeafColumns<'_> {
         }
     }
 
-    /// Copies `count` rows from row `from` of other columns with the same leaves to row `to`.
+    /// Copies `count` rows from row `from` of other columns with the same leaves to row `to`, with
+    /// their final observations if both have some.
     pub(crate) fn copy(&mut self, to: usize, other: &LeafColumns<'_>, from: usize, count: usize) {
-        for leaf in 0..self.addresses.len() {
+        for leaf in 0..self.addresses.len().min(other.addresses.len()) {
             let bytes = other.bytes(leaf, from..from + count);
             self.bytes_mut(leaf, to..to + count).copy_from_slice(bytes);
+        }
+        if let (Some(ended), Some(flags)) = (&mut self.ended, &other.ended) {
+            ended[to..to + count].copy_from_slice(&flags[from..from + count]);
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct Plan {
     pub max_slabs: usize,
     /// Bytes for the infos of each shard.
     pub info_bytes: usize,
+    /// Whether each batch has the true next observation of every row, beside the observations.
+    pub dense_finals: bool,
 }
 
 impl Plan {
@@ -74,5 +76,5 @@ pub(crate) fn check(plan: &Plan) -> Result<Layout, Error> {
         let (got, most) = (plan.info_bytes, MOST_INFO_BYTES);
         return Err(Error::BadPlan(format!("info_bytes is {got}, at most {most} possible")));
     }
-    Ok(Layout::new(&plan.observations, plan.batch_size)?)
+    Ok(Layout::with_finals(&plan.observations, plan.batch_size, plan.dense_finals)?)
 }

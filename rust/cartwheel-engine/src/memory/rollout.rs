@@ -282,7 +282,7 @@ mod tests {
 
     fn lease(free: &Arc<FreeRollouts>) -> RolloutLease {
         let (mapping, backing) = Mapping::new("cartwheel-test", 1, Scope::Private).expect("a page");
-        let batches = Layout::rollout(&[], 1, 1).expect("a small rollout");
+        let batches = Layout::rollout(&[], 1, 1, false).expect("a small rollout");
         let memory = Arc::new(RolloutMemory::new(mapping, batches, Some(backing)));
         RolloutLease::new((0, memory), Arc::clone(free))
     }

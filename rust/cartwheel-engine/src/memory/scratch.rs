@@ -32,7 +32,16 @@ impl Scratch {
     ///
     /// [`Error::BadPlan`] when they do not fit into the address space.
     pub fn new(leaves: &[Leaf], rows: usize) -> Result<Self, Error> {
-        let layout = Layout::new(leaves, rows)?;
+        Self::with_finals(leaves, rows, false)
+    }
+
+    /// The same; with `finals` also for the final observations of rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`Scratch::new`].
+    pub fn with_finals(leaves: &[Leaf], rows: usize, finals: bool) -> Result<Self, Error> {
+        let layout = Layout::with_finals(leaves, rows, finals)?;
         let lines = vec![Line([0; LEAF_ALIGN]); layout.bytes() / LEAF_ALIGN];
         Ok(Self { layout, lines, room: Addresses::default() })
     }

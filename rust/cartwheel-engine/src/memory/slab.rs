@@ -199,11 +199,49 @@ impl SlabRows<'_> {
 
     /// Marks every row as failed: zeros, no reward, no flags.
     pub(crate) fn write_failed(&mut self) {
-        let leaves = self.layout().num_leaves();
+        let leaves = self.layout().num_arrays();
         for row in self.rows() {
             (0..leaves).for_each(|leaf| self.write_zeros(leaf, row));
             self.write_transition(row, &Transition::RESET, PhaseTag::Failed);
         }
+    }
+
+    /// Whether there are final observations, see [`Layout::has_finals`].
+    pub fn has_finals(&self) -> bool {
+        self.layout().has_finals()
+    }
+
+    /// Writes the final observation of row `row`, whose episode ended: the bytes of its leaves, one
+    /// after the other. `None` for a row whose episode goes on: its final observation is its
+    /// observation, which was just written.
+    ///
+    /// # Panics
+    ///
+    /// When there are no final observations, the row is not in this shard, or `value` has not the
+    /// length of an observation.
+    pub fn write_final(&mut self, row: usize, value: Option<&[u8]>) {
+        let leaves = self.layout().num_leaves();
+        let ended = self.layout().ended_offset().expect("the batch has final observations");
+        let mut rest = value;
+        for leaf in 0..leaves {
+            let (from, to) = (self.place(leaf, row), self.place(leaves + leaf, row));
+            let Some(value) = &mut rest else {
+                let (bytes, from, to) =
+                    (from.len(), self.mapping().at(from), self.mapping().at(to));
+                // SAFETY: only this shard accesses the row while the slab is filling (invariant 4),
+                // and the ranges of two leaves, inside the mapping, are disjoint.
+                unsafe { from.copy_to_nonoverlapping(to, bytes) }
+                continue;
+            };
+            let (own, others) = value.split_at(to.len());
+            *value = others;
+            // SAFETY: as in `write`.
+            unsafe { self.mapping().write(to.start, own) }
+        }
+        assert!(rest.is_none_or(<[u8]>::is_empty), "a final observation has only these leaves");
+        let flag = [u8::from(value.is_some())];
+        // SAFETY: as in `write`.
+        unsafe { self.mapping().write(self.start + ended + row, &flag) }
     }
 
     /// Writes reward, flags and phase of row `row`.

@@ -258,6 +258,11 @@ impl Lease {
         (self.slab as usize) < self.pool.scratch_busy.len()
     }
 
+    /// Whether this is a batch of a rollout: its final observations are overwritten by the next step.
+    pub fn is_recorded(&self) -> bool {
+        self.rollout.is_some()
+    }
+
     /// Whether this is the first batch of a rollout, which another reset before the first step
     /// fills once more: copy what must not change.
     pub fn may_be_filled_again(&self) -> bool {

@@ -96,35 +96,39 @@ impl RowInfos {
         self.plugin.replace(self.spare.stream());
     }
 
+    /// Whether no row has an info.
+    pub(super) fn is_empty(&self) -> bool {
+        self.plugin.bytes().is_empty()
+    }
+
     /// Makes `final_obs` and `final_info` for rows that ended their episode, from what they show and
-    /// from their records. `ended` are these rows, counted from the first row of the task, which has
-    /// the number `info_row`; `replaced` as for [`RowInfos::add_errors`].
+    /// from their records; without `final_obs`, a row that has no record gets no `final_info`.
     ///
     /// # Errors
     ///
     /// What is wrong with a record.
-    pub(super) fn keep_finals(
-        &mut self,
-        ended: impl Iterator<Item = usize>,
-        info_row: usize,
-        space: &Space,
-        leaves: &LeafColumns<'_>,
-        replaced: &[(usize, String)],
-    ) -> Result<(), String> {
+    pub(super) fn keep_finals(&mut self, finals: Finals<'_>) -> Result<(), String> {
+        let Finals { ended, number, space, leaves, replaced, state } = finals;
         let Self { plugin, first: made, .. } = self;
         let stream = plugin.bytes();
         let mut rest = Records { stream, at: 0 };
         made.clear();
-        for at in ended {
-            let row = info_row + at;
+        for &at in ended {
+            let row = number + at;
             made.append(&stream[rest.before(row)]);
             if replaced.iter().any(|(replaced, _)| *replaced == row) {
                 made.append(rest.take(row).map_or(&[], |error| &stream[error.whole]));
             }
             let info = rest.take(row);
+            state(at, made);
+            if leaves.is_none() && info.is_none() {
+                continue;
+            }
             let record = made.begin(Kind::Info, row, 0);
-            made.key("final_obs");
-            space.write_value(&|leaf| leaves.bytes(leaf, at..at + 1), &mut 0, made);
+            if let Some(leaves) = leaves {
+                made.key("final_obs");
+                space.write_value(&|leaf| leaves.bytes(leaf, at..at + 1), &mut 0, made);
+            }
             made.key("final_info");
             match info {
                 None => made.dict(0),
@@ -144,8 +148,8 @@ impl RowInfos {
 
     /// Adds the records of the resets, which the plugin has written since, after the final records.
     pub(super) fn join_resets(&mut self) {
-        if self.plugin.bytes().is_empty() {
-            return;
+        if !self.has_finals || self.plugin.bytes().is_empty() {
+            return; // without final records, those of the resets are the only ones
         }
         self.spare.clear();
         merge(self.first.stream(), self.plugin.bytes(), &mut self.spare);
@@ -160,6 +164,21 @@ impl RowInfos {
         let end = rest.before(rows.end).end;
         &stream[start..end]
     }
+}
+
+/// Rows that ended their episode, see [`RowInfos::keep_finals`].
+pub(super) struct Finals<'a> {
+    /// The rows, counted from the first row of the task.
+    pub(super) ended: &'a [usize],
+    /// The number of that row in infos.
+    pub(super) number: usize,
+    pub(super) space: &'a Space,
+    /// What the rows show; `None` where their final observations need no infos.
+    pub(super) leaves: Option<&'a LeafColumns<'a>>,
+    /// As for [`RowInfos::add_errors`].
+    pub(super) replaced: &'a [(usize, String)],
+    /// Writes the record of the terminal state of a row, if there is one.
+    pub(super) state: &'a mut dyn FnMut(usize, &mut InfoWriter),
 }
 
 /// A position in a stream of records whose heads were checked.

@@ -41,15 +41,28 @@ pub enum Request {
     Streams,
     /// Gives every row another random stream, one for each row of the shard.
     SetStreams(Vec<Stream>),
-    /// A drawing of one row, counted from the first row of the shard, or of every row.
+    /// Drawings of these rows, counted from the first row of the shard.
     Render {
-        /// The row; `None` for all.
-        row: Option<usize>,
+        /// The rows.
+        rows: Vec<usize>,
         /// The number of the render mode.
         mode: usize,
     },
+    /// From now on, terminal states of these rows, counted from the first row of the shard, are kept
+    /// in `SAME_STEP`, and those of all others are not.
+    Keep(Vec<usize>, TerminalState),
     /// Nothing.
     Nothing,
+}
+
+/// What is kept of the terminal state of a row, before its reset in the same step: a record of the
+/// kind [`Opaque`](crate::info::Kind::Opaque) with the leaf [`TERMINAL`](crate::info::TERMINAL).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TerminalState {
+    /// A drawing, in the render mode of this number.
+    Drawing(usize),
+    /// The parameters: a dictionary.
+    Parameters,
 }
 
 /// The result of a control call.

@@ -28,7 +28,7 @@ mod shown;
 mod state;
 mod stream;
 
-pub use mailbox::{Answer, Fault, Mailbox, Request, RowReset};
+pub use mailbox::{Answer, Fault, Mailbox, Request, RowReset, TerminalState};
 pub use settings::ShardSettings;
 pub use shard::NativeShard;
 pub use state::RowState;

@@ -19,10 +19,16 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Memory for at least `rows` rows. The caller gives it back with [`Prepared::keep`].
-    pub(super) fn take(&mut self, leaves: &[Leaf], rows: usize) -> Result<Scratch, Error> {
+    /// Memory for at least `rows` rows, with `finals` also for their final observations. The caller gives it back with [`Prepared::keep`].
+    pub(super) fn take(
+        &mut self,
+        leaves: &[Leaf],
+        rows: usize,
+        finals: bool,
+    ) -> Result<Scratch, Error> {
         let fitting = self.memory.take().filter(|memory| memory.rows() >= rows);
-        fitting.map_or_else(|| Scratch::new(leaves, rows.next_power_of_two()), Ok)
+        let new = || Scratch::with_finals(leaves, rows.next_power_of_two(), finals);
+        fitting.map_or_else(new, Ok)
     }
 
     /// Keeps the results of `rows`, which begin in the first row of `memory`.

@@ -43,14 +43,17 @@ impl NativeRows {
                 }
                 Ok(Answer::Done)
             }
-            Request::Render { row, mode } => {
-                let rows = row.map_or(0..self.envs.len(), |row| row..row + 1);
+            Request::Render { rows, mode } => {
                 let draw = |row| {
                     let of = |message| Error::Failed { row, message };
                     self.envs.render(row, mode).map_err(of)
                 };
-                let frames: Result<_, _> = rows.map(draw).collect();
+                let frames: Result<_, _> = rows.into_iter().map(draw).collect();
                 frames.map(Answer::Frames)
+            }
+            Request::Keep(rows, what) => {
+                self.terminal.choose(rows, what, self.envs.len());
+                Ok(Answer::Done)
             }
             Request::Nothing => Ok(Answer::Done),
         }

@@ -2,6 +2,7 @@
 
 mod repeats;
 mod round;
+mod terminal;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,19 +10,21 @@ use std::sync::Arc;
 use cartwheel_abi::{LEAVE, RESET, SHOW, STEP};
 use cartwheel_core::rng::Rng;
 
-use super::infos::RowInfos;
+use super::infos::{Finals, RowInfos};
 use super::mailbox::{Fault, RowReset};
 use super::settings::ShardSettings;
 use super::shown::Shown;
 use super::stream::{Seed, of_stream, unforeseen};
 use crate::autoreset::{Autoreset, AutoresetMode, Outcomes, Refusal, restarted};
 use crate::error::Error;
+use crate::info::InfoWriter;
 use crate::memory::{ActionColumns, ActionRows, Addresses, LeafColumns};
 use crate::plugin::{EnvRows, Kind, ResetOptions};
 use crate::protocol::Tally;
 use crate::space::Leaf;
 use crate::transition::PhaseTag;
 use repeats::Repeats;
+use terminal::Terminal;
 
 /// The environments of a shard, in columns.
 #[derive(Debug)]
@@ -30,6 +33,10 @@ pub(super) struct NativeRows {
     pub(super) autoreset: Autoreset,
     /// Whether rows that end their episode are reset in the same step.
     restarts: bool,
+    /// Whether batches have final observations.
+    pub(super) dense_finals: bool,
+    /// Of which rows terminal states are kept.
+    pub(super) terminal: Terminal,
     pub(super) streams: Vec<Rng>,
     /// The seeds of the random streams.
     pub(super) seeds: Vec<Seed>,
@@ -92,6 +99,8 @@ impl NativeRows {
             envs: EnvRows::new(kind, rows, settings.is_checked)?,
             autoreset: autoreset.with_rules(settings.rules),
             restarts: settings.autoreset == AutoresetMode::SameStep,
+            dense_finals: settings.dense_finals,
+            terminal: Terminal::default(),
             streams,
             seeds,
             shown: Shown::default(),
@@ -119,6 +128,7 @@ impl NativeRows {
     /// [`Error::Plugin`], after which the rows are in no known state.
     pub(super) fn step(&mut self, place: &mut Place<'_>) -> Result<(), Error> {
         let (rows, count) = (place.rows.clone(), place.rows.len());
+        debug_assert_eq!(place.leaves.has_finals(), self.dense_finals, "the pool's batches");
         self.begin();
         self.autoreset.plan(rows.clone(), &mut self.commands[..count]);
         let mut room = std::mem::take(&mut self.addresses);
@@ -151,6 +161,7 @@ impl NativeRows {
         let settled = carried_out.and_then(|()| {
             let commands = &self.commands[..count];
             self.autoreset.settle(rows, commands, &mut place.outcomes);
+            place.leaves.keep_finals();
             if self.restarts { self.restart(place) } else { Ok(()) }
         });
         self.addresses = room;
@@ -202,6 +213,7 @@ impl NativeRows {
         self.present(place);
         self.forget_shown(&rows);
         self.round(place, 0..count, &ActionColumns::NONE, Some(options))?;
+        place.leaves.keep_finals();
         let commands = &self.commands[..count];
         self.autoreset.settle(rows.clone(), commands, &mut place.outcomes);
         if is_full && self.autoreset.rules().staggered_reset {
@@ -250,7 +262,7 @@ impl NativeRows {
     }
 
     /// The second round of a step in `SAME_STEP`: keeps what rows that ended their episode show, and
-    /// resets them.
+    /// resets them. Their final observations were copied already where batches have some.
     fn restart(&mut self, place: &mut Place<'_>) -> Result<(), Error> {
         let (rows, count) = (place.rows.clone(), place.rows.len());
         if !self.autoreset.plan_resets(rows.clone(), &mut self.resets[..count]) {
@@ -261,11 +273,10 @@ impl NativeRows {
         let (Some(&first), Some(&last)) = (self.ended.first(), self.ended.last()) else {
             return Ok(());
         };
-        let ended = self.ended.iter().copied();
-        let space = &self.envs.kind().spaces().observation;
-        let number = place.number();
-        let kept = self.infos.keep_finals(ended, number, space, &place.leaves, &self.replaced);
-        kept.map_err(|what| self.envs.kind().broken(what))?;
+        self.ended.iter().for_each(|&at| place.leaves.mark_ended(at));
+        if !(self.dense_finals && self.infos.is_empty() && self.terminal.is_empty()) {
+            self.keep_finals(place)?;
+        }
         self.replaced.clear();
         std::mem::swap(&mut self.commands, &mut self.resets);
         self.unused = self.spare.take().or_else(|| Some(Unused::new(self.autoreset.len())));
@@ -276,6 +287,30 @@ impl NativeRows {
         for &at in &self.ended {
             let (row, command) = (rows.start + at, &self.commands[at..=at]);
             self.autoreset.settle_resets(row..row + 1, command, &mut place.outcomes.row(at));
+        }
+        Ok(())
+    }
+
+    /// Writes the infos that rows that ended their episode have before they are reset.
+    fn keep_finals(&mut self, place: &Place<'_>) -> Result<(), Error> {
+        let Self { envs, infos, terminal, ended, replaced, .. } = self;
+        let kind = Arc::clone(envs.kind());
+        let space = &kind.spaces().observation;
+        let leaves = (!self.dense_finals).then_some(&place.leaves);
+        let (first, number) = (place.rows.start, place.number());
+        let mut failed = Vec::new();
+        let state = &mut |at: usize, made: &mut InfoWriter| {
+            if let Err(message) = terminal.write(envs, first + at, number + at, made) {
+                failed.push((at, message));
+            }
+        };
+        let finals = Finals { ended, number, space, leaves, replaced, state };
+        infos.keep_finals(finals).map_err(|what| kind.broken(what))?;
+        for (at, message) in failed {
+            let row = number + at;
+            self.faults.push(Fault { row, error: Error::Failed { row, message } });
+            self.autoreset.fail(first + at);
+            self.resets[at] = SHOW;
         }
         Ok(())
     }

@@ -14,6 +14,9 @@ pub struct ShardSettings {
     /// How often the environment of a row is replaced after a failure or a panic, which truncates its
     /// episode; the next one fails the row.
     pub replacements: u32,
+    /// Whether the pool's batches have final observations, see
+    /// [`Plan::dense_finals`](crate::memory::Plan::dense_finals); then infos have none.
+    pub dense_finals: bool,
     /// Whether batches run in guarded copies of the pool's memory: what a plugin writes outside of
     /// its rows is then an error. Slow.
     pub is_checked: bool,

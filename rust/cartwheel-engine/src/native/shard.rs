@@ -123,7 +123,10 @@ impl Shard for NativeShard {
         let start = self.pace.is_due().then(Instant::now);
         let own = work.rows.start - first..work.rows.end - first;
         rows.faults.clear();
-        let Ok(mut memory) = self.prepared.take(&rows.observations, own.len()) else { return };
+        let Ok(mut memory) = self.prepared.take(&rows.observations, own.len(), rows.dense_finals)
+        else {
+            return;
+        };
         let (leaves, outcomes) = memory.columns(0..own.len());
         let mut place = Place { first, rows: own.clone(), actions, leaves, outcomes, tally };
         let done = if work.op == Op::Step {

@@ -222,6 +222,7 @@ mod tests {
             batch_size: 2,
             max_slabs: 2,
             info_bytes: 64,
+            dense_finals: false,
         };
         let memory = Memory::new(plan, Scope::Private).expect("a little memory");
         let open = memory.plan().open_batches();
@@ -246,6 +247,7 @@ mod tests {
             batch_size: 5,
             max_slabs: 2,
             info_bytes: 64,
+            dense_finals: false,
         };
         let memory = Memory::new(plan, Scope::Private).expect("a little memory");
         let open = memory.plan().open_batches();

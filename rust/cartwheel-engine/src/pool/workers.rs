@@ -98,6 +98,7 @@ mod tests {
             batch_size: 32,
             max_slabs: 2,
             info_bytes: 64,
+            dense_finals: false,
         };
         let memory = Memory::new(plan, Scope::Private).expect("a little memory");
         let shards = memory.plan().shards.len();

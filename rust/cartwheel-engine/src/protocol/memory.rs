@@ -256,7 +256,8 @@ impl Memory {
             let most = MOST_STEPS;
             return Err(Error::BadPlan(format!("a rollout has 1 to {most} steps, not {steps}")));
         }
-        Ok(Layout::rollout(&self.plan.observations, self.plan.rows(), steps)?)
+        let plan = &self.plan;
+        Ok(Layout::rollout(&plan.observations, plan.rows(), steps, plan.dense_finals)?)
     }
 
     /// The memory behind the slabs; `None` in workers, which make no slabs.

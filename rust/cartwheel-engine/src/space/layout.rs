@@ -13,7 +13,10 @@ pub(crate) const PAGE: usize = 4096;
 /// The offsets of everything in one slab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
+    /// The leaves of observations, and once more those of final observations if there are any.
     leaves: Vec<(Leaf, usize)>,
+    /// Offset of the flags that say which rows ended, if there are final observations.
+    ended: Option<usize>,
     rows: usize,
     rewards: usize,
     terminations: usize,
@@ -36,23 +39,36 @@ impl Layout {
     ///
     /// [`TooLarge`] when the batch does not fit into the address space.
     pub fn new(leaves: &[Leaf], rows: usize) -> Result<Self, TooLarge> {
-        Self::checked(leaves, rows).ok_or_else(|| TooLarge::new("a batch", rows, leaves))
+        Self::with_finals(leaves, rows, false)
     }
 
-    fn checked(leaves: &[Leaf], rows: usize) -> Option<Self> {
+    /// The same; `finals` adds each leaf a second time, after the others, for the true next
+    /// observation of each row, and a byte for each row that says whether its episode ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`Layout::new`].
+    pub fn with_finals(leaves: &[Leaf], rows: usize, finals: bool) -> Result<Self, TooLarge> {
+        let layout = Self::checked(leaves, finals.then_some(leaves), rows);
+        layout.ok_or_else(|| TooLarge::new("a batch", rows, leaves))
+    }
+
+    fn checked(leaves: &[Leaf], finals: Option<&[Leaf]>, rows: usize) -> Option<Self> {
         let mut extent = Extent::default();
         let mut place = |row_bytes| extent.take(rows, row_bytes, LEAF_ALIGN);
-        let mut placed = Vec::with_capacity(leaves.len());
-        for leaf in leaves {
+        let mut placed = Vec::with_capacity(leaves.len() * 2);
+        for leaf in leaves.iter().chain(finals.unwrap_or_default()) {
             let row_bytes = leaf.checked_row_len()?.checked_mul(leaf.dtype.size())?;
             placed.push((leaf.clone(), place(row_bytes)?));
         }
+        let ended = if finals.is_some() { Some(place(1)?) } else { None };
         let rewards = place(size_of::<f64>())?;
         let [terminations, truncations, phases] = [place(1)?, place(1)?, place(1)?];
         let [row_numbers, info_lengths] = [place(size_of::<u32>())?, place(size_of::<u32>())?];
         let bytes = extent.bytes(PAGE);
         Some(Self {
             leaves: placed,
+            ended,
             rows,
             rewards,
             terminations,
@@ -67,18 +83,24 @@ impl Layout {
     /// Lays out a rollout: a first batch and the batches of `steps` steps, so that each leaf is one
     /// array `[steps + 1, rows, *shape]`, and rewards and flags are `[steps, rows]` each. Returns
     /// the layout of every batch, starting with the first one; each layout has the bytes of the
-    /// whole rollout.
+    /// whole rollout. With `finals`, all batches have their final observations in the same place: those
+    /// of one step are there until the next step.
     ///
     /// # Errors
     ///
     /// [`TooLarge`] when it does not fit into the address space.
-    pub fn rollout(leaves: &[Leaf], rows: usize, steps: usize) -> Result<Vec<Self>, TooLarge> {
+    pub fn rollout(
+        leaves: &[Leaf],
+        rows: usize,
+        steps: usize,
+        finals: bool,
+    ) -> Result<Vec<Self>, TooLarge> {
         // Laid out as one batch of all rows of all steps, and another batch of one step for the
         // parts that have no place in the first one and are not read later.
         let too_large = || TooLarge::new(&format!("a rollout of {steps} steps"), rows, leaves);
         let all = steps.checked_add(1).and_then(|frames| frames.checked_mul(rows));
-        let whole = all.and_then(|all| Self::checked(leaves, all)).ok_or_else(too_large)?;
-        let rest = Self::checked(&[], rows).ok_or_else(too_large)?;
+        let whole = all.and_then(|all| Self::checked(leaves, None, all)).ok_or_else(too_large)?;
+        let rest = Self::checked(&[], finals.then_some(leaves), rows).ok_or_else(too_large)?;
         let (rest_start, bytes) = (whole.bytes, whole.bytes + rest.bytes);
         let frame = |number: usize| {
             let row = number * rows;
@@ -92,7 +114,9 @@ impl Layout {
             Self {
                 leaves: leaves
                     .map(|(leaf, start)| (leaf.clone(), start + row * leaf.row_bytes()))
+                    .chain(rest.leaves.iter().map(|(leaf, at)| (leaf.clone(), rest_start + at)))
                     .collect(),
+                ended: rest.ended.map(|at| rest_start + at),
                 rows,
                 rewards: outcome(whole.rewards, rest.rewards, size_of::<f64>()),
                 terminations: outcome(whole.terminations, rest.terminations, 1),
@@ -116,9 +140,26 @@ impl Layout {
         self.bytes
     }
 
-    /// Number of leaves.
+    /// Number of leaves of an observation.
     pub fn num_leaves(&self) -> usize {
+        if self.has_finals() { self.leaves.len() / 2 } else { self.leaves.len() }
+    }
+
+    /// Whether there are final observations. Then leaf `num_leaves() + k` has leaf `k` of the true
+    /// next observation of each row.
+    pub fn has_finals(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Number of leaves, those of final observations included.
+    pub(crate) fn num_arrays(&self) -> usize {
         self.leaves.len()
+    }
+
+    /// Offset of the flags, `[rows]` of one byte, that say whose episode ended; `None` without final
+    /// observations.
+    pub fn ended_offset(&self) -> Option<usize> {
+        self.ended
     }
 
     /// Shape and dtype of leaf `leaf`.

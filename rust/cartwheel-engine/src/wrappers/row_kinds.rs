@@ -1,6 +1,7 @@
 //! What the rows of a vector environment are doing, from what its calls return.
 
 use super::kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
+use super::place_kinds::{NoSuchRow, check_rows, index};
 use crate::autoreset::AutoresetMode;
 
 /// The last step of the row ended its episode, and the row has not begun another one.
@@ -9,18 +10,6 @@ const OVER: u8 = 1;
 const RESETTING: u8 = 2;
 /// A step was lost in the present episode of the row.
 const LOST: u8 = 4;
-
-/// A row number is not that of an environment. Nothing was changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("row {row} at position {place} is not from 0 to {}", .num_envs.saturating_sub(1))]
-pub struct NoSuchRow {
-    /// The number.
-    pub row: i64,
-    /// Its place in the list.
-    pub place: usize,
-    /// The number of environments.
-    pub num_envs: usize,
-}
 
 /// Tells transitions, resets, repeated rows and failures apart, in every autoreset mode.
 #[derive(Debug, Clone)]
@@ -120,7 +109,7 @@ impl RowKinds {
             tell(*mode, notes, terminations, truncations, failed, kinds);
             return Ok(());
         };
-        check(rows, notes.len())?;
+        check_rows(rows, notes.len())?;
         gathered.clear();
         gathered.extend(rows.iter().map(|&row| notes[index(row)]));
         tell(*mode, gathered, terminations, truncations, failed, kinds);
@@ -131,26 +120,13 @@ impl RowKinds {
     }
 
     fn change(&mut self, rows: &[i64], change: impl Fn(u8) -> u8) -> Result<(), NoSuchRow> {
-        check(rows, self.notes.len())?;
+        check_rows(rows, self.notes.len())?;
         for &row in rows {
             let notes = &mut self.notes[index(row)];
             *notes = change(*notes);
         }
         Ok(())
     }
-}
-
-/// Checks that environments exist.
-fn check(rows: &[i64], num_envs: usize) -> Result<(), NoSuchRow> {
-    let exists = |&row: &i64| usize::try_from(row).is_ok_and(|row| row < num_envs);
-    match rows.iter().position(|row| !exists(row)) {
-        None => Ok(()),
-        Some(place) => Err(NoSuchRow { row: rows[place], place, num_envs }),
-    }
-}
-
-fn index(row: i64) -> usize {
-    usize::try_from(row).expect("checked before")
 }
 
 /// Writes kinds and updates the notes, place by place, without branches: the loops over bytes become
@@ -204,7 +180,7 @@ const SAME_STEP: u8 = 1;
 const DISABLED: u8 = 2;
 
 /// The notes of a row after a step, and the kind of its place.
-#[inline(always)]
+#[inline]
 fn one<const MODE: u8>(note: u8, term: u8, trunc: u8, failed: u8) -> (u8, u8) {
     let (terminated, truncated, failed) = (term != 0, trunc != 0, failed != 0);
     let (was_over, resetting, lost) = (note & OVER != 0, note & RESETTING != 0, note & LOST != 0);

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cartwheel_engine::Error;
 use cartwheel_engine::autoreset::{OnDone, Rules};
 use cartwheel_engine::native::{
-    Answer, Mailbox, NativeShard, Request, RowReset, RowState, Seed, ShardSettings,
+    Answer, Mailbox, NativeShard, Request, RowReset, RowState, Seed, ShardSettings, TerminalState,
 };
 use cartwheel_engine::plugin::{Kind, find};
 use cartwheel_engine::worker::OwnShard;
@@ -49,8 +49,10 @@ pub(crate) struct PyNativeEnvs {
 #[pymethods]
 impl PyNativeEnvs {
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
-        env_id, options, shards, *, autoreset_mode, freeze, rules = None, replacements = 0
+        env_id, options, shards, *, autoreset_mode, freeze, rules = None, replacements = 0,
+        dense_finals = false
     ))]
     fn new(
         env_id: &str,
@@ -60,6 +62,7 @@ impl PyNativeEnvs {
         freeze: bool,
         rules: Option<GivenRules>,
         replacements: u32,
+        dense_finals: bool,
     ) -> PyResult<Self> {
         let kind = find(env_id).and_then(|table| Kind::new(&table, options));
         let kind = kind.map_err(to_py_err)?;
@@ -68,6 +71,7 @@ impl PyNativeEnvs {
             on_done: if freeze { OnDone::Freeze } else { OnDone::Raise },
             rules: rules.map_or_else(Rules::default, Rules::from),
             replacements,
+            dense_finals,
             is_checked: std::env::var_os(CHECK).is_some_and(|value| value == "1"),
         };
         let (mut made, mut mailboxes) = (Vec::new(), Vec::new());
@@ -169,15 +173,24 @@ impl PyNativeEnvs {
 
     /// Leaves a request with one shard for the states of some of its rows.
     fn post_save(&self, shard: usize, rows: Vec<usize>) -> PyResult<()> {
-        let first = self.firsts[shard];
-        let rows = rows.into_iter().map(|row| row - first).collect();
+        let rows = self.own_rows(shard, rows);
         self.mailbox(shard)?.post_request(Request::Save(rows));
         Ok(())
     }
 
-    /// Leaves a request with one shard to draw every row, in the render mode of this number.
-    fn post_render(&self, shard: usize, mode: usize) -> PyResult<()> {
-        self.mailbox(shard)?.post_request(Request::Render { row: None, mode });
+    /// Leaves a request with one shard to draw some of its rows, in the render mode of this number.
+    fn post_render(&self, shard: usize, rows: Vec<usize>, mode: usize) -> PyResult<()> {
+        let rows = self.own_rows(shard, rows);
+        self.mailbox(shard)?.post_request(Request::Render { rows, mode });
+        Ok(())
+    }
+
+    /// Leaves a request with one shard to keep the terminal states of some of its rows from now on:
+    /// drawings in the render mode of this number, or parameters.
+    fn post_keep(&self, shard: usize, rows: Vec<usize>, mode: Option<usize>) -> PyResult<()> {
+        let what = mode.map_or(TerminalState::Parameters, TerminalState::Drawing);
+        let request = Request::Keep(self.own_rows(shard, rows), what);
+        self.mailbox(shard)?.post_request(request);
         Ok(())
     }
 
@@ -282,6 +295,12 @@ impl PyNativeEnvs {
     /// Refuses actions that are invalid for the environments.
     pub(crate) fn check_actions(&self, leaf: usize, elements: &[u8]) -> Result<(), Error> {
         Ok(self.kind.spaces().action.check_actions(leaf, elements)?)
+    }
+
+    /// Rows of a shard, counted from its first row.
+    fn own_rows(&self, shard: usize, rows: Vec<usize>) -> Vec<usize> {
+        let first = self.firsts[shard];
+        rows.into_iter().map(|row| row - first).collect()
     }
 
     fn restored(&self, state: &[u8]) -> PyResult<RowReset> {

@@ -15,6 +15,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::array::{SlabLease, filled, view};
 use crate::pool::announced::{Message, Messages};
+use crate::pool::finals::{Finals, FinalsForm, terminal_frames};
 use crate::pool::infos::Infos;
 use crate::space::{Node, Tree};
 
@@ -32,6 +33,8 @@ pub(crate) struct Outputs<'py> {
     /// Rewards, terminations, truncations.
     pub(crate) outcomes: [Bound<'py, PyAny>; 3],
     pub(crate) infos: Bound<'py, PyDict>,
+    /// What infos get in addition, if the call was a step.
+    pub(crate) finals: Finals<'py>,
 }
 
 impl<'py> Outputs<'py> {
@@ -42,6 +45,7 @@ impl<'py> Outputs<'py> {
 
     /// The result of a step.
     pub(crate) fn into_tuple(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.finals.add_to(&self.infos)?;
         let [rewards, terminations, truncations] = self.outcomes;
         let parts = [self.observations, rewards, terminations, truncations, self.infos.into_any()];
         Ok(PyTuple::new(py, parts)?.into_any())
@@ -54,13 +58,15 @@ pub(crate) struct Batches {
     pub(crate) observations: Tree,
     /// Whether rewards are `float32`, as in `EnvPool`.
     pub(crate) narrow_rewards: bool,
+    /// How infos show final observations.
+    form: FinalsForm,
     /// Whether the warning about copies was given.
     warned: AtomicBool,
 }
 
 impl Batches {
-    pub(crate) fn new(observations: Tree) -> Self {
-        Self { observations, narrow_rewards: false, warned: AtomicBool::new(false) }
+    pub(crate) fn new(observations: Tree, form: FinalsForm) -> Self {
+        Self { observations, narrow_rewards: false, form, warned: AtomicBool::new(false) }
     }
 
     /// Makes Python's results of a finished step or reset, or raises the exceptions of its
@@ -134,18 +140,22 @@ impl Batches {
             outcome(py, &lease, rows, layout.terminations_offset(), DType::Bool)?,
             outcome(py, &lease, rows, layout.truncations_offset(), DType::Bool)?,
         ];
-        let observations = self.observations(link, lease, infos)?;
-        Ok(Outputs { observations, outcomes, infos: gathered })
+        let ended = self.form.ended(py, &lease, rows)?;
+        let frames = terminal_frames(link, infos)?;
+        let (observations, finals) = self.observations(link, lease, infos)?;
+        let finals = Finals { form: self.form, observations: finals, ended, frames };
+        Ok(Outputs { observations, outcomes, infos: gathered, finals })
     }
 
-    /// The observations of a filled slab: views that keep its lease, or copies where the slab will
-    /// be reused or a view costs more.
+    /// The observations of a filled slab, and the final ones where it has some: views that keep its
+    /// lease, or copies where the slab will be reused or a view costs more. The final ones of a batch
+    /// of a rollout are always copies, since the next step overwrites them.
     fn observations<'py>(
         &self,
         link: &Bound<'py, PyAny>,
         lease: Lease,
         infos: &Infos,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
         let py = link.py();
         let leaves = &self.observations.leaves;
         let rows = infos.rows;
@@ -156,17 +166,27 @@ impl Batches {
             PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), text, 2)?;
         }
         let root = &self.observations.root;
+        let has_finals = self.form.dense;
+        let copy = |number: usize, first: usize| {
+            let offset = lease.layout().leaf_offset(first + number);
+            let fill = |room: &mut [u8]| lease.read(offset, room);
+            filled(py, leaves[number].dtype, Some(rows), &leaves[number].shape, fill)
+        };
+        let copy_finals =
+            || assemble(link, root, &|number| copy(number, leaves.len()), infos).map(Some);
         if lease.must_copy() || lease.may_be_filled_again() || bytes <= COPY_UP_TO {
-            let copy = |number: usize| {
-                let offset = lease.layout().leaf_offset(number);
-                let fill = |room: &mut [u8]| lease.read(offset, room);
-                filled(py, leaves[number].dtype, Some(rows), &leaves[number].shape, fill)
-            };
-            return assemble(link, root, &copy, infos);
+            let observations = assemble(link, root, &|number| copy(number, 0), infos)?;
+            return Ok((observations, if has_finals { copy_finals()? } else { None }));
         }
+        let copied = if has_finals && lease.is_recorded() { copy_finals()? } else { None };
         let owner = Bound::new(py, SlabLease::new(lease))?;
         let show = |number: usize| view(&owner, number, rows);
-        assemble(link, root, &show, infos)
+        let observations = assemble(link, root, &show, infos)?;
+        if !has_finals || copied.is_some() {
+            return Ok((observations, copied));
+        }
+        let show = |number: usize| view(&owner, leaves.len() + number, rows);
+        Ok((observations, Some(assemble(link, root, &show, infos)?)))
     }
 }
 
@@ -264,7 +284,7 @@ fn numbers<const N: usize>(
 
 /// A copy of rewards or flags: they are small, and a kept reward must not keep observations in
 /// memory.
-fn outcome<'py>(
+pub(super) fn outcome<'py>(
     py: Python<'py>,
     lease: &Lease,
     rows: usize,

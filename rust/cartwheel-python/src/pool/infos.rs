@@ -38,7 +38,7 @@ pub(crate) struct Infos {
     /// Whether columns may replace Gymnasium's `_add_info`, which must not be overridden.
     columnar: bool,
     /// Whether native environments write the streams: they have no Python objects.
-    is_native: bool,
+    pub(super) is_native: bool,
 }
 
 impl Infos {
@@ -206,7 +206,7 @@ fn info_of<'py>(
 }
 
 /// An array of objects, all `None`, shape `[rows]`.
-fn empty_objects(py: Python<'_>, rows: usize) -> PyResult<Bound<'_, PyAny>> {
+pub(super) fn empty_objects(py: Python<'_>, rows: usize) -> PyResult<Bound<'_, PyAny>> {
     static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let keywords = PyDict::new(py);
     keywords.set_item(intern!(py, "dtype"), intern!(py, "object"))?;

@@ -7,6 +7,7 @@ mod announced;
 mod batch;
 mod call;
 mod door;
+mod finals;
 mod infos;
 mod late;
 mod link;
@@ -39,6 +40,7 @@ use crate::mode::mode;
 use crate::pool::announced::Announced;
 use crate::pool::batch::Batches;
 use crate::pool::door::{Closing, Door};
+use crate::pool::finals::FinalsForm;
 use crate::pool::infos::Infos;
 use crate::pool::link::Link;
 use crate::pool::posted::Posts;
@@ -66,7 +68,7 @@ impl PyPool {
     #[pyo3(signature = (
         memory, observations, actions, *, shard, pids, objects, link, class_name, timeout,
         columnar, spin, inline, restart = false, hang_limit = None, reminder = None, num_threads = 1,
-        affinity_offset = None
+        affinity_offset = None, maniskill_names = false
     ))]
     #[expect(
         clippy::too_many_arguments,
@@ -92,8 +94,10 @@ impl PyPool {
         reminder: Option<f64>,
         num_threads: usize,
         affinity_offset: Option<usize>,
+        maniskill_names: bool,
     ) -> PyResult<Self> {
         let memory = memory.get().memory.clone();
+        let form = FinalsForm { dense: memory.plan().dense_finals, maniskill: maniskill_names };
         let sharing = memory.sharing().map(Arc::downgrade);
         let rows = memory.plan().rows();
         let objects = objects_by_row(py, objects, rows)?;
@@ -115,7 +119,7 @@ impl PyPool {
             rows,
             actions: Tree::new(actions)?,
             inline,
-            batches: Batches::new(Tree::new(observations)?),
+            batches: Batches::new(Tree::new(observations)?, form),
             infos: Infos::new(objects, columnar, native.is_some()),
             native,
             posts: Posts::default(),

@@ -63,6 +63,7 @@ pub(super) enum Retry {
 impl<'py> PyRows<'_, '_, 'py> {
     /// Makes the calls that `order` requires.
     pub(super) fn call(&mut self, row: usize, order: Order<'py>) -> Called {
+        self.forget_final(row);
         let called = match order {
             Order::Leave => self.call_left(row),
             Order::Reset(keywords) => {
@@ -89,6 +90,7 @@ impl<'py> PyRows<'_, '_, 'py> {
                 }
             };
             let Err(failure) = written else {
+                self.write_final(row);
                 self.write_transition(row, &transition);
                 return None;
             };
@@ -146,7 +148,9 @@ impl<'py> PyRows<'_, '_, 'py> {
         if !self.autoreset.resets_now(row) {
             return Ok(Called::Returned(transition, retry));
         }
-        if let Err(failure) = self.keep_final(row) {
+        // A new environment, in place of one that failed, has no state yet that could be drawn.
+        let draws = !matches!(retry, Retry::Never);
+        if let Err(failure) = self.keep_final(row, draws) {
             return self.go_on(row, transition, retry, failure);
         }
         let retry = self.reset(row, None)?;

@@ -14,10 +14,48 @@ use crate::array::{as_array, copy_bytes, scalar};
 use crate::space::Node;
 use crate::value::{Encoder, Foreign};
 
+/// Where observations are written.
+pub(crate) trait Room {
+    /// Calls `fill` to write leaf `leaf` at `place`.
+    fn fill(&mut self, leaf: usize, place: usize, fill: impl FnOnce(&mut [u8]));
+}
+
+impl Room for SlabRows<'_> {
+    fn fill(&mut self, leaf: usize, place: usize, fill: impl FnOnce(&mut [u8])) {
+        SlabRows::fill(self, leaf, place, fill);
+    }
+}
+
+/// Room for one observation: the bytes of its leaves, one after the other.
+#[derive(Debug)]
+pub(crate) struct ObservationBytes<'a> {
+    leaves: &'a [Leaf],
+    bytes: Vec<u8>,
+}
+
+impl<'a> ObservationBytes<'a> {
+    /// Room for an observation with these leaves.
+    pub(crate) fn new(leaves: &'a [Leaf]) -> Self {
+        let bytes = leaves.iter().map(Leaf::row_bytes).sum();
+        Self { leaves, bytes: vec![0; bytes] }
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+impl Room for ObservationBytes<'_> {
+    fn fill(&mut self, leaf: usize, _place: usize, fill: impl FnOnce(&mut [u8])) {
+        let before: usize = self.leaves[..leaf].iter().map(Leaf::row_bytes).sum();
+        fill(&mut self.bytes[before..before + self.leaves[leaf].row_bytes()]);
+    }
+}
+
 /// Writes the observation of one row to its place.
-pub(crate) struct ObservationWriter<'a, 's> {
+pub(crate) struct ObservationWriter<'a, R> {
     pub(crate) leaves: &'a [Leaf],
-    pub(crate) slab: &'a mut SlabRows<'s>,
+    pub(crate) room: &'a mut R,
     /// Receives the parts that have no fixed shape.
     pub(crate) infos: &'a mut InfoWriter,
     pub(crate) foreign: &'a Foreign,
@@ -28,7 +66,7 @@ pub(crate) struct ObservationWriter<'a, 's> {
     pub(crate) place: usize,
 }
 
-impl ObservationWriter<'_, '_> {
+impl<R: Room> ObservationWriter<'_, R> {
     /// Writes an observation, leaf by leaf.
     ///
     /// An array with the shape and dtype of its leaf is copied directly. Other values follow the
@@ -66,13 +104,13 @@ impl ObservationWriter<'_, '_> {
                 && let Ok(integer) = value.cast_exact::<PyInt>()
             {
                 let integer: i64 = integer.extract()?;
-                self.slab.write(number, place, &integer.to_ne_bytes());
+                self.put(number, place, &integer.to_ne_bytes());
                 return Ok(());
             }
             if let Some((dtype, bytes)) = scalar(value)?
                 && dtype == leaf.dtype
             {
-                self.slab.write(number, place, &bytes[..dtype.size()]);
+                self.put(number, place, &bytes[..dtype.size()]);
                 return Ok(());
             }
         }
@@ -83,6 +121,11 @@ impl ObservationWriter<'_, '_> {
         Err(PyRuntimeError::new_err("a fitted observation is just like its leaf"))
     }
 
+    /// Writes a single element.
+    fn put(&mut self, leaf: usize, place: usize, element: &[u8]) {
+        self.room.fill(leaf, place, |room| room.copy_from_slice(element));
+    }
+
     /// Copies an array with the shape and dtype of the leaf; returns `false` for any other.
     fn write_array(&mut self, number: usize, array: &Bound<'_, PyUntypedArray>) -> bool {
         let leaf = &self.leaves[number];
@@ -90,7 +133,7 @@ impl ObservationWriter<'_, '_> {
             && array.is_c_contiguous()
             && dtype::from_descr(&array.dtype()) == Some(leaf.dtype);
         if fits {
-            self.slab.fill(number, self.place, |room| copy_bytes(array, 0, room));
+            self.room.fill(number, self.place, |room| copy_bytes(array, 0, room));
         }
         fits
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use cartwheel_engine::Transition;
 use cartwheel_engine::autoreset::Autoreset;
-use cartwheel_engine::info::{DEEPEST, InfoWriter, Kind};
+use cartwheel_engine::info::{DEEPEST, InfoWriter, Kind, TERMINAL};
 use cartwheel_engine::memory::{SlabRows, process_id};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::space::Tree;
 use crate::value::{Encoder, Foreign, has_text_keys};
 use crate::worker::actions::Actions;
-use crate::worker::observation::ObservationWriter;
+use crate::worker::observation::{ObservationBytes, ObservationWriter};
 use crate::worker::returned::{flag, number, unpack};
 
 /// The last results of a row's environment.
@@ -29,6 +29,9 @@ pub(crate) struct Held {
     pub(crate) resets: u64,
     /// Number of replacements since they were last counted.
     pub(crate) replacements: u64,
+    /// The observation that ended an episode in `SAME_STEP`, as the bytes of its leaves, where batches
+    /// have final observations. The environment was reset since.
+    last: Option<Vec<u8>>,
 }
 
 /// The rows of a shard during one task.
@@ -46,6 +49,8 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     /// Which rows have lost their environments without the caller having been informed.
     pub(crate) lost: &'a mut [bool],
     pub(crate) tree: &'a Tree,
+    /// Whether batches have final observations.
+    pub(crate) dense_finals: bool,
     pub(crate) held: &'a mut [Held],
     pub(crate) infos: &'a mut InfoWriter,
     pub(crate) foreign: &'a Foreign,
@@ -142,7 +147,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         let place = self.place(row);
         let mut writer = ObservationWriter {
             leaves: &self.tree.leaves,
-            slab: self.slab.as_deref_mut().expect("rows are written when they have places"),
+            room: self.slab.as_deref_mut().expect("rows are written when they have places"),
             infos: self.infos,
             foreign: self.foreign,
             first: self.first,
@@ -216,16 +221,80 @@ impl<'py> PyRows<'_, '_, 'py> {
     }
 
     /// Copies the held observation and info to `final_obs` and `final_info`, before a reset can
-    /// overwrite what the environment still owns.
-    pub(super) fn keep_final(&mut self, row: usize) -> PyResult<()> {
+    /// overwrite what the environment still owns; with `draws` also the frame of the terminal state,
+    /// if the row was chosen for that.
+    pub(super) fn keep_final(&mut self, row: usize, draws: bool) -> PyResult<()> {
+        let py = self.py;
         let held = &self.held[row];
         let (Some(observation), Some(info)) = (&held.fresh, &held.info) else {
             return Err(PyRuntimeError::new_err("a row is stepped before it is over"));
         };
-        let kept = PyDict::new(self.py);
-        kept.set_item(intern!(self.py, "final_obs"), observation)?;
-        kept.set_item(intern!(self.py, "final_info"), info)?;
+        let (observation, info) = (observation.bind(py).clone(), info.bind(py).clone());
+        let kept = PyDict::new(py);
+        if self.dense_finals {
+            self.held[row].last = Some(self.encode(row, &observation)?);
+        } else {
+            kept.set_item(intern!(py, "final_obs"), observation)?;
+        }
+        if draws {
+            self.keep_frame(row)?;
+        }
+        // Without an observation, only an info that says something needs a record.
+        if !self.dense_finals || !info.is_instance_of::<PyDict>() || info.len()? > 0 {
+            kept.set_item(intern!(py, "final_info"), info)?;
+        }
         self.write_info(row, kept.as_any(), true)
+    }
+
+    /// An observation as the bytes of its leaves, one after the other.
+    fn encode(&mut self, row: usize, observation: &Bound<'py, PyAny>) -> PyResult<Vec<u8>> {
+        let mut room = ObservationBytes::new(&self.tree.leaves);
+        let mut writer = ObservationWriter {
+            leaves: &self.tree.leaves,
+            room: &mut room,
+            infos: self.infos,
+            foreign: self.foreign,
+            first: self.first,
+            row,
+            place: 0,
+        };
+        writer.write(&self.tree.root, observation)?;
+        Ok(room.into_bytes())
+    }
+
+    /// Draws the environment of a row that was chosen, and writes the frame as a record.
+    fn keep_frame(&mut self, row: usize) -> PyResult<()> {
+        let py = self.py;
+        if !self.worker.getattr(intern!(py, "drawn"))?.contains(row)? {
+            return Ok(());
+        }
+        let frame = self.worker.call_method1(intern!(py, "draw"), (row,));
+        let frame = self.come_back(frame)?;
+        let record = self.infos.begin(Kind::Opaque, self.first + row, TERMINAL);
+        let (writer, foreign) = (&mut *self.infos, self.foreign);
+        let mut encoder = Encoder { writer, foreign, row, snapshot: true, irregular: false };
+        let written = encoder.value(&frame);
+        if written.is_err() {
+            self.infos.cancel(record);
+            return written;
+        }
+        self.infos.end(record);
+        Ok(())
+    }
+
+    /// No episode of the row has ended in this task.
+    pub(super) fn forget_final(&mut self, row: usize) {
+        self.held[row].last = None;
+    }
+
+    /// Writes the true next observation of a row that was written, where batches have final ones.
+    pub(super) fn write_final(&mut self, row: usize) {
+        if !self.dense_finals {
+            return;
+        }
+        let (place, last) = (self.place(row), self.held[row].last.take());
+        let slab = self.slab.as_mut().expect("rows are written when they have places");
+        slab.write_final(place, last.as_deref());
     }
 
     /// Writes the held observation and info to the batch.

@@ -25,6 +25,7 @@ pub(crate) struct PyShardParts {
     mode: AutoresetMode,
     on_done: OnDone,
     rules: Rules,
+    dense_finals: bool,
     /// Objects that are passed by reference, a list for each row; `None` to pickle them.
     objects: Option<Vec<Py<PyList>>>,
     /// For a replacement of a worker that died: which rows were over.
@@ -35,7 +36,8 @@ pub(crate) struct PyShardParts {
 impl PyShardParts {
     #[new]
     #[pyo3(signature = (
-        worker, observations, actions, *, autoreset_mode, freeze, rules = None, objects = None, over = None
+        worker, observations, actions, *, autoreset_mode, freeze, rules = None,
+        dense_finals = false, objects = None, over = None
     ))]
     fn new(
         worker: Py<PyAny>,
@@ -44,13 +46,24 @@ impl PyShardParts {
         autoreset_mode: &str,
         freeze: bool,
         rules: Option<GivenRules>,
+        dense_finals: bool,
         objects: Option<Vec<Py<PyList>>>,
         over: Option<Vec<bool>>,
     ) -> PyResult<Self> {
         let mode = mode(autoreset_mode)?;
         let on_done = if freeze { OnDone::Freeze } else { OnDone::Raise };
         let rules = rules.map_or_else(Rules::default, Rules::from);
-        Ok(Self { worker, observations, actions, mode, on_done, rules, objects, over })
+        Ok(Self {
+            worker,
+            observations,
+            actions,
+            mode,
+            on_done,
+            rules,
+            dense_finals,
+            objects,
+            over,
+        })
     }
 }
 
@@ -77,7 +90,7 @@ impl PyShardParts {
         let (observations, actions) = (self.observations.bind(py), self.actions.bind(py));
         let (observations, actions) = (Tree::new(observations)?, Tree::new(actions)?);
         let lost = self.over.is_some();
-        PyShard::new(worker, observations, actions, autoreset, foreign, lost)
+        PyShard::new(worker, observations, actions, autoreset, foreign, self.dense_finals, lost)
     }
 
     /// Whether over rows are refused.

@@ -36,6 +36,8 @@ pub(crate) struct PyShard {
     observations: Tree,
     actions: Tree,
     autoreset: Autoreset,
+    /// Whether batches have final observations.
+    dense_finals: bool,
     held: Vec<Held>,
     writer: InfoWriter,
     foreign: Foreign,
@@ -61,6 +63,7 @@ impl PyShard {
         actions: Tree,
         autoreset: Autoreset,
         foreign: Foreign,
+        dense_finals: bool,
         lost: bool,
     ) -> PyResult<Self> {
         Ok(Self {
@@ -68,6 +71,7 @@ impl PyShard {
             worker: worker.clone().unbind(),
             observations,
             actions,
+            dense_finals,
             held: (0..autoreset.len()).map(|_| Held::default()).collect(),
             lost: vec![lost; autoreset.len()],
             autoreset,
@@ -145,6 +149,7 @@ impl PyShard {
             autoreset: &mut self.autoreset,
             lost: &mut self.lost,
             tree: &self.observations,
+            dense_finals: self.dense_finals,
             held: &mut self.held,
             infos: &mut self.writer,
             foreign: &self.foreign,

@@ -52,6 +52,7 @@ impl<E: Env> Builder<E> {
             on_done: OnDone::Raise,
             rules: Rules::default(),
             replacements: 0,
+            dense_finals: false,
             is_checked: false,
         };
         Self {
@@ -211,6 +212,7 @@ impl<E: Env> Builder<E> {
             batch_size,
             max_slabs: kept + 2 * self.rows.div_ceil(batch_size.max(1)) - 1,
             info_bytes: info_bytes.clamp(INFO_BYTES.0, INFO_BYTES.1),
+            dense_finals: false,
             shards,
         };
         let (mut own, mut mailboxes) = (Vec::new(), Vec::new());

@@ -141,7 +141,7 @@ impl<E: Env> VectorEnv<E> {
         let (shard, shards) = (self.pool.shard_of(row), self.pool.shards().to_vec());
         let request = |at: usize| {
             if at == shard {
-                Request::Render { row: Some(row - shards[shard].start), mode: number }
+                Request::Render { rows: vec![row - shards[shard].start], mode: number }
             } else {
                 Request::Nothing
             }
