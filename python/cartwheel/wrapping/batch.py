@@ -110,7 +110,7 @@ class Batch:
             if there are none. A wrapper replaces their ``observations``; they are put back into
             the infos at the end.
         """
-        if self._finals is None and any(name in self.infos for name in NAMES):
+        if self.infos and self._finals is None and any(name in self.infos for name in NAMES):
             self._finals, self.infos = Finals.of(space, self.infos)
         return self._finals
 
