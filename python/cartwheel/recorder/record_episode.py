@@ -374,8 +374,9 @@ class RecordEpisode(VectorWrapper):
             about = self._about(row, length, terminated, truncated)
             arrays = self._tape.cut(row)
             for flag in FLAGS:
-                if (flag,) in arrays:
-                    about[flag] = bool(arrays[flag,][-1])
+                for path in ((flag,), ("infos", flag)):
+                    if path in arrays:
+                        about[flag] = bool(np.all(arrays[path][-1]))
             keep = self._filter is None or bool(self._filter(dict(about)))
         keep = keep and length > 0
         videos = self._films.end(row, keep=keep) if self._films is not None else []

@@ -46,7 +46,10 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::worker::serve::{PyShardParts, serve};
     #[pymodule_export]
-    use crate::wrappers::PyRowKinds;
+    use crate::wrappers::{
+        PyEpisodeMetrics, PyFrameStack, PyObservationNormalizer, PyRewardNormalizer, PyRowKinds,
+        PyTimedEpisodes,
+    };
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {

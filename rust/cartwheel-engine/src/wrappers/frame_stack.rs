@@ -1,7 +1,7 @@
 //! The last frames of each environment, side by side.
 
 use super::kind::{FAILED, RESET};
-use super::places::{Ends, Places, is_stepped};
+use super::place_kinds::{EndedPlaces, PlaceKinds, is_stepped};
 
 /// What an episode's stack has before its first frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,9 +90,9 @@ impl FrameStack {
     /// When the slices do not have an entry for each place, or each final frame.
     pub fn advance(
         &mut self,
-        places: Places<'_>,
+        places: PlaceKinds<'_>,
         frames: &[u8],
-        ends: Ends<'_>,
+        ends: EndedPlaces<'_>,
         finals: &[u8],
         stacks: &mut [u8],
         final_stacks: &mut [u8],
@@ -125,9 +125,9 @@ impl FrameStack {
 
     fn advance_rows(
         &mut self,
-        places: Places<'_>,
+        places: PlaceKinds<'_>,
         frames: &[u8],
-        ends: Ends<'_>,
+        ends: EndedPlaces<'_>,
         stacks: &mut [u8],
         copier: impl Copier + Copy,
     ) {
@@ -221,8 +221,8 @@ mod tests {
         let wide = |numbers: &[u8]| -> Vec<u8> {
             numbers.iter().flat_map(|&number| vec![number; stacks.frame_bytes]).collect()
         };
-        let places = Places::new(None, kinds, kinds.len()).expect("all rows");
-        let ended = Ends::new(ends.0, ends.1, kinds.len()).expect("places");
+        let places = PlaceKinds::new(None, kinds, kinds.len()).expect("all rows");
+        let ended = EndedPlaces::new(ends.0, ends.1, kinds.len()).expect("places");
         let mut out = vec![9; kinds.len() * stacks.stack_bytes()];
         let mut finals = vec![9; ends.2.len() * stacks.stack_bytes()];
         let (frames, last) = (wide(frames), wide(ends.2));

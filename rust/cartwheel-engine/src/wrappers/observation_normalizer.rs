@@ -2,7 +2,7 @@
 
 use super::kind::{FAILED, RESET};
 use super::moments::Moments;
-use super::places::{Ends, Places, is_stepped};
+use super::place_kinds::{EndedPlaces, PlaceKinds, is_stepped};
 use crate::autoreset::AutoresetMode;
 
 /// Numbers that are normalized together, a multiple of the usual numbers of columns.
@@ -22,7 +22,7 @@ pub struct ObservationNormalizer {
     shown: Vec<f32>,
     /// Whether observations change the moments.
     pub updates: bool,
-    /// Places of the second update.
+    /// PlaceKinds of the second update.
     later: Vec<usize>,
     /// One over the deviation of each column.
     scale: Vec<f64>,
@@ -64,9 +64,9 @@ impl ObservationNormalizer {
     /// When the arrays do not have a row for each place or each final observation.
     pub fn normalize<T: Copy + Into<f64>>(
         &mut self,
-        places: Places<'_>,
+        places: PlaceKinds<'_>,
         observations: &[T],
-        ends: Ends<'_>,
+        ends: EndedPlaces<'_>,
         finals: &[T],
         normalized_finals: &mut [f32],
         gathered: &mut Vec<T>,
@@ -187,8 +187,8 @@ mod tests {
     ) -> Vec<f32> {
         let columns = to.moments.mean.len();
         let num_envs = to.shown.len() / columns;
-        let places = Places::new(None, kinds, num_envs).expect("all rows");
-        let ended = Ends::new(ends.0, ends.1, num_envs).expect("places");
+        let places = PlaceKinds::new(None, kinds, num_envs).expect("all rows");
+        let ended = EndedPlaces::new(ends.0, ends.1, num_envs).expect("places");
         let mut finals = vec![0.0; ends.2.len()];
         to.normalize(places, observations, ended, ends.2, &mut finals, &mut Vec::new());
         finals

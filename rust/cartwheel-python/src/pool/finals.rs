@@ -1,4 +1,4 @@
-//! What infos say of terminal states: dense final observations, ManiSkill's names, and frames.
+//! What infos say of terminal states: dense final observations, `ManiSkill`'s names, and frames.
 
 use cartwheel_engine::info::TERMINAL;
 use cartwheel_engine::memory::Lease;
@@ -98,7 +98,9 @@ pub(super) fn terminal_frames<'py>(
         array.set_item(opaque.at.place, frame)?;
     }
     let mask = filled(py, DType::Bool, Some(infos.rows), &[], |room| {
-        kept.iter().for_each(|opaque| room[opaque.at.place] = 1);
+        for opaque in &kept {
+            room[opaque.at.place] = 1;
+        }
     })?;
     Ok(Some([array, mask]))
 }

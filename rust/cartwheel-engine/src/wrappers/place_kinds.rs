@@ -31,14 +31,14 @@ pub(super) fn index(row: i64) -> usize {
 
 /// The places of a batch.
 #[derive(Debug, Clone, Copy)]
-pub struct Places<'a> {
+pub struct PlaceKinds<'a> {
     /// The environment of each place; `None` if the batch has all environments in their order.
     rows: Option<&'a [i64]>,
     /// The kind of each place.
     kinds: &'a [u8],
 }
 
-impl<'a> Places<'a> {
+impl<'a> PlaceKinds<'a> {
     /// Checks the numbers.
     ///
     /// # Errors
@@ -84,16 +84,16 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Places that ended an episode in `SAME_STEP`: they show the first observation of the next one.
+/// PlaceKinds that ended an episode in `SAME_STEP`: they show the first observation of the next one.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Ends<'a> {
+pub struct EndedPlaces<'a> {
     /// The places, ascending.
     places: &'a [i64],
     /// The places among them whose final observation is known, ascending.
     finals: &'a [i64],
 }
 
-impl<'a> Ends<'a> {
+impl<'a> EndedPlaces<'a> {
     /// Takes the places, and those whose final observation is known.
     ///
     /// # Errors
@@ -136,7 +136,7 @@ impl<'a> Ends<'a> {
 /// Says of one place after the other whether it ended an episode.
 #[derive(Debug)]
 pub(super) struct Walk<'a> {
-    rest: Ends<'a>,
+    rest: EndedPlaces<'a>,
     final_number: usize,
 }
 
