@@ -53,6 +53,8 @@ from cartwheel.vector.rules import Rules
 from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cartwheel.choices import FinalNames, FinalObs, Mode, OnError
     from cartwheel.native.link import Stream
     from cartwheel.native.renderer import Renderer
