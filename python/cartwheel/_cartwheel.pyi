@@ -11,6 +11,7 @@ __all__ = [
     "Descriptor",
     "EpisodeMetrics",
     "FrameStack",
+    "ImagePlan",
     "Memory",
     "NativeEnvs",
     "ObservationNormalizer",
@@ -81,8 +82,20 @@ class _Worker(Protocol):
     def take_action(self, row: int, /) -> Any:
         """Returns the action of a step that ``send`` started."""
 
-    def take_reset(self, row: int, /) -> dict[str, Any]:
-        """Returns the keywords of a reset that ``send`` started."""
+    def take_reset(self, row: int, /) -> dict[str, Any] | bytes:
+        """Returns the keywords of a reset that ``send`` started, or the state to restore."""
+
+    def receive_next_resets(self, rows: list[int], /) -> None:
+        """Receives what these rows get for their next automatic resets."""
+
+    def take_next_reset(self, row: int, /) -> dict[str, Any] | None:
+        """Returns the keywords of an automatic reset, if the caller has chosen some."""
+
+    def restore(self, row: int, state: bytes, /) -> tuple[bytes, list[Any]]:
+        """Restores a row; returns its place in the episode and its observation, if it has one."""
+
+    def save(self, row: int, place: bytes, shown: list[Any], lost: bool, /) -> None:
+        """Saves a row for the answer of the present control call."""
 
     @property
     def drawn(self) -> set[int]:
@@ -97,8 +110,8 @@ class _Worker(Protocol):
     def end_copy(self, failure: BaseException | None, /) -> NoReturn:
         """Ends a process that an environment forked and that returned from its call."""
 
-    def answer(self) -> None:
-        """Carries out the next control call."""
+    def answer(self) -> list[int] | None:
+        """Carries out the next control call; returns rows of the worker to ``save``, if any."""
 
     def answer_failed(self, error: BaseException, /) -> None:
         """Answers the control call by an error that no environment raised."""
@@ -154,6 +167,9 @@ class _WorkersLink(_Link, Protocol):
 
     def pack_actions(self, actions: Any, /) -> list[Any]:
         """Makes the messages of a step whose action space has no fixed shape."""
+
+    def pack_next_resets(self, rows: list[int], packed: list[Any], /) -> list[Any]:
+        """Makes the messages that go with a step of rows, with what was kept for them."""
 
     def pack_sent_actions(self, actions: Any, rows: list[int], /) -> list[Any]:
         """Makes the messages of a ``send`` whose action space has no fixed shape."""
@@ -363,6 +379,9 @@ class NativeEnvs:
     def post_row_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
         """Posts the details of the reset of one row, which is sent next."""
 
+    def post_next_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
+        """Posts seed and options of the next automatic reset of one row, not in flight."""
+
     def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
         """Posts a request to read a parameter, or to set it to one value for each row."""
 
@@ -399,6 +418,57 @@ class NativeEnvs:
 
     def take_rest(self, shard: int, row: int) -> bytes:
         """Takes infos, from row ``row`` on, that did not fit into their region."""
+
+@final
+class ImagePlan:
+    """What is done to frames: the maximum of two, grey, another size. Frozen, for any thread.
+
+    Grey is Gymnasium's, bit for bit: ``0.2125 r + 0.7154 g + 0.0721 b``, rounded down. A resized
+    pixel is the exact mean of the area that it covers, rounded to the nearest level, halves up.
+    Where both sides shrink, or both grow, that is what ``cv2.INTER_AREA`` computes, up to a level.
+    """
+
+    def __new__(
+        cls,
+        height: int,
+        width: int,
+        channels: int | None,
+        *,
+        out_height: int,
+        out_width: int,
+        grey: bool,
+        channel_first: bool = False,
+        num_threads: int | None = None,
+    ) -> ImagePlan:
+        """Computes the weights.
+
+        Args:
+            height: Rows of pixels of a frame, 1 to 65,536, as all sides.
+            width: Pixels of a row.
+            channels: Levels of a pixel; ``None``: frames have no axis for them.
+            out_height: Rows of pixels of an image.
+            out_width: Pixels of its rows.
+            grey: Makes one level of three channels; images have no axis for it.
+            channel_first: Images have shape ``[C, H, W]`` in place of ``[H, W, C]``.
+            num_threads: Threads; ``None``: one, or more for large batches.
+
+        Raises:
+            ValueError: A side is out of range, or ``grey`` with other than three channels.
+        """
+
+    def run(
+        self, frames: NDArray[np.uint8], second: NDArray[np.uint8] | None = None
+    ) -> NDArray[np.uint8]:
+        """Returns a new array with the image of each frame; runs without the GIL.
+
+        Args:
+            frames: ``[N, H, W, C]`` or ``[N, H, W]``; copied first if it is not C-contiguous.
+            second: As many frames; the larger one of each pair of levels counts.
+
+        Raises:
+            TypeError: An array has another dtype than ``uint8``.
+            ValueError: An array has another shape.
+        """
 
 @final
 class RolloutSlab:
@@ -527,6 +597,14 @@ class Pool:
 
     def discard_late(self, timeout: float | None, calling: str) -> None:
         """Waits for a call that timed out or was interrupted, and drops its result."""
+
+    def keep_next_resets(
+        self, rows: Sequence[int], packed: Sequence[Any | None], calling: str
+    ) -> None:
+        """Keeps what rows get with their next step, for their next automatic reset.
+
+        The link's ``pack_next_resets`` makes messages of it. ``None`` takes back what was kept.
+        """
 
     def send(self, actions: Any, rows: Any = None) -> None:
         """Checks and copies actions for some rows, or all rows, and begins to step them."""

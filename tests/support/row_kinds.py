@@ -78,6 +78,7 @@ class RowKinds:
             kinds[was_over] = SHOWN
             over = over | (was_over & ~self._resetting[at])
         kinds[self._resetting[at]] = RESET
+        over = over & (kinds != RESET)  # a row that was over, too, goes on
         self._resetting[at] = False
         self._over[at] = over if self._mode != AutoresetMode.SAME_STEP else False
         self._incomplete[at] = (kinds == INCOMPLETE) & ~over

@@ -22,6 +22,8 @@ class Finals:
         self.space = space
         self._batches: list[Any] = []
         self._infos: dict[int, dict[str, Any]] = {}
+        #: By step, which rows ended, and a batch of their final observations.
+        self._dense: dict[int, tuple[NDArray[np.bool_], Any]] = {}
 
     def add(self, observations: Any) -> None:
         """Adds a batch of final observations."""
@@ -29,8 +31,13 @@ class Finals:
 
     def add_infos(self, step: int, infos: dict[str, Any]) -> None:
         """Adds the final observations of ``infos``, if any; :meth:`joined` batches them."""
-        if "final_obs" in infos:
-            self._infos[step] = {name: infos[name] for name in ("final_obs", "_final_obs")}
+        if "final_obs" not in infos:
+            return
+        finals, ended = infos["final_obs"], infos["_final_obs"]
+        if not _is_dense(finals):
+            self._infos[step] = {"final_obs": finals, "_final_obs": ended}
+        elif ended.any():  # a copy of these rows: kept batches would be as large as the rollout
+            self._dense[step] = ended, nested.at(finals, ended)
 
     def of_infos(self, step: int, infos: dict[str, Any], envs: NDArray[np.bool_]) -> Any:
         """Returns a batch of the final observations of ``infos`` for the marked environments.
@@ -38,6 +45,9 @@ class Finals:
         Raises:
             RuntimeError: An observation is missing.
         """
+        if "final_obs" in infos and _is_dense(infos["final_obs"]):
+            _require(step, envs, infos["_final_obs"])
+            return nested.at(infos["final_obs"], envs)
         return self._batch(_found(step, infos, envs))
 
     def joined(self, replaced: NDArray[np.bool_]) -> tuple[Any, NDArray[np.int64]]:
@@ -53,23 +63,45 @@ class Finals:
         index = np.stack(np.divmod(flat, replaced.shape[1]), axis=1)
         if self._batches:
             return nested.apply(lambda *parts: np.concatenate(parts), *self._batches), index
+        steps = np.flatnonzero(replaced.any(axis=1)).tolist()
+        if self._dense:
+            parts = [self._kept(step, replaced[step]) for step in steps]
+            if parts:
+                return nested.apply(lambda *batches: np.concatenate(batches), *parts), index
+            return self._batch([]), index
         observations: list[Any] = []
-        for step in np.flatnonzero(replaced.any(axis=1)).tolist():
+        for step in steps:
             observations += _found(step, self._infos.get(step, {}), replaced[step])
         return self._batch(observations), index
+
+    def _kept(self, step: int, envs: NDArray[np.bool_]) -> Any:
+        """Returns a batch of dense final observations for the marked environments."""
+        ended, batch = self._dense.get(step, (np.zeros_like(envs), None))
+        _require(step, envs, ended)
+        return nested.at(batch, envs[ended])
 
     def _batch(self, observations: list[Any]) -> Any:
         arrays: Any = create_empty_array(self.space, len(observations), fn=np.empty)
         return concatenate(self.space, observations, arrays) if observations else arrays
 
 
-def _found(step: int, infos: dict[str, Any], envs: NDArray[np.bool_]) -> list[Any]:
-    """Returns the final observation of each marked environment."""
-    missing = envs & ~infos["_final_obs"] if "final_obs" in infos else envs
+def _is_dense(finals: Any) -> bool:
+    """Whether final observations are a batch of all rows, and not one object a row."""
+    return not (isinstance(finals, np.ndarray) and finals.dtype == object)
+
+
+def _require(step: int, envs: NDArray[np.bool_], ended: NDArray[np.bool_]) -> None:
+    """Raises ``RuntimeError`` unless all marked environments have ended."""
+    missing = envs & ~ended
     if missing.any():
         raise RuntimeError(
             f"environments {np.flatnonzero(missing).tolist()} ended an episode at step {step} in "
             "the mode SAME_STEP, but `infos` had no `final_obs` of them: does a wrapper remove it?"
         )
+
+
+def _found(step: int, infos: dict[str, Any], envs: NDArray[np.bool_]) -> list[Any]:
+    """Returns the final observation of each marked environment."""
+    _require(step, envs, infos["_final_obs"] if "final_obs" in infos else np.zeros_like(envs))
     found: list[Any] = infos["final_obs"][envs].tolist()
     return found

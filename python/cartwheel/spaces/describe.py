@@ -78,8 +78,8 @@ def check_fixed_shape(observations: Description, space: Space[Any]) -> None:
     """
     if _any_opaque(observations):
         raise ValueError(
-            "`final_obs='dense'` needs observations of fixed shape; the space has parts without one: "
-            f"{space}. Use final_obs='object'."
+            "`final_obs='dense'` needs observations of fixed shape; the space has parts without "
+            f"one: {space}. Use final_obs='object'."
         )
 
 

@@ -93,6 +93,7 @@ class NativeTwins(Twins):
         del first
         plain: dict[str, Any] = {"executor": "inline", "num_workers": None, "batch_size": None}
         plain |= {"render_mode": None, "on_done": "raise", "on_error": "raise"}
+        plain |= {"final_obs": "object", "final_names": "gymnasium", "full_batch": False}
         if limit is not None:
             plain["max_episode_steps"] = limit
         return gym.make_vec(self._spec, num_envs, autoreset_mode=mode, **{**plain, **keywords})
@@ -121,6 +122,7 @@ class PythonTwins(Twins):
             "observation_mode": envs.observation_mode,
             "context": envs.context,
             "daemon": envs.daemon,
+            **envs._rules.as_dict(),
         }
         mode = envs.render_mode
         self.render_modes = () if mode in (None, "human") else (mode,)

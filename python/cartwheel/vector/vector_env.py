@@ -192,8 +192,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             This form is several times as cheap where many rows end, and needs observations of fixed
             shape. A terminal observation that does not fit the space then counts as a failure of
             the step. A rollout keeps no final observations, and they are copies while it records.
-        final_names: ``"maniskill"`` adds ``final_observation`` and ``_final_observation``, the names
-            of ManiSkill, for the same arrays as ``final_obs`` and ``_final_obs``.
+        final_names: ``"maniskill"`` adds ``final_observation`` and ``_final_observation``,
+            ManiSkill's names, for the same arrays as ``final_obs`` and ``_final_obs``.
         full_batch: Whether a reset with row numbers (``options={"env_index": rows}`` or
             ``"env_idx"``) returns the full batch of all rows, as ManiSkill's does. Other rows
             repeat their last observation, as with a ``"reset_mask"``.
@@ -500,15 +500,16 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
 
         From now on, when one of these rows ends an episode, its environment renders before the step
         resets it. ``infos["final_frame"]`` of the step is an array of objects with the frames, and
-        ``infos["_final_frame"]`` is its mask; other steps do not have these keys. Rows that are sent
-        work the same. The choice stays when a worker is restarted. An exception of ``render``
+        ``infos["_final_frame"]`` is its mask; other steps do not have these keys. Rows that are
+        sent work the same. The choice stays when a worker is restarted. An exception of ``render``
         counts as one of the step; an environment that was replaced in the step has no frame.
 
         In the other modes this method has no effect, because the terminal state can be rendered
         after the step.
 
         Args:
-            env_index: Row numbers; ``None`` or an empty list for no rows. They replace earlier ones.
+            env_index: Row numbers, which replace earlier ones; ``None`` or an empty list for no
+                rows.
 
         Raises:
             TypeError: ``env_index`` is not a one-dimensional collection of integers.

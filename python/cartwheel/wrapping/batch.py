@@ -51,6 +51,8 @@ class Batch:
         seeds: The seed that the reset of each place was given, ``int64`` ``[K]``; -1 where none was
             given, as in autoresets, or one above the greatest ``int64``. ``None`` if no place of
             the batch was given any.
+        options: The options that resets of this batch were given, without those that select rows:
+            a copy for each environment that was given any; ``None`` if there is none.
     """
 
     __slots__ = (
@@ -58,6 +60,7 @@ class Batch:
         "infos",
         "kinds",
         "observations",
+        "options",
         "rewards",
         "rows",
         "seeds",
@@ -73,6 +76,7 @@ class Batch:
     truncations: Any
     infos: dict[str, Any]
     seeds: NDArray[np.int64] | None
+    options: dict[int, dict[str, Any]] | None
 
     def __init__(
         self,
@@ -84,6 +88,7 @@ class Batch:
         truncations: Any,
         infos: dict[str, Any],
         seeds: NDArray[np.int64] | None = None,
+        options: dict[int, dict[str, Any]] | None = None,
     ) -> None:
         """Keeps the parts."""
         self.rows = rows
@@ -94,6 +99,7 @@ class Batch:
         self.truncations = truncations
         self.infos = infos
         self.seeds = seeds
+        self.options = options
         self._finals: Finals | None = None
 
     def finals(self, space: Space[Any]) -> Finals | None:

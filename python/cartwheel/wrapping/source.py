@@ -9,7 +9,14 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
 from cartwheel._cartwheel import RowKinds
-from cartwheel.arguments import NUMBERING_OPTIONS, ROW_OPTIONS, as_autoreset_mode, as_reset_rows
+from cartwheel.arguments import (
+    NUMBERING_OPTIONS,
+    ROW_OPTIONS,
+    as_autoreset_mode,
+    as_reset_rows,
+    copied,
+    without_rows,
+)
 from cartwheel.errors import is_raised_by_env
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import failed_rows
@@ -60,6 +67,8 @@ class Source:
         self._resets_with: tuple[Any, dict[str, Any] | None] = None, None
         #: The seeds of rows whose reset was sent and has not been received.
         self._seeds_sent: NDArray[np.int64] | None = None
+        #: The options of these rows, where there are any.
+        self._options_sent: dict[int, dict[str, Any]] = {}
 
     # Each method makes one call.
 
@@ -137,6 +146,11 @@ class Source:
             self._seeds_sent = np.full(self.envs.num_envs, -1, np.int64)
         if self._seeds_sent is not None:
             self._seeds_sent[rows] = -1 if seed is None else _seeds_of(seed, rows)
+        given = _options_of(options, rows)
+        if given or self._options_sent:
+            for row in rows:
+                self._options_sent.pop(row, None)
+            self._options_sent.update(given or {})
 
     def restored(self, rows: NDArray[np.int64], result: tuple[Any, dict[str, Any]]) -> Batch:
         """Rows were restored from states; for wrappers that is the beginning of an episode."""
@@ -177,7 +191,9 @@ class Source:
         rows = infos["env_index"] if in_parts or self._in_parts else None
         kinds = self._kinds.step(rows, terminations, truncations, failed)
         seeds = None if self._seeds_sent is None else self._take_seeds(rows)
-        return Batch(rows, kinds, observations, rewards, terminations, truncations, infos, seeds)
+        options = self._take_options(rows) if self._options_sent else None
+        flags = terminations, truncations
+        return Batch(rows, kinds, observations, rewards, *flags, infos, seeds, options)
 
     def _reset(
         self, result: tuple[Any, dict[str, Any]], seed: Any, options: dict[str, Any] | None
@@ -191,8 +207,9 @@ class Source:
         if rows is not None:  # the others, if there are any, are in flight
             self._send_resets(seed, options)
             seeds = None if self._seeds_sent is None else self._take_seeds(rows)
+            given = self._take_options(rows) if self._options_sent else None
             kinds = self._kinds.reset(rows, None)
-            return Batch(rows, kinds, observations, None, None, None, infos, seeds)
+            return Batch(rows, kinds, observations, None, None, None, infos, seeds, given)
         mask = None
         if selects:  # a full batch
             mask = np.zeros(num_envs, np.bool_)
@@ -201,7 +218,9 @@ class Source:
         seeds = None if seed is None else _seeds_of(seed, range(num_envs))
         if seeds is not None and mask is not None:
             seeds = np.where(mask, seeds, -1)
-        return Batch(None, kinds, observations, None, None, None, infos, seeds)
+        again: Any = range(num_envs) if mask is None else mask.nonzero()[0].tolist()
+        given = _options_of(options, again)
+        return Batch(None, kinds, observations, None, None, None, infos, seeds, given)
 
     def _take_seeds(self, rows: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
         """The seeds with which these rows were reset; ``None`` if there are none."""
@@ -212,6 +231,12 @@ class Source:
         if not (self._seeds_sent >= 0).any():
             self._seeds_sent = None
         return seeds if (seeds >= 0).any() else None
+
+    def _take_options(self, rows: NDArray[np.int64] | None) -> dict[int, dict[str, Any]] | None:
+        """The options with which these rows were reset; ``None`` if there are none."""
+        sent = self._options_sent
+        numbers = range(self.envs.num_envs) if rows is None else rows.tolist()
+        return {row: sent.pop(row) for row in numbers if row in sent} or None
 
     def _lose(self, error: Exception, env_index: Any) -> None:
         """Marks rows whose results the call lost; a call that is refused or goes on loses none."""
@@ -231,3 +256,11 @@ def _seeds_of(seed: Any, rows: Sequence[int]) -> NDArray[np.int64]:
     most = np.iinfo(np.int64).max
     known = [-1 if given is None or given > most else int(given) for given in seeds]
     return np.array(known, np.int64)
+
+
+def _options_of(
+    options: dict[str, Any] | None, rows: Sequence[int]
+) -> dict[int, dict[str, Any]] | None:
+    """The options of each of these rows, without those that select rows; ``None`` without any."""
+    given = without_rows(options)
+    return {row: copied(given) for row in rows} if given else None

@@ -8,6 +8,8 @@
 mod blocks;
 #[path = "native_shard/destructors.rs"]
 mod destructors;
+#[path = "native_shard/finals.rs"]
+mod finals;
 #[path = "native_shard/gate.rs"]
 mod gate;
 #[path = "native_shard/hostile.rs"]
@@ -16,6 +18,8 @@ mod hostile;
 mod leaves;
 #[path = "native_shard/plugins.rs"]
 mod plugins;
+#[path = "native_shard/repeats.rs"]
+mod repeats;
 #[path = "native_shard/sent.rs"]
 mod sent;
 #[path = "native_shard/spaces.rs"]
@@ -125,6 +129,7 @@ cartwheel::table! {
     /// The environments of these tests.
     static PLUGIN {
         "test/Countdown-v0" => Countdown {},
+        "test/Brittle-v0" => repeats::Brittle {},
         "test/Mirror-v0" => leaves::Mirror {},
         "test/Named-v0" => spaces::Named {},
         "test/Mismatched-v0" => leaves::Mismatched {},

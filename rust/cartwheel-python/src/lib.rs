@@ -3,6 +3,7 @@
 
 mod array;
 mod error;
+mod image;
 mod memory;
 mod mode;
 mod native;
@@ -21,6 +22,8 @@ mod _cartwheel {
 
     #[pymodule_export]
     use crate::array::{PyDescriptor, PyRolloutSlab, SlabLease};
+    #[pymodule_export]
+    use crate::image::PyImagePlan;
     #[pymodule_export]
     use crate::memory::{PyMemory, fork_begins, fork_ended, fork_ended_in_child, watch_parent};
     #[pymodule_export]

@@ -169,6 +169,31 @@ def test_a_row_that_cannot_be_drawn_is_an_error_and_is_stepped_on(make_envs, wor
     assert envs.step(acts(GO))[0].tolist() == [[1]] * 4
 
 
+@pytest.mark.parametrize("word", ["fail", "panic"])
+def test_a_terminal_state_that_cannot_be_drawn_fails_its_row(make_envs, word):
+    envs = make_envs(
+        render=word,
+        render_mode="ansi",
+        num_workers=2,
+        autoreset_mode="same_step",
+        max_episode_steps=2,
+        final_obs="dense",
+    )
+    envs.draw_final_frames([2])
+    envs.reset(seed=1)
+    envs.step(acts(GO))
+    with pytest.raises(RuntimeError, match=f"row 2 .*told to {word}"):
+        envs.step(acts(GO))
+    with pytest.raises(gym.error.ResetNeeded):
+        envs.step(acts(GO))
+    envs.draw_final_frames(None)
+    envs.reset(options={"reset_mask": np.array([False, False, True, False])})
+    for step in (1, 2):
+        infos = envs.step(acts(GO))[4]
+        assert infos["final_obs"].tolist() == [[step]] * 4
+    assert infos["_final_obs"].all()
+
+
 def test_options_that_do_not_parse_are_refused_with_the_id(make_envs):
     with pytest.raises(ValueError, match=f"^{FAULTY}: .*unknown variant `explode`"):
         make_envs(new="explode")

@@ -291,6 +291,30 @@ def test_it_draws_itself(make_envs):
     assert envs.call("render")[0].tolist() == frames[0].tolist()
 
 
+@pytest.mark.parametrize("final_obs", ["object", "dense"])
+def test_it_draws_terminal_states(make_envs, final_obs):
+    keywords = {"autoreset_mode": "same_step", "length": 4, "num_workers": 2}
+    for mode, last in (("ansi", "....x"), ("rgb_array", [[0, 4, 0]])):
+        envs = make_envs(render_mode=mode, final_obs=final_obs, **keywords)
+        twin = make_envs(final_obs=final_obs, **keywords)
+        envs.draw_final_frames([2, 1])
+        options = {"position": 3}
+        assert_identical(envs.reset(seed=1, options=options), twin.reset(seed=1, options=options))
+        result, other = envs.step(np.array([1, 0, 1])), twin.step(np.array([1, 0, 1]))
+        frames = result[4].pop("final_frame")
+        assert result[4].pop("_final_frame").tolist() == [False, False, True]
+        assert_identical(result, other)
+        assert [frame is None for frame in frames] == [True, True, False]
+        assert (frames[2] if mode == "ansi" else np.argwhere(frames[2]).tolist()) == last
+
+
+def test_it_draws_some_rows(make_envs):
+    envs = make_envs(render_mode="ansi", num_workers=3)
+    envs.reset(options={"position": 2})
+    envs.step(np.array([0, 1, 0]))
+    assert envs.render([2, 1]) == (".x....", "...x..")
+
+
 def test_it_draws_text_and_single_environments(make_envs):
     envs = make_envs(render_mode="ansi", num_workers=2)
     envs.reset(options={"position": 2})

@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+/// Largest side of an image, and number of channels: sums of such sides are exact.
+pub(super) const MAX_SIDE: usize = 1 << 16;
+
 /// The weights of one side. All of them are whole numbers: a pixel of `len` is `out_len / g` units
 /// long and one of `out_len` is `len / g`, where `g` is their greatest common divisor.
 #[derive(Debug)]
@@ -22,7 +25,7 @@ pub(super) struct Span {
 }
 
 impl Axis {
-    /// Both sides must be from 1 to [`MAX_SIDE`](super::plan::MAX_SIDE).
+    /// Both sides must be from 1 to [`MAX_SIDE`].
     pub(super) fn new(len: usize, out_len: usize) -> Self {
         let divisor = greatest_common_divisor(len, out_len);
         let (pixel, total) = (out_len / divisor, len / divisor);

@@ -1,6 +1,6 @@
 //! The errors of a plan's arguments.
 
-use super::plan::MAX_SIDE;
+use super::axis::MAX_SIDE;
 
 /// One variant for each cause, with the values that are needed to correct the call. When a plan
 /// returns one, nothing has been written.

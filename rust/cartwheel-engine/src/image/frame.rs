@@ -1,12 +1,11 @@
 //! One frame, row by row.
 
-use super::axis::Axis;
-use super::lanes::Lanes;
-use super::plan::Plan;
-use super::precision::Precision;
+use std::ops::Range;
 
-/// Rows of the result that are computed at once: a vector has one value of each.
-const ROWS: usize = 8;
+use super::axis::Axis;
+use super::lanes::{Lanes, ROWS};
+use super::plan::{Pair, Plan};
+use super::precision::Precision;
 
 /// The memory that frames pass through, used for one frame after another.
 pub(super) struct Frame<'a, P: Precision> {
@@ -21,16 +20,16 @@ pub(super) struct Frame<'a, P: Precision> {
     weights: Vec<P::Real>,
     /// The levels of these rows, in the order of a row's memory.
     levels: Vec<[u8; ROWS]>,
+    /// The same, row by row.
+    lines: Vec<u8>,
     reciprocal: P::Real,
 }
-
-/// A frame, and the second one of a pair.
-pub(super) type Pair<'a> = (&'a [u8], Option<&'a [u8]>);
 
 impl<'a, P: Precision> Frame<'a, P> {
     pub(super) fn new(plan: &'a Plan) -> Self {
         let (vertical, horizontal) = (plan.vertical(), plan.horizontal());
         let width = horizontal.len() * plan.out_channels();
+        let out_width = horizontal.out_len() * plan.out_channels();
         let total = u64::from(vertical.total()) * u64::from(horizontal.total());
         Self {
             plan,
@@ -38,7 +37,8 @@ impl<'a, P: Precision> Frame<'a, P> {
             sums: vec![P::Sum::default(); ROWS * width],
             columns: vec![[P::Real::default(); ROWS]; width],
             weights: horizontal.weights().iter().map(|&weight| P::weight(weight)).collect(),
-            levels: vec![[0; ROWS]; horizontal.out_len() * plan.out_channels()],
+            levels: vec![[0; ROWS]; out_width],
+            lines: vec![0; ROWS * out_width],
             reciprocal: P::reciprocal(total),
         }
     }
@@ -54,13 +54,13 @@ impl<'a, P: Precision> Frame<'a, P> {
             for (at, row) in (first..first + rows).enumerate() {
                 self.sum_columns(lanes, frames, row, at, &mut last);
             }
-            self.transpose();
-            if plan.channel_first() {
-                self.sum_rows::<true>();
-            } else {
-                self.sum_rows::<false>();
+            P::columns(lanes, &self.sums, &mut self.columns);
+            match plan.out_channels() {
+                1 => self.sum_rows(1),
+                3 => self.sum_rows(3),
+                channels => self.sum_rows(channels),
             }
-            self.store(first..first + rows, out);
+            self.store(lanes, first..first + rows, out);
         }
     }
 
@@ -96,59 +96,49 @@ impl<'a, P: Precision> Frame<'a, P> {
         }
     }
 
-    /// Brings the sums of each column together.
+    /// Sums along the rows, and takes the means. `channels` is the plan's number of channels, as an
+    /// argument so that usual numbers are constants.
     #[inline(always)]
-    fn transpose(&mut self) {
-        let width = self.row.len();
-        let mut rows = self.sums.chunks_exact(width);
-        let rows: [&[P::Sum]; ROWS] = std::array::from_fn(|_| rows.next().expect("as many rows"));
-        let rows = rows.map(|row| &row[..self.columns.len()]);
-        for (at, column) in self.columns.iter_mut().enumerate() {
-            *column = rows.map(|row| P::real(row[at]));
-        }
-    }
-
-    /// Sums along the rows, and takes the means.
-    #[inline(always)]
-    fn sum_rows<const CHANNEL_FIRST: bool>(&mut self) {
+    fn sum_rows(&mut self, channels: usize) {
         let axis = self.plan.horizontal();
-        let channels = self.plan.out_channels();
-        for (at, span) in axis.spans().iter().enumerate() {
+        // From one pixel to the next, and from one channel to the next.
+        let (pixel, plane) =
+            if self.plan.channel_first() { (1, axis.out_len()) } else { (channels, 1) };
+        let mut first = 0;
+        for span in axis.spans() {
             let weights = &self.weights[span.weights.clone()];
             let columns = &self.columns[span.first * channels..];
+            let mut at = first;
             for channel in 0..channels {
-                let mut sums = [P::Real::default(); ROWS];
-                for (&weight, column) in
-                    weights.iter().zip(columns[channel..].iter().step_by(channels))
-                {
-                    for (sum, &real) in sums.iter_mut().zip(column) {
+                let mut sums = [P::START; ROWS];
+                for (&weight, columns) in weights.iter().zip(columns.chunks_exact(channels)) {
+                    for (sum, &real) in sums.iter_mut().zip(&columns[channel]) {
                         *sum = P::add_weighted(*sum, weight, real);
                     }
                 }
-                let place = if CHANNEL_FIRST {
-                    channel * axis.out_len() + at
-                } else {
-                    at * channels + channel
-                };
-                self.levels[place] = sums.map(|sum| P::level(sum, self.reciprocal));
+                let levels = &mut self.levels[at];
+                for (level, &sum) in levels.iter_mut().zip(&sums) {
+                    *level = P::level(sum, self.reciprocal);
+                }
+                at += plane;
             }
+            first += pixel;
         }
     }
 
     /// Writes the levels of some rows.
     #[inline(always)]
-    fn store(&self, rows: std::ops::Range<usize>, out: &mut [u8]) {
+    fn store(&mut self, lanes: impl Lanes, rows: Range<usize>, out: &mut [u8]) {
+        lanes.lines(&self.levels, &mut self.lines);
         let plan = self.plan;
         // Channel by channel if these are first, otherwise all at once.
         let planes = if plan.channel_first() { plan.out_channels() } else { 1 };
         let width = self.levels.len() / planes;
-        let planes = out.chunks_exact_mut(plan.vertical().out_len() * width);
-        for (plane, levels) in planes.zip(self.levels.chunks_exact(width)) {
-            let lines = plane[rows.start * width..rows.end * width].chunks_exact_mut(width);
-            for (at, line) in lines.enumerate() {
-                for (pixel, levels) in line.iter_mut().zip(levels) {
-                    *pixel = levels[at];
-                }
+        let out = out.chunks_exact_mut(plan.vertical().out_len() * width);
+        for (plane, out) in out.enumerate() {
+            let written = out[rows.start * width..rows.end * width].chunks_exact_mut(width);
+            for (row, line) in written.enumerate() {
+                line.copy_from_slice(&self.lines[(row * planes + plane) * width..][..width]);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 /// Weights of red, green and blue, as Gymnasium's `GrayscaleObservation` and scikit-image have
 /// them: luma of ITU-R BT.709.
-const WEIGHTS: [f64; 3] = [0.2125, 0.7154, 0.0721];
+pub(super) const WEIGHTS: [f64; 3] = [0.2125, 0.7154, 0.0721];
 
 /// The grey level that Gymnasium computes: the same operations in the same order.
 ///

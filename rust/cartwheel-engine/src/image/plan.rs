@@ -1,21 +1,8 @@
 //! What is done to every frame, and the weights for it.
 
-use std::num::NonZero;
-use std::ops::Range;
-
-use super::axis::Axis;
+use super::axis::{Axis, MAX_SIDE};
 use super::error::Error;
-use super::frame::{Frame, Pair};
-use super::lanes::{Lanes, Work, with_lanes};
-use super::precision::{Narrow, Precision, Wide};
-use crate::schedule::{compute_each, shards, usable_cpus};
-
-/// Largest side of an image, and number of channels: sums of such sides are exact.
-pub(super) const MAX_SIDE: usize = 1 << 16;
-
-/// Minimum number of bytes for each thread. Computing these takes some 100 µs, starting the thread
-/// a fifth of that.
-const FEWEST_BYTES: usize = 1 << 20;
+use super::lanes::Lanes;
 
 /// The shape of a frame, in the order of its memory. Without channels, their number is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,10 +17,13 @@ pub struct Shape {
 
 impl Shape {
     /// Bytes of a frame.
-    fn len(self) -> usize {
+    pub(super) fn len(self) -> usize {
         self.height * self.width * self.channels
     }
 }
+
+/// Frames, and the second ones of their pairs.
+pub(super) type Pair<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// Turns frames of one shape into images of another: the maximum of two frames, grey, resized.
 #[derive(Debug)]
@@ -98,51 +88,6 @@ impl Plan {
         self.out
     }
 
-    /// Writes the image of each frame to `out`. With `second`, the larger one of each pair of
-    /// levels counts.
-    ///
-    /// There is one thread, unless there is enough to do for more or `num_threads` is set. Their
-    /// number changes no bit.
-    ///
-    /// # Errors
-    ///
-    /// Slices that are not whole frames, or not the same number of them.
-    pub fn run(
-        &self,
-        frames: &[u8],
-        second: Option<&[u8]>,
-        num_threads: Option<NonZero<usize>>,
-        out: &mut [u8],
-    ) -> Result<(), Error> {
-        let expected = count("frames", frames.len(), self.shape.len())?;
-        let second_count = second.map(|second| count("second", second.len(), self.shape.len()));
-        let out_count = count("out", out.len(), self.out.len())?;
-        let counts = [("second", second_count.transpose()?), ("out", Some(out_count))];
-        for (what, got) in counts {
-            if let Some(got) = got.filter(|&got| got != expected) {
-                return Err(Error::WrongCount { what, expected, got });
-            }
-        }
-        let threads = match num_threads {
-            Some(threads) => threads.get(),
-            None => usable_cpus().min(frames.len() / FEWEST_BYTES),
-        };
-        let shares = shards(expected, threads);
-        let mut rest = out;
-        let mut outputs = Vec::with_capacity(shares.len());
-        for share in &shares {
-            let (mine, others) = rest.split_at_mut(share.len() * self.out.len());
-            outputs.push(mine);
-            rest = others;
-        }
-        compute_each(shares, outputs, |share: Range<usize>, out| {
-            let bytes = share.start * self.shape.len()..share.end * self.shape.len();
-            let second = second.map(|second| &second[bytes.clone()]);
-            with_lanes(Share { plan: self, frames: (&frames[bytes], second), out });
-        });
-        Ok(())
-    }
-
     pub(super) fn vertical(&self) -> &Axis {
         &self.vertical
     }
@@ -183,55 +128,7 @@ impl Plan {
     }
 
     /// Whether pixels stay where they are.
-    fn keeps_places(&self) -> bool {
+    pub(super) fn keeps_places(&self) -> bool {
         self.vertical.is_same() && self.horizontal.is_same() && !self.channel_first()
-    }
-}
-
-/// Number of frames in a slice.
-fn count(what: &'static str, got: usize, frame: usize) -> Result<usize, Error> {
-    if got.is_multiple_of(frame) {
-        Ok(got / frame)
-    } else {
-        Err(Error::WrongLength { what, got, frame })
-    }
-}
-
-/// The frames of one thread.
-struct Share<'a> {
-    plan: &'a Plan,
-    frames: Pair<'a>,
-    out: &'a mut [u8],
-}
-
-impl Work for Share<'_> {
-    #[inline(always)]
-    fn run<L: Lanes>(self, lanes: L) {
-        let plan = self.plan;
-        if plan.keeps_places() {
-            // A row that holds all frames.
-            let width = plan.out.width * plan.out.channels;
-            for (row, out) in self.out.chunks_exact_mut(width).enumerate() {
-                plan.read_row(lanes, self.frames, row, out);
-            }
-        } else if Narrow::holds(&plan.vertical, &plan.horizontal) {
-            self.resize::<Narrow>(lanes);
-        } else {
-            self.resize::<Wide>(lanes);
-        }
-    }
-}
-
-impl Share<'_> {
-    #[inline(always)]
-    fn resize<P: Precision>(self, lanes: impl Lanes) {
-        let (first, second) = self.frames;
-        let mut frame = Frame::<P>::new(self.plan);
-        let len = self.plan.shape.len();
-        for (at, out) in self.out.chunks_exact_mut(self.plan.out.len()).enumerate() {
-            let bytes = at * len..(at + 1) * len;
-            let pair = (&first[bytes.clone()], second.map(|second| &second[bytes]));
-            frame.resize(lanes, pair, out);
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! The numbers that hold weighted sums of levels without rounding.
 
 use super::axis::Axis;
+use super::lanes::{Lanes, ROWS, transpose};
 
 /// The types of a resize: sums down a column are whole numbers, sums of these along a row are
 /// floating-point numbers that hold them exactly.
@@ -10,21 +11,25 @@ pub(super) trait Precision {
     /// A weight, a sum or a mean.
     type Real: Copy + Default;
 
+    /// What sums begin with: a quarter, see [`level`](Self::level).
+    const START: Self::Real;
+
     /// A level multiplied by a weight of the vertical axis.
     fn weighted(level: u8, weight: u32) -> Self::Sum;
     /// The sum of two.
     fn add(a: Self::Sum, b: Self::Sum) -> Self::Sum;
-    /// A sum as a real number.
-    fn real(sum: Self::Sum) -> Self::Real;
+    /// Brings the sums of each column together, as real numbers; see [`Lanes::columns`].
+    fn columns(lanes: impl Lanes, rows: &[Self::Sum], columns: &mut [[Self::Real; ROWS]]);
     /// A weight of the horizontal axis as a real number.
     fn weight(weight: u32) -> Self::Real;
     /// `sum + weight * real`.
     fn add_weighted(sum: Self::Real, weight: Self::Real, real: Self::Real) -> Self::Real;
     /// What [`level`](Self::level) multiplies by: the reciprocal of the weights' total.
     fn reciprocal(total: u64) -> Self::Real;
-    /// The mean of a sum, rounded to the nearest level, halves up.
+    /// The mean of a sum that began with [`START`](Self::START), rounded to the nearest level, halves
+    /// up.
     ///
-    /// A quarter is added to the sum, a whole number. So no mean is closer to a half than a quarter
+    /// The sum is a whole number and a quarter. So no mean is closer to a half than a quarter
     /// of `1 / total`, which is more than the product can be wrong by. The addition of a number
     /// whose last bit is 1 rounds to a whole number, which is then in the lowest bits.
     fn level(sum: Self::Real, reciprocal: Self::Real) -> u8;
@@ -55,6 +60,8 @@ impl Precision for Narrow {
     type Sum = u16;
     type Real = f32;
 
+    const START: f32 = 0.25;
+
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "the total of the weights fits")]
     fn weighted(level: u8, weight: u32) -> u16 {
@@ -67,8 +74,8 @@ impl Precision for Narrow {
     }
 
     #[inline(always)]
-    fn real(sum: u16) -> f32 {
-        f32::from(sum)
+    fn columns(lanes: impl Lanes, rows: &[u16], columns: &mut [[f32; ROWS]]) {
+        lanes.columns(rows, columns);
     }
 
     #[inline(always)]
@@ -91,13 +98,15 @@ impl Precision for Narrow {
     #[expect(clippy::cast_possible_truncation, reason = "the mean is in the lowest eight bits")]
     fn level(sum: f32, reciprocal: f32) -> u8 {
         const LAST_BIT_IS_ONE: f32 = 8_388_608.0; // 2^23
-        ((sum + 0.25) * reciprocal + LAST_BIT_IS_ONE).to_bits() as u8
+        (sum * reciprocal + LAST_BIT_IS_ONE).to_bits() as u8
     }
 }
 
 impl Precision for Wide {
     type Sum = u32;
     type Real = f64;
+
+    const START: f64 = 0.25;
 
     #[inline(always)]
     fn weighted(level: u8, weight: u32) -> u32 {
@@ -110,8 +119,8 @@ impl Precision for Wide {
     }
 
     #[inline(always)]
-    fn real(sum: u32) -> f64 {
-        f64::from(sum)
+    fn columns(_lanes: impl Lanes, rows: &[u32], columns: &mut [[f64; ROWS]]) {
+        transpose(rows, columns, f64::from);
     }
 
     #[inline(always)]
@@ -133,7 +142,7 @@ impl Precision for Wide {
     #[expect(clippy::cast_possible_truncation, reason = "the mean is in the lowest eight bits")]
     fn level(sum: f64, reciprocal: f64) -> u8 {
         const LAST_BIT_IS_ONE: f64 = 4_503_599_627_370_496.0; // 2^52
-        ((sum + 0.25) * reciprocal + LAST_BIT_IS_ONE).to_bits() as u8
+        (sum * reciprocal + LAST_BIT_IS_ONE).to_bits() as u8
     }
 }
 
@@ -142,6 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::cast_precision_loss, reason = "sums of at most 24 and 53 bits")]
     fn means_next_to_a_half_are_rounded_right_for_every_total() {
         let totals = (1..=Narrow::MOST).chain([65_537, (1 << 32) - 1, 1 << 32]);
         for total in totals {
@@ -152,10 +162,10 @@ mod tests {
                         let sum = sum.min(255 * total);
                         let mean = (2 * sum + total) / (2 * total);
                         if total <= Narrow::MOST {
-                            let got = Narrow::level(sum as f32, narrow);
+                            let got = Narrow::level(sum as f32 + Narrow::START, narrow);
                             assert_eq!(u64::from(got), mean, "{sum} / {total}");
                         }
-                        let got = Wide::level(sum as f64, wide);
+                        let got = Wide::level(sum as f64 + Wide::START, wide);
                         assert_eq!(u64::from(got), mean, "{sum} / {total}");
                     }
                 }

@@ -109,7 +109,7 @@ impl Envs {
             batch_size,
             max_slabs,
             info_bytes: 1 << 12,
-            dense_finals: false,
+            dense_finals: settings.dense_finals,
         };
         let made: Vec<_> =
             plan.shards.iter().map(|shard| NativeShard::new(kind, shard.len(), settings)).collect();
@@ -137,8 +137,8 @@ impl Envs {
         Self { pool: Pool::new(memory, workers, policy).unwrap(), mailboxes, threads }
     }
 
-    fn call(&mut self, call: Call) -> Result<Batch, Error> {
-        self.pool.begin(call, 0)?;
+    fn call(&mut self, call: Call, flags: u32) -> Result<Batch, Error> {
+        self.pool.begin(call, flags)?;
         let finished = self.pool.finish(call, None, &mut || false)?;
         let (mut faults, mut infos) = (Vec::new(), Vec::new());
         for (shard, report) in self.pool.reports().enumerate() {
@@ -159,7 +159,7 @@ impl Envs {
 
     pub(crate) fn step(&mut self, actions: &[i64]) -> Result<Batch, Error> {
         self.pool.store_actions(0, ActionTag::Array(DType::I64), &bytes_of(actions))?;
-        self.call(Call::Step)
+        self.call(Call::Step, 0)
     }
 
     /// Row `i` is reset with `seed + i`.
@@ -169,11 +169,21 @@ impl Envs {
     }
 
     pub(crate) fn reset(&mut self, how: Vec<RowReset>, options: Option<ResetOptions>) -> Batch {
+        self.reset_with_flags(how, options, 0)
+    }
+
+    /// The same, with flags of the task.
+    pub(crate) fn reset_with_flags(
+        &mut self,
+        how: Vec<RowReset>,
+        options: Option<ResetOptions>,
+        flags: u32,
+    ) -> Batch {
         let mut how = how.into_iter();
         for (shard, mailbox) in self.pool.shards().iter().zip(&self.mailboxes) {
             mailbox.post_reset(how.by_ref().take(shard.len()).collect(), options.clone());
         }
-        self.call(Call::Reset).unwrap()
+        self.call(Call::Reset, flags).unwrap()
     }
 
     /// Continues rows from states.
@@ -234,6 +244,13 @@ impl Batch {
     pub(crate) fn integers(&self, leaf: usize) -> Vec<i64> {
         let bytes = self.leaf(leaf);
         bytes.chunks(8).map(|bytes| i64::from_ne_bytes(bytes.try_into().unwrap())).collect()
+    }
+
+    /// The final observations of one leaf of `int64`, and which rows ended.
+    pub(crate) fn finals(&self, leaf: usize) -> (Vec<i64>, Vec<bool>) {
+        let layout = self.lease.layout();
+        let ended = self.bytes(layout.ended_offset().expect("dense"), self.rows());
+        (self.integers(layout.num_leaves() + leaf), ended.into_iter().map(|b| b != 0).collect())
     }
 
     pub(crate) fn rewards(&self) -> Vec<f64> {

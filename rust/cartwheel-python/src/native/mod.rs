@@ -49,6 +49,7 @@ pub(crate) struct PyNativeEnvs {
 #[pymethods]
 impl PyNativeEnvs {
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
         env_id, options, shards, *, autoreset_mode, freeze, rules = None, replacements = 0,
         dense_finals = false
@@ -148,6 +149,21 @@ impl PyNativeEnvs {
         let options = options.transpose().map_err(to_py_err)?;
         let how = seed.map_or(Ok(RowReset::Continue), |seed| seeded(&seed))?;
         self.mailbox(shard)?.post_row_reset(row, how, options);
+        Ok(())
+    }
+
+    /// Leaves seed and options of a row's next automatic reset with one shard.
+    fn post_next_reset(
+        &self,
+        shard: usize,
+        row: usize,
+        seed: Option<Bound<'_, PyAny>>,
+        options: Option<&str>,
+    ) -> PyResult<()> {
+        let options = options.map(|options| self.kind.reset_options(options));
+        let options = options.transpose().map_err(to_py_err)?;
+        let how = seed.map_or(Ok(RowReset::Continue), |seed| seeded(&seed))?;
+        self.mailbox(shard)?.post_next_reset(row, how, options);
         Ok(())
     }
 
