@@ -80,7 +80,7 @@ impl PyFrameStack {
             written(py, self.dtype, count, &self.stack, |room| {
                 let mut advance = |final_room: &mut [MaybeUninit<u8>]| {
                     let read = |room: &mut [u8]| frames.read(room);
-                    stacks.advance(places, read, ended, &work.finals, room, final_room);
+                    stacks.advance(places, read, ends, &work.finals, room, final_room);
                 };
                 if finals.is_some() {
                     last = Some(written(py, self.dtype, final_places.len(), &self.stack, advance));
