@@ -29,9 +29,9 @@ BINDING = """
     lib
     pool
     worker
-    memory native returns
+    image memory native returns wrappers
     value
-    array error mode schedule space
+    array error mode rules schedule space
 """
 ENGINE = """
     lib
@@ -43,7 +43,7 @@ ENGINE = """
     memory
     wake
     info
-    returns
+    image returns wrappers
     error
     autoreset
     call transition

@@ -49,6 +49,7 @@ from cartwheel.vector.vector_env import VectorEnv
 if TYPE_CHECKING:
     from cartwheel import envpool, returns, testing
     from cartwheel.evaluation import Evaluation, evaluate
+    from cartwheel.recorder import RecordEpisode, TrajectoryDataset
     from cartwheel.rollouts import Collector, Rollout
 
     __version__: str
@@ -66,12 +67,14 @@ __all__ = [
     "NativeVectorEnv",
     "PluginError",
     "PoolVectorEnv",
+    "RecordEpisode",
     "RemoteEnvError",
     "RemoteTraceback",
     "Rollout",
     "RolloutArrays",
     "Stats",
     "SyncVectorEnv",
+    "TrajectoryDataset",
     "VectorEnv",
     "WorkerDiedError",
     "WorkerTimeoutError",
@@ -90,7 +93,9 @@ __all__ = [
 _LAZY = {
     "Collector": "cartwheel.rollouts",
     "Evaluation": "cartwheel.evaluation",
+    "RecordEpisode": "cartwheel.recorder",
     "Rollout": "cartwheel.rollouts",
+    "TrajectoryDataset": "cartwheel.recorder",
     "evaluate": "cartwheel.evaluation",
 }
 

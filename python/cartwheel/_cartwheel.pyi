@@ -1,20 +1,27 @@
 """The native side of cartwheel. Private: users import :mod:`cartwheel`."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol, TypeAlias, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "Descriptor",
+    "EpisodeMetrics",
+    "FrameStack",
+    "ImagePlan",
     "Memory",
     "NativeEnvs",
+    "ObservationNormalizer",
     "Pool",
+    "RewardNormalizer",
     "RolloutSlab",
+    "RowKinds",
     "Shard",
     "SlabLease",
+    "TimedEpisodes",
     "block_rows",
     "discounted",
     "env_keywords",
@@ -75,8 +82,20 @@ class _Worker(Protocol):
     def take_action(self, row: int, /) -> Any:
         """Returns the action of a step that ``send`` started."""
 
-    def take_reset(self, row: int, /) -> dict[str, Any]:
-        """Returns the keywords of a reset that ``send`` started."""
+    def take_reset(self, row: int, /) -> dict[str, Any] | bytes:
+        """Returns the keywords of a reset that ``send`` started, or the state to restore."""
+
+    def receive_next_resets(self, rows: list[int], /) -> None:
+        """Receives what these rows get for their next automatic resets."""
+
+    def take_next_reset(self, row: int, /) -> dict[str, Any] | None:
+        """Returns the keywords of an automatic reset, if the caller has chosen some."""
+
+    def restore(self, row: int, state: bytes, /) -> tuple[bytes, list[Any]]:
+        """Restores a row; returns its place in the episode and its observation, if it has one."""
+
+    def save(self, row: int, place: bytes, shown: list[Any], lost: bool, /) -> None:
+        """Saves a row for the answer of the present control call."""
 
     @property
     def drawn(self) -> set[int]:
@@ -91,8 +110,8 @@ class _Worker(Protocol):
     def end_copy(self, failure: BaseException | None, /) -> NoReturn:
         """Ends a process that an environment forked and that returned from its call."""
 
-    def answer(self) -> None:
-        """Carries out the next control call."""
+    def answer(self) -> list[int] | None:
+        """Carries out the next control call; returns rows of the worker to ``save``, if any."""
 
     def answer_failed(self, error: BaseException, /) -> None:
         """Answers the control call by an error that no environment raised."""
@@ -148,6 +167,9 @@ class _WorkersLink(_Link, Protocol):
 
     def pack_actions(self, actions: Any, /) -> list[Any]:
         """Makes the messages of a step whose action space has no fixed shape."""
+
+    def pack_next_resets(self, rows: list[int], packed: list[Any], /) -> list[Any]:
+        """Makes the messages that go with a step of rows, with what was kept for them."""
 
     def pack_sent_actions(self, actions: Any, rows: list[int], /) -> list[Any]:
         """Makes the messages of a ``send`` whose action space has no fixed shape."""
@@ -270,6 +292,7 @@ class Shard:
         *,
         autoreset_mode: str,
         freeze: bool,
+        rules: Mapping[str, Any] | None = None,
         dense_finals: bool = False,
         objects: Sequence[list[Any]] | None = None,
         over: Sequence[bool] | None = None,
@@ -282,6 +305,8 @@ class Shard:
             actions: The single action space.
             autoreset_mode: The value of an ``AutoresetMode``.
             freeze: Whether finished rows repeat their last frame in the mode ``"Disabled"``.
+            rules: ``max_episode_steps``, ``ignore_terminations``, ``action_repeat`` and
+                ``staggered_reset``, as for ``VectorEnv``; ``None`` for their defaults.
             dense_finals: As for :class:`Memory`.
             objects: A list for each row, for the objects that its infos refer to; ``None`` to
                 pickle these objects.
@@ -304,7 +329,7 @@ class NativeEnvs:
         *,
         autoreset_mode: str,
         freeze: bool,
-        max_episode_steps: int | None,
+        rules: Mapping[str, Any] | None = None,
         replacements: int = 0,
         dense_finals: bool = False,
     ) -> NativeEnvs:
@@ -316,7 +341,7 @@ class NativeEnvs:
             shards: For each shard, its first row and the row after its last.
             autoreset_mode: The value of an ``AutoresetMode``.
             freeze: Whether finished rows repeat their last frame in the mode ``"Disabled"``.
-            max_episode_steps: Steps after which an episode is truncated.
+            rules: As for ``Shard``.
             replacements: How often an environment is replaced after a panic; the next panic is
                 raised.
             dense_finals: As for :class:`Memory`.
@@ -354,6 +379,9 @@ class NativeEnvs:
     def post_row_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
         """Posts the details of the reset of one row, which is sent next."""
 
+    def post_next_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
+        """Posts seed and options of the next automatic reset of one row, not in flight."""
+
     def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
         """Posts a request to read a parameter, or to set it to one value for each row."""
 
@@ -390,6 +418,57 @@ class NativeEnvs:
 
     def take_rest(self, shard: int, row: int) -> bytes:
         """Takes infos, from row ``row`` on, that did not fit into their region."""
+
+@final
+class ImagePlan:
+    """What is done to frames: the maximum of two, grey, another size. Frozen, for any thread.
+
+    Grey is Gymnasium's, bit for bit: ``0.2125 r + 0.7154 g + 0.0721 b``, rounded down. A resized
+    pixel is the exact mean of the area that it covers, rounded to the nearest level, halves up.
+    Where both sides shrink, or both grow, that is what ``cv2.INTER_AREA`` computes, up to a level.
+    """
+
+    def __new__(
+        cls,
+        height: int,
+        width: int,
+        channels: int | None,
+        *,
+        out_height: int,
+        out_width: int,
+        grey: bool,
+        channel_first: bool = False,
+        num_threads: int | None = None,
+    ) -> ImagePlan:
+        """Computes the weights.
+
+        Args:
+            height: Rows of pixels of a frame, 1 to 65,536, as all sides.
+            width: Pixels of a row.
+            channels: Levels of a pixel; ``None``: frames have no axis for them.
+            out_height: Rows of pixels of an image.
+            out_width: Pixels of its rows.
+            grey: Makes one level of three channels; images have no axis for it.
+            channel_first: Images have shape ``[C, H, W]`` in place of ``[H, W, C]``.
+            num_threads: Threads; ``None``: one, or more for large batches.
+
+        Raises:
+            ValueError: A side is out of range, or ``grey`` with other than three channels.
+        """
+
+    def run(
+        self, frames: NDArray[np.uint8], second: NDArray[np.uint8] | None = None
+    ) -> NDArray[np.uint8]:
+        """Returns a new array with the image of each frame; runs without the GIL.
+
+        Args:
+            frames: ``[N, H, W, C]`` or ``[N, H, W]``; copied first if it is not C-contiguous.
+            second: As many frames; the larger one of each pair of levels counts.
+
+        Raises:
+            TypeError: An array has another dtype than ``uint8``.
+            ValueError: An array has another shape.
+        """
 
 @final
 class RolloutSlab:
@@ -481,8 +560,11 @@ class Pool:
     def step_wait(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for a step: observations, rewards, terminations, truncations, infos."""
 
-    def reset_async(self, messages: Sequence[Any], calling: str) -> None:
-        """Begins a reset with a message for each worker; ``calling`` is named in errors."""
+    def reset_async(self, messages: Sequence[Any], calling: str, *, full: bool = False) -> None:
+        """Begins a reset with a message for each worker; ``calling`` is named in errors.
+
+        A ``full`` reset names no rows, by numbers or by a mask.
+        """
 
     def reset_wait(
         self, timeout: float | None = None, calling: str = "reset_wait"
@@ -516,13 +598,26 @@ class Pool:
     def discard_late(self, timeout: float | None, calling: str) -> None:
         """Waits for a call that timed out or was interrupted, and drops its result."""
 
+    def keep_next_resets(
+        self, rows: Sequence[int], packed: Sequence[Any | None], calling: str
+    ) -> None:
+        """Keeps what rows get with their next step, for their next automatic reset.
+
+        The link's ``pack_next_resets`` makes messages of it. ``None`` takes back what was kept.
+        """
+
     def send(self, actions: Any, rows: Any = None) -> None:
         """Checks and copies actions for some rows, or all rows, and begins to step them."""
 
     def send_reset(
-        self, rows: Sequence[int], messages: Sequence[tuple[int, Any]], calling: str
+        self,
+        rows: Sequence[int],
+        messages: Sequence[tuple[int, Any]],
+        calling: str,
+        *,
+        full: bool = False,
     ) -> None:
-        """Begins to reset some rows, with messages for their workers."""
+        """Begins to reset some rows, with messages for their workers; ``full`` as above."""
 
     def recv(self, timeout: float | None = None) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """Waits for the next batch of rows that were sent, see ``VectorEnv.recv``."""
@@ -771,3 +866,224 @@ def masked_mean(numbers: _Floats, valid: _Flags) -> float:
 
 def masked_normalize(numbers: _Floats, valid: _Flags, epsilon: float, out: _Floats) -> None:
     """Normalizes the valid numbers to mean 0 and deviation 1; arrays have one dimension."""
+
+# Wrappers. A batch has a place for each row that a call returned; ``rows`` are the environments of
+# the places, ``None`` for all in their order. Arrays are copied; the results are the caller's.
+
+@final
+class RowKinds:
+    """Tells transitions, resets, repeated rows and failures apart, in every autoreset mode.
+
+    Kinds are those of ``cartwheel.wrapping.batch``. Row numbers raise ``IndexError`` if there is no
+    such environment; then nothing is changed.
+    """
+
+    def __new__(cls, num_envs: int, autoreset_mode: str) -> RowKinds:
+        """All rows are running; a vector environment has to be reset first anyway."""
+
+    def reset(self, rows: ArrayLike | None, mask: NDArray[np.bool_] | None, /) -> NDArray[np.uint8]:
+        """Returns the kinds after a reset: of all rows, of a mask, or of these ``rows``."""
+
+    def send_reset(self, rows: ArrayLike, /) -> None:
+        """Resets of these rows were sent; :meth:`step` finds them when they are received."""
+
+    def lose(self, rows: ArrayLike | None, /) -> None:
+        """The results of these rows were lost, because the call raised; ``None`` for all rows."""
+
+    def step(
+        self,
+        rows: NDArray[np.int64] | None,
+        terminations: NDArray[np.bool_],
+        truncations: NDArray[np.bool_],
+        failed: NDArray[np.bool_] | None,
+        /,
+    ) -> NDArray[np.uint8]:
+        """Returns the kinds of the batch of a step, ``uint8`` ``[K]``.
+
+        ``failed`` says whose environments were replaced, ``bool`` ``[K]``; ``None`` if none was.
+        """
+
+_Flag: TypeAlias = NDArray[np.bool_] | None
+#: Rows, kinds, rewards, terminations and truncations of a batch.
+_Places: TypeAlias = tuple[NDArray[np.int64] | None, NDArray[np.uint8], Any, Any, Any]
+
+@final
+class TimedEpisodes:
+    """Returns, lengths and durations of the running episodes of vector environments."""
+
+    def __new__(cls, num_envs: int, is_same_step: bool) -> TimedEpisodes: ...
+    def begin(self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], /) -> None:
+        """A reset returned."""
+
+    def step(self, arrays: _Places, most: int, /) -> tuple[int, tuple[Any, ...] | None]:
+        """Adds a step.
+
+        Returns:
+            How many episodes were dropped. If complete ones ended: their values ``r``, ``l`` and
+            ``t`` by name, the mask, their number, and returns, lengths and seconds of the last
+            ``most`` of them as lists.
+        """
+
+    def running(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Returns and lengths of the running episodes."""
+
+    def state(self) -> dict[str, Any]:
+        """Arrays by name."""
+
+    def set_state(self, state: dict[str, Any], /) -> None:
+        """Goes on with a state; other entries are ignored."""
+
+@final
+class EpisodeMetrics:
+    """Metrics of the running episodes of vector environments, and episodes that have ended."""
+
+    def __new__(
+        cls, num_envs: int, is_same_step: bool, window: int, most_waiting: int
+    ) -> EpisodeMetrics: ...
+    def begin(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        seeds: NDArray[np.int64] | None,
+        /,
+    ) -> None:
+        """A reset returned."""
+
+    def step(
+        self,
+        arrays: _Places,
+        said: tuple[_Flag, _Flag],
+        seeds: NDArray[np.int64] | None,
+        shown: tuple[bool, bool],
+        /,
+    ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_], tuple[Any, Any] | None]:
+        """Adds a step, in which places said success and failure.
+
+        Returns:
+            Values by name, with the pairs of success and failure if they are ``shown``; the mask of
+            the episodes that ended; in ``SAME_STEP``, if there are any, both for them alone.
+        """
+
+    def finished(self) -> tuple[dict[str, NDArray[Any]], int]:
+        """Takes the episodes that have ended, and the number of those that were dropped."""
+
+    def mean(self) -> list[float] | None:
+        """The means over the window, of return, length, reward and the four flags."""
+
+    def state(self) -> dict[str, Any]:
+        """Arrays by name."""
+
+    def set_state(self, state: dict[str, Any], /) -> None:
+        """Goes on with a state; other entries are ignored."""
+
+#: The places of a batch that ended an episode in ``SAME_STEP``; those among them whose final
+#: observations are known; and these. Places ascend.
+_Ended: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp], Any]
+
+@final
+class ObservationNormalizer:
+    """Normalizes observations ``[K, *shape]`` by running moments; remembers what rows showed."""
+
+    #: Whether observations change the moments.
+    updates: bool
+
+    def __new__(
+        cls, num_envs: int, shape: Sequence[int], epsilon: float, autoreset_mode: str
+    ) -> ObservationNormalizer:
+        """Begins with mean 0, variance 1 and count 1e-4."""
+
+    def normalize(
+        self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], observations: Any, /
+    ) -> NDArray[np.float32]:
+        """Returns the normalized observations of a batch."""
+
+    def normalize_ended(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        observations: Any,
+        ended: _Ended,
+        /,
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """As :meth:`normalize`, where episodes ended; returns also the final observations."""
+
+    def state(
+        self,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float, NDArray[np.float32]]:
+        """Returns mean, variance, count, and what each environment last showed: copies."""
+
+    def set_state(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        count: float,
+        shown: NDArray[np.float32],
+        /,
+    ) -> None:
+        """Goes on with a state; raises ``ValueError`` for arrays of other shapes."""
+
+@final
+class RewardNormalizer:
+    """Divides rewards by the deviation of the discounted returns of episodes."""
+
+    #: Whether transitions change the moments.
+    updates: bool
+
+    def __new__(cls, num_envs: int, gamma: float, epsilon: float) -> RewardNormalizer:
+        """Begins with mean 0, variance 1 and count 1e-4; all returns are 0."""
+
+    def reset(self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], /) -> None:
+        """Begins again the returns of the rows that were reset."""
+
+    def normalize(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        rewards: Any,
+        terminations: Any,
+        truncations: Any,
+        /,
+    ) -> NDArray[np.float64]:
+        """Returns the normalized rewards of a batch, 0 where there is no transition."""
+
+    def state(self) -> tuple[float, float, float, NDArray[np.float64]]:
+        """Returns mean, variance and count of the returns, and the return of each environment."""
+
+    def set_state(
+        self, mean: float, variance: float, count: float, returns: NDArray[np.float64], /
+    ) -> None:
+        """Goes on with a state; raises ``ValueError`` for an array of another shape."""
+
+@final
+class FrameStack:
+    """The last frames of each environment: observations of one leaf of a space."""
+
+    def __new__(
+        cls, num_envs: int, depth: int, padding: NDArray[Any], *, repeats: bool
+    ) -> FrameStack:
+        """Begins with zeros.
+
+        ``padding`` is a frame. With ``repeats`` only its dtype and shape count, and an episode
+        begins with its first frame ``depth`` times.
+        """
+
+    def advance(
+        self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], frames: Any, /
+    ) -> NDArray[Any]:
+        """Returns the stacks of a batch, ``[K, depth, *shape]``, oldest frames first."""
+
+    def advance_ended(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        frames: Any,
+        ended: _Ended,
+        /,
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """As :meth:`advance`, where episodes ended; returns also the final stacks."""
+
+    def state(self) -> NDArray[Any]:
+        """Returns the stacks of all environments, a copy."""
+
+    def set_state(self, stacks: NDArray[Any], /) -> None:
+        """Goes on with stacks; raises ``ValueError`` for another shape."""

@@ -78,9 +78,7 @@ def _no_such_keyword(
     others: Collection[str],
     attribute: str,
 ) -> str:
-    envs = NativeEnvs(
-        env_id, "", [(0, 1)], autoreset_mode="NextStep", freeze=False, max_episode_steps=None
-    )
+    envs = NativeEnvs(env_id, "", [(0, 1)], autoreset_mode="NextStep", freeze=False)
     attributes = envs.parameters()
     start = f"`{name}` is not a keyword of {env_id}"
     place = place_of(name, value)

@@ -113,11 +113,20 @@ class NativeLink:
         """Returns the number of the shard that has a row."""
         return next(shard for shard, (_, last) in enumerate(self._shards) if row < last)
 
+    def check_state(self, state: bytes) -> None:
+        """Raises unless this is the state of a row of such an environment."""
+        self.envs.check_state(state)
+
     def pack_save(self, rows: list[int]) -> list[Any]:
         """Makes the messages that ask for the states of rows."""
         return [
             ("save", [row for row in rows if first <= row < last]) for first, last in self._shards
         ]
+
+    def saved(self, answers: tuple[bytes, ...], rows: list[int]) -> list[bytes]:
+        """Returns the states of rows from the answers, which are in the order of the shards."""
+        by_row = dict(zip(sorted(rows, key=self.shard_of), answers, strict=True))
+        return [by_row[row] for row in rows]
 
     def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[tuple[int, Any]]:
         """Makes the messages for rows that continue from states: shards, rows, states."""
@@ -163,6 +172,25 @@ class NativeLink:
             for row, seed in zip(rows, seeds, strict=True)
             if first <= row < last
         ]
+
+    def keep_next_resets(
+        self,
+        _: Pool,
+        rows: list[int],
+        seeds: list[int | None],
+        options: list[dict[str, Any] | None],
+    ) -> None:
+        """Leaves seeds and options for the next automatic resets of rows."""
+        texts: dict[int, str | None] = {}
+        for own in options:
+            if own and id(own) not in texts:
+                texts[id(own)] = chosen = reset_as_json(self._env_id, own)
+                self.envs.check_reset_options(chosen)
+        for row, seed, own in zip(rows, seeds, options, strict=True):
+            self.envs.post_next_reset(self.shard_of(row), row, seed, texts.get(id(own)))
+
+    def forget_next_resets(self, *_: object) -> None:
+        """Does nothing: a shard drops what was left for a row that it resets."""
 
     def post_some(self, _: int, messages: list[tuple[int, Any]]) -> None:
         """Leaves the messages of resets of single rows for their shards."""

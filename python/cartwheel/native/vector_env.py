@@ -6,7 +6,6 @@ This file is above 400 lines because it has the documentation of every argument.
 from __future__ import annotations
 
 import functools
-import operator
 from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
@@ -50,6 +49,7 @@ from cartwheel.spaces.describe import check_fixed_shape, describe
 from cartwheel.vector.interruptible import Interruptible
 from cartwheel.vector.pool_env import ActType, ObsType, PoolVectorEnv
 from cartwheel.vector.room import plan_room, spins
+from cartwheel.vector.rules import Rules
 from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
@@ -117,6 +117,11 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             shard that it steps. There are eight shards for each thread, or one shard if there is
             only one thread.
         max_batches: As for :class:`~cartwheel.VectorEnv`.
+        ignore_terminations: As for :class:`~cartwheel.VectorEnv`. Rows go on as Gymnasium's
+            environments do that are stepped past their termination. Needs a step limit.
+        action_repeat: As for :class:`~cartwheel.VectorEnv`.
+        staggered_reset: As for :class:`~cartwheel.VectorEnv`. A row without a new seed keeps its
+            seed, see :attr:`np_random_seed`, and so its number of steps.
         final_obs: As for :class:`~cartwheel.VectorEnv`.
         final_names: As for :class:`~cartwheel.VectorEnv`.
         full_batch: As for :class:`~cartwheel.VectorEnv`.
@@ -150,6 +155,9 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         max_restarts: int | None = 10,
         timeout: float | None = None,
         max_batches: int | None = None,
+        ignore_terminations: bool = False,
+        action_repeat: int = 1,
+        staggered_reset: bool = False,
         final_obs: FinalObs = "object",
         final_names: FinalNames = "gymnasium",
         full_batch: bool = False,
@@ -187,7 +195,10 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         most = self.num_envs if num_workers is not None else max(1, self.num_envs // block)
         threads = as_num_workers(num_workers, max_concurrency, most)
         self.num_workers = 1 if executor == "inline" else threads
-        limit = _as_limit(limit, self.env_id)
+        self._rules = Rules.of(
+            _as_limit(limit, self.env_id), ignore_terminations, action_repeat, staggered_reset
+        )
+        self._rules.check_limits([False])
         if thread_affinity_offset is not None:
             as_integer("thread_affinity_offset", thread_affinity_offset, 0)
         self.render_mode = render_mode
@@ -201,7 +212,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             shards,
             autoreset_mode=self.autoreset_mode.value,
             freeze=on_done == "freeze",
-            max_episode_steps=limit,
+            rules=self._rules.as_dict(),
             replacements=self.recovery.replacements,
             dense_finals=final_obs == "dense",
         )
@@ -416,76 +427,6 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
                 f"`{name}` is a parameter of a native environment and takes no arguments"
             )
 
-    # States
-
-    def get_state(self, rows: Any = None) -> list[bytes]:
-        """Saves rows: environments, random numbers and places in their episodes.
-
-        A state outlives the process. It belongs to the environment's id and keywords; the autoreset
-        mode, the step limit and the number of environments may be others where it is restored.
-
-        Args:
-            rows: Row numbers, in any order; ``None`` for all rows.
-
-        Returns:
-            One state for each row.
-
-        Raises:
-            ValueError: There is no such row, a row is named twice, or the environment cannot be
-                saved.
-        """
-        self._pool.check("get_state", idle=True)
-        numbers = as_rows(rows, self.num_envs)
-        answers = self._control("get_state", self._link.pack_save(numbers))
-        in_order = dict(zip(sorted(numbers, key=self._link.shard_of), answers, strict=True))
-        return [in_order[row] for row in numbers]
-
-    def set_state(self, rows: Any, states: Sequence[bytes]) -> None:
-        """Continues rows from states that :meth:`get_state` returned.
-
-        Each row goes on as the saved row did: the same actions give the same results, bit for bit.
-        A state may be restored into any row, any number of times. If a state is refused, no row
-        changes.
-
-        Args:
-            rows: Row numbers, in any order; ``None`` for all rows.
-            states: One state for each of these rows.
-
-        Raises:
-            ValueError: There is no such row, a row is named twice, or the number of states is
-                wrong. A state was changed, or is of another environment or of other keywords.
-            RuntimeError: A :meth:`rollout` has no step yet.
-        """
-        self._pool.check("set_state", idle=True)
-        numbers = as_rows(rows, self.num_envs)
-        if len(states) != len(numbers):
-            raise ValueError(f"{len(states)} states for {len(numbers)} rows")
-        for state in states:
-            self._link.envs.check_state(state)
-        before = self.get_state(numbers)
-        try:
-            self._restore(numbers, list(states))
-        except ValueError:
-            self._restore(numbers, before)  # all rows or none
-            raise
-
-    def _restore(self, rows: list[int], states: list[bytes]) -> None:
-        refused: list[ValueError] = []
-        with Interruptible(self._pool):
-            messages = self._link.pack_row_states(rows, states)
-            self._pool.send_reset(rows, messages, "set_state")
-            while self._pool.in_flight():
-                self._receive_restored(refused)
-        if refused:
-            raise refused[0]
-
-    def _receive_restored(self, refused: list[ValueError]) -> None:
-        """Receives some rows that were restored; adds the error of a state that was refused."""
-        try:
-            self._pool.recv_resets(self._link.timeout, "set_state")
-        except ValueError as error:
-            refused.append(error)
-
     def _read(self, calling: str, name: str) -> tuple[Any, ...]:
         if name == "render":
             return self.render()
@@ -530,21 +471,6 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
 _KEYWORDS = keywords_of(NativeVectorEnv) - {"env_id", "num_envs"}
 
 
-def as_rows(rows: Any, num_envs: int) -> list[int]:
-    """Returns row numbers as a list; ``None`` stands for all rows.
-
-    Raises:
-        ValueError: A row does not exist or is named twice.
-    """
-    numbers = list(range(num_envs)) if rows is None else [operator.index(row) for row in rows]
-    wrong = [row for row in numbers if not 0 <= row < num_envs]
-    if wrong:
-        raise ValueError(f"there is no row {wrong[0]} of {num_envs}")
-    if len(set(numbers)) < len(numbers):
-        raise ValueError(f"rows {numbers} name a row twice")
-    return numbers
-
-
 def as_generator(stream: Stream) -> np.random.Generator:
     """Returns a generator that draws the next numbers of a stream."""
     seed, state = stream
@@ -553,13 +479,11 @@ def as_generator(stream: Stream) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def _as_limit(limit: Any, env_id: str) -> int | None:
-    """Returns the steps after which an episode is truncated; ``None`` for no limit."""
+def _as_limit(limit: Any, env_id: str) -> Any:
+    """Returns the steps after which an episode is truncated, unchecked; ``None`` for no limit."""
     if limit == "default":
         limit = {name: own for name, own, _, _ in native_envs()}.get(env_id)
-    if limit is None or limit == -1:  # Gymnasium's name for no limit
-        return None
-    return as_integer("max_episode_steps", limit, 1, 2**32 - 1)
+    return None if limit == -1 else limit  # -1 is Gymnasium's name for no limit
 
 
 def _shut_down(pool: Pool, grace: float) -> None:

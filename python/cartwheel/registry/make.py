@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     Wrappers = Sequence[Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]]]
 
 #: Keywords of :class:`VectorEnv` that :func:`make_vec` passes on. All others belong to the
-#: environment, also ``worker``, which could only be ``None`` for the vector environment.
-_VECTOR_KEYWORDS = keywords_of(VectorEnv) - {"env_fns", "worker"}
+#: environment, also ``worker``, which could only be ``None`` for the vector environment, and
+#: ``max_episode_steps``, which is a keyword of ``gymnasium.make``.
+_VECTOR_KEYWORDS = keywords_of(VectorEnv) - {"env_fns", "worker", "max_episode_steps"}
 
 
 @overload
@@ -129,7 +130,8 @@ def make_vec(
             vector entry point. There all keywords are ``kwargs``.)
         **kwargs: Keywords of :class:`VectorEnv` (``executor``, ``num_workers``, …). All other
             keywords go to ``gymnasium.make`` and from there to the environment, such as
-            ``max_episode_steps`` and ``render_mode``.
+            ``render_mode`` and ``max_episode_steps``; in ``vector_kwargs`` the latter is the limit
+            of the :class:`VectorEnv`, which ``staggered_reset`` needs.
 
     Returns:
         The vector environment. Its ``spec`` rebuilds it, also by ``gymnasium.make_vec``.

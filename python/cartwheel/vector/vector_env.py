@@ -37,6 +37,7 @@ from cartwheel.vector.forks import part_on_fork
 from cartwheel.vector.interruptible import Interruptible
 from cartwheel.vector.pool_env import LAST_GRACE, ActType, ObsType, PoolVectorEnv
 from cartwheel.vector.room import plan_room, spins
+from cartwheel.vector.rules import Rules
 from cartwheel.worker import launch
 from cartwheel.worker.deadline import Deadline
 from cartwheel.worker.link import Link
@@ -165,6 +166,24 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         max_batches: Upper bound of the batches of observations that are kept as views. Further
             batches are copies, after one warning. The default is as many as fit into 1 GiB, at
             least 8 and at most 1024.
+        max_episode_steps: Steps after which an episode is truncated, in addition to limits that the
+            environments have themselves; ``None``: no further limit.
+        ignore_terminations: Whether an episode is over only when it is truncated. Terminations are
+            then reported as false, and environments are stepped past them; infos, such as
+            ``success``, stay as they are. Needs ``max_episode_steps``, or environments that are
+            known to truncate: every one has the wrapper ``TimeLimit``, or a ``spec`` with a limit,
+            as from ``gymnasium.make``. (A :class:`~cartwheel.NativeEnv` cannot be stepped past its
+            termination; :class:`~cartwheel.NativeVectorEnv` can.)
+        action_repeat: How many times each step repeats its action. It stops at the end of the
+            episode. Rewards are summed in ``float64``; the observation and the info of the last
+            repetition are returned, all others are dropped. ``max_episode_steps`` counts every
+            repetition. Resets are not repeated. If an environment fails, the whole step has failed.
+        staggered_reset: Whether rows begin at different places in their episodes after a reset of
+            all rows (without ``"reset_mask"`` or ``"env_index"``), so that truncations do not all
+            fall on the same step: row ``i`` counts as having made a number of steps from 0 to
+            ``max_episode_steps - 1`` already. The number is a function of the row's seed
+            (SplitMix64), or comes from the system if the row gets no seed; the environment's
+            random numbers are not used. Other resets begin at 0. Needs ``max_episode_steps``.
         final_obs: The form of final observations in the mode ``SAME_STEP``. ``"object"``, as in
             Gymnasium: in steps in which an episode ends, ``infos["final_obs"]`` is an array of
             objects. ``"dense"``: in every step it is the batch of the true next observations of all
@@ -183,7 +202,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         IndexError: ``env_fns`` is empty.
         TypeError: An entry of ``env_fns`` is not callable, does not return an environment or cannot
             be sent to a worker; or ``observation_mode`` holds something other than spaces.
-        ValueError: An argument has an unsupported value.
+        ValueError: An argument has an unsupported value, or a step limit is needed and missing.
         RuntimeError: Spaces differ where they must be equal; or this process cannot start worker
             processes, because it is daemonic or its main module has no
             ``if __name__ == "__main__":``.
@@ -220,6 +239,10 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         max_restarts: int | None = 10,
         timeout: float | None = None,
         max_batches: int | None = None,
+        max_episode_steps: int | None = None,
+        ignore_terminations: bool = False,
+        action_repeat: int = 1,
+        staggered_reset: bool = False,
         final_obs: FinalObs = "object",
         final_names: FinalNames = "gymnasium",
         full_batch: bool = False,
@@ -230,6 +253,9 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         self.autoreset_mode = as_autoreset_mode(autoreset_mode)
         check_choice("on_done", on_done, OnDone)
         check_finals(final_obs, final_names, self.autoreset_mode)
+        self._rules = Rules.of(
+            max_episode_steps, ignore_terminations, action_repeat, staggered_reset
+        )
         if worker is not None:
             raise ValueError(
                 "cartwheel cannot use a `worker` function: its workers' loop is native code. Wrap "
@@ -313,6 +339,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
     ) -> None:
         """Receives the spaces from the workers, makes the memory and opens the pool."""
         descriptions = self._crew.describe(deadline)
+        self._rules.check_limits([limit for found in descriptions for limit in found["limits"]])
         self.metadata = {**descriptions[0]["metadata"], "autoreset_mode": self.autoreset_mode}
         self.render_mode = descriptions[0]["render_mode"]
         pairs = [
@@ -346,6 +373,7 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             "actions": actions,
             "autoreset_mode": self.autoreset_mode.value,
             "freeze": self.on_done == "freeze",
+            "rules": self._rules.as_dict(),
             "dense_finals": dense,
         }
         memory, own_shard = launch.set_up(self._crew, plan, shard)

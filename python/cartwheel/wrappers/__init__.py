@@ -1,1 +1,46 @@
 """Wrappers for every vector environment: cartwheel's and Gymnasium's, in every autoreset mode."""
+
+from cartwheel.recorder import RecordEpisode, TrajectoryDataset
+from cartwheel.wrappers.autoreset_adapter import AutoresetAdapter
+from cartwheel.wrappers.clip_action import ClipAction
+from cartwheel.wrappers.clip_reward import ClipReward
+from cartwheel.wrappers.dtype_observation import DtypeObservation
+from cartwheel.wrappers.filter_observation import FilterObservation
+from cartwheel.wrappers.flatten_action import FlattenAction
+from cartwheel.wrappers.flatten_observation import FlattenObservation
+from cartwheel.wrappers.frame_stack import FrameStack
+from cartwheel.wrappers.normalize_observation import NormalizeObservation
+from cartwheel.wrappers.normalize_reward import NormalizeReward
+from cartwheel.wrappers.numpy_to_torch import NumpyToTorch
+from cartwheel.wrappers.record_episode_statistics import RecordEpisodeStatistics
+from cartwheel.wrappers.record_metrics import RecordMetrics
+from cartwheel.wrappers.rescale_action import RescaleAction
+from cartwheel.wrappers.rescale_observation import RescaleObservation
+from cartwheel.wrappers.reshape_observation import ReshapeObservation
+from cartwheel.wrappers.transform_action import TransformAction
+from cartwheel.wrappers.transform_observation import TransformObservation
+from cartwheel.wrappers.transform_reward import TransformReward
+
+__all__ = [
+    "AutoresetAdapter",
+    "ClipAction",
+    "ClipReward",
+    "DtypeObservation",
+    "FilterObservation",
+    "FlattenAction",
+    "FlattenObservation",
+    "FrameStack",
+    "NormalizeObservation",
+    "NormalizeReward",
+    "NumpyToTorch",
+    "RecordEpisode",
+    "RecordEpisodeStatistics",
+    "RecordMetrics",
+    "RescaleAction",
+    "RescaleObservation",
+    "ReshapeObservation",
+    "TrajectoryDataset",
+    "TransformAction",
+    "TransformObservation",
+    "TransformReward",
+]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from cartwheel.wrapping.finals import NAMES, Finals
 
 if TYPE_CHECKING:
-    import numpy as np
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
@@ -26,6 +27,8 @@ FAILED: Final = 3
 #: A transition of an episode of which an earlier step was lost, because a call raised. Its
 #: observation is new; its sums are incomplete.
 INCOMPLETE: Final = 4
+#: No place of a batch.
+NOWHERE: Final = np.zeros(0, np.intp)
 
 
 class Batch:
@@ -45,6 +48,11 @@ class Batch:
         truncations: ``bool`` ``[K]``; ``None`` for the result of ``reset``.
         infos: As returned by the environments; without final observations once a wrapper has taken
             them by :meth:`finals`.
+        seeds: The seed that the reset of each place was given, ``int64`` ``[K]``; -1 where none was
+            given, as in autoresets, or one above the greatest ``int64``. ``None`` if no place of
+            the batch was given any.
+        options: The options that resets of this batch were given, without those that select rows:
+            a copy for each environment that was given any; ``None`` if there is none.
     """
 
     __slots__ = (
@@ -52,8 +60,10 @@ class Batch:
         "infos",
         "kinds",
         "observations",
+        "options",
         "rewards",
         "rows",
+        "seeds",
         "terminations",
         "truncations",
     )
@@ -65,6 +75,8 @@ class Batch:
     terminations: Any
     truncations: Any
     infos: dict[str, Any]
+    seeds: NDArray[np.int64] | None
+    options: dict[int, dict[str, Any]] | None
 
     def __init__(
         self,
@@ -75,6 +87,8 @@ class Batch:
         terminations: Any,
         truncations: Any,
         infos: dict[str, Any],
+        seeds: NDArray[np.int64] | None = None,
+        options: dict[int, dict[str, Any]] | None = None,
     ) -> None:
         """Keeps the parts."""
         self.rows = rows
@@ -84,6 +98,8 @@ class Batch:
         self.terminations = terminations
         self.truncations = truncations
         self.infos = infos
+        self.seeds = seeds
+        self.options = options
         self._finals: Finals | None = None
 
     def finals(self, space: Space[Any]) -> Finals | None:
@@ -97,20 +113,41 @@ class Batch:
             if there are none. A wrapper replaces their ``observations``; they are put back into
             the infos at the end.
         """
-        if self._finals is None and any(name in self.infos for name in NAMES):
+        if self._finals is None and self.infos and any(name in self.infos for name in NAMES):
             self._finals, self.infos = Finals.of(space, self.infos)
         return self._finals
+
+    def ended(self, space: Space[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp], Finals | None]:
+        """The places that ended an episode in ``SAME_STEP``; only for this mode.
+
+        Args:
+            space: As for :meth:`finals`.
+
+        Returns:
+            The places that show the first observation of the next episode, ascending; those among
+            them whose final observations are known; and these, ``None`` if there are none. Final
+            observations may be lost with a worker.
+        """
+        finals = self.finals(space)
+        if self.rewards is None:
+            return NOWHERE, NOWHERE, None
+        ends = np.flatnonzero(self.terminations | self.truncations)
+        return ends, NOWHERE if finals is None else finals.places, finals
 
     def add_info(self, key: str, values: Any, mask: NDArray[np.bool_]) -> None:
         """Adds an info with its mask, as Gymnasium names it; the dictionary received is kept."""
         self.infos = {**self.infos, key: values, f"_{key}": mask}
 
+    def put_finals_back(self) -> None:
+        """Puts final observations that :meth:`finals` took into the infos again."""
+        if self._finals is not None:
+            self.infos = self._finals.into(self.infos, self.observations, len(self.kinds))
+            self._finals = None
+
     def as_step(self) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """The result of ``step``."""
-        infos = self.infos
-        if self._finals is not None:
-            infos = self._finals.into(infos, self.observations, len(self.kinds))
-        return self.observations, self.rewards, self.terminations, self.truncations, infos
+        self.put_finals_back()
+        return self.observations, self.rewards, self.terminations, self.truncations, self.infos
 
     def as_reset(self) -> tuple[Any, dict[str, Any]]:
         """The result of ``reset``."""

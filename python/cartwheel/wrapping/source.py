@@ -8,14 +8,23 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 
-from cartwheel.arguments import NUMBERING_OPTIONS, ROW_OPTIONS, as_autoreset_mode, as_reset_rows
+from cartwheel._cartwheel import RowKinds
+from cartwheel.arguments import (
+    NUMBERING_OPTIONS,
+    ROW_OPTIONS,
+    as_autoreset_mode,
+    as_reset_rows,
+    copied,
+    without_rows,
+)
 from cartwheel.errors import is_raised_by_env
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import failed_rows
 from cartwheel.wrapping.batch import SHOWN, Batch
-from cartwheel.wrapping.row_kinds import RowKinds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 
@@ -51,11 +60,15 @@ class Source:
         self.mode: AutoresetMode = as_autoreset_mode(mode)
         self.steps_rows: bool = getattr(envs, "steps_rows", False)
         self._is_foreign = not self.steps_rows
-        self._kinds = RowKinds(envs.num_envs, self.mode)
+        self._kinds = RowKinds(envs.num_envs, self.mode.value)
         self._in_parts = getattr(envs, "batch_size", envs.num_envs) < envs.num_envs
-        #: The rows of a pending ``step_async``, and the options of a pending ``reset_async``.
+        #: The rows of a pending ``step_async``; seed and options of a pending ``reset_async``.
         self._waits_for: Any = None
-        self._options: dict[str, Any] | None = None
+        self._resets_with: tuple[Any, dict[str, Any] | None] = None, None
+        #: The seeds of rows whose reset was sent and has not been received.
+        self._seeds_sent: NDArray[np.int64] | None = None
+        #: The options of these rows, where there are any.
+        self._options_sent: dict[int, dict[str, Any]] = {}
 
     # Each method makes one call.
 
@@ -105,24 +118,39 @@ class Source:
         # Gymnasium's environments remove the mask from the dictionary that they are given.
         given = dict(options) if isinstance(options, dict) else options
         self._refuse_numbers(given)
-        return self._reset(self.envs.reset(seed=seed, options=given), options)
+        return self._reset(self.envs.reset(seed=seed, options=given), seed, options)
 
     def reset_async(self, seed: Any, options: dict[str, Any] | None) -> None:
         """Begins a reset."""
         given = dict(options) if isinstance(options, dict) else options
         self._refuse_numbers(given)
         self.envs.reset_async(seed=seed, options=given)
-        self._options = options
+        self._resets_with = seed, options
 
     def reset_wait(self, timeout: float | None) -> Batch:
         """Waits for the reset that ``reset_async`` began."""
         wait = self.envs.reset_wait
-        return self._reset(wait(timeout) if timeout is not None else wait(), self._options)
+        result = wait(timeout) if timeout is not None else wait()
+        return self._reset(result, *self._resets_with)
 
     def async_reset(self, seed: Any, options: dict[str, Any] | None) -> None:
         """Sends resets."""
         self.envs.async_reset(seed=seed, options=options)
-        self._kinds.send_reset(as_reset_rows(options, self.envs.num_envs))
+        self._send_resets(seed, options)
+
+    def _send_resets(self, seed: Any, options: dict[str, Any] | None) -> None:
+        """Resets of rows were sent; they are found when the rows are received."""
+        rows = as_reset_rows(options, self.envs.num_envs)
+        self._kinds.send_reset(rows)
+        if seed is not None and self._seeds_sent is None:
+            self._seeds_sent = np.full(self.envs.num_envs, -1, np.int64)
+        if self._seeds_sent is not None:
+            self._seeds_sent[rows] = -1 if seed is None else _seeds_of(seed, rows)
+        given = _options_of(options, rows)
+        if given or self._options_sent:
+            for row in rows:
+                self._options_sent.pop(row, None)
+            self._options_sent.update(given or {})
 
     def restored(self, rows: NDArray[np.int64], result: tuple[Any, dict[str, Any]]) -> Batch:
         """Rows were restored from states; for wrappers that is the beginning of an episode."""
@@ -162,24 +190,77 @@ class Source:
         failed = failed_rows(infos) if infos else None  # refuses infos that are no dictionary
         rows = infos["env_index"] if in_parts or self._in_parts else None
         kinds = self._kinds.step(rows, terminations, truncations, failed)
-        return Batch(rows, kinds, observations, rewards, terminations, truncations, infos)
+        seeds = None if self._seeds_sent is None else self._take_seeds(rows)
+        options = self._take_options(rows) if self._options_sent else None
+        flags = terminations, truncations
+        return Batch(rows, kinds, observations, rewards, *flags, infos, seeds, options)
 
-    def _reset(self, result: tuple[Any, dict[str, Any]], options: dict[str, Any] | None) -> Batch:
+    def _reset(
+        self, result: tuple[Any, dict[str, Any]], seed: Any, options: dict[str, Any] | None
+    ) -> Batch:
         observations, infos = result
         failed_rows(infos)  # refuses infos that are no dictionary
         num_envs = self.envs.num_envs
         selects = [name for name in ROW_OPTIONS if options and name in options]
         by_number = any(name in NUMBERING_OPTIONS for name in selects)
         rows: Any = infos.get("env_index") if self._in_parts or by_number else None
+        if rows is not None:  # the others, if there are any, are in flight
+            self._send_resets(seed, options)
+            seeds = None if self._seeds_sent is None else self._take_seeds(rows)
+            given = self._take_options(rows) if self._options_sent else None
+            kinds = self._kinds.reset(rows, None)
+            return Batch(rows, kinds, observations, None, None, None, infos, seeds, given)
         mask = None
-        if rows is None and selects:  # a full batch
+        if selects:  # a full batch
             mask = np.zeros(num_envs, np.bool_)
             mask[as_reset_rows(options, num_envs)] = True
-        return Batch(rows, self._kinds.reset(rows, mask), observations, None, None, None, infos)
+        kinds = self._kinds.reset(None, mask)
+        seeds = None if seed is None else _seeds_of(seed, range(num_envs))
+        if seeds is not None and mask is not None:
+            seeds = np.where(mask, seeds, -1)
+        again: Any = range(num_envs) if mask is None else mask.nonzero()[0].tolist()
+        given = _options_of(options, again)
+        return Batch(None, kinds, observations, None, None, None, infos, seeds, given)
+
+    def _take_seeds(self, rows: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        """The seeds with which these rows were reset; ``None`` if there are none."""
+        assert self._seeds_sent is not None
+        at: Any = slice(None) if rows is None else rows
+        seeds = self._seeds_sent[at].copy()
+        self._seeds_sent[at] = -1
+        if not (self._seeds_sent >= 0).any():
+            self._seeds_sent = None
+        return seeds if (seeds >= 0).any() else None
+
+    def _take_options(self, rows: NDArray[np.int64] | None) -> dict[int, dict[str, Any]] | None:
+        """The options with which these rows were reset; ``None`` if there are none."""
+        sent = self._options_sent
+        numbers = range(self.envs.num_envs) if rows is None else rows.tolist()
+        return {row: sent.pop(row) for row in numbers if row in sent} or None
 
     def _lose(self, error: Exception, env_index: Any) -> None:
         """Marks rows whose results the call lost; a call that is refused or goes on loses none."""
         if isinstance(error, TimeoutError | gym.error.Error):
             return
         if self._is_foreign or is_raised_by_env(error):
-            self._kinds.lose(slice(None) if env_index is None else np.asarray(env_index))
+            self._kinds.lose(env_index)
+
+
+def _seeds_of(seed: Any, rows: Sequence[int]) -> NDArray[np.int64]:
+    """The seed of each of these rows, from what ``reset`` was given: an integer, or a list.
+
+    Where none was given, or one above the greatest ``int64``, it is -1.
+    """
+    is_one = isinstance(seed, int | np.integer)
+    seeds = [int(seed) + row for row in rows] if is_one else seed
+    most = np.iinfo(np.int64).max
+    known = [-1 if given is None or given > most else int(given) for given in seeds]
+    return np.array(known, np.int64)
+
+
+def _options_of(
+    options: dict[str, Any] | None, rows: Sequence[int]
+) -> dict[int, dict[str, Any]] | None:
+    """The options of each of these rows, without those that select rows; ``None`` without any."""
+    given = without_rows(options)
+    return {row: copied(given) for row in rows} if given else None

@@ -24,6 +24,10 @@ pub enum Call {
     Call,
 }
 
+/// Flag of a reset of all rows that does not name rows, by numbers or by a mask. Shards whose
+/// [rules](crate::autoreset::Rules::staggered_reset) say so stagger their rows then.
+pub const FULL_RESET: u32 = 1;
+
 impl Call {
     /// The call with this number, `call as u8`.
     pub fn from_number(number: u8) -> Option<Self> {

@@ -19,6 +19,8 @@
 //! | [`Call`], [`Transition`], [`PhaseTag`], [`autoreset`] | the terms of a step, and the machine that restarts rows |
 //! | [`Error`] | the errors of a pool |
 //! | [`returns`] | return estimators, independent of the other modules |
+//! | [`wrappers`] | what wrappers compute for whole batches, independent of the other modules |
+//! | [`image`] | grey, maximum of two and area resize for frames of many environments, independent of the other modules |
 //! | [`mod@info`] | infos as a stream of bytes, and gathered in columns |
 //! | [`wake`] | when a worker or the pool sleeps, and what wakes it; commands |
 //! | [`memory`] | mappings, slabs and leases, actions, infos, rollouts |
@@ -42,6 +44,7 @@ mod call;
 pub mod episodes;
 mod error;
 mod failpoint;
+pub mod image;
 pub mod info;
 pub mod memory;
 pub mod native;
@@ -55,8 +58,9 @@ mod sync;
 mod transition;
 pub mod wake;
 pub mod worker;
+pub mod wrappers;
 
-pub use call::Call;
+pub use call::{Call, FULL_RESET};
 pub use cartwheel_core::{Transition, rng};
 pub use error::{Error, Shortage};
 pub use transition::PhaseTag;

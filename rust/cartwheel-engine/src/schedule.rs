@@ -72,6 +72,26 @@ pub fn fine_shards(rows: usize, threads: usize, block: usize) -> Vec<Range<usize
     shards
 }
 
+/// Calls `compute` for every share with its outputs, each on a separate thread; one of them is the
+/// calling thread.
+pub(crate) fn compute_each<O: Send>(
+    shares: Vec<Range<usize>>,
+    outputs: impl IntoIterator<Item = O>,
+    compute: impl Fn(Range<usize>, O) + Sync,
+) {
+    let mut work = shares.into_iter().zip(outputs);
+    let own = work.next();
+    std::thread::scope(|scope| {
+        for (share, output) in work {
+            let compute = &compute;
+            scope.spawn(move || compute(share, output));
+        }
+        if let Some((share, output)) = own {
+            compute(share, output);
+        }
+    });
+}
+
 /// Pins the calling thread to one of the processors that it may use: number `cpu`, modulo their
 /// number.
 ///

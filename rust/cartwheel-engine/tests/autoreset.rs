@@ -9,7 +9,9 @@ mod property;
 #[path = "autoreset/script.rs"]
 mod script;
 
-use cartwheel_engine::autoreset::{Autoreset, AutoresetMode, Command, OnDone, Outcomes, Refusal};
+use cartwheel_engine::autoreset::{
+    Autoreset, AutoresetMode, Command, OnDone, Outcomes, Refusal, Rules, mixed,
+};
 use cartwheel_engine::{PhaseTag, Transition};
 
 use columns::{Columns, Fault, Row};
@@ -194,7 +196,7 @@ fn rows_of_a_restarted_worker_resume_in_their_phase() {
 fn an_episode_is_truncated_at_its_last_allowed_step_in_every_mode() {
     for mode in MODES {
         let mut rows = one(mode, OnDone::Freeze, Scripted::counts(9));
-        rows.machine = rows.machine.limited(std::num::NonZero::new(2));
+        rows.machine = rows.machine.with_rules(Rules::limited(2));
         for _ in 0..3 {
             assert!(!stepped(&mut rows).transition.truncated);
             let last = Transition { reward: 2.0, terminated: false, truncated: true };
@@ -207,7 +209,7 @@ fn an_episode_is_truncated_at_its_last_allowed_step_in_every_mode() {
 #[test]
 fn a_restored_row_goes_on_in_its_phase_and_at_its_place_in_the_episode() {
     let mut rows = one(AutoresetMode::Disabled, OnDone::Freeze, Scripted::counts(9));
-    rows.machine = rows.machine.limited(std::num::NonZero::new(2));
+    rows.machine = rows.machine.with_rules(Rules::limited(2));
     step(&mut rows);
     let half_way = rows.machine.save(0);
     step(&mut rows);
@@ -225,7 +227,7 @@ fn a_restored_row_goes_on_in_its_phase_and_at_its_place_in_the_episode() {
 fn a_row_settled_alone_has_the_outcome_of_a_row_in_columns() {
     let outcome = Transition { reward: 3.0, terminated: false, truncated: false };
     for mode in MODES {
-        let machine = || Autoreset::new(mode, OnDone::Freeze, 3).limited(std::num::NonZero::new(2));
+        let machine = || Autoreset::new(mode, OnDone::Freeze, 3).with_rules(Rules::limited(2));
         let (mut alone, mut together) = (machine(), machine());
         for _ in 0..6 {
             let mut commands = [9; 3];
@@ -252,4 +254,62 @@ fn a_row_settled_alone_has_the_outcome_of_a_row_in_columns() {
             }
         }
     }
+}
+
+#[test]
+fn an_episode_whose_terminations_are_ignored_is_over_when_it_is_truncated() {
+    for mode in MODES {
+        let mut rows = one(mode, OnDone::Raise, Scripted::counts(1));
+        rows.machine =
+            rows.machine.with_rules(Rules { ignore_terminations: true, ..Rules::limited(3) });
+        for _ in 0..2 {
+            let flags = |row: Row| (row.transition.terminated, row.transition.truncated);
+            assert_eq!(flags(stepped(&mut rows)), (false, false));
+            assert_eq!(flags(stepped(&mut rows)), (false, false));
+            assert_eq!(flags(stepped(&mut rows)), (false, true));
+            reset(&mut rows);
+        }
+    }
+}
+
+#[test]
+fn a_repeated_action_stops_where_the_episode_ends_and_its_rewards_are_summed() {
+    let mut rows = one(AutoresetMode::NextStep, OnDone::Raise, Scripted::counts(5));
+    let action_repeat = std::num::NonZero::new(3).expect("three");
+    rows.machine = rows.machine.with_rules(Rules { action_repeat, ..Rules::default() });
+    assert_eq!(step(&mut rows), (6.0, false, said(&["step", "step", "step", "obs 3"])));
+    assert_eq!(step(&mut rows), (9.0, true, said(&["step", "step", "obs 5"])));
+    assert_eq!(step(&mut rows), (0.0, false, said(&["reset", "obs 0"])), "one reset");
+    rows.machine = rows.machine.with_rules(Rules { action_repeat, ..Rules::limited(4) });
+    assert_eq!(step(&mut rows), (6.0, false, said(&["step", "step", "step", "obs 3"])));
+    assert_eq!(step(&mut rows), (4.0, true, said(&["step", "obs 4"])));
+}
+
+#[test]
+fn a_staggered_row_has_at_least_one_step_left_and_at_most_all() {
+    for limit in [1, 2, 7, u32::MAX] {
+        let rules = Rules::limited(limit);
+        let mut machine =
+            Autoreset::new(AutoresetMode::NextStep, OnDone::Raise, 1).with_rules(rules);
+        let mut elapsed = |draw| {
+            machine.stagger(0, draw);
+            let bytes = machine.save(0).to_bytes();
+            u32::from_le_bytes(*bytes.last_chunk().expect("four bytes"))
+        };
+        assert_eq!((elapsed(0), elapsed(u64::MAX)), (0, limit - 1));
+        assert_eq!(elapsed(1 << 63), limit / 2);
+    }
+}
+
+#[test]
+fn neighbouring_seeds_are_spread_evenly_and_their_length_does_not_matter() {
+    let mut counts = [0; 10];
+    for seed in 0..10_000_u64 {
+        let draw = mixed([seed]);
+        assert_eq!(draw, mixed([seed, 0, 0]));
+        assert_ne!(draw, mixed([seed, 1]));
+        assert_ne!(mixed([0, seed + 1]), mixed([seed + 1]));
+        counts[usize::try_from((u128::from(draw) * 10) >> 64).expect("below ten")] += 1;
+    }
+    assert!(counts.iter().all(|count| (900..1100).contains(count)), "{counts:?}");
 }

@@ -18,6 +18,8 @@ mod hostile;
 mod leaves;
 #[path = "native_shard/plugins.rs"]
 mod plugins;
+#[path = "native_shard/repeats.rs"]
+mod repeats;
 #[path = "native_shard/sent.rs"]
 mod sent;
 #[path = "native_shard/spaces.rs"]
@@ -127,6 +129,7 @@ cartwheel::table! {
     /// The environments of these tests.
     static PLUGIN {
         "test/Countdown-v0" => Countdown {},
+        "test/Brittle-v0" => repeats::Brittle {},
         "test/Mirror-v0" => leaves::Mirror {},
         "test/Named-v0" => spaces::Named {},
         "test/Mismatched-v0" => leaves::Mismatched {},

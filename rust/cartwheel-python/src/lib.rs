@@ -3,15 +3,18 @@
 
 mod array;
 mod error;
+mod image;
 mod memory;
 mod mode;
 mod native;
 mod pool;
 mod returns;
+mod rules;
 mod schedule;
 mod space;
 mod value;
 mod worker;
+mod wrappers;
 
 #[pyo3::pymodule(gil_used = false)]
 mod _cartwheel {
@@ -19,6 +22,8 @@ mod _cartwheel {
 
     #[pymodule_export]
     use crate::array::{PyDescriptor, PyRolloutSlab, SlabLease};
+    #[pymodule_export]
+    use crate::image::PyImagePlan;
     #[pymodule_export]
     use crate::memory::{PyMemory, fork_begins, fork_ended, fork_ended_in_child, watch_parent};
     #[pymodule_export]
@@ -40,6 +45,11 @@ mod _cartwheel {
     use crate::schedule::{fine_shards, shards, usable_cpus};
     #[pymodule_export]
     use crate::worker::serve::{PyShardParts, serve};
+    #[pymodule_export]
+    use crate::wrappers::{
+        PyEpisodeMetrics, PyFrameStack, PyObservationNormalizer, PyRewardNormalizer, PyRowKinds,
+        PyTimedEpisodes,
+    };
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::ops::Range;
 
-use super::{AutoresetMode, Command, OnDone, Outcomes, Refusal, restarted};
+use super::{AutoresetMode, Command, OnDone, Outcomes, Refusal, Rules, restarted};
 use crate::transition::PhaseTag;
 use cartwheel_core::Transition;
 
@@ -51,7 +51,8 @@ impl SavedRow {
 pub struct Autoreset {
     mode: AutoresetMode,
     on_done: OnDone,
-    /// Steps after which an episode is truncated; 0 for no limit.
+    rules: Rules,
+    /// [`Rules::max_episode_steps`]; 0 for no limit.
     limit: u32,
     /// A [`PhaseTag`] for each row.
     phases: Vec<u8>,
@@ -69,6 +70,7 @@ impl Autoreset {
         Self {
             mode,
             on_done,
+            rules: Rules::default(),
             limit: 0,
             phases: vec![RUNNING; rows],
             terminated: vec![0; rows],
@@ -95,11 +97,17 @@ impl Autoreset {
         resumed
     }
 
-    /// Truncates every episode at its `limit`-th step.
+    /// Follows these rules.
     #[must_use]
-    pub fn limited(mut self, limit: Option<NonZero<u32>>) -> Self {
-        self.limit = limit.map_or(0, NonZero::get);
+    pub fn with_rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self.limit = rules.max_episode_steps.map_or(0, NonZero::get);
         self
+    }
+
+    /// The rules that it follows.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// Number of rows.
@@ -184,7 +192,7 @@ impl Autoreset {
     ///
     /// | command | reward | flags | phase |
     /// |---|---|---|---|
-    /// | step | stands | stand; truncated at the limit | over if a flag is set, otherwise running |
+    /// | step | stands | stand; truncated at the limit; not terminated if terminations are ignored | over if a flag is set, otherwise running |
     /// | reset | 0 | cleared | running |
     /// | leave, show | 0 | those of the row's last step if it is over, otherwise cleared | as before |
     ///
@@ -197,6 +205,9 @@ impl Autoreset {
         let terminations = &mut outcomes.terminations[..count];
         let truncations = &mut outcomes.truncations[..count];
         assert_eq!(commands.len(), count, "commands for {count} rows");
+        if self.rules.ignore_terminations {
+            terminations.fill(0); // rows that are left have kept ones
+        }
         clear_rewards(commands, rewards);
         count_steps(commands, self.limit, &mut self.elapsed[rows.clone()], truncations);
         settle_flags(commands, &mut self.terminated[rows.clone()], terminations);
@@ -229,6 +240,51 @@ impl Autoreset {
             terminated: termination[0] != 0,
             truncated: truncation[0] != 0,
         }
+    }
+
+    /// Settles a step of `rows` that may be repeated, in place of [`Autoreset::settle`]: counts the
+    /// step of rows whose episode goes on, adds their rewards to `sums`, and changes the commands of
+    /// all other rows to [`Command::Leave`]. Returns whether any row goes on. The last step of each
+    /// row is settled by [`Autoreset::settle`], with the command that it had at first.
+    ///
+    /// # Panics
+    ///
+    /// When there is not one command for each row, or when there are fewer outcomes or sums.
+    pub fn settle_repeated(
+        &mut self,
+        rows: Range<usize>,
+        commands: &mut [u8],
+        outcomes: &Outcomes<'_>,
+        sums: &mut [f64],
+    ) -> bool {
+        assert_eq!(commands.len(), rows.len(), "commands for {} rows", rows.len());
+        let mut any = false;
+        for (at, row) in rows.enumerate() {
+            let (terminated, truncated) = (outcomes.terminations[at], outcomes.truncations[at]);
+            if commands[at] == STEP && self.goes_on(row, terminated != 0, truncated != 0) {
+                sums[at] += outcomes.rewards[at];
+                any = true;
+            } else {
+                commands[at] = LEAVE;
+            }
+        }
+        any
+    }
+
+    /// [`Autoreset::settle_repeated`] for one row, which was stepped; returns whether it goes on.
+    pub fn settle_repeated_row(&mut self, row: usize, transition: &Transition) -> bool {
+        self.goes_on(row, transition.terminated, transition.truncated)
+    }
+
+    /// Whether the episode goes on after a step with these flags; counts the step if it does.
+    fn goes_on(&mut self, row: usize, terminated: bool, truncated: bool) -> bool {
+        let steps = self.elapsed[row].wrapping_add(1);
+        let cut = truncated || (self.limit != 0 && steps >= self.limit);
+        let over = cut || (terminated && !self.rules.ignore_terminations);
+        if !over {
+            self.elapsed[row] = steps;
+        }
+        !over
     }
 
     /// In `SAME_STEP`, the second round of a step, for rows that were just settled: writes
@@ -285,6 +341,17 @@ impl Autoreset {
     pub fn begin_episode(&mut self, row: usize) {
         self.set(row, PhaseTag::Running);
         self.elapsed[row] = 0;
+    }
+
+    /// Moves a row that has just begun an episode to another place in it: as if it had made a number
+    /// of steps below the limit, to which `draw`, from all numbers, is scaled. Without a limit, or for
+    /// a row that is not running, nothing changes.
+    #[expect(clippy::cast_possible_truncation, reason = "what is scaled is below the limit")]
+    pub fn stagger(&mut self, row: usize, draw: u64) {
+        if self.limit != 0 && self.phases[row] == RUNNING {
+            let scaled = (u128::from(draw) * u128::from(self.limit)) >> u64::BITS;
+            self.elapsed[row] = scaled as u32;
+        }
     }
 
     /// Marks a row as failed: a call of its environment did not return.

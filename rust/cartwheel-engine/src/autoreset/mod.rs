@@ -26,6 +26,13 @@
 //! byte of the command that the next step gives to its row, so in `NEXT_STEP` and `SAME_STEP` a
 //! plan is a copy of the phases; only `DISABLED` changes the command of rows that are over.
 //!
+//! # Rules
+//!
+//! [`Rules`] are independent of the mode: a limit of steps, whether terminations count, how often a
+//! step repeats its action, and where rows begin in their first episodes. A step that repeats its
+//! action is several rounds of the same commands; [`Autoreset::settle_repeated`] takes the rows that
+//! are over out of the next round, and the last round of each row is settled as ever.
+//!
 //! # Failures
 //!
 //! The driver of a row whose environment failed calls [`Autoreset::fail`] and settles the row with
@@ -38,10 +45,12 @@
 mod command;
 mod machine;
 mod outcomes;
+mod rules;
 
 pub use command::{Command, Refusal, restarted};
 pub use machine::{Autoreset, SavedRow};
 pub use outcomes::Outcomes;
+pub use rules::{Rules, mixed};
 
 /// When a finished row restarts. The names are Gymnasium's `AutoresetMode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

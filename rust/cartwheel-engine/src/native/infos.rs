@@ -23,16 +23,19 @@ pub(super) struct RowInfos {
     spare: InfoWriter,
     /// Whether `first` counts.
     has_finals: bool,
+    /// The records of rows that earlier rounds of a repeated step finished.
+    finished: InfoWriter,
 }
 
 impl RowInfos {
     pub(super) fn new() -> Self {
-        let (first, spare) = (InfoWriter::new(), InfoWriter::new());
-        Self { plugin: Bytes::new(), first, spare, has_finals: false }
+        let [first, spare, finished] = [(); 3].map(|()| InfoWriter::new());
+        Self { plugin: Bytes::new(), first, spare, has_finals: false, finished }
     }
 
     pub(super) fn clear(&mut self) {
         self.plugin.clear();
+        self.finished.clear();
         self.has_finals = false;
     }
 
@@ -44,6 +47,39 @@ impl RowInfos {
     /// Where the plugin writes.
     pub(super) fn plugin(&mut self) -> &mut Bytes {
         &mut self.plugin
+    }
+
+    /// Between two rounds of a step that repeats its action: drops the records of rows that go on,
+    /// because only their last infos are reported, and keeps the others for
+    /// [`RowInfos::join_finished`].
+    pub(super) fn drop_of(&mut self, goes_on: impl Fn(usize) -> bool) {
+        let Self { plugin, first, spare, finished, .. } = self;
+        if plugin.bytes().is_empty() {
+            return;
+        }
+        let mut rest = Records { stream: plugin.bytes(), at: 0 };
+        first.clear();
+        while let Some((row, found)) = rest.peek() {
+            rest.at = found.whole.end;
+            if !goes_on(row) {
+                first.append(&plugin.bytes()[found.whole]);
+            }
+        }
+        spare.clear();
+        merge(finished.stream(), first.stream(), spare);
+        std::mem::swap(finished, spare);
+        plugin.clear();
+    }
+
+    /// After the last of these rounds: adds the records that were kept.
+    pub(super) fn join_finished(&mut self) {
+        if self.finished.stream().is_empty() {
+            return;
+        }
+        self.spare.clear();
+        merge(self.finished.stream(), self.plugin.bytes(), &mut self.spare);
+        self.plugin.replace(self.spare.stream());
+        self.finished.clear();
     }
 
     /// Adds why the environments of these rows were replaced, before the records of the rows.

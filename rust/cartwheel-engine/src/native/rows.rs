@@ -1,5 +1,7 @@
 //! The rows of a shard: plans what each does, makes one call for all of them, settles.
 
+mod next_reset;
+mod repeats;
 mod round;
 mod terminal;
 
@@ -10,10 +12,10 @@ use cartwheel_abi::{LEAVE, RESET, SHOW, STEP};
 use cartwheel_core::rng::Rng;
 
 use super::infos::{Finals, RowInfos};
-use super::mailbox::{Fault, RowReset};
+use super::mailbox::{Fault, Mailbox, RowReset};
 use super::settings::ShardSettings;
 use super::shown::Shown;
-use super::stream::{Seed, unforeseen};
+use super::stream::{Seed, of_stream, unforeseen};
 use crate::autoreset::{Autoreset, AutoresetMode, Outcomes, Refusal, restarted};
 use crate::error::Error;
 use crate::info::InfoWriter;
@@ -22,6 +24,7 @@ use crate::plugin::{EnvRows, Kind, ResetOptions};
 use crate::protocol::Tally;
 use crate::space::Leaf;
 use crate::transition::PhaseTag;
+use repeats::Repeats;
 use terminal::Terminal;
 
 /// The environments of a shard, in columns.
@@ -40,6 +43,8 @@ pub(super) struct NativeRows {
     pub(super) seeds: Vec<Seed>,
     pub(super) shown: Shown,
     pub(super) infos: RowInfos,
+    /// What the owner of the pool has left for automatic resets.
+    mailbox: Arc<Mailbox>,
     /// The faults of the present task.
     pub(super) faults: Vec<Fault>,
     /// The leaves of the spaces.
@@ -61,6 +66,8 @@ pub(super) struct NativeRows {
     /// How often each row's environment was replaced; empty before the first time.
     replacements: Vec<u32>,
     most_replacements: u32,
+    /// Of steps that repeat their action.
+    repeats: Repeats,
 }
 
 /// The rows of a task, and where they are written.
@@ -88,12 +95,13 @@ impl NativeRows {
         kind: &Arc<Kind>,
         rows: usize,
         settings: ShardSettings,
+        mailbox: Arc<Mailbox>,
     ) -> Result<Self, Error> {
         let (streams, seeds) = unforeseen(rows)?;
         let autoreset = Autoreset::unstarted(settings.autoreset, settings.on_done, rows);
         Ok(Self {
             envs: EnvRows::new(kind, rows, settings.is_checked)?,
-            autoreset: autoreset.limited(settings.max_episode_steps),
+            autoreset: autoreset.with_rules(settings.rules),
             restarts: settings.autoreset == AutoresetMode::SameStep,
             dense_finals: settings.dense_finals,
             terminal: Terminal::default(),
@@ -101,6 +109,7 @@ impl NativeRows {
             seeds,
             shown: Shown::default(),
             infos: RowInfos::new(),
+            mailbox,
             faults: Vec::new(),
             observations: kind.spaces().observation.leaves(),
             actions: kind.spaces().action.leaves(),
@@ -113,6 +122,7 @@ impl NativeRows {
             replaced: Vec::new(),
             replacements: Vec::new(),
             most_replacements: settings.replacements,
+            repeats: Repeats::default(),
         })
     }
 
@@ -148,7 +158,14 @@ impl NativeRows {
             }
         };
         self.forget_shown(&rows);
-        let carried_out = self.round(place, 0..count, &actions, None);
+        let next = self.take_next_resets(place, 0..count);
+        let own = |row: usize| next.as_ref().and_then(|next| next.get(&row));
+        let options = next.is_some().then_some(&own as &dyn Fn(usize) -> Option<_>);
+        let carried_out = if self.autoreset.rules().action_repeat.get() > 1 {
+            self.repeat(place, &actions, options)
+        } else {
+            self.round(place, 0..count, &actions, options)
+        };
         let settled = carried_out.and_then(|()| {
             let commands = &self.commands[..count];
             self.autoreset.settle(rows, commands, &mut place.outcomes);
@@ -159,7 +176,8 @@ impl NativeRows {
         settled
     }
 
-    /// Resets the rows for which `how` says so, with `options`, and shows the others.
+    /// Resets the rows for which `how` says so, with `options`, and shows the others. `is_full`: it
+    /// is a [full reset](crate::FULL_RESET).
     ///
     /// # Errors
     ///
@@ -169,11 +187,16 @@ impl NativeRows {
         place: &mut Place<'_>,
         how: impl Fn(usize) -> RowReset,
         options: &dyn Fn(usize) -> Option<&'o ResetOptions>,
+        is_full: bool,
     ) -> Result<(), Error> {
         let (rows, count) = (place.rows.clone(), place.rows.len());
         self.begin();
         for (at, row) in rows.clone().enumerate() {
-            self.commands[at] = match how(row) {
+            let how = how(row);
+            if !matches!(how, RowReset::Leave) && self.mailbox.has_next_resets() {
+                self.mailbox.take_next_reset(place.first + row); // for automatic resets only
+            }
+            self.commands[at] = match how {
                 RowReset::Leave => SHOW,
                 RowReset::Restore(state) => {
                     if let Err(what) = self.envs.load(row, &state.env) {
@@ -187,13 +210,11 @@ impl NativeRows {
                     SHOW
                 }
                 RowReset::Seed(seed) => {
-                    self.streams[row] = Rng::from_wide_seed(seed);
-                    self.seeds[row] = Seed::Number(seed);
+                    self.seed(row, Seed::Number(seed));
                     RESET
                 }
                 RowReset::WideSeed(words) => {
-                    self.streams[row] = Rng::from_seed_words(&words);
-                    self.seeds[row] = Seed::Words(words);
+                    self.seed(row, Seed::Words(words));
                     RESET
                 }
                 RowReset::Continue => RESET,
@@ -203,7 +224,14 @@ impl NativeRows {
         self.forget_shown(&rows);
         self.round(place, 0..count, &ActionColumns::NONE, Some(options))?;
         place.leaves.keep_finals();
-        self.autoreset.settle(rows, &self.commands[..count], &mut place.outcomes);
+        let commands = &self.commands[..count];
+        self.autoreset.settle(rows.clone(), commands, &mut place.outcomes);
+        if is_full && self.autoreset.rules().staggered_reset {
+            for (row, _) in rows.zip(commands).filter(|(_, command)| **command == RESET) {
+                let draw = self.seeds[row].mixed().unwrap_or_else(|| of_stream(&self.streams[row]));
+                self.autoreset.stagger(row, draw);
+            }
+        }
         Ok(())
     }
 
@@ -262,7 +290,10 @@ impl NativeRows {
         self.replaced.clear();
         std::mem::swap(&mut self.commands, &mut self.resets);
         self.unused = self.spare.take().or_else(|| Some(Unused::new(self.autoreset.len())));
-        let carried_out = self.round(place, first..last + 1, &ActionColumns::NONE, None);
+        let next = self.take_next_resets(place, first..last + 1);
+        let own = |row: usize| next.as_ref().and_then(|next| next.get(&row));
+        let options = next.is_some().then_some(&own as &dyn Fn(usize) -> Option<_>);
+        let carried_out = self.round(place, first..last + 1, &ActionColumns::NONE, options);
         self.spare = self.unused.take();
         carried_out?;
         self.infos.join_resets();

@@ -1,8 +1,6 @@
 //! Settings that all rows of a pool of native environments share, whatever their kind.
 
-use std::num::NonZero;
-
-use crate::autoreset::{AutoresetMode, OnDone};
+use crate::autoreset::{AutoresetMode, OnDone, Rules};
 
 /// Settings that the rows of a pool share, besides their kind.
 #[derive(Debug, Clone, Copy)]
@@ -11,8 +9,8 @@ pub struct ShardSettings {
     pub autoreset: AutoresetMode,
     /// What stepping an over row does.
     pub on_done: OnDone,
-    /// Steps after which an episode is truncated.
-    pub max_episode_steps: Option<NonZero<u32>>,
+    /// When episodes are cut, and how often a step repeats its action.
+    pub rules: Rules,
     /// How often the environment of a row is replaced after a failure or a panic, which truncates its
     /// episode; the next one fails the row.
     pub replacements: u32,

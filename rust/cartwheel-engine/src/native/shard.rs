@@ -9,6 +9,7 @@ use super::pace::Pace;
 use super::prepared::Prepared;
 use super::rows::{NativeRows, Place};
 use super::settings::ShardSettings;
+use crate::call::FULL_RESET;
 use crate::error::Error;
 use crate::memory::{ActionRows, Addresses};
 use crate::plugin::Kind;
@@ -41,7 +42,7 @@ impl NativeShard {
     ) -> Result<(Self, Arc<Mailbox>), Error> {
         let mailbox = Arc::new(Mailbox::default());
         let shard = Self {
-            rows: Some(NativeRows::new(kind, rows, settings)?),
+            rows: Some(NativeRows::new(kind, rows, settings, Arc::clone(&mailbox))?),
             mailbox: Arc::clone(&mailbox),
             prepared: Prepared::default(),
             pace: Pace::default(),
@@ -63,7 +64,8 @@ impl NativeShard {
         } else {
             let (how, options) = self.mailbox.take_reset();
             let how = |row: usize| how.get(row).cloned().unwrap_or(RowReset::Continue);
-            rows.reset(&mut place, how, &|_| options.as_ref())
+            let is_full = task.flags & FULL_RESET != 0;
+            rows.reset(&mut place, how, &|_| options.as_ref(), is_full)
         };
         if let Err(error) = done {
             rows.fail_all(own, first, |_| error.again());
@@ -134,7 +136,8 @@ impl Shard for NativeShard {
                 work.rows.clone().map(|row| self.mailbox.take_row_reset(row)).collect();
             let of = |row: usize| posted[row - own.start].as_ref();
             let how = |row| of(row).map_or(RowReset::Continue, |(how, _)| how.clone());
-            rows.reset(&mut place, how, &|row| of(row).and_then(|(_, options)| options.as_ref()))
+            let options = |row| of(row).and_then(|(_, options)| options.as_ref());
+            rows.reset(&mut place, how, &options, work.flags & FULL_RESET != 0)
         };
         if let Err(error) = done {
             rows.fail_all(own.clone(), first, |_| error.again());

@@ -1,5 +1,6 @@
 //! The random streams of rows, for reading and setting them.
 
+use crate::autoreset::mixed;
 use crate::error::Error;
 use cartwheel_core::rng::{Pcg64State, Rng, entropy};
 
@@ -12,6 +13,29 @@ pub enum Seed {
     Words(Vec<u32>),
     /// Unknown: the stream was set, not seeded.
     Unknown,
+}
+
+impl Seed {
+    /// A number from all bits of the seed, see [`mixed`]; `None` if the seed is unknown.
+    pub fn mixed(&self) -> Option<u64> {
+        match self {
+            Self::Number(number) => Some(mixed_number(*number)),
+            Self::Words(words) => Some(mixed(words.chunks(2).map(|pair| {
+                pair.iter().rev().fold(0, |word, &half| word << 32 | u64::from(half))
+            }))),
+            Self::Unknown => None,
+        }
+    }
+}
+
+fn mixed_number(number: u128) -> u64 {
+    let bytes = number.to_le_bytes();
+    mixed(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)))
+}
+
+/// A number from the present state of a stream that was set, not seeded; the stream stays as it is.
+pub(super) fn of_stream(stream: &Rng) -> u64 {
+    mixed_number(stream.state().state)
 }
 
 /// A row's random stream: its seed and its present state.

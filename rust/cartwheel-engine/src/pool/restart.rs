@@ -168,8 +168,10 @@ impl Pool {
         self.watch.replaced(worker);
         let slot = self.memory.control.slot(worker);
         let command = if let Some(Pending { command, .. }) = &self.pending {
-            // The flags of the operation concerned messages to the dead process.
-            slot.flags.store(0, Ordering::Relaxed);
+            // The flags of a step or a control call concerned messages to the dead process.
+            if command.op != Op::Reset {
+                slot.flags.store(0, Ordering::Relaxed);
+            }
             *command
         } else {
             let queue = self.memory.control.queue(worker);

@@ -3,10 +3,11 @@
 use super::error::Error;
 use super::real::{Real, only_if};
 use super::row::Row;
-use super::split::{compute_each, split};
+use super::split::split;
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
+use crate::schedule::compute_each;
 
 /// Writes, for each row, the discounted sum of the rewards from that row to the end of its episode.
 ///

@@ -4,10 +4,11 @@ use super::error::Error;
 use super::per_step::PerStep;
 use super::real::{Real, only_if};
 use super::row::Row;
-use super::split::{compute_each, split};
+use super::split::split;
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
+use crate::schedule::compute_each;
 
 /// Writes advantages and returns.
 ///

@@ -5,10 +5,11 @@ use std::num::NonZero;
 use super::error::Error;
 use super::real::{Real, only_if};
 use super::row::Row;
-use super::split::{compute_each, split};
+use super::split::split;
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
+use crate::schedule::compute_each;
 
 /// Writes n-step returns, the discount of the value that follows each, and its number of steps.
 ///

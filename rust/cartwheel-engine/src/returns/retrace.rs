@@ -4,11 +4,12 @@ use super::error::Error;
 use super::per_step::PerStep;
 use super::real::{Real, capped, only_if};
 use super::row::Row;
-use super::split::{compute_each, split};
+use super::split::split;
 use super::sweep::{Step, Sweep};
 use super::time_major::TimeMajor;
 use super::transitions::Transitions;
 use super::vtrace::positive;
+use crate::schedule::compute_each;
 
 /// The coefficients that weight later corrections, `c_t = lambda * min(c_bar, ratio_t)`.
 #[derive(Debug, Clone, Copy)]

@@ -62,23 +62,3 @@ pub(super) fn split<'a, T>(cells: &'a mut [T], shares: &[Range<usize>]) -> Vec<E
     }
     parts.into_iter().map(|part| EnvSlice(Part::Steps(part))).collect()
 }
-
-/// Calls `compute` for every share with its outputs, each on a separate thread; one of them is the
-/// calling thread.
-pub(super) fn compute_each<O: Send>(
-    shares: Vec<Range<usize>>,
-    outputs: impl IntoIterator<Item = O>,
-    compute: impl Fn(Range<usize>, O) + Sync,
-) {
-    let mut work = shares.into_iter().zip(outputs);
-    let own = work.next();
-    std::thread::scope(|scope| {
-        for (share, output) in work {
-            let compute = &compute;
-            scope.spawn(move || compute(share, output));
-        }
-        if let Some((share, output)) = own {
-            compute(share, output);
-        }
-    });
-}

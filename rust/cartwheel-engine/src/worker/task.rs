@@ -19,7 +19,8 @@ pub struct Task<'a> {
     pub first: usize,
     /// Whether the rows were sent.
     pub sent: bool,
-    /// Flags that the pool's caller passes to the shards; the core gives them no meaning.
+    /// Flags that the pool's caller passes to the shards: [`FULL_RESET`](crate::FULL_RESET) for resets; those of steps
+    /// have the meaning that the caller and the shards agree on.
     pub flags: u32,
     /// The rows' places in the batch, in order; only step and reset write them.
     pub slab: SlabRows<'a>,

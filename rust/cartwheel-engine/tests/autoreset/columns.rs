@@ -33,13 +33,16 @@ struct Buffers {
     terminations: Vec<u8>,
     truncations: Vec<u8>,
     phases: Vec<u8>,
+    /// Whether the environment was replaced in a step.
+    cut: Vec<bool>,
 }
 
 impl Buffers {
     fn new(rows: usize) -> Self {
         let dirt = vec![255; rows];
         let (terminations, truncations, phases) = (dirt.clone(), dirt.clone(), dirt);
-        Self { rewards: vec![f64::NAN; rows], terminations, truncations, phases }
+        let (rewards, cut) = (vec![f64::NAN; rows], vec![false; rows]);
+        Self { rewards, terminations, truncations, phases, cut }
     }
 
     fn outcomes(&mut self) -> Outcomes<'_> {
@@ -85,33 +88,26 @@ impl Columns {
         mut faults: Vec<Option<Fault>>,
     ) -> Vec<Row> {
         let mut buffers = Buffers::new(span.len());
-        for (at, row) in span.clone().enumerate() {
-            let env = &mut self.envs[row];
-            let called = match Command::from_byte(commands[at]) {
-                Command::Step => env.step().or_else(|failure| {
-                    env.replace(failure)?;
-                    Ok(Transition::CUT)
-                }),
-                Command::Reset => start(env),
-                Command::Show => {
-                    env.repeat();
-                    continue;
-                }
-                Command::Leave => continue,
-            };
-            match called {
-                Ok(Transition { reward, terminated, truncated }) => {
-                    buffers.rewards[at] = reward;
-                    // Any byte but 0 is true.
-                    buffers.terminations[at] = u8::from(terminated) * 3;
-                    buffers.truncations[at] = u8::from(truncated) * 128;
-                }
-                Err(failure) => {
-                    self.machine.fail(row);
-                    (commands[at], faults[at]) =
-                        (Command::Show as u8, Some(Fault::Environment(failure)));
-                }
+        let (mut now, mut sums) = (commands.clone(), vec![0.0; span.len()]);
+        for left in (0..self.machine.rules().action_repeat.get()).rev() {
+            self.round(&span, &mut now, &mut faults, &mut buffers);
+            for (command, now) in commands.iter_mut().zip(&now) {
+                *command = if *now == Command::Show as u8 { *now } else { *command };
             }
+            if left == 0
+                || !self.machine.settle_repeated(
+                    span.clone(),
+                    &mut now,
+                    &buffers.outcomes(),
+                    &mut sums,
+                )
+            {
+                break;
+            }
+        }
+        for at in 0..span.len() {
+            let whole = commands[at] == Command::Step as u8 && !buffers.cut[at];
+            buffers.rewards[at] += if whole { sums[at] } else { 0.0 };
         }
         self.machine.settle(span.clone(), &commands, &mut buffers.outcomes());
         let mut resets = vec![9; span.len()];
@@ -148,6 +144,47 @@ impl Columns {
             Row { transition, phase, fault }
         })
         .collect()
+    }
+}
+
+impl Columns {
+    /// Carries out the commands once.
+    fn round(
+        &mut self,
+        span: &Range<usize>,
+        commands: &mut [u8],
+        faults: &mut [Option<Fault>],
+        buffers: &mut Buffers,
+    ) {
+        for (at, row) in span.clone().enumerate() {
+            let env = &mut self.envs[row];
+            let called = match Command::from_byte(commands[at]) {
+                Command::Step => env.step().or_else(|failure| {
+                    env.replace(failure)?;
+                    buffers.cut[at] = true;
+                    Ok(Transition::CUT)
+                }),
+                Command::Reset => start(env),
+                Command::Show => {
+                    env.repeat();
+                    continue;
+                }
+                Command::Leave => continue,
+            };
+            match called {
+                Ok(Transition { reward, terminated, truncated }) => {
+                    buffers.rewards[at] = reward;
+                    // Any byte but 0 is true.
+                    buffers.terminations[at] = u8::from(terminated) * 3;
+                    buffers.truncations[at] = u8::from(truncated) * 128;
+                }
+                Err(failure) => {
+                    self.machine.fail(row);
+                    (commands[at], faults[at]) =
+                        (Command::Show as u8, Some(Fault::Environment(failure)));
+                }
+            }
+        }
     }
 }
 

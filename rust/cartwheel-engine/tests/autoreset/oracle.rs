@@ -24,6 +24,8 @@ pub(crate) struct RowByRow {
     pub(crate) on_done: OnDone,
     /// Steps after which an episode is truncated; 0 for no limit.
     pub(crate) limit: u32,
+    pub(crate) ignores_terminations: bool,
+    pub(crate) repeats: u32,
     pub(crate) phase: Phase,
     pub(crate) elapsed: u32,
     pub(crate) env: Scripted,
@@ -58,15 +60,33 @@ impl RowByRow {
         self.row(outcome)
     }
 
+    /// Counts as many steps as `draw` of all numbers is of the limit.
+    pub(crate) fn stagger(&mut self, draw: u64) {
+        if self.limit > 0 && self.phase == Phase::Running {
+            let reached =
+                |steps: u32| u128::from(draw) * u128::from(self.limit) >= u128::from(steps) << 64;
+            self.elapsed = (0..self.limit).rev().find(|&steps| reached(steps)).unwrap_or(0);
+        }
+    }
+
     fn advance(&mut self) -> Result<Transition, Fault> {
-        let stepped = match self.env.step() {
-            Ok(mut transition) => {
-                self.elapsed += 1;
-                transition.truncated |= self.limit != 0 && self.elapsed >= self.limit;
-                Ok(transition)
+        let mut reward = 0.0;
+        let mut stepped = Ok(Transition::RESET);
+        for _ in 0..self.repeats {
+            stepped = match self.env.step() {
+                Ok(step) => {
+                    self.elapsed += 1;
+                    reward += step.reward;
+                    let at_limit = self.limit != 0 && self.elapsed >= self.limit;
+                    let terminated = step.terminated && !self.ignores_terminations;
+                    Ok(Transition { reward, terminated, truncated: step.truncated || at_limit })
+                }
+                Err(failure) => self.env.replace(failure).map(|()| Transition::CUT),
+            };
+            if !matches!(&stepped, Ok(step) if !step.is_over()) {
+                break;
             }
-            Err(failure) => self.env.replace(failure).map(|()| Transition::CUT),
-        };
+        }
         let last = stepped.map_err(|failure| self.fail(failure))?;
         if !last.is_over() {
             self.env.publish();

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::ops::Range;
 
-use cartwheel_engine::autoreset::{Autoreset, AutoresetMode, OnDone};
+use cartwheel_engine::autoreset::{Autoreset, AutoresetMode, OnDone, Rules};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -21,6 +21,7 @@ enum Event {
     Fail(usize),
     Save(usize),
     Restore(usize),
+    Stagger(usize, u64),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +37,8 @@ struct Case {
     mode: AutoresetMode,
     on_done: OnDone,
     limit: u32,
+    ignores_terminations: bool,
+    repeats: u32,
     start: Start,
     replacements: u32,
     chances: Chances,
@@ -60,11 +63,23 @@ fn case() -> impl Strategy<Value = Case> {
         any::<u64>().prop_map(Start::Resumed)
     ];
     let on_done = select(&[OnDone::Raise, OnDone::Freeze]);
-    (mode, on_done, 0..4_u32, start, 0..4_u32, chances, any::<u64>(), 1..70_usize).prop_map(
-        |(mode, on_done, limit, start, replacements, chances, seed, rows)| Case {
+    let rules = (0..4_u32, any::<bool>(), prop_oneof![2 => Just(1), 1 => 2..6_u32]);
+    (mode, on_done, rules, start, 0..4_u32, chances, any::<u64>(), 1..70_usize).prop_map(
+        |(
+            mode,
+            on_done,
+            (limit, ignores_terminations, repeats),
+            start,
+            replacements,
+            chances,
+            seed,
+            rows,
+        )| Case {
             mode,
             on_done,
             limit,
+            ignores_terminations,
+            repeats,
             start,
             replacements,
             chances,
@@ -84,6 +99,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => at().prop_map(Event::Fail),
         1 => at().prop_map(Event::Save),
         1 => at().prop_map(Event::Restore),
+        1 => (at(), any::<u64>()).prop_map(|(row, draw)| Event::Stagger(row, draw)),
     ]
 }
 
@@ -99,7 +115,7 @@ fn bit(bits: u64, row: usize) -> bool {
 
 impl Case {
     fn both(&self) -> (Columns, Vec<RowByRow>) {
-        let Self { mode, on_done, limit, rows, .. } = *self;
+        let Self { mode, on_done, limit, ignores_terminations, repeats, rows, .. } = *self;
         let over: Vec<_> = (0..rows)
             .map(|row| matches!(self.start, Start::Resumed(bits) if bit(bits, row)))
             .collect();
@@ -123,10 +139,15 @@ impl Case {
         };
         let oracle = envs.iter().enumerate().map(|(row, env)| {
             let (phase, elapsed, env) = (phase(row), 0, env.clone());
-            RowByRow { mode, on_done, limit, phase, elapsed, env }
+            RowByRow { mode, on_done, limit, ignores_terminations, repeats, phase, elapsed, env }
         });
         let oracle = oracle.collect();
-        (Columns { machine: machine.limited(NonZero::new(limit)), envs }, oracle)
+        let rules = Rules {
+            ignore_terminations: ignores_terminations,
+            action_repeat: NonZero::new(repeats).expect("at least one"),
+            ..Rules::limited(limit)
+        };
+        (Columns { machine: machine.with_rules(rules), envs }, oracle)
     }
 }
 
@@ -165,6 +186,11 @@ fn compare(case: &Case, events: &[Event]) {
                     columns.machine.restore(row, state);
                     (oracle[row].phase, oracle[row].elapsed) = (phase, elapsed);
                 }
+            }
+            Event::Stagger(row, draw) => {
+                let row = row % case.rows;
+                columns.machine.stagger(row, draw);
+                oracle[row].stagger(draw);
             }
         }
         for (row, (env, oracle)) in columns.envs.iter_mut().zip(&mut oracle).enumerate() {

@@ -1,9 +1,8 @@
 //! A pool of native environments for tests: the calls that a binding makes.
 
-use std::num::NonZero;
 use std::sync::Arc;
 
-use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
+use cartwheel_engine::autoreset::{AutoresetMode, OnDone, Rules};
 use cartwheel_engine::memory::{Lease, Plan};
 use cartwheel_engine::native::{
     Answer, Fault, Mailbox, NativeShard, Request, RowReset, RowState, ShardSettings,
@@ -61,7 +60,7 @@ pub(crate) fn settings(autoreset: AutoresetMode) -> ShardSettings {
     ShardSettings {
         autoreset,
         on_done: OnDone::Freeze,
-        max_episode_steps: None,
+        rules: Rules::default(),
         replacements: 0,
         dense_finals: false,
         is_checked: false,
@@ -69,7 +68,7 @@ pub(crate) fn settings(autoreset: AutoresetMode) -> ShardSettings {
 }
 
 pub(crate) fn limited(autoreset: AutoresetMode, steps: u32) -> ShardSettings {
-    ShardSettings { max_episode_steps: NonZero::new(steps), ..settings(autoreset) }
+    ShardSettings { rules: Rules::limited(steps), ..settings(autoreset) }
 }
 
 impl Envs {
@@ -138,8 +137,8 @@ impl Envs {
         Self { pool: Pool::new(memory, workers, policy).unwrap(), mailboxes, threads }
     }
 
-    fn call(&mut self, call: Call) -> Result<Batch, Error> {
-        self.pool.begin(call, 0)?;
+    fn call(&mut self, call: Call, flags: u32) -> Result<Batch, Error> {
+        self.pool.begin(call, flags)?;
         let finished = self.pool.finish(call, None, &mut || false)?;
         let (mut faults, mut infos) = (Vec::new(), Vec::new());
         for (shard, report) in self.pool.reports().enumerate() {
@@ -160,7 +159,7 @@ impl Envs {
 
     pub(crate) fn step(&mut self, actions: &[i64]) -> Result<Batch, Error> {
         self.pool.store_actions(0, ActionTag::Array(DType::I64), &bytes_of(actions))?;
-        self.call(Call::Step)
+        self.call(Call::Step, 0)
     }
 
     /// Row `i` is reset with `seed + i`.
@@ -170,11 +169,21 @@ impl Envs {
     }
 
     pub(crate) fn reset(&mut self, how: Vec<RowReset>, options: Option<ResetOptions>) -> Batch {
+        self.reset_with_flags(how, options, 0)
+    }
+
+    /// The same, with flags of the task.
+    pub(crate) fn reset_with_flags(
+        &mut self,
+        how: Vec<RowReset>,
+        options: Option<ResetOptions>,
+        flags: u32,
+    ) -> Batch {
         let mut how = how.into_iter();
         for (shard, mailbox) in self.pool.shards().iter().zip(&self.mailboxes) {
             mailbox.post_reset(how.by_ref().take(shard.len()).collect(), options.clone());
         }
-        self.call(Call::Reset).unwrap()
+        self.call(Call::Reset, flags).unwrap()
     }
 
     /// Continues rows from states.

@@ -5,14 +5,13 @@ mod frame;
 pub(crate) mod plain_loop;
 pub(crate) mod plugin;
 mod space;
-mod stream;
+pub(crate) mod stream;
 mod value;
 
-use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cartwheel_engine::Error;
-use cartwheel_engine::autoreset::OnDone;
+use cartwheel_engine::autoreset::{OnDone, Rules};
 use cartwheel_engine::native::{
     Answer, Mailbox, NativeShard, Request, RowReset, RowState, Seed, ShardSettings, TerminalState,
 };
@@ -29,6 +28,7 @@ use crate::native::frame::from_frame;
 use crate::native::space::describe;
 use crate::native::stream::{from_stream, to_seed, to_stream};
 use crate::native::value::{from_value, to_value};
+use crate::rules::GivenRules;
 
 /// The variable that makes the host check what plugins write.
 const CHECK: &str = "CARTWHEEL_CHECK_PLUGINS";
@@ -51,7 +51,7 @@ impl PyNativeEnvs {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
-        env_id, options, shards, *, autoreset_mode, freeze, max_episode_steps, replacements = 0,
+        env_id, options, shards, *, autoreset_mode, freeze, rules = None, replacements = 0,
         dense_finals = false
     ))]
     fn new(
@@ -60,7 +60,7 @@ impl PyNativeEnvs {
         shards: Vec<(usize, usize)>,
         autoreset_mode: &str,
         freeze: bool,
-        max_episode_steps: Option<NonZero<u32>>,
+        rules: Option<GivenRules>,
         replacements: u32,
         dense_finals: bool,
     ) -> PyResult<Self> {
@@ -69,7 +69,7 @@ impl PyNativeEnvs {
         let settings = ShardSettings {
             autoreset: mode(autoreset_mode)?,
             on_done: if freeze { OnDone::Freeze } else { OnDone::Raise },
-            max_episode_steps,
+            rules: rules.map_or_else(Rules::default, Rules::from),
             replacements,
             dense_finals,
             is_checked: std::env::var_os(CHECK).is_some_and(|value| value == "1"),
@@ -149,6 +149,21 @@ impl PyNativeEnvs {
         let options = options.transpose().map_err(to_py_err)?;
         let how = seed.map_or(Ok(RowReset::Continue), |seed| seeded(&seed))?;
         self.mailbox(shard)?.post_row_reset(row, how, options);
+        Ok(())
+    }
+
+    /// Leaves seed and options of a row's next automatic reset with one shard.
+    fn post_next_reset(
+        &self,
+        shard: usize,
+        row: usize,
+        seed: Option<Bound<'_, PyAny>>,
+        options: Option<&str>,
+    ) -> PyResult<()> {
+        let options = options.map(|options| self.kind.reset_options(options));
+        let options = options.transpose().map_err(to_py_err)?;
+        let how = seed.map_or(Ok(RowReset::Continue), |seed| seeded(&seed))?;
+        self.mailbox(shard)?.post_next_reset(row, how, options);
         Ok(())
     }
 

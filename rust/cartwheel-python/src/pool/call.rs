@@ -9,21 +9,23 @@ use crate::pool::posted::{To, leave};
 use crate::pool::state::State;
 
 impl State {
-    /// Begins a reset or a control call. `calling` is the method that the user called.
+    /// Begins a reset or a control call. `calling` is the method that the user called,
+    /// and the shards get `flags`.
     pub(super) fn begin_with_messages(
         &mut self,
         py: Python<'_>,
         call: Call,
         calling: &str,
         messages: &Bound<'_, PyAny>,
+        flags: u32,
     ) -> PyResult<()> {
         let explain = |error| self.link.explain(py, error, call, calling);
         self.pool.check(call).map_err(explain)?;
         if self.native.is_some() {
             leave(self.link.bind(py), To::All, messages)?;
-            return self.pool.begin(call, 0).map_err(explain);
+            return self.pool.begin(call, flags).map_err(explain);
         }
-        self.pool.begin(call, 0).map_err(explain)?;
+        self.pool.begin(call, flags).map_err(explain)?;
         self.post(py, To::All, messages)
     }
 

@@ -11,6 +11,7 @@ mod finals;
 mod infos;
 mod late;
 mod link;
+mod next_reset;
 mod posted;
 mod restart;
 mod rollout;
@@ -21,14 +22,15 @@ mod step;
 mod wait;
 mod workers;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use cartwheel_engine::Call;
 use cartwheel_engine::episodes::Episodes;
 use cartwheel_engine::memory::Sharing;
 use cartwheel_engine::pool::{Meter, OnDeath, Policy, Pool};
 use cartwheel_engine::worker::CrewSettings;
+use cartwheel_engine::{Call, FULL_RESET};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -123,6 +125,7 @@ impl PyPool {
             infos: Infos::new(objects, columnar, native.is_some()),
             native,
             posts: Posts::default(),
+            next_resets: BTreeMap::new(),
             episodes: None,
         };
         Ok(Self { door: Door::new(state, closing, class_name), sharing, meter })
@@ -152,14 +155,16 @@ impl PyPool {
 
     /// Begins a reset with one message for each shard. `calling` is the method that the user
     /// called.
+    #[pyo3(signature = (messages, calling, *, full = false))]
     fn reset_async(
         &self,
         py: Python<'_>,
         messages: &Bound<'_, PyAny>,
         calling: &str,
+        full: bool,
     ) -> PyResult<()> {
         self.door.enter(py, Call::Reset, calling, |state| {
-            state.begin_with_messages(py, Call::Reset, calling, messages)
+            state.begin_with_messages(py, Call::Reset, calling, messages, reset_flags(full))
         })
     }
 
@@ -182,7 +187,7 @@ impl PyPool {
         calling: &str,
     ) -> PyResult<()> {
         self.door.enter(py, Call::Call, calling, |state| {
-            state.begin_with_messages(py, Call::Call, calling, messages)
+            state.begin_with_messages(py, Call::Call, calling, messages, 0)
         })
     }
 
@@ -227,6 +232,21 @@ impl PyPool {
         self.door.look(|state| state.link.late).unwrap_or(false)
     }
 
+    /// Keeps what rows get with their next step for their next automatic reset, instead of what was
+    /// kept before; `None` keeps nothing.
+    fn keep_next_resets(
+        &self,
+        py: Python<'_>,
+        rows: Vec<usize>,
+        packed: Vec<Option<Py<PyAny>>>,
+        calling: &str,
+    ) -> PyResult<()> {
+        self.door.enter(py, Call::Call, calling, |state| {
+            state.keep_next_resets(rows, packed);
+            Ok(())
+        })
+    }
+
     /// Sends actions to rows; `None` means all of them.
     #[pyo3(signature = (actions, rows = None))]
     fn send(
@@ -239,15 +259,18 @@ impl PyPool {
     }
 
     /// Sends resets to rows, with one message for each worker that has some of the rows.
+    #[pyo3(signature = (rows, messages, calling, *, full = false))]
     fn send_reset(
         &self,
         py: Python<'_>,
         rows: &Bound<'_, PyAny>,
         messages: &Bound<'_, PyAny>,
         calling: &str,
+        full: bool,
     ) -> PyResult<()> {
-        self.door
-            .enter(py, Call::Reset, calling, |state| state.send_resets(py, rows, messages, calling))
+        self.door.enter(py, Call::Reset, calling, |state| {
+            state.send_resets(py, rows, messages, calling, reset_flags(full))
+        })
     }
 
     /// The next batch of sent rows: the results of `step`, with `env_index` in the infos.
@@ -390,6 +413,11 @@ impl PyPool {
         let grace = Duration::try_from_secs_f64(grace).unwrap_or(Duration::ZERO);
         self.door.close(py, grace)
     }
+}
+
+/// The flags of a reset; a full one names no rows, by numbers or by a mask.
+fn reset_flags(full: bool) -> u32 {
+    if full { FULL_RESET } else { 0 }
 }
 
 /// The objects that rows keep in this process, from the objects of their shards.

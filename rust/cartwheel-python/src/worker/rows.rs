@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use cartwheel_engine::Transition;
-use cartwheel_engine::autoreset::Autoreset;
+use cartwheel_engine::autoreset::{Autoreset, SavedRow};
 use cartwheel_engine::info::{DEEPEST, InfoWriter, Kind, TERMINAL};
 use cartwheel_engine::memory::{SlabRows, process_id};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -21,7 +21,7 @@ use crate::worker::returned::{flag, number, unpack};
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     /// The observation that was written last: the row shows it when it is not stepped or reset.
-    shown: Option<Py<PyAny>>,
+    pub(crate) shown: Option<Py<PyAny>>,
     /// An observation that has not been written yet, and may not fit the space.
     fresh: Option<Py<PyAny>>,
     info: Option<Py<PyAny>>,
@@ -45,6 +45,8 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     /// `cartwheel.worker.worker.Worker`, which replaces environments.
     pub(crate) worker: &'a Bound<'py, PyAny>,
     pub(crate) envs: &'a Bound<'py, PyList>,
+    /// The worker's entries for the next automatic resets of rows.
+    pub(crate) next_resets: &'a Bound<'py, PyDict>,
     pub(crate) autoreset: &'a mut Autoreset,
     /// Which rows have lost their environments without the caller having been informed.
     pub(crate) lost: &'a mut [bool],
@@ -60,17 +62,40 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     pub(crate) actions: Option<Actions<'py>>,
     /// Whether the task is a step.
     pub(crate) stepping: bool,
+    /// Whether the task is a full reset whose rows are staggered.
+    pub(crate) staggers: bool,
     /// The process of the worker, see [`PyShard::served`](crate::worker::shard::PyShard::served).
     pub(crate) server: Option<u32>,
 }
 
 impl<'py> PyRows<'_, '_, 'py> {
-    /// Steps the environment with its action.
-    pub(super) fn call_step(&mut self, row: usize) -> PyResult<Transition> {
+    /// Steps the environment with its action, as often as the rules say: until its episode is over,
+    /// with the sum of the rewards.
+    pub(super) fn call_steps(&mut self, row: usize) -> PyResult<Transition> {
+        let actions = self.actions.as_ref().expect("a step has actions");
+        let action = actions.row(self.py, row - self.span.start)?;
+        let repeats = self.autoreset.rules().action_repeat.get();
+        if repeats == 1 {
+            return self.call_step(row, action);
+        }
+        let copied =
+            self.py.import(intern!(self.py, "copy"))?.getattr(intern!(self.py, "deepcopy"))?;
+        let mut sum = 0.0;
+        for _ in 1..repeats {
+            // An environment that writes into its action must not change the next one.
+            let last = self.call_step(row, copied.call1((&action,))?)?;
+            sum += last.reward;
+            if !self.autoreset.settle_repeated_row(row, &last) {
+                return Ok(Transition { reward: sum, ..last });
+            }
+        }
+        let last = self.call_step(row, action)?;
+        Ok(Transition { reward: sum + last.reward, ..last })
+    }
+
+    fn call_step(&mut self, row: usize, action: Bound<'py, PyAny>) -> PyResult<Transition> {
         let py = self.py;
         let env = self.envs.get_item(row)?;
-        let actions = self.actions.as_ref().expect("a step has actions");
-        let action = actions.row(py, row - self.span.start)?;
         let result = env.call_method1(intern!(py, "step"), (action,));
         let result = self.come_back(result)?;
         let names = ["observation", "reward", "terminated", "truncated", "info"];
@@ -97,6 +122,45 @@ impl<'py> PyRows<'_, '_, 'py> {
         self.hold(row, observation, info);
         self.held[row].resets += 1;
         Ok(())
+    }
+
+    /// The keywords of an automatic reset, if the caller has chosen some for the row's next one.
+    pub(super) fn automatic(&self, row: usize) -> PyResult<Option<Py<PyDict>>> {
+        if self.next_resets.is_empty() {
+            return Ok(None);
+        }
+        let keywords = self.worker.call_method1(intern!(self.py, "take_next_reset"), (row,))?;
+        if keywords.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(keywords.cast_into::<PyDict>()?.unbind()))
+    }
+
+    /// Restores an environment from a saved state, and holds the observation that was saved, if the
+    /// row had one. Returns the place in the episode.
+    pub(super) fn call_restore(
+        &mut self,
+        row: usize,
+        state: &Bound<'py, PyAny>,
+    ) -> PyResult<SavedRow> {
+        let restored = self.worker.call_method1(intern!(self.py, "restore"), (row, state));
+        let (saved, observations): (Vec<u8>, Vec<Bound<'py, PyAny>>) =
+            self.come_back(restored)?.extract()?;
+        let saved = saved.try_into().ok().and_then(SavedRow::from_bytes);
+        let saved =
+            saved.ok_or_else(|| PyValueError::new_err("the state holds values that no row has"))?;
+        self.held[row] = Held {
+            fresh: observations.into_iter().next().map(Bound::unbind),
+            resets: self.held[row].resets,
+            replacements: self.held[row].replacements,
+            ..Held::default()
+        };
+        Ok(saved)
+    }
+
+    /// Whether the row holds an observation that has not been written.
+    pub(super) fn has_fresh(&self, row: usize) -> bool {
+        self.held[row].fresh.is_some()
     }
 
     /// Passes on what an environment returned or raised; ends this process if it is not the

@@ -1,6 +1,6 @@
 //! A worker's shard of Python environments, and the loop around it.
 
-use cartwheel_engine::autoreset::{Autoreset, AutoresetMode, OnDone};
+use cartwheel_engine::autoreset::{Autoreset, AutoresetMode, OnDone, Rules};
 use cartwheel_engine::worker::serve as serve_shard;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -10,6 +10,7 @@ use pyo3::types::PyList;
 use crate::error::to_py_err;
 use crate::memory::PyMemory;
 use crate::mode::mode;
+use crate::rules::GivenRules;
 use crate::space::Tree;
 use crate::value::Foreign;
 use crate::worker::shard::PyShard;
@@ -23,6 +24,7 @@ pub(crate) struct PyShardParts {
     actions: Py<PyAny>,
     mode: AutoresetMode,
     on_done: OnDone,
+    rules: Rules,
     dense_finals: bool,
     /// Objects that are passed by reference, a list for each row; `None` to pickle them.
     objects: Option<Vec<Py<PyList>>>,
@@ -35,22 +37,35 @@ impl PyShardParts {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
-        worker, observations, actions, *, autoreset_mode, freeze, dense_finals = false,
-        objects = None, over = None
+        worker, observations, actions, *, autoreset_mode, freeze, rules = None,
+        dense_finals = false, objects = None, over = None
     ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     fn new(
         worker: Py<PyAny>,
         observations: Py<PyAny>,
         actions: Py<PyAny>,
         autoreset_mode: &str,
         freeze: bool,
+        rules: Option<GivenRules>,
         dense_finals: bool,
         objects: Option<Vec<Py<PyList>>>,
         over: Option<Vec<bool>>,
     ) -> PyResult<Self> {
         let mode = mode(autoreset_mode)?;
         let on_done = if freeze { OnDone::Freeze } else { OnDone::Raise };
-        Ok(Self { worker, observations, actions, mode, on_done, dense_finals, objects, over })
+        let rules = rules.map_or_else(Rules::default, Rules::from);
+        Ok(Self {
+            worker,
+            observations,
+            actions,
+            mode,
+            on_done,
+            rules,
+            dense_finals,
+            objects,
+            over,
+        })
     }
 }
 
@@ -73,6 +88,7 @@ impl PyShardParts {
                 return Err(PyValueError::new_err(format!("over has {got} of {rows} rows")));
             }
         };
+        let autoreset = autoreset.with_rules(self.rules);
         let (observations, actions) = (self.observations.bind(py), self.actions.bind(py));
         let (observations, actions) = (Tree::new(observations)?, Tree::new(actions)?);
         let lost = self.over.is_some();

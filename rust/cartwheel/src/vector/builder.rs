@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cartwheel_engine::autoreset::{AutoresetMode, OnDone};
+use cartwheel_engine::autoreset::{AutoresetMode, OnDone, Rules};
 use cartwheel_engine::memory::Plan;
 use cartwheel_engine::native::{NativeShard, ShardSettings};
 use cartwheel_engine::plugin::Kind;
@@ -50,7 +50,7 @@ impl<E: Env> Builder<E> {
         let settings = ShardSettings {
             autoreset: AutoresetMode::NextStep,
             on_done: OnDone::Raise,
-            max_episode_steps: None,
+            rules: Rules::default(),
             replacements: 0,
             dense_finals: false,
             is_checked: false,
@@ -100,7 +100,34 @@ impl<E: Env> Builder<E> {
     /// Steps after which an episode is truncated; 0, the default, for no limit.
     #[must_use]
     pub fn max_episode_steps(mut self, steps: u32) -> Self {
-        self.settings.max_episode_steps = NonZero::new(steps);
+        self.settings.rules.max_episode_steps = NonZero::new(steps);
+        self
+    }
+
+    /// Whether an episode is over only when it is truncated: terminations are reported as false, and
+    /// the environments are stepped on; false by default. Needs
+    /// [`max_episode_steps`](Builder::max_episode_steps).
+    #[must_use]
+    pub fn ignore_terminations(mut self, ignores: bool) -> Self {
+        self.settings.rules.ignore_terminations = ignores;
+        self
+    }
+
+    /// How many times each step repeats its action; 1 by default. It stops at the end of the episode.
+    /// Rewards are summed, the last observation and the last info are reported, and
+    /// [`max_episode_steps`](Builder::max_episode_steps) counts every repetition.
+    #[must_use]
+    pub fn action_repeat(mut self, times: NonZero<u32>) -> Self {
+        self.settings.rules.action_repeat = times;
+        self
+    }
+
+    /// Whether a reset of all rows, without numbers or a mask, lets each row begin with a number of
+    /// elapsed steps, drawn from its seed, below [`max_episode_steps`](Builder::max_episode_steps);
+    /// false by default. So rows are not truncated all at once.
+    #[must_use]
+    pub fn staggered_reset(mut self, staggers: bool) -> Self {
+        self.settings.rules.staggered_reset = staggers;
         self
     }
 
@@ -142,7 +169,8 @@ impl<E: Env> Builder<E> {
     /// # Errors
     ///
     /// [`VectorError::Env`] when the environment refuses its options, or its types do not fit its
-    /// spaces; [`VectorError::Engine`] without rows, memory or threads.
+    /// spaces; [`VectorError::Engine`] without rows, memory or threads; a refusal where a step limit is
+    /// needed and missing.
     pub fn build(self) -> Result<VectorEnv<E>, VectorError> {
         self.build_with(|options, prints_panics| border::kind::<E>(options, prints_panics))
     }
@@ -159,6 +187,12 @@ impl<E: Env> Builder<E> {
         if self.rows == 0 || self.threads == 0 {
             let (rows, threads) = (self.rows, self.threads);
             return Err(VectorError::refused(format!("{rows} rows and {threads} threads")));
+        }
+        let rules = &self.settings.rules;
+        if rules.max_episode_steps.is_none() && (rules.ignore_terminations || rules.staggered_reset)
+        {
+            let what = "ignored terminations and staggered resets need max_episode_steps";
+            return Err(VectorError::refused(what.to_owned()));
         }
         if !self.prints_panics {
             crate::table::silence();

@@ -124,7 +124,7 @@ impl<E: Env> VectorEnv<E> {
         for (&row, state) in rows.iter().zip(states) {
             how[row] = RowReset::Restore(RowState::read(&self.kind, state.as_ref())?);
         }
-        self.reset_all(how, None)
+        self.reset_all(how, None, 0)
     }
 
     /// Draws a row.

@@ -1,5 +1,6 @@
 //! How rows are reset.
 
+use cartwheel_engine::FULL_RESET;
 use cartwheel_engine::native::RowReset;
 
 use super::error::VectorError;
@@ -88,6 +89,11 @@ impl<O> Reset<O> {
     /// The rows that are reset, of `count`.
     pub(super) fn named(&self, count: usize) -> Vec<usize> {
         self.rows.clone().unwrap_or_else(|| (0..count).collect())
+    }
+
+    /// The flags of the reset's task.
+    pub(super) fn flags(&self) -> u32 {
+        if self.rows.is_none() { FULL_RESET } else { 0 }
     }
 
     /// What happens to the rows that are reset, of `count` rows.

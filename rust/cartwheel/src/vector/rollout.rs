@@ -50,7 +50,7 @@ impl<E: Env> VectorEnv<E> {
         let lease = self.pool.new_rollout(steps)?.rollout;
         self.pool.record(Arc::clone(&lease))?;
         // A reset of no row: all show their observations, in the first batch of the rollout.
-        let last = match self.reset_all(vec![RowReset::Leave; self.len()], None) {
+        let last = match self.reset_all(vec![RowReset::Leave; self.len()], None, 0) {
             Ok(last) => last,
             Err(error) => {
                 self.pool.stop_recording();

@@ -46,7 +46,7 @@ impl<E: Env> VectorEnv<E> {
         reset: impl Into<Reset<E::ResetOptions>>,
     ) -> Result<(), VectorError> {
         let reset = reset.into();
-        let plan = reset.plan(self.len())?;
+        let (plan, flags) = (reset.plan(self.len())?, reset.flags());
         let options = reset.options.map(|options| border::reset_options::<E>(&self.kind, options));
         let rows: Vec<usize> = plan.iter().map(|(row, _)| *row).collect();
         self.pool.sending(Call::Reset, &rows)?; // refuses what cannot be sent before it is posted
@@ -54,7 +54,7 @@ impl<E: Env> VectorEnv<E> {
             let mailbox = &self.mailboxes[self.pool.shard_of(row)];
             mailbox.post_row_reset(row, how, options.clone());
         }
-        Ok(self.pool.sending(Call::Reset, &rows)?.send(0)?)
+        Ok(self.pool.sending(Call::Reset, &rows)?.send(flags)?)
     }
 
     /// The next batch of rows that were sent: the first `batch_size` rows that are done, or all rows

@@ -97,27 +97,28 @@ impl<E: Env> VectorEnv<E> {
         reset: impl Into<Reset<E::ResetOptions>>,
     ) -> Result<Batch<E>, VectorError> {
         let reset = reset.into();
-        let plan = reset.plan(self.len())?;
+        let (plan, flags) = (reset.plan(self.len())?, reset.flags());
         let options = reset.options.map(|options| border::reset_options::<E>(&self.kind, options));
         let mut how = vec![RowReset::Leave; self.len()];
         for (row, reset) in plan {
             how[row] = reset;
         }
-        self.reset_all(how, options)
+        self.reset_all(how, options, flags)
     }
 
-    /// Does to every row what `how` says.
+    /// Does to every row what `how` says, in a task with these flags.
     pub(super) fn reset_all(
         &mut self,
         how: Vec<RowReset>,
         options: Option<ResetOptions>,
+        flags: u32,
     ) -> Result<Batch<E>, VectorError> {
         self.check(Call::Reset)?;
         let mut how = how.into_iter();
         for (shard, mailbox) in self.pool.shards().iter().zip(&self.mailboxes) {
             mailbox.post_reset(how.by_ref().take(shard.len()).collect(), options.clone());
         }
-        self.pool.begin(Call::Reset, 0)?;
+        self.pool.begin(Call::Reset, flags)?;
         self.wait()
     }
 

@@ -26,6 +26,19 @@ impl NativeRows {
         actions: &ActionColumns<'_>,
         options: Option<&dyn Fn(usize) -> Option<&'o ResetOptions>>,
     ) -> Result<(), Error> {
+        self.calls(place, span.clone(), actions, options)?;
+        self.end_round(place, span);
+        Ok(())
+    }
+
+    /// The calls of a round.
+    pub(super) fn calls<'o>(
+        &mut self,
+        place: &mut Place<'_>,
+        span: Range<usize>,
+        actions: &ActionColumns<'_>,
+        options: Option<&dyn Fn(usize) -> Option<&'o ResetOptions>>,
+    ) -> Result<(), Error> {
         let (count, first) = (span.end, place.rows.start);
         let mut next = span.start;
         while next < count {
@@ -37,14 +50,18 @@ impl NativeRows {
             self.carry_out(place, actions, next..end, own)?;
             next = end;
         }
+        Ok(())
+    }
+
+    /// Tells why environments were replaced, and counts the resets.
+    pub(super) fn end_round(&mut self, place: &Place<'_>, span: Range<usize>) {
         if !self.replaced.is_empty() {
             self.infos.add_errors(&self.replaced);
         }
         let resets = restarted(&self.commands[span.clone()]).map(|at| span.start + at);
         for at in resets.filter(|&at| self.commands[at] == RESET) {
-            place.tally.count_resets(first + at, 1);
+            place.tally.count_resets(place.rows.start + at, 1);
         }
-        Ok(())
     }
 
     fn carry_out(

@@ -1,4 +1,4 @@
-"""What the rows of a vector environment are doing, from what its calls return."""
+"""What the rows of a vector environment are doing, in NumPy: the oracle of ``RowKinds``."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ class RowKinds:
 
     def lose(self, rows: Any) -> None:
         """The results of these rows were lost, because the call raised."""
+        rows = slice(None) if rows is None else rows
         self._incomplete[rows] = True
         self._over[rows] = False
 
@@ -75,8 +76,9 @@ class RowKinds:
             kinds[was_over] = RESET
         elif self._mode == AutoresetMode.DISABLED:
             kinds[was_over] = SHOWN
-            over = over | was_over
+            over = over | (was_over & ~self._resetting[at])
         kinds[self._resetting[at]] = RESET
+        over = over & (kinds != RESET)  # a row that was over, too, goes on
         self._resetting[at] = False
         self._over[at] = over if self._mode != AutoresetMode.SAME_STEP else False
         self._incomplete[at] = (kinds == INCOMPLETE) & ~over

@@ -1,0 +1,149 @@
+"""The steps of the present episodes of all environments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import DTypeLike, NDArray
+
+    from cartwheel.recorder.episode import Path
+
+#: Entries of the first chunk of an episode.
+FIRST = 32
+#: A chunk of all environments is not longer than this, so that a long episode of one environment
+#: does not ask for memory of all in one piece. Pages that nobody wrote cost nothing.
+CHUNK_BYTES = 64 << 20
+
+
+class Track:
+    """One array of each episode, such as its rewards.
+
+    Attributes:
+        shape: The shape of an entry.
+        dtype: Its dtype.
+        fill: The value of entries that nobody reported.
+        first: 0 if the episode's first observation has an entry, 1 if only its steps have one.
+        chunks: Arrays ``[num_envs, entries, *shape]``; together they hold every episode.
+    """
+
+    __slots__ = ("chunks", "dtype", "fill", "first", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: DTypeLike, fill: Any, first: int) -> None:
+        """Has no chunk yet."""
+        self.shape, self.dtype, self.fill, self.first = shape, np.dtype(dtype), fill, first
+        self.chunks: list[NDArray[Any]] = []
+
+    def extend(self, num_envs: int, entries: int) -> None:
+        """Adds a chunk."""
+        shape = (num_envs, entries, *self.shape)
+        if self.fill:
+            self.chunks.append(np.full(shape, self.fill, self.dtype))
+        else:
+            self.chunks.append(np.zeros(shape, self.dtype))  # pages are made when written
+
+
+class EpisodeBuffer:
+    """Stores steps batch by batch, and takes out an environment's episode when it is over.
+
+    An entry is written once and read once, in chunks that double and are never copied. So a step
+    costs the same in long episodes as in short ones.
+
+    Attributes:
+        lengths: The steps of the present episode of each environment, ``int64`` ``[num_envs]``.
+    """
+
+    def __init__(self, num_envs: int) -> None:
+        """Has no tracks yet."""
+        self.lengths: NDArray[np.int64] = np.zeros(num_envs, np.int64)
+        self._tracks: dict[Path, Track] = {}
+        #: The first entry of each chunk, and the end of the last one.
+        self._bounds = np.zeros(1, np.int64)
+
+    def add_track(
+        self, name: Path, shape: tuple[int, ...], dtype: DTypeLike, *, fill: Any = 0, first: int = 0
+    ) -> None:
+        """Adds an array to all episodes; in the present ones, earlier entries are ``fill``."""
+        track = self._tracks[name] = Track(shape, dtype, fill, first)
+        for entries in np.diff(self._bounds).tolist():
+            track.extend(len(self.lengths), entries)
+
+    def track(self, name: Path) -> Track | None:
+        """Returns a track, or ``None``."""
+        return self._tracks.get(name)
+
+    def retype(self, name: Path, dtype: DTypeLike) -> None:
+        """Changes the dtype of a track."""
+        track = self._tracks[name]
+        track.dtype = np.dtype(dtype)
+        track.chunks = [chunk.astype(track.dtype) for chunk in track.chunks]
+
+    def begin(self, rows: Any, entries: Mapping[Path, Any]) -> None:
+        """Begins episodes of these environments; ``entries`` has arrays with one row for each."""
+        self.lengths[rows] = 0
+        self._write(rows, np.zeros(len(rows), np.int64), entries, first=0)
+
+    def add(self, rows: NDArray[np.int64], entries: Mapping[Path, Any]) -> None:
+        """Adds a step to the episodes of these environments."""
+        lengths = self.lengths[rows] + 1
+        self._write(rows, lengths, entries, first=1)
+        self.lengths[rows] = lengths
+
+    def cut(self, row: int) -> dict[Path, NDArray[Any]]:
+        """Returns copies of the present episode of an environment, by track."""
+        end = int(self.lengths[row]) + 1
+        last = int(np.searchsorted(self._bounds, end, side="left"))
+        bounds = self._bounds[: last + 1].tolist()
+        episode = {}
+        for name, track in self._tracks.items():
+            pieces = [
+                chunk[row, max(track.first - start, 0) : end - start]
+                for chunk, start in zip(track.chunks, bounds, strict=False)
+                if start < end
+            ]
+            episode[name] = pieces[0].copy() if len(pieces) == 1 else np.concatenate(pieces)
+        return episode
+
+    def shrink(self) -> None:
+        """Gives back chunks that no present episode reaches, but for one."""
+        longest = int(self.lengths.max(initial=0))
+        while len(self._bounds) > 3 and self._bounds[-3] > longest:
+            self._bounds = self._bounds[:-1]
+            for track in self._tracks.values():
+                track.chunks.pop()
+
+    def _write(
+        self, rows: NDArray[np.int64], at: NDArray[np.int64], entries: Mapping[Path, Any], first: int
+    ) -> None:
+        if not len(rows):
+            return
+        lowest, highest = int(at.min()), int(at.max())
+        while highest >= self._bounds[-1]:
+            self._extend()
+        low, high = (np.searchsorted(self._bounds, (lowest, highest), side="right") - 1).tolist()
+        for number in range(low, high + 1):
+            start, end = self._bounds[number : number + 2].tolist()
+            places: Any = slice(None)
+            if low < high:
+                places = np.flatnonzero((at >= start) & (at < end))
+                if not len(places):
+                    continue
+            cells = rows[places] * (end - start) + (at[places] - start)
+            for name, values in entries.items():
+                track = self._tracks[name]
+                if track.first <= first:
+                    chunk = track.chunks[number]
+                    chunk.reshape(-1, *track.shape)[cells] = values[places]
+
+    def _extend(self) -> None:
+        entries = max(int(self._bounds[-1]), FIRST)
+        tracks = self._tracks.values()
+        size = sum(int(np.prod(one.shape)) * one.dtype.itemsize for one in tracks)
+        entries = max(1, min(entries, CHUNK_BYTES // max(1, size * len(self.lengths))))
+        self._bounds = np.append(self._bounds, self._bounds[-1] + entries)
+        for track in tracks:
+            track.extend(len(self.lengths), entries)

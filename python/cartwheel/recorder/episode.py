@@ -1,0 +1,75 @@
+"""An episode that was taken out of its buffer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from gymnasium.spaces import Dict, Tuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gymnasium.spaces import Space
+    from numpy.typing import NDArray
+
+#: Where an array of an episode is: ``("obs",)``, or ``("obs", "camera", 0)`` in nested spaces.
+Path: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass
+class Episode:
+    """The steps of one episode, and what is known of it.
+
+    Attributes:
+        about: What ``episode_filter`` is given and the JSON file has.
+        arrays: Copies; observations and infos have one entry more than actions and rewards.
+    """
+
+    about: dict[str, Any]
+    arrays: dict[Path, NDArray[Any]]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+
+def leaves(space: Space[Any], path: Path) -> Iterator[tuple[Path, Space[Any]]]:
+    """Yields the parts of a space that are arrays, each with its path.
+
+    Raises:
+        TypeError: A part has no fixed shape and dtype.
+        ValueError: A key cannot be a name in a file.
+    """
+    if isinstance(space, Dict):
+        for key, part in space.spaces.items():
+            if not isinstance(key, str) or not key or "/" in key or key == ".":
+                raise ValueError(
+                    f"the key {key!r} of {space} cannot be the name of a group in a file: names "
+                    "are not empty and have no '/'."
+                )
+            yield from leaves(part, (*path, key))
+    elif isinstance(space, Tuple):
+        for number, part in enumerate(space.spaces):
+            yield from leaves(part, (*path, number))
+    elif space.shape is None or space.dtype is None or np.dtype(space.dtype).kind not in "biufc":
+        raise TypeError(
+            f"episodes are recorded as arrays, but {space} at `{'/'.join(map(str, path))}` has no "
+            "fixed shape and dtype."
+        )
+    else:
+        yield path, space
+
+
+def parts(tree: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    """Yields the arrays of a nested batch, each with its path."""
+    if isinstance(tree, dict):
+        for key, part in tree.items():
+            yield from parts(part, (*path, key))
+    elif isinstance(tree, tuple):
+        for number, part in enumerate(tree):
+            yield from parts(part, (*path, number))
+    else:
+        yield path, tree

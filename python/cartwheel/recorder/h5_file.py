@@ -1,0 +1,186 @@
+"""An HDF5 file that only ever gets whole episodes."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path as FilePath
+
+    from numpy.typing import NDArray
+
+    from cartwheel.recorder.episode import Path
+
+#: Of gzip, as ManiSkill's files have it.
+LEVEL = 5
+#: Bytes of a compressed chunk before compression, at most, if it has more than one entry.
+CHUNK_BYTES = 256 << 10
+#: Room for the names, shapes and indices of an episode and for what a flush writes.
+MARGIN = 512 << 10
+#: Metadata of the file in memory after which it is opened anew, which frees it.
+CACHE_BYTES = 8 << 20
+#: Attributes are in the header of their group, which cannot be larger.
+ATTRIBUTE_BYTES = 60000
+
+
+def load(name: str) -> Any:
+    """Imports a library of the extra ``record``.
+
+    Raises:
+        ImportError: It is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f"the recorder needs {name}: pip install 'cartwheel[record]' ({error})", name=name
+        ) from error
+
+
+class H5File:
+    """Adds episodes to a new HDF5 file, so that it is whole between two flushes.
+
+    HDF5 cannot recover from a write that fails, so the bytes of an episode are reserved in the file
+    system before it is written. And it writes its metadata only when it is flushed, so that the
+    file of a program that is killed has the episodes up to the last flush.
+
+    Args:
+        path: The file, which must not exist.
+
+    Raises:
+        FileExistsError: It does.
+        OSError: It cannot be made.
+    """
+
+    def __init__(self, path: FilePath) -> None:
+        """Makes the file."""
+        self._h5 = load("h5py")
+        self.path = path
+        self._file = self._open("x")
+        self._types: dict[np.dtype[Any], Any] = {}
+        order = self._h5.h5p
+        self._ordered = order.create(order.GROUP_CREATE)
+        self._ordered.set_link_creation_order(order.CRT_ORDER_TRACKED | order.CRT_ORDER_INDEXED)
+        self.reserve(0)
+
+    def _open(self, mode: str) -> Any:
+        file = self._h5.File(self.path, mode)
+        # Without evictions metadata stays in memory until it is flushed.
+        cache = file.id.get_mdc_config()
+        cache.evictions_enabled = False
+        cache.incr_mode = cache.decr_mode = cache.flash_incr_mode = 0
+        file.id.set_mdc_config(cache)
+        return file
+
+    def reserve(self, nbytes: int) -> None:
+        """Makes sure that ``nbytes`` and a margin can be written.
+
+        Raises:
+            OSError: There is no space; the file is as it was.
+        """
+        descriptor = int(self._file.id.get_vfd_handle())
+        size, end = os.fstat(descriptor).st_size, self._file.id.get_filesize() + nbytes + MARGIN
+        if end <= size:
+            return
+        try:
+            os.posix_fallocate(descriptor, size, end - size)
+        except OSError as error:
+            os.ftruncate(descriptor, size)
+            if error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+                free = os.fstatvfs(descriptor)
+                if free.f_bavail * free.f_frsize >= end - size:
+                    return
+                error.errno = errno.ENOSPC
+            raise OSError(
+                error.errno,
+                f"no space for an episode of {nbytes} bytes ({os.strerror(error.errno or 0)}); "
+                "the episodes before it are in the file",
+                str(self.path),
+            ) from error
+
+    def write(self, name: str, arrays: Mapping[Path, NDArray[Any]], **attributes: Any) -> None:
+        """Adds a group with an episode.
+
+        Args:
+            name: Of the group.
+            arrays: By path; the parts of a path are names of groups, the last one of the array.
+            **attributes: Of the group.
+
+        Raises:
+            OSError: There is no space; the file is as it was.
+        """
+        self.reserve(sum(array.nbytes + (array.nbytes >> 8) + 4096 for array in arrays.values()))
+        group = self._group(self._file.id, name)
+        groups: dict[Path, Any] = {(): group}
+        for path, array in arrays.items():
+            for depth in range(1, len(path)):
+                if path[:depth] not in groups:
+                    above = groups[path[: depth - 1]]
+                    groups[path[:depth]] = self._group(above, str(path[depth - 1]))
+            self._add(groups[path[:-1]], str(path[-1]), np.ascontiguousarray(array))
+        attrs = self._h5.Group(group).attrs
+        for key, value in attributes.items():
+            attrs[key] = value
+
+    def note(self, **attributes: Any) -> None:
+        """Sets attributes of the file itself."""
+        for key, value in attributes.items():
+            self._file.attrs[key] = value
+
+    def flush(self) -> None:
+        """Makes what was written readable for others, also if the program is killed."""
+        self._file.flush()
+        if self._file.id.get_mdc_size()[2] > CACHE_BYTES:
+            self._file.close()
+            self._file = self._open("r+")
+
+    def close(self) -> None:
+        """Closes the file, and gives back what was reserved."""
+        if self._file:
+            self._file.flush()
+            end = self._file.id.get_filesize()
+            self._file.close()
+            if self.path.stat().st_size > end:
+                os.truncate(self.path, end)
+
+    # h5py's own interface, h5py.File and so on, takes twice as long for an episode.
+
+    def _group(self, above: Any, name: str) -> Any:
+        return self._h5.h5g.create(above, name.encode(), gcpl=self._ordered)
+
+    def _add(self, group: Any, name: str, array: NDArray[Any]) -> None:
+        h5 = self._h5
+        kind = self._types.get(array.dtype)
+        if kind is None:
+            kind = self._types[array.dtype] = h5.h5t.py_create(array.dtype, logical=True)
+        space = h5.h5s.create_simple(array.shape)
+        if not is_image(name, array):
+            h5.h5d.create(group, name.encode(), kind, space).write(
+                h5.h5s.ALL, h5.h5s.ALL, array
+            )
+            return
+        entry = array[0].nbytes
+        entries = max(1, min(len(array), CHUNK_BYTES // entry))
+        layout = h5.h5p.create(h5.h5p.DATASET_CREATE)
+        layout.set_chunk((entries, *array.shape[1:]))
+        layout.set_deflate(LEVEL)
+        images = h5.h5d.create(group, name.encode(), kind, space, layout)
+        for start in range(0, len(array), entries):
+            chunk = array[start : start + entries].tobytes()
+            chunk = chunk.ljust(entries * entry, b"\0")
+            # zlib lets other threads run, which HDF5's own filter does not.
+            packed = zlib.compress(chunk, LEVEL)
+            images.write_direct_chunk((start, *(0,) * (array.ndim - 1)), packed)
+
+
+def is_image(name: str, array: NDArray[Any]) -> bool:
+    """Whether the entries of an array are images, which are compressed."""
+    named = name in ("rgb", "depth", "seg")
+    return array.ndim >= 3 and array.size > 0 and (named or array.dtype in (np.uint8, np.uint16))

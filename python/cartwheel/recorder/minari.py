@@ -1,0 +1,200 @@
+"""Trajectories in Minari's layout: a folder with a file of arrays and a file of metadata."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+
+from cartwheel.recorder.about import single_spec, to_json, version, write_json
+from cartwheel.recorder.h5_file import H5File
+from cartwheel.recorder.maniskill import attribute
+
+if TYPE_CHECKING:
+    from pathlib import Path as FilePath
+
+    from gymnasium.spaces import Space
+
+    from cartwheel.recorder.episode import Episode, Path
+
+#: The version of Minari whose layout this is: the first that reads images that are no JPEG.
+LAYOUT_VERSION = "0.5.4"
+NAMES = {"obs": "observations", "terminated": "terminations", "truncated": "truncations"}
+#: The arrays of an episode.
+PARTS = ("obs", "actions", "rewards", "terminated", "truncated", "infos")
+_ID = re.compile(r"(?:[-_\w][-_\w/]*[-_\w]+/)?[-_\w]+?-v\d+")
+
+
+class MinariFiles:
+    """``<root>/data/main_data.hdf5`` and ``metadata.json``, as Minari's reader expects them.
+
+    The numbers of episodes and steps are written when the files are closed; the file of arrays is
+    whole before.
+
+    Args:
+        root: The folder of the dataset.
+        dataset_id: Minari's name of it, which ends with ``-v`` and a number.
+        envs: The recorded vector environment.
+        extras: Other entries of the metadata.
+
+    Raises:
+        FileExistsError: There is such a dataset.
+        OSError: The folder cannot be made.
+        TypeError: Minari does not know a space.
+    """
+
+    def __init__(
+        self, root: FilePath, dataset_id: str, envs: Any, extras: dict[str, Any]
+    ) -> None:
+        """Makes the folder and both files."""
+        spaces = {
+            name: json.dumps(space_form(getattr(envs, f"single_{name}")))
+            for name in ("observation_space", "action_space")
+        }
+        folder = root / "data"
+        self.json_path = folder / "metadata.json"
+        if self.json_path.exists():
+            raise FileExistsError(17, "File exists", str(self.json_path))
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = H5File(folder / "main_data.hdf5")
+        self.path = self._file.path
+        self._episodes = self._steps = 0
+        self._header = {
+            "data_format": "hdf5",
+            "jpeg_encoding": False,
+            "dataset_id": dataset_id,
+            "minari_version": LAYOUT_VERSION,
+            "cartwheel_version": version(),
+            **spaces,
+            **_env_spec(envs),
+            **extras,
+        }
+        self._write_metadata()
+
+    def write(self, episode: Episode) -> bool:
+        """Adds an episode; its number must be the next one."""
+        about, found = episode.about, episode.arrays
+        arrays = {_path(path): found[path] for path in found if path[0] in PARTS}
+        attributes = {
+            "id": about["episode_id"],
+            "total_steps": about["elapsed_steps"],
+            **_flat(about["reset_kwargs"].get("options") or {}, "options"),
+            "about": attribute(about),
+        }
+        if about["episode_seed"] is not None:
+            attributes["seed"] = about["episode_seed"]
+        self._file.write(f"episode_{about['episode_id']}", arrays, **attributes)
+        self._episodes += 1
+        self._steps += about["elapsed_steps"]
+        return True
+
+    def flush(self) -> None:
+        """Makes the episodes readable in the file of arrays."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes both files."""
+        self._file.close()
+        self._write_metadata()
+
+    def _write_metadata(self) -> None:
+        totals = {"total_episodes": self._episodes, "total_steps": self._steps}
+        size = round(self.path.stat().st_size / 1e6, 1)
+        write_json(self.json_path, {**self._header, **totals, "dataset_size": size})
+
+
+def as_dataset_id(name: str) -> str:
+    """Returns a name of a dataset, with a version.
+
+    Raises:
+        ValueError: Minari would refuse it.
+    """
+    dataset_id = name if re.search(r"-v\d+$", name) else f"{name}-v0"
+    if not _ID.fullmatch(dataset_id):
+        raise ValueError(
+            f"`trajectory_name`={name!r} is no name of a Minari dataset: it has letters, digits, "
+            "'-' and '_', perhaps '/', and ends with '-v' and a number."
+        )
+    return dataset_id
+
+
+def space_form(space: Space[Any]) -> dict[str, Any]:
+    """Returns what Minari's ``deserialize_space`` reads.
+
+    Raises:
+        TypeError: Minari knows no such space.
+    """
+    if isinstance(space, Box):
+        return {
+            "type": "Box",
+            "dtype": str(space.dtype),
+            "shape": list(space.shape),
+            "low": space.low.tolist(),
+            "high": space.high.tolist(),
+        }
+    if isinstance(space, Discrete):
+        return {
+            "type": "Discrete",
+            "dtype": str(space.dtype),
+            "start": int(space.start),
+            "n": int(space.n),
+        }
+    if isinstance(space, MultiDiscrete):
+        return {
+            "type": "MultiDiscrete",
+            "dtype": str(space.dtype),
+            "nvec": space.nvec.tolist(),
+            "start": space.start.tolist(),
+        }
+    if isinstance(space, MultiBinary):
+        return {"type": "MultiBinary", "n": np.asarray(space.n).tolist()}
+    if isinstance(space, Dict):
+        parts = {key: space_form(part) for key, part in space.spaces.items()}
+        return {"type": "Dict", "subspaces": parts}
+    if isinstance(space, Tuple):
+        return {"type": "Tuple", "subspaces": [space_form(part) for part in space.spaces]}
+    raise TypeError(f"Minari knows no space like {space}: use format='maniskill'.")
+
+
+def _env_spec(envs: Any) -> dict[str, str]:
+    """The specification of one environment; nothing if it cannot be serialised."""
+    spec = single_spec(envs)
+    if spec is None:
+        return {}
+    try:
+        return {"env_spec": spec.to_json()}
+    except Exception:  # noqa: BLE001 - whatever a keyword raises that is no JSON
+        return {}
+
+
+def _path(path: Path) -> Path:
+    first = NAMES.get(str(path[0]), path[0])
+    return first, *(f"_index_{part}" if isinstance(part, int) else part for part in path[1:])
+
+
+def _flat(options: dict[str, Any], name: str) -> dict[str, Any]:
+    """Options as attributes, ``options/key/…``; what HDF5 cannot keep is JSON."""
+    flat: dict[str, Any] = {}
+    for key, value in options.items():
+        path = f"{name}/{key}"
+        array = None if isinstance(value, dict) else _array(value)
+        if isinstance(value, dict):
+            flat.update(_flat(value, path))
+        elif isinstance(value, str):
+            flat[path] = value
+        elif array is not None and array.nbytes < 4096:
+            flat[path] = array
+        else:
+            flat[path] = to_json(value)[:4096]
+    return flat
+
+
+def _array(value: Any) -> Any:
+    try:
+        array = np.asarray(value)
+    except ValueError:  # ragged
+        return None
+    return array if array.dtype.kind in "biuf" else None

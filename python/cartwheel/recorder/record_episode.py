@@ -1,0 +1,494 @@
+"""Records the episodes of a vector environment."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import time
+import weakref
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from cartwheel.arguments import as_integer, as_rows
+from cartwheel.choices import check_choice
+from cartwheel.recorder.about import env_info
+from cartwheel.recorder.camera import Camera, obstacle
+from cartwheel.recorder.caption import line
+from cartwheel.recorder.episode import Episode
+from cartwheel.recorder.films import EpisodeFilms, Studio, TiledFilm, free_numbers
+from cartwheel.recorder.h5_file import load
+from cartwheel.recorder.maniskill import ManiSkillFiles
+from cartwheel.recorder.minari import MinariFiles, as_dataset_id
+from cartwheel.recorder.origin import Origins
+from cartwheel.recorder.tape import FLAGS, Tape
+from cartwheel.recorder.told import numbers
+from cartwheel.recorder.video_file import encoder
+from cartwheel.recorder.writer import Writer
+from cartwheel.spaces import nested
+from cartwheel.wrapping.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION
+from cartwheel.wrapping.wrapper import VectorWrapper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
+
+    from cartwheel.wrapping.batch import Batch
+
+Format = Literal["maniskill", "minari"]
+
+
+class RecordEpisode(VectorWrapper):
+    """Writes episodes and videos, with the arguments and files of ManiSkill's class of this name.
+
+    An episode has one observation more than actions: the first is that of its reset, the last the
+    true terminal one, in every autoreset mode. It is written when it is over. Episodes that a
+    reset or :meth:`close` cuts short are written with both last flags false. Frozen steps are not
+    written, and neither are steps in which the environment failed or whose results were lost; such
+    an episode ends before them.
+
+    Files are written by a thread, at most a quarter of a second after an episode. If the thread
+    fails, for instance because the disk is full, the next call raises its error, and so does
+    :meth:`close`. If the program is killed, the ``.h5`` file has all finished episodes, and
+    :class:`TrajectoryDataset` reads it without the JSON file.
+
+    ``format="maniskill"`` writes ``<trajectory_name>.h5`` and ``.json``. Each group ``traj_i`` has
+    ``obs`` with ``T + 1`` entries, ``actions`` ``[T, A]`` in the dtype of the action space,
+    ``terminated``, ``truncated``, perhaps ``success`` and ``fail`` from the infos, ``rewards``
+    (``float32``) and ``env_states``. ``format="minari"`` writes the folder ``<trajectory_name>``
+    for Minari, with the numbers in the infos (NaN, 0 or false where nothing was told) and
+    rewards as ``float64``. Images are compressed.
+
+    Besides what ManiSkill writes, the metadata of an episode have ``env_index``, ``row_seed`` and
+    ``episode_in_row``: the row played its episodes one after the other from ``row_seed``, and this
+    is the one with that number, from 0. ``episode_seed`` is null unless a reset gave the seed.
+    ``return`` is the sum of the rewards, ``terminated`` and ``truncated`` are the last flags,
+    ``videos`` the names of its videos.
+
+    Example:
+        envs = cartwheel.make_vec("cartwheel/CartPole-v1", 8, render_mode="rgb_array")
+        envs = RecordEpisode(envs, "runs/cartpole", trajectory_name="demo", video_envs="tile")
+
+    Args:
+        envs: A vector environment of cartwheel or Gymnasium, wrapped or not.
+        output_dir: The folder of all files; it is made.
+        save_trajectory: Whether episodes are written.
+        trajectory_name: Of the files; by default the date and time. No file is overwritten.
+        save_video: Whether videos are made; by default, where images can be rendered.
+        info_on_video: Whether rewards and numbers of the infos are written on the frames.
+        save_on_reset: Whether episodes that are cut short are written.
+        save_video_trigger: Is called with the number of steps so far; frames of steps for which it
+            is false are left out.
+        max_steps_per_video: Videos are cut after this number of steps.
+        clean_on_close: As ManiSkill has it; numbers have no gaps in any case.
+        record_reward: Whether rewards are written.
+        video_fps: Frames per second.
+        source_type: A word for the origin of the actions, for the metadata.
+        source_desc: A longer text for it.
+        record_env_state: Whether states are recorded from ``get_state``, if there is such a
+            method: as ``bytes``, padded, and ``length``, which is 0 where a state could not be
+            had, such as a terminal one in ``SAME_STEP``.
+        avoid_overwriting_video: As ManiSkill has it; videos are never overwritten.
+        video_envs: Rows that have a video for each episode; or ``"tile"``: one video of all rows.
+        episode_filter: Is called with the metadata of an episode that is over, and says whether it
+            is written; also its video.
+        format: ``"maniskill"`` or ``"minari"``.
+        queue_mb: Megabytes that may wait for the thread; a step that would exceed them waits.
+
+    Raises:
+        TypeError: ``envs`` is not a vector environment, or a space has no fixed shape.
+        ValueError: An argument is wrong; nothing can be drawn although ``save_video=True``.
+        OSError: Files cannot be written, or exist.
+        ImportError: ``h5py``, PyAV or Pillow is missing: ``pip install 'cartwheel[record]'``.
+    """
+
+    _changes_steps = False
+
+    def __init__(
+        self,
+        envs: VectorEnv[Any, Any, Any],
+        output_dir: str | os.PathLike[str],
+        save_trajectory: bool = True,  # noqa: FBT001 - ManiSkill's signature
+        trajectory_name: str | None = None,
+        save_video: bool | None = None,  # noqa: FBT001 - ManiSkill's signature
+        info_on_video: bool = False,  # noqa: FBT001 - ManiSkill's signature
+        save_on_reset: bool = True,  # noqa: FBT001 - ManiSkill's signature
+        save_video_trigger: Callable[[int], bool] | None = None,
+        max_steps_per_video: int | None = None,
+        clean_on_close: bool = True,  # noqa: FBT001 - ManiSkill's signature
+        record_reward: bool = True,  # noqa: FBT001 - ManiSkill's signature
+        video_fps: float = 30,
+        source_type: str | None = None,
+        source_desc: str | None = None,
+        *,
+        record_env_state: bool = True,
+        avoid_overwriting_video: bool = False,
+        video_envs: Sequence[int] | Literal["tile"] = (0,),
+        episode_filter: Callable[[dict[str, Any]], bool] | None = None,
+        format: Format = "maniskill",  # noqa: A002 - the name that is asked for
+        queue_mb: float = 256,
+    ) -> None:
+        """Makes the files."""
+        super().__init__(envs)
+        del clean_on_close, avoid_overwriting_video  # there is nothing to clean or to overwrite
+        check_choice("format", format, Format)
+        for name, function in (
+            ("save_video_trigger", save_video_trigger),
+            ("episode_filter", episode_filter),
+        ):
+            if function is not None and not callable(function):
+                raise TypeError(f"`{name}` must be a function, got {function!r}.")
+        for name, number in (("video_fps", video_fps), ("queue_mb", queue_mb)):
+            if isinstance(number, bool) or not 0 < number < math.inf:
+                raise ValueError(f"`{name}` must be a positive number, got {number!r}.")
+        if max_steps_per_video is not None:
+            max_steps_per_video = as_integer("max_steps_per_video", max_steps_per_video, 1)
+        self._filmed = self._filmed_rows(video_envs)
+        films = self._films_wanted(save_video)
+        if not save_trajectory and not films:
+            raise ValueError(
+                "nothing would be recorded: give save_trajectory=True or save_video=True."
+            )
+        if films:
+            encoder()
+            if info_on_video:
+                load("PIL.Image")
+        self._record_reward, self._save_on_reset = record_reward, save_on_reset
+        self._filter, self._trigger, self._captions = episode_filter, save_video_trigger, info_on_video
+        get_state = getattr(envs, "get_state", None) if record_env_state else None
+        self._tape = Tape(
+            self.num_envs,
+            self.single_observation_space if save_trajectory else None,
+            self.single_action_space,
+            keeps_infos=format == "minari",
+            get_state=self._states if save_trajectory and get_state is not None else None,
+        )
+        folder = _folder(output_dir)
+        self._files: ManiSkillFiles | MinariFiles | None = None
+        if save_trajectory:
+            given = {"source_type": source_type, "source_desc": source_desc}
+            source = {key: text for key, text in given.items() if text is not None}
+            self._files = self._made(folder, trajectory_name, format, source)
+        writer = Writer(int(queue_mb * 1e6), self._files.flush if self._files else _nothing)
+        self._writer = writer
+        #: Ends the thread and the files, also when the program ends or nobody keeps the wrapper.
+        self._finish = weakref.finalize(self, _finish, writer, self._files)
+        self._films: EpisodeFilms | TiledFilm | None = None
+        if films:
+            studio = Studio(folder, writer, video_fps, max_steps_per_video, free_numbers(folder))
+            tiles = isinstance(video_envs, str)
+            self._films = (
+                TiledFilm(studio, self.num_envs) if tiles else EpisodeFilms(studio, self._filmed)
+            )
+            self._camera = Camera(envs, self._filmed, self._source.mode)
+        self._rows = np.arange(self.num_envs)
+        self._origins = Origins(self.num_envs)
+        #: Rows whose present episode is recorded.
+        self._open = np.zeros(self.num_envs, np.bool_)
+        self._returns = np.zeros(self.num_envs)
+        self._episodes = itertools.count()
+        self._steps = 0
+        #: Whether a reset keeps what it cuts short.
+        self._saves = True
+        self._is_closed = False
+        self._control_mode = getattr(envs.unwrapped, "control_mode", None)
+
+    def _filmed_rows(self, video_envs: Any) -> list[int]:
+        if isinstance(video_envs, str):
+            check_choice("video_envs", video_envs, Literal["tile"])
+            return list(range(self.num_envs))
+        return as_rows(video_envs, self.num_envs, "video_envs")
+
+    def _films_wanted(self, save_video: bool | None) -> bool:
+        if save_video is False:
+            return False
+        wrong = obstacle(self, self._source.mode)
+        if save_video and wrong is not None:
+            raise ValueError(f"no video of {self.env} can be made: {wrong}.")
+        return wrong is None
+
+    def _made(
+        self, folder: FilePath, name: str | None, form: Format, source: dict[str, Any]
+    ) -> ManiSkillFiles | MinariFiles:
+        load("h5py")
+        stem = name or time.strftime("%Y%m%d_%H%M%S")
+        for number in itertools.count():
+            numbered = f"{stem}_{number}" if number else stem
+            try:
+                if form == "maniskill":
+                    return ManiSkillFiles(folder / numbered, env_info(self.env), source)
+                dataset_id = as_dataset_id(numbered)
+                return MinariFiles(folder / dataset_id, dataset_id, self, source)
+            except FileExistsError as error:
+                if name is not None:
+                    raise FileExistsError(
+                        error.errno, "there is such a recording: give another `trajectory_name`",
+                        str(error.filename or folder / stem),
+                    ) from error
+        raise AssertionError("numbers do not end")
+
+    # What is called
+
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None, save: bool = True
+    ) -> Any:
+        """Resets every environment, or the rows that ``options`` select.
+
+        Args:
+            seed: As for the wrapped environment.
+            options: As for the wrapped environment; not changed.
+            save: Whether the episodes that it cuts short are written, if ``save_on_reset``; false
+                discards them and their videos.
+
+        Returns:
+            Observations and infos.
+
+        Raises:
+            Exception: As for the wrapped environment; or the error of the writing thread.
+        """
+        self._writer.check()
+        self._saves = save
+        try:
+            return super().reset(seed=seed, options=options)
+        finally:
+            self._saves = True
+
+    def flush(self) -> None:
+        """Waits until all episodes that are over are in the files.
+
+        Raises:
+            Exception: The error of the writing thread.
+        """
+        self._writer.drain()
+
+    def close(self, **kwargs: Any) -> None:
+        """Writes the rest, and closes the files and the environments.
+
+        Raises:
+            Exception: The error of the writing thread, after all is closed.
+        """
+        if self._is_closed:
+            super().close(**kwargs)
+            return
+        self._is_closed = True
+        try:
+            self._cut_short(self._rows[self._open])
+            if self._films is not None:
+                self._films.close(keep=self._save_on_reset)
+            self._finish()
+        finally:
+            super().close(**kwargs)
+        self._writer.check()
+
+    def _act(self, actions: Any, rows: Any) -> Any:
+        self._writer.check()
+        busy = self._source.envs.in_flight if self._source.steps_rows else ()
+        self._tape.act(actions, rows, busy)
+        return actions
+
+    def _transform(self, batch: Batch) -> None:
+        rows = self._rows if batch.rows is None else np.asarray(batch.rows, np.int64)
+        kinds = batch.kinds
+        begins, steps = kinds == RESET, kinds == TRANSITION
+        stops = (kinds == FAILED) | (kinds == INCOMPLETE)
+        self._stop(batch, rows, begins, stops)
+        steps &= self._open[rows]
+        finals, over = None, np.zeros(len(rows), np.bool_)
+        if batch.rewards is not None:
+            self._steps += 1
+            over = np.logical_or(batch.terminations, batch.truncations)
+            if self._source.mode == AutoresetMode.SAME_STEP and over.any():
+                finals = batch.finals(self.single_observation_space)
+                begins = begins | (over & (kinds != SHOWN))
+        shoots = self._films is not None and self._shoots()
+        drawn = self._drawn(rows, steps, begins, over) if shoots else {}
+        if steps.any():
+            self._add(batch, rows, steps, begins, finals)
+        if shoots and batch.rewards is not None:
+            self._shoot(batch, rows, steps, begins, drawn)
+        if steps.any():
+            ends = np.flatnonzero(steps & over)
+            for place in ends.tolist():
+                row = int(rows[place])
+                flags = bool(batch.terminations[place]), bool(batch.truncations[place])
+                self._end(row, *flags, keep=True)
+            if len(ends):
+                self._tape.shrink()
+        if begins.any():
+            self._begin(batch, rows, begins, drawn)
+
+    def _stop(self, batch: Batch, rows: Any, begins: Any, stops: Any) -> None:
+        """Episodes end that are cut short by resets and failures."""
+        if not (begins | stops).any():
+            return
+        cut = (begins | stops) & self._open[rows]
+        self._cut_short(rows[cut])
+        if stops.any():
+            self._origins.forget(rows[batch.kinds == FAILED])
+        is_full = batch.rewards is None and begins.all() and len(rows) == self.num_envs
+        if is_full and isinstance(self._films, TiledFilm) and self._save_on_reset:
+            self._films.close(keep=self._saves)
+
+    def _cut_short(self, rows: NDArray[np.int64]) -> None:
+        for row in rows.tolist():
+            self._end(row, False, False, keep=self._save_on_reset and self._saves)  # noqa: FBT003
+
+    def _add(self, batch: Batch, rows: Any, steps: Any, begins: Any, finals: Any) -> None:
+        observations = batch.observations
+        infos = [(batch.infos, steps)] if batch.infos else []
+        if finals is not None:
+            observations = _with_finals(observations, finals)
+        if "final_info" in batch.infos:
+            infos = [(batch.infos["final_info"], steps & begins), (batch.infos, steps & ~begins)]
+        elif finals is not None:
+            infos = [(batch.infos, steps & ~begins)]
+        places: Any = slice(None) if steps.all() else np.flatnonzero(steps)
+        here = rows[places]
+        self._tape.add(here, places, observations, batch.rewards, infos, begins[places])
+        self._returns[here] += np.asarray(batch.rewards)[places]
+
+    def _begin(self, batch: Batch, rows: Any, begins: Any, drawn: dict[int, Any]) -> None:
+        places = np.flatnonzero(begins)
+        here = rows[places]
+        seeds = None if batch.seeds is None else batch.seeds[places]
+        self._origins.begin(here, seeds, batch.options)
+        self._tape.begin(here, places, batch.observations, batch.infos)
+        self._open[here], self._returns[here] = True, 0.0
+        if self._films is not None and drawn:
+            again = isinstance(self._films, EpisodeFilms) or batch.rewards is None
+            frames = {row: drawn[row] for row in here.tolist() if row in drawn}
+            if frames and again:
+                self._films.begin(frames)
+
+    def _end(self, row: int, terminated: bool, truncated: bool, *, keep: bool) -> None:  # noqa: FBT001
+        """Writes the present episode of a row, or discards it."""
+        self._open[row] = False
+        length = int(self._tape.lengths(row))
+        about: dict[str, Any] = {}
+        if length and keep:
+            about = self._about(row, length, terminated, truncated)
+            arrays = self._tape.cut(row)
+            for flag in FLAGS:
+                for path in ((flag,), ("infos", flag)):
+                    if path in arrays:
+                        about[flag] = bool(np.all(arrays[path][-1]))
+            keep = self._filter is None or bool(self._filter(dict(about)))
+        keep = keep and length > 0
+        videos = self._films.end(row, keep=keep) if self._films is not None else []
+        if not keep or self._files is None:
+            return
+        about = {"episode_id": next(self._episodes), **about}
+        if not self._record_reward:
+            del arrays["rewards",]
+        for name, last in (("terminated", terminated), ("truncated", truncated)):
+            arrays[name,] = flags = np.zeros(length, np.bool_)
+            flags[-1] = last
+        write, episode = self._files.write, Episode(about, arrays)
+
+        def task() -> bool:
+            if videos:  # they are complete: their tasks came before this one
+                about["videos"] = [video.name for video in videos if video.name is not None]
+            return write(episode)
+
+        self._writer.put(task, episode.nbytes)
+
+    def _about(self, row: int, length: int, terminated: bool, truncated: bool) -> dict[str, Any]:  # noqa: FBT001
+        origin = self._origins.about(row)
+        return {
+            "episode_seed": origin.pop("episode_seed"),
+            "control_mode": self._control_mode,
+            "elapsed_steps": length,
+            **origin,
+            "env_index": row,
+            "return": float(self._returns[row]),
+            "terminated": terminated,
+            "truncated": truncated,
+        }
+
+    def _states(self, rows: list[int]) -> list[bytes] | None:
+        """The states of rows; ``None`` while others are in flight."""
+        envs: Any = self._source.envs
+        if getattr(envs, "in_flight", ()):
+            return None
+        states: list[bytes] = envs.get_state(rows)
+        return states
+
+    # Videos
+
+    def _shoots(self) -> bool:
+        return self._trigger is None or bool(self._trigger(self._steps))
+
+    def _drawn(self, rows: Any, steps: Any, begins: Any, over: Any) -> dict[int, Any]:
+        """Frames of what filmed rows show now."""
+        wanted = steps | begins
+        if isinstance(self._films, TiledFilm):
+            wanted = wanted & ~(steps & begins)  # the terminal frame is shown, and then the next
+        return self._camera.draw([row for row in rows[wanted].tolist() if row in set(self._filmed)])
+
+    def _shoot(self, batch: Batch, rows: Any, steps: Any, begins: Any, drawn: Any) -> None:
+        assert self._films is not None
+        filmed = [
+            (row, place)
+            for row, place in zip(rows[steps].tolist(), np.flatnonzero(steps).tolist(), strict=True)
+            if row in set(self._filmed)
+        ]
+        gone = [(row, place) for row, place in filmed if begins[place]]
+        frames = self._camera.finals(batch.infos, gone) if gone else {}
+        frames |= {row: drawn[row] for row, place in filmed if not begins[place]}
+        if isinstance(self._films, TiledFilm):  # also what rows show that were reset meanwhile
+            frames |= {row: frame for row, frame in drawn.items() if row not in frames}
+        if not frames:
+            return
+        captions = {}
+        if self._captions:
+            captions = {row: self._caption(batch, row, place, begins) for row, place in filmed}
+        self._films.step(frames, captions)
+
+    def _caption(self, batch: Batch, row: int, place: int, begins: Any) -> list[str]:
+        infos = batch.infos
+        if begins[place]:
+            infos = infos.get("final_info", {})
+        lines = [
+            f"step {int(self._tape.lengths(row))}",
+            line("reward", batch.rewards[place]),
+            line("return", self._returns[row]),
+            *(
+                line("/".join(map(str, path)), values[place])
+                for path, values, mask in numbers(infos, len(begins))
+                if mask[place]
+            ),
+        ]
+        return [one for one in lines if one is not None]
+
+
+def _with_finals(observations: Any, finals: Any) -> Any:
+    def shown(array: Any, last: Any) -> Any:
+        array = array.copy()
+        array[finals.places] = last
+        return array
+
+    return nested.apply(shown, observations, finals.observations)
+
+
+def _folder(output_dir: str | os.PathLike[str]) -> FilePath:
+    folder = FilePath(output_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    probe = folder / f".{os.getpid()}.part"
+    probe.touch()
+    probe.unlink()
+    return folder
+
+
+def _nothing() -> None:
+    """There is nothing to flush without trajectories."""
+
+
+def _finish(writer: Writer, files: ManiSkillFiles | MinariFiles | None) -> None:
+    writer.close()
+    if files is not None:
+        files.close()

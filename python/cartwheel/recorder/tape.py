@@ -1,0 +1,252 @@
+"""What is recorded of each step."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel.recorder.buffer import EpisodeBuffer
+from cartwheel.recorder.episode import Path, leaves, parts
+from cartwheel.recorder.told import numbers
+from cartwheel.spaces.arrays import as_array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from gymnasium.spaces import Space
+    from numpy.typing import NDArray
+
+    Rows = NDArray[np.int64]
+
+#: The infos that both layouts have.
+FLAGS = ("success", "fail")
+
+
+class Tape:
+    """Records observations, actions, rewards, infos and states of all environments.
+
+    Args:
+        num_envs: The number of environments.
+        observation_space: Of one environment; ``None``: neither observations nor actions.
+        action_space: Of one environment.
+        keeps_infos: Whether all numbers in infos are recorded, and not only ``success``, ``fail``.
+        get_state: Returns a state for each row of a list, or ``None`` while it cannot.
+
+    Raises:
+        TypeError: A space has parts without a fixed shape.
+        ValueError: A key of a space cannot be a name in a file.
+    """
+
+    def __init__(
+        self,
+        num_envs: int,
+        observation_space: Space[Any] | None,
+        action_space: Space[Any],
+        *,
+        keeps_infos: bool,
+        get_state: Callable[[list[int]], list[bytes] | None] | None,
+    ) -> None:
+        """Makes the tracks."""
+        self._buffer = EpisodeBuffer(num_envs)
+        self._keeps_infos, self._get_state = keeps_infos, get_state
+        #: The last actions of all environments: the results come later.
+        self._actions: dict[Path, NDArray[Any]] = {}
+        self._records = observation_space is not None
+        self._buffer.add_track(("rewards",), (), np.float64, first=1)
+        #: Infos that the present episode of a row told of.
+        self._told: dict[Path, NDArray[np.bool_]] = {}
+        self._refused: set[Path] = set()
+        if observation_space is None:
+            return
+        for path, space in leaves(observation_space, ("obs",)):
+            self._buffer.add_track(path, space.shape, space.dtype)
+        for path, space in leaves(action_space, ("actions",)):
+            self._buffer.add_track(path, space.shape, space.dtype, first=1)
+            self._actions[path] = np.zeros((num_envs, *(space.shape or ())), space.dtype)
+        if get_state is not None:
+            self._buffer.add_track(("env_states",), (), object)
+
+    def lengths(self, rows: Any) -> Rows:
+        """The steps of the present episodes."""
+        lengths: Rows = self._buffer.lengths[rows]
+        return lengths
+
+    def act(self, actions: Any, rows: Any, busy: Iterable[int]) -> None:
+        """Keeps copies of actions until their results come.
+
+        Args:
+            actions: A batch.
+            rows: The environments; ``None`` for all.
+            busy: Environments that have not answered: a call that names them will be refused.
+
+        Raises:
+            ValueError: The actions do not fit their space.
+        """
+        at: Any = slice(None) if rows is None else np.asarray(rows)
+        flying = [*busy]
+        for path, kept in self._actions.items():
+            part = actions
+            for key in path[1:]:
+                part = part[key]
+            given = as_array("/".join(map(str, path)), part)
+            expected = kept[at].shape
+            if given.shape != expected and given.size != np.prod(expected):
+                raise ValueError(
+                    f"`{'/'.join(map(str, path))}` must have shape {expected}, with one entry for "
+                    f"each row, got {given.shape}."
+                )
+            before = kept[flying] if flying else None
+            kept[at] = given.reshape(expected)
+            if before is not None:
+                kept[flying] = before
+
+    def begin(self, rows: Rows, places: Any, observations: Any, infos: dict[str, Any]) -> None:
+        """Episodes of ``rows``, which are at ``places`` of a batch, begin."""
+        entries: dict[Any, Any] = {}
+        if self._records:
+            for told in self._told.values():
+                told[rows] = False
+            entries = {path: array[places] for path, array in parts(observations, ("obs",))}
+            size = len(next(array for _, array in parts(observations, ("obs",))))
+            mask = np.zeros(size, np.bool_)
+            mask[places] = True
+            entries |= self._infos([(infos, mask)], size, rows, places)
+            self._add_states(entries, rows, np.zeros(len(rows), np.bool_))
+        self._buffer.begin(rows, entries)
+
+    def add(
+        self,
+        rows: Rows,
+        places: Any,
+        observations: Any,
+        rewards: Any,
+        infos: list[tuple[dict[str, Any], NDArray[np.bool_]]],
+        gone: NDArray[np.bool_],
+    ) -> None:
+        """Adds a step of ``rows``, which are at ``places`` of a batch.
+
+        Args:
+            rows: The environments.
+            places: Their places.
+            observations: The true next observations, of the batch.
+            rewards: Of the batch.
+            infos: Infos of the step, each with a mask of the places that it tells of.
+            gone: Which of ``rows`` are in the next episode already, so that their state is lost.
+        """
+        entries: dict[Any, Any] = {("rewards",): np.asarray(rewards)[places]}
+        if self._records:
+            for path, array in parts(observations, ("obs",)):
+                entries[path] = array[places]
+            for path, kept in self._actions.items():
+                entries[path] = kept[rows]
+            entries |= self._infos(infos, len(rewards), rows, places)
+            self._add_states(entries, rows, gone)
+        self._buffer.add(rows, entries)
+
+    def cut(self, row: int) -> dict[Path, NDArray[Any]]:
+        """Returns copies of the present episode of an environment."""
+        episode: dict[Path, NDArray[Any]] = {}
+        for path, array in self._buffer.cut(row).items():
+            if path == ("env_states",):
+                episode |= _as_bytes(array)
+            elif path not in self._told or self._told[path][row]:
+                episode[path] = array
+        return episode
+
+    def shrink(self) -> None:
+        """Gives memory back after a long episode."""
+        self._buffer.shrink()
+
+    def _infos(
+        self,
+        infos: list[tuple[dict[str, Any], NDArray[np.bool_]]],
+        size: int,
+        rows: Rows,
+        places: Any,
+    ) -> dict[Path, NDArray[Any]]:
+        """One entry for each track of infos, with what was told of these rows."""
+        entries: dict[Path, NDArray[Any]] = {}
+        for source, where in infos:
+            for name, values, mask in numbers(source, size) if source else ():
+                path = self._path(name)
+                there = mask & where
+                if path is None or not there.any():
+                    continue
+                track = self._track(path, values)
+                if track is None:
+                    continue
+                if path not in entries:
+                    entries[path] = np.full((size, *track.shape), track.fill, track.dtype)
+                entries[path][there] = _flat_flags(values, track.shape)[there]
+                told = there[places]
+                self._told[path][rows[told]] = True
+        found = {path: values[places] for path, values in entries.items()}
+        for path in self._told:
+            if path not in found:  # nothing was told this time
+                track = self._buffer.track(path)
+                assert track is not None
+                found[path] = np.full((len(rows), *track.shape), track.fill, track.dtype)
+        return found
+
+    def _path(self, name: Path) -> Path | None:
+        if self._keeps_infos:
+            return ("infos", *name)
+        return name if len(name) == 1 and name[0] in FLAGS else None
+
+    def _track(self, path: Path, values: NDArray[Any]) -> Any:
+        """The track of an info; ``None`` if values of another shape were told before."""
+        track = self._buffer.track(path)
+        dtype = values.dtype if self._keeps_infos else np.dtype(np.bool_)
+        shape = values.shape[1:] if self._keeps_infos else ()
+        if track is None:
+            fill: Any = np.nan if dtype.kind == "f" else 0 if self._keeps_infos else False
+            first = 0 if self._keeps_infos else 1
+            self._buffer.add_track(path, shape, dtype, fill=fill, first=first)
+            self._told[path] = np.zeros(len(self._buffer.lengths), np.bool_)
+            return self._buffer.track(path)
+        if track.shape != shape:
+            if path not in self._refused:
+                self._refused.add(path)
+                name = "/".join(map(str, path))
+                warnings.warn(
+                    f"`{name}` is recorded with shape {track.shape}; values of shape {shape} are "
+                    "left out",
+                    stacklevel=2,
+                )
+            return None
+        if track.dtype != dtype:
+            self._buffer.retype(path, np.promote_types(track.dtype, dtype))
+        return track
+
+    def _add_states(
+        self, entries: dict[Any, Any], rows: Rows, gone: NDArray[np.bool_]
+    ) -> None:
+        if self._get_state is None:
+            return
+        states = np.full(len(rows), b"", object)
+        asked = rows[~gone]
+        answers = self._get_state(asked.tolist()) if len(asked) else None
+        if answers is not None:
+            states[~gone] = answers
+        entries[("env_states",)] = states
+
+
+def _flat_flags(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """A flag that an environment tells as an array is true if all of it is."""
+    if values.shape[1:] == shape:
+        return values
+    flags: NDArray[np.bool_] = values.reshape(len(values), -1).astype(np.bool_).all(axis=1)
+    return flags
+
+
+def _as_bytes(states: NDArray[Any]) -> dict[Path, NDArray[Any]]:
+    """States as an array of bytes, padded to the longest, and their lengths."""
+    lengths = np.array([len(state) for state in states], np.int64)
+    longest = int(lengths.max(initial=0))
+    padded = b"".join(state.ljust(longest, b"\0") for state in states)
+    return {
+        ("env_states", "bytes"): np.frombuffer(padded, np.uint8).reshape(len(states), longest),
+        ("env_states", "length"): lengths,
+    }

@@ -1,0 +1,58 @@
+"""Rows of batches of any space: taken out, put together, and one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Dict, Discrete, Space, Tuple
+
+from cartwheel.spaces import nested
+from cartwheel.wrappers.batched_space import count
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def chosen_actions(space: Space[Any], batch: Any, places: NDArray[np.intp]) -> Any:
+    """Some rows of a batch, of which a leaf may be any array or list."""
+    if isinstance(space, Dict) and isinstance(batch, dict):
+        return {key: chosen_actions(part, batch[key], places) for key, part in space.spaces.items()}
+    if isinstance(space, Tuple) and isinstance(batch, tuple):
+        pairs = zip(space.spaces, batch, strict=True)
+        return tuple(chosen_actions(part, values, places) for part, values in pairs)
+    return nested.take(space, batch if isinstance(batch, tuple) else np.asarray(batch), places)
+
+
+def put(space: Space[Any], batch: Any, places: NDArray[np.intp], source: Any) -> Any:
+    """A copy of a batch with other rows at some places."""
+    size = len(places)
+    rows = np.arange(count(space, batch))
+    rows[places] = len(rows) + np.arange(size)
+    return joined(space, batch, source, rows)
+
+
+def joined(space: Space[Any], first: Any, second: Any, order: NDArray[np.intp]) -> Any:
+    """The rows of two batches, one after the other, in an order."""
+    if isinstance(space, Dict):
+        parts = space.spaces.items()
+        return {key: joined(part, first[key], second[key], order) for key, part in parts}
+    if isinstance(space, Tuple):
+        triples = zip(space.spaces, first, second, strict=True)
+        return tuple(joined(part, one, other, order) for part, one, other in triples)
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, second])[order]
+    both = (*first, *second)
+    return tuple(both[place] for place in order)
+
+
+def value_of(space: Space[Any], batch: Any, place: int) -> Any:
+    """A copy of the value of one row, in the form in which an environment returns it."""
+    if isinstance(space, Dict):
+        return {key: value_of(part, batch[key], place) for key, part in space.spaces.items()}
+    if isinstance(space, Tuple):
+        pairs = zip(space.spaces, batch, strict=True)
+        return tuple(value_of(part, values, place) for part, values in pairs)
+    if isinstance(space, Discrete):
+        return int(batch[place])
+    return batch[place].copy() if isinstance(batch, np.ndarray) else batch[place]

@@ -1,0 +1,173 @@
+"""Actions as one array, whatever the action space is."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Space, Tuple
+from gymnasium.spaces.utils import flatdim, flatten_space
+
+from cartwheel.spaces.arrays import as_array
+from cartwheel.wrappers.flatten_observation import flatten_batch, is_regular
+from cartwheel.wrappers.transform_action import ActionWrapper, as_space
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
+
+#: How discrete actions are written as numbers.
+Form = Literal["index", "onehot"]
+
+
+class FlattenAction(ActionWrapper):
+    """Takes the actions of each environment as one array ``[D]``, for any action space of arrays.
+
+    The parts of nested ``Dict`` and ``Tuple`` spaces follow one another in the order of
+    ``gymnasium.spaces.flatten``. The new space is a ``Box`` with the bounds of the parts, and the
+    dtype to which all parts convert.
+
+    Example:
+        >>> import cartwheel
+        >>> from cartwheel.wrappers import FlattenAction
+        >>> envs = FlattenAction(cartwheel.NativeVectorEnv("CartPole-v1", 3))
+        >>> envs.single_action_space
+        Box(0, 1, (1,), int64)
+        >>> envs.flatten(envs.env.action_space.sample()).shape
+        (3, 1)
+        >>> envs.close()
+
+    Args:
+        envs: A vector environment whose actions are ``Box``, ``Discrete``, ``MultiDiscrete`` or
+            ``MultiBinary`` spaces, or nested ``Dict`` and ``Tuple`` spaces of these.
+        discrete: ``"index"``: a ``Discrete`` action is one number, from ``start`` on, and a
+            ``MultiDiscrete`` one has a number for each of its parts. ``"onehot"``: each choice of
+            ``n`` is ``n`` numbers, as ``gymnasium.spaces.flatten`` has it; the greatest of them is
+            chosen, the first of equal ones. Where discrete parts are given as floating-point
+            numbers (because another part needs them), indices and bits are rounded.
+
+    Raises:
+        TypeError: A part of the action space is no array of fixed shape.
+        ValueError: ``discrete`` is neither. From ``step`` and ``send``: actions are not one array
+            of ``D`` numbers for each row; nothing was stepped.
+    """
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any], discrete: Form = "index") -> None:
+        """Flattens the space."""
+        super().__init__(envs)
+        if discrete not in get_args(Form):
+            raise ValueError(f"`discrete` must be 'index' or 'onehot', got {discrete!r}.")
+        if not is_regular(self._space_after):
+            raise TypeError(
+                "FlattenAction needs actions of Box, Discrete, MultiDiscrete and MultiBinary "
+                f"spaces, or of nested Dict and Tuple spaces of these, got {self._space_after}."
+            )
+        self.discrete = discrete
+        space = self._space_after if discrete == "onehot" else _by_index(self._space_after)
+        flat = flatten_space(space)
+        assert isinstance(flat, Box)
+        self._set_action_space(flat)
+        self._length = flat.shape[0]
+        self._take, end = _taker(self._space_after, discrete, 0)
+        assert end == self._length
+
+    def flatten(self, actions: Any) -> NDArray[Any]:
+        """Flattens a batch of actions of the wrapped environment: the inverse of this wrapper.
+
+        Args:
+            actions: Of any number of rows, in the form of the wrapped environment's action space.
+
+        Returns:
+            ``[K, D]``, in the dtype of the new space.
+        """
+        space = self._space_after
+        values = as_space(space, actions)
+        join = _joined if self.discrete == "index" else flatten_batch
+        flat = join(space, values)
+        return flat.astype(self.single_action_space.dtype, copy=False)
+
+    def _decide(self, actions: Any) -> Any:
+        flat = as_array("actions", actions)
+        if flat.ndim != 2 or flat.shape[1] != self._length:
+            raise ValueError(
+                f"`actions` must have the shape (rows, {self._length}), got {flat.shape}."
+            )
+        return self._take(flat)
+
+
+def _taker(space: Space[Any], form: Form, at: int) -> tuple[Callable[[NDArray[Any]], Any], int]:
+    """Makes the function that takes the values of a space from its columns of flat actions.
+
+    Args:
+        space: The space of one environment's actions, or a part of it.
+        form: How discrete actions are written.
+        at: The first column of the part.
+
+    Returns:
+        The function, and the first column after the part.
+    """
+    if isinstance(space, Dict | Tuple):
+        pairs = space.spaces.items() if isinstance(space, Dict) else enumerate(space.spaces)
+        takers: dict[Any, Callable[[NDArray[Any]], Any]] = {}
+        for key, part in pairs:
+            takers[key], at = _taker(part, form, at)
+        if isinstance(space, Dict):
+            return (lambda flat: {key: take(flat) for key, take in takers.items()}), at
+        return (lambda flat: tuple(take(flat) for take in takers.values())), at
+    if isinstance(space, Discrete | MultiDiscrete) and form == "onehot":
+        return functools.partial(_chosen, space, at), at + flatdim(space)
+    shape, dtype = tuple(space.shape or ()), space.dtype
+    end = at + math.prod(shape)
+    rounds = not isinstance(space, Box)
+
+    def take(flat: NDArray[Any]) -> NDArray[Any]:
+        columns = flat[:, at:end]
+        if rounds and columns.dtype.kind == "f":
+            columns = np.rint(columns)
+        if columns.dtype != dtype:
+            columns = columns.astype(dtype)
+        return columns.reshape((len(flat), *shape))
+
+    return take, end
+
+
+def _by_index(space: Space[Any]) -> Space[Any]:
+    """The space with a ``Box`` of indices for each discrete part."""
+    if isinstance(space, Dict):
+        return Dict(  # pairs keep the order of the parts
+            [(key, _by_index(part)) for key, part in space.spaces.items()]
+        )
+    if isinstance(space, Tuple):
+        return Tuple([_by_index(part) for part in space.spaces])
+    if isinstance(space, Discrete):
+        last = int(space.start) + int(space.n) - 1
+        return Box(int(space.start), last, (1,), dtype=space.dtype.type)
+    if isinstance(space, MultiDiscrete):
+        return Box(space.start, space.start + space.nvec - 1, dtype=space.dtype.type)
+    return space
+
+
+def _joined(space: Space[Any], batch: Any) -> NDArray[Any]:
+    """The numbers of a batch, with indices as they are, ``[K, D]``."""
+    if isinstance(space, Dict | Tuple):
+        parts = space.spaces.items() if isinstance(space, Dict) else enumerate(space.spaces)
+        return np.concatenate([_joined(part, batch[key]) for key, part in parts], axis=1)
+    array: NDArray[Any] = batch.reshape(len(batch), -1)
+    return array
+
+
+def _chosen(space: Discrete | MultiDiscrete, at: int, flat: NDArray[Any]) -> NDArray[Any]:
+    """The choices of one-hot vectors, which begin at a column."""
+    numbers: Any = space.n if isinstance(space, Discrete) else space.nvec
+    sizes = [int(size) for size in np.ravel(numbers)]
+    chosen = np.empty((len(flat), len(sizes)), space.dtype)
+    for number, size in enumerate(sizes):
+        chosen[:, number] = flat[:, at : at + size].argmax(axis=1)
+        at += size
+    shape = tuple(space.shape or ())
+    found: NDArray[Any] = chosen.reshape((len(flat), *shape)) + np.asarray(space.start, space.dtype)
+    return found

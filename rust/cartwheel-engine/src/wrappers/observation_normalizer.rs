@@ -1,0 +1,248 @@
+//! Observations with mean 0 and variance 1.
+
+use super::kind::{FAILED, RESET};
+use super::moments::Moments;
+use super::place_kinds::{EndedPlaces, PlaceKinds, is_stepped};
+use crate::autoreset::AutoresetMode;
+
+/// Numbers that are normalized together, a multiple of the usual numbers of columns.
+const LANES: usize = 8;
+
+/// Normalizes the observations of a vector environment by their running moments, and remembers
+/// what each row last showed.
+#[derive(Debug, Clone)]
+pub struct ObservationNormalizer {
+    /// In `NEXT_STEP` a batch is one update; otherwise stepped rows are the first, and reset rows
+    /// the second.
+    is_one_update: bool,
+    epsilon: f64,
+    /// Of everything seen while `updates` was true.
+    pub moments: Moments,
+    /// What each environment last showed.
+    shown: Vec<f32>,
+    /// Whether observations change the moments.
+    pub updates: bool,
+    /// PlaceKinds of the second update.
+    later: Vec<usize>,
+    /// One over the deviation of each column.
+    scale: Vec<f64>,
+}
+
+impl ObservationNormalizer {
+    /// Before any observation, of which each has `columns` numbers.
+    pub fn new(num_envs: usize, columns: usize, epsilon: f64, mode: AutoresetMode) -> Self {
+        Self {
+            is_one_update: mode == AutoresetMode::NextStep,
+            epsilon,
+            moments: Moments::new(columns),
+            shown: vec![0.0; num_envs * columns],
+            updates: true,
+            later: Vec::new(),
+            scale: vec![0.0; columns],
+        }
+    }
+
+    /// What each environment last showed.
+    pub fn shown(&self) -> &[f32] {
+        &self.shown
+    }
+
+    /// The same, to be replaced.
+    pub fn shown_mut(&mut self) -> &mut [f32] {
+        &mut self.shown
+    }
+
+    /// Counts and normalizes the observations of a batch; [`shown`](Self::shown) has the results.
+    ///
+    /// Observations of steps are new, except where the environment failed or the row was left alone.
+    /// The true observation of a place that ended an episode is its final one, if that is known. It
+    /// is normalized into `normalized_finals`, or what the row last showed if the environment
+    /// failed.
+    ///
+    /// # Panics
+    ///
+    /// When the arrays do not have a row for each place or each final observation.
+    pub fn normalize<T: Copy + Into<f64>>(
+        &mut self,
+        places: PlaceKinds<'_>,
+        observations: &[T],
+        ends: EndedPlaces<'_>,
+        finals: &[T],
+        normalized_finals: &mut [f32],
+        gathered: &mut Vec<T>,
+    ) {
+        let columns = self.moments.mean.len();
+        assert_eq!(observations.len(), places.len() * columns, "observations");
+        assert_eq!(finals.len(), ends.num_finals() * columns, "final observations");
+        assert_eq!(normalized_finals.len(), finals.len(), "room for final observations");
+        if columns == 0 {
+            return;
+        }
+        let is_one_update = self.is_one_update;
+        let counted = |kind: u8| is_stepped(kind) | (is_one_update & (kind == RESET));
+        if places.are_all() && ends.is_empty() && all(places.kinds(), counted) {
+            self.merge(observations);
+            normalize(observations, &self.moments.mean, &self.scale, &mut self.shown);
+            return;
+        }
+        let row = |number: usize| number * columns..(number + 1) * columns;
+        gathered.clear();
+        self.later.clear();
+        let mut walk = ends.walk();
+        for (place, &kind) in places.kinds().iter().enumerate() {
+            match walk.at(place) {
+                Some(final_number) => {
+                    if let (true, Some(number)) = (kind != FAILED, final_number) {
+                        gathered.extend_from_slice(&finals[row(number)]);
+                    }
+                    self.later.push(place);
+                }
+                None if counted(kind) => gathered.extend_from_slice(&observations[row(place)]),
+                None if kind == RESET => self.later.push(place),
+                None => {}
+            }
+        }
+        self.merge(gathered);
+        for (number, place) in ends.finals().enumerate() {
+            let room = &mut normalized_finals[row(number)];
+            if places.kinds()[place] == FAILED {
+                room.copy_from_slice(&self.shown[row(places.env(place))]);
+            } else {
+                normalize(&finals[row(number)], &self.moments.mean, &self.scale, room);
+            }
+        }
+        let mut walk = ends.walk();
+        for (place, &kind) in places.kinds().iter().enumerate() {
+            if walk.at(place).is_none() && counted(kind) {
+                let room = &mut self.shown[row(places.env(place))];
+                normalize(&observations[row(place)], &self.moments.mean, &self.scale, room);
+            }
+        }
+        if self.later.is_empty() {
+            return;
+        }
+        gathered.clear();
+        for &place in &self.later {
+            gathered.extend_from_slice(&observations[row(place)]);
+        }
+        self.merge(gathered);
+        for &place in &self.later {
+            let room = &mut self.shown[row(places.env(place))];
+            normalize(&observations[row(place)], &self.moments.mean, &self.scale, room);
+        }
+    }
+
+    fn merge<T: Copy + Into<f64>>(&mut self, rows: &[T]) {
+        if self.updates {
+            self.moments.merge(rows);
+        }
+        for (scale, variance) in self.scale.iter_mut().zip(&self.moments.variance) {
+            *scale = 1.0 / (variance + self.epsilon).sqrt();
+        }
+    }
+}
+
+/// Whether all bytes fulfil a condition; reads all of them, in vectors.
+fn all(kinds: &[u8], fulfils: impl Fn(u8) -> bool) -> bool {
+    kinds.iter().fold(true, |all, &kind| all & fulfils(kind))
+}
+
+/// Writes `(number - mean) * scale`, for rows that lie one after the other.
+#[expect(clippy::cast_possible_truncation, reason = "observations are emitted as float32")]
+fn normalize<T: Copy + Into<f64>>(rows: &[T], mean: &[f64], scale: &[f64], out: &mut [f32]) {
+    let columns = mean.len();
+    if LANES.is_multiple_of(columns) {
+        let mean: [f64; LANES] = std::array::from_fn(|lane| mean[lane % columns]);
+        let scale: [f64; LANES] = std::array::from_fn(|lane| scale[lane % columns]);
+        let (tiles, rest) = rows.as_chunks::<LANES>();
+        let (rooms, rooms_of_rest) = out.as_chunks_mut::<LANES>();
+        for (tile, room) in tiles.iter().zip(rooms) {
+            for lane in 0..LANES {
+                room[lane] = ((tile[lane].into() - mean[lane]) * scale[lane]) as f32;
+            }
+        }
+        for (lane, (&number, room)) in rest.iter().zip(rooms_of_rest).enumerate() {
+            *room = ((number.into() - mean[lane]) * scale[lane]) as f32;
+        }
+        return;
+    }
+    for (row, out) in rows.chunks(columns).zip(out.chunks_mut(columns)) {
+        for (((&number, mean), scale), room) in row.iter().zip(mean).zip(scale).zip(out) {
+            *room = ((number.into() - mean) * scale) as f32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kind::{SHOWN, TRANSITION};
+    use super::*;
+
+    /// Normalizes a batch of all rows and returns the final observations.
+    fn step(
+        to: &mut ObservationNormalizer,
+        kinds: &[u8],
+        observations: &[f64],
+        ends: (&[i64], &[i64], &[f64]),
+    ) -> Vec<f32> {
+        let columns = to.moments.mean.len();
+        let num_envs = to.shown.len() / columns;
+        let places = PlaceKinds::new(None, kinds, num_envs).expect("all rows");
+        let ended = EndedPlaces::new(ends.0, ends.1, num_envs).expect("places");
+        let mut finals = vec![0.0; ends.2.len()];
+        to.normalize(places, observations, ended, ends.2, &mut finals, &mut Vec::new());
+        finals
+    }
+
+    #[test]
+    fn same_step_is_a_step_and_then_a_masked_reset_to_the_bit() {
+        for columns in [1, 3, 4, 600] {
+            let make = |mode| ObservationNormalizer::new(5, columns, 1e-8, mode);
+            let (mut same, mut disabled) =
+                (make(AutoresetMode::SameStep), make(AutoresetMode::Disabled));
+            let number = |seed: usize| f64::from(u32::try_from(seed * 7919 % 1009).expect("small"));
+            let rows =
+                |seed: usize| (0..5 * columns).map(|at| number(seed + at)).collect::<Vec<_>>();
+            for seed in 0..20 {
+                let (stepped, begun) = (rows(seed), rows(seed + 500));
+                let (mut shows, mut finals) = (stepped.clone(), Vec::new());
+                for row in [1, 4] {
+                    let row = row * columns..(row + 1) * columns;
+                    finals.extend_from_slice(&stepped[row.clone()]);
+                    shows[row.clone()].copy_from_slice(&begun[row]);
+                }
+                let ends = (&[1, 4][..], &[1, 4][..], &finals[..]);
+                let normalized = step(&mut same, &[TRANSITION; 5], &shows, ends);
+                step(&mut disabled, &[TRANSITION; 5], &stepped, (&[], &[], &[]));
+                let then = [&disabled.shown[columns..2 * columns], &disabled.shown[4 * columns..]];
+                assert_eq!(normalized, then.concat());
+                let kinds = [SHOWN, RESET, SHOWN, SHOWN, RESET];
+                step(&mut disabled, &kinds, &shows, (&[], &[], &[]));
+                assert_eq!(same.shown, disabled.shown);
+                assert_eq!(same.moments, disabled.moments);
+            }
+        }
+    }
+
+    #[test]
+    fn rows_that_failed_or_were_left_alone_show_what_they_showed() {
+        let mut to = ObservationNormalizer::new(3, 2, 1e-8, AutoresetMode::SameStep);
+        step(&mut to, &[RESET; 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], (&[], &[], &[]));
+        let before = to.clone();
+        step(&mut to, &[SHOWN, FAILED, SHOWN], &[9.0; 6], (&[], &[], &[]));
+        assert_eq!((&to.shown, &to.moments), (&before.shown, &before.moments));
+        let ends = (&[1][..], &[1][..], &[9.0, 9.0][..]);
+        let finals = step(&mut to, &[SHOWN, FAILED, SHOWN], &[7.0; 6], ends);
+        assert_eq!(finals, before.shown[2..4]);
+        assert_eq!(to.moments.count.to_bits(), (before.moments.count + 1.0).to_bits());
+        assert_eq!(to.shown[..2], before.shown[..2]);
+    }
+
+    #[test]
+    fn without_updates_the_moments_stay() {
+        let mut to = ObservationNormalizer::new(2, 1, 0.0, AutoresetMode::NextStep);
+        to.updates = false;
+        step(&mut to, &[RESET, TRANSITION], &[5.0, -3.0], (&[], &[], &[]));
+        assert_eq!((&to.moments, &to.shown[..]), (&Moments::new(1), &[5.0, -3.0][..]));
+    }
+}

@@ -1,0 +1,163 @@
+//! The places of a batch: which environment each shows, and what it is.
+
+use super::kind::{INCOMPLETE, TRANSITION};
+
+/// A row number is not that of an environment. Nothing was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("row {row} at position {place} is not from 0 to {}", .num_envs.saturating_sub(1))]
+pub struct NoSuchRow {
+    /// The number.
+    pub row: i64,
+    /// Its place in the list.
+    pub place: usize,
+    /// The number of environments.
+    pub num_envs: usize,
+}
+
+/// Checks that environments exist.
+pub(super) fn check_rows(rows: &[i64], num_envs: usize) -> Result<(), NoSuchRow> {
+    let exists = |&row: &i64| usize::try_from(row).is_ok_and(|row| row < num_envs);
+    if rows.iter().all(exists) {
+        return Ok(());
+    }
+    let place = rows.iter().position(|row| !exists(row)).expect("one does not exist");
+    Err(NoSuchRow { row: rows[place], place, num_envs })
+}
+
+/// The index of an environment that exists.
+pub(super) fn index(row: i64) -> usize {
+    usize::try_from(row).expect("checked before")
+}
+
+/// The places of a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct PlaceKinds<'a> {
+    /// The environment of each place; `None` if the batch has all environments in their order.
+    rows: Option<&'a [i64]>,
+    /// The kind of each place.
+    kinds: &'a [u8],
+}
+
+impl<'a> PlaceKinds<'a> {
+    /// Checks the numbers.
+    ///
+    /// # Errors
+    ///
+    /// A row does not exist.
+    ///
+    /// # Panics
+    ///
+    /// When there is not one kind for each place.
+    pub fn new(
+        rows: Option<&'a [i64]>,
+        kinds: &'a [u8],
+        num_envs: usize,
+    ) -> Result<Self, NoSuchRow> {
+        assert_eq!(kinds.len(), rows.map_or(num_envs, <[i64]>::len), "kinds");
+        check_rows(rows.unwrap_or_default(), num_envs)?;
+        Ok(Self { rows, kinds })
+    }
+
+    /// The number of places.
+    pub fn len(&self) -> usize {
+        self.kinds.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
+    /// The kind of each place.
+    pub fn kinds(&self) -> &'a [u8] {
+        self.kinds
+    }
+
+    /// Whether the batch has all environments in their order.
+    pub fn are_all(&self) -> bool {
+        self.rows.is_none()
+    }
+
+    /// The environment of a place.
+    pub fn env(&self, place: usize) -> usize {
+        self.rows.map_or(place, |rows| index(rows[place]))
+    }
+}
+
+/// PlaceKinds that ended an episode in `SAME_STEP`: they show the first observation of the next one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EndedPlaces<'a> {
+    /// The places, ascending.
+    places: &'a [i64],
+    /// The places among them whose final observation is known, ascending.
+    finals: &'a [i64],
+}
+
+impl<'a> EndedPlaces<'a> {
+    /// Takes the places, and those whose final observation is known.
+    ///
+    /// # Errors
+    ///
+    /// A place is not one of `count`.
+    ///
+    /// # Panics
+    ///
+    /// When the places do not ascend, or a final observation belongs to none of them.
+    pub fn new(places: &'a [i64], finals: &'a [i64], count: usize) -> Result<Self, NoSuchRow> {
+        check_rows(places, count)?;
+        assert!(places.is_sorted_by(|a, b| a < b), "the places of ends ascend");
+        assert!(finals.is_sorted_by(|a, b| a < b), "the places of final observations ascend");
+        let known = finals.iter().all(|place| places.binary_search(place).is_ok());
+        assert!(known, "final observations of rows that go on");
+        Ok(Self { places, finals })
+    }
+
+    /// Whether no episode ended.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The number of final observations.
+    pub fn num_finals(&self) -> usize {
+        self.finals.len()
+    }
+
+    /// The places of the final observations.
+    pub(super) fn finals(&self) -> impl Iterator<Item = usize> + 'a {
+        self.finals.iter().map(|&place| index(place))
+    }
+
+    /// Begins a walk over all places, in their order.
+    pub(super) fn walk(&self) -> Walk<'a> {
+        Walk { rest: *self, final_number: 0 }
+    }
+}
+
+/// Says of one place after the other whether it ended an episode.
+#[derive(Debug)]
+pub(super) struct Walk<'a> {
+    rest: EndedPlaces<'a>,
+    final_number: usize,
+}
+
+impl Walk<'_> {
+    /// Whether this place ended an episode, and the number of its final observation.
+    pub(super) fn at(&mut self, place: usize) -> Option<Option<usize>> {
+        let is_next = |rest: &[i64]| rest.first().is_some_and(|&next| index(next) == place);
+        if !is_next(self.rest.places) {
+            return None;
+        }
+        self.rest.places = &self.rest.places[1..];
+        if !is_next(self.rest.finals) {
+            return Some(None);
+        }
+        self.rest.finals = &self.rest.finals[1..];
+        self.final_number += 1;
+        Some(Some(self.final_number - 1))
+    }
+}
+
+/// Whether the environment was stepped, so that a place of this kind has a new observation.
+pub(super) fn is_stepped(kind: u8) -> bool {
+    (kind == TRANSITION) | (kind == INCOMPLETE)
+}

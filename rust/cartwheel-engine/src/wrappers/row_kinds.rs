@@ -1,0 +1,288 @@
+//! What the rows of a vector environment are doing, from what its calls return.
+
+use super::kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
+use super::place_kinds::{NoSuchRow, check_rows, index};
+use crate::autoreset::AutoresetMode;
+
+/// The last step of the row ended its episode, and the row has not begun another one.
+const OVER: u8 = 1;
+/// A reset of the row was sent and has not been received.
+const RESETTING: u8 = 2;
+/// A step was lost in the present episode of the row.
+const LOST: u8 = 4;
+
+/// Tells transitions, resets, repeated rows and failures apart, in every autoreset mode.
+#[derive(Debug, Clone)]
+pub struct RowKinds {
+    mode: AutoresetMode,
+    /// One byte for each environment: [`OVER`], [`RESETTING`], [`LOST`].
+    notes: Vec<u8>,
+    /// The notes of the rows of a batch in parts.
+    gathered: Vec<u8>,
+}
+
+impl RowKinds {
+    /// All rows are running; a vector environment has to be reset first anyway.
+    pub fn new(num_envs: usize, mode: AutoresetMode) -> Self {
+        Self { mode, notes: vec![0; num_envs], gathered: Vec::new() }
+    }
+
+    /// The number of environments.
+    pub fn num_envs(&self) -> usize {
+        self.notes.len()
+    }
+
+    /// All rows were reset.
+    pub fn reset_all(&mut self) {
+        self.notes.fill(0);
+    }
+
+    /// The rows of a mask were reset; the others show their observation again.
+    ///
+    /// # Panics
+    ///
+    /// When `mask` or `kinds` does not have an entry for each environment.
+    pub fn reset_masked(&mut self, mask: &[u8], kinds: &mut [u8]) {
+        assert_eq!(mask.len(), self.notes.len(), "entries of the mask");
+        assert_eq!(kinds.len(), self.notes.len(), "places");
+        for ((notes, &is_reset), kind) in self.notes.iter_mut().zip(mask).zip(kinds) {
+            *kind = if is_reset == 0 { SHOWN } else { RESET };
+            *notes = if is_reset == 0 { *notes } else { 0 };
+        }
+    }
+
+    /// These rows were reset.
+    ///
+    /// # Errors
+    ///
+    /// A row does not exist.
+    pub fn reset_rows(&mut self, rows: &[i64]) -> Result<(), NoSuchRow> {
+        self.change(rows, |_| 0)
+    }
+
+    /// Resets of these rows were sent; [`step`](Self::step) finds them when they are received.
+    ///
+    /// # Errors
+    ///
+    /// A row does not exist.
+    pub fn send_reset(&mut self, rows: &[i64]) -> Result<(), NoSuchRow> {
+        self.change(rows, |notes| notes | RESETTING)
+    }
+
+    /// The results of these rows were lost, because the call raised; `None` for all rows.
+    ///
+    /// # Errors
+    ///
+    /// A row does not exist.
+    pub fn lose(&mut self, rows: Option<&[i64]>) -> Result<(), NoSuchRow> {
+        let lost = |notes| (notes | LOST) & !OVER;
+        let Some(rows) = rows else {
+            self.notes.iter_mut().for_each(|notes| *notes = lost(*notes));
+            return Ok(());
+        };
+        self.change(rows, lost)
+    }
+
+    /// A step returned, or a batch was received: writes the kinds of its places.
+    ///
+    /// `rows` are the environments of the places, `None` for all in order; flags are bytes, of which
+    /// every one but zero is true.
+    ///
+    /// # Errors
+    ///
+    /// A row does not exist.
+    ///
+    /// # Panics
+    ///
+    /// When the slices differ in length, or `rows` is `None` and they do not have an entry for each
+    /// environment.
+    pub fn step(
+        &mut self,
+        rows: Option<&[i64]>,
+        terminations: &[u8],
+        truncations: &[u8],
+        failed: Option<&[u8]>,
+        kinds: &mut [u8],
+    ) -> Result<(), NoSuchRow> {
+        let Self { mode, notes, gathered } = self;
+        let Some(rows) = rows else {
+            tell(*mode, notes, terminations, truncations, failed, kinds);
+            return Ok(());
+        };
+        check_rows(rows, notes.len())?;
+        gathered.clear();
+        gathered.extend(rows.iter().map(|&row| notes[index(row)]));
+        tell(*mode, gathered, terminations, truncations, failed, kinds);
+        for (&row, &changed) in rows.iter().zip(&*gathered) {
+            notes[index(row)] = changed;
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, rows: &[i64], change: impl Fn(u8) -> u8) -> Result<(), NoSuchRow> {
+        check_rows(rows, self.notes.len())?;
+        for &row in rows {
+            let notes = &mut self.notes[index(row)];
+            *notes = change(*notes);
+        }
+        Ok(())
+    }
+}
+
+/// Writes kinds and updates the notes, place by place, without branches: the loops over bytes become
+/// vector instructions.
+fn tell(
+    mode: AutoresetMode,
+    notes: &mut [u8],
+    terminations: &[u8],
+    truncations: &[u8],
+    failed: Option<&[u8]>,
+    kinds: &mut [u8],
+) {
+    let count = notes.len();
+    assert_eq!(terminations.len(), count, "terminations");
+    assert_eq!(truncations.len(), count, "truncations");
+    assert_eq!(kinds.len(), count, "kinds");
+    let places = notes.iter_mut().zip(terminations).zip(truncations).zip(kinds);
+    match failed {
+        None => match mode {
+            AutoresetMode::NextStep => {
+                for (((note, &term), &trunc), kind) in places {
+                    (*note, *kind) = one::<NEXT_STEP>(*note, term, trunc, 0);
+                }
+            }
+            AutoresetMode::SameStep => {
+                for (((note, &term), &trunc), kind) in places {
+                    (*note, *kind) = one::<SAME_STEP>(*note, term, trunc, 0);
+                }
+            }
+            AutoresetMode::Disabled => {
+                for (((note, &term), &trunc), kind) in places {
+                    (*note, *kind) = one::<DISABLED>(*note, term, trunc, 0);
+                }
+            }
+        },
+        Some(failed) => {
+            assert_eq!(failed.len(), count, "failed rows");
+            for ((((note, &term), &trunc), kind), &failed) in places.zip(failed) {
+                (*note, *kind) = match mode {
+                    AutoresetMode::NextStep => one::<NEXT_STEP>(*note, term, trunc, failed),
+                    AutoresetMode::SameStep => one::<SAME_STEP>(*note, term, trunc, failed),
+                    AutoresetMode::Disabled => one::<DISABLED>(*note, term, trunc, failed),
+                }
+            }
+        }
+    }
+}
+
+const NEXT_STEP: u8 = 0;
+const SAME_STEP: u8 = 1;
+const DISABLED: u8 = 2;
+
+/// The notes of a row after a step, and the kind of its place.
+#[inline]
+fn one<const MODE: u8>(note: u8, term: u8, trunc: u8, failed: u8) -> (u8, u8) {
+    let (terminated, truncated, failed) = (term != 0, trunc != 0, failed != 0);
+    let (was_over, resetting, lost) = (note & OVER != 0, note & RESETTING != 0, note & LOST != 0);
+    let mut over = terminated | truncated;
+    let mut kind = if lost { INCOMPLETE } else { TRANSITION };
+    kind = if failed & truncated & !terminated { FAILED } else { kind };
+    match MODE {
+        NEXT_STEP => kind = if was_over { RESET } else { kind },
+        DISABLED => {
+            kind = if was_over { SHOWN } else { kind };
+            over |= was_over & !resetting;
+        }
+        _ => {}
+    }
+    kind = if resetting { RESET } else { kind };
+    let stays_lost = (kind == INCOMPLETE) & !over;
+    let is_over = over & (MODE != SAME_STEP);
+    ((u8::from(is_over) * OVER) | (u8::from(stays_lost) * LOST), kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps one row through `(terminated, truncated, failed)` and returns its kinds.
+    fn kinds(mode: AutoresetMode, steps: &[[u8; 3]]) -> Vec<u8> {
+        let mut rows = RowKinds::new(1, mode);
+        let step = |&[terminated, truncated, failed]: &[u8; 3]| {
+            let mut kind = [9];
+            rows.step(None, &[terminated], &[truncated], Some(&[failed]), &mut kind)
+                .expect("exists");
+            kind[0]
+        };
+        steps.iter().map(step).collect()
+    }
+
+    #[test]
+    fn the_step_after_an_end_is_what_the_mode_makes_of_it() {
+        let end = [[0, 0, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0]];
+        assert_eq!(
+            kinds(AutoresetMode::NextStep, &end),
+            [TRANSITION, TRANSITION, RESET, TRANSITION]
+        );
+        assert_eq!(kinds(AutoresetMode::SameStep, &end), [TRANSITION; 4]);
+        assert_eq!(kinds(AutoresetMode::Disabled, &end), [TRANSITION, TRANSITION, SHOWN, SHOWN]);
+    }
+
+    #[test]
+    fn a_truncation_by_a_failure_is_no_transition_and_a_termination_is_one() {
+        for mode in [AutoresetMode::NextStep, AutoresetMode::SameStep, AutoresetMode::Disabled] {
+            assert_eq!(kinds(mode, &[[0, 1, 1]]), [FAILED]);
+            assert_eq!(kinds(mode, &[[1, 1, 1]]), [TRANSITION]);
+            assert_eq!(kinds(mode, &[[0, 0, 1]]), [TRANSITION]);
+        }
+    }
+
+    #[test]
+    fn an_episode_with_a_lost_step_is_incomplete_until_it_ends() {
+        let mut rows = RowKinds::new(2, AutoresetMode::SameStep);
+        rows.lose(Some(&[1])).expect("exists");
+        let mut kinds = [9; 2];
+        for (terminated, expected) in [(0, INCOMPLETE), (1, INCOMPLETE), (0, TRANSITION)] {
+            rows.step(None, &[0, terminated], &[0, 0], None, &mut kinds).expect("exists");
+            assert_eq!(kinds, [TRANSITION, expected]);
+        }
+    }
+
+    #[test]
+    fn a_reset_that_was_sent_arrives_as_a_reset_and_ends_the_end() {
+        let mut rows = RowKinds::new(3, AutoresetMode::Disabled);
+        let mut kinds = [9];
+        rows.step(Some(&[2]), &[1], &[0], None, &mut kinds).expect("exists");
+        rows.send_reset(&[2]).expect("exists");
+        for expected in [RESET, TRANSITION] {
+            rows.step(Some(&[2]), &[0], &[0], None, &mut kinds).expect("exists");
+            assert_eq!(kinds, [expected]);
+        }
+    }
+
+    #[test]
+    fn a_row_that_does_not_exist_changes_nothing() {
+        let mut rows = RowKinds::new(3, AutoresetMode::Disabled);
+        for row in [-1, 3, i64::MAX] {
+            let refused = Err(NoSuchRow { row, place: 1, num_envs: 3 });
+            assert_eq!(rows.lose(Some(&[0, row])), refused);
+            assert_eq!(rows.step(Some(&[0, row]), &[1; 2], &[0; 2], None, &mut [9; 2]), refused);
+        }
+        let mut kinds = [9; 3];
+        rows.step(None, &[0; 3], &[0; 3], None, &mut kinds).expect("all rows");
+        assert_eq!(kinds, [TRANSITION; 3]);
+    }
+
+    #[test]
+    fn flags_of_any_byte_count_and_all_lengths_give_the_same_kinds() {
+        for count in [0, 1, 15, 16, 17, 100] {
+            let mut rows = RowKinds::new(count, AutoresetMode::NextStep);
+            let flags: Vec<u8> = (0..count).map(|row| if row % 3 == 0 { 254 } else { 0 }).collect();
+            let mut kinds = vec![9; count];
+            rows.step(None, &flags, &vec![0; count], None, &mut kinds).expect("all rows");
+            rows.step(None, &vec![0; count], &vec![0; count], None, &mut kinds).expect("all rows");
+            let expected = |row: usize| if row.is_multiple_of(3) { RESET } else { TRANSITION };
+            assert!(kinds.iter().enumerate().all(|(row, &kind)| kind == expected(row)));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Plans for images on NumPy arrays; documented in the stub.
+
+use std::num::NonZero;
+
+use cartwheel_engine::image::{Error, Plan, Shape};
+use cartwheel_engine::space::DType;
+use numpy::{
+    PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArray,
+    PyUntypedArrayMethods, dtype,
+};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use crate::array::filled;
+
+/// A plan, and the shapes of the arrays.
+#[pyclass(frozen, name = "ImagePlan", module = "cartwheel._cartwheel")]
+pub(crate) struct PyImagePlan {
+    plan: Plan,
+    /// The shape of a frame as an array.
+    frame: Vec<usize>,
+    /// The shape of an image as an array.
+    image: Vec<usize>,
+    num_threads: Option<NonZero<usize>>,
+}
+
+#[pymethods]
+impl PyImagePlan {
+    #[new]
+    #[pyo3(signature = (height, width, channels, *, out_height, out_width, grey, channel_first=false, num_threads=None))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of a class of Python")]
+    fn new(
+        height: usize,
+        width: usize,
+        channels: Option<usize>,
+        out_height: usize,
+        out_width: usize,
+        grey: bool,
+        channel_first: bool,
+        num_threads: Option<NonZero<usize>>,
+    ) -> PyResult<Self> {
+        let shape = Shape { height, width, channels: channels.unwrap_or(1) };
+        let plan =
+            Plan::new(shape, [out_height, out_width], grey, channel_first).map_err(image_error)?;
+        let mut image = vec![out_height, out_width];
+        if !grey && let Some(channels) = channels {
+            image.insert(if channel_first { 0 } else { 2 }, channels);
+        }
+        let frame = [height, width].into_iter().chain(channels).collect();
+        Ok(Self { plan, frame, image, num_threads })
+    }
+
+    #[pyo3(signature = (frames, second=None))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        frames: &Bound<'py, PyUntypedArray>,
+        second: Option<&Bound<'py, PyUntypedArray>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let frames = self.borrow("frames", frames)?;
+        let second = second.map(|second| self.borrow("second", second)).transpose()?;
+        let rows = frames.shape()[0];
+        if let Some(got) = second.as_ref().map(|second| second.shape()[0])
+            && got != rows
+        {
+            let error = Error::WrongCount { what: "second", expected: rows, got };
+            return Err(image_error(error));
+        }
+        let (bytes, second) =
+            (frames.as_slice()?, second.as_ref().map(|second| second.as_slice()).transpose()?);
+        let mut result = Ok(());
+        let images = filled(py, DType::U8, Some(rows), &self.image, |out| {
+            result = py.detach(|| self.plan.run(bytes, second, self.num_threads, out));
+        })?;
+        result.map_err(image_error)?;
+        Ok(images)
+    }
+}
+
+impl PyImagePlan {
+    /// Borrows an array of frames, which `what` names in errors; a copy where its memory is not
+    /// row-major.
+    fn borrow<'py>(
+        &self,
+        what: &str,
+        array: &Bound<'py, PyUntypedArray>,
+    ) -> PyResult<PyReadonlyArrayDyn<'py, u8>> {
+        static ASCONTIGUOUSARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let py = array.py();
+        if !array.dtype().is_equiv_to(&dtype::<u8>(py)) {
+            let text = format!("`{what}` must have dtype uint8, got {}", array.dtype());
+            return Err(PyTypeError::new_err(text));
+        }
+        if array.ndim() == 0 || array.shape()[1..] != self.frame {
+            let text = format!(
+                "`{what}` must have shape (N, {}), got {}",
+                listed(&self.frame),
+                array.as_any().getattr("shape")?
+            );
+            return Err(PyValueError::new_err(text));
+        }
+        let array = if array.is_c_contiguous() {
+            array.as_any().clone()
+        } else {
+            let copied = ASCONTIGUOUSARRAY.import(py, "numpy", "ascontiguousarray")?;
+            copied.call1((array,))?
+        };
+        Ok(array.cast_into::<PyArrayDyn<u8>>()?.try_readonly()?)
+    }
+}
+
+fn listed(shape: &[usize]) -> String {
+    let numbers: Vec<_> = shape.iter().map(ToString::to_string).collect();
+    numbers.join(", ")
+}
+
+/// The exception for wrong arguments of a plan.
+fn image_error(error: Error) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}

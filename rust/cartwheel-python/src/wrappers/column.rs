@@ -1,0 +1,133 @@
+//! Parts of a batch, copied out of NumPy's arrays: columns with one entry for each place, and rows.
+
+use cartwheel_engine::space::DType;
+use cartwheel_engine::wrappers::NoSuchRow;
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::array::{Number, as_array, copy_bytes, copy_numbers, dtype};
+
+/// A C-contiguous array of `dtype`: `value` itself, if it is one, or else a copy, cast as by
+/// `astype`.
+pub(super) fn as_contiguous<'py>(
+    value: &Bound<'py, PyAny>,
+    dtype: DType,
+) -> PyResult<Bound<'py, PyUntypedArray>> {
+    let array = match value.cast::<PyUntypedArray>() {
+        Ok(array) => array.clone(),
+        Err(_) => as_array(value)?,
+    };
+    if array.is_c_contiguous() && dtype::is(&array.dtype(), dtype) {
+        return Ok(array);
+    }
+    let cast = array.call_method1("astype", (dtype::descr(value.py(), dtype)?, "C"))?;
+    Ok(cast.cast_into::<PyUntypedArray>()?)
+}
+
+/// A column that is ready to be copied.
+pub(super) struct Column<'py>(Bound<'py, PyUntypedArray>);
+
+impl<'py> Column<'py> {
+    /// Flags, one byte each.
+    pub(super) fn of_flags(what: &str, value: &Bound<'py, PyAny>) -> PyResult<Self> {
+        Self::new(what, value, DType::Bool)
+    }
+
+    /// Kinds of places, one byte each.
+    pub(super) fn of_kinds(value: &Bound<'py, PyAny>) -> PyResult<Self> {
+        Self::new("kinds", value, DType::U8)
+    }
+
+    fn new(what: &str, value: &Bound<'py, PyAny>, dtype: DType) -> PyResult<Self> {
+        let array = as_contiguous(value, dtype)?;
+        if array.ndim() == 1 {
+            return Ok(Self(array));
+        }
+        let text = format!(
+            "`{what}` must have one entry for each place, got an array of shape {:?}",
+            array.shape()
+        );
+        Err(PyValueError::new_err(text))
+    }
+
+    /// The number of places.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Refuses a column of another length.
+    pub(super) fn check_len(&self, what: &str, expected: usize) -> PyResult<()> {
+        if self.len() == expected {
+            return Ok(());
+        }
+        let text = format!("`{what}` must have {expected} entries, got {}", self.len());
+        Err(PyValueError::new_err(text))
+    }
+
+    /// The column, if it has this length.
+    pub(super) fn with_len(self, what: &str, expected: usize) -> PyResult<Self> {
+        self.check_len(what, expected)?;
+        Ok(self)
+    }
+
+    /// Copies the bytes, in place of what `into` has.
+    pub(super) fn copy_to(&self, into: &mut Vec<u8>) {
+        into.resize(self.len(), 0);
+        copy_bytes(&self.0, 0, into);
+    }
+}
+
+/// Rows of elements that are ready to be copied.
+pub(super) struct Rows<'py>(Bound<'py, PyUntypedArray>);
+
+impl<'py> Rows<'py> {
+    /// Checks the shape, `[count, *shape]`.
+    pub(super) fn new(
+        what: &str,
+        value: &Bound<'py, PyAny>,
+        dtype: DType,
+        count: usize,
+        shape: &[usize],
+    ) -> PyResult<Self> {
+        let array = as_contiguous(value, dtype)?;
+        check_shape(what, &array, count, shape)?;
+        Ok(Self(array))
+    }
+
+    /// Copies the numbers, in place of what `into` has.
+    pub(super) fn copy_numbers_to<T: Number>(&self, into: &mut Vec<T>) {
+        copy_numbers(&self.0, into);
+    }
+
+    /// Copies the bytes, in place of what `into` has; they are `bytes`.
+    pub(super) fn copy_bytes_to(&self, bytes: usize, into: &mut Vec<u8>) {
+        into.resize(bytes, 0);
+        copy_bytes(&self.0, 0, into);
+    }
+}
+
+fn check_shape(
+    what: &str,
+    array: &Bound<'_, PyUntypedArray>,
+    count: usize,
+    shape: &[usize],
+) -> PyResult<()> {
+    let found = array.shape();
+    if found.len() == shape.len() + 1 && found[0] == count && found[1..] == *shape {
+        return Ok(());
+    }
+    let expected: Vec<_> = std::iter::once(count).chain(shape.iter().copied()).collect();
+    Err(PyValueError::new_err(format!("`{what}` must have shape {expected:?}, got {found:?}")))
+}
+
+/// Row numbers or places, as a list.
+pub(super) fn numbers(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    let mut numbers = Vec::new();
+    copy_numbers(&as_contiguous(value, DType::I64)?, &mut numbers);
+    Ok(numbers)
+}
+
+pub(super) fn no_such_row(error: NoSuchRow) -> PyErr {
+    PyIndexError::new_err(error.to_string())
+}

@@ -1,0 +1,179 @@
+"""`AutoresetAdapter` gives what environments give that are made with the autoreset mode."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import SyncVectorEnv
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+from cartwheel.wrappers import AutoresetAdapter, TransformReward
+from tests.support.comparison import assert_identical
+from tests.support.wrapping import (
+    ENVIRONMENTS,
+    Builds,
+    D,
+    N,
+    S,
+    Script,
+    alone,
+    assert_lives,
+    build,
+    drive,
+    kinds_of,
+)
+
+
+class Quiet(gym.Wrapper):
+    """Does not tell options: a masked reset gives ``{}`` where an autoreset gives ``None``."""
+
+    def reset(self, **keywords):
+        observation, info = self.env.reset(**keywords)
+        info.pop("options", None)
+        return observation, info
+
+
+def quiet(name):
+    function = ENVIRONMENTS[name]
+    return (lambda: Quiet(function())) if name in ("nested", "images", "failing") else function
+
+
+NAMES = ["one step", "pendulum", "taxi", "blackjack", "nested", "images"]
+
+
+def calls(envs, steps=24, fails=()):
+    """All results of a run with masked resets and, where possible, steps of some rows."""
+    envs.action_space.seed(4)
+    yield envs.reset(seed=3)
+    random = np.random.default_rng(5)
+    for number in range(steps):
+        actions = envs.action_space.sample()
+        if number in fails:
+            actions[number % 2] = 3
+        elif fails:
+            actions %= 3
+        if getattr(envs, "steps_rows", False) and number % 3 == 2:
+            rows = random.permutation(envs.num_envs)[:2]
+            yield envs.step(actions[rows], rows)
+        else:
+            yield envs.step(actions)
+        if number % 7 == 5:
+            mask = np.arange(envs.num_envs) == number % 2
+            yield envs.reset(seed=number, options={"reset_mask": mask})
+
+
+@pytest.mark.parametrize("environment", NAMES)
+def test_results_are_those_of_environments_of_the_mode(environment):
+    for kind in kinds_of(environment):
+        for mode in (S, N) if kind != "sync" else (S,):
+            adapted = AutoresetAdapter(build(kind, quiet(environment), D), mode)
+            own = build(kind, quiet(environment), mode)
+            assert adapted.metadata["autoreset_mode"] is mode
+            assert adapted.env.metadata["autoreset_mode"] is D
+            for number, pair in enumerate(zip(calls(adapted), calls(own), strict=True)):
+                assert_identical(*pair, f"{kind}, {mode.value}, call {number}")
+            adapted.close()
+            own.close()
+
+
+@pytest.mark.parametrize("mode", [S, N])
+def test_rows_that_fail_are_reset_as_in_environments_of_the_mode(mode):
+    keywords = {"on_error": "restart", "max_restarts": None}
+    for kind in ("inline", "process"):
+        adapted = AutoresetAdapter(build(kind, quiet("failing"), D, **keywords), mode)
+        own = build(kind, quiet("failing"), mode, **keywords)
+        results = [list(calls(envs, fails=(3, 4, 9, 10, 11))) for envs in (adapted, own)]
+        assert any("env_error" in result[-1] for result in results[1])
+        for number, pair in enumerate(zip(*results, strict=True)):
+            assert_identical(*pair, f"{kind}, call {number}")
+        adapted.close()
+        own.close()
+
+
+@pytest.mark.parametrize("mode", [S, N])
+def test_lives_are_those_of_single_environments_around_wrappers_and_inside(mode):
+    script = Script(steps=12, resets={(1, 3): 50, (2, 9): 52})
+    expected = alone("pole", script, lambda env: gym.wrappers.TransformReward(env, lambda r: r * 2))
+    with Builds() as build:
+        for kind in kinds_of("pole"):
+            ways = ("mask",) if kind == "sync" else ("mask", "async", "rows")
+            for way in ways if mode is S or kind != "sync" else ():
+                for on_done in ("raise", "freeze") if kind in ("inline", "native") else ("raise",):
+                    keywords = {} if on_done == "raise" else {"on_done": on_done}
+                    bare = build(kind, "pole", D, **keywords)
+                    inside = AutoresetAdapter(TransformReward(bare, lambda r: r * 2), mode)
+                    assert_lives(drive(inside, script, way, close=False), expected)
+                    around = TransformReward(AutoresetAdapter(bare, mode), lambda r: r * 2)
+                    assert around.metadata["autoreset_mode"] is mode
+                    assert around.autoreset_mode is mode
+                    assert_lives(drive(around, script, way, close=False), expected)
+
+
+def test_final_observations_are_copies():
+    envs = AutoresetAdapter(build("native", "one step", D), S)
+    envs.reset(seed=1)
+    observations, *_, infos = envs.step(np.zeros(3, np.int64))
+    finals = infos["final_obs"]
+    before = finals[1].copy()
+    observations[:] = 7
+    finals[0][:] = 8
+    np.testing.assert_array_equal(finals[1], before)
+    assert not (envs.step(np.zeros(3, np.int64))[0] == 7).any()
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", [S, N])
+def test_a_rollout_has_what_steps_return(mode):
+    envs = AutoresetAdapter(build("native", "pole", D), mode)
+    envs.action_space.seed(1)
+    present, _ = envs.reset(seed=1)
+    arrays = envs.rollout(20)
+    for step in range(20):
+        result = envs.step(envs.action_space.sample())
+        assert_identical(arrays.observations[step], present)
+        assert_identical(arrays.rewards[step], result[1])
+        assert_identical(arrays.terminations[step], result[2])
+        assert_identical(arrays.truncations[step], result[3])
+        present = result[0]
+    assert_identical(arrays.observations[20], present)
+    assert (arrays.terminations | arrays.truncations).any()
+    envs.close()
+
+
+def test_wrong_modes_are_refused_before_anything_is_stepped():
+    disabled, same = build("native", "pole", D), build("native", "pole", S)
+    sync = build("sync", "pole", D)
+    parts = build("native", "pole", D, batch_size=2)
+    with pytest.raises(ValueError, match=r"'disabled', got .* SAME_STEP"):
+        AutoresetAdapter(same, N)
+    with pytest.raises(ValueError, match="SAME_STEP or NEXT_STEP"):
+        AutoresetAdapter(disabled, D)
+    with pytest.raises(ValueError, match="NoSuchMode"):
+        AutoresetAdapter(disabled, "NoSuchMode")
+    with pytest.raises(TypeError, match="SAME_STEP works"):
+        AutoresetAdapter(sync, N)
+    with pytest.raises(ValueError, match="batch_size=2 below num_envs=3"):
+        AutoresetAdapter(parts, S)
+    adapted = AutoresetAdapter(disabled, S)
+    for calling in ("send", "recv", "async_reset"):
+        arguments = ([0, 0, 0],) if calling == "send" else ()
+        with pytest.raises(TypeError, match=f"no `{calling}`"):
+            getattr(adapted, calling)(*arguments)
+        with pytest.raises(TypeError, match=f"no `{calling}`"):
+            getattr(TransformReward(adapted, np.abs), calling)(*arguments)
+    over_sync = AutoresetAdapter(sync, S)
+    over_sync.reset(seed=1)
+    with pytest.raises(TypeError, match="some rows"):
+        over_sync.step(np.zeros(1, np.int64), [0])
+    for envs in (disabled, same, sync, parts):
+        envs.close()
+
+
+def test_statistics_of_gymnasium_inside_are_told_as_final_infos():
+    envs = AutoresetAdapter(RecordEpisodeStatistics(build("sync", "one step", D)), S)
+    envs.reset(seed=1)
+    *_, infos = envs.step(np.zeros(3, np.int64))
+    assert "episode" not in infos
+    assert infos["final_info"]["episode"]["l"].tolist() == [1, 1, 1]
+    assert infos["final_info"]["_episode"].all()
+    assert isinstance(envs.unwrapped, SyncVectorEnv)
+    envs.close()

@@ -1,0 +1,124 @@
+"""Wrappers without state give what Gymnasium's give in single environments, to the bit."""
+
+import numpy as np
+import pytest
+from gymnasium import wrappers as singles
+from gymnasium.vector.utils import batch_space
+
+from cartwheel import wrappers
+from tests.support.wrapping import (
+    Builds,
+    Script,
+    alone,
+    assert_lives,
+    build,
+    drive,
+    settings_of,
+)
+
+#: Gymnasium warns that bounds lose precision.
+pytestmark = pytest.mark.filterwarnings("ignore:.*precision lowered")
+
+SCRIPT = Script(steps=13, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52})
+FAILING = Script(steps=13, actions=lambda _row, k: k % 3, fails={(1, 4): 3, (0, 4): 3, (1, 9): 3})
+POLE_LOW = np.array([-1, -np.inf, 0, -np.inf], np.float32)
+POLE_HIGH = np.array([3, np.inf, 1, np.inf], np.float32)
+
+
+def same(name, *arguments, **keywords):
+    """A wrapper of ours, and the one of Gymnasium of the same name for single environments."""
+    return (
+        lambda envs: getattr(wrappers, name)(envs, *arguments, **keywords),
+        lambda env: getattr(singles, name)(env, *arguments, **keywords),
+    )
+
+
+def halved(name, batched, single):
+    """Wrappers with a function of their own for one environment and for a batch."""
+    return (
+        lambda envs: getattr(wrappers, name)(envs, batched),
+        lambda env: getattr(singles, name)(env, single, None),
+    )
+
+
+def clipped(values):
+    return np.clip(values, -0.02, 0.02)
+
+
+#: By environment, wrappers of ours and of Gymnasium.
+TABLE = {
+    "pole": {
+        "transform": halved("TransformObservation", clipped, clipped),
+        "reshape": same("ReshapeObservation", (2, 1, 2)),
+        "rescale": same("RescaleObservation", POLE_LOW, POLE_HIGH),
+        "dtype": same("DtypeObservation", np.float64),
+        "reward": (
+            lambda envs: wrappers.TransformReward(envs, lambda rewards: rewards * 3 - 1),
+            lambda env: singles.TransformReward(env, lambda reward: reward * 3 - 1),
+        ),
+    },
+    "pendulum": {
+        "rescale": same("RescaleObservation", 0, 1),
+        "clip reward": same("ClipReward", -1.5, -0.25),
+        "rescale action": same("RescaleAction", -0.5, 0.25),
+        "transform action": halved(
+            "TransformAction", lambda actions: actions / 3, lambda action: action / np.float32(3)
+        ),
+    },
+    "car": {"clip action": same("ClipAction"), "least reward": same("ClipReward", 0.0)},
+    "taxi": {"dtype": same("DtypeObservation", np.float32), "flatten": same("FlattenObservation")},
+    "blackjack": {
+        "flatten": same("FlattenObservation"),
+        "filter": same("FilterObservation", [2, 0]),
+    },
+    "nested": {
+        "flatten": same("FlattenObservation"),
+        "filter": same("FilterObservation", ["walk", "state"]),
+    },
+    "one step": {"dtype": same("DtypeObservation", np.float16)},
+    "failing": {
+        "reshape": same("ReshapeObservation", (6,)),
+        "reward": (
+            lambda envs: wrappers.TransformReward(envs, lambda rewards: rewards + 1),
+            lambda env: singles.TransformReward(env, lambda reward: reward + 1),
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize("environment", TABLE)
+def test_every_row_lives_as_in_a_wrapper_of_its_own(environment):
+    fails = environment == "failing"
+    script = FAILING if fails else SCRIPT
+    table = TABLE[environment]
+    expected = {name: alone(environment, script, one) for name, (_, one) in table.items()}
+    with Builds() as build:
+        for kind, mode, way, keywords in settings_of(environment):
+            if fails and kind == "sync":
+                continue
+            if fails:
+                keywords = {**keywords, "on_error": "restart", "max_restarts": None}
+            bare = build(kind, environment, mode, **keywords)
+            for number, (name, (wrap, _)) in enumerate(table.items()):
+                if number and kind in ("process", "native") and way in ("mask", "async"):
+                    continue  # what these kinds do is shown with the first wrapper
+                lives = drive(wrap(bare), script, way, close=False)
+                assert_lives(lives, expected[name])
+
+
+@pytest.mark.parametrize("environment", TABLE)
+def test_spaces_are_those_of_gymnasium(environment):
+    bare = build("inline", environment)
+    env = alone_env(environment)
+    for wrap, one in TABLE[environment].values():
+        envs, single = wrap(bare), one(env)
+        assert envs.single_observation_space == single.observation_space
+        assert envs.single_action_space == single.action_space
+        assert envs.observation_space == batch_space(single.observation_space, 3)
+        assert envs.action_space == batch_space(single.action_space, 3)
+    bare.close()
+
+
+def alone_env(environment):
+    envs = build("sync", environment)
+    return envs.envs[0]

@@ -1,0 +1,58 @@
+"""The driver of the tests of wrappers gives the lives of single environments, without wrappers."""
+
+import numpy as np
+import pytest
+
+from cartwheel.wrapping.wrapper import VectorWrapper
+from tests.support.wrapping import (
+    Builds,
+    S,
+    Script,
+    alone,
+    assert_lives,
+    build,
+    drive,
+    settings_of,
+)
+
+WRAPS = [lambda envs: envs, VectorWrapper]
+SCRIPT = Script(steps=14, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52})
+
+
+@pytest.mark.parametrize("environment", ["one step", "taxi", "nested"])
+@pytest.mark.parametrize("wrap", WRAPS, ids=["bare", "wrapped"])
+def test_lives_are_those_of_single_environments(environment, wrap):
+    expected = alone(environment, SCRIPT)
+    with Builds() as build:
+        for kind, mode, way, keywords in settings_of(environment):
+            envs = wrap(build(kind, environment, mode, **keywords))
+            assert_lives(drive(envs, SCRIPT, way, close=False), expected)
+
+
+@pytest.mark.parametrize("wrap", WRAPS, ids=["bare", "wrapped"])
+def test_lives_with_failures_are_those_of_single_environments(wrap):
+    script = Script(
+        steps=14, actions=lambda _row, k: k % 3, fails={(1, 4): 3, (0, 4): 3, (1, 9): 3}
+    )
+    expected = alone("failing", script)
+    assert sum(moment.what == "failed" for life in expected for moment in life) == 3
+    with Builds() as build:
+        for kind, mode, way, keywords in settings_of("failing"):
+            if kind != "sync":
+                envs = wrap(build(kind, "failing", mode, on_error="restart", **keywords))
+                assert_lives(drive(envs, script, way, close=False), expected)
+
+
+class Overwriting(VectorWrapper):
+    """Breaks every promise of wrappers."""
+
+    def _transform(self, batch):
+        batch.observations *= np.float32(2)
+        if batch.rewards is not None:
+            batch.observations[:] = self.last
+        self.last = batch.observations
+
+
+def test_a_wrapper_that_writes_into_results_is_found():
+    with pytest.raises(AssertionError):
+        drive(Overwriting(build("inline", "pole", S)), SCRIPT)
