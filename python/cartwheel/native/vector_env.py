@@ -259,7 +259,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             **plan_room(observations, shards, self.batch_size, max_batches, dense_finals=dense),
         )
         link = NativeLink(self, self.env_id, envs, shards, timeout)
-        link.renderer = self._renderer
+        link.draw_kept = self._renderer.draw_kept
         self._link = link
         self._pool = Pool(
             memory,
