@@ -382,6 +382,22 @@ class NativeEnvs:
     def post_next_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
         """Posts seed and options of the next automatic reset of one row, not in flight."""
 
+    def post_sample(self, shard: int, rows: Sequence[int], seeds: Sequence[int]) -> None:
+        """Posts a request to reset rows with seeds, and to return states for :meth:`set_cache`."""
+
+    def set_cache(self, states: Sequence[bytes], key: int) -> None:
+        """Keeps states that resets load once :meth:`post_cache` has told the shards.
+
+        Raises:
+            ValueError: There is no state, or one was changed or is of another environment.
+        """
+
+    def post_cache(self, shard: int, draws: Sequence[tuple[int, int]]) -> None:
+        """Posts a request to load states in resets; each row's draws have a key and a count."""
+
+    def post_draws(self, shard: int) -> None:
+        """Posts a request for the key and the count of each row's draws."""
+
     def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
         """Posts a request to read a parameter, or to set it to one value for each row."""
 
@@ -755,6 +771,12 @@ def load_plugin(path: str | os.PathLike[str]) -> list[str]:
         ImportError: The file cannot be loaded, has no table, or as for :func:`register_plugin`.
         ValueError: As for :func:`register_plugin`.
     """
+
+def cache_draws(key: int, seed: int) -> int:
+    """Returns the key of a row's draws after a reset with a seed, from a cache with this key."""
+
+def draw_cached(key: int, count: int, states: int) -> int:
+    """Returns which of ``states`` states a row gets after ``count`` draws since its key was set."""
 
 def usable_cpus() -> int:
     """Returns the number of processors for this process, by affinity and cgroup quota."""
