@@ -1,5 +1,6 @@
 //! The rows of a shard: plans what each does, makes one call for all of them, settles.
 
+mod next_reset;
 mod repeats;
 mod round;
 mod terminal;
@@ -11,7 +12,7 @@ use cartwheel_abi::{LEAVE, RESET, SHOW, STEP};
 use cartwheel_core::rng::Rng;
 
 use super::infos::{Finals, RowInfos};
-use super::mailbox::{Fault, RowReset};
+use super::mailbox::{Fault, Mailbox, RowReset};
 use super::settings::ShardSettings;
 use super::shown::Shown;
 use super::stream::{Seed, of_stream, unforeseen};
@@ -42,6 +43,8 @@ pub(super) struct NativeRows {
     pub(super) seeds: Vec<Seed>,
     pub(super) shown: Shown,
     pub(super) infos: RowInfos,
+    /// What the owner of the pool has left for automatic resets.
+    mailbox: Arc<Mailbox>,
     /// The faults of the present task.
     pub(super) faults: Vec<Fault>,
     /// The leaves of the spaces.
@@ -92,6 +95,7 @@ impl NativeRows {
         kind: &Arc<Kind>,
         rows: usize,
         settings: ShardSettings,
+        mailbox: Arc<Mailbox>,
     ) -> Result<Self, Error> {
         let (streams, seeds) = unforeseen(rows)?;
         let autoreset = Autoreset::unstarted(settings.autoreset, settings.on_done, rows);
@@ -105,6 +109,7 @@ impl NativeRows {
             seeds,
             shown: Shown::default(),
             infos: RowInfos::new(),
+            mailbox,
             faults: Vec::new(),
             observations: kind.spaces().observation.leaves(),
             actions: kind.spaces().action.leaves(),
@@ -153,10 +158,13 @@ impl NativeRows {
             }
         };
         self.forget_shown(&rows);
+        let next = self.take_next_resets(place, 0..count);
+        let own = |row: usize| next.as_ref().and_then(|next| next.get(&row));
+        let options = next.is_some().then_some(&own as &dyn Fn(usize) -> Option<_>);
         let carried_out = if self.autoreset.rules().action_repeat.get() > 1 {
-            self.repeat(place, &actions)
+            self.repeat(place, &actions, options)
         } else {
-            self.round(place, 0..count, &actions, None)
+            self.round(place, 0..count, &actions, options)
         };
         let settled = carried_out.and_then(|()| {
             let commands = &self.commands[..count];
@@ -184,7 +192,11 @@ impl NativeRows {
         let (rows, count) = (place.rows.clone(), place.rows.len());
         self.begin();
         for (at, row) in rows.clone().enumerate() {
-            self.commands[at] = match how(row) {
+            let how = how(row);
+            if !matches!(how, RowReset::Leave) && self.mailbox.has_next_resets() {
+                self.mailbox.take_next_reset(place.first + row); // for automatic resets only
+            }
+            self.commands[at] = match how {
                 RowReset::Leave => SHOW,
                 RowReset::Restore(state) => {
                     if let Err(what) = self.envs.load(row, &state.env) {
@@ -198,13 +210,11 @@ impl NativeRows {
                     SHOW
                 }
                 RowReset::Seed(seed) => {
-                    self.streams[row] = Rng::from_wide_seed(seed);
-                    self.seeds[row] = Seed::Number(seed);
+                    self.seed(row, Seed::Number(seed));
                     RESET
                 }
                 RowReset::WideSeed(words) => {
-                    self.streams[row] = Rng::from_seed_words(&words);
-                    self.seeds[row] = Seed::Words(words);
+                    self.seed(row, Seed::Words(words));
                     RESET
                 }
                 RowReset::Continue => RESET,
@@ -280,7 +290,10 @@ impl NativeRows {
         self.replaced.clear();
         std::mem::swap(&mut self.commands, &mut self.resets);
         self.unused = self.spare.take().or_else(|| Some(Unused::new(self.autoreset.len())));
-        let carried_out = self.round(place, first..last + 1, &ActionColumns::NONE, None);
+        let next = self.take_next_resets(place, first..last + 1);
+        let own = |row: usize| next.as_ref().and_then(|next| next.get(&row));
+        let options = next.is_some().then_some(&own as &dyn Fn(usize) -> Option<_>);
+        let carried_out = self.round(place, first..last + 1, &ActionColumns::NONE, options);
         self.spare = self.unused.take();
         carried_out?;
         self.infos.join_resets();

@@ -152,6 +152,21 @@ impl PyNativeEnvs {
         Ok(())
     }
 
+    /// Leaves seed and options of a row's next automatic reset with one shard.
+    fn post_next_reset(
+        &self,
+        shard: usize,
+        row: usize,
+        seed: Option<Bound<'_, PyAny>>,
+        options: Option<&str>,
+    ) -> PyResult<()> {
+        let options = options.map(|options| self.kind.reset_options(options));
+        let options = options.transpose().map_err(to_py_err)?;
+        let how = seed.map_or(Ok(RowReset::Continue), |seed| seeded(&seed))?;
+        self.mailbox(shard)?.post_next_reset(row, how, options);
+        Ok(())
+    }
+
     /// Leaves a request with one shard to read a parameter, or to set it to one value for each row.
     fn post_request(
         &self,
