@@ -7,12 +7,11 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use super::column::{Column, as_contiguous, numbers};
-use crate::array::{copy_bytes, filled};
+use crate::array::{copy_numbers, filled};
 
 /// Room for the parts of a batch, reused by every batch.
 #[derive(Debug, Default)]
 pub(super) struct Received {
-    bytes: Vec<u8>,
     rows: Option<Vec<usize>>,
     kinds: Vec<u8>,
     rewards: Vec<f64>,
@@ -68,11 +67,7 @@ impl Received {
         let StepColumns { rows, kinds, rewards, terminations, truncations } = columns;
         self.rows = rows;
         kinds.copy_to(&mut self.kinds);
-        self.bytes.resize(rewards.len() * 8, 0);
-        copy_bytes(&rewards, 0, &mut self.bytes);
-        self.rewards.clear();
-        let numbers = self.bytes.as_chunks().0.iter();
-        self.rewards.extend(numbers.map(|number| f64::from_ne_bytes(*number)));
+        copy_numbers(&rewards, &mut self.rewards);
         terminations.copy_to(&mut self.terminations);
         truncations.copy_to(&mut self.truncations);
         Places {
