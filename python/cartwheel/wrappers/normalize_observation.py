@@ -126,11 +126,13 @@ class NormalizeObservation(VectorWrapper):
                     batch.rows,
                     batch.kinds,
                     batch.observations,
-                    (ends, places, batch.observations[:0] if finals is None else finals.observations),
+                    (
+                        ends,
+                        places,
+                        batch.observations[:0] if finals is None else finals.observations,
+                    ),
                 )
                 if finals is not None:
                     finals.observations = last
                 return
-        batch.observations = self._normalizer.normalize(
-            batch.rows, batch.kinds, batch.observations
-        )
+        batch.observations = self._normalizer.normalize(batch.rows, batch.kinds, batch.observations)
