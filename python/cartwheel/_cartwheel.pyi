@@ -881,9 +881,7 @@ class RowKinds:
     def __new__(cls, num_envs: int, autoreset_mode: str) -> RowKinds:
         """All rows are running; a vector environment has to be reset first anyway."""
 
-    def reset(
-        self, rows: ArrayLike | None, mask: NDArray[np.bool_] | None, /
-    ) -> NDArray[np.uint8]:
+    def reset(self, rows: ArrayLike | None, mask: NDArray[np.bool_] | None, /) -> NDArray[np.uint8]:
         """Returns the kinds after a reset: of all rows, of a mask, or of these ``rows``."""
 
     def send_reset(self, rows: ArrayLike, /) -> None:

@@ -415,33 +415,6 @@ def as_reset_rows(options: dict[str, Any] | None, num_envs: int) -> list[int]:
     return as_rows(options[ways[0]], num_envs, ways[0])
 
 
-def names_rows(options: dict[str, Any] | None) -> bool:
-    """Whether the options of a reset have row numbers."""
-    return options is not None and any(name in options for name in NUMBERING_OPTIONS)
-
-
-def as_reset_of_all(
-    seed: Any, options: dict[str, Any] | None, num_envs: int
-) -> tuple[list[int | None], NDArray[np.bool_]]:
-    """Returns seeds and mask of all rows for options with row numbers.
-
-    A list of seeds has one entry for each row that is reset, in their order, or one for each of
-    all rows.
-
-    Raises:
-        Exception: As for :func:`as_reset_rows` and :func:`as_seeds`.
-    """
-    rows = as_reset_rows(options, num_envs)
-    if len(rows) < num_envs and np.ndim(seed) == 1 and len(seed) == num_envs:
-        seed = [seed[row] for row in rows]
-    seeds: list[int | None] = [None] * num_envs
-    mask = np.zeros(num_envs, np.bool_)
-    for row, own in zip(rows, as_seeds(seed, rows, num_envs), strict=True):
-        seeds[row] = own
-        mask[row] = True
-    return seeds, mask
-
-
 def as_row_options(options: Any, num_rows: int, num_envs: int) -> list[dict[str, Any] | None]:
     """Returns the options of ``num_rows`` rows, from a dictionary for all of them or a list.
 
@@ -471,6 +444,33 @@ def as_row_options(options: Any, num_rows: int, num_envs: int) -> list[dict[str,
                 "numbers as `env_index` of `next_reset`."
             )
     return by_row
+
+
+def names_rows(options: dict[str, Any] | None) -> bool:
+    """Whether the options of a reset have row numbers."""
+    return options is not None and any(name in options for name in NUMBERING_OPTIONS)
+
+
+def as_reset_of_all(
+    seed: Any, options: dict[str, Any] | None, num_envs: int
+) -> tuple[list[int | None], NDArray[np.bool_]]:
+    """Returns seeds and mask of all rows for options with row numbers.
+
+    A list of seeds has one entry for each row that is reset, in their order, or one for each of
+    all rows.
+
+    Raises:
+        Exception: As for :func:`as_reset_rows` and :func:`as_seeds`.
+    """
+    rows = as_reset_rows(options, num_envs)
+    if len(rows) < num_envs and np.ndim(seed) == 1 and len(seed) == num_envs:
+        seed = [seed[row] for row in rows]
+    seeds: list[int | None] = [None] * num_envs
+    mask = np.zeros(num_envs, np.bool_)
+    for row, own in zip(rows, as_seeds(seed, rows, num_envs), strict=True):
+        seeds[row] = own
+        mask[row] = True
+    return seeds, mask
 
 
 def without_rows(options: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -14,13 +14,12 @@ from cartwheel.worker.faults import Fault, raise_first
 from cartwheel.worker.infos import add_info
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
     from cartwheel._cartwheel import NativeEnvs, Pool, RolloutSlab
-    from cartwheel.native.renderer import Renderer
 
 #: The seed of a row's random number stream (``-1``: unknown), and the ``state`` of its PCG64.
 Stream = tuple[int, Any]
@@ -33,10 +32,10 @@ class NativeLink:
         envs: The environments.
         timeout: Seconds that a synchronous call may take; ``None`` for no limit.
         begun: Which rows were ever reset, ``bool`` of shape ``(num_envs,)``.
-        renderer: Draws terminal states.
+        draw_kept: Draws terminal states, from rows and what they kept.
     """
 
-    renderer: Renderer
+    draw_kept: Callable[[list[int], list[Any]], list[Any]]
 
     def __init__(
         self,
@@ -108,7 +107,7 @@ class NativeLink:
 
     def draw_terminal(self, rows: list[int], kept: list[Any]) -> list[Any]:
         """Returns frames of terminal states from what these rows kept; the native pool calls it."""
-        return self.renderer.draw_kept(rows, kept)
+        return self.draw_kept(rows, kept)
 
     def shard_of(self, row: int) -> int:
         """Returns the number of the shard that has a row."""

@@ -53,6 +53,8 @@ from cartwheel.vector.rules import Rules
 from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cartwheel.choices import FinalNames, FinalObs, Mode, OnError
     from cartwheel.native.link import Stream
     from cartwheel.native.renderer import Renderer
@@ -257,7 +259,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             **plan_room(observations, shards, self.batch_size, max_batches, dense_finals=dense),
         )
         link = NativeLink(self, self.env_id, envs, shards, timeout)
-        link.renderer = self._renderer
+        link.draw_kept = self._renderer.draw_kept
         self._link = link
         self._pool = Pool(
             memory,

@@ -80,7 +80,8 @@ def check_states(kit: Kit) -> str:
         kit,
         lambda: envs.get_state(rows),
         "get_state",
-        "`save` (in Python `get_state`) must change nothing: write the state, and draw no random number.",
+        "`save` (in Python `get_state`) must change nothing: write the state, and draw no random "
+        "number.",
     )
     player = kit.run(envs, steps=steps // 2)
     # A row that is over may wait for its autoreset, which is no part of its state.

@@ -307,7 +307,7 @@ class Worker:
         if task == "draw_final_frames":
             self.drawn = {row for row, part in enumerate(parts) if part}
             self._answer = [None] * len(parts)
-            return
+            return None
         for row, (env, part) in enumerate(zip(self.envs, parts, strict=True), self.first_row):
             self._answer.append(self._carry_out(row, task, env, name, part))
         return None

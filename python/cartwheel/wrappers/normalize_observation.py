@@ -28,9 +28,9 @@ class NormalizeObservation(VectorWrapper):
     moments are ``float64`` and begin as Gymnasium's: mean 0, variance 1, count 1e-4.
 
     Each observation counts once, when it is new: the true next observation of every transition (in
-    ``SAME_STEP`` the final observation), and the first observation of every episode. In ``NEXT_STEP``
+    ``SAME_STEP`` the final observation), and the first one of every episode. In ``NEXT_STEP``
     a batch is one update. In the other modes the transitions of a batch are counted and emitted
-    first, then the rows that were reset; so ``SAME_STEP`` gives the bits of ``DISABLED`` with a reset
+    first, then rows that were reset; so ``SAME_STEP`` gives the bits of ``DISABLED`` with a reset
     of the rows that ended. Rows that are left alone, frozen or failed show again what they last
     showed, bit for bit.
 

@@ -158,8 +158,14 @@ impl NativeRows {
             }
         };
         self.forget_shown(&rows);
-        let repeats = self.autoreset.rules().action_repeat.get() > 1;
-        let carried_out = self.automatic_round(place, 0..count, &actions, repeats);
+        let next = self.take_next_resets(place, 0..count);
+        let own = |row: usize| next.as_ref().and_then(|next| next.get(&row));
+        let options = next.is_some().then_some(&own as &dyn Fn(usize) -> Option<_>);
+        let carried_out = if self.autoreset.rules().action_repeat.get() > 1 {
+            self.repeat(place, &actions, options)
+        } else {
+            self.round(place, 0..count, &actions, options)
+        };
         let settled = carried_out.and_then(|()| {
             let commands = &self.commands[..count];
             self.autoreset.settle(rows, commands, &mut place.outcomes);
@@ -284,7 +290,10 @@ impl NativeRows {
         self.replaced.clear();
         std::mem::swap(&mut self.commands, &mut self.resets);
         self.unused = self.spare.take().or_else(|| Some(Unused::new(self.autoreset.len())));
-        let carried_out = self.automatic_round(place, first..last + 1, &ActionColumns::NONE, false);
+        let next = self.take_next_resets(place, first..last + 1);
+        let own = |row: usize| next.as_ref().and_then(|next| next.get(&row));
+        let options = next.is_some().then_some(&own as &dyn Fn(usize) -> Option<_>);
+        let carried_out = self.round(place, first..last + 1, &ActionColumns::NONE, options);
         self.spare = self.unused.take();
         carried_out?;
         self.infos.join_resets();

@@ -1,36 +1,81 @@
 //! Metrics of the running episodes, in every step, and of those that have ended.
 
-use super::finished::{Archive, Finished, mean_reward};
+use super::finished::{Archive, Finished};
 use super::kind::RESET;
-use super::running::{Places, Running, each_place};
+use super::running::{At, Places, Running};
 
 /// What environments report about episodes, in any step and in the present one.
 #[derive(Debug, Clone)]
 pub struct Reports {
     /// 1 where a step of the episode reported it.
-    pub once: Vec<u8>,
+    once: Vec<u8>,
     /// 1 where the present step did.
-    pub at_end: Vec<u8>,
+    at_end: Vec<u8>,
+    /// What the odd places had before the batch.
+    before: Vec<(u8, u8)>,
+    /// Whether anything was ever reported.
+    is_used: bool,
 }
 
 impl Reports {
     /// Nothing was reported.
     fn new(num_envs: usize) -> Self {
-        Self { once: vec![0; num_envs], at_end: vec![0; num_envs] }
+        let (once, at_end) = (vec![0; num_envs], vec![0; num_envs]);
+        Self { once, at_end, before: Vec::new(), is_used: false }
+    }
+
+    /// 1 for each row of which a step of the episode reported it.
+    pub fn once(&self) -> &[u8] {
+        &self.once
+    }
+
+    /// 1 for each row of which the last step did.
+    pub fn at_end(&self) -> &[u8] {
+        &self.at_end
+    }
+
+    /// Goes on with the reports of another run.
+    ///
+    /// # Panics
+    ///
+    /// When they are not those of as many rows.
+    pub fn resume(&mut self, once: Vec<u8>, at_end: Vec<u8>) {
+        assert_eq!([once.len(), at_end.len()], [self.once.len(); 2], "rows");
+        (self.once, self.at_end, self.is_used) = (once, at_end, true);
     }
 
     /// Adds what a step said, place by place; `None`: nothing.
     fn step(&mut self, rows: Option<&[usize]>, running: &Running, said: Option<&[u8]>) {
-        let Running { keeps, counts, .. } = running;
-        let Self { once, at_end } = self;
-        if let Some(said) = said {
-            assert_eq!(said.len(), counts.len(), "reports");
+        self.is_used |= said.is_some();
+        if !self.is_used {
+            return;
         }
-        let said = |place: usize| said.map_or(0, |said| u8::from(said[place] != 0)) & counts[place];
-        each_place(rows, counts.len(), |place, row| {
-            once[row] = (once[row] & keeps[place]) | said(place);
-            at_end[row] = (at_end[row] & keeps[place] & (1 - counts[place])) | said(place);
-        });
+        let Self { once, at_end, before, .. } = self;
+        before.clear();
+        before.extend(running.odd.iter().map(|odd| (once[odd.at.row], at_end[odd.at.row])));
+        match (rows, said) {
+            (None, None) => at_end.fill(0),
+            (None, Some(said)) => {
+                once.iter_mut().zip(said).for_each(|(once, said)| *once |= u8::from(*said != 0));
+                at_end.iter_mut().zip(said).for_each(|(now, said)| *now = u8::from(*said != 0));
+            }
+            (Some(rows), said) => {
+                for (place, &row) in rows.iter().enumerate() {
+                    at_end[row] = said.map_or(0, |said| u8::from(said[place] != 0));
+                    once[row] |= at_end[row];
+                }
+            }
+        }
+        for (odd, &(was_once, was_at_end)) in running.odd.iter().zip(&*before) {
+            let At { place, row } = odd.at;
+            let kept = u8::from(odd.keeps);
+            if odd.counts() {
+                let said = said.map_or(0, |said| u8::from(said[place] != 0));
+                (once[row], at_end[row]) = ((was_once & kept) | said, said);
+            } else {
+                (once[row], at_end[row]) = (was_once & kept, was_at_end & kept);
+            }
+        }
     }
 }
 
@@ -94,7 +139,7 @@ impl EpisodeMetrics {
     pub fn begin(&mut self, rows: Option<&[usize]>, kinds: &[u8], seeds: Option<&[i64]>) {
         self.running.begin(rows, kinds);
         self.reports.iter_mut().for_each(|reports| reports.step(rows, &self.running, None));
-        self.seed(rows, kinds, seeds);
+        self.seed(seeds);
     }
 
     /// Adds a step, in which places said success and failure (`None`: nobody did). Returns how many
@@ -110,58 +155,34 @@ impl EpisodeMetrics {
         seeds: Option<&[i64]>,
     ) -> usize {
         let ends = self.running.step(places);
-        let Places { rows, kinds, terminations, truncations, .. } = *places;
+        let Places { rows, terminations, truncations, .. } = *places;
         for (reports, said) in self.reports.iter_mut().zip(said) {
             reports.step(rows, &self.running, said);
         }
-        if ends.complete > 0 {
-            let [success, fail] = &self.reports;
-            let Running { returns, lengths, ended, .. } = &self.running;
-            each_place(rows, ended.len(), |place, row| {
-                if ended[place] == 1 {
-                    let flags = [&success.once, &success.at_end, &fail.once, &fail.at_end];
-                    self.archive.add(Finished {
-                        total: returns[row],
-                        length: lengths[row],
-                        flags: flags.map(|flags| flags[row] == 1),
-                        env_index: i64::try_from(row).expect("rows are fewer"),
-                        episode_id: 0,
-                        seed: self.seeds[row],
-                        terminated: terminations[place] != 0,
-                        truncated: truncations[place] != 0,
-                    });
-                }
+        let [success, fail] = &self.reports;
+        let flags = [&success.once, &success.at_end, &fail.once, &fail.at_end];
+        for &At { place, row } in &self.running.ended {
+            self.archive.add(Finished {
+                total: self.running.returns()[row],
+                length: self.running.lengths()[row],
+                flags: flags.map(|flags| flags[row] == 1),
+                env_index: i64::try_from(row).expect("rows are fewer"),
+                episode_id: 0,
+                seed: self.seeds[row],
+                terminated: terminations[place] != 0,
+                truncated: truncations[place] != 0,
             });
         }
-        if ends.complete + ends.dropped > 0 {
-            // Whatever begins now was given no seed yet.
-            let seeds = &mut self.seeds;
-            each_place(rows, kinds.len(), |place, row| {
-                let over = (terminations[place] | truncations[place]) != 0;
-                seeds[row] = if over { -1 } else { seeds[row] };
-            });
-        }
-        if seeds.is_some() || kinds.contains(&RESET) {
-            self.seed(rows, kinds, seeds);
-        }
+        // Whatever begins now was given no seed yet.
+        self.running.over.iter().for_each(|at| self.seeds[at.row] = -1);
+        self.seed(seeds);
         ends.complete
     }
 
-    fn seed(&mut self, rows: Option<&[usize]>, kinds: &[u8], given: Option<&[i64]>) {
-        let seeds = &mut self.seeds;
-        each_place(rows, kinds.len(), |place, row| {
-            if kinds[place] == RESET {
-                seeds[row] = given.map_or(-1, |given| given[place]);
-            }
-        });
-    }
-
-    /// The mean reward of one row's episode so far.
-    ///
-    /// # Panics
-    ///
-    /// When the row does not exist.
-    pub fn reward(&self, row: usize) -> f64 {
-        mean_reward(self.running.returns[row], self.running.lengths[row])
+    /// Notes the seeds of the rows that were reset.
+    fn seed(&mut self, given: Option<&[i64]>) {
+        for odd in self.running.odd.iter().filter(|odd| odd.kind == RESET) {
+            self.seeds[odd.at.row] = given.map_or(-1, |given| given[odd.at.place]);
+        }
     }
 }

@@ -25,14 +25,10 @@ pub struct Finished {
 
 impl Finished {
     /// The mean reward; 0 for an episode without a step.
+    #[expect(clippy::cast_precision_loss, reason = "no episode has 2^53 steps")]
     pub fn reward(&self) -> f64 {
-        mean_reward(self.total, self.length)
+        self.total / (self.length as f64).max(1.0)
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "no episode has 2^53 steps")]
-pub(super) fn mean_reward(total: f64, length: i64) -> f64 {
-    if length == 0 { 0.0 } else { total / length as f64 }
 }
 
 /// Keeps episodes that have ended.

@@ -24,9 +24,9 @@ pub struct FrameStack {
     oldest: Vec<usize>,
 }
 
-/// Copies frames whose size is known when this is compiled.
+/// Copies frames, of which the size may be known when this is compiled.
 trait Copier {
-    /// Copies a frame.
+    /// Copies frames that lie one after the other.
     fn copy(self, from: &[u8], to: &mut [u8]);
 }
 
@@ -37,9 +37,11 @@ struct Small<const BYTES: usize>;
 impl<const BYTES: usize> Copier for Small<BYTES> {
     #[inline]
     fn copy(self, from: &[u8], to: &mut [u8]) {
-        let from: &[u8; BYTES] = from.try_into().expect("a frame");
-        let to: &mut [u8; BYTES] = to.try_into().expect("room for a frame");
-        *to = *from;
+        let (frames, _) = from.as_chunks::<BYTES>();
+        let (rooms, _) = to.as_chunks_mut::<BYTES>();
+        for (frame, room) in frames.iter().zip(rooms) {
+            *room = *frame;
+        }
     }
 }
 
@@ -195,14 +197,8 @@ impl FrameStack {
         let ring = &self.rings[at..at + stack.len()];
         let (newer, older) = ring.split_at(self.oldest[env] * self.frame_bytes);
         let (first, then) = stack.split_at_mut(older.len());
-        let frames = older.chunks_exact(self.frame_bytes);
-        for (frame, room) in frames.zip(first.chunks_exact_mut(self.frame_bytes)) {
-            copier.copy(frame, room);
-        }
-        let frames = newer.chunks_exact(self.frame_bytes);
-        for (frame, room) in frames.zip(then.chunks_exact_mut(self.frame_bytes)) {
-            copier.copy(frame, room);
-        }
+        copier.copy(older, first);
+        copier.copy(newer, then);
     }
 }
 

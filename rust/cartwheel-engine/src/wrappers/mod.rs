@@ -25,5 +25,5 @@ pub use observation_normalizer::ObservationNormalizer;
 pub use place_kinds::{EndedPlaces, NoSuchRow, PlaceKinds};
 pub use reward_normalizer::RewardNormalizer;
 pub use row_kinds::RowKinds;
-pub use running::{Ends, Places, Running};
+pub use running::{At, Ends, Places, Running};
 pub use timed_episodes::TimedEpisodes;

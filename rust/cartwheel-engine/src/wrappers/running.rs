@@ -53,25 +53,54 @@ pub struct Ends {
     pub dropped: usize,
 }
 
+/// A place of a batch and its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct At {
+    /// The place.
+    pub place: usize,
+    /// The environment.
+    pub row: usize,
+}
+
+/// A place that is not just one more transition, with the values before the batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Odd {
+    pub(super) at: At,
+    pub(super) kind: u8,
+    /// Whether the place goes on with the values that its row had.
+    pub(super) keeps: bool,
+    total: f64,
+    length: i64,
+}
+
+impl Odd {
+    /// Whether the place is a transition.
+    pub(super) fn counts(&self) -> bool {
+        self.kind == TRANSITION
+    }
+}
+
 /// The returns and lengths of the running episodes.
 ///
 /// The row of an episode that ended keeps its values: until it is reset, or in `SAME_STEP`, where the
 /// row shows the next episode already, until the row's next batch.
+///
+/// Most places of a batch are transitions. They are summed up in loops without branches, and the
+/// others are put right afterwards.
 #[derive(Debug, Clone)]
 pub struct Running {
     is_same_step: bool,
-    /// Sums of rewards.
-    pub returns: Vec<f64>,
-    /// Numbers of transitions.
-    pub lengths: Vec<i64>,
+    returns: Vec<f64>,
+    lengths: Vec<i64>,
+    /// The lengths, to divide by: processors convert integers of 64 bits one at a time.
+    divisors: Vec<f64>,
     /// 1 where the values are those of an episode before the present one.
-    pub stale: Vec<u8>,
-    /// For each place of the last batch, 1 where it goes on with the values that the row had.
-    pub(super) keeps: Vec<u8>,
-    /// For each place of the last batch, 1 where it is a transition.
-    pub(super) counts: Vec<u8>,
-    /// For each place of the last batch, 1 where a complete episode ended.
-    pub(super) ended: Vec<u8>,
+    stale: Vec<u8>,
+    /// `stale` of the rows of a batch in parts.
+    gathered: Vec<u8>,
+    pub(super) odd: Vec<Odd>,
+    pub(super) ended: Vec<At>,
+    pub(super) over: Vec<At>,
 }
 
 impl Running {
@@ -81,10 +110,12 @@ impl Running {
             is_same_step,
             returns: vec![0.0; num_envs],
             lengths: vec![0; num_envs],
+            divisors: vec![0.0; num_envs],
             stale: vec![0; num_envs],
-            keeps: Vec::new(),
-            counts: Vec::new(),
+            gathered: Vec::new(),
+            odd: Vec::new(),
             ended: Vec::new(),
+            over: Vec::new(),
         }
     }
 
@@ -93,14 +124,56 @@ impl Running {
         self.lengths.len()
     }
 
-    /// For each place of the last step, 1 where a complete episode ended.
-    pub fn ended(&self) -> &[u8] {
-        &self.ended
-    }
-
     /// Whether the step that ends an episode begins the next one.
     pub fn is_same_step(&self) -> bool {
         self.is_same_step
+    }
+
+    /// The sum of the rewards of each row.
+    pub fn returns(&self) -> &[f64] {
+        &self.returns
+    }
+
+    /// The number of transitions of each row.
+    pub fn lengths(&self) -> &[i64] {
+        &self.lengths
+    }
+
+    /// 1 for each row whose values are those of an episode before the present one.
+    pub fn stale(&self) -> &[u8] {
+        &self.stale
+    }
+
+    /// The mean reward of each row; 0 where it has no step.
+    pub fn mean_rewards(&self) -> impl ExactSizeIterator<Item = f64> {
+        self.returns.iter().zip(&self.divisors).map(|(total, steps)| total / steps.max(1.0))
+    }
+
+    /// The mean reward of one row; 0 if it has no step.
+    ///
+    /// # Panics
+    ///
+    /// When the row does not exist.
+    pub fn mean_reward(&self, row: usize) -> f64 {
+        self.returns[row] / self.divisors[row].max(1.0)
+    }
+
+    /// Where complete episodes ended in the last step, by place.
+    pub fn ended(&self) -> &[At] {
+        &self.ended
+    }
+
+    /// Goes on with the values of another run.
+    ///
+    /// # Panics
+    ///
+    /// When they are not those of as many rows.
+    #[expect(clippy::cast_precision_loss, reason = "no episode has 2^53 steps")]
+    pub fn resume(&mut self, returns: Vec<f64>, lengths: Vec<i64>, stale: Vec<u8>) {
+        let num_envs = self.num_envs();
+        assert_eq!([returns.len(), lengths.len(), stale.len()], [num_envs; 3], "rows");
+        self.divisors = lengths.iter().map(|&length| length as f64).collect();
+        (self.returns, self.lengths, self.stale) = (returns, lengths, stale);
     }
 
     /// A reset returned: places that it reset begin an episode, the others stay.
@@ -110,18 +183,10 @@ impl Running {
     /// When `rows` and `kinds` differ in length, or a row does not exist.
     pub fn begin(&mut self, rows: Option<&[usize]>, kinds: &[u8]) {
         check_rows(rows, kinds.len(), self.num_envs());
-        self.counts.clear();
-        self.counts.resize(kinds.len(), 0);
         self.ended.clear();
-        self.ended.resize(kinds.len(), 0);
-        self.tell_kept(rows, kinds);
-        let keeps = &self.keeps;
-        let (returns, lengths, stale) = (&mut self.returns, &mut self.lengths, &mut self.stale);
-        each_place(rows, keeps.len(), |place, row| {
-            returns[row] = if keeps[place] == 0 { 0.0 } else { returns[row] };
-            lengths[row] *= i64::from(keeps[place]);
-            stale[row] = 0;
-        });
+        self.over.clear();
+        self.find_odd(rows, kinds);
+        self.put_odd_right(|_| 0.0);
     }
 
     /// Adds a step.
@@ -132,99 +197,108 @@ impl Running {
     pub fn step(&mut self, places: &Places<'_>) -> Ends {
         places.check(self.num_envs());
         let Places { rows, kinds, rewards, .. } = *places;
-        self.tell_kept(rows, kinds);
-        let ends = self.tell_ends(places);
-        let (keeps, counts) = (&self.keeps[..], &self.counts[..]);
-        let (returns, lengths) = (&mut self.returns[..], &mut self.lengths[..]);
-        let Some(rows) = rows else {
-            let flags = keeps.iter().zip(counts);
-            for ((total, &reward), (&keeps, &counts)) in returns.iter_mut().zip(rewards).zip(flags)
-            {
-                *total = added(*total, reward, keeps, counts);
+        self.find_odd(rows, kinds);
+        let ends = self.find_ends(places);
+        let Self { returns, lengths, divisors, .. } = self;
+        match rows {
+            None => {
+                returns.iter_mut().zip(rewards).for_each(|(total, reward)| *total += reward);
+                lengths.iter_mut().for_each(|length| *length = length.wrapping_add(1));
+                divisors.iter_mut().for_each(|steps| *steps += 1.0);
             }
-            for (length, (&keeps, &counts)) in lengths.iter_mut().zip(keeps.iter().zip(counts)) {
-                *length = *length * i64::from(keeps) + i64::from(counts);
+            Some(rows) => {
+                for (&row, reward) in rows.iter().zip(rewards) {
+                    returns[row] += reward;
+                    lengths[row] += 1;
+                    divisors[row] += 1.0;
+                }
             }
-            return ends;
-        };
-        for (place, &row) in rows.iter().enumerate() {
-            let (keeps, counts) = (keeps[place], counts[place]);
-            returns[row] = added(returns[row], rewards[place], keeps, counts);
-            lengths[row] = lengths[row] * i64::from(keeps) + i64::from(counts);
+        }
+        self.put_odd_right(|place| rewards[place]);
+        if self.is_same_step {
+            let ended = self.ended.iter().map(|at| at.row);
+            let failed = self.odd.iter().filter(|odd| odd.kind == FAILED).map(|odd| odd.at.row);
+            ended.chain(failed).for_each(|row| self.stale[row] = 1);
         }
         ends
     }
 
-    /// Tells which places go on with their row's values.
-    fn tell_kept(&mut self, rows: Option<&[usize]>, kinds: &[u8]) {
-        let keeps = |kind: u8, stale: u8| {
-            u8::from(kind != RESET) & u8::from(kind != INCOMPLETE) & u8::from(stale == 0)
-        };
-        self.keeps.clear();
-        let stale = &self.stale;
-        match rows {
-            None => {
-                let places = kinds.iter().zip(stale);
-                self.keeps.extend(places.map(|(&kind, &stale)| keeps(kind, stale)));
-            }
+    /// Finds the places that are no transitions, or do not go on with their row's values.
+    fn find_odd(&mut self, rows: Option<&[usize]>, kinds: &[u8]) {
+        let Self { returns, lengths, stale, gathered, odd, .. } = self;
+        let stale = match rows {
+            None => &**stale,
             Some(rows) => {
-                let places = kinds.iter().zip(rows);
-                self.keeps.extend(places.map(|(&kind, &row)| keeps(kind, stale[row])));
+                gathered.clear();
+                gathered.extend(rows.iter().map(|&row| stale[row]));
+                &**gathered
+            }
+        };
+        odd.clear();
+        each_set(kinds, stale, |place| {
+            let (at, kind) = (at(rows, place), kinds[place]);
+            let keeps = kind != RESET && kind != INCOMPLETE && stale[place] == 0;
+            let (total, length) = (returns[at.row], lengths[at.row]);
+            odd.push(Odd { at, kind, keeps, total, length });
+        });
+    }
+
+    /// Finds the places whose episodes ended.
+    fn find_ends(&mut self, places: &Places<'_>) -> Ends {
+        let Places { rows, kinds, terminations, truncations, .. } = *places;
+        let Self { ended, over, .. } = self;
+        ended.clear();
+        over.clear();
+        let mut dropped = 0;
+        each_set(terminations, truncations, |place| {
+            let at = at(rows, place);
+            over.push(at);
+            match kinds[place] {
+                TRANSITION => ended.push(at),
+                FAILED | INCOMPLETE => dropped += 1,
+                _ => {}
+            }
+        });
+        Ends { complete: ended.len(), dropped }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "no episode has 2^53 steps")]
+    fn put_odd_right(&mut self, reward: impl Fn(usize) -> f64) {
+        for odd in &self.odd {
+            let row = odd.at.row;
+            let (mut total, mut length) =
+                if odd.keeps { (odd.total, odd.length) } else { (0.0, 0) };
+            if odd.counts() {
+                total += reward(odd.at.place);
+                length += 1;
+            }
+            (self.returns[row], self.lengths[row]) = (total, length);
+            self.divisors[row] = length as f64;
+            self.stale[row] = 0;
+        }
+    }
+}
+
+fn at(rows: Option<&[usize]>, place: usize) -> At {
+    At { place, row: rows.map_or(place, |rows| rows[place]) }
+}
+
+/// Calls `then` with each position at which one of the two is not 0, eight at a time.
+fn each_set(first: &[u8], second: &[u8], mut then: impl FnMut(usize)) {
+    assert_eq!(first.len(), second.len(), "bytes");
+    let ((eights, rest), (others, _)) = (first.as_chunks::<8>(), second.as_chunks::<8>());
+    for (at, (first, second)) in eights.iter().zip(others).enumerate() {
+        if u64::from_ne_bytes(*first) | u64::from_ne_bytes(*second) != 0 {
+            for (byte, (first, second)) in first.iter().zip(second).enumerate() {
+                if first | second != 0 {
+                    then(8 * at + byte);
+                }
             }
         }
     }
-
-    /// Tells which places are transitions, where episodes ended, and whose values are stale now.
-    fn tell_ends(&mut self, places: &Places<'_>) -> Ends {
-        let Places { rows, kinds, terminations, truncations, .. } = *places;
-        let transition = |&kind: &u8| u8::from(kind == TRANSITION);
-        self.counts.clear();
-        self.counts.extend(kinds.iter().map(transition));
-        let flags = terminations.iter().zip(truncations).zip(&self.counts);
-        let over = |term: u8, trunc: u8| u8::from((term | trunc) != 0);
-        self.ended.clear();
-        self.ended.extend(flags.map(|((&term, &trunc), counts)| over(term, trunc) & counts));
-        let failed = kinds.contains(&FAILED);
-        let has_gaps = failed || kinds.contains(&INCOMPLETE);
-        let is_dropped = |place: usize| {
-            let is_over = over(terminations[place], truncations[place]) == 1;
-            kinds[place] == FAILED || (kinds[place] == INCOMPLETE && is_over)
-        };
-        let dropped =
-            if has_gaps { (0..kinds.len()).filter(|&place| is_dropped(place)).count() } else { 0 };
-        let (ended, stale, is_same_step) = (&self.ended, &mut self.stale, self.is_same_step);
-        match rows {
-            None if is_same_step && !failed => stale.copy_from_slice(ended),
-            _ => each_place(rows, kinds.len(), |place, row| {
-                let is_over = ended[place] | u8::from(kinds[place] == FAILED);
-                stale[row] = u8::from(is_same_step) & is_over;
-            }),
+    for place in first.len() - rest.len()..first.len() {
+        if first[place] | second[place] != 0 {
+            then(place);
         }
-        Ends { complete: count(ended), dropped }
-    }
-}
-
-/// The ones among bytes that are 0 or 1.
-fn count(flags: &[u8]) -> usize {
-    // Sums of bytes that cannot overflow become vector instructions.
-    let sum = |flags: &[u8]| flags.iter().fold(0_u8, |sum, flag| sum.wrapping_add(*flag));
-    flags.chunks(255).map(|flags| usize::from(sum(flags))).sum()
-}
-
-fn added(total: f64, reward: f64, keeps: u8, counts: u8) -> f64 {
-    // Selected, not multiplied: what does not count may be NaN.
-    let kept = if keeps == 0 { 0.0 } else { total };
-    if counts == 0 { kept } else { kept + reward }
-}
-
-/// Calls `then(place, row)` for each place.
-pub(super) fn each_place(
-    rows: Option<&[usize]>,
-    places: usize,
-    mut then: impl FnMut(usize, usize),
-) {
-    match rows {
-        None => (0..places).for_each(|place| then(place, place)),
-        Some(rows) => rows.iter().enumerate().for_each(|(place, &row)| then(place, row)),
     }
 }

@@ -1,7 +1,7 @@
 //! Episodes with the time that they took.
 
 use super::kind::RESET;
-use super::running::{Ends, Places, Running, each_place};
+use super::running::{At, Ends, Places, Running};
 
 /// Returns, lengths and durations of episodes. Times are seconds from any beginning.
 #[derive(Debug, Clone)]
@@ -44,13 +44,11 @@ impl TimedEpisodes {
     /// As for [`Running::begin`].
     pub fn begin(&mut self, rows: Option<&[usize]>, kinds: &[u8], now: f64) {
         self.running.begin(rows, kinds);
-        let begun = &mut self.begun;
-        each_place(rows, kinds.len(), |place, row| {
-            begun[row] = if kinds[place] == RESET { now } else { begun[row] };
-        });
+        self.go_on(now);
     }
 
-    /// Adds a step; [`report`](Self::report) is to be called before the next one.
+    /// Adds a step; [`report`](Self::report) and [`go_on`](Self::go_on) are to be called
+    /// before the next one.
     ///
     /// # Panics
     ///
@@ -61,32 +59,21 @@ impl TimedEpisodes {
 
     /// Calls `then(place, return, length, seconds)` for each place at which a complete episode
     /// ended, in order. Seconds are rounded to microseconds.
-    pub fn report(
-        &self,
-        rows: Option<&[usize]>,
-        now: f64,
-        mut then: impl FnMut(usize, f64, i64, f64),
-    ) {
-        let Running { returns, lengths, ended, .. } = &self.running;
-        each_place(rows, ended.len(), |place, row| {
-            if ended[place] == 1 {
-                let seconds = ((now - self.begun[row]) * 1e6).round() / 1e6;
-                then(place, returns[row], lengths[row], seconds);
-            }
-        });
+    pub fn report(&self, now: f64, mut then: impl FnMut(usize, f64, i64, f64)) {
+        let (returns, lengths) = (self.running.returns(), self.running.lengths());
+        for &At { place, row } in &self.running.ended {
+            let seconds = ((now - self.begun[row]) * 1e6).round() / 1e6;
+            then(place, returns[row], lengths[row], seconds);
+        }
     }
 
     /// Begins the episodes that the last step began, by a reset or, in `SAME_STEP`, by an end.
-    pub fn go_on(&mut self, places: &Places<'_>, now: f64) {
-        let Places { rows, kinds, terminations, truncations, .. } = *places;
-        let is_same_step = u8::from(self.running.is_same_step());
-        let begins = |place: usize| {
-            let over = u8::from((terminations[place] | truncations[place]) != 0);
-            u8::from(kinds[place] == RESET) | (is_same_step & over)
-        };
-        let begun = &mut self.begun;
-        each_place(rows, kinds.len(), |place, row| {
-            begun[row] = if begins(place) == 1 { now } else { begun[row] };
-        });
+    pub fn go_on(&mut self, now: f64) {
+        for odd in self.running.odd.iter().filter(|odd| odd.kind == RESET) {
+            self.begun[odd.at.row] = now;
+        }
+        if self.running.is_same_step() {
+            self.running.over.iter().for_each(|at| self.begun[at.row] = now);
+        }
     }
 }

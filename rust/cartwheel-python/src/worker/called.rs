@@ -196,16 +196,12 @@ impl<'py> PyRows<'_, '_, 'py> {
     /// the row's seed, or from the system if it gets none, because an environment's own seed is not
     /// known.
     fn draw(&self, keywords: Option<&Py<PyDict>>) -> PyResult<u64> {
-        let seed = match keywords {
-            Some(keywords) => keywords.bind(self.py).get_item(intern!(self.py, "seed"))?,
-            None => None,
+        let seed = keywords.map(|given| given.bind(self.py).get_item(intern!(self.py, "seed")));
+        let seed = match seed.transpose()?.flatten().filter(|seed| !seed.is_none()) {
+            Some(seed) => to_seed(&seed)?,
+            None => Seed::Number(entropy().map_err(to_py_err)?),
         };
-        let drawn = match seed.filter(|seed| !seed.is_none()) {
-            Some(seed) => to_seed(&seed)?.mixed(),
-            None => None,
-        };
-        let unforeseen = || entropy().map(|seed| Seed::Number(seed).mixed().unwrap_or_default());
-        drawn.map_or_else(unforeseen, Ok).map_err(|error| to_py_err(error))
+        Ok(seed.mixed().unwrap_or_default()) // it is known
     }
 
     /// Resets an environment; once more if it failed and was replaced.

@@ -2,7 +2,6 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cartwheel_engine::space::DType;
 use cartwheel_engine::wrappers::{Archive, EpisodeMetrics, Finished};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -11,9 +10,11 @@ use pyo3::types::{PyDict, PyString};
 
 use super::column::{Column, numbers};
 use super::finished::{FLAGS, columns, episodes};
-use super::places::{Received, StepArrays, StepColumns, column, flags, rows_and_kinds};
+use super::places::{
+    Received, StepArrays, StepColumns, column, column_of, flags, rows_and_kinds, sparse,
+    sparse_flags,
+};
 use super::state::{entry, put};
-use crate::array::filled;
 
 /// The episodes, and room for a step. Nobody runs Python code while it is locked.
 #[derive(Debug)]
@@ -98,17 +99,13 @@ impl PyEpisodeMetrics {
         let ended = metrics.step(&places, [success, fail], seeds.as_deref());
         let metrics = &*metrics;
         let running = metrics.running();
-        fill(&values, metrics, rows, self.num_envs, shown)?;
-        let mask = filled(py, DType::Bool, Some(count), &[], |room| {
-            room.copy_from_slice(running.ended());
-        })?;
+        fill(&values, metrics, rows, shown)?;
+        let mask = sparse_flags(py, count, running.ended(), |_| 1)?;
         if ended == 0 || !self.is_same_step {
             return Ok((values, mask, None));
         }
-        fill_ended(&finals, metrics, rows, shown)?;
-        let mask_of_finals = filled(py, DType::Bool, Some(count), &[], |room| {
-            room.copy_from_slice(running.ended());
-        })?;
+        fill_ended(&finals, metrics, count, shown)?;
+        let mask_of_finals = sparse_flags(py, count, running.ended(), |_| 1)?;
         Ok((values, mask, Some((finals, mask_of_finals))))
     }
 
@@ -127,11 +124,11 @@ impl PyEpisodeMetrics {
         let metrics = self.locked().metrics.clone();
         let (running, state) = (metrics.running(), PyDict::new(py));
         let bools = |flags: &[u8]| flags.iter().map(|&flag| flag == 1).collect::<Vec<_>>();
-        put(&state, "returns", &running.returns)?;
-        put(&state, "lengths", &running.lengths)?;
-        put(&state, "stale", &bools(&running.stale))?;
+        put(&state, "returns", running.returns())?;
+        put(&state, "lengths", running.lengths())?;
+        put(&state, "stale", &bools(running.stale()))?;
         let [success, fail] = metrics.reports();
-        let reports = [&success.once, &success.at_end, &fail.once, &fail.at_end];
+        let reports = [success.once(), success.at_end(), fail.once(), fail.at_end()];
         for (name, flags) in FLAGS.into_iter().zip(reports) {
             put(&state, name, &bools(flags))?;
         }
@@ -164,10 +161,11 @@ impl PyEpisodeMetrics {
         let dropped = state.as_any().get_item("dropped")?.extract()?;
 
         let metrics = &mut self.locked().metrics;
-        let running = metrics.running_mut();
-        (running.returns, running.lengths, running.stale) = (returns, lengths, stale);
-        let [success, fail] = metrics.reports_mut();
-        [success.once, success.at_end, fail.once, fail.at_end] = reports;
+        metrics.running_mut().resume(returns, lengths, stale);
+        let ([success, fail], [once, at_end, fail_once, fail_at_end]) =
+            (metrics.reports_mut(), reports);
+        success.resume(once, at_end);
+        fail.resume(fail_once, fail_at_end);
         metrics.seeds_mut().copy_from_slice(&seeds);
         metrics.archive.resume(recent, waiting, next_id, dropped);
         Ok(())
@@ -205,21 +203,21 @@ fn fill(
     values: &Bound<'_, PyDict>,
     metrics: &EpisodeMetrics,
     rows: Option<&[usize]>,
-    num_envs: usize,
     shown: (bool, bool),
 ) -> PyResult<()> {
     let (py, running) = (values.py(), metrics.running());
-    let returns = column(py, DType::F64, rows, num_envs, |row| running.returns[row].to_ne_bytes())?;
-    values.set_item(intern!(py, "return"), returns)?;
-    let lengths = column(py, DType::I64, rows, num_envs, |row| running.lengths[row].to_ne_bytes())?;
-    values.set_item(intern!(py, "episode_len"), lengths)?;
-    let rewards = column(py, DType::F64, rows, num_envs, |row| metrics.reward(row).to_ne_bytes())?;
-    values.set_item(intern!(py, "reward"), rewards)?;
+    values.set_item(intern!(py, "return"), column_of(py, rows, running.returns())?)?;
+    values.set_item(intern!(py, "episode_len"), column_of(py, rows, running.lengths())?)?;
+    let rewards = match rows {
+        None => column(py, running.mean_rewards()),
+        Some(rows) => column(py, rows.iter().map(|&row| running.mean_reward(row))),
+    };
+    values.set_item(intern!(py, "reward"), rewards?)?;
     let names = flag_names(py);
     for (at, (reports, shown)) in metrics.reports().iter().zip([shown.0, shown.1]).enumerate() {
         if shown {
-            values.set_item(names[2 * at], flags(py, rows, &reports.once)?)?;
-            values.set_item(names[2 * at + 1], flags(py, rows, &reports.at_end)?)?;
+            values.set_item(names[2 * at], flags(py, rows, reports.once())?)?;
+            values.set_item(names[2 * at + 1], flags(py, rows, reports.at_end())?)?;
         }
     }
     Ok(())
@@ -229,36 +227,24 @@ fn fill(
 fn fill_ended(
     values: &Bound<'_, PyDict>,
     metrics: &EpisodeMetrics,
-    rows: Option<&[usize]>,
+    places: usize,
     shown: (bool, bool),
 ) -> PyResult<()> {
     let (py, running) = (values.py(), metrics.running());
-    let ended: Vec<(usize, usize)> = (running.ended().iter().enumerate())
-        .filter(|&(_, &ended)| ended == 1)
-        .map(|(place, _)| (place, rows.map_or(place, |rows| rows[place])))
-        .collect();
-    let places = Some(running.ended().len());
-    let sparse = |dtype, number: &dyn Fn(usize) -> [u8; 8]| {
-        filled(py, dtype, places, &[], |room| {
-            let room = room.as_chunks_mut().0;
-            ended.iter().for_each(|&(place, row)| room[place] = number(row));
-        })
-    };
-    let total = |row: usize| running.returns[row].to_ne_bytes();
-    values.set_item(intern!(py, "return"), sparse(DType::F64, &total)?)?;
-    let length = |row: usize| running.lengths[row].to_ne_bytes();
-    values.set_item(intern!(py, "episode_len"), sparse(DType::I64, &length)?)?;
-    let reward = |row: usize| metrics.reward(row).to_ne_bytes();
-    values.set_item(intern!(py, "reward"), sparse(DType::F64, &reward)?)?;
+    let (ended, returns, lengths) = (running.ended(), running.returns(), running.lengths());
+    let returns = sparse(py, places, ended, |row| returns[row])?;
+    values.set_item(intern!(py, "return"), returns)?;
+    let lengths = sparse(py, places, ended, |row| lengths[row])?;
+    values.set_item(intern!(py, "episode_len"), lengths)?;
+    let rewards = sparse(py, places, ended, |row| running.mean_reward(row))?;
+    values.set_item(intern!(py, "reward"), rewards)?;
     let names = flag_names(py);
     for (at, (reports, shown)) in metrics.reports().iter().zip([shown.0, shown.1]).enumerate() {
         if shown {
-            for (name, of_rows) in [(0, &reports.once), (1, &reports.at_end)] {
-                let flags = filled(py, DType::Bool, places, &[], |room| {
-                    ended.iter().for_each(|&(place, row)| room[place] = of_rows[row]);
-                })?;
-                values.set_item(names[2 * at + name], flags)?;
-            }
+            let once = sparse_flags(py, places, ended, |row| reports.once()[row])?;
+            values.set_item(names[2 * at], once)?;
+            let at_end = sparse_flags(py, places, ended, |row| reports.at_end()[row])?;
+            values.set_item(names[2 * at + 1], at_end)?;
         }
     }
     Ok(())

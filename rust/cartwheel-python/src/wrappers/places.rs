@@ -1,7 +1,7 @@
 //! The parts of a batch that episodes are counted from, in Rust's types.
 
 use cartwheel_engine::space::DType;
-use cartwheel_engine::wrappers::{NoSuchRow, Places};
+use cartwheel_engine::wrappers::{At, NoSuchRow, Places};
 use numpy::PyUntypedArrayMethods;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -106,21 +106,73 @@ fn existing(rows: &[i64], num_envs: usize) -> PyResult<Vec<usize>> {
     rows.iter().enumerate().map(exists).collect()
 }
 
-/// A new array of numbers of 8 bytes, one for each place; `number(row)` are its bytes.
-pub(super) fn column<'py>(
-    py: Python<'py>,
-    dtype: DType,
-    rows: Option<&[usize]>,
-    num_envs: usize,
-    number: impl Fn(usize) -> [u8; 8],
-) -> PyResult<Bound<'py, PyAny>> {
-    let places = rows.map_or(num_envs, <[usize]>::len);
-    filled(py, dtype, Some(places), &[], |room| {
+/// A number of 8 bytes.
+pub(super) trait Eight: Copy {
+    /// NumPy's name for it.
+    const DTYPE: DType;
+    /// Its bytes.
+    fn bytes(self) -> [u8; 8];
+}
+
+impl Eight for f64 {
+    const DTYPE: DType = DType::F64;
+    fn bytes(self) -> [u8; 8] {
+        self.to_ne_bytes()
+    }
+}
+
+impl Eight for i64 {
+    const DTYPE: DType = DType::I64;
+    fn bytes(self) -> [u8; 8] {
+        self.to_ne_bytes()
+    }
+}
+
+/// A new array of numbers.
+pub(super) fn column<T: Eight>(
+    py: Python<'_>,
+    numbers: impl ExactSizeIterator<Item = T>,
+) -> PyResult<Bound<'_, PyAny>> {
+    filled(py, T::DTYPE, Some(numbers.len()), &[], |room| {
         let room = room.as_chunks_mut().0.iter_mut();
-        match rows {
-            None => room.zip(0..num_envs).for_each(|(place, row)| *place = number(row)),
-            Some(rows) => room.zip(rows).for_each(|(place, &row)| *place = number(row)),
-        }
+        room.zip(numbers).for_each(|(place, number)| *place = number.bytes());
+    })
+}
+
+/// A new array with the number of each place, from one of each row.
+pub(super) fn column_of<'py, T: Eight>(
+    py: Python<'py>,
+    rows: Option<&[usize]>,
+    of_rows: &[T],
+) -> PyResult<Bound<'py, PyAny>> {
+    match rows {
+        None => column(py, of_rows.iter().copied()),
+        Some(rows) => column(py, rows.iter().map(|&row| of_rows[row])),
+    }
+}
+
+/// A new array with numbers at the places where episodes ended, and zeros elsewhere.
+pub(super) fn sparse<'py, T: Eight>(
+    py: Python<'py>,
+    places: usize,
+    ended: &[At],
+    number: impl Fn(usize) -> T,
+) -> PyResult<Bound<'py, PyAny>> {
+    filled(py, T::DTYPE, Some(places), &[], |room| {
+        let room = room.as_chunks_mut().0;
+        ended.iter().for_each(|at| room[at.place] = number(at.row).bytes());
+    })
+}
+
+/// A new array with flags at the places where episodes ended, false elsewhere.
+pub(super) fn sparse_flags<'py>(
+    py: Python<'py>,
+    places: usize,
+    ended: &[At],
+    flag: impl Fn(usize) -> u8,
+) -> PyResult<Bound<'py, PyAny>> {
+    filled(py, DType::Bool, Some(places), &[], |room| {
+        ended.iter().for_each(|at| room[at.place] = flag(at.row));
     })
 }
 

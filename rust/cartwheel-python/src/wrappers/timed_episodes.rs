@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use pyo3::{IntoPyObjectExt, intern};
 
-use super::places::{Received, StepArrays, StepColumns, column, rows_and_kinds};
+use super::places::{Received, StepArrays, StepColumns, column_of, rows_and_kinds};
 use super::state::{entry, put};
 use crate::array::filled;
 
@@ -76,9 +76,9 @@ impl PyTimedEpisodes {
         ends.clear();
         if complete > 0 {
             let add = |place, total, length, seconds| ends.push((place, total, length, seconds));
-            episodes.report(places.rows, now, add);
+            episodes.report(now, add);
         }
-        episodes.go_on(&places, now);
+        episodes.go_on(now);
         let ends = std::mem::take(ends);
         drop(counted);
         let report = if ends.is_empty() { None } else { Some(report(py, &ends, count, most)?) };
@@ -90,20 +90,16 @@ impl PyTimedEpisodes {
     fn running<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let counted = self.locked();
         let running = counted.episodes.running();
-        let returns =
-            column(py, DType::F64, None, self.num_envs, |row| running.returns[row].to_ne_bytes());
-        let lengths =
-            column(py, DType::I64, None, self.num_envs, |row| running.lengths[row].to_ne_bytes());
-        Ok((returns?, lengths?))
+        Ok((column_of(py, None, running.returns())?, column_of(py, None, running.lengths())?))
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let episodes = self.locked().episodes.clone();
         let (now, running) = (self.now(), episodes.running());
         let state = PyDict::new(py);
-        put(&state, "returns", &running.returns)?;
-        put(&state, "lengths", &running.lengths)?;
-        put(&state, "stale", &running.stale.iter().map(|&flag| flag == 1).collect::<Vec<_>>())?;
+        put(&state, "returns", running.returns())?;
+        put(&state, "lengths", running.lengths())?;
+        put(&state, "stale", &running.stale().iter().map(|&flag| flag == 1).collect::<Vec<_>>())?;
         let seconds: Vec<f64> = episodes.begun().iter().map(|begun| now - begun).collect();
         put(&state, "seconds", &seconds)?;
         Ok(state)
@@ -118,9 +114,8 @@ impl PyTimedEpisodes {
         let (now, mut counted) = (self.now(), self.locked());
         let begun = counted.episodes.begun_mut().iter_mut();
         begun.zip(seconds).for_each(|(begun, seconds)| *begun = now - seconds);
-        let running = counted.episodes.running_mut();
-        (running.returns, running.lengths) = (returns, lengths);
-        running.stale = stale.into_iter().map(u8::from).collect();
+        let stale = stale.into_iter().map(u8::from).collect();
+        counted.episodes.running_mut().resume(returns, lengths, stale);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Automatic resets: rounds whose resets may have seeds and options of the owner of the pool.
+//! Automatic resets with seeds and options of the owner of the pool.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,27 +7,23 @@ use cartwheel_abi::RESET;
 use cartwheel_core::rng::Rng;
 
 use super::{NativeRows, Place};
-use crate::error::Error;
-use crate::memory::ActionColumns;
 use crate::native::mailbox::RowReset;
 use crate::native::stream::Seed;
 use crate::plugin::ResetOptions;
 
 impl NativeRows {
-    /// A round of a step, whose resets are automatic ones; with `repeats`, [`NativeRows::repeat`] of
-    /// all rows.
-    pub(super) fn automatic_round(
+    /// Gives seeds to the rows of `span` that the next round resets, and takes their options, by row
+    /// of the shard; `None` if the owner of the pool has left nothing for any row.
+    pub(super) fn take_next_resets(
         &mut self,
-        place: &mut Place<'_>,
+        place: &Place<'_>,
         span: Range<usize>,
-        actions: &ActionColumns<'_>,
-        repeats: bool,
-    ) -> Result<(), Error> {
+    ) -> Option<BTreeMap<usize, ResetOptions>> {
         if !self.mailbox.has_next_resets() {
-            return self.once_or_repeated(place, span, actions, None, repeats);
+            return None;
         }
         let mut options = BTreeMap::new();
-        for at in span.clone().filter(|&at| self.commands[at] == RESET).collect::<Vec<_>>() {
+        for at in span.filter(|&at| self.commands[at] == RESET).collect::<Vec<_>>() {
             let row = place.rows.start + at;
             let Some((how, own)) = self.mailbox.take_next_reset(place.first + row) else {
                 continue;
@@ -39,22 +35,7 @@ impl NativeRows {
             }
             options.extend(own.map(|own| (row, own)));
         }
-        self.once_or_repeated(place, span, actions, Some(&|row| options.get(&row)), repeats)
-    }
-
-    fn once_or_repeated<'o>(
-        &mut self,
-        place: &mut Place<'_>,
-        span: Range<usize>,
-        actions: &ActionColumns<'_>,
-        options: Option<&dyn Fn(usize) -> Option<&'o ResetOptions>>,
-        repeats: bool,
-    ) -> Result<(), Error> {
-        if repeats {
-            self.repeat(place, actions, options)
-        } else {
-            self.round(place, span, actions, options)
-        }
+        Some(options)
     }
 
     /// Gives a row the random stream of a seed.

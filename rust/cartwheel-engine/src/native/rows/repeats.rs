@@ -20,8 +20,6 @@ impl NativeRows {
     /// Carries out the commands of all rows as often as the rules say, as if it were one round.
     /// Rows show what their last round shows, and their rewards are summed. A row whose environment
     /// fails has the outcome of any failed step.
-    ///
-    /// `options` as for [`NativeRows::round`]: of rows that are reset, which happens once.
     pub(super) fn repeat<'o>(
         &mut self,
         place: &mut Place<'_>,
