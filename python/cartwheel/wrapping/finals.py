@@ -59,9 +59,10 @@ class Finals:
         """
         names = [name for name in NAMES if name in infos]
         first, mask = infos[names[0]], infos[f"_{names[0]}"]
-        places = np.flatnonzero(mask)
-        hidden = {*names, *(f"_{name}" for name in names)}
-        rest = {key: value for key, value in infos.items() if key not in hidden}
+        places = mask.nonzero()[0]
+        rest = dict(infos)
+        for name in names:
+            del rest[name], rest[f"_{name}"]
         is_dense = not (isinstance(first, np.ndarray) and first.dtype == object)
         if is_dense:
             observations = nested.take(space, first, places)
@@ -87,7 +88,7 @@ class Finals:
                 self.observations,
             )
         else:
-            values = np.full(size, None, object)
+            values = np.empty(size, object)  # of None
             rows = nested.rows(self.space, self.observations)
             for place, row in zip(self.places.tolist(), rows, strict=True):  # only rows that ended
                 values[place] = row
@@ -99,15 +100,13 @@ class Finals:
 
 def _batched(space: Space[Any], rows: list[Any]) -> Any:
     """Makes a batch of observations."""
-    shape = space.shape
-    if isinstance(space, Box) and shape and rows and all(_is_of(space, row) for row in rows):
-        return np.concatenate(rows).reshape((len(rows), *shape))  # three times as fast
+    if isinstance(space, Box) and space.shape and rows:
+        joined = np.concatenate(rows)  # three times as fast as Gymnasium's function
+        wanted = (len(rows) * space.shape[0], *space.shape[1:])
+        if joined.shape == wanted and joined.dtype == space.dtype:
+            return joined.reshape((len(rows), *space.shape))
     batch: Any = create_empty_array(space, len(rows), fn=np.empty)
     return concatenate(space, rows, batch) if rows else batch
-
-
-def _is_of(space: Box, row: Any) -> bool:
-    return isinstance(row, np.ndarray) and row.shape == space.shape and row.dtype == space.dtype
 
 
 def _with(shown: Any, places: NDArray[np.intp], finals: Any) -> Any:
