@@ -12,6 +12,7 @@ from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
 from cartwheel.recorder import RecordEpisode, TrajectoryDataset
+from cartwheel.recorder.minari import space_form
 from tests.support.comparison import assert_identical
 from tests.support.environments import NestedEnv
 from tests.support.painting import PaintingEnv
@@ -171,9 +172,7 @@ def test_minari_makes_the_environment_again(tmp_path):
         env.close()
 
 
-def test_spaces_are_those_that_minari_reads(tmp_path):
-    from cartwheel.recorder.minari import space_form
-
+def test_spaces_are_those_that_minari_reads():
     spaces = [
         Box(-np.inf, 1, (2, 3), np.float64),
         Discrete(4, start=-1),
