@@ -933,18 +933,20 @@ _Places: TypeAlias = tuple[NDArray[np.int64] | None, NDArray[np.uint8], Any, Any
 class TimedEpisodes:
     """Returns, lengths and durations of the running episodes of vector environments."""
 
-    def __new__(cls, num_envs: int, is_same_step: bool) -> TimedEpisodes: ...
+    def __new__(cls, num_envs: int, is_same_step: bool, most: int) -> TimedEpisodes: ...
     def begin(self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], /) -> None:
         """A reset returned."""
 
-    def step(self, arrays: _Places, most: int, /) -> tuple[int, tuple[Any, ...] | None]:
+    def step(self, arrays: _Places, /) -> tuple[int, int, tuple[Any, Any] | None]:
         """Adds a step.
 
         Returns:
-            How many episodes were dropped. If complete ones ended: their values ``r``, ``l`` and
-            ``t`` by name, the mask, their number, and returns, lengths and seconds of the last
-            ``most`` of them as lists.
+            How many complete episodes ended, and how many were dropped. If complete ones ended:
+            their values ``r``, ``l`` and ``t`` by name, and the mask.
         """
+
+    def take_recent(self) -> list[list[Any]]:
+        """Takes returns, lengths and seconds of the last ``most`` complete episodes, in order."""
 
     def running(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Returns and lengths of the running episodes."""
