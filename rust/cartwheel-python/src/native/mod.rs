@@ -22,7 +22,7 @@ use cartwheel_engine::worker::OwnShard;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyBytesMethods};
 
 use crate::error::to_py_err;
 use crate::mode::mode;
@@ -195,7 +195,7 @@ impl PyNativeEnvs {
 
     /// Keeps the states that resets load once `post_cache` has told the shards.
     fn set_cache(&self, states: Vec<Bound<'_, PyBytes>>, key: u64) -> PyResult<()> {
-        let states = states.iter().map(|state| state.as_bytes());
+        let states = states.iter().map(PyBytesMethods::as_bytes);
         let cache = ResetCache::new(&self.kind, key, states).map_err(to_py_err)?;
         *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(cache));
         Ok(())
