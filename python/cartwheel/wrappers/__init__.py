@@ -3,6 +3,7 @@
 from cartwheel.recorder import RecordEpisode, TrajectoryDataset
 from cartwheel.wrappers.atari_preprocessing import AtariPreprocessing
 from cartwheel.wrappers.autoreset_adapter import AutoresetAdapter
+from cartwheel.wrappers.cached_reset import CachedReset
 from cartwheel.wrappers.clip_action import ClipAction
 from cartwheel.wrappers.clip_reward import ClipReward
 from cartwheel.wrappers.dtype_observation import DtypeObservation
@@ -27,6 +28,7 @@ from cartwheel.wrappers.transform_reward import TransformReward
 __all__ = [
     "AtariPreprocessing",
     "AutoresetAdapter",
+    "CachedReset",
     "ClipAction",
     "ClipReward",
     "DtypeObservation",
