@@ -121,7 +121,7 @@ def main() -> None:
         claims = [
             Claim(single, contender("OpenCV, 1 thread", opencv_maker(1)), 4),
             Claim(ours, contender("OpenCV", opencv_maker(-1)), 4),
-            Claim(single, contender("Gymnasium's arithmetic", gymnasium_maker), 40),
+            Claim(single, contender("Gymnasium's arithmetic", gymnasium_maker), 20),
         ]
         check(f"84×84 grey of two frames, {name}", no_environment, {NUM_FRAMES: claims})
 

@@ -10,7 +10,12 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 import cartwheel
-from cartwheel.wrappers import AtariPreprocessing, GrayscaleObservation, ResizeObservation
+from cartwheel.wrappers import (
+    AtariPreprocessing,
+    GrayscaleObservation,
+    RecordEpisodeStatistics,
+    ResizeObservation,
+)
 from tests.support.comparison import assert_identical
 from tests.support.wrapping import (
     MODES,
@@ -243,6 +248,43 @@ def test_a_rollout_has_what_steps_return():
             envs.close()
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_other_wrappers_and_evaluations_see_steps_and_not_frames(mode):
+    expected = [[] for _ in range(3)]
+    for episodes, life in zip(
+        expected, alone(ScreenEnv, SCRIPT, lambda env: Preprocessed(env)), strict=True
+    ):
+        total, length = 0.0, 0
+        for moment in life:
+            total, length = (0.0, 0) if moment.what == "reset" else (total, length + 1)
+            total += moment.reward
+            if moment.terminated or moment.truncated:
+                episodes.append((total, length))
+    counted = [[] for _ in range(3)]
+
+    def count(result, rows):
+        infos = result[-1]
+        for place in np.flatnonzero(infos.get("_episode", [])):
+            episode = infos["episode"]
+            counted[rows[place]].append((episode["r"][place], episode["l"][place]))
+
+    envs = AtariPreprocessing(build("inline", ScreenEnv, mode), screen_size=(10, 8))
+    drive(RecordEpisodeStatistics(envs), SCRIPT, "mask", check=count, close=False)
+    for found, episodes in zip(counted, expected, strict=True):
+        assert len(episodes) > 3
+        # Rows that were done early went on.
+        np.testing.assert_allclose(found[: len(episodes)], episodes, rtol=1e-6)
+    evaluation = cartwheel.evaluate(
+        envs,
+        lambda images: images[:, 0, 0].astype(int) % 3,
+        episodes_per_env=4,
+        seed=4,
+        progress=False,
+    )
+    assert evaluation.lengths.max() <= 3  # of at most 9 frames
+    envs.close()
+
+
 def test_a_state_of_the_wrapper_goes_on_elsewhere():
     wrapped = [
         AtariPreprocessing(build("inline", ScreenEnv, D, on_done="freeze"), screen_size=6, stack=2)
@@ -293,39 +335,39 @@ def test_spaces_are_those_of_gymnasium():
     envs.close()
 
 
-BAD = [
-    (lambda envs: AtariPreprocessing(envs, frame_skip=0), ValueError, "`frame_skip` must be a pos"),
-    (lambda envs: AtariPreprocessing(envs, stack=0), ValueError, "`stack` must be a positive inte"),
-    (lambda envs: AtariPreprocessing(envs, screen_size=0), ValueError, "got 0"),
-    (lambda envs: AtariPreprocessing(envs, screen_size=(3, -1)), ValueError, "got -1"),
-    (lambda envs: AtariPreprocessing(envs, screen_size=(3,)), ValueError, "got (3,)"),
-    (lambda envs: AtariPreprocessing(envs, channel_first=True), ValueError, "have no channels"),
-    (lambda envs: GrayscaleObservation(envs, channel_first=True), ValueError, "have no channels"),
-    (
-        lambda envs: ResizeObservation(envs, 84),
-        TypeError,
-        "must be a tuple (height, width), got 84",
-    ),
-    (lambda envs: ResizeObservation(envs, (1, 2, 3)), ValueError, "got (1, 2, 3)"),
-    (lambda envs: ResizeObservation(envs, (1.5, 2)), ValueError, "`shape[0]` must be an integer"),
-    (
-        lambda envs: GrayscaleObservation(GrayscaleObservation(envs, keep_dim=True)),
-        ValueError,
-        "needs images with 3 channels, shape (height, width, 3), got (21, 16, 1)",
-    ),
-    (
-        lambda envs: ResizeObservation(AtariPreprocessing(envs, scale_obs=True), (2, 2)),
-        ValueError,
-        "needs levels from 0 to 255 of dtype uint8, got float32 from 0.0 to 1.0",
-    ),
+#: Keywords, and the error that they raise.
+BAD_PREPROCESSING = [
+    ({"frame_skip": 0}, "`frame_skip` must be a positive integer, got 0"),
+    ({"stack": 0}, "`stack` must be a positive integer, got 0"),
+    ({"screen_size": 0}, "`screen_size` must be an integer from 1 to 65536, got 0"),
+    ({"screen_size": (3, -1)}, "`screen_size[1]` must be an integer from 1 to 65536, got -1"),
+    ({"screen_size": (3,)}, "`screen_size` must be a tuple (height, width), got (3,)"),
+    ({"channel_first": True}, "got channel_first=True, but its images have no channels"),
+]
+BAD_SHAPES = [
+    (84, TypeError, "`shape` must be a tuple (height, width), got 84"),
+    ((1, 2, 3), ValueError, "`shape` must be a tuple (height, width), got (1, 2, 3)"),
+    ((1.5, 2), ValueError, "`shape[0]` must be an integer from 1 to 65536, got 1.5"),
 ]
 
 
 def test_bad_arguments_are_refused_before_anything_is_stepped():
     envs = build("inline", ScreenEnv, N)
-    for make, error, message in BAD:
+    for keywords, message in BAD_PREPROCESSING:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            AtariPreprocessing(envs, **keywords)
+    for shape, error, message in BAD_SHAPES:
         with pytest.raises(error, match=re.escape(message)):
-            make(envs)
+            ResizeObservation(envs, shape)
+    with pytest.raises(ValueError, match="have no channels"):
+        GrayscaleObservation(envs, channel_first=True)
+    grey_envs = GrayscaleObservation(envs, keep_dim=True)
+    message = "needs images with 3 channels, shape (height, width, 3), got (21, 16, 1)"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        GrayscaleObservation(grey_envs)
+    scaled = AtariPreprocessing(envs, scale_obs=True)
+    with pytest.raises(ValueError, match="of dtype uint8, got float32 from"):
+        ResizeObservation(scaled, (2, 2))
     envs.close()
     envs = cartwheel.make_vec("CartPole-v1", 2)
     for make in (GrayscaleObservation, AtariPreprocessing):
