@@ -1,5 +1,7 @@
 //! The last frames of each environment, side by side.
 
+use std::mem::MaybeUninit;
+
 use super::kind::{FAILED, RESET};
 use super::place_kinds::{EndedPlaces, PlaceKinds, is_stepped};
 
@@ -10,6 +12,33 @@ pub enum Padding {
     Reset,
     /// These bytes, a frame.
     Frame(Vec<u8>),
+}
+
+/// A byte of a room that is written, and never read: it need not be initialised.
+pub trait Byte: Copy {
+    /// The byte.
+    fn of(byte: u8) -> Self;
+}
+
+impl Byte for u8 {
+    fn of(byte: u8) -> Self {
+        byte
+    }
+}
+
+impl Byte for MaybeUninit<u8> {
+    fn of(byte: u8) -> Self {
+        Self::new(byte)
+    }
+}
+
+/// Writes every byte of a room.
+#[inline]
+fn write<B: Byte>(bytes: &[u8], room: &mut [B]) {
+    assert_eq!(bytes.len(), room.len(), "room for a frame");
+    for (room, &byte) in room.iter_mut().zip(bytes) {
+        *room = B::of(byte);
+    }
 }
 
 /// The last `depth` frames of each environment. A frame is an observation of any dtype, as bytes.
@@ -23,6 +52,8 @@ pub struct FrameStack {
     num_envs: usize,
     /// From the oldest to the newest.
     planes: Vec<Vec<u8>>,
+    /// The frames of a batch of which some rows do not go on.
+    frames: Vec<u8>,
 }
 
 impl FrameStack {
@@ -37,7 +68,7 @@ impl FrameStack {
             assert_eq!(frame.len(), frame_bytes, "bytes of the padding");
         }
         let planes = vec![vec![0; num_envs * frame_bytes]; depth];
-        Self { frame_bytes, padding, num_envs, planes }
+        Self { frame_bytes, padding, num_envs, planes, frames: Vec::new() }
     }
 
     /// The bytes of a frame.
@@ -56,20 +87,22 @@ impl FrameStack {
     /// an episode gets its final frame first, if that is known and the environment did not fail;
     /// this stack is written into `final_stacks`; then the row is filled.
     ///
+    /// `read_frames` writes the frames of all places into the room that it is given. Every byte of
+    /// `stacks` and `final_stacks` is written.
+    ///
     /// # Panics
     ///
     /// When the slices do not have an entry for each place, or each final frame.
-    pub fn advance(
+    pub fn advance<B: Byte>(
         &mut self,
         places: PlaceKinds<'_>,
-        frames: &[u8],
+        read_frames: impl FnOnce(&mut [u8]),
         ended: EndedPlaces<'_>,
         finals: &[u8],
-        stacks: &mut [u8],
-        final_stacks: &mut [u8],
+        stacks: &mut [B],
+        final_stacks: &mut [B],
     ) {
         let (bytes, stack) = (self.frame_bytes, self.stack_bytes());
-        assert_eq!(frames.len(), places.len() * bytes, "frames");
         assert_eq!(stacks.len(), places.len() * stack, "room for stacks");
         assert_eq!(finals.len(), ended.num_finals() * bytes, "final frames");
         assert_eq!(final_stacks.len(), ended.num_finals() * stack, "room for final stacks");
@@ -77,27 +110,40 @@ impl FrameStack {
             return;
         }
         for (number, place) in ended.finals().enumerate() {
-            let room = &mut final_stacks[number * stack..][..stack];
-            self.write_stack(places.env(place), room);
-            if places.kinds()[place] != FAILED {
-                room.copy_within(bytes.., 0);
-                room[stack - bytes..].copy_from_slice(&finals[number * bytes..][..bytes]);
+            let (env, room) = (places.env(place), &mut final_stacks[number * stack..][..stack]);
+            if places.kinds()[place] == FAILED {
+                self.write_stack(env, room);
+                continue;
             }
+            let (older, newest) = room.split_at_mut(stack - bytes);
+            self.write_frames(&self.planes[1..], env, older);
+            write(&finals[number * bytes..][..bytes], newest);
         }
-        let all_go_on =
-            places.are_all() && places.all_are(|kind| is_stepped(kind) || kind == RESET);
-        if all_go_on {
+        if places.are_all() && places.all_are(|kind| is_stepped(kind) || kind == RESET) {
             self.planes.rotate_left(1);
-            self.planes.last_mut().expect("not empty").copy_from_slice(frames);
-        }
-        let mut walk = ended.walk();
-        for (place, &kind) in places.kinds().iter().enumerate() {
-            let frame = place * bytes..(place + 1) * bytes;
-            if walk.at(place) || kind == RESET {
-                self.fill(places.env(place), &frames[frame]);
-            } else if !all_go_on && is_stepped(kind) {
-                self.push(places.env(place), &frames[frame]);
+            read_frames(self.planes.last_mut().expect("not empty"));
+            let mut walk = ended.walk();
+            for (env, &kind) in places.kinds().iter().enumerate() {
+                if walk.at(env) || kind == RESET {
+                    self.begin(env);
+                }
             }
+        } else {
+            let mut frames = std::mem::take(&mut self.frames);
+            frames.resize(places.len() * bytes, 0);
+            read_frames(&mut frames);
+            let mut walk = ended.walk();
+            let rows = frames.chunks_exact(bytes).zip(places.kinds());
+            for (place, (frame, &kind)) in rows.enumerate() {
+                let (env, begins) = (places.env(place), walk.at(place) || kind == RESET);
+                if begins || is_stepped(kind) {
+                    self.push(env, frame);
+                }
+                if begins {
+                    self.begin(env);
+                }
+            }
+            self.frames = frames;
         }
         if places.are_all() {
             self.write_all(stacks);
@@ -108,36 +154,42 @@ impl FrameStack {
         }
     }
 
-    /// Writes the stack of one environment.
+    /// Writes the stack of one environment: every byte of the room.
     ///
     /// # Panics
     ///
     /// When the room does not have the size of a stack.
-    pub fn write_stack(&self, env: usize, stack: &mut [u8]) {
-        assert_eq!(stack.len(), self.stack_bytes(), "room for a stack");
+    fn write_stack<B: Byte>(&self, env: usize, stack: &mut [B]) {
+        self.write_frames(&self.planes, env, stack);
+    }
+
+    /// Writes the frames of one environment in some planes.
+    fn write_frames<B: Byte>(&self, planes: &[Vec<u8>], env: usize, rooms: &mut [B]) {
         let bytes = self.frame_bytes;
-        for (number, plane) in self.planes.iter().enumerate() {
-            let room = &mut stack[number * bytes..][..bytes];
-            room.copy_from_slice(&plane[env * bytes..][..bytes]);
+        assert_eq!(rooms.len(), planes.len() * bytes, "room for frames");
+        for (plane, room) in planes.iter().zip(rooms.chunks_exact_mut(bytes)) {
+            write(&plane[env * bytes..][..bytes], room);
         }
     }
 
-    /// Writes the stacks of all environments, one after the other.
+    /// Writes the stacks of all environments, one after the other: every byte of the room.
     ///
     /// # Panics
     ///
     /// When the room does not have the size of all stacks.
-    pub fn write_all(&self, stacks: &mut [u8]) {
+    pub fn write_all<B: Byte>(&self, stacks: &mut [B]) {
         assert_eq!(stacks.len(), self.num_envs * self.stack_bytes(), "room for all stacks");
         // Frames whose size is known here are copied by a few instructions.
         macro_rules! by_size {
             ($($size:literal)*) => {
                 match self.frame_bytes {
                     0 => {}
-                    $($size => self.write_small::<$size>(stacks),)*
+                    $($size => self.write_small::<B, $size>(stacks),)*
                     _ => {
                         let rooms = stacks.chunks_exact_mut(self.stack_bytes());
-                        rooms.enumerate().for_each(|(env, room)| self.write_stack(env, room));
+                        for (env, room) in rooms.enumerate() {
+                            self.write_stack(env, room);
+                        }
                     }
                 }
             };
@@ -146,7 +198,7 @@ impl FrameStack {
     }
 
     /// [`write_all`](Self::write_all) for frames of `BYTES` bytes.
-    fn write_small<const BYTES: usize>(&self, stacks: &mut [u8]) {
+    fn write_small<B: Byte, const BYTES: usize>(&self, stacks: &mut [B]) {
         let frames = |plane: usize| self.planes[plane].as_chunks::<BYTES>().0;
         let (rooms, _) = stacks.as_chunks_mut::<BYTES>();
         match self.planes.len() {
@@ -156,7 +208,9 @@ impl FrameStack {
             depth => {
                 for plane in 0..depth {
                     let rooms = rooms.iter_mut().skip(plane).step_by(depth);
-                    frames(plane).iter().zip(rooms).for_each(|(frame, room)| *room = *frame);
+                    for (frame, room) in frames(plane).iter().zip(rooms) {
+                        write(frame, room);
+                    }
                 }
             }
         }
@@ -185,13 +239,12 @@ impl FrameStack {
         self.planes.last_mut().expect("not empty")[at].copy_from_slice(frame);
     }
 
-    /// Begins an episode in one row.
-    fn fill(&mut self, env: usize, frame: &[u8]) {
-        let at = env * frame.len()..(env + 1) * frame.len();
+    /// Begins an episode in one row, whose newest frame is the first one.
+    fn begin(&mut self, env: usize) {
+        let at = env * self.frame_bytes..(env + 1) * self.frame_bytes;
         let (newest, others) = self.planes.split_last_mut().expect("not empty");
-        newest[at.clone()].copy_from_slice(frame);
         let padding = match &self.padding {
-            Padding::Reset => frame,
+            Padding::Reset => &newest[at.clone()],
             Padding::Frame(padding) => padding,
         };
         for plane in others {
@@ -201,15 +254,15 @@ impl FrameStack {
 }
 
 /// Writes the first frame of each plane, then the second of each, and so on.
-fn interleave<const BYTES: usize, const DEPTH: usize>(
+fn interleave<B: Byte, const BYTES: usize, const DEPTH: usize>(
     planes: [&[[u8; BYTES]]; DEPTH],
-    stacks: &mut [[u8; BYTES]],
+    stacks: &mut [[B; BYTES]],
 ) {
     let (stacks, _) = stacks.as_chunks_mut::<DEPTH>();
     let planes = planes.map(|plane| &plane[..stacks.len()]);
     for (env, stack) in stacks.iter_mut().enumerate() {
         for (room, plane) in stack.iter_mut().zip(planes) {
-            *room = plane[env];
+            write(&plane[env], room);
         }
     }
 }
@@ -218,6 +271,15 @@ fn interleave<const BYTES: usize, const DEPTH: usize>(
 mod tests {
     use super::super::kind::{SHOWN, TRANSITION};
     use super::*;
+
+    /// What a byte is that is never written.
+    const UNWRITTEN: u8 = 255;
+
+    /// The byte that a frame repeats.
+    fn every_byte(frame: &[u8]) -> u8 {
+        assert!(frame.iter().all(|&byte| byte == frame[0] && byte != UNWRITTEN), "{frame:?}");
+        frame[0]
+    }
 
     /// Advances all rows; each frame repeats one byte.
     fn step(
@@ -231,11 +293,13 @@ mod tests {
         };
         let places = PlaceKinds::new(None, kinds, kinds.len()).expect("all rows");
         let ended = EndedPlaces::new(ends.0, ends.1, kinds.len()).expect("places");
-        let mut out = vec![9; kinds.len() * stacks.stack_bytes()];
-        let mut finals = vec![9; ends.2.len() * stacks.stack_bytes()];
+        let mut out = vec![UNWRITTEN; kinds.len() * stacks.stack_bytes()];
+        let mut finals = vec![UNWRITTEN; ends.2.len() * stacks.stack_bytes()];
         let (frames, last) = (wide(frames), wide(ends.2));
-        stacks.advance(places, &frames, ended, &last, &mut out, &mut finals);
-        let narrow = |wide: &[u8]| wide.iter().step_by(stacks.frame_bytes).copied().collect();
+        let read = |room: &mut [u8]| room.copy_from_slice(&frames);
+        stacks.advance(places, read, ended, &last, &mut out, &mut finals);
+        let narrow =
+            |wide: &[MaybeUninit<u8>]| wide.chunks(stacks.frame_bytes).map(every_byte).collect();
         (narrow(&out), narrow(&finals))
     }
 
@@ -275,8 +339,8 @@ mod tests {
         let mut stacks = FrameStack::new(1, 3, 1, Padding::Reset);
         step(&mut stacks, &[RESET], &[1], (&[], &[], &[]));
         step(&mut stacks, &[TRANSITION], &[2], (&[], &[], &[]));
-        let mut state = [0; 3];
-        stacks.write_stack(0, &mut state);
+        let mut state = [UNWRITTEN; 3];
+        stacks.write_all(&mut state);
         let mut other = FrameStack::new(1, 3, 1, Padding::Reset);
         other.set_stack(0, &state);
         assert_eq!(step(&mut other, &[TRANSITION], &[3], (&[], &[], &[])).0, [1, 2, 3]);

@@ -18,7 +18,7 @@ mod timed_episodes;
 
 pub use episode_metrics::{EpisodeMetrics, Reports};
 pub use finished::{Archive, Finished};
-pub use frame_stack::{FrameStack, Padding};
+pub use frame_stack::{Byte, FrameStack, Padding};
 pub use kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
 pub use moments::Moments;
 pub use observation_normalizer::ObservationNormalizer;

@@ -81,9 +81,10 @@ impl RewardNormalizer {
                 self.moments.merge(&self.gathered);
             }
         }
-        let deviation = (self.moments.variance[0] + self.epsilon).sqrt();
+        // A division for each row would take as long as all the rest.
+        let scale = 1.0 / (self.moments.variance[0] + self.epsilon).sqrt();
         for (reward, &kind) in rewards.iter_mut().zip(kinds) {
-            *reward = if is_stepped(kind) { *reward / deviation } else { 0.0 };
+            *reward = if is_stepped(kind) { *reward * scale } else { 0.0 };
         }
         if places.are_all() {
             let flags = terminations.iter().zip(truncations);
@@ -123,9 +124,9 @@ mod tests {
             to.normalize(places, &mut normalized, &ended, &[0, 0]);
             count += kinds.iter().map(|&kind| f64::from(u8::from(kind == TRANSITION))).sum::<f64>();
             assert_eq!(to.returns, returns);
-            let deviation = to.moments.variance[0].sqrt();
+            let scale = 1.0 / to.moments.variance[0].sqrt();
             for (place, &kind) in kinds.iter().enumerate() {
-                let expected = if is_stepped(kind) { rewards[place] / deviation } else { 0.0 };
+                let expected = if is_stepped(kind) { rewards[place] * scale } else { 0.0 };
                 assert_eq!(normalized[place].to_bits(), expected.to_bits());
             }
         }

@@ -191,11 +191,12 @@ fn one<const MODE: u8>(note: u8, term: u8, trunc: u8, failed: u8) -> (u8, u8) {
         NEXT_STEP => kind = if was_over { RESET } else { kind },
         DISABLED => {
             kind = if was_over { SHOWN } else { kind };
-            over = over || (was_over && !resetting);
+            over = over || was_over;
         }
         _ => {}
     }
     kind = if resetting { RESET } else { kind };
+    over = over && kind != RESET; // a row that was over goes on
     let stays_lost = kind == INCOMPLETE && !over;
     let is_over = over && MODE != SAME_STEP;
     ((u8::from(is_over) * OVER) | (u8::from(stays_lost) * LOST), kind)

@@ -20,6 +20,7 @@ pub(crate) mod dtype;
 mod owner;
 
 use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use cartwheel_engine::space::DType;
@@ -153,6 +154,28 @@ pub(crate) fn filled<'py>(
         // SAFETY: just initialised, and no other code knows the array yet.
         fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), bytes) });
     }
+    Ok(array)
+}
+
+/// A new array with its own memory of shape `[rows, *shape]`, which `fill` writes. This saves the
+/// zeros of [`filled`], which take as long as a copy.
+///
+/// # Safety
+///
+/// `fill` writes every byte of its room, unless it panics.
+pub(crate) unsafe fn written<'py>(
+    py: Python<'py>,
+    dtype: DType,
+    rows: usize,
+    shape: &[usize],
+    fill: impl FnOnce(&mut [MaybeUninit<u8>]),
+) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: NumPy allocates.
+    let (array, first) = unsafe { make(py, dtype, Some(rows), shape, None) }?;
+    let bytes = rows * shape.iter().product::<usize>() * dtype.size();
+    // SAFETY: the new array has `bytes` bytes, which need not be initialised, and no other code
+    // knows it yet. After a panic nobody reads it.
+    fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr().cast(), bytes) });
     Ok(array)
 }
 

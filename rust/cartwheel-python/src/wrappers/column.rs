@@ -100,6 +100,11 @@ impl<'py> Rows<'py> {
         copy_numbers(&self.0, into);
     }
 
+    /// Copies the bytes into a room of their size.
+    pub(super) fn read(&self, room: &mut [u8]) {
+        copy_bytes(&self.0, 0, room);
+    }
+
     /// Copies the bytes, in place of what `into` has; they are `bytes`.
     pub(super) fn copy_bytes_to(&self, bytes: usize, into: &mut Vec<u8>) {
         into.resize(bytes, 0);

@@ -1,5 +1,12 @@
 //! The last frames of each environment; documented in the stub.
+//!
+//! # Invariants
+//!
+//! 1. `FrameStack::advance` and `FrameStack::write_all` of the engine write every byte of the rooms
+//!    for stacks. The engine's tests fill rooms with another byte first.
+#![expect(unsafe_code, reason = "stacks are written into new arrays, see the invariants")]
 
+use std::mem::MaybeUninit;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cartwheel_engine::space::DType;
@@ -9,7 +16,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::column::{Column, Rows, no_such_row, numbers};
-use crate::array::{as_array, copy_bytes, dtype, filled};
+use crate::array::{as_array, copy_bytes, dtype, written};
 
 /// An array, and the final observations that belong to it.
 type WithFinals<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
@@ -21,7 +28,6 @@ type PyEnded<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 struct Work {
     stacks: FrameStack,
     kinds: Vec<u8>,
-    frames: Vec<u8>,
     finals: Vec<u8>,
 }
 
@@ -59,36 +65,32 @@ impl PyFrameStack {
             finals = Some(Rows::new("finals", last, self.dtype, final_places.len(), &self.frame)?);
         }
         let ends = EndedPlaces::new(&places, &final_places, count).map_err(no_such_row)?;
-        let num_finals = finals.is_some().then_some(final_places.len());
-        let mut result = Ok(());
-        let mut last = Ok(py.None().into_bound(py));
-        let stacks = filled(py, self.dtype, Some(count), &self.stack, |stacks| {
-            let mut advance = |final_stacks: &mut [u8]| {
-                let Work { stacks: engine, kinds: kinds_read, frames: read, finals: read_finals } =
-                    &mut *self.locked();
-                kinds.copy_to(kinds_read);
-                let places = match PlaceKinds::new(rows.as_deref(), kinds_read, self.num_envs) {
-                    Ok(places) => places,
-                    Err(error) => {
-                        result = Err(no_such_row(error));
-                        return;
-                    }
+        let work = &mut *self.locked();
+        kinds.copy_to(&mut work.kinds);
+        let places = PlaceKinds::new(rows.as_deref(), &work.kinds, self.num_envs);
+        let places = places.map_err(no_such_row)?;
+        let stacks = &mut work.stacks;
+        work.finals.clear();
+        if let Some(finals) = &finals {
+            finals.copy_bytes_to(final_places.len() * stacks.frame_bytes(), &mut work.finals);
+        }
+        let mut last = None;
+        // SAFETY: `advance` writes every byte (invariant 1).
+        let shown = unsafe {
+            written(py, self.dtype, count, &self.stack, |room| {
+                let mut advance = |final_room: &mut [MaybeUninit<u8>]| {
+                    let read = |room: &mut [u8]| frames.read(room);
+                    stacks.advance(places, read, ended, &work.finals, room, final_room);
                 };
-                let bytes = engine.frame_bytes();
-                frames.copy_bytes_to(count * bytes, read);
-                read_finals.clear();
-                if let Some(finals) = &finals {
-                    finals.copy_bytes_to(final_places.len() * bytes, read_finals);
+                if finals.is_some() {
+                    last = Some(written(py, self.dtype, final_places.len(), &self.stack, advance));
+                } else {
+                    advance(&mut []);
                 }
-                engine.advance(places, read, ends, read_finals, stacks, final_stacks);
-            };
-            match num_finals {
-                None => advance(&mut []),
-                some => last = filled(py, self.dtype, some, &self.stack, advance),
-            }
-        })?;
-        result?;
-        Ok((stacks, last?))
+            })
+        }?;
+        let last = last.transpose()?.unwrap_or_else(|| py.None().into_bound(py));
+        Ok((shown, last))
     }
 }
 
@@ -116,8 +118,8 @@ impl PyFrameStack {
         let frame_bytes = bytes.len();
         let padding = if repeats { Padding::Reset } else { Padding::Frame(bytes) };
         let stacks = FrameStack::new(num_envs, depth, frame_bytes, padding);
-        let [kinds, frames, finals] = [const { Vec::new() }; 3];
-        let work = Mutex::new(Work { stacks, kinds, frames, finals });
+        let [kinds, finals] = [const { Vec::new() }; 2];
+        let work = Mutex::new(Work { stacks, kinds, finals });
         Ok(Self { num_envs, dtype, frame, stack, work })
     }
 
@@ -145,9 +147,9 @@ impl PyFrameStack {
     }
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        filled(py, self.dtype, Some(self.num_envs), &self.stack, |room| {
-            self.locked().stacks.write_all(room);
-        })
+        let write = |room: &mut [MaybeUninit<u8>]| self.locked().stacks.write_all(room);
+        // SAFETY: `write_all` writes every byte (invariant 1).
+        unsafe { written(py, self.dtype, self.num_envs, &self.stack, write) }
     }
 
     #[pyo3(signature = (stacks, /))]
