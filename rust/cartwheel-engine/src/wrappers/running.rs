@@ -203,8 +203,12 @@ impl Running {
         match rows {
             None => {
                 returns.iter_mut().zip(rewards).for_each(|(total, reward)| *total += reward);
-                lengths.iter_mut().for_each(|length| *length = length.wrapping_add(1));
-                divisors.iter_mut().for_each(|steps| *steps += 1.0);
+                for length in lengths.iter_mut() {
+                    *length = length.wrapping_add(1); // without a check, which the loop would wait for
+                }
+                for steps in divisors.iter_mut() {
+                    *steps += 1.0;
+                }
             }
             Some(rows) => {
                 for (&row, reward) in rows.iter().zip(rewards) {

@@ -116,13 +116,13 @@ impl PyTimedEpisodes {
     fn set_state(&self, state: &Bound<'_, PyDict>) -> PyResult<()> {
         let returns = entry::<f64>(state, "returns", self.num_envs)?;
         let lengths = entry::<i64>(state, "lengths", self.num_envs)?;
-        let stale = entry::<bool>(state, "stale", self.num_envs)?;
+        let of_past = entry::<bool>(state, "stale", self.num_envs)?;
         let seconds = entry::<f64>(state, "seconds", self.num_envs)?;
         let (now, mut counted) = (self.now(), self.locked());
         let begun = counted.episodes.begun_mut().iter_mut();
         begun.zip(seconds).for_each(|(begun, seconds)| *begun = now - seconds);
-        let stale = stale.into_iter().map(u8::from).collect();
-        counted.episodes.running_mut().resume(returns, lengths, stale);
+        let of_past = of_past.into_iter().map(u8::from).collect();
+        counted.episodes.running_mut().resume(returns, lengths, of_past);
         Ok(())
     }
 }
