@@ -82,8 +82,20 @@ class _Worker(Protocol):
     def take_action(self, row: int, /) -> Any:
         """Returns the action of a step that ``send`` started."""
 
-    def take_reset(self, row: int, /) -> dict[str, Any]:
-        """Returns the keywords of a reset that ``send`` started."""
+    def take_reset(self, row: int, /) -> dict[str, Any] | bytes:
+        """Returns the keywords of a reset that ``send`` started, or the state to restore."""
+
+    def receive_next_resets(self, rows: list[int], /) -> None:
+        """Receives what these rows get for their next automatic resets."""
+
+    def take_next_reset(self, row: int, /) -> dict[str, Any] | None:
+        """Returns the keywords of an automatic reset, if the caller has chosen some."""
+
+    def restore(self, row: int, state: bytes, /) -> tuple[bytes, list[Any]]:
+        """Restores a row; returns its place in the episode and its observation, if it has one."""
+
+    def save(self, row: int, place: bytes, shown: list[Any], lost: bool, /) -> None:
+        """Saves a row for the answer of the present control call."""
 
     @property
     def drawn(self) -> set[int]:
@@ -98,8 +110,8 @@ class _Worker(Protocol):
     def end_copy(self, failure: BaseException | None, /) -> NoReturn:
         """Ends a process that an environment forked and that returned from its call."""
 
-    def answer(self) -> None:
-        """Carries out the next control call."""
+    def answer(self) -> list[int] | None:
+        """Carries out the next control call; returns rows of the worker to ``save``, if any."""
 
     def answer_failed(self, error: BaseException, /) -> None:
         """Answers the control call by an error that no environment raised."""
@@ -155,6 +167,9 @@ class _WorkersLink(_Link, Protocol):
 
     def pack_actions(self, actions: Any, /) -> list[Any]:
         """Makes the messages of a step whose action space has no fixed shape."""
+
+    def pack_next_resets(self, rows: list[int], packed: list[Any], /) -> list[Any]:
+        """Makes the messages that go with a step of rows, with what was kept for them."""
 
     def pack_sent_actions(self, actions: Any, rows: list[int], /) -> list[Any]:
         """Makes the messages of a ``send`` whose action space has no fixed shape."""
@@ -363,6 +378,25 @@ class NativeEnvs:
 
     def post_row_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
         """Posts the details of the reset of one row, which is sent next."""
+
+    def post_next_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
+        """Posts seed and options of the next automatic reset of one row, not in flight."""
+
+    def post_sample(self, shard: int, rows: Sequence[int], seeds: Sequence[int]) -> None:
+        """Posts a request to reset rows with seeds, and to return states for :meth:`set_cache`."""
+
+    def set_cache(self, states: Sequence[bytes], key: int) -> None:
+        """Keeps states that resets load once :meth:`post_cache` has told the shards.
+
+        Raises:
+            ValueError: There is no state, or one was changed or is of another environment.
+        """
+
+    def post_cache(self, shard: int, draws: Sequence[tuple[int, int]]) -> None:
+        """Posts a request to load states in resets; each row's draws have a key and a count."""
+
+    def post_draws(self, shard: int) -> None:
+        """Posts a request for the key and the count of each row's draws."""
 
     def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
         """Posts a request to read a parameter, or to set it to one value for each row."""
@@ -580,6 +614,14 @@ class Pool:
     def discard_late(self, timeout: float | None, calling: str) -> None:
         """Waits for a call that timed out or was interrupted, and drops its result."""
 
+    def keep_next_resets(
+        self, rows: Sequence[int], packed: Sequence[Any | None], calling: str
+    ) -> None:
+        """Keeps what rows get with their next step, for their next automatic reset.
+
+        The link's ``pack_next_resets`` makes messages of it. ``None`` takes back what was kept.
+        """
+
     def send(self, actions: Any, rows: Any = None) -> None:
         """Checks and copies actions for some rows, or all rows, and begins to step them."""
 
@@ -729,6 +771,12 @@ def load_plugin(path: str | os.PathLike[str]) -> list[str]:
         ImportError: The file cannot be loaded, has no table, or as for :func:`register_plugin`.
         ValueError: As for :func:`register_plugin`.
     """
+
+def cache_draws(key: int, seed: int) -> int:
+    """Returns the key of a row's draws after a reset with a seed, from a cache with this key."""
+
+def draw_cached(key: int, count: int, states: int) -> int:
+    """Returns which of ``states`` states a row gets after ``count`` draws since its key was set."""
 
 def usable_cpus() -> int:
     """Returns the number of processors for this process, by affinity and cgroup quota."""

@@ -415,6 +415,37 @@ def as_reset_rows(options: dict[str, Any] | None, num_envs: int) -> list[int]:
     return as_rows(options[ways[0]], num_envs, ways[0])
 
 
+def as_row_options(options: Any, num_rows: int, num_envs: int) -> list[dict[str, Any] | None]:
+    """Returns the options of ``num_rows`` rows, from a dictionary for all of them or a list.
+
+    Raises:
+        TypeError: ``options`` is neither, or an entry is no dictionary.
+        ValueError: The list has the wrong length, or options select rows.
+    """
+    if options is None or isinstance(options, Mapping):
+        by_row: list[Any] = [options] * num_rows
+    elif isinstance(options, list | tuple):
+        by_row = list(options)
+    else:
+        raise TypeError(
+            "`options` must be None, a dictionary, or a list with one dictionary or None for each "
+            f"row, got {shown(options)}."
+        )
+    if len(by_row) != num_rows:
+        raise ValueError(
+            f"`options` must have one entry for each of the {num_rows} rows, got {len(by_row)}."
+        )
+    for own in by_row:
+        check_options(own, num_envs)
+        chosen = [name for name in ROW_OPTIONS if own and name in own]
+        if chosen:
+            raise ValueError(
+                f"`options` of automatic resets cannot select rows by `{chosen[0]}`: pass row "
+                "numbers as `env_index` of `next_reset`."
+            )
+    return by_row
+
+
 def names_rows(options: dict[str, Any] | None) -> bool:
     """Whether the options of a reset have row numbers."""
     return options is not None and any(name in options for name in NUMBERING_OPTIONS)

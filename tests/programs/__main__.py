@@ -2,7 +2,13 @@
 
 import sys
 
-from tests.programs import cycles, endings, forking, scarcity  # noqa: F401 - they register programs
+from tests.programs import (  # noqa: F401 - they register programs
+    cycles,
+    endings,
+    forking,
+    recording,
+    scarcity,
+)
 from tests.programs.registry import PROGRAMS
 
 if __name__ == "__main__":

@@ -78,10 +78,11 @@ def wait_until_gone(pids, timeout_s):
     return alive
 
 
-def run_program(name, *arguments, inside=(), timeout_s=240):
+def run_program(name, *arguments, inside=(), timeout_s=240, returncode=0):
     """Runs one of `tests.programs`, and returns the facts that it printed last.
 
-    ``inside`` is the beginning of the command line, such as a wrapper program.
+    ``inside`` is the beginning of the command line, such as a wrapper program. The program has to
+    end with ``returncode``.
     """
     result = subprocess.run(
         [*inside, sys.executable, "-m", "tests.programs", name, *map(str, arguments)],
@@ -91,5 +92,5 @@ def run_program(name, *arguments, inside=(), timeout_s=240):
         timeout=timeout_s,
         check=False,
     )
-    assert result.returncode == 0, result.stderr
+    assert result.returncode == returncode, result.stderr
     return json.loads(result.stdout.splitlines()[-1])

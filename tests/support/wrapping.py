@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, OneOf, Sequence, Text, Tuple
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array
 
@@ -56,6 +56,13 @@ class FailingEnv(NestedEnv):
         return self.walk.copy()
 
 
+#: Parts without a fixed shape among others.
+IRREGULAR = Dict(
+    word=Text(4, charset="abc"),
+    which=Discrete(3, start=-1),
+    many=Sequence(Box(0, 1, (2,), np.float32)),
+    pair=Tuple([Box(-1, 1, (2,), np.float64), OneOf([Discrete(2), Box(0, 1, (3,), np.float32)])]),
+)
 #: By name, functions that make an environment. The native kind can have cases only.
 ENVIRONMENTS = {
     "pole": Case("CartPole-v1", {"max_episode_steps": 11}),
@@ -66,6 +73,7 @@ ENVIRONMENTS = {
     "car": Case("MountainCarContinuous-v0", {"max_episode_steps": 7}),
     "nested": NestedEnv,
     "images": functools.partial(SamplingEnv, Box(0, 255, (8, 6, 3), np.uint8), length=4),
+    "irregular": functools.partial(SamplingEnv, IRREGULAR, length=4),
     "counts": functools.partial(TranscriptEnv, 3),
     "failing": FailingEnv,
 }

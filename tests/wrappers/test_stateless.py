@@ -75,6 +75,10 @@ TABLE = {
         "flatten": same("FlattenObservation"),
         "filter": same("FilterObservation", ["walk", "state"]),
     },
+    "irregular": {
+        "flatten": same("FlattenObservation"),
+        "filter": same("FilterObservation", ["word", "which", "many"]),
+    },
     "one step": {"dtype": same("DtypeObservation", np.float16)},
     "failing": {
         "reshape": same("ReshapeObservation", (6,)),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.metadata
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from cartwheel.near_misses import keywords_of
+from cartwheel.vector.pool_env import PoolVectorEnv
 
 if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
@@ -34,15 +38,39 @@ def write_json(path: Path, value: Any, **keywords: Any) -> None:
     part.replace(path)
 
 
+def single_spec(envs: Any) -> EnvSpec | None:
+    """Returns the spec of one environment of a vector environment; ``None`` if it has none."""
+    spec: EnvSpec | None = copy.deepcopy(getattr(envs, "spec", None))
+    if spec is None:
+        return None
+    own = spec.kwargs.pop("cartwheel", None)  # what `make_vec` adds to specs of Gymnasium's
+    if own is not None:
+        registered = own["spec"]
+        is_read = isinstance(registered, dict)
+        spec.vector_entry_point = (
+            registered.get("vector_entry_point") if is_read else registered.vector_entry_point
+        )
+    bare = envs.unwrapped
+    not_of_one = {*VECTOR_KEYWORDS}
+    if isinstance(bare, PoolVectorEnv):
+        not_of_one |= keywords_of(type(bare)) - {"env_id", "render_mode"}
+    most = spec.kwargs.pop("max_episode_steps", None)
+    spec.max_episode_steps = spec.max_episode_steps if most is None else most
+    spec.kwargs = {key: value for key, value in spec.kwargs.items() if key not in not_of_one}
+    return spec
+
+
 def env_info(envs: Any) -> dict[str, Any]:
     """Returns ``env_id``, ``env_kwargs`` and ``max_episode_steps`` of a vector environment."""
-    spec: EnvSpec | None = getattr(envs, "spec", None)
+    spec = single_spec(envs)
     if spec is None:
-        one: Any = getattr(envs.unwrapped, "env_name", None) or type(envs.unwrapped).__name__
-        return {"env_id": str(one), "env_kwargs": {}, "max_episode_steps": None}
-    keywords = {key: given for key, given in spec.kwargs.items() if key not in VECTOR_KEYWORDS}
-    most = getattr(envs.unwrapped, "max_episode_steps", None) or spec.max_episode_steps
-    return {"env_id": spec.id, "env_kwargs": keywords, "max_episode_steps": most}
+        name = type(envs.unwrapped).__name__
+        return {"env_id": name, "env_kwargs": {}, "max_episode_steps": None}
+    return {
+        "env_id": spec.id,
+        "env_kwargs": spec.kwargs,
+        "max_episode_steps": spec.max_episode_steps,
+    }
 
 
 def version() -> str:

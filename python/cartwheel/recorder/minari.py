@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
-from cartwheel.recorder.about import VECTOR_KEYWORDS, to_json, version, write_json
+from cartwheel.recorder.about import single_spec, to_json, version, write_json
 from cartwheel.recorder.h5_file import H5File
 from cartwheel.recorder.maniskill import attribute
 
@@ -46,9 +46,7 @@ class MinariFiles:
         TypeError: Minari does not know a space.
     """
 
-    def __init__(
-        self, root: FilePath, dataset_id: str, envs: Any, extras: dict[str, Any]
-    ) -> None:
+    def __init__(self, root: FilePath, dataset_id: str, envs: Any, extras: dict[str, Any]) -> None:
         """Makes the folder and both files."""
         spaces = {
             name: json.dumps(space_form(getattr(envs, f"single_{name}")))
@@ -161,18 +159,13 @@ def space_form(space: Space[Any]) -> dict[str, Any]:
 
 def _env_spec(envs: Any) -> dict[str, str]:
     """The specification of one environment; nothing if it cannot be serialised."""
-    spec = getattr(envs, "spec", None)
+    spec = single_spec(envs)
+    if spec is None:
+        return {}
     try:
-        text = spec.to_json() if spec is not None else None
-        values = json.loads(text) if text else {}
-    except Exception:  # whatever a keyword that is no JSON raises
+        return {"env_spec": spec.to_json()}
+    except Exception:
         return {}
-    if not values:
-        return {}
-    values["kwargs"] = {
-        key: value for key, value in values["kwargs"].items() if key not in VECTOR_KEYWORDS
-    }
-    return {"env_spec": json.dumps(values)}
 
 
 def _path(path: Path) -> Path:

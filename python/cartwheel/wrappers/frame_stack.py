@@ -59,9 +59,7 @@ class FrameStack(VectorWrapper):
         ValueError: ``k`` is below 1, or there is no such ``padding``.
     """
 
-    def __init__(
-        self, envs: VectorEnv[Any, Any, Any], k: int, padding: Padding = "reset"
-    ) -> None:
+    def __init__(self, envs: VectorEnv[Any, Any, Any], k: int, padding: Padding = "reset") -> None:
         """Checks the arguments; steps nothing."""
         self.k = as_integer("k", k, 1)
         check_choice("padding", padding, Padding)

@@ -28,9 +28,9 @@ class NormalizeObservation(VectorWrapper):
     moments are ``float64`` and begin as Gymnasium's: mean 0, variance 1, count 1e-4.
 
     Each observation counts once, when it is new: the true next observation of every transition (in
-    ``SAME_STEP`` the final observation), and the first observation of every episode. In ``NEXT_STEP``
+    ``SAME_STEP`` the final observation), and the first one of every episode. In ``NEXT_STEP``
     a batch is one update. In the other modes the transitions of a batch are counted and emitted
-    first, then the rows that were reset; so ``SAME_STEP`` gives the bits of ``DISABLED`` with a reset
+    first, then rows that were reset; so ``SAME_STEP`` gives the bits of ``DISABLED`` with a reset
     of the rows that ended. Rows that are left alone, frozen or failed show again what they last
     showed, bit for bit.
 
@@ -87,7 +87,8 @@ class NormalizeObservation(VectorWrapper):
     @property
     def obs_rms(self) -> RunningMoments:
         """Mean, variance and count of the observations so far: copies."""
-        return RunningMoments(*self._normalizer.state()[:3])
+        mean, var, count, _ = self._normalizer.state()
+        return RunningMoments(mean, var, count)
 
     def get_wrapper_state(self) -> dict[str, Any]:
         """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled.
@@ -126,11 +127,13 @@ class NormalizeObservation(VectorWrapper):
                     batch.rows,
                     batch.kinds,
                     batch.observations,
-                    (ends, places, batch.observations[:0] if finals is None else finals.observations),
+                    (
+                        ends,
+                        places,
+                        batch.observations[:0] if finals is None else finals.observations,
+                    ),
                 )
                 if finals is not None:
                     finals.observations = last
                 return
-        batch.observations = self._normalizer.normalize(
-            batch.rows, batch.kinds, batch.observations
-        )
+        batch.observations = self._normalizer.normalize(batch.rows, batch.kinds, batch.observations)

@@ -19,7 +19,7 @@ fn every_step_has_the_true_next_observations_of_all_rows() {
         let mut envs = Envs::new(&recipe(), rows, workers, dense(steps));
         let mut oracle = Envs::new(&recipe(), rows, workers, limited(MODE, steps));
         assert_eq!(envs.seed(5).everything(), oracle.seed(5).everything());
-        let mut ends = 0;
+        let mut count = 0;
         for step in 0..12 {
             let actions: Vec<i64> = (0..rows).map(|row| [0, 8][(row + step) % 5 / 4]).collect();
             let (batch, other) = (envs.step(&actions).unwrap(), oracle.step(&actions).unwrap());
@@ -32,12 +32,12 @@ fn every_step_has_the_true_next_observations_of_all_rows() {
             for (row, name, value) in infos(&other.infos) {
                 if name == "final_obs" {
                     expected[row] = value;
-                    ends += 1;
+                    count += 1;
                 }
             }
             assert_eq!(finals, expected);
         }
-        assert!(ends > 3, "a run without ends proves nothing");
+        assert!(count > 3, "a run without ends proves nothing");
     }
 }
 

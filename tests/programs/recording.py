@@ -1,0 +1,69 @@
+"""Programs that record episodes and end badly."""
+
+import os
+import resource
+import signal
+
+import numpy as np
+
+import cartwheel
+from cartwheel.recorder import RecordEpisode
+from tests.programs.registry import program, tell
+
+
+def recorder(folder, form="maniskill", num_envs=8, **keywords):
+    envs = cartwheel.NativeVectorEnv("CartPole-v1", num_envs, num_workers=1)
+    return RecordEpisode(envs, folder, trajectory_name="t-v0", format=form, **keywords)
+
+
+def play(envs):
+    """Steps without an end, with the same actions in every program."""
+    envs.reset(seed=0)
+    random = np.random.default_rng(0)
+    while True:
+        yield envs.step(random.integers(0, 2, envs.num_envs))
+
+
+@program
+def record_until_killed(folder, form, steps):
+    """Records; kills itself some steps after it told how many episodes are flushed."""
+    envs = recorder(folder, form)
+    episodes = 0
+    for number, result in enumerate(play(envs)):
+        episodes += int((result[2] | result[3]).sum())
+        if number == 300:
+            envs.flush()
+            tell(flushed=episodes)
+        if number == 300 + int(steps):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@program
+def record_on_a_full_disk(folder, form):
+    """Records until files may not grow any more."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
+    envs = recorder(folder, form)
+    steps = 0
+    told = []
+    stepping = play(envs)
+    try:
+        for _ in stepping:
+            steps += 1
+    except OSError as error:
+        told.append(str(error))
+    for call in (lambda: envs.step(np.zeros(8, int)), envs.reset, envs.close):
+        try:
+            call()
+        except OSError as error:  # noqa: PERF203 - each call tells
+            told.append(str(error))
+    tell(errors=told, steps=steps, is_closed=envs.unwrapped.closed)
+
+
+@program
+def record_and_end(folder):
+    """Records and does not close."""
+    envs = recorder(folder)
+    for number, _ in enumerate(play(envs)):
+        if number == 200:
+            break
+    tell(is_closed=envs.unwrapped.closed)

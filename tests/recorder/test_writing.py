@@ -1,0 +1,374 @@
+"""Nothing is lost but by a kill, and then only the last quarter of a second; errors are told."""
+
+import signal
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from gymnasium.error import AlreadyPendingCallError
+from gymnasium.spaces import Text
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+import cartwheel
+from cartwheel.recorder import RecordEpisode, TrajectoryDataset, writer
+from cartwheel.recorder.maniskill import ManiSkillFiles
+from cartwheel.wrappers import RescaleObservation
+from tests.support.environments import SamplingEnv
+from tests.support.painting import PaintingEnv
+from tests.support.processes import run_program
+from tests.support.recordings import read_h5, recorded_episodes
+from tests.support.wrapping import D, N, S
+
+
+def painters(num_envs=2, mode=N, **keywords):
+    env_fns = [partial(PaintingEnv, row, 3 + row) for row in range(num_envs)]
+    return cartwheel.VectorEnv(env_fns, executor="inline", autoreset_mode=mode, **keywords)
+
+
+def record(folder, envs=None, **keywords):
+    keywords = {"trajectory_name": "demo", "save_video": False, **keywords}
+    return RecordEpisode(envs or painters(), folder, **keywords)
+
+
+def walk(recorder, steps):
+    for _ in range(steps):
+        recorder.step(np.zeros(recorder.num_envs, int))
+
+
+def whole(group):
+    """The steps of an episode in a file, whose arrays fit each other."""
+    steps = len(group["actions"])
+    assert len(group.get("obs", group.get("observations"))) == steps + 1
+    for name in ("terminated", "truncated"):
+        flags = group.get(name, group.get(f"{name[:-2]}ions"))
+        assert len(flags) == steps
+        assert not flags[:-1].any()
+    assert len(group["rewards"]) == steps
+    return steps
+
+
+@pytest.mark.parametrize("form", ["maniskill", "minari"])
+def test_episodes_before_a_kill_are_read_from_the_arrays_alone(tmp_path, form):
+    for steps in (0, 41, 400):
+        folder = tmp_path / f"{steps}"
+        facts = run_program("record_until_killed", folder, form, steps, returncode=-signal.SIGKILL)
+        flushed = facts["flushed"]
+        path = folder / ("t-v0.h5" if form == "maniskill" else "t-v0")
+        assert not (folder / "t-v0.json").exists()
+        dataset = TrajectoryDataset(path)
+        assert flushed > 50
+        assert len(dataset.episodes) >= flushed
+        assert [about["episode_id"] for about in dataset.episodes] == [
+            *range(len(dataset.episodes))
+        ]
+        assert len(dataset) == sum(whole(group) for group in read_h5(dataset.path).values())
+        for number, about in enumerate(dataset.episodes):
+            assert dataset.episode(number)["rewards"].sum() == about["return"]
+        known = dataset.env_info
+        assert known["env_id" if form == "maniskill" else "dataset_id"] in (
+            "cartwheel/CartPole-v1",
+            "t-v0",
+        )
+
+
+@pytest.mark.parametrize("form", ["maniskill", "minari"])
+def test_a_full_disk_is_told_by_the_next_call_and_spares_the_file(tmp_path, form):
+    facts = run_program("record_on_a_full_disk", tmp_path, form)
+    assert len(facts["errors"]) == 4  # a step, another one, a reset, close
+    assert all("no space for an episode of" in told for told in facts["errors"])
+    assert facts["is_closed"]
+    path = tmp_path / ("t-v0.h5" if form == "maniskill" else "t-v0")
+    dataset = TrajectoryDataset(path)
+    assert len(dataset.episodes) > 30
+    assert len(dataset) == sum(whole(group) for group in read_h5(dataset.path).values())
+    assert dataset.path.stat().st_size <= 1 << 20
+
+
+def test_a_program_that_does_not_close_ends_with_complete_files(tmp_path):
+    run_program("record_and_end", tmp_path)
+    assert (tmp_path / "t-v0.json").exists()
+    assert len(TrajectoryDataset(tmp_path / "t-v0.h5").episodes) > 20
+
+
+class Gate:
+    """Holds the writing of episodes."""
+
+    def __init__(self, monkeypatch, fails_at=None):
+        self.opened, self.fails_at = threading.Event(), fails_at
+
+        def write(files, episode, write=ManiSkillFiles.write):
+            assert self.opened.wait(30)
+            if episode.about["episode_id"] == self.fails_at:
+                raise ValueError("chosen to fail")
+            return write(files, episode)
+
+        monkeypatch.setattr(ManiSkillFiles, "write", write)
+
+
+def test_a_full_queue_makes_steps_wait_and_drops_nothing(tmp_path, monkeypatch):
+    gate = Gate(monkeypatch)
+    recorder = record(tmp_path, queue_mb=0.0005)
+    recorder.reset()
+    stepping = threading.Thread(target=walk, args=(recorder, 60))
+    stepping.start()
+    deadline = time.monotonic() + 30
+    queue = recorder._writer
+    while queue._bytes <= 500 and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert stepping.is_alive()
+    before = recorder._steps
+    assert before < 60
+    assert queue._bytes < 1500  # one episode more than the limit
+    gate.opened.set()
+    stepping.join(30)
+    recorder.close()
+    rows = recorded_episodes(tmp_path, 2)
+    assert [sum(about["elapsed_steps"] for _, about in row) for row in rows] == [45, 48]
+
+
+def test_an_error_of_the_thread_is_raised_by_the_next_call_and_by_close(tmp_path, monkeypatch):
+    gate = Gate(monkeypatch, fails_at=2)
+    envs = painters()
+    recorder = record(tmp_path, envs)
+    recorder.reset()
+    walk(recorder, 9)
+    gate.opened.set()
+    with pytest.raises(ValueError, match="chosen to fail"):
+        recorder.flush()
+    steps = [env.steps for env in envs.envs]
+    for call in (
+        lambda: walk(recorder, 1),
+        lambda: recorder.send(np.zeros(2, int)),
+        recorder.reset,
+        recorder.close,
+    ):
+        with pytest.raises(ValueError, match="chosen to fail"):
+            call()
+    assert [env.steps for env in envs.envs] == steps
+    assert envs.closed
+    recorder.close()  # it was told
+    assert len(TrajectoryDataset(tmp_path / "demo.h5").episodes) == 2
+
+
+def test_an_episode_can_be_read_soon_after_its_end(tmp_path, monkeypatch):
+    flushed = threading.Event()
+
+    def flush(files, flush=ManiSkillFiles.flush):
+        flush(files)
+        flushed.set()
+
+    monkeypatch.setattr(ManiSkillFiles, "flush", flush)
+    recorder = record(tmp_path)
+    recorder.reset()
+    walk(recorder, 3)
+    assert flushed.wait(30)  # and nobody asked for it
+    assert writer.FLUSH_S == 0.25
+    (tmp_path / "copy.h5").write_bytes((tmp_path / "demo.h5").read_bytes())
+    assert len(TrajectoryDataset(tmp_path / "copy.h5")) == 3
+    recorder.close()
+
+
+def test_written_bytes_grow_with_the_steps(tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "FLUSH_S", 1e6)  # so that the count does not depend on the time
+
+    def written():
+        lines = Path("/proc/self/io").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
+
+    counts = []
+    for steps in (500, 2000):
+        envs = cartwheel.NativeVectorEnv("CartPole-v1", 16, num_workers=1)
+        recorder = record(tmp_path / f"{steps}", envs)
+        recorder.reset(seed=0)
+        random = np.random.default_rng(0)
+        before = written()
+        for _ in range(steps):
+            recorder.step(random.integers(0, 2, 16))
+        recorder.close()
+        counts.append(written() - before)
+    assert 3 < counts[1] / counts[0] < 4.4
+
+
+def test_nothing_that_was_returned_or_given_is_kept(tmp_path):
+    for folder in ("kept", "overwritten"):
+        envs = cartwheel.VectorEnv(
+            [partial(SamplingEnv, PaintingEnv.observation_space, length=4)] * 3,
+            executor="inline",
+            autoreset_mode=S,
+        )
+        recorder = record(tmp_path / folder, envs, format="minari")
+        spoils = folder == "overwritten"
+        options = {"level": [1]}
+        observations, _ = recorder.reset(seed=1, options=options)
+        options["level"].append(2)
+        for step in range(11):
+            if spoils:
+                observations[:] = -1
+            actions = np.full(3, step % 2)
+            observations, rewards, terminations, truncations, infos = recorder.step(actions)
+            if spoils:
+                for array in (actions, rewards, terminations, truncations):
+                    array[:] = 1
+                for final in infos.get("final_obs", ()):
+                    if final is not None:
+                        final[:] = -2
+        recorder.close()
+    kept, spoilt = (
+        read_h5(tmp_path / folder / "demo-v0/data/main_data.hdf5")
+        for folder in ("kept", "overwritten")
+    )
+    for name, episode in kept.items():
+        for key in ("observations", "actions", "rewards", "terminations", "truncations"):
+            np.testing.assert_array_equal(episode[key], spoilt[name][key])
+
+
+@pytest.mark.parametrize("mode", [N, S, D])
+def test_resets_and_close_write_what_they_cut_short_unless_told_otherwise(tmp_path, mode):
+    found = {}
+    for keeps in (True, False):
+        recorder = record(tmp_path / f"{keeps}", painters(mode=mode), save_on_reset=keeps)
+        recorder.reset()
+        walk(recorder, 2)
+        recorder.reset(options={"reset_mask": np.array([True, False])})
+        walk(recorder, 1)
+        recorder.reset()
+        walk(recorder, 1)
+        recorder.reset(save=False)
+        recorder.reset()  # an episode without steps
+        walk(recorder, 1)
+        recorder.close()
+        rows = recorded_episodes(tmp_path / f"{keeps}", 2)
+        for arrays, _ in [*rows[0], *rows[1]]:
+            assert not arrays["terminated"].any()
+            assert not arrays["truncated"].any()
+        found[keeps] = [[about["elapsed_steps"] for _, about in row] for row in rows]
+    assert found == {True: [[2, 1, 1], [3, 1]], False: [[], []]}
+
+
+def test_a_filter_chooses_episodes_by_their_metadata(tmp_path):
+    seen = []
+
+    def chooses(about):
+        seen.append(about)
+        return about["success"] and about["env_index"] == 1
+
+    recorder = record(tmp_path, episode_filter=chooses)
+    recorder.reset(seed=4)
+    walk(recorder, 12)
+    recorder.close()
+    rows = recorded_episodes(tmp_path, 2)
+    assert [len(row) for row in rows] == [0, 2]
+    assert [about["episode_id"] for _, about in rows[1]] == [0, 1]
+    assert len(seen) == 6
+    assert {"elapsed_steps", "return", "terminated", "episode_seed"} <= seen[0].keys()
+
+
+def test_wrappers_around_it_do_not_hide_seeds_and_options(tmp_path):
+    for folder, wrap in (("in", False), ("out", True)):
+        envs = cartwheel.NativeVectorEnv("MountainCarContinuous-v0", 2, max_episode_steps=3)
+        if wrap:
+            envs = record(tmp_path / folder, RescaleObservation(envs, 0, 1))
+        else:
+            envs = RescaleObservation(record(tmp_path / folder, envs), 0, 1)
+        envs.reset(seed=[5, None], options={"low": -0.5, "high": -0.4})
+        for _ in range(4):
+            envs.step(np.full((2, 1), 0.5, np.float32))
+        envs.close()
+        rows = recorded_episodes(tmp_path / folder, 2)
+        assert [row[0][1]["episode_seed"] for row in rows] == [5, None]
+        expected = {"low": -0.5, "high": -0.4}
+        assert [row[0][1]["reset_kwargs"]["options"] for row in rows] == [expected] * 2
+    inner, outer = (
+        read_h5(tmp_path / folder / "demo.h5")["traj_0"]["obs"] for folder in ("in", "out")
+    )
+    assert (inner[:, 0] < 0).all()  # as the environment shows them
+    assert (outer >= 0).all()
+
+
+def test_recordings_have_names_of_their_own_and_none_is_overwritten(tmp_path):
+    for _ in range(3):
+        recorder = RecordEpisode(painters(), tmp_path, save_video=False)
+        recorder.reset()
+        walk(recorder, 1)
+        recorder.close()
+    assert len({path.stem for path in tmp_path.iterdir()}) == 3
+    for form in ("maniskill", "minari"):
+        record(tmp_path, format=form).close()
+        with pytest.raises(FileExistsError, match="give another `trajectory_name`"):
+            record(tmp_path, format=form)
+
+
+def test_bad_arguments_are_refused_before_anything_is_made(tmp_path):
+    envs = painters()
+    (tmp_path / "file").touch()
+    text = SyncVectorEnv([partial(SamplingEnv, Text(3))], observation_mode="same")
+    cases = [
+        ({"format": "npz"}, ValueError, "must be one of 'maniskill', 'minari', got 'npz'"),
+        ({"video_envs": [2]}, ValueError, "`video_envs` names row 2; there are rows 0 to 1"),
+        ({"video_envs": "tiles"}, ValueError, "must be one of 'tile', got 'tiles'"),
+        ({"video_envs": []}, ValueError, "`video_envs` is empty"),
+        ({"video_fps": 0}, ValueError, "`video_fps` must be a positive number, got 0"),
+        ({"queue_mb": -1}, ValueError, "`queue_mb` must be a positive number, got -1"),
+        ({"max_steps_per_video": 0}, ValueError, "positive integer, got 0"),
+        ({"episode_filter": 3}, TypeError, "`episode_filter` must be a function, got 3"),
+        ({"save_video_trigger": 3}, TypeError, "`save_video_trigger` must be a function"),
+        ({"save_trajectory": False}, ValueError, "nothing would be recorded"),
+        ({"output_dir": tmp_path / "file"}, FileExistsError, "file"),
+        ({"output_dir": tmp_path / "file" / "in"}, NotADirectoryError, "file"),
+        ({"output_dir": "/proc/self/cannot"}, OSError, "cannot"),
+        (
+            {"format": "minari", "trajectory_name": "a b"},
+            ValueError,
+            "'a b' is no name of a Minari",
+        ),
+        ({"envs": text}, TypeError, "has no fixed shape and dtype"),
+        ({"envs": envs.envs[0]}, TypeError, "needs a vector environment"),
+    ]
+    for keywords, error, message in cases:
+        given = {"envs": envs, "output_dir": tmp_path / "new", "save_video": False, **keywords}
+        with pytest.raises(error, match=message):
+            RecordEpisode(**given)
+    assert {path.name for path in tmp_path.rglob("*")} <= {"file", "new"}
+    nameless = painters()
+    nameless.metadata = {}
+    with pytest.raises(ValueError, match="has no 'autoreset_mode'"):
+        record(tmp_path, nameless)
+    with pytest.raises(FileNotFoundError, match="no file of trajectories is here"):
+        TrajectoryDataset(tmp_path / "none.h5")
+    with pytest.raises(ValueError, match="`load_count`"):
+        TrajectoryDataset(tmp_path / "none.h5", load_count=-2)
+
+
+@pytest.mark.parametrize(("name", "keywords"), [("h5py", {}), ("av", {"save_video": True})])
+def test_a_missing_library_is_told_with_its_extra(tmp_path, monkeypatch, name, keywords):
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=rf"needs {name}: pip install 'cartwheel\[record\]'"):
+        record(tmp_path, **keywords)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_actions_that_do_not_fit_are_refused_before_a_step(tmp_path):
+    envs = painters()
+    recorder = record(tmp_path, envs)
+    recorder.reset()
+    with pytest.raises(ValueError, match=r"`actions` must have shape \(2,\).*got \(3,\)"):
+        recorder.step(np.zeros(3, int))
+    assert [env.steps for env in envs.envs] == [0, 0]
+    recorder.close()
+
+
+def test_a_refused_call_leaves_the_actions_in_flight(tmp_path):
+    recorder = record(tmp_path, painters(mode=AutoresetMode.NEXT_STEP))
+    recorder.reset()
+    recorder.send(np.array([1, 0]))
+    with pytest.raises(AlreadyPendingCallError, match="in flight"):
+        recorder.send(np.array([0, 1]))
+    recorder.recv()
+    recorder.close()
+    with h5py.File(tmp_path / "demo.h5") as file:
+        assert [file[f"traj_{row}/actions"][0, 0] for row in (0, 1)] == [1, 0]
