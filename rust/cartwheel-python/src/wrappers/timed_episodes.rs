@@ -135,7 +135,9 @@ fn report<'py>(py: Python<'py>, ended: &[(usize, Timed)], places: usize) -> PyRe
     let sparse = |dtype, number: &dyn Fn(&Timed) -> [u8; 8]| {
         filled(py, dtype, Some(places), &[], |room| {
             let room = room.as_chunks_mut().0;
-            ended.iter().for_each(|(place, episode)| room[*place] = number(episode));
+            for (place, episode) in ended.iter() {
+                room[*place] = number(episode);
+            }
         })
     };
     let values = PyDict::new(py);
@@ -146,7 +148,9 @@ fn report<'py>(py: Python<'py>, ended: &[(usize, Timed)], places: usize) -> PyRe
     let seconds = sparse(DType::F64, &|episode| episode.seconds.to_ne_bytes())?;
     values.set_item(intern!(py, "t"), seconds)?;
     let mask = filled(py, DType::Bool, Some(places), &[], |room| {
-        ended.iter().for_each(|(place, _)| room[*place] = 1);
+        for (place, _) in ended.iter() {
+            room[*place] = 1;
+        }
     })?;
     Ok((values, mask))
 }
