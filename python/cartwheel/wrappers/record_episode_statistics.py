@@ -131,7 +131,7 @@ class RecordEpisodeStatistics(VectorWrapper):
 
     def _transform(self, batch: Batch) -> None:
         if batch.infos:
-            refuse_taken(batch.infos, self._stats_key)
+            refuse_taken(batch.infos, self._stats_key, self._mask_key)
         if batch.rewards is None:
             self._episodes.begin(batch.rows, batch.kinds)
             return

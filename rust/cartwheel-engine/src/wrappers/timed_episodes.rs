@@ -101,7 +101,9 @@ impl TimedEpisodes {
             self.begun[odd.at.row] = now;
         }
         if self.running.is_same_step() {
-            self.running.over.iter().for_each(|at| self.begun[at.row] = now);
+            for at in self.running.over.iter() {
+                self.begun[at.row] = now;
+            }
         }
     }
 }

@@ -150,7 +150,7 @@ impl PyEpisodeMetrics {
             let flags = entry::<bool>(state, name, self.num_envs)?;
             Ok(flags.into_iter().map(u8::from).collect())
         };
-        let stale = bytes("stale")?;
+        let of_past = bytes("stale")?;
         let reports = [bytes(FLAGS[0])?, bytes(FLAGS[1])?, bytes(FLAGS[2])?, bytes(FLAGS[3])?];
         let seeds = entry::<i64>(state, "seeds", self.num_envs)?;
         let nested = |name: &str| episodes(&state.as_any().get_item(name)?.cast_into()?);
@@ -159,7 +159,7 @@ impl PyEpisodeMetrics {
         let dropped = state.as_any().get_item("dropped")?.extract()?;
 
         let metrics = &mut self.locked().metrics;
-        metrics.running_mut().resume(returns, lengths, stale);
+        metrics.running_mut().resume(returns, lengths, of_past);
         let ([success, fail], [once, at_end, fail_once, fail_at_end]) =
             (metrics.reports_mut(), reports);
         success.resume(once, at_end);

@@ -151,7 +151,9 @@ pub(super) fn sparse<'py, T: Eight>(
 ) -> PyResult<Bound<'py, PyAny>> {
     filled(py, T::DTYPE, Some(places), &[], |room| {
         let room = room.as_chunks_mut().0;
-        ended.iter().for_each(|at| room[at.place] = number(at.row).bytes());
+        for at in ended.iter() {
+            room[at.place] = number(at.row).bytes();
+        }
     })
 }
 
@@ -163,7 +165,9 @@ pub(super) fn sparse_flags<'py>(
     flag: impl Fn(usize) -> u8,
 ) -> PyResult<Bound<'py, PyAny>> {
     filled(py, DType::Bool, Some(places), &[], |room| {
-        ended.iter().for_each(|at| room[at.place] = flag(at.row));
+        for at in ended.iter() {
+            room[at.place] = flag(at.row);
+        }
     })
 }
 

@@ -116,13 +116,13 @@ impl PyTimedEpisodes {
     fn set_state(&self, state: &Bound<'_, PyDict>) -> PyResult<()> {
         let returns = entry::<f64>(state, "returns", self.num_envs)?;
         let lengths = entry::<i64>(state, "lengths", self.num_envs)?;
-        let stale = entry::<bool>(state, "stale", self.num_envs)?;
+        let of_past = entry::<bool>(state, "stale", self.num_envs)?;
         let seconds = entry::<f64>(state, "seconds", self.num_envs)?;
         let (now, mut counted) = (self.now(), self.locked());
         let begun = counted.episodes.begun_mut().iter_mut();
         begun.zip(seconds).for_each(|(begun, seconds)| *begun = now - seconds);
-        let stale = stale.into_iter().map(u8::from).collect();
-        counted.episodes.running_mut().resume(returns, lengths, stale);
+        let of_past = of_past.into_iter().map(u8::from).collect();
+        counted.episodes.running_mut().resume(returns, lengths, of_past);
         Ok(())
     }
 }
@@ -135,7 +135,9 @@ fn report<'py>(py: Python<'py>, ended: &[(usize, Timed)], places: usize) -> PyRe
     let sparse = |dtype, number: &dyn Fn(&Timed) -> [u8; 8]| {
         filled(py, dtype, Some(places), &[], |room| {
             let room = room.as_chunks_mut().0;
-            ended.iter().for_each(|(place, episode)| room[*place] = number(episode));
+            for (place, episode) in ended.iter() {
+                room[*place] = number(episode);
+            }
         })
     };
     let values = PyDict::new(py);
@@ -146,7 +148,9 @@ fn report<'py>(py: Python<'py>, ended: &[(usize, Timed)], places: usize) -> PyRe
     let seconds = sparse(DType::F64, &|episode| episode.seconds.to_ne_bytes())?;
     values.set_item(intern!(py, "t"), seconds)?;
     let mask = filled(py, DType::Bool, Some(places), &[], |room| {
-        ended.iter().for_each(|(place, _)| room[*place] = 1);
+        for (place, _) in ended.iter() {
+            room[*place] = 1;
+        }
     })?;
     Ok((values, mask))
 }
