@@ -614,6 +614,6 @@ def settings_of(environment):
         for mode in MODES:
             for way in ways_of(kind, mode):
                 keywords = {"on_done": "freeze"} if way == "freeze" else {}
-                if way == "send":
+                if way == "send" and kind != "process":  # one start of processes less
                     keywords["batch_size"] = 2
                 yield kind, mode, way, keywords
