@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import os
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 LEVEL = 5
 #: Bytes of a compressed chunk before compression, at most, if it has more than one entry.
 CHUNK_BYTES = 256 << 10
+#: Bytes that are reserved at a time.
+STEP = 4 << 20
 #: Room for the names, shapes and indices of an episode and for what a flush writes.
 MARGIN = 512 << 10
 #: Metadata of the file in memory after which it is opened anew, which frees it.
@@ -90,6 +93,9 @@ class H5File:
         if end <= size:
             return
         try:
+            with contextlib.suppress(OSError):  # a full disk may have room for this episode
+                os.posix_fallocate(descriptor, size, end + STEP - size)
+                return
             os.posix_fallocate(descriptor, size, end - size)
         except OSError as error:
             os.ftruncate(descriptor, size)
@@ -125,9 +131,8 @@ class H5File:
                     above = groups[path[: depth - 1]]
                     groups[path[:depth]] = self._group(above, str(path[depth - 1]))
             self._add(groups[path[:-1]], str(path[-1]), np.ascontiguousarray(array))
-        attrs = self._h5.Group(group).attrs
         for key, value in attributes.items():
-            attrs[key] = value
+            self._attribute(group, key, value)
 
     def note(self, **attributes: Any) -> None:
         """Sets attributes of the file itself."""
@@ -155,6 +160,17 @@ class H5File:
     def _group(self, above: Any, name: str) -> Any:
         return self._h5.h5g.create(above, name.encode(), gcpl=self._ordered)
 
+    def _attribute(self, group: Any, name: str, value: Any) -> None:
+        h5 = self._h5
+        if not isinstance(value, np.bytes_):
+            h5.Group(group).attrs[name] = value
+            return
+        kind = h5.h5t.C_S1.copy()
+        kind.set_size(max(1, len(value)))
+        kind.set_strpad(h5.h5t.STR_NULLPAD)  # the size has no room for a final zero
+        space = h5.h5s.create(h5.h5s.SCALAR)
+        h5.h5a.create(group, name.encode(), kind, space).write(np.array(value))
+
     def _add(self, group: Any, name: str, array: NDArray[Any]) -> None:
         h5 = self._h5
         kind = self._types.get(array.dtype)
@@ -162,9 +178,8 @@ class H5File:
             kind = self._types[array.dtype] = h5.h5t.py_create(array.dtype, logical=True)
         space = h5.h5s.create_simple(array.shape)
         if not is_image(name, array):
-            h5.h5d.create(group, name.encode(), kind, space).write(
-                h5.h5s.ALL, h5.h5s.ALL, array
-            )
+            leaf = h5.h5d.create(group, name.encode(), kind, space)
+            leaf.write(h5.h5s.ALL, h5.h5s.ALL, array)
             return
         entry = array[0].nbytes
         entries = max(1, min(len(array), CHUNK_BYTES // entry))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import dataclasses
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
-class RunningMoments(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class RunningMoments:
     """Mean and variance of all numbers seen so far: copies.
 
     They begin as Gymnasium's, with mean 0, variance 1 and a count of 1e-4, and are ``float64``.

@@ -87,7 +87,8 @@ class NormalizeObservation(VectorWrapper):
     @property
     def obs_rms(self) -> RunningMoments:
         """Mean, variance and count of the observations so far: copies."""
-        return RunningMoments(*self._normalizer.state()[:3])
+        mean, var, count, _ = self._normalizer.state()
+        return RunningMoments(mean, var, count)
 
     def get_wrapper_state(self) -> dict[str, Any]:
         """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled.

@@ -70,6 +70,15 @@ class Finals:
             observations = _batched(space, first[places].tolist())
         return cls(places, observations, names, is_dense=is_dense, space=space), rest
 
+    def like(self, places: NDArray[np.intp], observations: Any) -> Finals:
+        """Returns the final observations of other rows, in the form of these.
+
+        Args:
+            places: Their places in a batch, ascending.
+            observations: Of these places, in the form of the batched observation space.
+        """
+        return Finals(places, observations, self._names, is_dense=self._is_dense)
+
     def into(self, infos: dict[str, Any], observations: Any, size: int) -> dict[str, Any]:
         """Returns infos with these final observations.
 

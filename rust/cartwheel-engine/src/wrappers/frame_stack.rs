@@ -13,47 +13,16 @@ pub enum Padding {
 }
 
 /// The last `depth` frames of each environment. A frame is an observation of any dtype, as bytes.
+///
+/// A plane has one frame of each environment. When all environments go on, the oldest plane becomes
+/// the newest one, and nothing else moves; otherwise the frames of single rows are moved.
 #[derive(Debug, Clone)]
 pub struct FrameStack {
-    depth: usize,
     frame_bytes: usize,
     padding: Padding,
-    /// A ring of `depth` frames for each environment.
-    rings: Vec<u8>,
-    /// The place of each ring's oldest frame.
-    oldest: Vec<usize>,
-}
-
-/// Copies frames, of which the size may be known when this is compiled.
-trait Copier {
-    /// Copies frames that lie one after the other.
-    fn copy(self, from: &[u8], to: &mut [u8]);
-}
-
-/// Frames of `BYTES` bytes: a copy is a few instructions.
-#[derive(Clone, Copy)]
-struct Small<const BYTES: usize>;
-
-impl<const BYTES: usize> Copier for Small<BYTES> {
-    #[inline]
-    fn copy(self, from: &[u8], to: &mut [u8]) {
-        let (frames, _) = from.as_chunks::<BYTES>();
-        let (rooms, _) = to.as_chunks_mut::<BYTES>();
-        for (frame, room) in frames.iter().zip(rooms) {
-            *room = *frame;
-        }
-    }
-}
-
-/// Frames of any size.
-#[derive(Clone, Copy)]
-struct Any;
-
-impl Copier for Any {
-    #[inline]
-    fn copy(self, from: &[u8], to: &mut [u8]) {
-        to.copy_from_slice(from);
-    }
+    num_envs: usize,
+    /// From the oldest to the newest.
+    planes: Vec<Vec<u8>>,
 }
 
 impl FrameStack {
@@ -67,8 +36,8 @@ impl FrameStack {
         if let Padding::Frame(frame) = &padding {
             assert_eq!(frame.len(), frame_bytes, "bytes of the padding");
         }
-        let (rings, oldest) = (vec![0; num_envs * depth * frame_bytes], vec![0; num_envs]);
-        Self { depth, frame_bytes, padding, rings, oldest }
+        let planes = vec![vec![0; num_envs * frame_bytes]; depth];
+        Self { frame_bytes, padding, num_envs, planes }
     }
 
     /// The bytes of a frame.
@@ -78,7 +47,7 @@ impl FrameStack {
 
     /// The bytes of a stack.
     pub fn stack_bytes(&self) -> usize {
-        self.depth * self.frame_bytes
+        self.planes.len() * self.frame_bytes
     }
 
     /// Advances the stacks of a batch and writes them, from the oldest frame to the newest.
@@ -94,7 +63,7 @@ impl FrameStack {
         &mut self,
         places: PlaceKinds<'_>,
         frames: &[u8],
-        ends: EndedPlaces<'_>,
+        ended: EndedPlaces<'_>,
         finals: &[u8],
         stacks: &mut [u8],
         final_stacks: &mut [u8],
@@ -102,60 +71,94 @@ impl FrameStack {
         let (bytes, stack) = (self.frame_bytes, self.stack_bytes());
         assert_eq!(frames.len(), places.len() * bytes, "frames");
         assert_eq!(stacks.len(), places.len() * stack, "room for stacks");
-        assert_eq!(finals.len(), ends.num_finals() * bytes, "final frames");
-        assert_eq!(final_stacks.len(), ends.num_finals() * stack, "room for final stacks");
+        assert_eq!(finals.len(), ended.num_finals() * bytes, "final frames");
+        assert_eq!(final_stacks.len(), ended.num_finals() * stack, "room for final stacks");
         if bytes == 0 {
             return;
         }
-        for (number, place) in ends.finals().enumerate() {
-            let env = places.env(place);
+        for (number, place) in ended.finals().enumerate() {
+            let room = &mut final_stacks[number * stack..][..stack];
+            self.write_stack(places.env(place), room);
             if places.kinds()[place] != FAILED {
-                self.push(env, &finals[number * bytes..][..bytes], Any);
+                room.copy_within(bytes.., 0);
+                room[stack - bytes..].copy_from_slice(&finals[number * bytes..][..bytes]);
             }
-            self.write(env, &mut final_stacks[number * stack..][..stack], Any);
         }
-        macro_rules! by_size {
-            ($($size:literal)*) => {
-                match bytes {
-                    $($size => self.advance_rows(places, frames, ends, stacks, Small::<$size>),)*
-                    _ => self.advance_rows(places, frames, ends, stacks, Any),
-                }
-            };
+        let all_go_on =
+            places.are_all() && places.all_are(|kind| is_stepped(kind) || kind == RESET);
+        if all_go_on {
+            self.planes.rotate_left(1);
+            self.planes.last_mut().expect("not empty").copy_from_slice(frames);
         }
-        by_size!(1 2 4 8 12 16 20 24 28 32 40 44 48 64 68 96 128);
-    }
-
-    fn advance_rows(
-        &mut self,
-        places: PlaceKinds<'_>,
-        frames: &[u8],
-        ends: EndedPlaces<'_>,
-        stacks: &mut [u8],
-        copier: impl Copier + Copy,
-    ) {
-        let mut walk = ends.walk();
-        let rows = frames.chunks_exact(self.frame_bytes);
-        let rows = rows.zip(stacks.chunks_exact_mut(self.stack_bytes()));
-        for (place, (frame, stack)) in rows.enumerate() {
-            let (env, kind) = (places.env(place), places.kinds()[place]);
-            if walk.at(place).is_some() || kind == RESET {
-                self.fill(env, frame, copier);
-            } else if is_stepped(kind) {
-                self.push(env, frame, copier);
+        let mut walk = ended.walk();
+        for (place, &kind) in places.kinds().iter().enumerate() {
+            let frame = place * bytes..(place + 1) * bytes;
+            if walk.at(place) || kind == RESET {
+                self.fill(places.env(place), &frames[frame]);
+            } else if !all_go_on && is_stepped(kind) {
+                self.push(places.env(place), &frames[frame]);
             }
-            self.write(env, stack, copier);
+        }
+        if places.are_all() {
+            self.write_all(stacks);
+        } else {
+            for (place, room) in stacks.chunks_exact_mut(stack).enumerate() {
+                self.write_stack(places.env(place), room);
+            }
         }
     }
 
-    /// The stack of one environment.
+    /// Writes the stack of one environment.
     ///
     /// # Panics
     ///
     /// When the room does not have the size of a stack.
     pub fn write_stack(&self, env: usize, stack: &mut [u8]) {
         assert_eq!(stack.len(), self.stack_bytes(), "room for a stack");
-        if self.frame_bytes > 0 {
-            self.write(env, stack, Any);
+        let bytes = self.frame_bytes;
+        for (number, plane) in self.planes.iter().enumerate() {
+            let room = &mut stack[number * bytes..][..bytes];
+            room.copy_from_slice(&plane[env * bytes..][..bytes]);
+        }
+    }
+
+    /// Writes the stacks of all environments, one after the other.
+    ///
+    /// # Panics
+    ///
+    /// When the room does not have the size of all stacks.
+    pub fn write_all(&self, stacks: &mut [u8]) {
+        assert_eq!(stacks.len(), self.num_envs * self.stack_bytes(), "room for all stacks");
+        // Frames whose size is known here are copied by a few instructions.
+        macro_rules! by_size {
+            ($($size:literal)*) => {
+                match self.frame_bytes {
+                    0 => {}
+                    $($size => self.write_small::<$size>(stacks),)*
+                    _ => {
+                        let rooms = stacks.chunks_exact_mut(self.stack_bytes());
+                        rooms.enumerate().for_each(|(env, room)| self.write_stack(env, room));
+                    }
+                }
+            };
+        }
+        by_size!(1 2 4 8 12 16 20 24 28 32 40 44 48 64 68 96 128);
+    }
+
+    /// [`write_all`](Self::write_all) for frames of `BYTES` bytes.
+    fn write_small<const BYTES: usize>(&self, stacks: &mut [u8]) {
+        let frames = |plane: usize| self.planes[plane].as_chunks::<BYTES>().0;
+        let (rooms, _) = stacks.as_chunks_mut::<BYTES>();
+        match self.planes.len() {
+            2 => interleave([frames(0), frames(1)], rooms),
+            3 => interleave([frames(0), frames(1), frames(2)], rooms),
+            4 => interleave([frames(0), frames(1), frames(2), frames(3)], rooms),
+            depth => {
+                for plane in 0..depth {
+                    let rooms = rooms.iter_mut().skip(plane).step_by(depth);
+                    frames(plane).iter().zip(rooms).for_each(|(frame, room)| *room = *frame);
+                }
+            }
         }
     }
 
@@ -165,40 +168,49 @@ impl FrameStack {
     ///
     /// When the stack has another size.
     pub fn set_stack(&mut self, env: usize, stack: &[u8]) {
-        let at = env * stack.len();
         assert_eq!(stack.len(), self.stack_bytes(), "bytes of the stack");
-        self.rings[at..at + stack.len()].copy_from_slice(stack);
-        self.oldest[env] = 0;
-    }
-
-    #[inline]
-    fn push(&mut self, env: usize, frame: &[u8], copier: impl Copier) {
-        let oldest = self.oldest[env];
-        let at = (env * self.depth + oldest) * self.frame_bytes;
-        copier.copy(frame, &mut self.rings[at..at + self.frame_bytes]);
-        self.oldest[env] = if oldest + 1 == self.depth { 0 } else { oldest + 1 };
-    }
-
-    fn fill(&mut self, env: usize, frame: &[u8], copier: impl Copier + Copy) {
-        let at = env * self.stack_bytes();
-        self.oldest[env] = 0;
-        let ring = self.rings[at..at + self.depth * self.frame_bytes].chunks_exact_mut(frame.len());
-        for (number, room) in ring.enumerate() {
-            match &self.padding {
-                Padding::Frame(padding) if number + 1 < self.depth => copier.copy(padding, room),
-                _ => copier.copy(frame, room),
-            }
+        let bytes = self.frame_bytes;
+        for (number, plane) in self.planes.iter_mut().enumerate() {
+            plane[env * bytes..][..bytes].copy_from_slice(&stack[number * bytes..][..bytes]);
         }
     }
 
-    #[inline]
-    fn write(&self, env: usize, stack: &mut [u8], copier: impl Copier + Copy) {
-        let at = env * stack.len();
-        let ring = &self.rings[at..at + stack.len()];
-        let (newer, older) = ring.split_at(self.oldest[env] * self.frame_bytes);
-        let (first, then) = stack.split_at_mut(older.len());
-        copier.copy(older, first);
-        copier.copy(newer, then);
+    /// Moves the frames of one row by one.
+    fn push(&mut self, env: usize, frame: &[u8]) {
+        let at = env * frame.len()..(env + 1) * frame.len();
+        for newer in 1..self.planes.len() {
+            let (before, after) = self.planes.split_at_mut(newer);
+            before[newer - 1][at.clone()].copy_from_slice(&after[0][at.clone()]);
+        }
+        self.planes.last_mut().expect("not empty")[at].copy_from_slice(frame);
+    }
+
+    /// Begins an episode in one row.
+    fn fill(&mut self, env: usize, frame: &[u8]) {
+        let at = env * frame.len()..(env + 1) * frame.len();
+        let (newest, others) = self.planes.split_last_mut().expect("not empty");
+        newest[at.clone()].copy_from_slice(frame);
+        let padding = match &self.padding {
+            Padding::Reset => frame,
+            Padding::Frame(padding) => padding,
+        };
+        for plane in others {
+            plane[at.clone()].copy_from_slice(padding);
+        }
+    }
+}
+
+/// Writes the first frame of each plane, then the second of each, and so on.
+fn interleave<const BYTES: usize, const DEPTH: usize>(
+    planes: [&[[u8; BYTES]]; DEPTH],
+    stacks: &mut [[u8; BYTES]],
+) {
+    let (stacks, _) = stacks.as_chunks_mut::<DEPTH>();
+    let planes = planes.map(|plane| &plane[..stacks.len()]);
+    for (env, stack) in stacks.iter_mut().enumerate() {
+        for (room, plane) in stack.iter_mut().zip(planes) {
+            *room = plane[env];
+        }
     }
 }
 

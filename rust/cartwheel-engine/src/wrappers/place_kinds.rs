@@ -73,6 +73,12 @@ impl<'a> PlaceKinds<'a> {
         self.kinds
     }
 
+    /// Whether all kinds fulfil a condition; tests several at a time, in vectors.
+    pub(super) fn all_are(&self, fulfils: impl Fn(u8) -> bool) -> bool {
+        let mut groups = self.kinds.chunks(64);
+        groups.all(|group| group.iter().filter(|&&kind| fulfils(kind)).count() == group.len())
+    }
+
     /// Whether the batch has all environments in their order.
     pub fn are_all(&self) -> bool {
         self.rows.is_none()
@@ -84,7 +90,7 @@ impl<'a> PlaceKinds<'a> {
     }
 }
 
-/// PlaceKinds that ended an episode in `SAME_STEP`: they show the first observation of the next one.
+/// Places that ended an episode in `SAME_STEP`: they show the first observation of the next one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EndedPlaces<'a> {
     /// The places, ascending.
@@ -129,35 +135,26 @@ impl<'a> EndedPlaces<'a> {
 
     /// Begins a walk over all places, in their order.
     pub(super) fn walk(&self) -> Walk<'a> {
-        Walk { rest: *self, final_number: 0 }
+        Walk(self.places)
     }
 }
 
 /// Says of one place after the other whether it ended an episode.
 #[derive(Debug)]
-pub(super) struct Walk<'a> {
-    rest: EndedPlaces<'a>,
-    final_number: usize,
-}
+pub(super) struct Walk<'a>(&'a [i64]);
 
 impl Walk<'_> {
-    /// Whether this place ended an episode, and the number of its final observation.
-    pub(super) fn at(&mut self, place: usize) -> Option<Option<usize>> {
-        let is_next = |rest: &[i64]| rest.first().is_some_and(|&next| index(next) == place);
-        if !is_next(self.rest.places) {
-            return None;
+    /// Whether this place ended an episode.
+    pub(super) fn at(&mut self, place: usize) -> bool {
+        let is_next = self.0.first().is_some_and(|&next| index(next) == place);
+        if is_next {
+            self.0 = &self.0[1..];
         }
-        self.rest.places = &self.rest.places[1..];
-        if !is_next(self.rest.finals) {
-            return Some(None);
-        }
-        self.rest.finals = &self.rest.finals[1..];
-        self.final_number += 1;
-        Some(Some(self.final_number - 1))
+        is_next
     }
 }
 
 /// Whether the environment was stepped, so that a place of this kind has a new observation.
 pub(super) fn is_stepped(kind: u8) -> bool {
-    (kind == TRANSITION) | (kind == INCOMPLETE)
+    matches!(kind, TRANSITION | INCOMPLETE)
 }

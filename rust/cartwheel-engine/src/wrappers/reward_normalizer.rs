@@ -56,7 +56,7 @@ impl RewardNormalizer {
         assert_eq!(terminations.len(), count, "terminations");
         assert_eq!(truncations.len(), count, "truncations");
         let kinds = places.kinds();
-        let is_plain = places.are_all() && kinds.iter().fold(true, |all, &kind| all & (kind == 0));
+        let is_plain = places.are_all() && places.all_are(|kind| kind == TRANSITION);
         if is_plain {
             for (total, reward) in self.returns.iter_mut().zip(&*rewards) {
                 *total = self.gamma * *total + reward;

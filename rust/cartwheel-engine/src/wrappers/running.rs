@@ -288,12 +288,11 @@ fn each_set(first: &[u8], second: &[u8], mut then: impl FnMut(usize)) {
     assert_eq!(first.len(), second.len(), "bytes");
     let ((eights, rest), (others, _)) = (first.as_chunks::<8>(), second.as_chunks::<8>());
     for (at, (first, second)) in eights.iter().zip(others).enumerate() {
-        if u64::from_ne_bytes(*first) | u64::from_ne_bytes(*second) != 0 {
-            for (byte, (first, second)) in first.iter().zip(second).enumerate() {
-                if first | second != 0 {
-                    then(8 * at + byte);
-                }
-            }
+        let mut word = u64::from_le_bytes(*first) | u64::from_le_bytes(*second);
+        while word != 0 {
+            let byte = word.trailing_zeros() / 8;
+            then(8 * at + byte as usize);
+            word &= !(0xff << (8 * byte));
         }
     }
     for place in first.len() - rest.len()..first.len() {

@@ -83,7 +83,7 @@ impl PyEpisodeMetrics {
         let seeds = given_seeds(seeds, count)?;
         let said = [said_by(said.0.as_ref(), count)?, said_by(said.1.as_ref(), count)?];
         // Made before the lock: a new dictionary may start Python's garbage collector.
-        let (values, finals) = (PyDict::new(py), PyDict::new(py));
+        let (values, finals) = (PyDict::new(py), self.is_same_step.then(|| PyDict::new(py)));
         let mut counted = self.locked();
         let Counted { metrics, received, said: room } = &mut *counted;
         for (said, room) in said.iter().zip(room.iter_mut()) {
@@ -101,9 +101,7 @@ impl PyEpisodeMetrics {
         let running = metrics.running();
         fill(&values, metrics, rows, shown)?;
         let mask = sparse_flags(py, count, running.ended(), |_| 1)?;
-        if ended == 0 || !self.is_same_step {
-            return Ok((values, mask, None));
-        }
+        let Some(finals) = finals.filter(|_| ended > 0) else { return Ok((values, mask, None)) };
         fill_ended(&finals, metrics, count, shown)?;
         let mask_of_finals = sparse_flags(py, count, running.ended(), |_| 1)?;
         Ok((values, mask, Some((finals, mask_of_finals))))

@@ -13,7 +13,7 @@ use crate::array::{as_array, copy_bytes, dtype, filled};
 
 /// An array, and the final observations that belong to it.
 type WithFinals<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
-/// PlaceKinds that ended an episode, those whose final observations are known, and these.
+/// Places that ended an episode, those whose final observations are known, and these.
 type PyEnded<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// What changes from batch to batch. Nobody runs Python code while it is locked.
@@ -146,10 +146,7 @@ impl PyFrameStack {
 
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         filled(py, self.dtype, Some(self.num_envs), &self.stack, |room| {
-            let stacks = &self.locked().stacks;
-            for (env, stack) in room.chunks_exact_mut(stacks.stack_bytes().max(1)).enumerate() {
-                stacks.write_stack(env, stack);
-            }
+            self.locked().stacks.write_all(room);
         })
     }
 

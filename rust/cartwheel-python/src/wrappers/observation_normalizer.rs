@@ -14,7 +14,7 @@ use crate::mode::mode;
 type WithFinals<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 /// Mean, variance, count, and what each environment last showed.
 type NormalizerState<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, f64, Bound<'py, PyAny>);
-/// PlaceKinds that ended an episode, those whose final observations are known, and these.
+/// Places that ended an episode, those whose final observations are known, and these.
 type PyEnded<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// Room for the numbers of a batch.
