@@ -54,7 +54,7 @@ TABLE = {
         "dtype": same("DtypeObservation", np.float64),
         "reward": (
             lambda envs: wrappers.TransformReward(envs, lambda rewards: rewards * 3 - 1),
-            lambda env: singles.TransformReward(env, lambda reward: reward * 3 - 1),
+            lambda env: singles.TransformReward(env, lambda reward: float(reward) * 3 - 1),
         ),
     },
     "pendulum": {
@@ -84,7 +84,7 @@ TABLE = {
         "reshape": same("ReshapeObservation", (6,)),
         "reward": (
             lambda envs: wrappers.TransformReward(envs, lambda rewards: rewards + 1),
-            lambda env: singles.TransformReward(env, lambda reward: reward + 1),
+            lambda env: singles.TransformReward(env, lambda reward: float(reward) + 1),
         ),
     },
 }
