@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import importlib
 import os
 import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from cartwheel.recorder.staged_file import StagedFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 LEVEL = 5
 #: Bytes of a compressed chunk before compression, at most, if it has more than one entry.
 CHUNK_BYTES = 256 << 10
-#: Bytes that are reserved at a time.
-STEP = 4 << 20
 #: Room for the names, shapes and indices of an episode and for what a flush writes.
 MARGIN = 512 << 10
 #: Metadata of the file in memory after which it is opened anew, which frees it.
@@ -51,8 +49,9 @@ class H5File:
     """Adds episodes to a new HDF5 file, so that it is whole between two flushes.
 
     HDF5 cannot recover from a write that fails, so the bytes of an episode are reserved in the file
-    system before it is written. And it writes its metadata only when it is flushed, so that the
-    file of a program that is killed has the episodes up to the last flush.
+    system before it is written. And a :class:`StagedFile` changes what is already there in one go,
+    when the file is flushed; until then metadata stay in memory. So the file of a program that is
+    killed has the episodes up to the last flush.
 
     Args:
         path: The file, which must not exist.
@@ -66,7 +65,8 @@ class H5File:
         """Makes the file."""
         self._h5 = load("h5py")
         self.path = path
-        self._file = self._open("x")
+        self._staged = StagedFile(path)
+        self._file = self._open("w")
         self._types: dict[np.dtype[Any], Any] = {}
         order = self._h5.h5p
         self._ordered = order.create(order.GROUP_CREATE)
@@ -74,7 +74,7 @@ class H5File:
         self.reserve(0)
 
     def _open(self, mode: str) -> Any:
-        file = self._h5.File(self.path, mode)
+        file = self._h5.File(self._staged, mode)
         # Without evictions metadata stays in memory until it is flushed.
         cache = file.id.get_mdc_config()
         cache.evictions_enabled = False
@@ -88,22 +88,9 @@ class H5File:
         Raises:
             OSError: There is no space; the file is as it was.
         """
-        descriptor = int(self._file.id.get_vfd_handle())
-        size, end = os.fstat(descriptor).st_size, self._file.id.get_filesize() + nbytes + MARGIN
-        if end <= size:
-            return
         try:
-            with contextlib.suppress(OSError):  # a full disk may have room for this episode
-                os.posix_fallocate(descriptor, size, end + STEP - size)
-                return
-            os.posix_fallocate(descriptor, size, end - size)
+            self._staged.reserve(self._file.id.get_filesize() + nbytes + MARGIN)
         except OSError as error:
-            os.ftruncate(descriptor, size)
-            if error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
-                free = os.fstatvfs(descriptor)
-                if free.f_bavail * free.f_frsize >= end - size:
-                    return
-                error.errno = errno.ENOSPC
             raise OSError(
                 error.errno,
                 f"no space for an episode of {nbytes} bytes ({os.strerror(error.errno or 0)}); "
@@ -142,18 +129,17 @@ class H5File:
     def flush(self) -> None:
         """Makes what was written readable for others, also if the program is killed."""
         self._file.flush()
+        self._staged.commit()
         if self._file.id.get_mdc_size()[2] > CACHE_BYTES:
             self._file.close()
+            self._staged.commit()
             self._file = self._open("r+")
 
     def close(self) -> None:
         """Closes the file, and gives back what was reserved."""
         if self._file:
-            self._file.flush()
-            end = self._file.id.get_filesize()
             self._file.close()
-            if self.path.stat().st_size > end:
-                os.truncate(self.path, end)
+        self._staged.close()
 
     # h5py's own interface, h5py.File and so on, takes twice as long for an episode.
 
