@@ -382,6 +382,22 @@ class NativeEnvs:
     def post_next_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
         """Posts seed and options of the next automatic reset of one row, not in flight."""
 
+    def post_sample(self, shard: int, rows: Sequence[int], seeds: Sequence[int]) -> None:
+        """Posts a request to reset rows with seeds, and to return states for :meth:`set_cache`."""
+
+    def set_cache(self, states: Sequence[bytes], key: int) -> None:
+        """Keeps states that resets load once :meth:`post_cache` has told the shards.
+
+        Raises:
+            ValueError: There is no state, or one was changed or is of another environment.
+        """
+
+    def post_cache(self, shard: int, draws: Sequence[tuple[int, int]]) -> None:
+        """Posts a request to load states in resets; each row's draws have a key and a count."""
+
+    def post_draws(self, shard: int) -> None:
+        """Posts a request for the key and the count of each row's draws."""
+
     def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
         """Posts a request to read a parameter, or to set it to one value for each row."""
 
@@ -756,6 +772,12 @@ def load_plugin(path: str | os.PathLike[str]) -> list[str]:
         ValueError: As for :func:`register_plugin`.
     """
 
+def cache_draws(key: int, seed: int) -> int:
+    """Returns the key of a row's draws after a reset with a seed, from a cache with this key."""
+
+def draw_cached(key: int, count: int, states: int) -> int:
+    """Returns which of ``states`` states a row gets after ``count`` draws since its key was set."""
+
 def usable_cpus() -> int:
     """Returns the number of processors for this process, by affinity and cgroup quota."""
 
@@ -911,18 +933,20 @@ _Places: TypeAlias = tuple[NDArray[np.int64] | None, NDArray[np.uint8], Any, Any
 class TimedEpisodes:
     """Returns, lengths and durations of the running episodes of vector environments."""
 
-    def __new__(cls, num_envs: int, is_same_step: bool) -> TimedEpisodes: ...
+    def __new__(cls, num_envs: int, is_same_step: bool, most: int) -> TimedEpisodes: ...
     def begin(self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], /) -> None:
         """A reset returned."""
 
-    def step(self, arrays: _Places, most: int, /) -> tuple[int, tuple[Any, ...] | None]:
+    def step(self, arrays: _Places, /) -> tuple[int, int, tuple[Any, Any] | None]:
         """Adds a step.
 
         Returns:
-            How many episodes were dropped. If complete ones ended: their values ``r``, ``l`` and
-            ``t`` by name, the mask, their number, and returns, lengths and seconds of the last
-            ``most`` of them as lists.
+            How many complete episodes ended, and how many were dropped. If complete ones ended:
+            their values ``r``, ``l`` and ``t`` by name, and the mask.
         """
+
+    def take_recent(self) -> list[list[Any]]:
+        """Takes returns, lengths and seconds of the last ``most`` complete episodes, in order."""
 
     def running(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Returns and lengths of the running episodes."""

@@ -12,6 +12,7 @@ from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
 from cartwheel.recorder import RecordEpisode, TrajectoryDataset
+from cartwheel.recorder.minari import space_form
 from tests.support.comparison import assert_identical
 from tests.support.environments import NestedEnv
 from tests.support.painting import PaintingEnv
@@ -41,9 +42,7 @@ def record(envs, folder, steps=8, options=OPTIONS, **keywords):
 def test_the_layout_is_that_of_maniskill(tmp_path, mode):
     record(painters(mode), tmp_path, source_type="rl", source_desc="a test")
     known = json.loads((tmp_path / "demo.json").read_text())
-    assert known["env_info"] == {
-        "env_id": "VectorEnv", "env_kwargs": {}, "max_episode_steps": None
-    }
+    assert known["env_info"] == {"env_id": "VectorEnv", "env_kwargs": {}, "max_episode_steps": None}
     assert (known["source_type"], known["source_desc"]) == ("rl", "a test")
     assert known["episodes"][0] == {
         "episode_id": 0,
@@ -52,9 +51,7 @@ def test_the_layout_is_that_of_maniskill(tmp_path, mode):
         "elapsed_steps": 3,
         "row_seed": 3,
         "episode_in_row": 0,
-        "reset_kwargs": {
-            "seed": 3, "options": {"level": 1, "map": {"name": "x", "size": [0, 1]}}
-        },
+        "reset_kwargs": {"seed": 3, "options": {"level": 1, "map": {"name": "x", "size": [0, 1]}}},
         "env_index": 0,
         "return": 6.0,
         "terminated": True,
@@ -163,7 +160,9 @@ def test_minari_reads_its_layout(tmp_path, mode):
 def test_minari_makes_the_environment_again(tmp_path):
     for number, env_id in enumerate(("CartPole-v1", "cartwheel/CartPole-v1")):
         keywords = {"num_workers": 1, "autoreset_mode": "same_step"} if number else {}
-        envs = cartwheel.make_vec(env_id, 2, sutton_barto_reward=True, max_episode_steps=9, **keywords)
+        envs = cartwheel.make_vec(
+            env_id, 2, sutton_barto_reward=True, max_episode_steps=9, **keywords
+        )
         record(envs, tmp_path / str(number), 30, options=None, format="minari")
         dataset = minari.MinariDataset(tmp_path / str(number) / "demo-v0" / "data")
         env = dataset.recover_environment()
@@ -173,9 +172,7 @@ def test_minari_makes_the_environment_again(tmp_path):
         env.close()
 
 
-def test_spaces_are_those_that_minari_reads(tmp_path):
-    from cartwheel.recorder.minari import space_form
-
+def test_spaces_are_those_that_minari_reads():
     spaces = [
         Box(-np.inf, 1, (2, 3), np.float64),
         Discrete(4, start=-1),
@@ -199,9 +196,7 @@ def test_rewards_are_left_out_on_demand(tmp_path):
 
 def test_states_continue_an_episode_to_the_bit(tmp_path):
     for number, mode in enumerate((N, S, D)):
-        envs = cartwheel.NativeVectorEnv(
-            "CartPole-v1", 2, max_episode_steps=5, autoreset_mode=mode
-        )
+        envs = cartwheel.NativeVectorEnv("CartPole-v1", 2, max_episode_steps=5, autoreset_mode=mode)
         record(envs, tmp_path / str(number), 4 if mode == D else 12, options=None)
         arrays = read_h5(tmp_path / str(number) / "demo.h5")["traj_0"]
         lengths = arrays["env_states"]["length"]

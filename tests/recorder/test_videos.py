@@ -76,8 +76,12 @@ def play(script, row, env_id="CartPole-v1", **keywords):
 @pytest.mark.parametrize(
     ("kind", "mode", "way"),
     [
-        *((kind, mode, way) for kind in ("inline", "native") for mode in (N, S, D)
-          for way in ("mask", "rows")),
+        *(
+            (kind, mode, way)
+            for kind in ("inline", "native")
+            for mode in (N, S, D)
+            for way in ("mask", "rows")
+        ),
         ("process", S, "mask"),
         ("sync", N, "mask"),
         ("sync", D, "mask"),
@@ -258,9 +262,7 @@ def test_infos_are_written_on_each_tile(tmp_path, reel, mode, choice):
     for captions in (False, True):
         env_fns = [partial(PaintingEnv, row, 2, size=(120, 160)) for row in range(3)]
         envs = cartwheel.VectorEnv(env_fns, executor="inline", autoreset_mode=mode)
-        envs = RecordEpisode(
-            envs, tmp_path, False, None, True, captions, video_envs=choice
-        )
+        envs = RecordEpisode(envs, tmp_path, False, None, True, captions, video_envs=choice)
         envs.reset()
         for _ in range(2):
             envs.step(np.zeros(3, int))
@@ -301,4 +303,3 @@ def test_frames_of_other_sizes_are_refused_at_the_first_reset(tmp_path):
     with pytest.raises(ValueError, match=r"row 1 has \(7, 10, 3\), others have \(6, 10, 3\)"):
         envs.reset()
     envs.close()
-

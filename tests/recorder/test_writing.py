@@ -10,6 +10,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from gymnasium.error import AlreadyPendingCallError
 from gymnasium.spaces import Text
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -62,13 +63,16 @@ def test_episodes_before_a_kill_are_read_from_the_arrays_alone(tmp_path, form):
         dataset = TrajectoryDataset(path)
         assert flushed > 50
         assert len(dataset.episodes) >= flushed
-        assert [about["episode_id"] for about in dataset.episodes] == [*range(len(dataset.episodes))]
+        assert [about["episode_id"] for about in dataset.episodes] == [
+            *range(len(dataset.episodes))
+        ]
         assert len(dataset) == sum(whole(group) for group in read_h5(dataset.path).values())
         for number, about in enumerate(dataset.episodes):
             assert dataset.episode(number)["rewards"].sum() == about["return"]
         known = dataset.env_info
         assert known["env_id" if form == "maniskill" else "dataset_id"] in (
-            "cartwheel/CartPole-v1", "t-v0"
+            "cartwheel/CartPole-v1",
+            "t-v0",
         )
 
 
@@ -194,7 +198,8 @@ def test_nothing_that_was_returned_or_given_is_kept(tmp_path):
     for folder in ("kept", "overwritten"):
         envs = cartwheel.VectorEnv(
             [partial(SamplingEnv, PaintingEnv.observation_space, length=4)] * 3,
-            executor="inline", autoreset_mode=S,
+            executor="inline",
+            autoreset_mode=S,
         )
         recorder = record(tmp_path / folder, envs, format="minari")
         spoils = folder == "overwritten"
@@ -213,8 +218,10 @@ def test_nothing_that_was_returned_or_given_is_kept(tmp_path):
                     if final is not None:
                         final[:] = -2
         recorder.close()
-    kept, spoilt = (read_h5(tmp_path / folder / "demo-v0/data/main_data.hdf5")
-                    for folder in ("kept", "overwritten"))
+    kept, spoilt = (
+        read_h5(tmp_path / folder / "demo-v0/data/main_data.hdf5")
+        for folder in ("kept", "overwritten")
+    )
     for name, episode in kept.items():
         for key in ("observations", "actions", "rewards", "terminations", "truncations"):
             np.testing.assert_array_equal(episode[key], spoilt[name][key])
@@ -276,7 +283,9 @@ def test_wrappers_around_it_do_not_hide_seeds_and_options(tmp_path):
         assert [row[0][1]["episode_seed"] for row in rows] == [5, None]
         expected = {"low": -0.5, "high": -0.4}
         assert [row[0][1]["reset_kwargs"]["options"] for row in rows] == [expected] * 2
-    inner, outer = (read_h5(tmp_path / folder / "demo.h5")["traj_0"]["obs"] for folder in ("in", "out"))
+    inner, outer = (
+        read_h5(tmp_path / folder / "demo.h5")["traj_0"]["obs"] for folder in ("in", "out")
+    )
     assert (inner[:, 0] < 0).all()  # as the environment shows them
     assert (outer >= 0).all()
 
@@ -312,7 +321,11 @@ def test_bad_arguments_are_refused_before_anything_is_made(tmp_path):
         ({"output_dir": tmp_path / "file"}, FileExistsError, "file"),
         ({"output_dir": tmp_path / "file" / "in"}, NotADirectoryError, "file"),
         ({"output_dir": "/proc/self/cannot"}, OSError, "cannot"),
-        ({"format": "minari", "trajectory_name": "a b"}, ValueError, "'a b' is no name of a Minari"),
+        (
+            {"format": "minari", "trajectory_name": "a b"},
+            ValueError,
+            "'a b' is no name of a Minari",
+        ),
         ({"envs": text}, TypeError, "has no fixed shape and dtype"),
         ({"envs": envs.envs[0]}, TypeError, "needs a vector environment"),
     ]
@@ -353,7 +366,7 @@ def test_a_refused_call_leaves_the_actions_in_flight(tmp_path):
     recorder = record(tmp_path, painters(mode=AutoresetMode.NEXT_STEP))
     recorder.reset()
     recorder.send(np.array([1, 0]))
-    with pytest.raises(Exception, match="in flight|pending|not been received"):
+    with pytest.raises(AlreadyPendingCallError, match="in flight"):
         recorder.send(np.array([0, 1]))
     recorder.recv()
     recorder.close()

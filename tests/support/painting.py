@@ -6,7 +6,7 @@ from gymnasium.spaces import Box, Discrete
 
 
 class PaintingEnv(gym.Env):
-    """Every pixel of a frame has the red of the row, the green of the episode, the blue of the step.
+    """A frame has one colour: red tells the row, green the episode, blue the step.
 
     Args:
         row: A number below 12.

@@ -81,8 +81,8 @@ def wait_until_gone(pids, timeout_s):
 def run_program(name, *arguments, inside=(), timeout_s=240, returncode=0):
     """Runs one of `tests.programs`, and returns the facts that it printed last.
 
-    ``inside`` is the beginning of the command line, such as a wrapper program; ``returncode`` is how
-    the program has to end.
+    ``inside`` is the beginning of the command line, such as a wrapper program. The program has to
+    end with ``returncode``.
     """
     result = subprocess.run(
         [*inside, sys.executable, "-m", "tests.programs", name, *map(str, arguments)],

@@ -35,14 +35,14 @@ def _episodes(life, row, script, action_space):
             moments.append(moment._replace(info=(moment.info, number)))
             number += 1
     episodes = []
-    for moments in [*found, moments]:
-        if len(moments) < 2:
+    for episode in [*found, moments]:
+        if len(episode) < 2:
             continue
-        steps = moments[1:]
+        steps = episode[1:]
         actions = [script.action(action_space, row, step.info[1]) for step in steps]
         episodes.append(
             {
-                "obs": _stack([moment.observation for moment in moments]),
+                "obs": _stack([moment.observation for moment in episode]),
                 "actions": np.array(actions, action_space.dtype).reshape(len(steps), -1),
                 "rewards": np.array([step.reward for step in steps], np.float32),
                 "terminated": np.array([step.terminated for step in steps]),

@@ -155,6 +155,19 @@ def test_wrappers_that_change_nothing_leave_the_rollout_without_copies(mode, way
     bare.close()
 
 
+@WAYS
+@pytest.mark.parametrize("mode", [N, S])
+def test_rollouts_through_an_adapter_equal_those_without(mode, way):
+    adapted = AutoresetAdapter(build("native", "pole", D, 5), mode)
+    bare = build("native", "pole", mode, 5)
+    pairs = zip(rollouts(adapted, lean, way), rollouts(bare, lean, way), strict=True)
+    for found, expected in pairs:
+        for name in (*FIELDS, "observations", "final_observations"):
+            assert_identical(getattr(found, name), getattr(expected, name), name)
+    adapted.close()
+    bare.close()
+
+
 def test_only_wrappers_that_change_nothing_fill_rollouts():
     envs = build("native", "pole", D)
     sync = build("sync", "pole", D)

@@ -20,7 +20,7 @@ NESTED = Dict(
 )
 SPACES = [
     Discrete(3, start=5),
-    MultiDiscrete([[3, 2], [2, 4]]),
+    MultiDiscrete(np.array([[3, 2], [2, 4]])),
     MultiBinary((2, 2)),
     Box(LOW, LOW + 1),
     Tuple([Discrete(2), Discrete(6)]),

@@ -12,6 +12,9 @@ from cartwheel._cartwheel import ImagePlan
 SIZES = [(1, 1), (1, 9), (7, 5), (13, 17), (12, 18), (24, 36), (41, 31)]
 
 
+cv2.setNumThreads(1)  # it would keep its threads
+
+
 def frames(count, *shape):
     return np.random.default_rng(sum(shape)).integers(0, 256, (count, *shape), np.uint8)
 

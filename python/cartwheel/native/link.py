@@ -117,6 +117,31 @@ class NativeLink:
         """Raises unless this is the state of a row of such an environment."""
         self.envs.check_state(state)
 
+    def pack_sample(self, seeds: list[int | None]) -> list[Any]:
+        """Makes the messages that reset rows with seeds, for states to cache; ``None``: not."""
+        rows = [
+            [row for row in range(first, last) if seeds[row] is not None]
+            for first, last in self._shards
+        ]
+        return [("sample", own, [seeds[row] for row in own]) for own in rows]
+
+    def sampled(self, answers: tuple[bytes, ...]) -> list[bytes]:
+        """Returns the states from the answers, in the order of the rows."""
+        return list(answers)
+
+    def pack_cache(self, states: list[bytes], key: int, draws: list[tuple[int, int]]) -> list[Any]:
+        """Makes the messages after which every reset loads a state.
+
+        Raises:
+            ValueError: A state was changed, or is of another environment or of other keywords.
+        """
+        self.envs.set_cache(states, key)
+        return [("cache", draws[first:last]) for first, last in self._shards]
+
+    def pack_draws(self) -> list[Any]:
+        """Makes the messages that ask for the draws of every row."""
+        return [("draws",)] * len(self._shards)
+
     def pack_save(self, rows: list[int]) -> list[Any]:
         """Makes the messages that ask for the states of rows."""
         return [
@@ -152,6 +177,9 @@ class NativeLink:
             "reset": envs.post_reset,
             "request": envs.post_request,
             "save": envs.post_save,
+            "sample": envs.post_sample,
+            "cache": envs.post_cache,
+            "draws": envs.post_draws,
             "streams": envs.post_streams,
             "render": envs.post_render,
             "keep": envs.post_keep,

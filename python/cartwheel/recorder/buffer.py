@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,15 +64,15 @@ class EpisodeBuffer:
         self.lengths: NDArray[np.int64] = np.zeros(num_envs, np.int64)
         self._tracks: dict[Path, Track] = {}
         #: The first entry of each chunk, and the end of the last one.
-        self._bounds = np.zeros(1, np.int64)
+        self._bounds = [0]
 
     def add_track(
         self, name: Path, shape: tuple[int, ...], dtype: DTypeLike, *, fill: Any = 0, first: int = 0
     ) -> None:
         """Adds an array to all episodes; in the present ones, earlier entries are ``fill``."""
         track = self._tracks[name] = Track(shape, dtype, fill, first)
-        for entries in np.diff(self._bounds).tolist():
-            track.extend(len(self.lengths), entries)
+        for start, end in itertools.pairwise(self._bounds):
+            track.extend(len(self.lengths), end - start)
 
     def track(self, name: Path) -> Track | None:
         """Returns a track, or ``None``."""
@@ -96,8 +98,7 @@ class EpisodeBuffer:
     def cut(self, row: int) -> dict[Path, NDArray[Any]]:
         """Returns copies of the present episode of an environment, by track."""
         end = int(self.lengths[row]) + 1
-        last = int(np.searchsorted(self._bounds, end, side="left"))
-        bounds = self._bounds[: last + 1].tolist()
+        bounds = self._bounds[: bisect.bisect_left(self._bounds, end)]
         episode = {}
         for name, track in self._tracks.items():
             pieces = [
@@ -112,21 +113,25 @@ class EpisodeBuffer:
         """Gives back chunks that no present episode reaches, but for one."""
         longest = int(self.lengths.max(initial=0))
         while len(self._bounds) > 3 and self._bounds[-3] > longest:
-            self._bounds = self._bounds[:-1]
+            self._bounds.pop()
             for track in self._tracks.values():
                 track.chunks.pop()
 
     def _write(
-        self, rows: NDArray[np.int64], at: NDArray[np.int64], entries: Mapping[Path, Any], first: int
+        self,
+        rows: NDArray[np.int64],
+        at: NDArray[np.int64],
+        entries: Mapping[Path, Any],
+        first: int,
     ) -> None:
         if not len(rows):
             return
         lowest, highest = int(at.min()), int(at.max())
         while highest >= self._bounds[-1]:
             self._extend()
-        low, high = (np.searchsorted(self._bounds, (lowest, highest), side="right") - 1).tolist()
+        low, high = (bisect.bisect_right(self._bounds, slot) - 1 for slot in (lowest, highest))
         for number in range(low, high + 1):
-            start, end = self._bounds[number : number + 2].tolist()
+            start, end = self._bounds[number : number + 2]
             places: Any = slice(None)
             if low < high:
                 places = np.flatnonzero((at >= start) & (at < end))
@@ -140,10 +145,10 @@ class EpisodeBuffer:
                     chunk.reshape(-1, *track.shape)[cells] = values[places]
 
     def _extend(self) -> None:
-        entries = max(int(self._bounds[-1]), FIRST)
+        entries = max(self._bounds[-1], FIRST)
         tracks = self._tracks.values()
         size = sum(int(np.prod(one.shape)) * one.dtype.itemsize for one in tracks)
         entries = max(1, min(entries, CHUNK_BYTES // max(1, size * len(self.lengths))))
-        self._bounds = np.append(self._bounds, self._bounds[-1] + entries)
+        self._bounds.append(self._bounds[-1] + entries)
         for track in tracks:
             track.extend(len(self.lengths), entries)

@@ -17,7 +17,7 @@ def with_caption(frame: NDArray[np.uint8], lines: list[str]) -> NDArray[np.uint8
     images: Any = load("PIL.Image")
     image = images.fromarray(frame)
     draw = load("PIL.ImageDraw").Draw(image)
-    font = load("PIL.ImageFont").load_default()
+    font = load("PIL.ImageFont").load_default(max(10, frame.shape[0] // 20))
     text = "\n".join(lines)
     left, top, right, bottom = draw.multiline_textbbox((3, 2), text, font=font)
     draw.rectangle((left - 2, top - 2, right + 2, bottom + 2), fill=(0, 0, 0))
@@ -30,5 +30,7 @@ def line(name: str, value: Any) -> str | None:
     array = np.asarray(value)
     if array.dtype.kind not in "biuf" or array.size > 8:
         return None
+    if array.size == 1:
+        return f"{name} {array.item():.4g}"
     text = np.array2string(array, precision=3, suppress_small=True)
     return f"{name} {text}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
 import os
 import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from cartwheel.recorder.staged_file import StagedFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,8 +49,9 @@ class H5File:
     """Adds episodes to a new HDF5 file, so that it is whole between two flushes.
 
     HDF5 cannot recover from a write that fails, so the bytes of an episode are reserved in the file
-    system before it is written. And it writes its metadata only when it is flushed, so that the
-    file of a program that is killed has the episodes up to the last flush.
+    system before it is written. And a :class:`StagedFile` changes what is already there in one go,
+    when the file is flushed; until then metadata stay in memory. So the file of a program that is
+    killed has the episodes up to the last flush.
 
     Args:
         path: The file, which must not exist.
@@ -63,7 +65,8 @@ class H5File:
         """Makes the file."""
         self._h5 = load("h5py")
         self.path = path
-        self._file = self._open("x")
+        self._staged = StagedFile(path)
+        self._file = self._open("w")
         self._types: dict[np.dtype[Any], Any] = {}
         order = self._h5.h5p
         self._ordered = order.create(order.GROUP_CREATE)
@@ -71,7 +74,7 @@ class H5File:
         self.reserve(0)
 
     def _open(self, mode: str) -> Any:
-        file = self._h5.File(self.path, mode)
+        file = self._h5.File(self._staged, mode)
         # Without evictions metadata stays in memory until it is flushed.
         cache = file.id.get_mdc_config()
         cache.evictions_enabled = False
@@ -85,19 +88,9 @@ class H5File:
         Raises:
             OSError: There is no space; the file is as it was.
         """
-        descriptor = int(self._file.id.get_vfd_handle())
-        size, end = os.fstat(descriptor).st_size, self._file.id.get_filesize() + nbytes + MARGIN
-        if end <= size:
-            return
         try:
-            os.posix_fallocate(descriptor, size, end - size)
+            self._staged.reserve(self._file.id.get_filesize() + nbytes + MARGIN)
         except OSError as error:
-            os.ftruncate(descriptor, size)
-            if error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
-                free = os.fstatvfs(descriptor)
-                if free.f_bavail * free.f_frsize >= end - size:
-                    return
-                error.errno = errno.ENOSPC
             raise OSError(
                 error.errno,
                 f"no space for an episode of {nbytes} bytes ({os.strerror(error.errno or 0)}); "
@@ -125,9 +118,8 @@ class H5File:
                     above = groups[path[: depth - 1]]
                     groups[path[:depth]] = self._group(above, str(path[depth - 1]))
             self._add(groups[path[:-1]], str(path[-1]), np.ascontiguousarray(array))
-        attrs = self._h5.Group(group).attrs
         for key, value in attributes.items():
-            attrs[key] = value
+            self._attribute(group, key, value)
 
     def note(self, **attributes: Any) -> None:
         """Sets attributes of the file itself."""
@@ -137,23 +129,33 @@ class H5File:
     def flush(self) -> None:
         """Makes what was written readable for others, also if the program is killed."""
         self._file.flush()
+        self._staged.commit()
         if self._file.id.get_mdc_size()[2] > CACHE_BYTES:
             self._file.close()
+            self._staged.commit()
             self._file = self._open("r+")
 
     def close(self) -> None:
         """Closes the file, and gives back what was reserved."""
         if self._file:
-            self._file.flush()
-            end = self._file.id.get_filesize()
             self._file.close()
-            if self.path.stat().st_size > end:
-                os.truncate(self.path, end)
+        self._staged.close()
 
     # h5py's own interface, h5py.File and so on, takes twice as long for an episode.
 
     def _group(self, above: Any, name: str) -> Any:
         return self._h5.h5g.create(above, name.encode(), gcpl=self._ordered)
+
+    def _attribute(self, group: Any, name: str, value: Any) -> None:
+        h5 = self._h5
+        if not isinstance(value, np.bytes_):
+            h5.Group(group).attrs[name] = value
+            return
+        kind = h5.h5t.C_S1.copy()
+        kind.set_size(max(1, len(value)))
+        kind.set_strpad(h5.h5t.STR_NULLPAD)  # the size has no room for a final zero
+        space = h5.h5s.create(h5.h5s.SCALAR)
+        h5.h5a.create(group, name.encode(), kind, space).write(np.array(value))
 
     def _add(self, group: Any, name: str, array: NDArray[Any]) -> None:
         h5 = self._h5
@@ -162,9 +164,8 @@ class H5File:
             kind = self._types[array.dtype] = h5.h5t.py_create(array.dtype, logical=True)
         space = h5.h5s.create_simple(array.shape)
         if not is_image(name, array):
-            h5.h5d.create(group, name.encode(), kind, space).write(
-                h5.h5s.ALL, h5.h5s.ALL, array
-            )
+            leaf = h5.h5d.create(group, name.encode(), kind, space)
+            leaf.write(h5.h5s.ALL, h5.h5s.ALL, array)
             return
         entry = array[0].nbytes
         entries = max(1, min(len(array), CHUNK_BYTES // entry))

@@ -46,9 +46,7 @@ class MinariFiles:
         TypeError: Minari does not know a space.
     """
 
-    def __init__(
-        self, root: FilePath, dataset_id: str, envs: Any, extras: dict[str, Any]
-    ) -> None:
+    def __init__(self, root: FilePath, dataset_id: str, envs: Any, extras: dict[str, Any]) -> None:
         """Makes the folder and both files."""
         spaces = {
             name: json.dumps(space_form(getattr(envs, f"single_{name}")))
@@ -166,7 +164,7 @@ def _env_spec(envs: Any) -> dict[str, str]:
         return {}
     try:
         return {"env_spec": spec.to_json()}
-    except Exception:  # noqa: BLE001 - whatever a keyword raises that is no JSON
+    except Exception:
         return {}
 
 

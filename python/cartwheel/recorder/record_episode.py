@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
-import time
 import weakref
-from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,24 +12,21 @@ from gymnasium.vector import AutoresetMode
 
 from cartwheel.arguments import as_integer, as_rows
 from cartwheel.choices import check_choice
-from cartwheel.recorder.about import env_info
 from cartwheel.recorder.camera import Camera, obstacle
-from cartwheel.recorder.caption import line
 from cartwheel.recorder.episode import Episode
+from cartwheel.recorder.files import Files, Format, as_folder, finish, make_files
+from cartwheel.recorder.filming import Filming
 from cartwheel.recorder.films import EpisodeFilms, Studio, TiledFilm, free_numbers
 from cartwheel.recorder.h5_file import load
-from cartwheel.recorder.maniskill import ManiSkillFiles
-from cartwheel.recorder.minari import MinariFiles, as_dataset_id
 from cartwheel.recorder.origin import Origins
-from cartwheel.recorder.tape import FLAGS, Tape
-from cartwheel.recorder.told import numbers
+from cartwheel.recorder.tape import FLAGS, Tape, with_finals
 from cartwheel.recorder.video_file import encoder
 from cartwheel.recorder.writer import Writer
-from cartwheel.spaces import nested
 from cartwheel.wrapping.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION
 from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Sequence
 
     from gymnasium.vector import VectorEnv
@@ -40,7 +34,8 @@ if TYPE_CHECKING:
 
     from cartwheel.wrapping.batch import Batch
 
-Format = Literal["maniskill", "minari"]
+    Mask = NDArray[np.bool_]
+    Rows = NDArray[np.int64]
 
 
 class RecordEpisode(VectorWrapper):
@@ -130,62 +125,60 @@ class RecordEpisode(VectorWrapper):
         avoid_overwriting_video: bool = False,
         video_envs: Sequence[int] | Literal["tile"] = (0,),
         episode_filter: Callable[[dict[str, Any]], bool] | None = None,
-        format: Format = "maniskill",  # noqa: A002 - the name that is asked for
+        format: Format = "maniskill",
         queue_mb: float = 256,
     ) -> None:
         """Makes the files."""
         super().__init__(envs)
         del clean_on_close, avoid_overwriting_video  # there is nothing to clean or to overwrite
         check_choice("format", format, Format)
-        for name, function in (
-            ("save_video_trigger", save_video_trigger),
-            ("episode_filter", episode_filter),
-        ):
-            if function is not None and not callable(function):
-                raise TypeError(f"`{name}` must be a function, got {function!r}.")
-        for name, number in (("video_fps", video_fps), ("queue_mb", queue_mb)):
-            if isinstance(number, bool) or not 0 < number < math.inf:
-                raise ValueError(f"`{name}` must be a positive number, got {number!r}.")
+        _check_functions(save_video_trigger=save_video_trigger, episode_filter=episode_filter)
+        _check_numbers(video_fps=video_fps, queue_mb=queue_mb)
         if max_steps_per_video is not None:
             max_steps_per_video = as_integer("max_steps_per_video", max_steps_per_video, 1)
-        self._filmed = self._filmed_rows(video_envs)
-        films = self._films_wanted(save_video)
-        if not save_trajectory and not films:
+        filmed = self._filmed_rows(video_envs)
+        has_videos = self._can_have_videos(save_video)
+        if not save_trajectory and not has_videos:
             raise ValueError(
                 "nothing would be recorded: give save_trajectory=True or save_video=True."
             )
-        if films:
+        if has_videos:
             encoder()
             if info_on_video:
                 load("PIL.Image")
-        self._record_reward, self._save_on_reset = record_reward, save_on_reset
-        self._filter, self._trigger, self._captions = episode_filter, save_video_trigger, info_on_video
-        get_state = getattr(envs, "get_state", None) if record_env_state else None
+        has_states = save_trajectory and record_env_state and hasattr(envs, "get_state")
         self._tape = Tape(
             self.num_envs,
             self.single_observation_space if save_trajectory else None,
             self.single_action_space,
             keeps_infos=format == "minari",
-            get_state=self._states if save_trajectory and get_state is not None else None,
+            get_state=self._states if has_states else None,
         )
-        folder = _folder(output_dir)
-        self._files: ManiSkillFiles | MinariFiles | None = None
+        folder = as_folder(output_dir)
+        given = {"source_type": source_type, "source_desc": source_desc}
+        source = {key: text for key, text in given.items() if text is not None}
+        self._files: Files | None = None
         if save_trajectory:
-            given = {"source_type": source_type, "source_desc": source_desc}
-            source = {key: text for key, text in given.items() if text is not None}
-            self._files = self._made(folder, trajectory_name, format, source)
-        writer = Writer(int(queue_mb * 1e6), self._files.flush if self._files else _nothing)
-        self._writer = writer
+            self._files = make_files(self, folder, trajectory_name, format, source)
+        flush = self._files.flush if self._files else lambda: None
+        self._writer = Writer(int(queue_mb * 1e6), flush)
         #: Ends the thread and the files, also when the program ends or nobody keeps the wrapper.
-        self._finish = weakref.finalize(self, _finish, writer, self._files)
-        self._films: EpisodeFilms | TiledFilm | None = None
-        if films:
-            studio = Studio(folder, writer, video_fps, max_steps_per_video, free_numbers(folder))
-            tiles = isinstance(video_envs, str)
-            self._films = (
-                TiledFilm(studio, self.num_envs) if tiles else EpisodeFilms(studio, self._filmed)
+        self._finish = weakref.finalize(self, finish, self._writer, self._files)
+        self._filming: Filming | None = None
+        if has_videos:
+            numbers = free_numbers(folder)
+            studio = Studio(folder, self._writer, video_fps, max_steps_per_video, numbers)
+            self._filming = Filming(
+                Camera(envs, filmed, self._source.mode),
+                TiledFilm(studio, self.num_envs)
+                if isinstance(video_envs, str)
+                else EpisodeFilms(studio, filmed),
+                save_video_trigger,
+                has_captions=info_on_video,
             )
-            self._camera = Camera(envs, self._filmed, self._source.mode)
+        self._record_reward, self._save_on_reset = record_reward, save_on_reset
+        self._filter = episode_filter
+        self._control_mode = getattr(envs.unwrapped, "control_mode", None)
         self._rows = np.arange(self.num_envs)
         self._origins = Origins(self.num_envs)
         #: Rows whose present episode is recorded.
@@ -196,7 +189,6 @@ class RecordEpisode(VectorWrapper):
         #: Whether a reset keeps what it cuts short.
         self._saves = True
         self._is_closed = False
-        self._control_mode = getattr(envs.unwrapped, "control_mode", None)
 
     def _filmed_rows(self, video_envs: Any) -> list[int]:
         if isinstance(video_envs, str):
@@ -204,33 +196,13 @@ class RecordEpisode(VectorWrapper):
             return list(range(self.num_envs))
         return as_rows(video_envs, self.num_envs, "video_envs")
 
-    def _films_wanted(self, save_video: bool | None) -> bool:
-        if save_video is False:
+    def _can_have_videos(self, save_video: bool | None) -> bool:  # noqa: FBT001 - an argument
+        if save_video is not None and not save_video:
             return False
         wrong = obstacle(self, self._source.mode)
         if save_video and wrong is not None:
             raise ValueError(f"no video of {self.env} can be made: {wrong}.")
         return wrong is None
-
-    def _made(
-        self, folder: FilePath, name: str | None, form: Format, source: dict[str, Any]
-    ) -> ManiSkillFiles | MinariFiles:
-        load("h5py")
-        stem = name or time.strftime("%Y%m%d_%H%M%S")
-        for number in itertools.count():
-            numbered = f"{stem}_{number}" if number else stem
-            try:
-                if form == "maniskill":
-                    return ManiSkillFiles(folder / numbered, env_info(self.env), source)
-                dataset_id = as_dataset_id(numbered)
-                return MinariFiles(folder / dataset_id, dataset_id, self, source)
-            except FileExistsError as error:
-                if name is not None:
-                    raise FileExistsError(
-                        error.errno, "there is such a recording: give another `trajectory_name`",
-                        str(error.filename or folder / stem),
-                    ) from error
-        raise AssertionError("numbers do not end")
 
     # What is called
 
@@ -278,8 +250,8 @@ class RecordEpisode(VectorWrapper):
         self._is_closed = True
         try:
             self._cut_short(self._rows[self._open])
-            if self._films is not None:
-                self._films.close(keep=self._save_on_reset)
+            if self._filming is not None:
+                self._filming.close(keep=self._save_on_reset)
             self._finish()
         finally:
             super().close(**kwargs)
@@ -294,100 +266,88 @@ class RecordEpisode(VectorWrapper):
     def _transform(self, batch: Batch) -> None:
         rows = self._rows if batch.rows is None else np.asarray(batch.rows, np.int64)
         kinds = batch.kinds
-        begins, steps = kinds == RESET, kinds == TRANSITION
-        stops = (kinds == FAILED) | (kinds == INCOMPLETE)
-        self._stop(batch, rows, begins, stops)
+        steps, begins = kinds == TRANSITION, kinds == RESET
+        if not steps.all():
+            self._stop(batch, rows, begins, (kinds == FAILED) | (kinds == INCOMPLETE))
         steps &= self._open[rows]
-        finals, over = None, np.zeros(len(rows), np.bool_)
+        over, finals = None, None
         if batch.rewards is not None:
             self._steps += 1
             over = np.logical_or(batch.terminations, batch.truncations)
-            if self._source.mode == AutoresetMode.SAME_STEP and over.any():
+            if not np.count_nonzero(over):
+                over = None
+            elif self._source.mode == AutoresetMode.SAME_STEP:
                 finals = batch.finals(self.single_observation_space)
                 begins = begins | (over & (kinds != SHOWN))
-        shoots = self._films is not None and self._shoots()
-        drawn = self._drawn(rows, steps, begins, over) if shoots else {}
+        if self._filming is not None:
+            self._filming.draw(self._steps, rows, steps, begins)
         if steps.any():
             self._add(batch, rows, steps, begins, finals)
-        if shoots and batch.rewards is not None:
-            self._shoot(batch, rows, steps, begins, drawn)
-        if steps.any():
-            ends = np.flatnonzero(steps & over)
-            for place in ends.tolist():
-                row = int(rows[place])
+        if self._filming is not None and batch.rewards is not None:
+            lengths = self._tape.lengths(slice(None))
+            self._filming.step(batch, rows, steps, begins, lengths, self._returns)
+        if over is not None:
+            for place in np.flatnonzero(steps & over).tolist():
                 flags = bool(batch.terminations[place]), bool(batch.truncations[place])
-                self._end(row, *flags, keep=True)
-            if len(ends):
-                self._tape.shrink()
+                self._end(int(rows[place]), flags, keep=True)
+            self._tape.shrink()
         if begins.any():
-            self._begin(batch, rows, begins, drawn)
+            self._begin(batch, rows, begins)
 
-    def _stop(self, batch: Batch, rows: Any, begins: Any, stops: Any) -> None:
+    def _stop(self, batch: Batch, rows: Rows, begins: Mask, stops: Mask) -> None:
         """Episodes end that are cut short by resets and failures."""
-        if not (begins | stops).any():
-            return
-        cut = (begins | stops) & self._open[rows]
-        self._cut_short(rows[cut])
+        self._cut_short(rows[(begins | stops) & self._open[rows]])
         if stops.any():
             self._origins.forget(rows[batch.kinds == FAILED])
         is_full = batch.rewards is None and begins.all() and len(rows) == self.num_envs
-        if is_full and isinstance(self._films, TiledFilm) and self._save_on_reset:
-            self._films.close(keep=self._saves)
+        if is_full and self._filming is not None and self._save_on_reset:
+            self._filming.cut(keep=self._saves)
 
-    def _cut_short(self, rows: NDArray[np.int64]) -> None:
+    def _cut_short(self, rows: Rows) -> None:
         for row in rows.tolist():
-            self._end(row, False, False, keep=self._save_on_reset and self._saves)  # noqa: FBT003
+            self._end(row, (False, False), keep=self._save_on_reset and self._saves)
 
-    def _add(self, batch: Batch, rows: Any, steps: Any, begins: Any, finals: Any) -> None:
-        observations = batch.observations
-        infos = [(batch.infos, steps)] if batch.infos else []
-        if finals is not None:
-            observations = _with_finals(observations, finals)
-        if "final_info" in batch.infos:
-            infos = [(batch.infos["final_info"], steps & begins), (batch.infos, steps & ~begins)]
-        elif finals is not None:
-            infos = [(batch.infos, steps & ~begins)]
+    def _add(self, batch: Batch, rows: Rows, steps: Mask, begins: Mask, finals: Any) -> None:
+        """Records a step of the rows at ``steps``."""
+        infos = []
+        if batch.infos:
+            infos = [(batch.infos.get("final_info", {}), steps & begins)]
+            infos.append((batch.infos, steps & ~begins))
         places: Any = slice(None) if steps.all() else np.flatnonzero(steps)
         here = rows[places]
-        self._tape.add(here, places, observations, batch.rewards, infos, begins[places])
+        shown = batch.observations if finals is None else with_finals(batch.observations, finals)
+        self._tape.add(here, places, shown, batch.rewards, infos, begins[places])
         self._returns[here] += np.asarray(batch.rewards)[places]
 
-    def _begin(self, batch: Batch, rows: Any, begins: Any, drawn: dict[int, Any]) -> None:
+    def _begin(self, batch: Batch, rows: Rows, begins: Mask) -> None:
         places = np.flatnonzero(begins)
         here = rows[places]
         seeds = None if batch.seeds is None else batch.seeds[places]
         self._origins.begin(here, seeds, batch.options)
         self._tape.begin(here, places, batch.observations, batch.infos)
         self._open[here], self._returns[here] = True, 0.0
-        if self._films is not None and drawn:
-            again = isinstance(self._films, EpisodeFilms) or batch.rewards is None
-            frames = {row: drawn[row] for row in here.tolist() if row in drawn}
-            if frames and again:
-                self._films.begin(frames)
+        if self._filming is not None:
+            self._filming.begin(here, is_step=batch.rewards is not None)
 
-    def _end(self, row: int, terminated: bool, truncated: bool, *, keep: bool) -> None:  # noqa: FBT001
-        """Writes the present episode of a row, or discards it."""
+    def _end(self, row: int, flags: tuple[bool, bool], *, keep: bool) -> None:
+        """Writes the present episode of a row, or discards it; ``flags`` are its last ones."""
         self._open[row] = False
         length = int(self._tape.lengths(row))
-        about: dict[str, Any] = {}
-        if length and keep:
-            about = self._about(row, length, terminated, truncated)
-            arrays = self._tape.cut(row)
-            for flag in FLAGS:
-                for path in ((flag,), ("infos", flag)):
-                    if path in arrays:
-                        about[flag] = bool(np.all(arrays[path][-1]))
-            keep = self._filter is None or bool(self._filter(dict(about)))
         keep = keep and length > 0
-        videos = self._films.end(row, keep=keep) if self._films is not None else []
+        arrays, about = {}, {}
+        if keep:
+            arrays = self._tape.cut(row)
+            about = self._about(row, flags, arrays)
+            keep = self._filter is None or bool(self._filter(dict(about)))
+        videos = self._filming.end(row, keep=keep) if self._filming is not None else []
         if not keep or self._files is None:
             return
         about = {"episode_id": next(self._episodes), **about}
         if not self._record_reward:
             del arrays["rewards",]
-        for name, last in (("terminated", terminated), ("truncated", truncated)):
-            arrays[name,] = flags = np.zeros(length, np.bool_)
-            flags[-1] = last
+        for name, last in zip(("terminated", "truncated"), flags, strict=True):
+            arrays[name,] = np.zeros(length, np.bool_)
+            arrays[name,][-1] = last
         write, episode = self._files.write, Episode(about, arrays)
 
         def task() -> bool:
@@ -397,17 +357,24 @@ class RecordEpisode(VectorWrapper):
 
         self._writer.put(task, episode.nbytes)
 
-    def _about(self, row: int, length: int, terminated: bool, truncated: bool) -> dict[str, Any]:  # noqa: FBT001
+    def _about(self, row: int, flags: tuple[bool, bool], arrays: dict[Any, Any]) -> dict[str, Any]:
         origin = self._origins.about(row)
+        told = {
+            flag: bool(np.all(arrays[path][-1]))
+            for flag in FLAGS
+            for path in ((flag,), ("infos", flag))
+            if path in arrays
+        }
         return {
             "episode_seed": origin.pop("episode_seed"),
             "control_mode": self._control_mode,
-            "elapsed_steps": length,
+            "elapsed_steps": int(self._tape.lengths(row)),
             **origin,
             "env_index": row,
             "return": float(self._returns[row]),
-            "terminated": terminated,
-            "truncated": truncated,
+            "terminated": flags[0],
+            "truncated": flags[1],
+            **told,
         }
 
     def _states(self, rows: list[int]) -> list[bytes] | None:
@@ -418,77 +385,14 @@ class RecordEpisode(VectorWrapper):
         states: list[bytes] = envs.get_state(rows)
         return states
 
-    # Videos
 
-    def _shoots(self) -> bool:
-        return self._trigger is None or bool(self._trigger(self._steps))
-
-    def _drawn(self, rows: Any, steps: Any, begins: Any, over: Any) -> dict[int, Any]:
-        """Frames of what filmed rows show now."""
-        wanted = steps | begins
-        if isinstance(self._films, TiledFilm):
-            wanted = wanted & ~(steps & begins)  # the terminal frame is shown, and then the next
-        return self._camera.draw([row for row in rows[wanted].tolist() if row in set(self._filmed)])
-
-    def _shoot(self, batch: Batch, rows: Any, steps: Any, begins: Any, drawn: Any) -> None:
-        assert self._films is not None
-        filmed = [
-            (row, place)
-            for row, place in zip(rows[steps].tolist(), np.flatnonzero(steps).tolist(), strict=True)
-            if row in set(self._filmed)
-        ]
-        gone = [(row, place) for row, place in filmed if begins[place]]
-        frames = self._camera.finals(batch.infos, gone) if gone else {}
-        frames |= {row: drawn[row] for row, place in filmed if not begins[place]}
-        if isinstance(self._films, TiledFilm):  # also what rows show that were reset meanwhile
-            frames |= {row: frame for row, frame in drawn.items() if row not in frames}
-        if not frames:
-            return
-        captions = {}
-        if self._captions:
-            captions = {row: self._caption(batch, row, place, begins) for row, place in filmed}
-        self._films.step(frames, captions)
-
-    def _caption(self, batch: Batch, row: int, place: int, begins: Any) -> list[str]:
-        infos = batch.infos
-        if begins[place]:
-            infos = infos.get("final_info", {})
-        lines = [
-            f"step {int(self._tape.lengths(row))}",
-            line("reward", batch.rewards[place]),
-            line("return", self._returns[row]),
-            *(
-                line("/".join(map(str, path)), values[place])
-                for path, values, mask in numbers(infos, len(begins))
-                if mask[place]
-            ),
-        ]
-        return [one for one in lines if one is not None]
+def _check_functions(**functions: Any) -> None:
+    for name, function in functions.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"`{name}` must be a function, got {function!r}.")
 
 
-def _with_finals(observations: Any, finals: Any) -> Any:
-    def shown(array: Any, last: Any) -> Any:
-        array = array.copy()
-        array[finals.places] = last
-        return array
-
-    return nested.apply(shown, observations, finals.observations)
-
-
-def _folder(output_dir: str | os.PathLike[str]) -> FilePath:
-    folder = FilePath(output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
-    probe = folder / f".{os.getpid()}.part"
-    probe.touch()
-    probe.unlink()
-    return folder
-
-
-def _nothing() -> None:
-    """There is nothing to flush without trajectories."""
-
-
-def _finish(writer: Writer, files: ManiSkillFiles | MinariFiles | None) -> None:
-    writer.close()
-    if files is not None:
-        files.close()
+def _check_numbers(**numbers: Any) -> None:
+    for name, number in numbers.items():
+        if isinstance(number, bool) or not 0 < number < math.inf:
+            raise ValueError(f"`{name}` must be a positive number, got {number!r}.")

@@ -10,6 +10,7 @@ import numpy as np
 from cartwheel.recorder.buffer import EpisodeBuffer
 from cartwheel.recorder.episode import Path, leaves, parts
 from cartwheel.recorder.told import numbers
+from cartwheel.spaces import nested
 from cartwheel.spaces.arrays import as_array
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ class Tape:
         if observation_space is None:
             return
         for path, space in leaves(observation_space, ("obs",)):
-            self._buffer.add_track(path, space.shape, space.dtype)
+            self._buffer.add_track(path, space.shape or (), space.dtype or float)
         for path, space in leaves(action_space, ("actions",)):
-            self._buffer.add_track(path, space.shape, space.dtype, first=1)
+            self._buffer.add_track(path, space.shape or (), space.dtype or float, first=1)
             self._actions[path] = np.zeros((num_envs, *(space.shape or ())), space.dtype)
         if get_state is not None:
             self._buffer.add_track(("env_states",), (), object)
@@ -220,9 +221,7 @@ class Tape:
             self._buffer.retype(path, np.promote_types(track.dtype, dtype))
         return track
 
-    def _add_states(
-        self, entries: dict[Any, Any], rows: Rows, gone: NDArray[np.bool_]
-    ) -> None:
+    def _add_states(self, entries: dict[Any, Any], rows: Rows, gone: NDArray[np.bool_]) -> None:
         if self._get_state is None:
             return
         states = np.full(len(rows), b"", object)
@@ -237,8 +236,8 @@ def _flat_flags(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """A flag that an environment tells as an array is true if all of it is."""
     if values.shape[1:] == shape:
         return values
-    flags: NDArray[np.bool_] = values.reshape(len(values), -1).astype(np.bool_).all(axis=1)
-    return flags
+    flags = values.reshape(len(values), -1).astype(np.bool_)
+    return np.asarray(flags.all(axis=1))
 
 
 def _as_bytes(states: NDArray[Any]) -> dict[Path, NDArray[Any]]:
@@ -250,3 +249,14 @@ def _as_bytes(states: NDArray[Any]) -> dict[Path, NDArray[Any]]:
         ("env_states", "bytes"): np.frombuffer(padded, np.uint8).reshape(len(states), longest),
         ("env_states", "length"): lengths,
     }
+
+
+def with_finals(observations: Any, finals: Any) -> Any:
+    """Returns a copy of observations with the true last ones at their places."""
+
+    def replaced(array: Any, last: Any) -> Any:
+        array = array.copy()
+        array[finals.places] = last
+        return array
+
+    return nested.apply(replaced, observations, finals.observations)

@@ -141,9 +141,7 @@ class TrajectoryDataset:
         names |= {"truncated": "truncated", "reward": "rewards", "success": "success"}
         names["fail"] = "fail"
         values = {name: getattr(self, source) for name, source in names.items()}
-        return {
-            name: _entries(value, index) for name, value in values.items() if value is not None
-        }
+        return {name: _entries(value, index) for name, value in values.items() if value is not None}
 
     def episode(self, number: int) -> dict[str, Any]:
         """Returns an episode: observations with ``T + 1`` entries, the rest with ``T``.

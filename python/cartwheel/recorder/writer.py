@@ -70,9 +70,11 @@ class Writer:
             self._wants_flush = True
             self._changed.notify_all()
             self._changed.wait_for(
-                lambda: self._has_failed()
-                or not (self._tasks or self._busy or self._wants_flush)
-                or not self._thread.is_alive()
+                lambda: (
+                    self._has_failed()
+                    or not (self._tasks or self._busy or self._wants_flush)
+                    or not self._thread.is_alive()
+                )
             )
         self.check()
 
@@ -106,7 +108,7 @@ class Writer:
                 if due is not None and (hurry or time.monotonic() >= due):
                     self._flush()
                     due = None
-            except BaseException as error:  # noqa: BLE001 - raised again where the caller looks
+            except BaseException as error:
                 self._fail(error)
                 due = None
             del task  # and what it holds, before it waits
@@ -124,5 +126,5 @@ class Writer:
             self._tasks.clear()
         try:
             self._flush()  # what was written before is good
-        except BaseException as second:  # noqa: BLE001 - the first error says what went wrong
+        except BaseException as second:
             self._error.__context__ = self._error.__context__ or second

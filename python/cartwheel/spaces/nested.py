@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.spaces import Dict, Tuple
+from gymnasium.spaces import Dict, Discrete, Tuple
 from gymnasium.vector.utils import create_empty_array
 
 from cartwheel.spaces.arrays import as_array
@@ -74,6 +74,30 @@ def join(space: Space[Any], batches: Sequence[Any]) -> Any:
     if isinstance(batches[0], np.ndarray):
         return np.concatenate(batches)
     return tuple(row for batch in batches for row in batch)
+
+
+def rows(space: Space[Any] | None, batch: Any) -> list[Any]:
+    """Returns the rows of a batch, in the form in which an environment returns observations.
+
+    Args:
+        space: The space of one row; ``None`` for nested arrays.
+        batch: The rows; those that are arrays are views.
+
+    Returns:
+        One value for each row; a Python integer in a ``Discrete`` space.
+    """
+    if isinstance(batch, dict):
+        spaces = space.spaces if isinstance(space, Dict) else {}
+        parts = [rows(spaces.get(key), part) for key, part in batch.items()]
+        return [dict(zip(batch, row, strict=True)) for row in zip(*parts, strict=True)]
+    if isinstance(space, Tuple) or (space is None and isinstance(batch, tuple)):
+        places = [None] * len(batch) if space is None else space.spaces
+        pairs = zip(places, batch, strict=True)
+        return list(zip(*(rows(part, values) for part, values in pairs), strict=True))
+    if isinstance(space, Discrete):
+        integers: list[Any] = np.asarray(batch).tolist()
+        return integers
+    return list(batch)
 
 
 def put(space: Space[Any], batch: Any, rows: NDArray[np.intp], source: Any) -> Any:

@@ -103,6 +103,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     _link: Any
     #: Whether the last :meth:`step_async` had an ``env_index``.
     _steps_rows = False
+    #: Whether resets load states, see ``cartwheel.wrappers.CachedReset``.
+    _caches_resets = False
     _pool: Pool
     _owner: int
     _finalizer: weakref.finalize[..., Any]

@@ -11,6 +11,7 @@ from cartwheel.arguments import copied
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.log import LOGGER, log_waiting
 from cartwheel.spaces.describe import batch_opaque, rows_of
+from cartwheel.worker.cached_env import ResetCache
 from cartwheel.worker.channel import WithDescriptor
 from cartwheel.worker.faults import Fault, raise_first
 from cartwheel.worker.infos import add_info
@@ -142,6 +143,30 @@ class Link:
     def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[RowMessage]:
         """Makes the messages for rows that continue from states."""
         return self._pack_rows("resets", rows, states)
+
+    def pack_sample(self, seeds: list[int | None]) -> list[Any]:
+        """Makes the messages that reset rows with seeds, for states to cache; ``None``: not."""
+        return self.pack([("sample", "", part) for part in self.split(seeds)])
+
+    def sampled(self, answers: tuple[Any, ...]) -> list[bytes]:
+        """Returns the states from the answers, in the order of the rows."""
+        return [state for state in answers if state is not None]
+
+    def pack_cache(self, states: list[bytes], key: int, draws: list[tuple[int, int]]) -> list[Any]:
+        """Makes the messages after which every reset loads a state.
+
+        Raises:
+            ValueError: A state was cut or changed.
+        """
+        for state in states:
+            check_state(state)
+        self._crew.cache = cache = ResetCache(states, key)
+        parts = self.split([(cache, draw) for draw in draws])
+        return self.pack([("cache", "", part) for part in parts])
+
+    def pack_draws(self) -> list[Any]:
+        """Makes the messages that ask for the draws of every row."""
+        return self.pack([("draws", "", part) for part in self.split([None] * self._num_envs)])
 
     def _channel_of(self, row: int) -> Channel:
         (worker,) = self._crew.workers_of([row])

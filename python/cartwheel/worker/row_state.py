@@ -48,7 +48,15 @@ def check_state(state: Any) -> None:
         raise ValueError(f"the state of {len(state)} bytes was cut or changed")
 
 
-def saved(env: Any, row: int, place: bytes, shown: list[Any], *, lost: bool) -> bytes:
+def saved(
+    env: Any,
+    row: int,
+    place: bytes,
+    shown: list[Any],
+    *,
+    lost: bool = False,
+    info: dict[str, Any] | None = None,
+) -> bytes:
     """Saves an environment.
 
     Args:
@@ -56,6 +64,7 @@ def saved(env: Any, row: int, place: bytes, shown: list[Any], *, lost: bool) -> 
         row: Its row, for errors.
         place: Its place in the episode, from the engine.
         shown: The observation that the row shows; empty if it was never reset.
+        info: The info of the reset, for a state to cache.
         lost: Whether the row lost its environment and has not been stepped or reset since then.
 
     Raises:
@@ -72,6 +81,7 @@ def saved(env: Any, row: int, place: bytes, shown: list[Any], *, lost: bool) -> 
         "kind": _kind(env),
         "place": place,
         "shown": shown,
+        "info": info,
         "env": get_state(),
         "elapsed": [limit._elapsed_steps for limit in _wrappers(env, TimeLimit)],
         "begun": [order._has_reset for order in _wrappers(env, OrderEnforcing)],
@@ -80,17 +90,17 @@ def saved(env: Any, row: int, place: bytes, shown: list[Any], *, lost: bool) -> 
     return _HEAD.pack(_MAGIC, _VERSION, _digest(packed)) + packed
 
 
-def restore(env: Any, row: int, state: bytes) -> tuple[bytes, list[Any]]:
+def load(env: Any, row: int, state: bytes) -> dict[str, Any]:
     """Restores an environment from a checked state.
 
     Returns:
-        ``place`` and ``shown``, see :func:`saved`.
+        What was saved: ``place``, ``shown`` and ``info``, see :func:`saved`.
 
     Raises:
         ValueError: The state is of another kind of environment.
         Exception: The environment's ``set_state`` raised it, or the state cannot be unpickled.
     """
-    body = pickle.loads(memoryview(state)[_HEAD.size :])
+    body: dict[str, Any] = pickle.loads(memoryview(state)[_HEAD.size :])
     if body["kind"] != (own := _kind(env)):
         raise ValueError(f"the state is of {body['kind']}, not of {own}")
     limits, orders = list(_wrappers(env, TimeLimit)), list(_wrappers(env, OrderEnforcing))
@@ -107,7 +117,7 @@ def restore(env: Any, row: int, state: bytes) -> tuple[bytes, list[Any]]:
         limit._elapsed_steps = elapsed
     for order, begun in zip(orders, body["begun"], strict=True):
         order._has_reset = begun
-    return body["place"], body["shown"]
+    return body
 
 
 def _methods(env: Any, row: int) -> tuple[Callable[[], Any], Callable[[Any], Any]]:

@@ -18,11 +18,12 @@ import gymnasium as gym
 
 from cartwheel._cartwheel import Memory, Shard, serve, watch_parent
 from cartwheel.log import LOGGER
+from cartwheel.worker.cached_env import CachedEnv, ResetCache, sampled
 from cartwheel.worker.channel import WorkerChannel, pickled
 from cartwheel.worker.faults import Fault
 from cartwheel.worker.limits import truncates
 from cartwheel.worker.recovery import Recovery, Replacements
-from cartwheel.worker.row_state import restore, saved
+from cartwheel.worker.row_state import load, saved
 from cartwheel.worker.stderr import keep_stderr
 
 if TYPE_CHECKING:
@@ -192,6 +193,7 @@ class Worker:
         rollouts: list[tuple[int, int]],
         resets: dict[int, dict[str, Any]],
         drawn: list[int],
+        cached: list[tuple[ResetCache, tuple[int, int]]] | None,
     ) -> None:
         """Takes over from a worker process that died.
 
@@ -199,7 +201,10 @@ class Worker:
             rollouts: Index and steps of each rollout to attach; the descriptors are sent next.
             resets: The keywords of resets that were sent to the dead worker, by row of the worker.
             drawn: The rows of the worker whose terminal states are drawn.
+            cached: If resets load states from a cache: for each row the cache, and its draws.
         """
+        for row, own in enumerate(cached or []):
+            self.envs[row] = CachedEnv(self.envs[row], self.first_row + row, *own)
         self.drawn = set(drawn)
         assert self.memory is not None, "a worker process has memory"
         for index, steps in rollouts:
@@ -285,7 +290,11 @@ class Worker:
         Returns:
             A description of the failure; ``None`` when the failure is to be raised.
         """
-        return self._replacements.replace(self.envs, self._env_fns[row], row, failure)
+        old = self.envs[row]
+        text = self._replacements.replace(self.envs, self._env_fns[row], row, failure)
+        if isinstance(old, CachedEnv) and text is not None:
+            self.envs[row] = old.around(self.envs[row])
+        return text
 
     def answer(self) -> list[int] | None:
         """Carries out a control call on every environment and keeps the answers.
@@ -329,7 +338,8 @@ class Worker:
 
     def restore(self, row: int, state: bytes) -> tuple[bytes, list[Any]]:
         """Restores a row of the worker; returns its place in the episode and its observation."""
-        return restore(self.envs[row], self.first_row + row, state)
+        body = load(self.envs[row], self.first_row + row, state)
+        return body["place"], body["shown"]
 
     def _attach_rollout(self, index: int, steps: int) -> Fault | None:
         try:
@@ -348,13 +358,21 @@ class Worker:
         if part is None and task == "call":
             return None  # the call is for other rows
         try:
-            return self._call(task, env, name, part)
+            return self._call(row, task, env, name, part)
         except BaseException as error:  # every exception is reported to the caller
             return Fault.of(row, error, travels=self.travels)
 
-    def _call(self, task: str, env: Any, name: str, part: Any) -> Any:
+    def _call(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
         if task == "set_attr":
             return env.set_wrapper_attr(name, part)
+        if task == "sample":
+            return None if part is None else sampled(env, row, part)
+        if task == "cache":
+            inner = env.env if isinstance(env, CachedEnv) else env
+            self.envs[row - self.first_row] = CachedEnv(inner, row, *part)
+            return None
+        if task == "draws":
+            return env.draw
         if self.reserve and name in _RESERVED:
             raise ValueError(
                 f"Trying to call function `{name}` with `call`, use `{name}` directly instead."

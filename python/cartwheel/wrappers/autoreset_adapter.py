@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 from cartwheel.arguments import as_autoreset_mode, as_integer, as_reset_rows, as_rows
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import FAILURES, check_infos
-from cartwheel.wrappers.batch_rows import chosen_actions, joined, put, value_of
+from cartwheel.wrappers.batch_rows import chosen_actions, joined, put
 from cartwheel.wrappers.info_rows import merged, take
 from cartwheel.wrapping.recording import StepRecording
 from cartwheel.wrapping.wrapper import VectorWrapper
@@ -249,8 +249,9 @@ class AutoresetAdapter(VectorWrapper):
         parts = [(going, take(infos, going)), (places, told), (places, staying)]
         batch = merged(size, parts)
         finals = np.full(size, None, object)
-        for place in places.tolist():
-            finals[place] = value_of(space, step[0], place)
+        rows_over = nested.rows(space, nested.take(space, step[0], places))
+        for place, row in zip(places.tolist(), rows_over, strict=True):
+            finals[place] = row
         batch |= {"final_obs": finals, "_final_obs": over.copy()}
         batch |= {"final_info": merged(size, [(places, ended)]), "_final_info": over.copy()}
         if rows is not None:

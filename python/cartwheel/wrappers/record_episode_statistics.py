@@ -39,6 +39,9 @@ class RecordEpisodeStatistics(VectorWrapper):
     restarted), or if one of its steps was lost because a call raised. It is not reported, is in no
     queue, and is counted in ``failed_count`` when it ends, and nowhere else.
 
+    ``return_queue``, ``length_queue`` and ``time_queue`` have the last ``buffer_length`` complete
+    episodes. They are brought up to date when they are read from the wrapper.
+
     Example:
         >>> import cartwheel
         >>> from cartwheel.wrappers import RecordEpisodeStatistics
@@ -54,9 +57,6 @@ class RecordEpisodeStatistics(VectorWrapper):
         >>> envs.close()
 
     Attributes:
-        return_queue: The returns of the last ``buffer_length`` complete episodes, a ``deque``.
-        length_queue: Their lengths.
-        time_queue: Their durations.
         episode_count: The number of complete episodes.
         failed_count: The number of episodes that were dropped.
 
@@ -84,15 +84,38 @@ class RecordEpisodeStatistics(VectorWrapper):
         buffer_length = as_integer("buffer_length", buffer_length, 1)
         check_stats_key(envs, stats_key)
         super().__init__(envs)
-        self._stats_key, self._buffer_length = stats_key, buffer_length
-        self._episodes = TimedEpisodes(
-            self.num_envs, self.autoreset_mode == AutoresetMode.SAME_STEP
+        self._stats_key, self._mask_key = stats_key, f"_{stats_key}"
+        is_same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
+        self._episodes = TimedEpisodes(self.num_envs, is_same_step, buffer_length)
+        self._queues: tuple[deque[float], deque[int], deque[float]] = (
+            deque(maxlen=buffer_length),
+            deque(maxlen=buffer_length),
+            deque(maxlen=buffer_length),
         )
-        self.return_queue: deque[float] = deque(maxlen=buffer_length)
-        self.length_queue: deque[int] = deque(maxlen=buffer_length)
-        self.time_queue: deque[float] = deque(maxlen=buffer_length)
         self.episode_count = 0
         self.failed_count = 0
+
+    @property
+    def return_queue(self) -> deque[float]:
+        """The returns of the last ``buffer_length`` complete episodes."""
+        return self._filled_queues()[0]
+
+    @property
+    def length_queue(self) -> deque[int]:
+        """The lengths of the last ``buffer_length`` complete episodes."""
+        return self._filled_queues()[1]
+
+    @property
+    def time_queue(self) -> deque[float]:
+        """The durations of the last ``buffer_length`` complete episodes, seconds."""
+        return self._filled_queues()[2]
+
+    def _filled_queues(self) -> tuple[deque[float], deque[int], deque[float]]:
+        # Not in every step: hundreds of episodes may end in one, and most are never looked at.
+        queues: tuple[deque[Any], ...] = self._queues
+        for queue, values in zip(queues, self._episodes.take_recent(), strict=True):
+            queue.extend(values)
+        return self._queues
 
     @property
     def episode_returns(self) -> NDArray[np.float64]:
@@ -108,23 +131,18 @@ class RecordEpisodeStatistics(VectorWrapper):
 
     def _transform(self, batch: Batch) -> None:
         if batch.infos:
-            refuse_taken(batch.infos, self._stats_key)
+            refuse_taken(batch.infos, self._stats_key, self._mask_key)
         if batch.rewards is None:
             self._episodes.begin(batch.rows, batch.kinds)
             return
-        dropped, report = self._episodes.step(
-            (batch.rows, batch.kinds, batch.rewards, batch.terminations, batch.truncations),
-            self._buffer_length,
+        complete, dropped, report = self._episodes.step(
+            (batch.rows, batch.kinds, batch.rewards, batch.terminations, batch.truncations)
         )
         self.failed_count += dropped
-        if report is None:
-            return
-        values, mask, count, returns, lengths, times = report
-        batch.add_info(self._stats_key, values, mask)
-        self.episode_count += count
-        self.return_queue.extend(returns)
-        self.length_queue.extend(lengths)
-        self.time_queue.extend(times)
+        if report is not None:
+            values, mask = report
+            batch.infos = {**batch.infos, self._stats_key: values, self._mask_key: mask}
+            self.episode_count += complete
 
     def get_wrapper_state(self) -> dict[str, Any]:
         """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled.
@@ -152,11 +170,11 @@ class RecordEpisodeStatistics(VectorWrapper):
         Raises:
             ValueError: The state is not one of this wrapper. Nothing was changed.
         """
-        queues = ("return_queue", "length_queue", "time_queue")
-        check_state(state, self.get_wrapper_state(), queues)
+        names = ("return_queue", "length_queue", "time_queue")
+        check_state(state, self.get_wrapper_state(), names)
         self._episodes.set_state(state)
-        for name in queues:
-            queue = getattr(self, name)
+        queues: tuple[deque[Any], ...] = self._filled_queues()
+        for name, queue in zip(names, queues, strict=True):
             queue.clear()
             queue.extend(state[name].tolist())
         self.episode_count, self.failed_count = state["episode_count"], state["failed_count"]

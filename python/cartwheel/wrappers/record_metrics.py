@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
     from cartwheel.wrapping.batch import Batch
 
-#: The names of what is reported, and where :class:`EpisodeMetrics` has their means.
-_SUCCESSES = {"success_once": 3, "success_at_end": 4}
-_FAILURES = {"fail_once": 5, "fail_at_end": 6}
+#: The names of what is reported.
+_SUCCESSES = ("success_once", "success_at_end")
+_FAILURES = ("fail_once", "fail_at_end")
+_REPORTS = frozenset((*SUCCESS, *FAIL))
+#: Nobody says anything of success and of failure.
+_SILENCE: tuple[None, None] = (None, None)
 
 
 class RecordMetrics(VectorWrapper):
@@ -146,9 +149,8 @@ class RecordMetrics(VectorWrapper):
         return success if name in _SUCCESSES else fail if name in _FAILURES else True
 
     def _transform(self, batch: Batch) -> None:
-        said: tuple[Any, Any] = (None, None)
-        if batch.infos:
-            said = self._read(batch)
+        infos = batch.infos
+        said = self._read(batch) if infos else _SILENCE
         if batch.rewards is None:
             self._episodes.begin(batch.rows, batch.kinds, batch.seeds)
             return
@@ -158,30 +160,36 @@ class RecordMetrics(VectorWrapper):
             batch.seeds,
             self._reported,
         )
-        infos = batch.infos
-        batch.infos = {**infos, self._stats_key: values, self._mask_key: mask}
+        shown = {**infos} if infos else {}
+        shown[self._stats_key], shown[self._mask_key] = values, mask
+        batch.infos = shown
         if finals is not None:
             last, ended = finals
             told = infos.get("final_info", {})
-            batch.infos["final_info"] = {**told, self._stats_key: last, self._mask_key: ended}
-            others = infos.get("_final_info")
-            batch.infos["_final_info"] = ended.copy() if others is None else others | ended
+            shown["final_info"] = {**told, self._stats_key: last, self._mask_key: ended}
+            if "_final_info" not in infos:  # otherwise it has all rows that ended
+                shown["_final_info"] = ended.copy()
 
     def _read(self, batch: Batch) -> tuple[Any, Any]:
         """What the infos of a batch say of success and failure; refuses a key that is taken."""
-        infos = batch.infos
-        refuse_taken(infos, self._stats_key)
-        if "final_info" in infos:
-            refuse_taken(infos["final_info"], self._stats_key)
-        has = has_reports(infos, SUCCESS), has_reports(infos, FAIL)
-        said: list[Any] = [None, None]
-        if batch.rewards is not None and (has[0] or has[1]):
-            over = np.logical_or(batch.terminations, batch.truncations)
-            for at, keys in enumerate((SUCCESS, FAIL)):
-                told = step_reports(infos, keys, over) if has[at] else None
-                said[at] = None if told is None else told.flags
-        self._reported = self._reported[0] or has[0], self._reported[1] or has[1]
-        return said[0], said[1]
+        infos, key, mask_key = batch.infos, self._stats_key, self._mask_key
+        finals = infos.get("final_info", ())
+        if key in infos or mask_key in infos or key in finals or mask_key in finals:
+            refuse_taken(infos, key, mask_key)
+            refuse_taken(infos["final_info"], key, mask_key)
+        if _REPORTS.isdisjoint(infos) and _REPORTS.isdisjoint(finals):
+            return _SILENCE
+        success, fail = has_reports(infos, SUCCESS), has_reports(infos, FAIL)
+        self._reported = self._reported[0] or success, self._reported[1] or fail
+        if batch.rewards is None:
+            return _SILENCE
+        over = np.logical_or(batch.terminations, batch.truncations)
+        successes = step_reports(infos, SUCCESS, over) if success else None
+        failures = step_reports(infos, FAIL, over) if fail else None
+        return (
+            None if successes is None else successes.flags,
+            None if failures is None else failures.flags,
+        )
 
     def get_wrapper_state(self) -> dict[str, Any]:
         """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled.

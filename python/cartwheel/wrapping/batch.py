@@ -117,6 +117,10 @@ class Batch:
             self._finals, self.infos = Finals.of(space, self.infos)
         return self._finals
 
+    def set_finals(self, finals: Finals) -> None:
+        """Sets the final observations, which infos do not have."""
+        self._finals = finals
+
     def ended(self, space: Space[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp], Finals | None]:
         """The places that ended an episode in ``SAME_STEP``; only for this mode.
 

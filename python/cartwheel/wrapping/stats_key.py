@@ -31,13 +31,13 @@ def check_stats_key(envs: Any, key: Any) -> None:
         inner = vars(inner).get("env")
 
 
-def refuse_taken(infos: dict[str, Any], key: str) -> None:
-    """Checks that infos do not have the key.
+def refuse_taken(infos: dict[str, Any], key: str, mask_key: str) -> None:
+    """Checks that infos do not have the key, nor that of its mask.
 
     Raises:
         ValueError: They have it.
     """
-    if key in infos or f"_{key}" in infos:
+    if key in infos or mask_key in infos:
         raise ValueError(
             f"the infos have the key {key!r} already, with the keys {list(infos)}: give this "
             "wrapper another `stats_key`"

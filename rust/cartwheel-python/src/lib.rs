@@ -29,6 +29,8 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::native::PyNativeEnvs;
     #[pymodule_export]
+    use crate::native::cache::{cache_draws, draw_cached};
+    #[pymodule_export]
     use crate::native::catalogue::{block_rows, env_keywords, native_envs, reset_option_names};
     #[pymodule_export]
     use crate::native::plain_loop::plain_loop;

@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::cache::{Draw, ResetCache};
 use super::state::RowState;
-use super::stream::Stream;
+use super::stream::{Seed, Stream};
 use crate::error::Error;
 use crate::plugin::{Frame, ResetOptions};
 
@@ -53,6 +54,13 @@ pub enum Request {
     /// From now on, terminal states of these rows, counted from the first row of the shard, are kept
     /// in `SAME_STEP`, and those of all others are not.
     Keep(Vec<usize>, TerminalState),
+    /// Resets of these rows, counted from the first row of the shard, with seeds; the rows have to be
+    /// reset afterwards. The answer has bytes for a [`ResetCache`].
+    Sample(Vec<(usize, Seed)>),
+    /// From now on, every reset loads a state; with one draw for each row of the shard.
+    Cache(Arc<ResetCache>, Vec<Draw>),
+    /// The present draw of every row.
+    Draws,
     /// Nothing.
     Nothing,
 }
@@ -78,6 +86,8 @@ pub enum Answer {
     States(Vec<Vec<u8>>),
     /// The drawings, one for each row that was asked for.
     Frames(Vec<Frame>),
+    /// The draws, one for each row of the shard; none without a cache.
+    Draws(Vec<Draw>),
     /// The random streams, one for each row of the shard.
     Streams(Vec<Stream>),
 }

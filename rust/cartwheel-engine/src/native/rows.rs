@@ -1,5 +1,6 @@
 //! The rows of a shard: plans what each does, makes one call for all of them, settles.
 
+mod caching;
 mod next_reset;
 mod repeats;
 mod round;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use cartwheel_abi::{LEAVE, RESET, SHOW, STEP};
 use cartwheel_core::rng::Rng;
 
+use self::caching::Caching;
 use super::infos::{Finals, RowInfos};
 use super::mailbox::{Fault, Mailbox, RowReset};
 use super::settings::ShardSettings;
@@ -43,6 +45,8 @@ pub(super) struct NativeRows {
     pub(super) seeds: Vec<Seed>,
     pub(super) shown: Shown,
     pub(super) infos: RowInfos,
+    /// Where resets load states, if not from the environments.
+    caching: Option<Box<Caching>>,
     /// What the owner of the pool has left for automatic resets.
     mailbox: Arc<Mailbox>,
     /// The faults of the present task.
@@ -109,6 +113,7 @@ impl NativeRows {
             seeds,
             shown: Shown::default(),
             infos: RowInfos::new(),
+            caching: None,
             mailbox,
             faults: Vec::new(),
             observations: kind.spaces().observation.leaves(),
@@ -161,12 +166,16 @@ impl NativeRows {
         let next = self.take_next_resets(place, 0..count);
         let own = |row: usize| next.as_ref().and_then(|next| next.get(&row));
         let options = next.is_some().then_some(&own as &dyn Fn(usize) -> Option<_>);
-        let carried_out = if self.autoreset.rules().action_repeat.get() > 1 {
-            self.repeat(place, &actions, options)
-        } else {
-            self.round(place, 0..count, &actions, options)
-        };
+        let loaded = self.load_cached(place, 0..count);
+        let carried_out = loaded.and_then(|()| {
+            if self.autoreset.rules().action_repeat.get() > 1 {
+                self.repeat(place, &actions, options)
+            } else {
+                self.round(place, 0..count, &actions, options)
+            }
+        });
         let settled = carried_out.and_then(|()| {
+            self.settle_cached(place);
             let commands = &self.commands[..count];
             self.autoreset.settle(rows, commands, &mut place.outcomes);
             place.leaves.keep_finals();
@@ -222,7 +231,9 @@ impl NativeRows {
         }
         self.present(place);
         self.forget_shown(&rows);
+        self.load_cached(place, 0..count)?;
         self.round(place, 0..count, &ActionColumns::NONE, Some(options))?;
+        self.settle_cached(place);
         place.leaves.keep_finals();
         let commands = &self.commands[..count];
         self.autoreset.settle(rows.clone(), commands, &mut place.outcomes);
@@ -293,9 +304,12 @@ impl NativeRows {
         let next = self.take_next_resets(place, first..last + 1);
         let own = |row: usize| next.as_ref().and_then(|next| next.get(&row));
         let options = next.is_some().then_some(&own as &dyn Fn(usize) -> Option<_>);
-        let carried_out = self.round(place, first..last + 1, &ActionColumns::NONE, options);
+        let loaded = self.load_cached(place, first..last + 1);
+        let carried_out =
+            loaded.and_then(|()| self.round(place, first..last + 1, &ActionColumns::NONE, options));
         self.spare = self.unused.take();
         carried_out?;
+        self.settle_cached(place);
         self.infos.join_resets();
         for &at in &self.ended {
             let (row, command) = (rows.start + at, &self.commands[at..=at]);

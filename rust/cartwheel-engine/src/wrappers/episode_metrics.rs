@@ -138,7 +138,9 @@ impl EpisodeMetrics {
     /// As for [`Running::begin`]; when `seeds` has another length.
     pub fn begin(&mut self, rows: Option<&[usize]>, kinds: &[u8], seeds: Option<&[i64]>) {
         self.running.begin(rows, kinds);
-        self.reports.iter_mut().for_each(|reports| reports.step(rows, &self.running, None));
+        for reports in self.reports.iter_mut() {
+            reports.step(rows, &self.running, None);
+        }
         self.seed(seeds);
     }
 
@@ -174,7 +176,9 @@ impl EpisodeMetrics {
             });
         }
         // Whatever begins now was given no seed yet.
-        self.running.over.iter().for_each(|at| self.seeds[at.row] = -1);
+        for at in self.running.over.iter() {
+            self.seeds[at.row] = -1;
+        }
         self.seed(seeds);
         ends.complete
     }

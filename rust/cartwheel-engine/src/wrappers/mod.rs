@@ -26,4 +26,4 @@ pub use place_kinds::{EndedPlaces, NoSuchRow, PlaceKinds};
 pub use reward_normalizer::RewardNormalizer;
 pub use row_kinds::RowKinds;
 pub use running::{At, Ends, Places, Running};
-pub use timed_episodes::TimedEpisodes;
+pub use timed_episodes::{Timed, TimedEpisodes};

@@ -203,8 +203,12 @@ impl Running {
         match rows {
             None => {
                 returns.iter_mut().zip(rewards).for_each(|(total, reward)| *total += reward);
-                lengths.iter_mut().for_each(|length| *length = length.wrapping_add(1));
-                divisors.iter_mut().for_each(|steps| *steps += 1.0);
+                for length in lengths.iter_mut() {
+                    *length = length.wrapping_add(1); // without a check, which the loop would wait for
+                }
+                for steps in divisors.iter_mut() {
+                    *steps += 1.0;
+                }
             }
             Some(rows) => {
                 for (&row, reward) in rows.iter().zip(rewards) {
@@ -288,17 +292,135 @@ fn each_set(first: &[u8], second: &[u8], mut then: impl FnMut(usize)) {
     assert_eq!(first.len(), second.len(), "bytes");
     let ((eights, rest), (others, _)) = (first.as_chunks::<8>(), second.as_chunks::<8>());
     for (at, (first, second)) in eights.iter().zip(others).enumerate() {
-        if u64::from_ne_bytes(*first) | u64::from_ne_bytes(*second) != 0 {
-            for (byte, (first, second)) in first.iter().zip(second).enumerate() {
-                if first | second != 0 {
-                    then(8 * at + byte);
-                }
-            }
+        let mut word = u64::from_le_bytes(*first) | u64::from_le_bytes(*second);
+        while word != 0 {
+            let byte = word.trailing_zeros() / 8;
+            then(8 * at + byte as usize);
+            word &= !(0xff << (8 * byte));
         }
     }
     for place in first.len() - rest.len()..first.len() {
         if first[place] | second[place] != 0 {
             then(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kind::SHOWN;
+    use super::*;
+
+    fn step(running: &mut Running, rows: Option<&[usize]>, kinds: &[u8], over: &[u8]) -> Ends {
+        let rewards: Vec<f64> = (1..=kinds.len()).map(|place| place as f64).collect();
+        let truncations = vec![0; kinds.len()];
+        let places = Places {
+            rows,
+            kinds,
+            rewards: &rewards,
+            terminations: over,
+            truncations: &truncations,
+        };
+        running.step(&places)
+    }
+
+    #[test]
+    fn kinds_decide_what_is_summed_up() {
+        let mut running = Running::new(5, false);
+        step(&mut running, None, &[TRANSITION; 5], &[0; 5]);
+        let kinds = [TRANSITION, RESET, SHOWN, FAILED, INCOMPLETE];
+        let ends = step(&mut running, None, &kinds, &[0, 0, 1, 1, 1]);
+        assert_eq!(ends, Ends { complete: 0, dropped: 2 });
+        assert_eq!(running.returns(), [2.0, 0.0, 3.0, 4.0, 0.0]);
+        assert_eq!(running.lengths(), [2, 0, 1, 1, 0]);
+        assert_eq!(running.mean_rewards().collect::<Vec<_>>(), [1.0, 0.0, 3.0, 4.0, 0.0]);
+    }
+
+    #[test]
+    fn an_ended_row_keeps_its_values_until_the_next_episode_of_the_mode() {
+        for is_same_step in [false, true] {
+            let mut running = Running::new(2, is_same_step);
+            let ends = step(&mut running, None, &[TRANSITION; 2], &[1, 0]);
+            assert_eq!(ends, Ends { complete: 1, dropped: 0 });
+            assert_eq!(running.ended(), [At { place: 0, row: 0 }]);
+            assert_eq!(running.returns(), [1.0, 2.0]);
+            let next = if is_same_step { TRANSITION } else { RESET };
+            step(&mut running, None, &[next, TRANSITION], &[0, 0]);
+            assert_eq!(running.returns(), [if is_same_step { 1.0 } else { 0.0 }, 4.0]);
+        }
+    }
+
+    #[test]
+    fn rewards_that_do_not_count_may_be_anything() {
+        let mut running = Running::new(2, true);
+        for kinds in [[TRANSITION; 2], [SHOWN, FAILED], [RESET; 2]] {
+            let [rewards, flags] =
+                [[if kinds[0] == TRANSITION { 1.0 } else { f64::NAN }; 2], [0.0; 2]];
+            let flags = flags.map(|_| 0);
+            running.step(&Places {
+                rows: None,
+                kinds: &kinds,
+                rewards: &rewards,
+                terminations: &flags,
+                truncations: &flags,
+            });
+            assert!(running.returns().iter().all(|total| !total.is_nan()));
+        }
+    }
+
+    #[test]
+    fn parts_of_a_batch_in_any_order_give_the_sums_of_whole_batches() {
+        for is_same_step in [false, true] {
+            let (mut whole, mut parts) =
+                (Running::new(19, is_same_step), Running::new(19, is_same_step));
+            for turn in 0..40_usize {
+                let kinds: Vec<u8> = (0..19)
+                    .map(|row| ((row * 7 + turn * 3) % 11).min(4) as u8 % 5)
+                    .map(|kind| if turn % 3 == 0 { TRANSITION } else { kind })
+                    .collect();
+                let over: Vec<u8> = (0..19).map(|row| u8::from((row + turn) % 4 == 0)).collect();
+                let rewards: Vec<f64> = (0..19).map(|row| (row * turn) as f64).collect();
+                let none = [0; 19];
+                let ends = whole.step(&Places {
+                    rows: None,
+                    kinds: &kinds,
+                    rewards: &rewards,
+                    terminations: &over,
+                    truncations: &none,
+                });
+                let order: Vec<usize> = (0..19).map(|place| (place * 8 + turn) % 19).collect();
+                let mut found = Ends { complete: 0, dropped: 0 };
+                for rows in order.chunks(6) {
+                    let [kinds, over] = [&kinds, &over]
+                        .map(|of_rows| rows.iter().map(|&row| of_rows[row]).collect::<Vec<u8>>());
+                    let rewards: Vec<f64> = rows.iter().map(|&row| rewards[row]).collect();
+                    let part = parts.step(&Places {
+                        rows: Some(rows),
+                        kinds: &kinds,
+                        rewards: &rewards,
+                        terminations: &over,
+                        truncations: &none[..rows.len()],
+                    });
+                    found.complete += part.complete;
+                    found.dropped += part.dropped;
+                }
+                assert_eq!(found, ends);
+                assert_eq!(parts.returns(), whole.returns());
+                assert_eq!(parts.lengths(), whole.lengths());
+                assert_eq!(parts.stale(), whole.stale());
+            }
+        }
+    }
+
+    #[test]
+    fn every_byte_that_is_set_is_found_in_any_length() {
+        for length in 0..40_usize {
+            let first: Vec<u8> = (0..length).map(|at| if at % 5 == 1 { 0x80 } else { 0 }).collect();
+            let second: Vec<u8> = (0..length).map(|at| u8::from(at % 3 == 0)).collect();
+            let mut found = Vec::new();
+            each_set(&first, &second, |at| found.push(at));
+            let expected: Vec<_> = (0..length).filter(|at| at % 5 == 1 || at % 3 == 0).collect();
+            assert_eq!(found, expected);
         }
     }
 }

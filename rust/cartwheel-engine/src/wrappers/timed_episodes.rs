@@ -1,5 +1,7 @@
 //! Episodes with the time that they took.
 
+use std::collections::VecDeque;
+
 use super::kind::RESET;
 use super::running::{At, Ends, Places, Running};
 
@@ -9,12 +11,32 @@ pub struct TimedEpisodes {
     running: Running,
     /// When the present episode of each row began.
     begun: Vec<f64>,
+    /// The last complete episodes that were not taken.
+    recent: VecDeque<Timed>,
+    most: usize,
+}
+
+/// A complete episode.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Timed {
+    /// The sum of its rewards.
+    pub total: f64,
+    /// Its transitions.
+    pub length: i64,
+    /// Its duration, rounded to microseconds.
+    pub seconds: f64,
 }
 
 impl TimedEpisodes {
-    /// Episodes begin at `now`.
-    pub fn new(num_envs: usize, is_same_step: bool, now: f64) -> Self {
-        Self { running: Running::new(num_envs, is_same_step), begun: vec![now; num_envs] }
+    /// Episodes begin at `now`. Keeps the last `most` episodes until they are taken.
+    pub fn new(num_envs: usize, is_same_step: bool, most: usize, now: f64) -> Self {
+        let running = Running::new(num_envs, is_same_step);
+        Self { running, begun: vec![now; num_envs], recent: VecDeque::new(), most }
+    }
+
+    /// Takes the last complete episodes that were not taken yet.
+    pub fn take_recent(&mut self) -> VecDeque<Timed> {
+        std::mem::take(&mut self.recent)
     }
 
     /// Returns and lengths.
@@ -47,33 +69,41 @@ impl TimedEpisodes {
         self.go_on(now);
     }
 
-    /// Adds a step; [`report`](Self::report) and [`go_on`](Self::go_on) are to be called
-    /// before the next one.
+    /// Adds a step. Calls `then` for each place at which a complete episode ended, in order.
     ///
     /// # Panics
     ///
     /// As for [`Running::step`].
-    pub fn step(&mut self, places: &Places<'_>) -> Ends {
-        self.running.step(places)
-    }
-
-    /// Calls `then(place, return, length, seconds)` for each place at which a complete episode
-    /// ended, in order. Seconds are rounded to microseconds.
-    pub fn report(&self, now: f64, mut then: impl FnMut(usize, f64, i64, f64)) {
+    pub fn step(
+        &mut self,
+        places: &Places<'_>,
+        now: f64,
+        mut then: impl FnMut(usize, Timed),
+    ) -> Ends {
+        let ends = self.running.step(places);
         let (returns, lengths) = (self.running.returns(), self.running.lengths());
         for &At { place, row } in &self.running.ended {
             let seconds = ((now - self.begun[row]) * 1e6).round() / 1e6;
-            then(place, returns[row], lengths[row], seconds);
+            let episode = Timed { total: returns[row], length: lengths[row], seconds };
+            then(place, episode);
+            if self.recent.len() == self.most {
+                self.recent.pop_front();
+            }
+            self.recent.push_back(episode);
         }
+        self.go_on(now);
+        ends
     }
 
-    /// Begins the episodes that the last step began, by a reset or, in `SAME_STEP`, by an end.
-    pub fn go_on(&mut self, now: f64) {
+    /// Begins the episodes that the last batch began, by a reset or, in `SAME_STEP`, by an end.
+    fn go_on(&mut self, now: f64) {
         for odd in self.running.odd.iter().filter(|odd| odd.kind == RESET) {
             self.begun[odd.at.row] = now;
         }
         if self.running.is_same_step() {
-            self.running.over.iter().for_each(|at| self.begun[at.row] = now);
+            for at in self.running.over.iter() {
+                self.begun[at.row] = now;
+            }
         }
     }
 }

@@ -83,7 +83,7 @@ impl PyEpisodeMetrics {
         let seeds = given_seeds(seeds, count)?;
         let said = [said_by(said.0.as_ref(), count)?, said_by(said.1.as_ref(), count)?];
         // Made before the lock: a new dictionary may start Python's garbage collector.
-        let (values, finals) = (PyDict::new(py), PyDict::new(py));
+        let (values, finals) = (PyDict::new(py), self.is_same_step.then(|| PyDict::new(py)));
         let mut counted = self.locked();
         let Counted { metrics, received, said: room } = &mut *counted;
         for (said, room) in said.iter().zip(room.iter_mut()) {
@@ -101,9 +101,7 @@ impl PyEpisodeMetrics {
         let running = metrics.running();
         fill(&values, metrics, rows, shown)?;
         let mask = sparse_flags(py, count, running.ended(), |_| 1)?;
-        if ended == 0 || !self.is_same_step {
-            return Ok((values, mask, None));
-        }
+        let Some(finals) = finals.filter(|_| ended > 0) else { return Ok((values, mask, None)) };
         fill_ended(&finals, metrics, count, shown)?;
         let mask_of_finals = sparse_flags(py, count, running.ended(), |_| 1)?;
         Ok((values, mask, Some((finals, mask_of_finals))))
@@ -152,7 +150,7 @@ impl PyEpisodeMetrics {
             let flags = entry::<bool>(state, name, self.num_envs)?;
             Ok(flags.into_iter().map(u8::from).collect())
         };
-        let stale = bytes("stale")?;
+        let of_past = bytes("stale")?;
         let reports = [bytes(FLAGS[0])?, bytes(FLAGS[1])?, bytes(FLAGS[2])?, bytes(FLAGS[3])?];
         let seeds = entry::<i64>(state, "seeds", self.num_envs)?;
         let nested = |name: &str| episodes(&state.as_any().get_item(name)?.cast_into()?);
@@ -161,7 +159,7 @@ impl PyEpisodeMetrics {
         let dropped = state.as_any().get_item("dropped")?.extract()?;
 
         let metrics = &mut self.locked().metrics;
-        metrics.running_mut().resume(returns, lengths, stale);
+        metrics.running_mut().resume(returns, lengths, of_past);
         let ([success, fail], [once, at_end, fail_once, fail_at_end]) =
             (metrics.reports_mut(), reports);
         success.resume(once, at_end);

@@ -7,12 +7,11 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
 use super::column::{Column, as_contiguous, numbers};
-use crate::array::{copy_bytes, filled};
+use crate::array::{Number, copy_numbers, filled, from_numbers};
 
 /// Room for the parts of a batch, reused by every batch.
 #[derive(Debug, Default)]
 pub(super) struct Received {
-    bytes: Vec<u8>,
     rows: Option<Vec<usize>>,
     kinds: Vec<u8>,
     rewards: Vec<f64>,
@@ -68,11 +67,7 @@ impl Received {
         let StepColumns { rows, kinds, rewards, terminations, truncations } = columns;
         self.rows = rows;
         kinds.copy_to(&mut self.kinds);
-        self.bytes.resize(rewards.len() * 8, 0);
-        copy_bytes(&rewards, 0, &mut self.bytes);
-        self.rewards.clear();
-        let numbers = self.bytes.as_chunks().0.iter();
-        self.rewards.extend(numbers.map(|number| f64::from_ne_bytes(*number)));
+        copy_numbers(&rewards, &mut self.rewards);
         terminations.copy_to(&mut self.terminations);
         truncations.copy_to(&mut self.truncations);
         Places {
@@ -107,22 +102,18 @@ fn existing(rows: &[i64], num_envs: usize) -> PyResult<Vec<usize>> {
 }
 
 /// A number of 8 bytes.
-pub(super) trait Eight: Copy {
-    /// NumPy's name for it.
-    const DTYPE: DType;
+pub(super) trait Eight: Number {
     /// Its bytes.
     fn bytes(self) -> [u8; 8];
 }
 
 impl Eight for f64 {
-    const DTYPE: DType = DType::F64;
     fn bytes(self) -> [u8; 8] {
         self.to_ne_bytes()
     }
 }
 
 impl Eight for i64 {
-    const DTYPE: DType = DType::I64;
     fn bytes(self) -> [u8; 8] {
         self.to_ne_bytes()
     }
@@ -146,7 +137,7 @@ pub(super) fn column_of<'py, T: Eight>(
     of_rows: &[T],
 ) -> PyResult<Bound<'py, PyAny>> {
     match rows {
-        None => column(py, of_rows.iter().copied()),
+        None => from_numbers(py, of_rows.len(), &[], of_rows),
         Some(rows) => column(py, rows.iter().map(|&row| of_rows[row])),
     }
 }
@@ -160,7 +151,9 @@ pub(super) fn sparse<'py, T: Eight>(
 ) -> PyResult<Bound<'py, PyAny>> {
     filled(py, T::DTYPE, Some(places), &[], |room| {
         let room = room.as_chunks_mut().0;
-        ended.iter().for_each(|at| room[at.place] = number(at.row).bytes());
+        for at in ended.iter() {
+            room[at.place] = number(at.row).bytes();
+        }
     })
 }
 
@@ -172,7 +165,9 @@ pub(super) fn sparse_flags<'py>(
     flag: impl Fn(usize) -> u8,
 ) -> PyResult<Bound<'py, PyAny>> {
     filled(py, DType::Bool, Some(places), &[], |room| {
-        ended.iter().for_each(|at| room[at.place] = flag(at.row));
+        for at in ended.iter() {
+            room[at.place] = flag(at.row);
+        }
     })
 }
 

@@ -4,10 +4,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use cartwheel_engine::space::DType;
-use cartwheel_engine::wrappers::{Ends, TimedEpisodes};
+use cartwheel_engine::wrappers::{Ends, Timed, TimedEpisodes};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use pyo3::{IntoPyObjectExt, intern};
 
 use super::places::{Received, StepArrays, StepColumns, column_of, rows_and_kinds};
 use super::state::{entry, put};
@@ -18,8 +18,8 @@ use crate::array::filled;
 struct Counted {
     episodes: TimedEpisodes,
     received: Received,
-    /// Of the places where an episode ended: place, return, length and seconds.
-    ends: Vec<(usize, f64, i64, f64)>,
+    /// The places at which an episode ended.
+    ended: Vec<(usize, Timed)>,
 }
 
 #[pyclass(frozen, name = "TimedEpisodes", module = "cartwheel._cartwheel")]
@@ -44,9 +44,9 @@ impl PyTimedEpisodes {
 #[pymethods]
 impl PyTimedEpisodes {
     #[new]
-    fn new(num_envs: usize, is_same_step: bool) -> Self {
-        let episodes = TimedEpisodes::new(num_envs, is_same_step, 0.0);
-        let counted = Counted { episodes, received: Received::default(), ends: Vec::new() };
+    fn new(num_envs: usize, is_same_step: bool, most: usize) -> Self {
+        let episodes = TimedEpisodes::new(num_envs, is_same_step, most, 0.0);
+        let counted = Counted { episodes, received: Received::default(), ended: Vec::new() };
         Self { num_envs, made: Instant::now(), counted: Mutex::new(counted) }
     }
 
@@ -59,31 +59,38 @@ impl PyTimedEpisodes {
         Ok(())
     }
 
-    #[pyo3(signature = (arrays, most, /))]
+    #[pyo3(signature = (arrays, /))]
     fn step<'py>(
         &self,
         py: Python<'py>,
         arrays: StepArrays<'py>,
-        most: usize,
-    ) -> PyResult<(usize, Option<Bound<'py, PyAny>>)> {
+    ) -> PyResult<(usize, usize, Option<Report<'py>>)> {
         let columns = StepColumns::new(&arrays, self.num_envs)?;
         let count = columns.len();
         let mut counted = self.locked();
-        let Counted { episodes, received, ends } = &mut *counted;
+        let Counted { episodes, received, ended } = &mut *counted;
+        ended.clear();
         let places = received.receive(columns);
-        let Ends { complete, dropped } = episodes.step(&places);
-        let now = self.now();
-        ends.clear();
-        if complete > 0 {
-            let add = |place, total, length, seconds| ends.push((place, total, length, seconds));
-            episodes.report(now, add);
+        let add = |place, episode| ended.push((place, episode));
+        let Ends { complete, dropped } = episodes.step(&places, self.now(), add);
+        if complete == 0 {
+            return Ok((0, dropped, None));
         }
-        episodes.go_on(now);
-        let ends = std::mem::take(ends);
+        let ended = std::mem::take(ended);
         drop(counted);
-        let report = if ends.is_empty() { None } else { Some(report(py, &ends, count, most)?) };
-        self.locked().ends = ends; // its room is used again
-        Ok((dropped, report))
+        let report = report(py, &ended, count)?;
+        self.locked().ended = ended; // its room is used again
+        Ok((complete, dropped, Some(report)))
+    }
+
+    /// Returns, lengths and seconds of the last complete episodes that were not taken.
+    fn take_recent<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyList>; 3]> {
+        let recent = self.locked().episodes.take_recent();
+        Ok([
+            PyList::new(py, recent.iter().map(|episode| episode.total))?,
+            PyList::new(py, recent.iter().map(|episode| episode.length))?,
+            PyList::new(py, recent.iter().map(|episode| episode.seconds))?,
+        ])
     }
 
     /// Returns and lengths of the running episodes.
@@ -109,41 +116,41 @@ impl PyTimedEpisodes {
     fn set_state(&self, state: &Bound<'_, PyDict>) -> PyResult<()> {
         let returns = entry::<f64>(state, "returns", self.num_envs)?;
         let lengths = entry::<i64>(state, "lengths", self.num_envs)?;
-        let stale = entry::<bool>(state, "stale", self.num_envs)?;
+        let of_past = entry::<bool>(state, "stale", self.num_envs)?;
         let seconds = entry::<f64>(state, "seconds", self.num_envs)?;
         let (now, mut counted) = (self.now(), self.locked());
         let begun = counted.episodes.begun_mut().iter_mut();
         begun.zip(seconds).for_each(|(begun, seconds)| *begun = now - seconds);
-        let stale = stale.into_iter().map(u8::from).collect();
-        counted.episodes.running_mut().resume(returns, lengths, stale);
+        let of_past = of_past.into_iter().map(u8::from).collect();
+        counted.episodes.running_mut().resume(returns, lengths, of_past);
         Ok(())
     }
 }
 
-/// The arrays of a step that ended episodes, with zeros elsewhere; its mask; and the values of the
-/// last `most` episodes that ended.
-fn report<'py>(
-    py: Python<'py>,
-    ends: &[(usize, f64, i64, f64)],
-    places: usize,
-    most: usize,
-) -> PyResult<Bound<'py, PyAny>> {
-    let sparse = |dtype, number: &dyn Fn(&(usize, f64, i64, f64)) -> [u8; 8]| {
+/// Values by name, and their mask.
+type Report<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>);
+
+/// The arrays of a step that ended episodes, with zeros elsewhere.
+fn report<'py>(py: Python<'py>, ended: &[(usize, Timed)], places: usize) -> PyResult<Report<'py>> {
+    let sparse = |dtype, number: &dyn Fn(&Timed) -> [u8; 8]| {
         filled(py, dtype, Some(places), &[], |room| {
             let room = room.as_chunks_mut().0;
-            ends.iter().for_each(|end| room[end.0] = number(end));
+            for (place, episode) in ended.iter() {
+                room[*place] = number(episode);
+            }
         })
     };
     let values = PyDict::new(py);
-    values.set_item(intern!(py, "r"), sparse(DType::F64, &|end| end.1.to_ne_bytes())?)?;
-    values.set_item(intern!(py, "l"), sparse(DType::I64, &|end| end.2.to_ne_bytes())?)?;
-    values.set_item(intern!(py, "t"), sparse(DType::F64, &|end| end.3.to_ne_bytes())?)?;
+    let returns = sparse(DType::F64, &|episode| episode.total.to_ne_bytes())?;
+    values.set_item(intern!(py, "r"), returns)?;
+    let lengths = sparse(DType::I64, &|episode| episode.length.to_ne_bytes())?;
+    values.set_item(intern!(py, "l"), lengths)?;
+    let seconds = sparse(DType::F64, &|episode| episode.seconds.to_ne_bytes())?;
+    values.set_item(intern!(py, "t"), seconds)?;
     let mask = filled(py, DType::Bool, Some(places), &[], |room| {
-        ends.iter().for_each(|end| room[end.0] = 1);
+        for (place, _) in ended.iter() {
+            room[*place] = 1;
+        }
     })?;
-    let last = &ends[ends.len().saturating_sub(most)..];
-    let returns = PyList::new(py, last.iter().map(|end| end.1))?;
-    let lengths = PyList::new(py, last.iter().map(|end| end.2))?;
-    let seconds = PyList::new(py, last.iter().map(|end| end.3))?;
-    (values, mask, ends.len(), returns, lengths, seconds).into_bound_py_any(py)
+    Ok((values, mask))
 }

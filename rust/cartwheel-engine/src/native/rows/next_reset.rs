@@ -45,6 +45,7 @@ impl NativeRows {
             Seed::Words(words) => self.streams[row] = Rng::from_seed_words(words),
             Seed::Unknown => {}
         }
+        self.seed_draw(row, &seed);
         self.seeds[row] = seed;
     }
 }

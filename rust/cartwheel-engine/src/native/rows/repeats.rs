@@ -24,7 +24,7 @@ impl NativeRows {
         &mut self,
         place: &mut Place<'_>,
         actions: &ActionColumns<'_>,
-        options: Option<&dyn Fn(usize) -> Option<&'o ResetOptions>>,
+        mut options: Option<&dyn Fn(usize) -> Option<&'o ResetOptions>>,
     ) -> Result<(), Error> {
         let (rows, count) = (place.rows.clone(), place.rows.len());
         let mut repeats = std::mem::take(&mut self.repeats);
@@ -34,7 +34,7 @@ impl NativeRows {
         sums.clear();
         sums.resize(count, 0.0);
         for left in (0..self.autoreset.rules().action_repeat.get()).rev() {
-            self.calls(place, 0..count, actions, options)?;
+            self.calls(place, 0..count, actions, options.take())?; // resets are of the first round
             let commands = &mut self.commands[..count];
             for (whole, &command) in whole.iter_mut().zip(&*commands) {
                 *whole = if command == SHOW { SHOW } else { *whole }; // also of a row that failed

@@ -1,0 +1,77 @@
+"""The files of a recording."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from cartwheel.recorder.about import env_info
+from cartwheel.recorder.h5_file import load
+from cartwheel.recorder.maniskill import ManiSkillFiles
+from cartwheel.recorder.minari import MinariFiles, as_dataset_id
+
+if TYPE_CHECKING:
+    from cartwheel.recorder.writer import Writer
+
+Format = Literal["maniskill", "minari"]
+Files: TypeAlias = ManiSkillFiles | MinariFiles
+
+
+def as_folder(output_dir: str | os.PathLike[str]) -> Path:
+    """Makes a folder, if it does not exist.
+
+    Raises:
+        OSError: It cannot be made, or nothing can be written into it.
+    """
+    folder = Path(output_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    probe = folder / f".{os.getpid()}.part"
+    probe.touch()
+    probe.unlink()
+    return folder
+
+
+def make_files(
+    envs: Any, folder: Path, name: str | None, form: Format, source: dict[str, Any]
+) -> Files:
+    """Makes the files of trajectories.
+
+    Args:
+        envs: The recorded vector environment.
+        folder: Where they are put.
+        name: Their name; ``None``: date and time, and a number if that is taken.
+        form: The layout.
+        source: Entries of the metadata.
+
+    Raises:
+        FileExistsError: There is a recording of this name.
+        OSError: The files cannot be made.
+        ImportError: ``h5py`` is missing.
+    """
+    load("h5py")
+    stem = name or time.strftime("%Y%m%d_%H%M%S")
+    for number in itertools.count():
+        numbered = f"{stem}_{number}" if number else stem
+        try:
+            if form == "maniskill":
+                return ManiSkillFiles(folder / numbered, env_info(envs), source)
+            dataset_id = as_dataset_id(numbered)
+            return MinariFiles(folder / dataset_id, dataset_id, envs, source)
+        except FileExistsError as error:
+            if name is not None:
+                raise FileExistsError(
+                    error.errno,
+                    "there is such a recording: give another `trajectory_name`",
+                    str(error.filename or folder / stem),
+                ) from error
+    raise AssertionError("numbers do not end")
+
+
+def finish(writer: Writer, files: Files | None) -> None:
+    """Ends the thread, then closes the files."""
+    writer.close()
+    if files is not None:
+        files.close()

@@ -1,0 +1,149 @@
+"""A file whose old bytes change all at once."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: Bytes that are reserved at a time.
+STEP = 4 << 20
+
+
+class StagedFile(io.RawIOBase):
+    """A file in which HDF5 writes, and that is whole at any time when the program is killed.
+
+    Nothing refers to bytes behind those of the last :meth:`commit`, so they are written at once.
+    Changes to the bytes before them are kept in memory, and :meth:`commit` writes these few pieces
+    one after the other, within microseconds. HDF5 itself would mix them with the rest, for as
+    long as a flush takes.
+
+    Args:
+        path: The file, which must not exist.
+
+    Raises:
+        FileExistsError: It does.
+        OSError: It cannot be made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Makes the file."""
+        super().__init__()
+        self._path = path
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        self._at = 0
+        #: The size that HDF5 knows; reserved bytes may follow.
+        self._size = 0
+        #: The size at the last commit.
+        self._committed = 0
+        self._staged: list[tuple[int, bytes]] = []
+
+    # What the driver of h5py calls
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Moves to a place."""
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        self._at = start + offset
+        return self._at
+
+    def tell(self) -> int:
+        """The place."""
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Reads at the place, with the changes that are not committed."""
+        view = memoryview(buffer).cast("B")
+        count = max(0, min(len(view), self._size - self._at))
+        read = os.pread(self._descriptor, count, self._at)
+        view[: len(read)] = read
+        view[len(read) : count] = bytes(count - len(read))
+        for offset, piece in self._staged:
+            first, last = max(offset, self._at), min(offset + len(piece), self._at + count)
+            if first < last:
+                view[first - self._at : last - self._at] = piece[first - offset : last - offset]
+        self._at += count
+        return count
+
+    def write(self, piece: memoryview | bytes) -> int:  # type: ignore[override]
+        """Writes at the place: at once behind the last commit, otherwise with the next one."""
+        view = memoryview(piece).cast("B")
+        offset, end = self._at, self._at + len(view)
+        old = max(0, min(end, self._committed) - offset)
+        if old:
+            self._staged.append((offset, bytes(view[:old])))
+        _write(self._descriptor, view[old:], offset + old)
+        self._at = end
+        self._size = max(self._size, end)
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        """Sets the size; reserved bytes stay until :meth:`close`."""
+        self._size = self._at if size is None else size
+        return self._size
+
+    def flush(self) -> None:
+        """Nothing is buffered; :meth:`commit` says when."""
+
+    # What the recorder calls
+
+    def reserve(self, end: int) -> None:
+        """Makes sure that the file can grow to ``end`` bytes.
+
+        Raises:
+            OSError: It cannot; it is as it was.
+        """
+        size = os.fstat(self._descriptor).st_size
+        if end <= size:
+            return
+        with contextlib.suppress(OSError):
+            os.posix_fallocate(self._descriptor, size, end + STEP - size)
+            return
+        try:  # the last megabytes
+            os.posix_fallocate(self._descriptor, size, end - size)
+        except OSError as error:
+            os.ftruncate(self._descriptor, size)
+            if error.errno in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+                free = os.fstatvfs(self._descriptor)
+                if free.f_bavail * free.f_frsize >= end - size:
+                    return
+                error.errno = errno.ENOSPC
+            raise
+
+    def commit(self) -> None:
+        """Makes everything that was written part of the file."""
+        staged, self._staged = self._staged, []
+        for offset, piece in staged:
+            _write(self._descriptor, memoryview(piece), offset)
+        self._committed = self._size
+
+    def close(self) -> None:
+        """Commits, gives back what was reserved, and closes the file."""
+        if self._descriptor >= 0:
+            self.commit()
+            os.ftruncate(self._descriptor, self._size)
+            os.close(self._descriptor)
+            self._descriptor = -1
+        super().close()
+
+
+def _write(descriptor: int, view: memoryview, offset: int) -> None:
+    while view:
+        count = os.pwrite(descriptor, view, offset)
+        view, offset = view[count:], offset + count
