@@ -33,7 +33,8 @@ SETTINGS = [
     (NATIVE, LAKE),
     (Native("native", {"num_workers": 7}), CARDS),
 ]
-KINDS = pytest.mark.parametrize(("executor", "env_fn"), SETTINGS, ids=str)
+NAMES = ["inline", "thread", "process, nested", "native", "native, infos", "native, tuples"]
+KINDS = pytest.mark.parametrize(("executor", "env_fn"), SETTINGS, ids=NAMES)
 
 
 def mixed(*words):
@@ -179,7 +180,9 @@ def test_the_seed_decides_states_and_draws_in_every_executor():
         assert rows(executor, None, 2) != rows(executor, None, 2)
 
 
-@pytest.mark.parametrize(("executor", "env_fn"), [(INLINE, walk), (NATIVE, CARDS)], ids=str)
+@pytest.mark.parametrize(
+    ("executor", "env_fn"), [(INLINE, walk), (NATIVE, CARDS)], ids=["inline", "native"]
+)
 def test_episodes_from_the_same_state_have_random_numbers_of_their_own(executor, env_fn):
     envs = CachedReset(executor([env_fn] * 3, autoreset_mode=D, on_done="freeze"), 1, seed=3)
     lives, firsts = set(), set()
