@@ -120,7 +120,7 @@ pub(crate) fn from_numbers<'py, T: Number>(
     let (array, first) = unsafe { make(py, T::DTYPE, Some(rows), shape, None) }?;
     // SAFETY: the new array has room for as many elements of the same size.
     unsafe {
-        first.as_ptr().copy_from_nonoverlapping(numbers.as_ptr().cast(), size_of_val(numbers))
+        first.as_ptr().copy_from_nonoverlapping(numbers.as_ptr().cast(), size_of_val(numbers));
     }
     Ok(array)
 }

@@ -75,20 +75,21 @@ impl PyFrameStack {
             finals.copy_bytes_to(final_places.len() * stacks.frame_bytes(), &mut work.finals);
         }
         let mut last = None;
-        // SAFETY: `advance` writes every byte (invariant 1).
-        let shown = unsafe {
-            written(py, self.dtype, count, &self.stack, |room| {
-                let mut advance = |final_room: &mut [MaybeUninit<u8>]| {
-                    let read = |room: &mut [u8]| frames.read(room);
-                    stacks.advance(places, read, ended, &work.finals, room, final_room);
-                };
-                if finals.is_some() {
-                    last = Some(written(py, self.dtype, final_places.len(), &self.stack, advance));
-                } else {
-                    advance(&mut []);
-                }
-            })
-        }?;
+        let fill = |room: &mut [MaybeUninit<u8>]| {
+            let mut advance = |final_room: &mut [MaybeUninit<u8>]| {
+                let read = |room: &mut [u8]| frames.read(room);
+                stacks.advance(places, read, ends, &work.finals, room, final_room);
+            };
+            if finals.is_some() {
+                let count = final_places.len();
+                // SAFETY: `advance` writes every byte (invariant 1).
+                last = Some(unsafe { written(py, self.dtype, count, &self.stack, advance) });
+            } else {
+                advance(&mut []);
+            }
+        };
+        // SAFETY: as above; without room for final stacks nobody gets this array.
+        let shown = unsafe { written(py, self.dtype, count, &self.stack, fill) }?;
         let last = last.transpose()?.unwrap_or_else(|| py.None().into_bound(py));
         Ok((shown, last))
     }

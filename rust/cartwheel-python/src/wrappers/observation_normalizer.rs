@@ -91,28 +91,30 @@ impl PyObservationNormalizer {
         let ends = EndedPlaces::new(&places, &final_places, count).map_err(no_such_row)?;
         let work = &mut *self.locked();
         kinds.copy_to(&mut work.kinds);
-        let (normalizer, kinds, room, normalized) = T::room(work);
+        let (normalizer, kinds, room, out) = T::room(work);
         let places = PlaceKinds::new(rows, kinds, self.num_envs).map_err(no_such_row)?;
         observations.copy_numbers_to(&mut room.observations);
         room.finals.clear();
-        finals.iter().for_each(|finals| finals.copy_numbers_to(&mut room.finals));
-        normalized.resize(room.finals.len(), 0.0);
+        if let Some(finals) = &finals {
+            finals.copy_numbers_to(&mut room.finals);
+        }
+        out.resize(room.finals.len(), 0.0);
         let Room { observations, finals, gathered } = room;
-        normalizer.normalize(places, observations, ends, finals, normalized, gathered);
+        normalizer.normalize(places, observations, ends, finals, out, gathered);
         let last = if ends.is_empty() {
             py.None().into_bound(py)
         } else {
-            from_numbers(py, final_places.len(), &self.shape, normalized)?
+            from_numbers(py, final_places.len(), &self.shape, out)?
         };
         let Some(rows) = rows else {
             return Ok((from_numbers(py, count, &self.shape, normalizer.shown())?, last));
         };
-        normalized.clear();
+        out.clear();
         for place in 0..rows.len() {
             let first = places.env(place) * self.columns;
-            normalized.extend_from_slice(&normalizer.shown()[first..first + self.columns]);
+            out.extend_from_slice(&normalizer.shown()[first..first + self.columns]);
         }
-        Ok((from_numbers(py, count, &self.shape, normalized)?, last))
+        Ok((from_numbers(py, count, &self.shape, out)?, last))
     }
 
     /// As [`Self::normalize_as`] for the numbers of these arrays.
