@@ -138,7 +138,7 @@ impl EpisodeMetrics {
     /// As for [`Running::begin`]; when `seeds` has another length.
     pub fn begin(&mut self, rows: Option<&[usize]>, kinds: &[u8], seeds: Option<&[i64]>) {
         self.running.begin(rows, kinds);
-        for reports in self.reports.iter_mut() {
+        for reports in &mut self.reports {
             reports.step(rows, &self.running, None);
         }
         self.seed(seeds);
@@ -176,7 +176,7 @@ impl EpisodeMetrics {
             });
         }
         // Whatever begins now was given no seed yet.
-        for at in self.running.over.iter() {
+        for at in &self.running.over {
             self.seeds[at.row] = -1;
         }
         self.seed(seeds);

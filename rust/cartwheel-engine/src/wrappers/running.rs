@@ -312,15 +312,10 @@ mod tests {
     use super::*;
 
     fn step(running: &mut Running, rows: Option<&[usize]>, kinds: &[u8], over: &[u8]) -> Ends {
-        let rewards: Vec<f64> = (1..=kinds.len()).map(|place| place as f64).collect();
+        let rewards = [1.0, 2.0, 3.0, 4.0, 5.0];
+        let rewards = &rewards[..kinds.len()];
         let truncations = vec![0; kinds.len()];
-        let places = Places {
-            rows,
-            kinds,
-            rewards: &rewards,
-            terminations: over,
-            truncations: &truncations,
-        };
+        let places = Places { rows, kinds, rewards, terminations: over, truncations: &truncations };
         running.step(&places)
     }
 
@@ -354,9 +349,8 @@ mod tests {
     fn rewards_that_do_not_count_may_be_anything() {
         let mut running = Running::new(2, true);
         for kinds in [[TRANSITION; 2], [SHOWN, FAILED], [RESET; 2]] {
-            let [rewards, flags] =
-                [[if kinds[0] == TRANSITION { 1.0 } else { f64::NAN }; 2], [0.0; 2]];
-            let flags = flags.map(|_| 0);
+            let rewards = if kinds[0] == TRANSITION { [1.0; 2] } else { [f64::NAN; 2] };
+            let flags = [0; 2];
             running.step(&Places {
                 rows: None,
                 kinds: &kinds,
@@ -373,13 +367,12 @@ mod tests {
         for is_same_step in [false, true] {
             let (mut whole, mut parts) =
                 (Running::new(19, is_same_step), Running::new(19, is_same_step));
-            for turn in 0..40_usize {
-                let kinds: Vec<u8> = (0..19)
-                    .map(|row| ((row * 7 + turn * 3) % 11).min(4) as u8 % 5)
-                    .map(|kind| if turn % 3 == 0 { TRANSITION } else { kind })
-                    .collect();
+            for turn in 0..40_u8 {
+                let kind = |row: u8| if turn % 3 == 0 { 0 } else { ((row * 7 + turn) % 11).min(4) };
+                let kinds: Vec<u8> = (0..19).map(kind).collect();
                 let over: Vec<u8> = (0..19).map(|row| u8::from((row + turn) % 4 == 0)).collect();
-                let rewards: Vec<f64> = (0..19).map(|row| (row * turn) as f64).collect();
+                let rewards: Vec<f64> =
+                    (0..19).map(|row: u8| f64::from(row) * f64::from(turn)).collect();
                 let none = [0; 19];
                 let ends = whole.step(&Places {
                     rows: None,
@@ -388,7 +381,8 @@ mod tests {
                     terminations: &over,
                     truncations: &none,
                 });
-                let order: Vec<usize> = (0..19).map(|place| (place * 8 + turn) % 19).collect();
+                let order: Vec<usize> =
+                    (0..19).map(|place| (place * 8 + usize::from(turn)) % 19).collect();
                 let mut found = Ends { complete: 0, dropped: 0 };
                 for rows in order.chunks(6) {
                     let [kinds, over] = [&kinds, &over]

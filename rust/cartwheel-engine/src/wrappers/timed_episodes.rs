@@ -101,7 +101,7 @@ impl TimedEpisodes {
             self.begun[odd.at.row] = now;
         }
         if self.running.is_same_step() {
-            for at in self.running.over.iter() {
+            for at in &self.running.over {
                 self.begun[at.row] = now;
             }
         }

@@ -151,7 +151,7 @@ pub(super) fn sparse<'py, T: Eight>(
 ) -> PyResult<Bound<'py, PyAny>> {
     filled(py, T::DTYPE, Some(places), &[], |room| {
         let room = room.as_chunks_mut().0;
-        for at in ended.iter() {
+        for at in ended {
             room[at.place] = number(at.row).bytes();
         }
     })
@@ -165,7 +165,7 @@ pub(super) fn sparse_flags<'py>(
     flag: impl Fn(usize) -> u8,
 ) -> PyResult<Bound<'py, PyAny>> {
     filled(py, DType::Bool, Some(places), &[], |room| {
-        for at in ended.iter() {
+        for at in ended {
             room[at.place] = flag(at.row);
         }
     })

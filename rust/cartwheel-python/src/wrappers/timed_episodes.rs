@@ -135,7 +135,7 @@ fn report<'py>(py: Python<'py>, ended: &[(usize, Timed)], places: usize) -> PyRe
     let sparse = |dtype, number: &dyn Fn(&Timed) -> [u8; 8]| {
         filled(py, dtype, Some(places), &[], |room| {
             let room = room.as_chunks_mut().0;
-            for (place, episode) in ended.iter() {
+            for (place, episode) in ended {
                 room[*place] = number(episode);
             }
         })
@@ -148,7 +148,7 @@ fn report<'py>(py: Python<'py>, ended: &[(usize, Timed)], places: usize) -> PyRe
     let seconds = sparse(DType::F64, &|episode| episode.seconds.to_ne_bytes())?;
     values.set_item(intern!(py, "t"), seconds)?;
     let mask = filled(py, DType::Bool, Some(places), &[], |room| {
-        for (place, _) in ended.iter() {
+        for (place, _) in ended {
             room[*place] = 1;
         }
     })?;
