@@ -298,8 +298,7 @@ mod tests {
         let (frames, last) = (wide(frames), wide(ends.2));
         let read = |room: &mut [u8]| room.copy_from_slice(&frames);
         stacks.advance(places, read, ended, &last, &mut out, &mut finals);
-        let narrow =
-            |wide: &[MaybeUninit<u8>]| wide.chunks(stacks.frame_bytes).map(every_byte).collect();
+        let narrow = |wide: &[u8]| wide.chunks(stacks.frame_bytes).map(every_byte).collect();
         (narrow(&out), narrow(&finals))
     }
 
