@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 BOUNDS = {64: 2.0, 1024: 1.3, 4096: 1.3}
 #: The wrappers, with the arguments of the benchmark, by the name of the class.
 OURS: dict[str, Wrap] = {
+    "ClipReward": lambda envs: wrappers.ClipReward(envs, -1, 1),
+    "DtypeObservation": lambda envs: wrappers.DtypeObservation(envs, np.float64),
+    "FlattenObservation": wrappers.FlattenObservation,
     "FrameStack": lambda envs: wrappers.FrameStack(envs, 4),
     "NormalizeObservation": wrappers.NormalizeObservation,
     "NormalizeReward": wrappers.NormalizeReward,
