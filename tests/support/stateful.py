@@ -10,7 +10,7 @@ class WalkEnv(gym.Env):
     """A random walk that ends at random; its state can be saved, random numbers included."""
 
     action_space = Discrete(3)
-    observation_space = Box(-np.inf, np.inf, (2,), np.float64)
+    observation_space: gym.Space = Box(-np.inf, np.inf, (2,), np.float64)
     #: The chance that a step is the last one.
     ends = 0.15
 
