@@ -31,7 +31,7 @@ BINDING = """
     worker
     image memory native returns wrappers
     value
-    array error mode schedule space
+    array error mode rules schedule space
 """
 ENGINE = """
     lib

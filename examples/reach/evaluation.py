@@ -7,21 +7,27 @@ them does not stay there, which only the success at the end shows.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from numpy.typing import NDArray
 
 import cartwheel
 from examples.reach.reach import HORIZON, Reach
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 
 def hasty(observations: NDArray[np.float32]) -> NDArray[np.float32]:
     """Goes towards the target at full speed, and past it; ``[N, 2]``."""
-    return np.sign(observations[:, 2:] - observations[:, :2])
+    actions: NDArray[np.float32] = np.sign(observations[:, 2:] - observations[:, :2])
+    return actions
 
 
 def careful(observations: NDArray[np.float32]) -> NDArray[np.float32]:
     """Slows down near the target; ``[N, 2]``."""
-    return np.clip(5.0 * (observations[:, 2:] - observations[:, :2]), -1.0, 1.0)
+    actions: NDArray[np.float32] = 5.0 * (observations[:, 2:] - observations[:, :2])
+    return np.clip(actions, -1.0, 1.0)
 
 
 def main(episodes_per_env: int = 8) -> dict[str, cartwheel.Evaluation]:
@@ -36,7 +42,12 @@ def main(episodes_per_env: int = 8) -> dict[str, cartwheel.Evaluation]:
     for policy in (hasty, careful):
         result = cartwheel.evaluate(envs, policy, episodes_per_env=episodes_per_env, seed=5)
         evaluations[policy.__name__] = result
-        print(f"{policy.__name__}:\n{result}\n")
+        assert result.success_once is not None
+        assert result.success_at_end is not None
+        print(
+            f"{policy.__name__}: mean return {result.mean_return:.1f}, success once "
+            f"{result.success_once.mean():.2f}, at the end {result.success_at_end.mean():.2f}"
+        )
     envs.close()
     return evaluations
 

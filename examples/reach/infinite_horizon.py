@@ -13,7 +13,7 @@ from examples.reach.reach import HORIZON, Reach
 from examples.reach.search import Search
 
 
-def main(generations: int = 40) -> tuple[float, float]:
+def main(generations: int = 60) -> tuple[float, float]:
     """Searches a policy that stays; returns the rates of success once and at the end."""
     envs = RecordMetrics(
         cartwheel.VectorEnv(

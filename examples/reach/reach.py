@@ -29,7 +29,7 @@ class Reach(gym.Env[NDArray[np.float32], NDArray[np.float32]]):
     The episode terminates at the target.
     """
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012 - as Gymnasium
     observation_space = Box(-2.0, 2.0, (4,), np.float32)
     action_space = Box(-1.0, 1.0, (2,), np.float32)
 

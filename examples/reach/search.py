@@ -7,10 +7,12 @@ rows, and moves the weights towards the perturbations whose episodes had the hig
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Search:
@@ -35,7 +37,7 @@ class Search:
     def learn(self, returns: NDArray[np.float64]) -> None:
         """Moves the mean by the returns ``[N]`` of the rows, and draws the next perturbations."""
         ranks = np.argsort(np.argsort(returns)) / (len(returns) - 1) - 0.5
-        self.mean = self.mean + 2.0 * np.einsum("n,nij->ij", ranks, self._noise) / len(returns)
+        self.mean = self.mean + 8.0 * np.einsum("n,nij->ij", ranks, self._noise) / len(returns)
         self._noise = self._draw()
 
     def _draw(self) -> NDArray[np.float64]:

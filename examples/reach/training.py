@@ -14,7 +14,7 @@ from examples.reach.reach import HORIZON, Reach
 from examples.reach.search import Search
 
 
-def main(generations: int = 40) -> float:
+def main(generations: int = 60) -> float:
     """Searches a policy and returns the last generation's rate of success."""
     envs = RecordMetrics(
         cartwheel.VectorEnv(

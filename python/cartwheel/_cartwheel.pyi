@@ -9,14 +9,19 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "Descriptor",
+    "EpisodeMetrics",
+    "FrameStack",
     "ImagePlan",
     "Memory",
     "NativeEnvs",
+    "ObservationNormalizer",
     "Pool",
+    "RewardNormalizer",
     "RolloutSlab",
     "RowKinds",
     "Shard",
     "SlabLease",
+    "TimedEpisodes",
     "block_rows",
     "discounted",
     "env_keywords",
@@ -77,8 +82,20 @@ class _Worker(Protocol):
     def take_action(self, row: int, /) -> Any:
         """Returns the action of a step that ``send`` started."""
 
-    def take_reset(self, row: int, /) -> dict[str, Any]:
-        """Returns the keywords of a reset that ``send`` started."""
+    def take_reset(self, row: int, /) -> dict[str, Any] | bytes:
+        """Returns the keywords of a reset that ``send`` started, or the state to restore."""
+
+    def receive_next_resets(self, rows: list[int], /) -> None:
+        """Receives what these rows get for their next automatic resets."""
+
+    def take_next_reset(self, row: int, /) -> dict[str, Any] | None:
+        """Returns the keywords of an automatic reset, if the caller has chosen some."""
+
+    def restore(self, row: int, state: bytes, /) -> tuple[bytes, list[Any]]:
+        """Restores a row; returns its place in the episode and its observation, if it has one."""
+
+    def save(self, row: int, place: bytes, shown: list[Any], lost: bool, /) -> None:
+        """Saves a row for the answer of the present control call."""
 
     @property
     def drawn(self) -> set[int]:
@@ -93,8 +110,8 @@ class _Worker(Protocol):
     def end_copy(self, failure: BaseException | None, /) -> NoReturn:
         """Ends a process that an environment forked and that returned from its call."""
 
-    def answer(self) -> None:
-        """Carries out the next control call."""
+    def answer(self) -> list[int] | None:
+        """Carries out the next control call; returns rows of the worker to ``save``, if any."""
 
     def answer_failed(self, error: BaseException, /) -> None:
         """Answers the control call by an error that no environment raised."""
@@ -150,6 +167,9 @@ class _WorkersLink(_Link, Protocol):
 
     def pack_actions(self, actions: Any, /) -> list[Any]:
         """Makes the messages of a step whose action space has no fixed shape."""
+
+    def pack_next_resets(self, rows: list[int], packed: list[Any], /) -> list[Any]:
+        """Makes the messages that go with a step of rows, with what was kept for them."""
 
     def pack_sent_actions(self, actions: Any, rows: list[int], /) -> list[Any]:
         """Makes the messages of a ``send`` whose action space has no fixed shape."""
@@ -359,6 +379,25 @@ class NativeEnvs:
     def post_row_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
         """Posts the details of the reset of one row, which is sent next."""
 
+    def post_next_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
+        """Posts seed and options of the next automatic reset of one row, not in flight."""
+
+    def post_sample(self, shard: int, rows: Sequence[int], seeds: Sequence[int]) -> None:
+        """Posts a request to reset rows with seeds, and to return states for :meth:`set_cache`."""
+
+    def set_cache(self, states: Sequence[bytes], key: int) -> None:
+        """Keeps states that resets load once :meth:`post_cache` has told the shards.
+
+        Raises:
+            ValueError: There is no state, or one was changed or is of another environment.
+        """
+
+    def post_cache(self, shard: int, draws: Sequence[tuple[int, int]]) -> None:
+        """Posts a request to load states in resets; each row's draws have a key and a count."""
+
+    def post_draws(self, shard: int) -> None:
+        """Posts a request for the key and the count of each row's draws."""
+
     def post_request(self, shard: int, name: str, values: Sequence[Any] | None) -> None:
         """Posts a request to read a parameter, or to set it to one value for each row."""
 
@@ -416,7 +455,7 @@ class ImagePlan:
         grey: bool,
         channel_first: bool = False,
         num_threads: int | None = None,
-    ) -> Self:
+    ) -> ImagePlan:
         """Computes the weights.
 
         Args:
@@ -575,6 +614,14 @@ class Pool:
     def discard_late(self, timeout: float | None, calling: str) -> None:
         """Waits for a call that timed out or was interrupted, and drops its result."""
 
+    def keep_next_resets(
+        self, rows: Sequence[int], packed: Sequence[Any | None], calling: str
+    ) -> None:
+        """Keeps what rows get with their next step, for their next automatic reset.
+
+        The link's ``pack_next_resets`` makes messages of it. ``None`` takes back what was kept.
+        """
+
     def send(self, actions: Any, rows: Any = None) -> None:
         """Checks and copies actions for some rows, or all rows, and begins to step them."""
 
@@ -725,6 +772,12 @@ def load_plugin(path: str | os.PathLike[str]) -> list[str]:
         ValueError: As for :func:`register_plugin`.
     """
 
+def cache_draws(key: int, seed: int) -> int:
+    """Returns the key of a row's draws after a reset with a seed, from a cache with this key."""
+
+def draw_cached(key: int, count: int, states: int) -> int:
+    """Returns which of ``states`` states a row gets after ``count`` draws since its key was set."""
+
 def usable_cpus() -> int:
     """Returns the number of processors for this process, by affinity and cgroup quota."""
 
@@ -850,9 +903,7 @@ class RowKinds:
     def __new__(cls, num_envs: int, autoreset_mode: str) -> RowKinds:
         """All rows are running; a vector environment has to be reset first anyway."""
 
-    def reset(
-        self, rows: ArrayLike | None, mask: NDArray[np.bool_] | None, /
-    ) -> NDArray[np.uint8]:
+    def reset(self, rows: ArrayLike | None, mask: NDArray[np.bool_] | None, /) -> NDArray[np.uint8]:
         """Returns the kinds after a reset: of all rows, of a mask, or of these ``rows``."""
 
     def send_reset(self, rows: ArrayLike, /) -> None:
@@ -873,3 +924,190 @@ class RowKinds:
 
         ``failed`` says whose environments were replaced, ``bool`` ``[K]``; ``None`` if none was.
         """
+
+_Flag: TypeAlias = NDArray[np.bool_] | None
+#: Rows, kinds, rewards, terminations and truncations of a batch.
+_Places: TypeAlias = tuple[NDArray[np.int64] | None, NDArray[np.uint8], Any, Any, Any]
+
+@final
+class TimedEpisodes:
+    """Returns, lengths and durations of the running episodes of vector environments."""
+
+    def __new__(cls, num_envs: int, is_same_step: bool, most: int) -> TimedEpisodes: ...
+    def begin(self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], /) -> None:
+        """A reset returned."""
+
+    def step(self, arrays: _Places, /) -> tuple[int, int, tuple[Any, Any] | None]:
+        """Adds a step.
+
+        Returns:
+            How many complete episodes ended, and how many were dropped. If complete ones ended:
+            their values ``r``, ``l`` and ``t`` by name, and the mask.
+        """
+
+    def take_recent(self) -> list[list[Any]]:
+        """Takes returns, lengths and seconds of the last ``most`` complete episodes, in order."""
+
+    def running(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Returns and lengths of the running episodes."""
+
+    def state(self) -> dict[str, Any]:
+        """Arrays by name."""
+
+    def set_state(self, state: dict[str, Any], /) -> None:
+        """Goes on with a state; other entries are ignored."""
+
+@final
+class EpisodeMetrics:
+    """Metrics of the running episodes of vector environments, and episodes that have ended."""
+
+    def __new__(
+        cls, num_envs: int, is_same_step: bool, window: int, most_waiting: int
+    ) -> EpisodeMetrics: ...
+    def begin(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        seeds: NDArray[np.int64] | None,
+        /,
+    ) -> None:
+        """A reset returned."""
+
+    def step(
+        self,
+        arrays: _Places,
+        said: tuple[_Flag, _Flag],
+        seeds: NDArray[np.int64] | None,
+        shown: tuple[bool, bool],
+        /,
+    ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_], tuple[Any, Any] | None]:
+        """Adds a step, in which places said success and failure.
+
+        Returns:
+            Values by name, with the pairs of success and failure if they are ``shown``; the mask of
+            the episodes that ended; in ``SAME_STEP``, if there are any, both for them alone.
+        """
+
+    def finished(self) -> tuple[dict[str, NDArray[Any]], int]:
+        """Takes the episodes that have ended, and the number of those that were dropped."""
+
+    def mean(self) -> list[float] | None:
+        """The means over the window, of return, length, reward and the four flags."""
+
+    def state(self) -> dict[str, Any]:
+        """Arrays by name."""
+
+    def set_state(self, state: dict[str, Any], /) -> None:
+        """Goes on with a state; other entries are ignored."""
+
+#: The places of a batch that ended an episode in ``SAME_STEP``; those among them whose final
+#: observations are known; and these. Places ascend.
+_Ended: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp], Any]
+
+@final
+class ObservationNormalizer:
+    """Normalizes observations ``[K, *shape]`` by running moments; remembers what rows showed."""
+
+    #: Whether observations change the moments.
+    updates: bool
+
+    def __new__(
+        cls, num_envs: int, shape: Sequence[int], epsilon: float, autoreset_mode: str
+    ) -> ObservationNormalizer:
+        """Begins with mean 0, variance 1 and count 1e-4."""
+
+    def normalize(
+        self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], observations: Any, /
+    ) -> NDArray[np.float32]:
+        """Returns the normalized observations of a batch."""
+
+    def normalize_ended(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        observations: Any,
+        ended: _Ended,
+        /,
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """As :meth:`normalize`, where episodes ended; returns also the final observations."""
+
+    def state(
+        self,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float, NDArray[np.float32]]:
+        """Returns mean, variance, count, and what each environment last showed: copies."""
+
+    def set_state(
+        self,
+        mean: NDArray[np.float64],
+        variance: NDArray[np.float64],
+        count: float,
+        shown: NDArray[np.float32],
+        /,
+    ) -> None:
+        """Goes on with a state; raises ``ValueError`` for arrays of other shapes."""
+
+@final
+class RewardNormalizer:
+    """Divides rewards by the deviation of the discounted returns of episodes."""
+
+    #: Whether transitions change the moments.
+    updates: bool
+
+    def __new__(cls, num_envs: int, gamma: float, epsilon: float) -> RewardNormalizer:
+        """Begins with mean 0, variance 1 and count 1e-4; all returns are 0."""
+
+    def reset(self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], /) -> None:
+        """Begins again the returns of the rows that were reset."""
+
+    def normalize(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        rewards: Any,
+        terminations: Any,
+        truncations: Any,
+        /,
+    ) -> NDArray[np.float64]:
+        """Returns the normalized rewards of a batch, 0 where there is no transition."""
+
+    def state(self) -> tuple[float, float, float, NDArray[np.float64]]:
+        """Returns mean, variance and count of the returns, and the return of each environment."""
+
+    def set_state(
+        self, mean: float, variance: float, count: float, returns: NDArray[np.float64], /
+    ) -> None:
+        """Goes on with a state; raises ``ValueError`` for an array of another shape."""
+
+@final
+class FrameStack:
+    """The last frames of each environment: observations of one leaf of a space."""
+
+    def __new__(
+        cls, num_envs: int, depth: int, padding: NDArray[Any], *, repeats: bool
+    ) -> FrameStack:
+        """Begins with zeros.
+
+        ``padding`` is a frame. With ``repeats`` only its dtype and shape count, and an episode
+        begins with its first frame ``depth`` times.
+        """
+
+    def advance(
+        self, rows: NDArray[np.int64] | None, kinds: NDArray[np.uint8], frames: Any, /
+    ) -> NDArray[Any]:
+        """Returns the stacks of a batch, ``[K, depth, *shape]``, oldest frames first."""
+
+    def advance_ended(
+        self,
+        rows: NDArray[np.int64] | None,
+        kinds: NDArray[np.uint8],
+        frames: Any,
+        ended: _Ended,
+        /,
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """As :meth:`advance`, where episodes ended; returns also the final stacks."""
+
+    def state(self) -> NDArray[Any]:
+        """Returns the stacks of all environments, a copy."""
+
+    def set_state(self, stacks: NDArray[Any], /) -> None:
+        """Goes on with stacks; raises ``ValueError`` for another shape."""

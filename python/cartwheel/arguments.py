@@ -68,6 +68,36 @@ def as_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     raise ValueError(f"`{name}` must be {wanted}, got {value!r}.")
 
 
+def as_positive(name: str, value: Any) -> float:
+    """Converts a number above 0 to a Python float.
+
+    Raises:
+        ValueError: The value is no number, or not above 0, or infinite.
+    """
+    number = _as_number(value)
+    if number is None or not 0 < number < float("inf"):
+        raise ValueError(f"`{name}` must be a number above 0, got {value!r}.")
+    return number
+
+
+def as_fraction(name: str, value: Any) -> float:
+    """Converts a number from 0 to 1 to a Python float.
+
+    Raises:
+        ValueError: The value is no number, or out of range.
+    """
+    number = _as_number(value)
+    if number is None or not 0 <= number <= 1:
+        raise ValueError(f"`{name}` must be a number from 0 to 1, got {value!r}.")
+    return number
+
+
+def _as_number(value: Any) -> float | None:
+    """Returns a real number of Python or NumPy as a float; ``None`` for anything else."""
+    is_number = isinstance(value, int | float | np.integer | np.floating)
+    return float(value) if is_number and not isinstance(value, bool) else None
+
+
 def as_env_fns(env_fns: Iterable[EnvFn]) -> list[EnvFn]:
     """Returns the functions as a list.
 
@@ -383,6 +413,37 @@ def as_reset_rows(options: dict[str, Any] | None, num_envs: int) -> list[int]:
     if options is None or not ways:
         return list(range(num_envs))
     return as_rows(options[ways[0]], num_envs, ways[0])
+
+
+def as_row_options(options: Any, num_rows: int, num_envs: int) -> list[dict[str, Any] | None]:
+    """Returns the options of ``num_rows`` rows, from a dictionary for all of them or a list.
+
+    Raises:
+        TypeError: ``options`` is neither, or an entry is no dictionary.
+        ValueError: The list has the wrong length, or options select rows.
+    """
+    if options is None or isinstance(options, Mapping):
+        by_row: list[Any] = [options] * num_rows
+    elif isinstance(options, list | tuple):
+        by_row = list(options)
+    else:
+        raise TypeError(
+            "`options` must be None, a dictionary, or a list with one dictionary or None for each "
+            f"row, got {shown(options)}."
+        )
+    if len(by_row) != num_rows:
+        raise ValueError(
+            f"`options` must have one entry for each of the {num_rows} rows, got {len(by_row)}."
+        )
+    for own in by_row:
+        check_options(own, num_envs)
+        chosen = [name for name in ROW_OPTIONS if own and name in own]
+        if chosen:
+            raise ValueError(
+                f"`options` of automatic resets cannot select rows by `{chosen[0]}`: pass row "
+                "numbers as `env_index` of `next_reset`."
+            )
+    return by_row
 
 
 def names_rows(options: dict[str, Any] | None) -> bool:

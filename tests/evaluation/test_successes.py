@@ -8,6 +8,7 @@ import pytest
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
+from cartwheel.evaluation.interval import rate_interval
 from tests.support.environments import TranscriptEnv
 from tests.support.executors import INLINE, PROCESS
 
@@ -107,3 +108,95 @@ UNREADABLE = [
 def test_a_value_that_is_no_flag_is_refused_with_its_key_and_type(build, mode, key, said, kind):
     with pytest.raises(TypeError, match=rf"say in '{key}' whether .* got <class '.*{kind}"):
         successes_of(build, mode, [partial(SayingEnv, 2, {key: said})] * 2)
+
+
+class WanderingEnv(TranscriptEnv):
+    """Step ``t`` of every episode says ``sayings[t - 1]``, if that is not empty."""
+
+    def __init__(self, *sayings, **flags):
+        super().__init__(len(sayings), **flags)
+        self.sayings = sayings
+
+    def step(self, action):
+        *frame, _ = super().step(action)
+        return *frame, dict(self.sayings[self.t - 1])
+
+
+YES, NO = {"success": True}, {"success": False}
+#: What the steps of an episode say; whether it succeeded once, and at the end.
+WANDERERS = [
+    ([NO, YES, NO], True, False),
+    ([NO, NO, YES], True, True),
+    ([NO, NO], False, False),
+    ([{"is_success": True}, {"is_success": False}, {}, {}], True, False),
+    ([YES], True, True),
+    ([NO, {"success": True, "is_success": False}, NO], False, False),
+]
+
+
+@pytest.mark.parametrize("build", [INLINE, PROCESS, synchronous])
+@pytest.mark.parametrize("mode", MODES)
+def test_success_once_is_that_of_any_step_and_success_at_the_end_that_of_the_last(build, mode):
+    env_fns = [partial(WanderingEnv, *said) for said, _, _ in WANDERERS]
+    envs = build(env_fns, autoreset_mode=mode)
+    try:
+        found = cartwheel.evaluate(
+            envs, lambda seen: np.ones(len(seen), np.int64), episodes_per_env=4
+        )
+    finally:
+        envs.close()
+    assert found.success_once.tolist() == [[once] * 4 for _, once, _ in WANDERERS]
+    assert found.success_at_end.tolist() == [[at_end] * 4 for _, _, at_end in WANDERERS]
+    assert found.success_at_end is found.successes
+    assert (found.success_once_rate, found.success_rate) == (4 / 6, 2 / 6)
+    low, high = found.success_once_interval
+    assert (low, high) == pytest.approx(rate_interval(16, 24, 0.95))
+    assert "\nonce     0.6667, 0.95 interval" in found.summary()
+
+
+def test_what_a_failed_episode_said_is_not_counted_for_the_next_one():
+    class FailingEnv(WanderingEnv):
+        """Says success, and fails in the step after it, once."""
+
+        failed = False
+
+        def step(self, action):
+            if not type(self).failed and self.t == 1:
+                type(self).failed = True
+                raise ValueError("chosen to fail")
+            *frame, _ = super().step(action)
+            return *frame, NO if type(self).failed else YES
+
+    for mode in MODES:
+        FailingEnv.failed = False
+        envs = INLINE([partial(FailingEnv, NO, NO, NO)], autoreset_mode=mode, on_error="restart")
+        found = cartwheel.evaluate(envs, lambda seen: np.ones(len(seen), np.int64))
+        envs.close()
+        assert found.failures.tolist() == [1]
+        assert found.success_once.tolist() == [[False]]
+
+
+def test_success_is_counted_once_where_terminations_are_ignored():
+    """Success goes on to the time limit, and may be lost again."""
+    said = [NO, YES, NO, YES, NO]
+    found = {}
+    for ignored in (False, True):
+        envs = INLINE(
+            [partial(TerminatingEnv, *said)] * 2,
+            max_episode_steps=5,
+            ignore_terminations=ignored,
+        )
+        found[ignored] = cartwheel.evaluate(envs, lambda seen: np.ones(len(seen), np.int64))
+        envs.close()
+    assert found[False].lengths.tolist() == [[2], [2]]
+    assert found[False].success_once_rate == found[False].success_rate == 1.0
+    assert found[True].lengths.tolist() == [[5], [5]]
+    assert (found[True].success_once_rate, found[True].success_rate) == (1.0, 0.0)
+
+
+class TerminatingEnv(WanderingEnv):
+    """Terminates with every success."""
+
+    def step(self, action):
+        observation, reward, _, truncated, info = super().step(action)
+        return observation, reward, info["success"], truncated, info

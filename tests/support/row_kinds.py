@@ -76,7 +76,7 @@ class RowKinds:
             kinds[was_over] = RESET
         elif self._mode == AutoresetMode.DISABLED:
             kinds[was_over] = SHOWN
-            over = over | (was_over & ~self._resetting[at])
+            over = over | was_over
         kinds[self._resetting[at]] = RESET
         over = over & (kinds != RESET)  # a row that was over, too, goes on
         self._resetting[at] = False

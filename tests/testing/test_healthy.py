@@ -168,3 +168,21 @@ def test_rows_in_flight_are_the_callers_error():
         check_vector_env(envs)
     envs.recv()
     envs.close()
+
+
+@MODE
+def test_other_rules_of_episodes_pass(check, mode):
+    rules = {"max_episode_steps": 12, "ignore_terminations": True, "action_repeat": 3}
+    for envs in (
+        cartwheel.NativeVectorEnv("FrozenLake-v1", 3, autoreset_mode=mode, **rules),
+        cartwheel.VectorEnv([Walk] * 2, executor="inline", autoreset_mode=mode, **rules),
+    ):
+        report = check(envs, steps=30)
+        assert set(report.passed) >= {"executors", "modes"} - set(report.skipped), report
+
+
+def test_staggered_rows_are_refused():
+    envs = cartwheel.NativeVectorEnv("CartPole-v1", 3, staggered_reset=True)
+    with pytest.raises(ValueError, match="without `staggered_reset`"):
+        check_vector_env(envs)
+    envs.close()

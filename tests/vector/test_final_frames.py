@@ -3,6 +3,7 @@
 import os
 import threading
 from functools import partial
+from typing import ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -22,7 +23,7 @@ class PaintedEnv(TranscriptEnv):
     Action 8 ends the process; a drawing in episode ``fails_in`` raises.
     """
 
-    metadata = {"render_modes": ["rgb_array"]}
+    metadata: ClassVar = {"render_modes": ["rgb_array"]}
     render_mode = "rgb_array"
 
     def __init__(self, row, length):

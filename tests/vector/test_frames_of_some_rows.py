@@ -1,5 +1,7 @@
 """``render(env_index)`` draws the chosen rows and calls no other environment."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, ResetNeeded
@@ -12,7 +14,7 @@ from tests.support.environments import TranscriptEnv
 class PaintedEnv(TranscriptEnv):
     """A frame has the number of the row, the steps of the episode and the number of drawings."""
 
-    metadata = {"render_modes": ["rgb_array"]}
+    metadata: ClassVar = {"render_modes": ["rgb_array"]}
     render_mode = "rgb_array"
 
     def __init__(self, row, length=100):

@@ -7,6 +7,7 @@ from gymnasium.wrappers import vector as wrappers
 
 from tests.support.cases import SHORT
 from tests.support.comparison import assert_identical
+from tests.support.environments import transcripts
 from tests.support.oracle import MODE, D, N, S
 
 POLES = [SHORT[0]] * 5
@@ -72,8 +73,6 @@ def test_resets_that_are_sent_return_their_rows(build_any):
 
 
 def test_other_options_reach_the_environments(build):
-    from tests.support.environments import transcripts
-
     envs = build(transcripts(9, 9, 9), full_batch=True)
     envs.reset()
     envs.step([1, 1, 1])

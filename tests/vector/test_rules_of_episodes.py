@@ -111,6 +111,42 @@ def test_rows_that_are_sent_or_named_follow_the_same_rules(kind, case, mode):
 
 
 @pytest.mark.parametrize("kind", [INLINE, NATIVE], ids=str)
+def test_dense_final_observations_are_those_of_the_last_repetition(kind):
+    rules = {"max_episode_steps": 8, "action_repeat": 3, "ignore_terminations": True}
+    with beside(kind, POLE, S, rules, 5, final_obs="dense") as (envs, oracle):
+        envs.reset(seed=6)
+        oracle.reset(seed=6)
+        envs.action_space.seed(6)
+        for step in range(12):
+            actions = envs.action_space.sample()
+            *_, truncations, infos = envs.step(actions)
+            shown, _, _, expected, theirs = oracle.step(actions)
+            assert_identical(truncations, expected)
+            for row in np.flatnonzero(truncations):
+                shown[row] = theirs["final_obs"][row]
+            assert_identical(infos["final_obs"], shown, f"step {step}")
+        assert oracle.ignored
+
+
+@pytest.mark.parametrize("kind", [INLINE, NATIVE], ids=str)
+def test_a_reset_that_was_planned_is_not_repeated(kind):
+    rules = {"max_episode_steps": 4, "action_repeat": 3}
+    with beside(kind, LAKE, N, rules, 3) as (envs, _):
+        envs.reset(seed=1)
+        actions = np.zeros(3, np.int64)
+        for _ in range(2):
+            over = envs.step(actions)[3]
+        envs.next_reset(seed=[70, 71, 72])
+        envs.step(actions)
+        reset = envs.np_random
+        assert over.any()
+        for row in np.flatnonzero(over):
+            alone = LAKE()
+            alone.reset(seed=70 + int(row))
+            assert_identical(reset[row], alone.unwrapped.np_random)
+
+
+@pytest.mark.parametrize("kind", [INLINE, NATIVE], ids=str)
 def test_rollouts_record_what_the_rules_make_of_the_steps(kind):
     rules = {"max_episode_steps": 9, "action_repeat": 2, "staggered_reset": True}
     with beside(kind, POLE, N, rules, 6) as (envs, oracle):

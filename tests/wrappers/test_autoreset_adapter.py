@@ -143,7 +143,7 @@ def test_wrong_modes_are_refused_before_anything_is_stepped():
     disabled, same = build("native", "pole", D), build("native", "pole", S)
     sync = build("sync", "pole", D)
     parts = build("native", "pole", D, batch_size=2)
-    with pytest.raises(ValueError, match="'disabled', got .* SAME_STEP"):
+    with pytest.raises(ValueError, match=r"'disabled', got .* SAME_STEP"):
         AutoresetAdapter(same, N)
     with pytest.raises(ValueError, match="SAME_STEP or NEXT_STEP"):
         AutoresetAdapter(disabled, D)

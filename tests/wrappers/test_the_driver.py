@@ -19,8 +19,9 @@ WRAPS = [lambda envs: envs, VectorWrapper]
 SCRIPT = Script(steps=14, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52})
 
 
-@pytest.mark.parametrize("environment", ["one step", "taxi", "nested"])
-@pytest.mark.parametrize("wrap", WRAPS, ids=["bare", "wrapped"])
+@pytest.mark.parametrize(
+    ("environment", "wrap"), [("taxi", WRAPS[0]), ("one step", WRAPS[1])], ids=["bare", "wrapped"]
+)
 def test_lives_are_those_of_single_environments(environment, wrap):
     expected = alone(environment, SCRIPT)
     with Builds() as build:

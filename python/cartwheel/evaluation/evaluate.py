@@ -60,8 +60,9 @@ def evaluate(
     All environments are reset at the start. Afterwards, and after an exception, nothing is in
     flight, and the episodes of some rows are over: call ``reset`` before anything else.
 
-    Vector environments that are not cartwheel's, and wrapped ones, can only be stepped as a whole:
-    rows that have finished repeat their last action, and what they do is not counted. The
+    Vector environments that are not cartwheel's, and those in wrappers of Gymnasium, can only be
+    stepped as a whole: rows that have finished repeat their last action, and what they do is not
+    counted. (Wrappers of ``cartwheel.wrappers`` can step some rows.) The
     ``metadata`` of such an environment must name the autoreset mode; in ``DISABLED`` its ``reset``
     must support the option ``"reset_mask"``. In ``NEXT_STEP`` rows that reset are not shown to the
     policy.

@@ -28,6 +28,11 @@ class Evaluation:
     failing goes with how an episode goes (the long ones fail more often, say), their mean is not
     that of all episodes, and no interval makes up for it: look at ``failures``.
 
+    There are two numbers of success. *At the end* (``successes``, ``success_rate``) an episode
+    succeeded if its last step said so. *Once* (``success_once``, ``success_once_rate``) it did if
+    any of its steps said so. They are the same where success ends the episode, and differ where it
+    goes on, as with ``ignore_terminations=True``: what was reached may be lost again.
+
     Attributes:
         returns: Sums of rewards, ``float64``, not discounted.
         lengths: Steps, ``int64``.
@@ -35,12 +40,15 @@ class Evaluation:
         truncated: ``bool``: whether it was a truncation; both may be true.
         successes: ``bool``: what ``is_success``, or else ``success``, said in the info of the last
             step of this very episode; an array says that all of it is true, and ``None`` says
-            nothing. Where an episode did not say, false. ``None`` if no episode did.
+            nothing. Where an episode did not say, false. ``None`` if no episode did. It is success
+            at the end, also called :attr:`success_at_end`.
         failures: Episodes of each environment that a failure cut short, ``int64`` of shape
             ``(num_envs,)``. They are in none of the other arrays: another episode was played in the
             place of each.
         seed: The seed of the first episodes, as it was given.
         confidence: The level of the intervals.
+        success_once: ``bool``: whether any step of this very episode said so, read as
+            ``successes``. ``None`` if no step of any episode said anything.
     """
 
     returns: NDArray[np.float64]
@@ -51,11 +59,12 @@ class Evaluation:
     failures: NDArray[np.int64]
     seed: Any
     confidence: float
+    success_once: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         """Makes the arrays read-only, so that all properties speak of the same episodes."""
         arrays = (self.returns, self.lengths, self.terminated, self.truncated, self.failures)
-        for array in (*arrays, self.successes):
+        for array in (*arrays, self.successes, self.success_once):
             if array is not None:
                 array.flags.writeable = False
 
@@ -106,19 +115,34 @@ class Evaluation:
         return mean_interval(self.lengths.astype(np.float64), self.confidence)
 
     @property
+    def success_at_end(self) -> NDArray[np.bool_] | None:
+        """The same as ``successes``: what the last step of each episode said."""
+        return self.successes
+
+    @property
     def success_rate(self) -> float | None:
-        """Part of the episodes that succeeded; ``None`` if success was not reported."""
-        return None if self.successes is None else float(self.successes.mean())
+        """Part of the episodes that succeeded at the end; ``None`` if no last step said."""
+        return _rate(self.successes)
 
     @property
     def success_interval(self) -> tuple[float, float] | None:
         """Wilson's score interval (1927) of the success rate, all episodes pooled."""
-        if self.successes is None:
-            return None
-        return rate_interval(int(self.successes.sum()), self.successes.size, self.confidence)
+        return _interval(self.successes, self.confidence)
+
+    @property
+    def success_once_rate(self) -> float | None:
+        """Part of the episodes that succeeded in any step; ``None`` if no step said."""
+        return _rate(self.success_once)
+
+    @property
+    def success_once_interval(self) -> tuple[float, float] | None:
+        """Confidence interval of the rate of success in any step, as that of the success rate."""
+        return _interval(self.success_once, self.confidence)
 
     def summary(self) -> str:
         """A few lines for people: how many episodes, mean, spread and interval of each figure.
+
+        Success is that at the end; the line ``once`` is about success in any step.
 
         The last line counts failures, if there were any.
         """
@@ -135,11 +159,14 @@ class Evaluation:
             lines.append(
                 f"{name:8} {mean:.6g} ± {std:.4g}, {level} interval {low:.6g} to {high:.6g}"
             )
-        if self.success_rate is not None and self.success_interval is not None:
-            low, high = self.success_interval
-            lines.append(
-                f"success  {self.success_rate:.4g}, {level} interval {low:.4g} to {high:.4g}"
-            )
+        rates = [
+            ("success", self.success_rate, self.success_interval),
+            ("once", self.success_once_rate, self.success_once_interval),
+        ]
+        for name, rate, interval in rates:
+            if rate is not None and interval is not None:
+                low, high = interval
+                lines.append(f"{name:8} {rate:.4g}, {level} interval {low:.4g} to {high:.4g}")
         ended = f"{int(self.terminated.sum())} terminated, {int(self.truncated.sum())} truncated"
         lines.append(f"{'ends':8} {ended}")
         if self.failures.any():
@@ -157,6 +184,16 @@ class Evaluation:
             f"mean_return={self.mean_return:.6g} [{low:.6g}, {high:.6g}], "
             f"mean_length={self.mean_length:.6g}{success}{failures})"
         )
+
+
+def _rate(successes: NDArray[np.bool_] | None) -> float | None:
+    return None if successes is None else float(successes.mean())
+
+
+def _interval(successes: NDArray[np.bool_] | None, confidence: float) -> tuple[float, float] | None:
+    if successes is None:
+        return None
+    return rate_interval(int(successes.sum()), successes.size, confidence)
 
 
 def _std(values: NDArray[Any]) -> float:

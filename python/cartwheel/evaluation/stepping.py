@@ -10,7 +10,6 @@ from gymnasium.vector import AutoresetMode
 from cartwheel.arguments import as_autoreset_mode
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import check_infos
-from cartwheel.vector.pool_env import PoolVectorEnv
 
 if TYPE_CHECKING:
     import gymnasium as gym
@@ -55,14 +54,14 @@ def stepping(envs: gym.vector.VectorEnv[Any, Any, Any], seed: Any, options: Any)
         ValueError: The autoreset mode is not known, or batches are smaller than ``num_envs``.
         TypeError: Infos of the reset are no dictionary.
     """
-    # Wrappers have no `batch_size`, though what they wrap may have one.
+    # Wrappers of Gymnasium have no `batch_size`, though what they wrap may have one.
     batch_size = getattr(envs.unwrapped, "batch_size", envs.num_envs)
     if batch_size < envs.num_envs:
         raise ValueError(
             f"`envs` has batch_size={batch_size} below num_envs={envs.num_envs}: "
             "evaluation steps whole batches"
         )
-    if isinstance(envs, PoolVectorEnv):
+    if getattr(envs, "steps_rows", False):
         return RowStepping(envs, seed, options)
     mode = (envs.metadata or {}).get("autoreset_mode")
     if mode is None:
@@ -73,15 +72,15 @@ def stepping(envs: gym.vector.VectorEnv[Any, Any, Any], seed: Any, options: Any)
 
 
 class RowStepping:
-    """For cartwheel's own: rows that rest are not stepped.
+    """For cartwheel's own, in wrappers of cartwheel or without: rows that rest are not stepped.
 
     A row begins its next episode right after the last, in every mode: in the modes that leave it to
     a later step, or to the caller, by a reset of these rows. So a policy is asked the very same
     questions in every mode.
     """
 
-    def __init__(self, envs: PoolVectorEnv, seed: Any, options: Any) -> None:
-        """Resets all."""
+    def __init__(self, envs: Any, seed: Any, options: Any) -> None:
+        """Resets all; ``envs`` have ``autoreset_mode`` and ``step(actions, env_index)``."""
         self._envs = envs
         self.observations, _ = envs.reset(seed=seed, options=options)
         self.rows = np.arange(envs.num_envs)

@@ -8,14 +8,13 @@ import numpy as np
 
 from cartwheel.evaluation.evaluation import Evaluation
 from cartwheel.vector.infos import LOST, failed_rows
+from cartwheel.vector.reports import SUCCESS, step_reports
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel.evaluation.stepping import Step
-
-#: Keys under which environments report success; of each episode the first that is there counts.
-SUCCESS_KEYS = ("is_success", "success")
+    from cartwheel.vector.reports import Reports
 
 #: Failures in a row after which an environment is given up, if its own budget has not ended it.
 MOST_FAILURES = 100
@@ -43,6 +42,9 @@ class Tally:
         self._terminated = np.zeros(size, np.bool_)
         self._truncated = np.zeros(size, np.bool_)
         self._successes: NDArray[np.bool_] | None = None
+        self._once: NDArray[np.bool_] | None = None
+        #: Whether a step of the running episode reported success, for each environment.
+        self._succeeded = np.zeros(num_envs, np.bool_)
 
     def add(self, rows: NDArray[np.intp], step: Step) -> NDArray[np.bool_]:
         """Adds a step of ``rows`` and returns whose episode is over, completely or by a failure.
@@ -54,12 +56,18 @@ class Tally:
         self._rewards[rows] += step.rewards
         self._steps[rows] += 1
         over = np.logical_or(step.terminations, step.truncations)
+        told = step_reports(step.infos, SUCCESS, over, step.places) if step.infos else None
+        if told is not None:
+            if self._once is None:
+                self._once = np.zeros(self._returns.shape, np.bool_)
+            self._succeeded[rows] |= told.flags
         if not np.count_nonzero(over):
             return over
-        self._keep(rows, step, self._complete(rows, step, over))
+        self._keep(rows, step, told, self._complete(rows, step, over))
         begin = rows[over]
         self._rewards[begin] = 0.0
         self._steps[begin] = 0
+        self._succeeded[begin] = False
         return over
 
     def _complete(
@@ -90,8 +98,14 @@ class Tally:
             )
         return over & ~cut
 
-    def _keep(self, rows: NDArray[np.intp], step: Step, complete: NDArray[np.bool_]) -> None:
-        """Keeps episodes that end with a step."""
+    def _keep(
+        self,
+        rows: NDArray[np.intp],
+        step: Step,
+        told: Reports | None,
+        complete: NDArray[np.bool_],
+    ) -> None:
+        """Keeps episodes that end with a step, in which rows told of success."""
         ended = rows[complete]
         if not ended.size:
             return
@@ -100,18 +114,19 @@ class Tally:
         self._lengths[at] = self._steps[ended]
         self._terminated[at] = step.terminations[complete]
         self._truncated[at] = step.truncations[complete]
-        successes = reported_successes(step.infos, step.places[complete]) if step.infos else None
-        if successes is not None:
+        if told is not None and np.count_nonzero(told.said[complete]):
             if self._successes is None:
                 self._successes = np.zeros(self._returns.shape, np.bool_)
-            self._successes[at] = successes
+            self._successes[at] = told.flags[complete]
+        if self._once is not None:
+            self._once[at] = self._succeeded[ended]
         self.episodes[ended] += 1
         self._in_a_row[ended] = 0
         self.done += len(ended)
 
     def evaluation(self, seed: Any, confidence: float) -> Evaluation:
         """All episodes, which must be complete."""
-        successes = self._successes
+        successes, once = self._successes, self._once
         return Evaluation(
             self._returns.reshape(self._shape),
             self._lengths.reshape(self._shape),
@@ -121,71 +136,5 @@ class Tally:
             self._failures,
             seed,
             confidence,
+            None if once is None else once.reshape(self._shape),
         )
-
-
-def reported_successes(infos: dict[str, Any], places: NDArray[np.intp]) -> NDArray[np.bool_] | None:
-    """Whether episodes succeeded, from the infos of their last step.
-
-    Args:
-        infos: A batch; in the mode ``SAME_STEP`` the last infos are under ``final_info``.
-        places: Where the episodes that ended are in its arrays.
-
-    Returns:
-        ``bool``, one each: of the first key that says something of this very episode, false where
-        none does; ``None`` if nothing is said of anyone.
-
-    Raises:
-        TypeError: What is said is no flag, number or array of them.
-    """
-    infos = infos.get("final_info", infos)
-    successes, silent = np.zeros(len(places), np.bool_), np.ones(len(places), np.bool_)
-    for key in SUCCESS_KEYS:
-        if f"_{key}" in infos:
-            asked = np.flatnonzero(infos[f"_{key}"][places] & silent)
-            if asked.size:
-                said, flags = _flags(key, infos[key], places[asked])
-                successes[asked[said]] = flags[said]
-                silent[asked[said]] = False
-    return None if silent.all() else successes
-
-
-def _flags(
-    key: str, values: Any, places: NDArray[np.intp]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """For which places the infos of a key say something, and what; an array is true if all is.
-
-    Raises:
-        TypeError: It is no flag, number or array of them.
-    """
-    if not isinstance(values, dict):
-        values = np.asarray(values)
-        if values.dtype.kind in "biuf":
-            flags = values[places].reshape(len(places), -1).astype(np.bool_).all(axis=1)
-            return np.ones(len(places), np.bool_), flags
-        if values.dtype == object:  # Gymnasium keeps `np.bool_`, lists and `None` as they are
-            answers = [None if said is None else _flag(key, said) for said in values[places]]
-            return np.array([said is not None for said in answers]), np.array(answers, np.bool_)
-    raise _no_flag(key, values if isinstance(values, dict) else values[places[0]])
-
-
-def _flag(key: str, said: Any) -> bool:
-    """What one environment said.
-
-    Raises:
-        TypeError: It is no flag, number or array of them.
-    """
-    try:
-        array = np.asarray(said)
-    except ValueError:  # ragged
-        raise _no_flag(key, said) from None
-    if array.dtype.kind not in "biuf":
-        raise _no_flag(key, said)
-    return bool(array.all())
-
-
-def _no_flag(key: str, said: Any) -> TypeError:
-    return TypeError(
-        f"the infos of the last step of an episode say in {key!r} whether it succeeded, which must "
-        f"be a flag, a number or an array of them, got {type(said)}: give it another name"
-    )

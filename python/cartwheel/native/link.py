@@ -14,13 +14,12 @@ from cartwheel.worker.faults import Fault, raise_first
 from cartwheel.worker.infos import add_info
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
     from cartwheel._cartwheel import NativeEnvs, Pool, RolloutSlab
-    from cartwheel.native.renderer import Renderer
 
 #: The seed of a row's random number stream (``-1``: unknown), and the ``state`` of its PCG64.
 Stream = tuple[int, Any]
@@ -33,10 +32,10 @@ class NativeLink:
         envs: The environments.
         timeout: Seconds that a synchronous call may take; ``None`` for no limit.
         begun: Which rows were ever reset, ``bool`` of shape ``(num_envs,)``.
-        renderer: Draws terminal states.
+        draw_kept: Draws terminal states, from rows and what they kept.
     """
 
-    renderer: Renderer
+    draw_kept: Callable[[list[int], list[Any]], list[Any]]
 
     def __init__(
         self,
@@ -108,17 +107,51 @@ class NativeLink:
 
     def draw_terminal(self, rows: list[int], kept: list[Any]) -> list[Any]:
         """Returns frames of terminal states from what these rows kept; the native pool calls it."""
-        return self.renderer.draw_kept(rows, kept)
+        return self.draw_kept(rows, kept)
 
     def shard_of(self, row: int) -> int:
         """Returns the number of the shard that has a row."""
         return next(shard for shard, (_, last) in enumerate(self._shards) if row < last)
+
+    def check_state(self, state: bytes) -> None:
+        """Raises unless this is the state of a row of such an environment."""
+        self.envs.check_state(state)
+
+    def pack_sample(self, seeds: list[int | None]) -> list[Any]:
+        """Makes the messages that reset rows with seeds, for states to cache; ``None``: not."""
+        rows = [
+            [row for row in range(first, last) if seeds[row] is not None]
+            for first, last in self._shards
+        ]
+        return [("sample", own, [seeds[row] for row in own]) for own in rows]
+
+    def sampled(self, answers: tuple[bytes, ...]) -> list[bytes]:
+        """Returns the states from the answers, in the order of the rows."""
+        return list(answers)
+
+    def pack_cache(self, states: list[bytes], key: int, draws: list[tuple[int, int]]) -> list[Any]:
+        """Makes the messages after which every reset loads a state.
+
+        Raises:
+            ValueError: A state was changed, or is of another environment or of other keywords.
+        """
+        self.envs.set_cache(states, key)
+        return [("cache", draws[first:last]) for first, last in self._shards]
+
+    def pack_draws(self) -> list[Any]:
+        """Makes the messages that ask for the draws of every row."""
+        return [("draws",)] * len(self._shards)
 
     def pack_save(self, rows: list[int]) -> list[Any]:
         """Makes the messages that ask for the states of rows."""
         return [
             ("save", [row for row in rows if first <= row < last]) for first, last in self._shards
         ]
+
+    def saved(self, answers: tuple[bytes, ...], rows: list[int]) -> list[bytes]:
+        """Returns the states of rows from the answers, which are in the order of the shards."""
+        by_row = dict(zip(sorted(rows, key=self.shard_of), answers, strict=True))
+        return [by_row[row] for row in rows]
 
     def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[tuple[int, Any]]:
         """Makes the messages for rows that continue from states: shards, rows, states."""
@@ -144,6 +177,9 @@ class NativeLink:
             "reset": envs.post_reset,
             "request": envs.post_request,
             "save": envs.post_save,
+            "sample": envs.post_sample,
+            "cache": envs.post_cache,
+            "draws": envs.post_draws,
             "streams": envs.post_streams,
             "render": envs.post_render,
             "keep": envs.post_keep,
@@ -164,6 +200,25 @@ class NativeLink:
             for row, seed in zip(rows, seeds, strict=True)
             if first <= row < last
         ]
+
+    def keep_next_resets(
+        self,
+        _: Pool,
+        rows: list[int],
+        seeds: list[int | None],
+        options: list[dict[str, Any] | None],
+    ) -> None:
+        """Leaves seeds and options for the next automatic resets of rows."""
+        texts: dict[int, str | None] = {}
+        for own in options:
+            if own and id(own) not in texts:
+                texts[id(own)] = chosen = reset_as_json(self._env_id, own)
+                self.envs.check_reset_options(chosen)
+        for row, seed, own in zip(rows, seeds, options, strict=True):
+            self.envs.post_next_reset(self.shard_of(row), row, seed, texts.get(id(own)))
+
+    def forget_next_resets(self, *_: object) -> None:
+        """Does nothing: a shard drops what was left for a row that it resets."""
 
     def post_some(self, _: int, messages: list[tuple[int, Any]]) -> None:
         """Leaves the messages of resets of single rows for their shards."""

@@ -6,7 +6,6 @@ This file is above 400 lines because it has the documentation of every argument.
 from __future__ import annotations
 
 import functools
-import operator
 from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
@@ -260,7 +259,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             **plan_room(observations, shards, self.batch_size, max_batches, dense_finals=dense),
         )
         link = NativeLink(self, self.env_id, envs, shards, timeout)
-        link.renderer = self._renderer
+        link.draw_kept = self._renderer.draw_kept
         self._link = link
         self._pool = Pool(
             memory,
@@ -428,76 +427,6 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
                 f"`{name}` is a parameter of a native environment and takes no arguments"
             )
 
-    # States
-
-    def get_state(self, rows: Any = None) -> list[bytes]:
-        """Saves rows: environments, random numbers and places in their episodes.
-
-        A state outlives the process. It belongs to the environment's id and keywords; the autoreset
-        mode, the step limit and the number of environments may be others where it is restored.
-
-        Args:
-            rows: Row numbers, in any order; ``None`` for all rows.
-
-        Returns:
-            One state for each row.
-
-        Raises:
-            ValueError: There is no such row, a row is named twice, or the environment cannot be
-                saved.
-        """
-        self._pool.check("get_state", idle=True)
-        numbers = as_rows(rows, self.num_envs)
-        answers = self._control("get_state", self._link.pack_save(numbers))
-        in_order = dict(zip(sorted(numbers, key=self._link.shard_of), answers, strict=True))
-        return [in_order[row] for row in numbers]
-
-    def set_state(self, rows: Any, states: Sequence[bytes]) -> None:
-        """Continues rows from states that :meth:`get_state` returned.
-
-        Each row goes on as the saved row did: the same actions give the same results, bit for bit.
-        A state may be restored into any row, any number of times. If a state is refused, no row
-        changes.
-
-        Args:
-            rows: Row numbers, in any order; ``None`` for all rows.
-            states: One state for each of these rows.
-
-        Raises:
-            ValueError: There is no such row, a row is named twice, or the number of states is
-                wrong. A state was changed, or is of another environment or of other keywords.
-            RuntimeError: A :meth:`rollout` has no step yet.
-        """
-        self._pool.check("set_state", idle=True)
-        numbers = as_rows(rows, self.num_envs)
-        if len(states) != len(numbers):
-            raise ValueError(f"{len(states)} states for {len(numbers)} rows")
-        for state in states:
-            self._link.envs.check_state(state)
-        before = self.get_state(numbers)
-        try:
-            self._restore(numbers, list(states))
-        except ValueError:
-            self._restore(numbers, before)  # all rows or none
-            raise
-
-    def _restore(self, rows: list[int], states: list[bytes]) -> None:
-        refused: list[ValueError] = []
-        with Interruptible(self._pool):
-            messages = self._link.pack_row_states(rows, states)
-            self._pool.send_reset(rows, messages, "set_state")
-            while self._pool.in_flight():
-                self._receive_restored(refused)
-        if refused:
-            raise refused[0]
-
-    def _receive_restored(self, refused: list[ValueError]) -> None:
-        """Receives some rows that were restored; adds the error of a state that was refused."""
-        try:
-            self._pool.recv_resets(self._link.timeout, "set_state")
-        except ValueError as error:
-            refused.append(error)
-
     def _read(self, calling: str, name: str) -> tuple[Any, ...]:
         if name == "render":
             return self.render()
@@ -540,21 +469,6 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
 
 #: The keywords of every native vector environment.
 _KEYWORDS = keywords_of(NativeVectorEnv) - {"env_id", "num_envs"}
-
-
-def as_rows(rows: Any, num_envs: int) -> list[int]:
-    """Returns row numbers as a list; ``None`` stands for all rows.
-
-    Raises:
-        ValueError: A row does not exist or is named twice.
-    """
-    numbers = list(range(num_envs)) if rows is None else [operator.index(row) for row in rows]
-    wrong = [row for row in numbers if not 0 <= row < num_envs]
-    if wrong:
-        raise ValueError(f"there is no row {wrong[0]} of {num_envs}")
-    if len(set(numbers)) < len(numbers):
-        raise ValueError(f"rows {numbers} name a row twice")
-    return numbers
 
 
 def as_generator(stream: Stream) -> np.random.Generator:

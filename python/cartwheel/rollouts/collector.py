@@ -45,9 +45,10 @@ class Collector:
         >>> envs.close()
 
     It works with every autoreset mode and executor, with wrapped vector environments and with
-    Gymnasium's own. Steps of an unwrapped :class:`~cartwheel.VectorEnv` or
+    Gymnasium's own. Steps of a :class:`~cartwheel.VectorEnv` or
     :class:`~cartwheel.NativeVectorEnv` land in the rollout's arrays without a copy
-    (:meth:`~cartwheel.VectorEnv.rollout`); steps of any other are copied there.
+    (:meth:`~cartwheel.VectorEnv.rollout`), also in wrappers of ``cartwheel.wrappers`` that change
+    neither observations nor rewards nor flags; steps of any other are copied there.
 
     **Length of a rollout.** One of:
 

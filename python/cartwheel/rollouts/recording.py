@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
@@ -15,7 +15,6 @@ from cartwheel.rollouts.rollout import Rollout
 from cartwheel.rollouts.segment import Segment, join
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import failed_rows
-from cartwheel.vector.pool_env import PoolVectorEnv
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,14 +100,17 @@ class Recording:
     def _is_refused(self, segment: Segment) -> bool:
         """Whether a step that raised is known not to have begun."""
         with contextlib.suppress(Exception):  # closed: the recording cannot go on
-            if isinstance(self.envs, PoolVectorEnv) and not segment.copies:
-                return self.envs._pool.recorded_steps() == segment.steps
+            if not segment.copies:
+                pool_env: Any = self.envs.unwrapped
+                refused: bool = pool_env._pool.recorded_steps() == segment.steps
+                return refused
         return False
 
     def end(self) -> None:
         """Ends the rollout slab of the environments if it has room for more steps."""
-        if isinstance(self.envs, PoolVectorEnv) and not self.segments[-1].is_full:
-            self.envs.end_rollout()
+        segment, envs = self.segments[-1], cast("Any", self.envs)
+        if not segment.copies and not segment.is_full:
+            envs.end_rollout()
 
     def _without_failed(self, valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Sets the mask to false where environments failed."""

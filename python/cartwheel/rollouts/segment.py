@@ -10,7 +10,6 @@ from gymnasium.vector.utils import batch_space
 from cartwheel.policy import actions_and_extras
 from cartwheel.spaces import nested
 from cartwheel.spaces.arrays import as_array
-from cartwheel.vector.pool_env import PoolVectorEnv
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,12 +21,14 @@ if TYPE_CHECKING:
 class Segment:
     """Arrays with a time axis of ``capacity`` steps, of which ``steps`` are filled.
 
-    With an unwrapped vector environment of cartwheel, the arrays are a rollout slab: workers write
-    into it without a copy. With any other vector environment, batches are copied.
+    With a vector environment of cartwheel, the arrays are a rollout slab: workers write into it
+    without a copy. So they are in wrappers of cartwheel that change neither observations nor
+    rewards nor flags. With any other vector environment, batches are copied.
     """
 
     def __init__(self, envs: VectorEnv[Any, Any, Any], capacity: int, shown: Any) -> None:
         """Begins at the observations ``shown`` that ``envs`` returned last."""
+        given: Any = envs
         self.capacity, self.num_envs, self.steps = capacity, envs.num_envs, 0
         self._action_space = envs.single_action_space
         # Pools of `cartwheel.envpool` have only the spaces of one environment.
@@ -37,9 +38,9 @@ class Segment:
         self._dtype = getattr(self.actions, "dtype", None)
         self._shape = getattr(self.actions, "shape", ())[1:]
         self.extras: dict[str, NDArray[Any]] | None = None  # known from the first step on
-        self.copies = not _steps_into_slabs(envs)
-        if isinstance(envs, PoolVectorEnv) and not self.copies:
-            slab = envs.rollout(capacity)
+        self.copies = not getattr(envs, "fills_rollouts", False)
+        if not self.copies:
+            slab = given.rollout(capacity)
             self.observations: Any = slab.observations
             self.rewards = slab.rewards
             self.terminated, self.truncated = slab.terminations, slab.truncations
@@ -124,16 +125,6 @@ class Segment:
     def show(self, envs: NDArray[Any], observations: Any) -> None:
         """Replaces the present observations of some environments."""
         nested.assign(self.observations, (self.steps, envs), observations)
-
-
-def _steps_into_slabs(envs: VectorEnv[Any, Any, Any]) -> bool:
-    """Whether steps and resets write into slabs: not if a subclass overrides them."""
-    kind = type(envs)
-    return (
-        isinstance(envs, PoolVectorEnv)
-        and kind.step is PoolVectorEnv.step
-        and kind.reset is PoolVectorEnv.reset
-    )
 
 
 def join(segments: list[Segment]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Observations and actions, nested like their spaces: arrays, or dicts and tuples of arrays.
 
-:func:`apply`, :func:`at` and :func:`assign` work on nested arrays without their space. :func:`take`
-and :func:`put` need the space, because a batch of a space without a fixed shape is a tuple, too: it
-has one object for each row.
+:func:`apply`, :func:`at` and :func:`assign` work on nested arrays without their space.
+:func:`take`, :func:`join` and :func:`put` need the space, because a batch of a space without a
+fixed shape is a tuple, too: it has one object for each row.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.spaces import Dict, Tuple
+from gymnasium.spaces import Dict, Discrete, Tuple
 from gymnasium.vector.utils import create_empty_array
 
 from cartwheel.spaces.arrays import as_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
@@ -60,6 +60,44 @@ def take(space: Space[Any], batch: Any, rows: NDArray[np.intp]) -> Any:
     if isinstance(batch, np.ndarray):
         return batch[rows]
     return tuple(batch[row] for row in rows)
+
+
+def join(space: Space[Any], batches: Sequence[Any]) -> Any:
+    """Returns a batch of the rows of all ``batches``; ``space`` is the space of one row."""
+    if isinstance(space, Dict):
+        parts = space.spaces.items()
+        return {key: join(part, [batch[key] for batch in batches]) for key, part in parts}
+    if isinstance(space, Tuple):
+        return tuple(
+            join(part, [batch[at] for batch in batches]) for at, part in enumerate(space.spaces)
+        )
+    if isinstance(batches[0], np.ndarray):
+        return np.concatenate(batches)
+    return tuple(row for batch in batches for row in batch)
+
+
+def rows(space: Space[Any] | None, batch: Any) -> list[Any]:
+    """Returns the rows of a batch, in the form in which an environment returns observations.
+
+    Args:
+        space: The space of one row; ``None`` for nested arrays.
+        batch: The rows; those that are arrays are views.
+
+    Returns:
+        One value for each row; a Python integer in a ``Discrete`` space.
+    """
+    if isinstance(batch, dict):
+        spaces = space.spaces if isinstance(space, Dict) else {}
+        parts = [rows(spaces.get(key), part) for key, part in batch.items()]
+        return [dict(zip(batch, row, strict=True)) for row in zip(*parts, strict=True)]
+    if isinstance(space, Tuple) or (space is None and isinstance(batch, tuple)):
+        places = [None] * len(batch) if space is None else space.spaces
+        pairs = zip(places, batch, strict=True)
+        return list(zip(*(rows(part, values) for part, values in pairs), strict=True))
+    if isinstance(space, Discrete):
+        integers: list[Any] = np.asarray(batch).tolist()
+        return integers
+    return list(batch)
 
 
 def put(space: Space[Any], batch: Any, rows: NDArray[np.intp], source: Any) -> Any:

@@ -80,7 +80,8 @@ def check_states(kit: Kit) -> str:
         kit,
         lambda: envs.get_state(rows),
         "get_state",
-        "`save` must change nothing: write the state, and draw no random number.",
+        "`save` (in Python `get_state`) must change nothing: write the state, and draw no random "
+        "number.",
     )
     player = kit.run(envs, steps=steps // 2)
     # A row that is over may wait for its autoreset, which is no part of its state.
@@ -97,8 +98,9 @@ def check_states(kit: Kit) -> str:
         player,
         before,
         ("after `set_state`", "after `get_state`"),
-        "`save` must write every variable that later steps depend on, the random numbers and the "
-        "steps of the episode included, and `load` must read all of them.",
+        "`save` (in Python `get_state`) must write every variable that later steps depend on, the "
+        "random numbers and the steps of the episode included, and `load` (`set_state`) must read "
+        "all of them.",
         rows=rows,
     )
     return f"{len(rows)} rows × {steps} steps"

@@ -109,7 +109,8 @@ def check_vector_env(
     Raises:
         EnvCheckError: The first check that fails. What the environment raised is its cause.
         TypeError: ``envs`` is no vector environment, or one that is wrapped; or names are no list.
-        ValueError: There is no check of a name in ``skip``, or ``steps`` or ``seed`` is too small.
+        ValueError: There is no check of a name in ``skip``, ``steps`` or ``seed`` is too small, or
+            ``envs`` has ``staggered_reset=True``.
         gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
         gymnasium.error.ClosedEnvironmentError: ``envs`` is closed.
     """
@@ -120,6 +121,12 @@ def check_vector_env(
         )
     if not isinstance(envs, gym.vector.VectorEnv):
         raise TypeError(f"`envs` must be a vector environment, got {shown(envs)}: see make_vec")
+    rules = getattr(envs, "_rules", None)
+    if rules is not None and rules.staggered_reset:
+        raise ValueError(
+            "`envs` has staggered_reset=True, so the length of an episode depends on how its row "
+            "is reset: make it without `staggered_reset` for this check."
+        )
     for argument, names in (("skip", skip), ("ignore_infos", ignore_infos)):
         if isinstance(names, str):
             raise TypeError(f"`{argument}` must be a list of names, got {names!r}.")

@@ -122,6 +122,7 @@ class PythonTwins(Twins):
             "observation_mode": envs.observation_mode,
             "context": envs.context,
             "daemon": envs.daemon,
+            **envs._rules.as_dict(),
         }
         mode = envs.render_mode
         self.render_modes = () if mode in (None, "human") else (mode,)

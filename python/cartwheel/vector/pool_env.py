@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import gymnasium as gym
 import numpy as np
 from gymnasium import logger
+from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 from typing_extensions import TypeVar
 
@@ -23,6 +24,8 @@ from cartwheel.arguments import (
     as_reset_mask,
     as_reset_of_all,
     as_reset_rows,
+    as_row_options,
+    as_rows,
     as_seeds,
     as_timeout,
     check_options,
@@ -32,12 +35,11 @@ from cartwheel.arguments import (
 from cartwheel.errors import add_note
 from cartwheel.vector.interruptible import Interruptible
 from cartwheel.vector.rollout_arrays import RolloutArrays
+from cartwheel.vector.states import restored, saved
 from cartwheel.vector.stats import Stats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gymnasium.vector import AutoresetMode
+    from collections.abc import Callable, Sequence
 
     from cartwheel._cartwheel import Pool
 
@@ -74,6 +76,18 @@ class ResetLink(Protocol):
     ) -> list[Any]:
         """Makes the messages for resets that ``async_reset`` starts."""
 
+    def keep_next_resets(
+        self,
+        pool: Pool,
+        rows: list[int],
+        seeds: list[int | None],
+        options: list[dict[str, Any] | None],
+    ) -> None:
+        """Keeps seeds and options for the next automatic resets of rows."""
+
+    def forget_next_resets(self, pool: Pool, rows: Any) -> None:
+        """Drops what was kept for rows whose explicit reset has begun."""
+
 
 class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     """A vector environment over a native pool; its subclasses make the pool."""
@@ -89,6 +103,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     _link: Any
     #: Whether the last :meth:`step_async` had an ``env_index``.
     _steps_rows = False
+    #: Whether resets load states, see ``cartwheel.wrappers.CachedReset``.
+    _caches_resets = False
     _pool: Pool
     _owner: int
     _finalizer: weakref.finalize[..., Any]
@@ -210,7 +226,71 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             options = without_rows(options)
         messages = self._link.pack_reset(seeds, mask, options)
         self._pool.reset_async(messages, calling, full=mask is None)
+        rows = range(self.num_envs) if mask is None else mask.nonzero()[0]
+        self._link.forget_next_resets(self._pool, rows)
         return False
+
+    def next_reset(
+        self,
+        *,
+        seed: int | list[int | None] | tuple[int | None, ...] | None = None,
+        options: dict[str, Any] | list[dict[str, Any] | None] | None = None,
+        env_index: Any = None,
+    ) -> None:
+        """Gives seeds and options to the next automatic reset of each row.
+
+        They are used once, by the next reset that the autoreset mode makes: in ``NEXT_STEP`` by the
+        step after the last one of an episode, in ``SAME_STEP`` by the last step itself. The resets
+        after that continue the row's random numbers as usual. Another call replaces what an earlier
+        one has left for the same rows; a call without arguments takes it back. An explicit
+        :meth:`reset` of a row, or a state that is restored into it, discards it.
+
+        With ``on_error="restart"`` it stays with the row: if the environment fails in the reset
+        itself, the replacement is reset in the same way. With ``on_worker_death="restart"``, rows
+        of a worker process that died lose what the process had received, with an earlier step.
+
+        Example:
+            >>> import cartwheel
+            >>> envs = cartwheel.NativeVectorEnv("CartPole-v1", 2, autoreset_mode="same_step")
+            >>> observations, _ = envs.reset(seed=7)
+            >>> envs.next_reset(seed=[70, 71])
+            >>> for _ in range(60):
+            ...     _ = envs.step([1, 1])
+            >>> envs.np_random_seed
+            (70, 71)
+
+        Args:
+            seed: ``None``: the reset continues the random numbers. An integer ``s``: row ``i`` gets
+                the seed ``s + i``. A list: one seed or ``None`` for each of the rows.
+            options: A dictionary for each of the rows, or a list with one dictionary or ``None``
+                for each. They are copied as by :meth:`reset`.
+            env_index: The rows, an array or list of integers; by default all rows. None of them may
+                be in flight. Other rows may be.
+
+        Raises:
+            RuntimeError: The autoreset mode is ``DISABLED``, which makes no automatic resets.
+            ValueError: A row does not exist or is named twice, a list has the wrong length, options
+                select rows (``"reset_mask"``, ``"env_index"``), or a native environment does not
+                have an option.
+            TypeError: Row numbers are not integers, or options are not dictionaries.
+            gymnasium.error.Error: A seed is negative or not an integer.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or a row is in flight.
+            Exception: Options cannot be sent to a worker process.
+        """
+        self._pool.check("next_reset", idle=False)
+        if self.autoreset_mode == AutoresetMode.DISABLED:
+            raise RuntimeError(
+                "`next_reset` is for automatic resets, and autoreset_mode='disabled' makes none: "
+                "pass `seed` and `options` to `reset`."
+            )
+        rows = list(range(self.num_envs))
+        if env_index is not None:
+            rows = as_rows(env_index, self.num_envs)
+        if self._pool.pending() is not None or not set(rows).isdisjoint(self._pool.in_flight()):
+            self._pool.check("next_reset", idle=True)
+        seeds = as_seeds(seed, rows, self.num_envs)
+        by_row = as_row_options(options, len(rows), self.num_envs)
+        self._link.keep_next_resets(self._pool, rows, seeds, by_row)
 
     def reset_wait(self, timeout: float | None = None) -> tuple[ObsType, dict[str, Any]]:
         """Waits for a reset.
@@ -433,6 +513,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             self._pool.check(calling, idle=True)
         messages = self._link.pack_row_resets(rows, seeds, options)
         self._pool.send_reset(rows, messages, calling, full=full)
+        self._link.forget_next_resets(self._pool, rows)
 
     @property
     def in_flight(self) -> list[int]:
@@ -443,6 +524,15 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         return self._pool.in_flight()
 
     # Rollouts
+
+    @property
+    def fills_rollouts(self) -> bool:
+        """Whether the arrays of :meth:`rollout` have what :meth:`step` returns, without a copy.
+
+        Not if a subclass overrides ``step`` or ``reset``, nor in a wrapper that changes results.
+        """
+        kind = type(self)
+        return kind.step is PoolVectorEnv.step and kind.reset is PoolVectorEnv.reset
 
     def rollout(self, num_steps: int) -> RolloutArrays[ObsType]:
         """Records the next ``num_steps`` steps into contiguous arrays, without a copy.
@@ -499,6 +589,76 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             cartwheel.ForkedProcessError: In a forked child.
         """
         return Stats(**self._pool.stats())
+
+    # States
+
+    def get_state(self, rows: Any = None) -> list[bytes]:
+        """Saves rows: environments, places in their episodes, and what the rows show.
+
+        A native environment's state has its random numbers, too. It belongs to the environment's id
+        and keywords. A Python environment takes part if it, or a wrapper around it, has a method
+        ``get_state()``, which returns anything that can be pickled, and ``set_state(state)``, which
+        takes that and brings back everything that later steps depend on, random numbers included.
+        The steps that Gymnasium's ``TimeLimit`` has counted are saved, and whether
+        ``OrderEnforcing`` has seen a reset; other wrappers with a state must save it in methods of
+        their own.
+
+        A state outlives the process. The autoreset mode, the step limit and the number of
+        environments may be others where it is restored. States of Python environments are pickles:
+        restore none that you do not trust.
+
+        Args:
+            rows: Row numbers, in any order; ``None`` for all rows.
+
+        Returns:
+            One state for each row.
+
+        Raises:
+            ValueError: There is no such row, a row is named twice, or an environment cannot be
+                saved.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+            Exception: The environment of the lowest failing row raised it.
+        """
+        self._pool.check("get_state", idle=True)
+        return saved(self._pool, self._link, self._numbers(rows))
+
+    def set_state(self, rows: Any, states: Sequence[bytes]) -> tuple[ObsType, dict[str, Any]]:
+        """Continues rows from states that :meth:`get_state` returned.
+
+        Each row goes on as the saved row did: the same actions give the same results, bit for bit.
+        A row may be over, or wait for its autoreset, as the saved one was. A state may be restored
+        into any row, any number of times. If a state is refused, no row changes.
+
+        Args:
+            rows: Row numbers, in any order; ``None`` for all rows.
+            states: One state for each of these rows.
+
+        Returns:
+            Observations and infos of these rows, in their order, as from a reset with row numbers:
+            the observations that the saved rows showed (zeros for rows that were never reset), and
+            ``infos["env_index"]``.
+
+        Raises:
+            ValueError: There is no such row, a row is named twice, or the number of states is
+                wrong. A state was changed, or is of another environment or of other keywords.
+            TypeError: A state is not ``bytes``.
+            RuntimeError: A :meth:`rollout` has no step yet.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+            Exception: The environment of the lowest failing row raised it, for its old state or the
+                new one.
+        """
+        self._pool.check("set_state", idle=True)
+        numbers = self._numbers(rows)
+        if len(states) != len(numbers):
+            raise ValueError(f"{len(states)} states for {len(numbers)} rows")
+        for state in states:
+            self._link.check_state(state)
+        space = self.single_observation_space
+        return restored(self._pool, self._link, numbers, list(states), space)
+
+    def _numbers(self, rows: Any) -> list[int]:
+        """Returns row numbers as a list; ``None`` stands for all rows."""
+        return list(range(self.num_envs)) if rows is None else as_rows(rows, self.num_envs, "rows")
 
     # Closing
 

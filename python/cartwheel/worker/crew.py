@@ -10,6 +10,7 @@ import os
 import pickle
 from typing import TYPE_CHECKING, Any
 
+from cartwheel._cartwheel import cache_draws
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.log import LOGGER
 from cartwheel.worker.channel import ProcessChannel
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cartwheel._cartwheel import Memory
+    from cartwheel.worker.cached_env import ResetCache
     from cartwheel.worker.channel import Channel
     from cartwheel.worker.faults import Fault
     from cartwheel.worker.start import StartProcess
@@ -57,6 +59,7 @@ class Crew:
         left: For each worker, messages of its dead processes that were not received, pickled, by
             number.
         deaths: The last death of each worker that was restarted.
+        cache: The states that resets load; ``None`` if environments reset themselves.
         drawn: The rows whose terminal states are drawn.
     """
 
@@ -76,6 +79,7 @@ class Crew:
     announced: list[int] = dataclasses.field(default_factory=list)
     left: list[dict[int, bytes]] = dataclasses.field(default_factory=list)
     deaths: dict[int, WorkerDiedError] = dataclasses.field(default_factory=dict)
+    cache: ResetCache | None = None
     drawn: list[int] = dataclasses.field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -286,6 +290,7 @@ class Crew:
                 "rollouts": [rollout[:2] for rollout in rollouts],
                 "resets": resets,
                 "announced": announced,
+                "cached": self._cached(worker),
                 "drawn": [row - first for row in self.drawn if first <= row < last],
             }
             descriptors = [descriptor for *_, descriptor in rollouts]
@@ -301,6 +306,14 @@ class Crew:
             raise
         pid: int = process.pid
         return pid
+
+    def _cached(self, worker: int) -> list[tuple[ResetCache, tuple[int, int]]] | None:
+        """The cache for the rows of a worker that was restarted, and draws of their own."""
+        cache, restarts = self.cache, self.restarts[worker]
+        if cache is None:
+            return None
+        seeds = (row << 64 | restarts << 32 for row in range(*self.shards[worker]))
+        return [(cache, (cache_draws(cache.key, seed), 0)) for seed in seeds]
 
     def hand_over(
         self,

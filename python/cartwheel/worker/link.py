@@ -11,9 +11,11 @@ from cartwheel.arguments import copied
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.log import LOGGER, log_waiting
 from cartwheel.spaces.describe import batch_opaque, rows_of
+from cartwheel.worker.cached_env import ResetCache
 from cartwheel.worker.channel import WithDescriptor
 from cartwheel.worker.faults import Fault, raise_first
 from cartwheel.worker.infos import add_info
+from cartwheel.worker.row_state import check_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,10 +26,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel._cartwheel import Pool, RolloutSlab
+    from cartwheel.worker.channel import Channel
     from cartwheel.worker.crew import Crew
 
-#: A worker, a message for it, and the keywords of the resets in the message, by row.
-RowMessage: TypeAlias = tuple[int, Any, dict[int, dict[str, Any]]]
+#: A worker, a message for it, and the keywords or states of the resets in the message, by row.
+RowMessage: TypeAlias = tuple[int, Any, dict[int, Any]]
 
 #: The most processes in a row that may die during one restart of a worker.
 _ATTEMPTS = 3
@@ -56,8 +59,10 @@ class Link:
         self._posted: tuple[int, list[Any]] = (0, [])
         #: The phase in which each dead worker process died, by worker and process id.
         self._phases: dict[tuple[int, int], str] = {}
-        #: The keywords of the last reset that was sent to each row.
-        self._row_resets: dict[int, dict[str, Any]] = {}
+        #: The keywords of the last reset that was sent to each row, or its state.
+        self._row_resets: dict[int, Any] = {}
+        #: Whether anything was ever kept for automatic resets.
+        self._chooses_resets = False
         self.timeout = timeout
 
     def split(self, parts: list[Any]) -> list[list[Any]]:
@@ -94,6 +99,78 @@ class Link:
         own = self._copier(options)
         resets = [{"seed": seed, "options": own()} for seed in seeds]
         return self._pack_rows("resets", rows, resets)
+
+    def keep_next_resets(
+        self,
+        pool: Pool,
+        rows: list[int],
+        seeds: list[int | None],
+        options: list[dict[str, Any] | None],
+    ) -> None:
+        """Keeps seeds and options for the next automatic resets of rows."""
+        packed = [
+            self._channel_of(row).pack({"seed": seed, "options": copied(own)})
+            for row, seed, own in zip(rows, seeds, options, strict=True)
+        ]
+        self._chooses_resets = True
+        pool.keep_next_resets(rows, packed, "next_reset")
+
+    def forget_next_resets(self, pool: Pool, rows: list[int] | NDArray[np.int64]) -> None:
+        """Drops what was kept for rows whose explicit reset has begun; workers do so, too."""
+        if self._chooses_resets:
+            numbers = [int(row) for row in rows]
+            pool.keep_next_resets(numbers, [None] * len(numbers), "reset")
+
+    def pack_next_resets(self, rows: list[int], packed: list[Any]) -> list[RowMessage]:
+        """Makes the messages that go with a step of these rows; ``None``: nothing was kept."""
+        return self._pack_rows("next", rows, packed)
+
+    @staticmethod
+    def check_state(state: Any) -> None:
+        """Raises unless this is the state of a row."""
+        check_state(state)
+
+    def pack_save(self, rows: list[int]) -> list[Any]:
+        """Makes the messages that ask for the states of rows."""
+        asked = set(rows)
+        parts = self.split([row in asked for row in range(self._num_envs)])
+        return self.pack([("save", "", part) for part in parts])
+
+    def saved(self, answers: tuple[Any, ...], rows: list[int]) -> list[bytes]:
+        """Returns the states of rows from the answers."""
+        return [answers[row] for row in rows]
+
+    def pack_row_states(self, rows: list[int], states: list[bytes]) -> list[RowMessage]:
+        """Makes the messages for rows that continue from states."""
+        return self._pack_rows("resets", rows, states)
+
+    def pack_sample(self, seeds: list[int | None]) -> list[Any]:
+        """Makes the messages that reset rows with seeds, for states to cache; ``None``: not."""
+        return self.pack([("sample", "", part) for part in self.split(seeds)])
+
+    def sampled(self, answers: tuple[Any, ...]) -> list[bytes]:
+        """Returns the states from the answers, in the order of the rows."""
+        return [state for state in answers if state is not None]
+
+    def pack_cache(self, states: list[bytes], key: int, draws: list[tuple[int, int]]) -> list[Any]:
+        """Makes the messages after which every reset loads a state.
+
+        Raises:
+            ValueError: A state was cut or changed.
+        """
+        for state in states:
+            check_state(state)
+        self._crew.cache = cache = ResetCache(states, key)
+        parts = self.split([(cache, draw) for draw in draws])
+        return self.pack([("cache", "", part) for part in parts])
+
+    def pack_draws(self) -> list[Any]:
+        """Makes the messages that ask for the draws of every row."""
+        return self.pack([("draws", "", part) for part in self.split([None] * self._num_envs)])
+
+    def _channel_of(self, row: int) -> Channel:
+        (worker,) = self._crew.workers_of([row])
+        return self._crew.channels[worker]
 
     def pack_sent_actions(self, actions: Any, rows: list[int]) -> list[RowMessage]:
         """Makes the messages for steps that ``send`` starts, if memory cannot hold the actions."""

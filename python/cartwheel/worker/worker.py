@@ -18,10 +18,12 @@ import gymnasium as gym
 
 from cartwheel._cartwheel import Memory, Shard, serve, watch_parent
 from cartwheel.log import LOGGER
+from cartwheel.worker.cached_env import CachedEnv, ResetCache, sampled
 from cartwheel.worker.channel import WorkerChannel, pickled
 from cartwheel.worker.faults import Fault
 from cartwheel.worker.limits import truncates
 from cartwheel.worker.recovery import Recovery, Replacements
+from cartwheel.worker.row_state import load, saved
 from cartwheel.worker.stderr import keep_stderr
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ class Worker:
 
     Attributes:
         envs: The environments, in the order of their rows.
+        next_resets: For rows of the worker, the packed keywords of their next automatic reset.
         pickle: Pickles the values for which a stream of infos has no format.
         drawn: The rows whose terminal states are drawn in ``SAME_STEP``, counted from the first.
     """
@@ -95,7 +98,8 @@ class Worker:
         #: For each row that was sent and is not yet begun: a function that unpacks its message,
         #: which has a part for each of its rows. If unpacking raises, it raises for each of them.
         self._sent: dict[str, dict[int, Callable[[], dict[int, Any]]]]
-        self._sent = {"resets": {}, "actions": {}}
+        self._sent = {"resets": {}, "actions": {}, "next": {}}
+        self.next_resets: dict[int, Any] = {}
 
     def build(self, env_fns: bytes | Sequence[EnvFn]) -> dict[str, Any]:
         """Makes the environments and describes them.
@@ -189,6 +193,7 @@ class Worker:
         rollouts: list[tuple[int, int]],
         resets: dict[int, dict[str, Any]],
         drawn: list[int],
+        cached: list[tuple[ResetCache, tuple[int, int]]] | None,
     ) -> None:
         """Takes over from a worker process that died.
 
@@ -196,7 +201,10 @@ class Worker:
             rollouts: Index and steps of each rollout to attach; the descriptors are sent next.
             resets: The keywords of resets that were sent to the dead worker, by row of the worker.
             drawn: The rows of the worker whose terminal states are drawn.
+            cached: If resets load states from a cache: for each row the cache, and its draws.
         """
+        for row, own in enumerate(cached or []):
+            self.envs[row] = CachedEnv(self.envs[row], self.first_row + row, *own)
         self.drawn = set(drawn)
         assert self.memory is not None, "a worker process has memory"
         for index, steps in rollouts:
@@ -211,18 +219,44 @@ class Worker:
     def receive_reset(self) -> list[dict[str, Any] | None]:
         """Receives for each row the keywords of its ``reset``, or ``None`` for no reset."""
         resets: list[dict[str, Any] | None] = self.channel.receive()
+        if self.next_resets:
+            for row, keywords in enumerate(resets):
+                if keywords is not None:
+                    self.next_resets.pop(row, None)
         self._replacements.note_seeds(dict(enumerate(resets)))
         return resets
 
-    def take_reset(self, row: int) -> dict[str, Any]:
-        """Returns the keywords of a reset that ``send`` started; rows count from the first."""
-        keywords: dict[str, Any] = self._take("resets", row)
+    def take_reset(self, row: int) -> dict[str, Any] | bytes:
+        """Returns the keywords of a reset that ``send`` started, or the state to restore.
+
+        Rows count from the worker's first.
+        """
+        keywords: dict[str, Any] | bytes = self._take("resets", row)
+        self.next_resets.pop(row, None)
+        if isinstance(keywords, bytes):
+            return keywords
         self._replacements.note_seeds({row: keywords})
         return keywords
 
     def take_action(self, row: int) -> Any:
         """Returns the action of a step that ``send`` started, if its space has no fixed shape."""
         return self._take("actions", row)
+
+    def receive_next_resets(self, rows: list[int]) -> None:
+        """Receives what these rows get for their next automatic resets."""
+        for row in rows:
+            packed = self._take("next", row)
+            if packed is not None:
+                self.next_resets[row] = packed
+
+    def take_next_reset(self, row: int) -> dict[str, Any] | None:
+        """Returns the keywords of an automatic reset, if the caller has chosen some for it."""
+        packed = self.next_resets.pop(row, None)
+        if packed is None:
+            return None
+        keywords: dict[str, Any] = self.channel.unpack(packed)
+        self._replacements.note_seeds({row: keywords})
+        return keywords
 
     def _take(self, kind: str, row: int) -> Any:
         while row not in self._sent[kind]:
@@ -256,24 +290,56 @@ class Worker:
         Returns:
             A description of the failure; ``None`` when the failure is to be raised.
         """
-        return self._replacements.replace(self.envs, self._env_fns[row], row, failure)
+        old = self.envs[row]
+        text = self._replacements.replace(self.envs, self._env_fns[row], row, failure)
+        if isinstance(old, CachedEnv) and text is not None:
+            self.envs[row] = old.around(self.envs[row])
+        return text
 
-    def answer(self) -> None:
-        """Carries out a control call on every environment and keeps the answers."""
+    def answer(self) -> list[int] | None:
+        """Carries out a control call on every environment and keeps the answers.
+
+        Returns:
+            Rows of the worker that native code has to :meth:`save`, if any.
+        """
         task, name, parts = self.channel.receive()
         if task == "skip":  # this worker has answered; the call is repeated for other workers
             self._answer = []
-            return
+            return None
         if task == "attach_rollout":
             self._answer = [self._attach_rollout(name, parts)]
-            return
+            return None
+        if task == "save":
+            self._answer = [None] * len(self.envs)
+            return [row for row, saving in enumerate(parts) if saving]
         self._answer = []
         if task == "draw_final_frames":
             self.drawn = {row for row, part in enumerate(parts) if part}
             self._answer = [None] * len(parts)
-            return
+            return None
         for row, (env, part) in enumerate(zip(self.envs, parts, strict=True), self.first_row):
             self._answer.append(self._carry_out(row, task, env, name, part))
+        return None
+
+    def save(self, row: int, place: bytes, shown: list[Any], lost: bool) -> None:  # noqa: FBT001 - called by native code
+        """Saves a row of the worker and keeps its state as the answer.
+
+        Args:
+            row: The row.
+            place: Its place in the episode.
+            shown: The observation that it shows; empty if it has none.
+            lost: Whether the row lost its environment and has not been stepped or reset since then.
+        """
+        number = self.first_row + row
+        try:
+            self._answer[row] = saved(self.envs[row], number, place, shown, lost=lost)
+        except BaseException as error:  # every exception is reported to the caller
+            self._answer[row] = Fault.of(number, error, travels=self.travels)
+
+    def restore(self, row: int, state: bytes) -> tuple[bytes, list[Any]]:
+        """Restores a row of the worker; returns its place in the episode and its observation."""
+        body = load(self.envs[row], self.first_row + row, state)
+        return body["place"], body["shown"]
 
     def _attach_rollout(self, index: int, steps: int) -> Fault | None:
         try:
@@ -292,13 +358,21 @@ class Worker:
         if part is None and task == "call":
             return None  # the call is for other rows
         try:
-            return self._call(task, env, name, part)
+            return self._call(row, task, env, name, part)
         except BaseException as error:  # every exception is reported to the caller
             return Fault.of(row, error, travels=self.travels)
 
-    def _call(self, task: str, env: Any, name: str, part: Any) -> Any:
+    def _call(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
         if task == "set_attr":
             return env.set_wrapper_attr(name, part)
+        if task == "sample":
+            return None if part is None else sampled(env, row, part)
+        if task == "cache":
+            inner = env.env if isinstance(env, CachedEnv) else env
+            self.envs[row - self.first_row] = CachedEnv(inner, row, *part)
+            return None
+        if task == "draws":
+            return env.draw
         if self.reserve and name in _RESERVED:
             raise ValueError(
                 f"Trying to call function `{name}` with `call`, use `{name}` directly instead."

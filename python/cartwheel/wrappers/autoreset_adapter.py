@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 from cartwheel.arguments import as_autoreset_mode, as_integer, as_reset_rows, as_rows
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import FAILURES, check_infos
-from cartwheel.wrappers.batch_rows import chosen_actions, joined, put, value_of
+from cartwheel.wrappers.batch_rows import chosen_actions, joined, put
 from cartwheel.wrappers.info_rows import merged, take
 from cartwheel.wrapping.recording import StepRecording
 from cartwheel.wrapping.wrapper import VectorWrapper
@@ -241,25 +241,17 @@ class AutoresetAdapter(VectorWrapper):
             return step
         size, places = len(over), np.flatnonzero(over)
         space = self.single_observation_space
-        if rows is None:
-            first, told = self.env.reset(options={"reset_mask": over.copy()})
-            check_infos(told)
-            shown, told = nested.take(space, first, places), take(told, places)
-            observations = first if len(places) == size else put(space, observations, places, shown)
-        else:
-            shown, told = self._reset_rows(rows[places])
-            observations = put(space, observations, places, shown)
-        ended = take(infos, places)
-        staying = {key: value for key, value in ended.items() if key.removeprefix("_") in _STAYING}
-        ended = {
-            key: value for key, value in ended.items() if key not in staying and key != "env_index"
-        }
-        going = np.flatnonzero(~over)
-        parts = [(going, take(infos, going)), (places, {**told, **staying})]
-        batch = merged(size, [(at, _without_rows(part)) for at, part in parts])
+        shown, told = self._reset_rows(places if rows is None else rows[places])
+        observations = put(space, observations, places, shown)
+        infos = _without_rows(infos)
+        ended, going = take(infos, places), np.flatnonzero(~over)
+        staying = {key: ended.pop(key) for key in tuple(ended) if key.removeprefix("_") in _STAYING}
+        parts = [(going, take(infos, going)), (places, told), (places, staying)]
+        batch = merged(size, parts)
         finals = np.full(size, None, object)
-        for place in places.tolist():
-            finals[place] = value_of(space, step[0], place)
+        rows_over = nested.rows(space, nested.take(space, step[0], places))
+        for place, row in zip(places.tolist(), rows_over, strict=True):
+            finals[place] = row
         batch |= {"final_obs": finals, "_final_obs": over.copy()}
         batch |= {"final_info": merged(size, [(places, ended)]), "_final_info": over.copy()}
         if rows is not None:
@@ -283,7 +275,7 @@ class AutoresetAdapter(VectorWrapper):
         shown, told = self._reset_rows(numbers[due])
         self._over[numbers[due]] = False
         space = self.single_observation_space
-        parts = [(due, _without_rows(told))]
+        parts = [(due, told)]
         observations = shown
         rewards, flags = np.zeros(whole), np.zeros((2, whole), np.bool_)
         if step is not None:
@@ -298,9 +290,12 @@ class AutoresetAdapter(VectorWrapper):
 
     def _reset_rows(self, rows: NDArray[np.int64]) -> tuple[Any, dict[str, Any]]:
         """Resets rows; returns their observations and infos in this order."""
-        observations, infos = self.env.reset(options={"env_index": rows})
+        mask = np.zeros(self.num_envs, np.bool_)
+        mask[rows] = True
+        observations, infos = self.env.reset(options={"reset_mask": mask})
         check_infos(infos)
-        return observations, infos
+        taken = nested.take(self.single_observation_space, observations, rows)
+        return taken, take(infos, rows)
 
     # Rollouts
 

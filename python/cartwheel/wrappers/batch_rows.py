@@ -1,11 +1,11 @@
-"""Rows of batches of any space: taken out, put together, and one by one."""
+"""Rows of batches of any space: taken out and put together."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.spaces import Dict, Discrete, Space, Tuple
+from gymnasium.spaces import Dict, Space, Tuple
 
 from cartwheel.spaces import nested
 from cartwheel.wrappers.batched_space import count
@@ -44,15 +44,3 @@ def joined(space: Space[Any], first: Any, second: Any, order: NDArray[np.intp]) 
         return np.concatenate([first, second])[order]
     both = (*first, *second)
     return tuple(both[place] for place in order)
-
-
-def value_of(space: Space[Any], batch: Any, place: int) -> Any:
-    """A copy of the value of one row, in the form in which an environment returns it."""
-    if isinstance(space, Dict):
-        return {key: value_of(part, batch[key], place) for key, part in space.spaces.items()}
-    if isinstance(space, Tuple):
-        pairs = zip(space.spaces, batch, strict=True)
-        return tuple(value_of(part, values, place) for part, values in pairs)
-    if isinstance(space, Discrete):
-        return int(batch[place])
-    return batch[place].copy() if isinstance(batch, np.ndarray) else batch[place]

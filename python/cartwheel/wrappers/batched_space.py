@@ -46,8 +46,6 @@ def _row(batched: Space[Any]) -> Space[Any] | None:
         return Box(batched.low[0], batched.high[0], dtype=batched.dtype.type)
     if isinstance(batched, MultiDiscrete) and batched.nvec.ndim == 1:
         return Discrete(int(batched.nvec[0]), start=int(batched.start[0]), dtype=batched.dtype.type)
-    if isinstance(batched, MultiDiscrete):
-        return MultiDiscrete(batched.nvec[0], dtype=batched.dtype.type, start=batched.start[0])
     return None
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Space, Tuple
-from gymnasium.spaces.utils import flatten_space
+from gymnasium.spaces.utils import flatdim, flatten_space
 
 from cartwheel.spaces.arrays import as_array
 from cartwheel.wrappers.flatten_observation import flatten_batch, is_regular
 from cartwheel.wrappers.transform_action import ActionWrapper, as_space
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
@@ -68,6 +72,8 @@ class FlattenAction(ActionWrapper):
         assert isinstance(flat, Box)
         self._set_action_space(flat)
         self._length = flat.shape[0]
+        self._take, end = _taker(self._space_after, discrete, 0)
+        assert end == self._length
 
     def flatten(self, actions: Any) -> NDArray[Any]:
         """Flattens a batch of actions of the wrapped environment: the inverse of this wrapper.
@@ -90,32 +96,43 @@ class FlattenAction(ActionWrapper):
             raise ValueError(
                 f"`actions` must have the shape (rows, {self._length}), got {flat.shape}."
             )
-        parts, end = self._split(self._space_after, flat, 0)
-        assert end == self._length
-        return parts
+        return self._take(flat)
 
-    def _split(self, space: Space[Any], flat: NDArray[Any], at: int) -> tuple[Any, int]:
-        """Takes the values of a space from column ``at`` on; returns the next column, too."""
+
+def _taker(space: Space[Any], form: Form, at: int) -> tuple[Callable[[NDArray[Any]], Any], int]:
+    """Makes the function that takes the values of a space from its columns of flat actions.
+
+    Args:
+        space: The space of one environment's actions, or a part of it.
+        form: How discrete actions are written.
+        at: The first column of the part.
+
+    Returns:
+        The function, and the first column after the part.
+    """
+    if isinstance(space, Dict | Tuple):
+        pairs = space.spaces.items() if isinstance(space, Dict) else enumerate(space.spaces)
+        takers: dict[Any, Callable[[NDArray[Any]], Any]] = {}
+        for key, part in pairs:
+            takers[key], at = _taker(part, form, at)
         if isinstance(space, Dict):
-            found: dict[str, Any] = {}
-            for key, part in space.spaces.items():
-                found[key], at = self._split(part, flat, at)
-            return found, at
-        if isinstance(space, Tuple):
-            places: list[Any] = []
-            for part in space.spaces:
-                value, at = self._split(part, flat, at)
-                places.append(value)
-            return tuple(places), at
-        if isinstance(space, Discrete | MultiDiscrete) and self.discrete == "onehot":
-            return _chosen(space, flat, at)
-        shape = tuple(space.shape or ())
-        width = int(np.prod(shape, dtype=np.int64))
-        columns = flat[:, at : at + width]
-        if not isinstance(space, Box) and columns.dtype.kind == "f":
+            return (lambda flat: {key: take(flat) for key, take in takers.items()}), at
+        return (lambda flat: tuple(take(flat) for take in takers.values())), at
+    if isinstance(space, Discrete | MultiDiscrete) and form == "onehot":
+        return functools.partial(_chosen, space, at), at + flatdim(space)
+    shape, dtype = tuple(space.shape or ()), space.dtype
+    end = at + math.prod(shape)
+    rounds = not isinstance(space, Box)
+
+    def take(flat: NDArray[Any]) -> NDArray[Any]:
+        columns = flat[:, at:end]
+        if rounds and columns.dtype.kind == "f":
             columns = np.rint(columns)
-        values = columns.astype(space.dtype, copy=False).reshape((len(flat), *shape))
-        return values, at + width
+        if columns.dtype != dtype:
+            columns = columns.astype(dtype)
+        return columns.reshape((len(flat), *shape))
+
+    return take, end
 
 
 def _by_index(space: Space[Any]) -> Space[Any]:
@@ -143,10 +160,8 @@ def _joined(space: Space[Any], batch: Any) -> NDArray[Any]:
     return array
 
 
-def _chosen(
-    space: Discrete | MultiDiscrete, flat: NDArray[Any], at: int
-) -> tuple[NDArray[Any], int]:
-    """The choices of one-hot vectors."""
+def _chosen(space: Discrete | MultiDiscrete, at: int, flat: NDArray[Any]) -> NDArray[Any]:
+    """The choices of one-hot vectors, which begin at a column."""
     numbers: Any = space.n if isinstance(space, Discrete) else space.nvec
     sizes = [int(size) for size in np.ravel(numbers)]
     chosen = np.empty((len(flat), len(sizes)), space.dtype)
@@ -154,4 +169,5 @@ def _chosen(
         chosen[:, number] = flat[:, at : at + size].argmax(axis=1)
         at += size
     shape = tuple(space.shape or ())
-    return chosen.reshape((len(flat), *shape)) + np.asarray(space.start, space.dtype), at
+    found: NDArray[Any] = chosen.reshape((len(flat), *shape)) + np.asarray(space.start, space.dtype)
+    return found

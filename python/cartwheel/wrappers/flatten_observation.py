@@ -9,6 +9,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sp
 from gymnasium.spaces.utils import flatten, flatten_space
 from gymnasium.vector.utils import concatenate, create_empty_array
 
+from cartwheel.spaces import nested
 from cartwheel.wrappers.observation_wrapper import ObservationWrapper
 
 if TYPE_CHECKING:
@@ -40,20 +41,9 @@ class FlattenObservation(ObservationWrapper):
         if self._is_regular:
             return flatten_batch(self._space_before, observations)
         space, flat = self._space_before, self.single_observation_space
-        values = [flatten(space, row) for row in _rows(space, observations)]
+        values = [flatten(space, row) for row in nested.rows(space, observations)]
         empty: Any = create_empty_array(flat, len(values), fn=np.empty)
         return concatenate(flat, values, empty)
-
-
-def _rows(space: Space[Any], batch: Any) -> list[Any]:
-    """The values of the rows of a batch."""
-    if isinstance(space, Dict):
-        parts = [_rows(part, batch[key]) for key, part in space.spaces.items()]
-        return [dict(zip(space.spaces, row, strict=True)) for row in zip(*parts, strict=True)]
-    if isinstance(space, Tuple):
-        pairs = zip(space.spaces, batch, strict=True)
-        return list(zip(*(_rows(part, values) for part, values in pairs), strict=True))
-    return list(batch)
 
 
 def is_regular(space: Space[Any]) -> bool:

@@ -63,7 +63,7 @@ def merged(size: int, parts: list[Part]) -> dict[str, Any]:
         if any(f"_{key}" in infos for _, infos in having):
             mask = np.zeros(size, np.bool_)
             for places, infos in having:
-                mask[places] = infos.get(f"_{key}", True)
+                mask[places] |= infos.get(f"_{key}", True)
             batch[f"_{key}"] = mask
     return batch
 

@@ -42,6 +42,7 @@ class ObservationWrapper(VectorWrapper):
         batch.observations = self._observe(batch.observations)
         if finals is not None:
             finals.observations = self._observe(finals.observations)
+            finals.space = self.single_observation_space
 
 
 def rows_of_batch(envs: Any) -> int:

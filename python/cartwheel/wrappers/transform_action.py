@@ -24,6 +24,8 @@ class ActionWrapper(VectorWrapper):
     A subclass overrides :meth:`_decide`, which is called with a batch of any number of rows.
     """
 
+    _changes_steps = False
+
     def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
         """Keeps the space of the actions that go out."""
         super().__init__(envs)

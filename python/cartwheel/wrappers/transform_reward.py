@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel.wrapping.batch import INCOMPLETE, TRANSITION
+from cartwheel.wrapping.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION
 from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
@@ -79,8 +79,19 @@ class TransformReward(VectorWrapper):
         if not np.count_nonzero(batch.kinds):  # all are transitions
             batch.rewards = self._apply(batch.rewards)
             return
-        steps = (batch.kinds == TRANSITION) | (batch.kinds == INCOMPLETE)
+        steps = is_transition(batch.kinds)
         rewards = batch.rewards.copy()
         if np.count_nonzero(steps):
             rewards[steps] = self._apply(rewards[steps])
         batch.rewards = rewards
+
+
+def is_transition(kinds: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Which places of a batch are transitions, complete episodes or not."""
+    # One comparison: the other kinds lie between these two, and 0 - 1 is 255 in `uint8`.
+    assert (TRANSITION, RESET, SHOWN, FAILED, INCOMPLETE) == (0, 1, 2, 3, 4)
+    steps: NDArray[np.bool_] = (kinds - _ONE) >= FAILED
+    return steps
+
+
+_ONE = np.uint8(1)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from cartwheel.wrapping.finals import NAMES, Finals
 
 if TYPE_CHECKING:
-    import numpy as np
     from gymnasium.spaces import Space
     from numpy.typing import NDArray
 
@@ -26,6 +27,8 @@ FAILED: Final = 3
 #: A transition of an episode of which an earlier step was lost, because a call raised. Its
 #: observation is new; its sums are incomplete.
 INCOMPLETE: Final = 4
+#: No place of a batch.
+NOWHERE: Final = np.zeros(0, np.intp)
 
 
 class Batch:
@@ -110,20 +113,45 @@ class Batch:
             if there are none. A wrapper replaces their ``observations``; they are put back into
             the infos at the end.
         """
-        if self._finals is None and any(name in self.infos for name in NAMES):
+        if self._finals is None and self.infos and any(name in self.infos for name in NAMES):
             self._finals, self.infos = Finals.of(space, self.infos)
         return self._finals
+
+    def set_finals(self, finals: Finals) -> None:
+        """Sets the final observations, which infos do not have."""
+        self._finals = finals
+
+    def ended(self, space: Space[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp], Finals | None]:
+        """The places that ended an episode in ``SAME_STEP``; only for this mode.
+
+        Args:
+            space: As for :meth:`finals`.
+
+        Returns:
+            The places that show the first observation of the next episode, ascending; those among
+            them whose final observations are known; and these, ``None`` if there are none. Final
+            observations may be lost with a worker.
+        """
+        finals = self.finals(space)
+        if self.rewards is None:
+            return NOWHERE, NOWHERE, None
+        ends = np.flatnonzero(self.terminations | self.truncations)
+        return ends, NOWHERE if finals is None else finals.places, finals
 
     def add_info(self, key: str, values: Any, mask: NDArray[np.bool_]) -> None:
         """Adds an info with its mask, as Gymnasium names it; the dictionary received is kept."""
         self.infos = {**self.infos, key: values, f"_{key}": mask}
 
+    def put_finals_back(self) -> None:
+        """Puts final observations that :meth:`finals` took into the infos again."""
+        if self._finals is not None:
+            self.infos = self._finals.into(self.infos, self.observations, len(self.kinds))
+            self._finals = None
+
     def as_step(self) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """The result of ``step``."""
-        infos = self.infos
-        if self._finals is not None:
-            infos = self._finals.into(infos, self.observations, len(self.kinds))
-        return self.observations, self.rewards, self.terminations, self.truncations, infos
+        self.put_finals_back()
+        return self.observations, self.rewards, self.terminations, self.truncations, self.infos
 
     def as_reset(self) -> tuple[Any, dict[str, Any]]:
         """The result of ``reset``."""

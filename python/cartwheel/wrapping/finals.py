@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.spaces import Box
 from gymnasium.vector.utils import concatenate, create_empty_array
 
 from cartwheel.spaces import nested
@@ -26,15 +27,23 @@ class Finals:
     Attributes:
         places: The places of the batch, ascending, ``int64`` ``[M]``.
         observations: In the form of the batched observation space, with ``M`` rows.
+        space: The observation space of one environment, for which ``observations`` are nested. A
+            wrapper that nests them otherwise replaces it.
     """
 
-    __slots__ = ("_is_dense", "_names", "observations", "places")
+    __slots__ = ("_is_dense", "_names", "observations", "places", "space")
 
     def __init__(
-        self, places: NDArray[np.intp], observations: Any, names: list[str], *, is_dense: bool
+        self,
+        places: NDArray[np.intp],
+        observations: Any,
+        names: list[str],
+        *,
+        is_dense: bool,
+        space: Space[Any] | None = None,
     ) -> None:
         """Keeps the parts; ``names`` are the keys of the infos."""
-        self.places, self.observations = places, observations
+        self.places, self.observations, self.space = places, observations, space
         self._names, self._is_dense = names, is_dense
 
     @classmethod
@@ -50,16 +59,25 @@ class Finals:
         """
         names = [name for name in NAMES if name in infos]
         first, mask = infos[names[0]], infos[f"_{names[0]}"]
-        places = np.flatnonzero(mask)
-        hidden = {*names, *(f"_{name}" for name in names)}
-        rest = {key: value for key, value in infos.items() if key not in hidden}
+        places = mask.nonzero()[0]
+        rest = dict(infos)
+        for name in names:
+            del rest[name], rest[f"_{name}"]
         is_dense = not (isinstance(first, np.ndarray) and first.dtype == object)
         if is_dense:
             observations = nested.take(space, first, places)
         else:
-            rows: Any = create_empty_array(space, len(places), fn=np.empty)
-            observations = concatenate(space, first[places].tolist(), rows) if len(places) else rows
-        return cls(places, observations, names, is_dense=is_dense), rest
+            observations = _batched(space, first[places].tolist())
+        return cls(places, observations, names, is_dense=is_dense, space=space), rest
+
+    def like(self, places: NDArray[np.intp], observations: Any) -> Finals:
+        """Returns the final observations of other rows, in the form of these.
+
+        Args:
+            places: Their places in a batch, ascending.
+            observations: Of these places, in the form of the batched observation space.
+        """
+        return Finals(places, observations, self._names, is_dense=self._is_dense)
 
     def into(self, infos: dict[str, Any], observations: Any, size: int) -> dict[str, Any]:
         """Returns infos with these final observations.
@@ -79,13 +97,25 @@ class Finals:
                 self.observations,
             )
         else:
-            values = np.full(size, None, object)
-            for number, place in enumerate(self.places.tolist()):  # only rows that ended
-                values[place] = nested.apply(lambda array, at=number: array[at], self.observations)
+            values = np.empty(size, object)  # of None
+            rows = nested.rows(self.space, self.observations)
+            for place, row in zip(self.places.tolist(), rows, strict=True):  # only rows that ended
+                values[place] = row
         filled = dict(infos)
         for name in self._names:
             filled[name], filled[f"_{name}"] = values, mask
         return filled
+
+
+def _batched(space: Space[Any], rows: list[Any]) -> Any:
+    """Makes a batch of observations."""
+    if isinstance(space, Box) and space.shape and rows:
+        joined = np.concatenate(rows)  # three times as fast as Gymnasium's function
+        wanted = (len(rows) * space.shape[0], *space.shape[1:])
+        if joined.shape == wanted and joined.dtype == space.dtype:
+            return joined.reshape((len(rows), *space.shape))
+    batch: Any = create_empty_array(space, len(rows), fn=np.empty)
+    return concatenate(space, rows, batch) if rows else batch
 
 
 def _with(shown: Any, places: NDArray[np.intp], finals: Any) -> Any:

@@ -250,6 +250,11 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
         """Whether some rows can be stepped apart, sent and received."""
         return self._source.steps_rows
 
+    @property
+    def fills_rollouts(self) -> bool:
+        """Whether :meth:`rollout` has what :meth:`step` returns, and no step is copied for it."""
+        return not self._changes_rollouts() and getattr(self._source.envs, "fills_rollouts", False)
+
     def render(self, *args: Any, **kwargs: Any) -> Any:
         """Renders as the wrapped environment does."""
         return self.env.render(*args, **kwargs)

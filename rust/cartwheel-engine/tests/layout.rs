@@ -15,26 +15,69 @@ fn leaves() -> impl Strategy<Value = Vec<Leaf>> {
     proptest::collection::vec(leaf, 0..6)
 }
 
+/// Checks that the places of a batch do not overlap, are aligned and lie inside.
+fn are_apart(layout: &Layout, arrays: usize) -> Result<(), TestCaseError> {
+    let rows = layout.rows();
+    let mut places: Vec<_> = (0..arrays)
+        .map(|leaf| (layout.leaf_offset(leaf), layout.leaf(leaf).row_bytes() * rows))
+        .collect();
+    places.extend(layout.ended_offset().map(|offset| (offset, rows)));
+    places.push((layout.rewards_offset(), 8 * rows));
+    places.push((layout.terminations_offset(), rows));
+    places.push((layout.truncations_offset(), rows));
+    places.push((layout.phases_offset(), rows));
+    places.push((layout.row_numbers_offset(), 4 * rows));
+    places.push((layout.info_lengths_offset(), 4 * rows));
+    for pair in places.windows(2) {
+        prop_assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{:?} overlap", pair);
+    }
+    for (offset, bytes) in places {
+        prop_assert_eq!(offset % LEAF_ALIGN, 0);
+        prop_assert!(offset + bytes <= layout.bytes());
+    }
+    Ok(())
+}
+
 proptest! {
     #[test]
     fn places_are_aligned_disjoint_and_inside(leaves in leaves(), rows in 1_usize..70) {
-        let layout = Layout::new(&leaves, rows).expect("small");
-        let mut places: Vec<_> = (0..leaves.len())
-            .map(|leaf| (layout.leaf_offset(leaf), layout.leaf(leaf).row_bytes() * rows))
-            .collect();
-        places.push((layout.rewards_offset(), 8 * rows));
-        places.push((layout.terminations_offset(), rows));
-        places.push((layout.truncations_offset(), rows));
-        places.push((layout.phases_offset(), rows));
-        places.push((layout.row_numbers_offset(), 4 * rows));
-        places.push((layout.info_lengths_offset(), 4 * rows));
+        for finals in [false, true] {
+            let layout = Layout::with_finals(&leaves, rows, finals).expect("small");
+            prop_assert_eq!(layout.num_leaves(), leaves.len());
+            prop_assert_eq!((layout.has_finals(), layout.ended_offset().is_some()), (finals, finals));
+            are_apart(&layout, leaves.len() * (1 + usize::from(finals)))?;
+        }
+    }
+
+    #[test]
+    fn batches_of_a_rollout_have_places_of_their_own_except_for_finals(
+        leaves in leaves(), rows in 1_usize..20, steps in 1_usize..5
+    ) {
+        let plain = Layout::rollout(&leaves, rows, steps, false).expect("small");
+        let batches = Layout::rollout(&leaves, rows, steps, true).expect("small");
+        let mut places = Vec::new();
+        for (number, (batch, plain)) in batches.iter().zip(&plain).enumerate() {
+            prop_assert_eq!(batch.num_leaves(), leaves.len());
+            for (leaf, kind) in leaves.iter().enumerate() {
+                let bytes = kind.row_bytes() * rows;
+                prop_assert_eq!(batch.leaf_offset(leaf), plain.leaf_offset(leaf));
+                places.push((batch.leaf_offset(leaf), bytes));
+                let last = leaves.len() + leaf;
+                prop_assert_eq!(batch.leaf_offset(last), batches[0].leaf_offset(last));
+                if number == 0 {
+                    places.push((batch.leaf_offset(last), bytes));
+                }
+            }
+            places.push((batch.rewards_offset(), 8 * rows));
+        }
+        places.push((batches[0].ended_offset().expect("finals"), rows));
+        places.push((batches[0].phases_offset(), rows));
+        places.sort_unstable();
         for pair in places.windows(2) {
             prop_assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{:?} overlap", pair);
         }
-        for (offset, bytes) in places {
-            prop_assert_eq!(offset % LEAF_ALIGN, 0);
-            prop_assert!(offset + bytes <= layout.bytes());
-        }
+        let (offset, bytes) = places[places.len() - 1];
+        prop_assert!(offset + bytes <= batches[0].bytes());
     }
 
     #[test]

@@ -8,6 +8,8 @@
 mod blocks;
 #[path = "native_shard/destructors.rs"]
 mod destructors;
+#[path = "native_shard/finals.rs"]
+mod finals;
 #[path = "native_shard/gate.rs"]
 mod gate;
 #[path = "native_shard/hostile.rs"]

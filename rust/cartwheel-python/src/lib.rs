@@ -29,6 +29,8 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::native::PyNativeEnvs;
     #[pymodule_export]
+    use crate::native::cache::{cache_draws, draw_cached};
+    #[pymodule_export]
     use crate::native::catalogue::{block_rows, env_keywords, native_envs, reset_option_names};
     #[pymodule_export]
     use crate::native::plain_loop::plain_loop;
@@ -46,7 +48,10 @@ mod _cartwheel {
     #[pymodule_export]
     use crate::worker::serve::{PyShardParts, serve};
     #[pymodule_export]
-    use crate::wrappers::PyRowKinds;
+    use crate::wrappers::{
+        PyEpisodeMetrics, PyFrameStack, PyObservationNormalizer, PyRewardNormalizer, PyRowKinds,
+        PyTimedEpisodes,
+    };
 
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {

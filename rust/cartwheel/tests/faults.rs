@@ -348,6 +348,25 @@ fn a_block_is_stepped_once_whatever_fails_in_it() {
 }
 
 #[test]
+fn a_block_whose_last_row_failed_is_not_taken_for_a_later_step() {
+    const ROWS: usize = 10;
+    for id in IDS {
+        let kind = kind(id, r#"{"fails": "step", "number": 10}"#).unwrap();
+        let mut rows = Rows::new(&kind, ROWS).unwrap();
+        rows.all(abi::RESET);
+        rows.commands.fill(abi::STEP);
+        let (code, row, _) = rows.run_some((0, ROWS), 0, None);
+        assert_eq!((code, row), (abi::FAILED, ROWS - 1));
+        // The host splits the next step where the options of its resets differ.
+        rows.commands[0] = abi::RESET;
+        assert_eq!(rows.run_some((0, 1), 0, None), (abi::OK, 1, String::new()));
+        let (code, row, _) = rows.run_some((0, ROWS), 1, None);
+        assert_eq!((code, row), (abi::FAILED, ROWS - 1));
+        assert_eq!(steps(&rows)[..ROWS - 1], [0, 2, 2, 2, 2, 2, 2, 2, 2], "{id}");
+    }
+}
+
+#[test]
 fn a_panic_in_a_block_is_one_rows() {
     let kind = kind("trial/Many-v0", r#"{"panics": "step", "number": 31}"#).unwrap();
     let mut rows = Rows::new(&kind, 100).unwrap();

@@ -10,6 +10,8 @@ mod oracle;
 mod rollouts;
 #[path = "vector/rows.rs"]
 mod rows;
+#[path = "vector/rules.rs"]
+mod rules;
 #[path = "vector/transcripts.rs"]
 mod transcripts;
 #[path = "vector/walk.rs"]

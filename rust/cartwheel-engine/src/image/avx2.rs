@@ -7,7 +7,17 @@
 //! 2. A load or a store of a vector is within the array whose address it takes.
 #![expect(unsafe_code, reason = "vector instructions, see the invariants")]
 
-use std::arch::x86_64::*;
+use std::arch::x86_64::{
+    __m128i, __m256i, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_loadu_si128, _mm_unpackhi_epi16,
+    _mm_unpackhi_epi32, _mm_unpackhi_epi64, _mm_unpacklo_epi8, _mm_unpacklo_epi16,
+    _mm_unpacklo_epi32, _mm_unpacklo_epi64, _mm256_add_epi32, _mm256_add_pd,
+    _mm256_castsi256_si128, _mm256_cmpeq_epi8, _mm256_cvtepi32_pd, _mm256_cvtepi32_ps,
+    _mm256_cvtepu16_epi32, _mm256_cvttpd_epi32, _mm256_cvttps_epi32, _mm256_extracti128_si256,
+    _mm256_fmadd_ps, _mm256_madd_epi16, _mm256_max_epu8, _mm256_movemask_epi8, _mm256_mul_pd,
+    _mm256_packus_epi16, _mm256_packus_epi32, _mm256_permutevar8x32_epi32, _mm256_set_m128i,
+    _mm256_set1_epi32, _mm256_set1_pd, _mm256_set1_ps, _mm256_setr_epi8, _mm256_setr_epi32,
+    _mm256_shuffle_epi8, _mm256_storeu_ps, _mm256_storeu_si256,
+};
 
 use super::grey::{WEIGHTS, write_grey};
 use super::lanes::{Lanes, Plain, ROWS, Work};
@@ -179,7 +189,7 @@ fn levels(colours: __m256i) -> [__m256i; 2] {
     );
     let red_green = _mm256_shuffle_epi8(colours, red_green);
     let sum = _mm256_cvtepi32_ps(_mm256_add_epi32(
-        _mm256_madd_epi16(red_green, _mm256_set1_epi32(7154 << 16 | 2125)),
+        _mm256_madd_epi16(red_green, _mm256_set1_epi32((7154 << 16) + 2125)),
         _mm256_madd_epi16(channel::<2>(colours), _mm256_set1_epi32(721)),
     ));
     let mean = |half: f32| _mm256_fmadd_ps(sum, _mm256_set1_ps(1e-4), _mm256_set1_ps(half));

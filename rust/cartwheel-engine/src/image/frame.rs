@@ -108,7 +108,7 @@ impl<'a, P: Precision> Frame<'a, P> {
         for span in axis.spans() {
             let weights = &self.weights[span.weights.clone()];
             let columns = &self.columns[span.first * channels..];
-            let mut place = first;
+            let mut at = first;
             for channel in 0..channels {
                 let mut sums = [P::START; ROWS];
                 for (&weight, columns) in weights.iter().zip(columns.chunks_exact(channels)) {
@@ -116,11 +116,11 @@ impl<'a, P: Precision> Frame<'a, P> {
                         *sum = P::add_weighted(*sum, weight, real);
                     }
                 }
-                let levels = &mut self.levels[place];
+                let levels = &mut self.levels[at];
                 for (level, &sum) in levels.iter_mut().zip(&sums) {
                     *level = P::level(sum, self.reciprocal);
                 }
-                place += plane;
+                at += plane;
             }
             first += pixel;
         }
@@ -136,8 +136,8 @@ impl<'a, P: Precision> Frame<'a, P> {
         let width = self.levels.len() / planes;
         let out = out.chunks_exact_mut(plan.vertical().out_len() * width);
         for (plane, out) in out.enumerate() {
-            let lines = out[rows.start * width..rows.end * width].chunks_exact_mut(width);
-            for (row, line) in lines.enumerate() {
+            let written = out[rows.start * width..rows.end * width].chunks_exact_mut(width);
+            for (row, line) in written.enumerate() {
                 line.copy_from_slice(&self.lines[(row * planes + plane) * width..][..width]);
             }
         }

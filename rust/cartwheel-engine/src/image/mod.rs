@@ -15,7 +15,7 @@
 //!   of pixels included, rounded to the nearest level, halves up. It is the exact mean: coverages
 //!   are whole numbers, and their sums are not rounded. Where both sides shrink, or both grow, this
 //!   is what `cv2.INTER_AREA` computes in floating point, up to one level. (Where one side shrinks
-//!   and the other grows, OpenCV takes two pixels of each side instead.)
+//!   and the other grows, `cv2` takes two pixels of each side instead.)
 //!
 //! ```
 //! use cartwheel_engine::image::{Plan, Shape};
@@ -26,6 +26,10 @@
 //! assert_eq!(small, [25, 0]);
 //! # Ok::<(), cartwheel_engine::image::Error>(())
 //! ```
+#![expect(
+    clippy::inline_always,
+    reason = "code that is generic over the processor is compiled for its caller's instructions"
+)]
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

@@ -151,6 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::cast_precision_loss, reason = "sums of at most 24 and 53 bits")]
     fn means_next_to_a_half_are_rounded_right_for_every_total() {
         let totals = (1..=Narrow::MOST).chain([65_537, (1 << 32) - 1, 1 << 32]);
         for total in totals {

@@ -11,7 +11,8 @@
 //! rollout is made while a few others are free, the one that was free for longest gives its memory
 //! back, and the new one gets its number; workers map the new memory in place of the old. Every
 //! batch is filled by one task, like a slab (and retired like one, see [`forks`](super::forks)),
-//! and is not filled again before the whole rollout is free. The first batch is the exception: a
+//! and is not filled again before the whole rollout is free. Final observations are not recorded: all
+//! batches share one place for them, which is read before the next task begins. The first batch is the exception: a
 //! reset before the first step replaces it, if there is no lease left through which safe code could
 //! read it. So invariant 3 of [`super`] holds for a rollout, batch by batch.
 #![expect(unsafe_code, reason = "makes mapped memory private, see the invariants")]

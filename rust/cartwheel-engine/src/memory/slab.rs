@@ -225,21 +225,18 @@ impl SlabRows<'_> {
         let mut rest = value;
         for leaf in 0..leaves {
             let (from, to) = (self.place(leaf, row), self.place(leaves + leaf, row));
-            // SAFETY: only this shard accesses the row while the slab is filling (invariant 4), the
-            // ranges are inside the mapping, and those of two leaves are disjoint.
-            let (from, to) = unsafe {
-                let (first, length) = (self.mapping().at(from.clone()), from.len());
-                let to = std::slice::from_raw_parts_mut(self.mapping().at(to).as_ptr(), length);
-                (std::slice::from_raw_parts(first.as_ptr(), length), to)
+            let Some(value) = &mut rest else {
+                let (bytes, from, to) =
+                    (from.len(), self.mapping().at(from), self.mapping().at(to));
+                // SAFETY: only this shard accesses the row while the slab is filling (invariant 4),
+                // and the ranges of two leaves, inside the mapping, are disjoint.
+                unsafe { from.copy_to_nonoverlapping(to, bytes) }
+                continue;
             };
-            match &mut rest {
-                None => to.copy_from_slice(from),
-                Some(value) => {
-                    let (own, others) = value.split_at(to.len());
-                    to.copy_from_slice(own);
-                    *value = others;
-                }
-            }
+            let (own, others) = value.split_at(to.len());
+            *value = others;
+            // SAFETY: as in `write`.
+            unsafe { self.mapping().write(to.start, own) }
         }
         assert!(rest.is_none_or(<[u8]>::is_empty), "a final observation has only these leaves");
         let flag = [u8::from(value.is_some())];

@@ -91,9 +91,21 @@ impl RowInfos {
             errors.text(message);
             errors.end(record);
         }
+        self.add(errors.stream());
+    }
+
+    /// Adds records in the order of rows, before those of the same rows.
+    pub(super) fn add(&mut self, records: &[u8]) {
         self.spare.clear();
-        merge(errors.stream(), self.plugin.bytes(), &mut self.spare);
+        merge(records, self.plugin.bytes(), &mut self.spare);
         self.plugin.replace(self.spare.stream());
+    }
+
+    /// The first record: its kind, and what it holds.
+    pub(super) fn first(&self) -> Option<(Kind, &[u8])> {
+        let stream = self.plugin.bytes();
+        let (_, found) = Records { stream, at: 0 }.peek()?;
+        Some((found.kind, &stream[found.body]))
     }
 
     /// Whether no row has an info.

@@ -1,14 +1,17 @@
 //! What the owner of a pool and its native shards pass to each other besides the batch.
 //!
-//! Steps do not use it. It holds the details of resets and control calls before they begin, and
+//! Steps do not use it, except those with automatic resets for which the owner left seeds or options.
+//! It holds the details of resets and control calls before they begin, and
 //! answers, faults and infos that did not fit after the task is finished. Both sides are in one
 //! process.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::cache::{Draw, ResetCache};
 use super::state::RowState;
-use super::stream::Stream;
+use super::stream::{Seed, Stream};
 use crate::error::Error;
 use crate::plugin::{Frame, ResetOptions};
 
@@ -51,6 +54,13 @@ pub enum Request {
     /// From now on, terminal states of these rows, counted from the first row of the shard, are kept
     /// in `SAME_STEP`, and those of all others are not.
     Keep(Vec<usize>, TerminalState),
+    /// Resets of these rows, counted from the first row of the shard, with seeds; the rows have to be
+    /// reset afterwards. The answer has bytes for a [`ResetCache`].
+    Sample(Vec<(usize, Seed)>),
+    /// From now on, every reset loads a state; with one draw for each row of the shard.
+    Cache(Arc<ResetCache>, Vec<Draw>),
+    /// The present draw of every row.
+    Draws,
     /// Nothing.
     Nothing,
 }
@@ -76,6 +86,8 @@ pub enum Answer {
     States(Vec<Vec<u8>>),
     /// The drawings, one for each row that was asked for.
     Frames(Vec<Frame>),
+    /// The draws, one for each row of the shard; none without a cache.
+    Draws(Vec<Draw>),
     /// The random streams, one for each row of the shard.
     Streams(Vec<Stream>),
 }
@@ -96,6 +108,8 @@ struct Contents {
     answer: Option<Result<Answer, Error>>,
     /// Resets of rows that were sent and have not begun.
     resets: BTreeMap<usize, (RowReset, Option<ResetOptions>)>,
+    /// How the next automatic resets of rows begin.
+    next_resets: BTreeMap<usize, (RowReset, Option<ResetOptions>)>,
     faults: Vec<Fault>,
     /// Info streams that did not fit, by their first row.
     spilled: BTreeMap<usize, Vec<u8>>,
@@ -103,11 +117,16 @@ struct Contents {
 
 /// One shard's mailbox.
 #[derive(Debug, Default)]
-pub struct Mailbox(Mutex<Contents>);
+pub struct Mailbox {
+    contents: Mutex<Contents>,
+    /// Whether there are `next_resets`, so that steps need not lock. A row is not in flight when
+    /// something is left for it: sending it makes this visible to its shard.
+    has_next_resets: AtomicBool,
+}
 
 impl Mailbox {
     fn contents(&self) -> MutexGuard<'_, Contents> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner) // consistent between any two calls
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner) // consistent between any two calls
     }
 
     /// Leaves the details of the next reset: one [`RowReset`] for each row of the shard, and
@@ -120,6 +139,15 @@ impl Mailbox {
     /// going to be sent.
     pub fn post_row_reset(&self, row: usize, how: RowReset, options: Option<ResetOptions>) {
         self.contents().resets.insert(row, (how, options));
+    }
+
+    /// Leaves stream and options for the next reset that the autoreset mode makes of this row, counted
+    /// from the first row of the pool. It replaces what was left before. An explicit reset of the row
+    /// discards it. The row must not be in flight.
+    pub fn post_next_reset(&self, row: usize, how: RowReset, options: Option<ResetOptions>) {
+        let mut contents = self.contents();
+        contents.next_resets.insert(row, (how, options));
+        self.has_next_resets.store(true, Ordering::Relaxed); // published with the row's next step
     }
 
     /// Leaves a control call, for the next [`crate::wake::Op::Call`].
@@ -156,6 +184,20 @@ impl Mailbox {
 
     pub(super) fn take_row_reset(&self, row: usize) -> Option<(RowReset, Option<ResetOptions>)> {
         self.contents().resets.remove(&row)
+    }
+
+    /// Whether anything was left for automatic resets.
+    pub(super) fn has_next_resets(&self) -> bool {
+        self.has_next_resets.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn take_next_reset(&self, row: usize) -> Option<(RowReset, Option<ResetOptions>)> {
+        let mut contents = self.contents();
+        let taken = contents.next_resets.remove(&row);
+        if contents.next_resets.is_empty() {
+            self.has_next_resets.store(false, Ordering::Relaxed);
+        }
+        taken
     }
 
     pub(super) fn take_request(&self) -> Option<Request> {

@@ -12,10 +12,12 @@
 //! |---|---|
 //! | [`Stream`], [`Seed`] | the random stream of a row |
 //! | [`RowState`] | the saved state of a row |
+//! | [`ResetCache`], [`CachedState`], [`Draw`] | initial states that resets load, and which ones |
 //! | [`ShardSettings`] | settings that all shards of a pool share, besides their kind |
 //! | [`NativeShard`] | the environments of one worker |
 //! | [`Mailbox`] | what owner and shard pass to each other besides the batch |
 
+mod cache;
 mod infos;
 mod mailbox;
 mod pace;
@@ -28,6 +30,7 @@ mod shown;
 mod state;
 mod stream;
 
+pub use cache::{CachedState, Draw, ResetCache};
 pub use mailbox::{Answer, Fault, Mailbox, Request, RowReset, TerminalState};
 pub use settings::ShardSettings;
 pub use shard::NativeShard;

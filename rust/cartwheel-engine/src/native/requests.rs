@@ -55,6 +55,12 @@ impl NativeRows {
                 self.terminal.choose(rows, what, self.envs.len());
                 Ok(Answer::Done)
             }
+            Request::Sample(seeds) => self.sample(seeds).map(Answer::States),
+            Request::Cache(cache, draws) => {
+                self.use_cache(cache, draws);
+                Ok(Answer::Done)
+            }
+            Request::Draws => Ok(Answer::Draws(self.draws())),
             Request::Nothing => Ok(Answer::Done),
         }
     }

@@ -1,5 +1,7 @@
 //! The rows of a shard: plans what each does, makes one call for all of them, settles.
 
+mod caching;
+mod next_reset;
 mod repeats;
 mod round;
 mod terminal;
@@ -10,8 +12,9 @@ use std::sync::Arc;
 use cartwheel_abi::{LEAVE, RESET, SHOW, STEP};
 use cartwheel_core::rng::Rng;
 
+use self::caching::Caching;
 use super::infos::{Finals, RowInfos};
-use super::mailbox::{Fault, RowReset};
+use super::mailbox::{Fault, Mailbox, RowReset};
 use super::settings::ShardSettings;
 use super::shown::Shown;
 use super::stream::{Seed, of_stream, unforeseen};
@@ -42,6 +45,10 @@ pub(super) struct NativeRows {
     pub(super) seeds: Vec<Seed>,
     pub(super) shown: Shown,
     pub(super) infos: RowInfos,
+    /// Where resets load states, if not from the environments.
+    caching: Option<Box<Caching>>,
+    /// What the owner of the pool has left for automatic resets.
+    mailbox: Arc<Mailbox>,
     /// The faults of the present task.
     pub(super) faults: Vec<Fault>,
     /// The leaves of the spaces.
@@ -92,6 +99,7 @@ impl NativeRows {
         kind: &Arc<Kind>,
         rows: usize,
         settings: ShardSettings,
+        mailbox: Arc<Mailbox>,
     ) -> Result<Self, Error> {
         let (streams, seeds) = unforeseen(rows)?;
         let autoreset = Autoreset::unstarted(settings.autoreset, settings.on_done, rows);
@@ -105,6 +113,8 @@ impl NativeRows {
             seeds,
             shown: Shown::default(),
             infos: RowInfos::new(),
+            caching: None,
+            mailbox,
             faults: Vec::new(),
             observations: kind.spaces().observation.leaves(),
             actions: kind.spaces().action.leaves(),
@@ -153,12 +163,19 @@ impl NativeRows {
             }
         };
         self.forget_shown(&rows);
-        let carried_out = if self.autoreset.rules().action_repeat.get() > 1 {
-            self.repeat(place, &actions)
-        } else {
-            self.round(place, 0..count, &actions, None)
-        };
+        let next = self.take_next_resets(place, 0..count);
+        let own = |row: usize| next.as_ref().and_then(|next| next.get(&row));
+        let options = next.is_some().then_some(&own as &dyn Fn(usize) -> Option<_>);
+        let loaded = self.load_cached(place, 0..count);
+        let carried_out = loaded.and_then(|()| {
+            if self.autoreset.rules().action_repeat.get() > 1 {
+                self.repeat(place, &actions, options)
+            } else {
+                self.round(place, 0..count, &actions, options)
+            }
+        });
         let settled = carried_out.and_then(|()| {
+            self.settle_cached(place);
             let commands = &self.commands[..count];
             self.autoreset.settle(rows, commands, &mut place.outcomes);
             place.leaves.keep_finals();
@@ -184,7 +201,11 @@ impl NativeRows {
         let (rows, count) = (place.rows.clone(), place.rows.len());
         self.begin();
         for (at, row) in rows.clone().enumerate() {
-            self.commands[at] = match how(row) {
+            let how = how(row);
+            if !matches!(how, RowReset::Leave) && self.mailbox.has_next_resets() {
+                self.mailbox.take_next_reset(place.first + row); // for automatic resets only
+            }
+            self.commands[at] = match how {
                 RowReset::Leave => SHOW,
                 RowReset::Restore(state) => {
                     if let Err(what) = self.envs.load(row, &state.env) {
@@ -198,13 +219,11 @@ impl NativeRows {
                     SHOW
                 }
                 RowReset::Seed(seed) => {
-                    self.streams[row] = Rng::from_wide_seed(seed);
-                    self.seeds[row] = Seed::Number(seed);
+                    self.seed(row, Seed::Number(seed));
                     RESET
                 }
                 RowReset::WideSeed(words) => {
-                    self.streams[row] = Rng::from_seed_words(&words);
-                    self.seeds[row] = Seed::Words(words);
+                    self.seed(row, Seed::Words(words));
                     RESET
                 }
                 RowReset::Continue => RESET,
@@ -212,7 +231,9 @@ impl NativeRows {
         }
         self.present(place);
         self.forget_shown(&rows);
+        self.load_cached(place, 0..count)?;
         self.round(place, 0..count, &ActionColumns::NONE, Some(options))?;
+        self.settle_cached(place);
         place.leaves.keep_finals();
         let commands = &self.commands[..count];
         self.autoreset.settle(rows.clone(), commands, &mut place.outcomes);
@@ -280,9 +301,15 @@ impl NativeRows {
         self.replaced.clear();
         std::mem::swap(&mut self.commands, &mut self.resets);
         self.unused = self.spare.take().or_else(|| Some(Unused::new(self.autoreset.len())));
-        let carried_out = self.round(place, first..last + 1, &ActionColumns::NONE, None);
+        let next = self.take_next_resets(place, first..last + 1);
+        let own = |row: usize| next.as_ref().and_then(|next| next.get(&row));
+        let options = next.is_some().then_some(&own as &dyn Fn(usize) -> Option<_>);
+        let loaded = self.load_cached(place, first..last + 1);
+        let carried_out =
+            loaded.and_then(|()| self.round(place, first..last + 1, &ActionColumns::NONE, options));
         self.spare = self.unused.take();
         carried_out?;
+        self.settle_cached(place);
         self.infos.join_resets();
         for &at in &self.ended {
             let (row, command) = (rows.start + at, &self.commands[at..=at]);

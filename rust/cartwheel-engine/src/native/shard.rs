@@ -42,7 +42,7 @@ impl NativeShard {
     ) -> Result<(Self, Arc<Mailbox>), Error> {
         let mailbox = Arc::new(Mailbox::default());
         let shard = Self {
-            rows: Some(NativeRows::new(kind, rows, settings)?),
+            rows: Some(NativeRows::new(kind, rows, settings, Arc::clone(&mailbox))?),
             mailbox: Arc::clone(&mailbox),
             prepared: Prepared::default(),
             pace: Pace::default(),

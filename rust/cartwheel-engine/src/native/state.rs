@@ -99,13 +99,13 @@ impl RowState {
     }
 }
 
-fn push(bytes: &mut Vec<u8>, part: &[u8]) {
+pub(super) fn push(bytes: &mut Vec<u8>, part: &[u8]) {
     bytes.extend(u32::try_from(part.len()).expect("a state is below 4 GiB").to_le_bytes());
     bytes.extend_from_slice(part);
 }
 
 /// FNV-1a, 64 bits.
-fn hash(bytes: &[u8]) -> u64 {
+pub(super) fn hash(bytes: &[u8]) -> u64 {
     let mix = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }

@@ -1,7 +1,9 @@
 //! The last frames of each environment, side by side.
 
+use std::mem::MaybeUninit;
+
 use super::kind::{FAILED, RESET};
-use super::places::{Ends, Places, is_stepped};
+use super::place_kinds::{EndedPlaces, PlaceKinds, is_stepped};
 
 /// What an episode's stack has before its first frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,46 +14,46 @@ pub enum Padding {
     Frame(Vec<u8>),
 }
 
+/// A byte of a room that is written, and never read: it need not be initialised.
+pub trait Byte: Copy {
+    /// The byte.
+    fn of(byte: u8) -> Self;
+}
+
+impl Byte for u8 {
+    fn of(byte: u8) -> Self {
+        byte
+    }
+}
+
+impl Byte for MaybeUninit<u8> {
+    fn of(byte: u8) -> Self {
+        Self::new(byte)
+    }
+}
+
+/// Writes every byte of a room.
+#[inline]
+fn write<B: Byte>(bytes: &[u8], room: &mut [B]) {
+    assert_eq!(bytes.len(), room.len(), "room for a frame");
+    for (room, &byte) in room.iter_mut().zip(bytes) {
+        *room = B::of(byte);
+    }
+}
+
 /// The last `depth` frames of each environment. A frame is an observation of any dtype, as bytes.
+///
+/// A plane has one frame of each environment. When all environments go on, the oldest plane becomes
+/// the newest one, and nothing else moves; otherwise the frames of single rows are moved.
 #[derive(Debug, Clone)]
 pub struct FrameStack {
-    depth: usize,
     frame_bytes: usize,
     padding: Padding,
-    /// A ring of `depth` frames for each environment.
-    rings: Vec<u8>,
-    /// The place of each ring's oldest frame.
-    oldest: Vec<usize>,
-}
-
-/// Copies frames whose size is known when this is compiled.
-trait Copier {
-    /// Copies a frame.
-    fn copy(self, from: &[u8], to: &mut [u8]);
-}
-
-/// Frames of `BYTES` bytes: a copy is a few instructions.
-#[derive(Clone, Copy)]
-struct Small<const BYTES: usize>;
-
-impl<const BYTES: usize> Copier for Small<BYTES> {
-    #[inline]
-    fn copy(self, from: &[u8], to: &mut [u8]) {
-        let from: &[u8; BYTES] = from.try_into().expect("a frame");
-        let to: &mut [u8; BYTES] = to.try_into().expect("room for a frame");
-        *to = *from;
-    }
-}
-
-/// Frames of any size.
-#[derive(Clone, Copy)]
-struct Any;
-
-impl Copier for Any {
-    #[inline]
-    fn copy(self, from: &[u8], to: &mut [u8]) {
-        to.copy_from_slice(from);
-    }
+    num_envs: usize,
+    /// From the oldest to the newest.
+    planes: Vec<Vec<u8>>,
+    /// The frames of a batch of which some rows do not go on.
+    frames: Vec<u8>,
 }
 
 impl FrameStack {
@@ -65,8 +67,8 @@ impl FrameStack {
         if let Padding::Frame(frame) = &padding {
             assert_eq!(frame.len(), frame_bytes, "bytes of the padding");
         }
-        let (rings, oldest) = (vec![0; num_envs * depth * frame_bytes], vec![0; num_envs]);
-        Self { depth, frame_bytes, padding, rings, oldest }
+        let planes = vec![vec![0; num_envs * frame_bytes]; depth];
+        Self { frame_bytes, padding, num_envs, planes, frames: Vec::new() }
     }
 
     /// The bytes of a frame.
@@ -76,7 +78,7 @@ impl FrameStack {
 
     /// The bytes of a stack.
     pub fn stack_bytes(&self) -> usize {
-        self.depth * self.frame_bytes
+        self.planes.len() * self.frame_bytes
     }
 
     /// Advances the stacks of a batch and writes them, from the oldest frame to the newest.
@@ -85,75 +87,132 @@ impl FrameStack {
     /// an episode gets its final frame first, if that is known and the environment did not fail;
     /// this stack is written into `final_stacks`; then the row is filled.
     ///
+    /// `read_frames` writes the frames of all places into the room that it is given. Every byte of
+    /// `stacks` and `final_stacks` is written.
+    ///
     /// # Panics
     ///
     /// When the slices do not have an entry for each place, or each final frame.
-    pub fn advance(
+    pub fn advance<B: Byte>(
         &mut self,
-        places: Places<'_>,
-        frames: &[u8],
-        ends: Ends<'_>,
+        places: PlaceKinds<'_>,
+        read_frames: impl FnOnce(&mut [u8]),
+        ended: EndedPlaces<'_>,
         finals: &[u8],
-        stacks: &mut [u8],
-        final_stacks: &mut [u8],
+        stacks: &mut [B],
+        final_stacks: &mut [B],
     ) {
         let (bytes, stack) = (self.frame_bytes, self.stack_bytes());
-        assert_eq!(frames.len(), places.len() * bytes, "frames");
         assert_eq!(stacks.len(), places.len() * stack, "room for stacks");
-        assert_eq!(finals.len(), ends.num_finals() * bytes, "final frames");
-        assert_eq!(final_stacks.len(), ends.num_finals() * stack, "room for final stacks");
+        assert_eq!(finals.len(), ended.num_finals() * bytes, "final frames");
+        assert_eq!(final_stacks.len(), ended.num_finals() * stack, "room for final stacks");
         if bytes == 0 {
             return;
         }
-        for (number, place) in ends.finals().enumerate() {
-            let env = places.env(place);
-            if places.kinds()[place] != FAILED {
-                self.push(env, &finals[number * bytes..][..bytes], Any);
+        for (number, place) in ended.finals().enumerate() {
+            let (env, room) = (places.env(place), &mut final_stacks[number * stack..][..stack]);
+            if places.kinds()[place] == FAILED {
+                self.write_stack(env, room);
+                continue;
             }
-            self.write(env, &mut final_stacks[number * stack..][..stack], Any);
+            let (older, newest) = room.split_at_mut(stack - bytes);
+            self.write_frames(&self.planes[1..], env, older);
+            write(&finals[number * bytes..][..bytes], newest);
         }
+        if places.are_all() && places.all_are(|kind| is_stepped(kind) || kind == RESET) {
+            self.planes.rotate_left(1);
+            read_frames(self.planes.last_mut().expect("not empty"));
+            let mut walk = ended.walk();
+            for (env, &kind) in places.kinds().iter().enumerate() {
+                if walk.at(env) || kind == RESET {
+                    self.begin(env);
+                }
+            }
+        } else {
+            let mut frames = std::mem::take(&mut self.frames);
+            frames.resize(places.len() * bytes, 0);
+            read_frames(&mut frames);
+            let mut walk = ended.walk();
+            let rows = frames.chunks_exact(bytes).zip(places.kinds());
+            for (place, (frame, &kind)) in rows.enumerate() {
+                let (env, begins) = (places.env(place), walk.at(place) || kind == RESET);
+                if begins || is_stepped(kind) {
+                    self.push(env, frame);
+                }
+                if begins {
+                    self.begin(env);
+                }
+            }
+            self.frames = frames;
+        }
+        if places.are_all() {
+            self.write_all(stacks);
+        } else {
+            for (place, room) in stacks.chunks_exact_mut(stack).enumerate() {
+                self.write_stack(places.env(place), room);
+            }
+        }
+    }
+
+    /// Writes the stack of one environment: every byte of the room.
+    ///
+    /// # Panics
+    ///
+    /// When the room does not have the size of a stack.
+    fn write_stack<B: Byte>(&self, env: usize, stack: &mut [B]) {
+        self.write_frames(&self.planes, env, stack);
+    }
+
+    /// Writes the frames of one environment in some planes.
+    fn write_frames<B: Byte>(&self, planes: &[Vec<u8>], env: usize, rooms: &mut [B]) {
+        let bytes = self.frame_bytes;
+        assert_eq!(rooms.len(), planes.len() * bytes, "room for frames");
+        for (plane, room) in planes.iter().zip(rooms.chunks_exact_mut(bytes)) {
+            write(&plane[env * bytes..][..bytes], room);
+        }
+    }
+
+    /// Writes the stacks of all environments, one after the other: every byte of the room.
+    ///
+    /// # Panics
+    ///
+    /// When the room does not have the size of all stacks.
+    pub fn write_all<B: Byte>(&self, stacks: &mut [B]) {
+        assert_eq!(stacks.len(), self.num_envs * self.stack_bytes(), "room for all stacks");
+        // Frames whose size is known here are copied by a few instructions.
         macro_rules! by_size {
             ($($size:literal)*) => {
-                match bytes {
-                    $($size => self.advance_rows(places, frames, ends, stacks, Small::<$size>),)*
-                    _ => self.advance_rows(places, frames, ends, stacks, Any),
+                match self.frame_bytes {
+                    0 => {}
+                    $($size => self.write_small::<B, $size>(stacks),)*
+                    _ => {
+                        let rooms = stacks.chunks_exact_mut(self.stack_bytes());
+                        for (env, room) in rooms.enumerate() {
+                            self.write_stack(env, room);
+                        }
+                    }
                 }
             };
         }
         by_size!(1 2 4 8 12 16 20 24 28 32 40 44 48 64 68 96 128);
     }
 
-    fn advance_rows(
-        &mut self,
-        places: Places<'_>,
-        frames: &[u8],
-        ends: Ends<'_>,
-        stacks: &mut [u8],
-        copier: impl Copier + Copy,
-    ) {
-        let mut walk = ends.walk();
-        let rows = frames.chunks_exact(self.frame_bytes);
-        let rows = rows.zip(stacks.chunks_exact_mut(self.stack_bytes()));
-        for (place, (frame, stack)) in rows.enumerate() {
-            let (env, kind) = (places.env(place), places.kinds()[place]);
-            if walk.at(place).is_some() || kind == RESET {
-                self.fill(env, frame, copier);
-            } else if is_stepped(kind) {
-                self.push(env, frame, copier);
+    /// [`write_all`](Self::write_all) for frames of `BYTES` bytes.
+    fn write_small<B: Byte, const BYTES: usize>(&self, stacks: &mut [B]) {
+        let frames = |plane: usize| self.planes[plane].as_chunks::<BYTES>().0;
+        let (rooms, _) = stacks.as_chunks_mut::<BYTES>();
+        match self.planes.len() {
+            2 => interleave([frames(0), frames(1)], rooms),
+            3 => interleave([frames(0), frames(1), frames(2)], rooms),
+            4 => interleave([frames(0), frames(1), frames(2), frames(3)], rooms),
+            depth => {
+                for plane in 0..depth {
+                    let rooms = rooms.iter_mut().skip(plane).step_by(depth);
+                    for (frame, room) in frames(plane).iter().zip(rooms) {
+                        write(frame, room);
+                    }
+                }
             }
-            self.write(env, stack, copier);
-        }
-    }
-
-    /// The stack of one environment.
-    ///
-    /// # Panics
-    ///
-    /// When the room does not have the size of a stack.
-    pub fn write_stack(&self, env: usize, stack: &mut [u8]) {
-        assert_eq!(stack.len(), self.stack_bytes(), "room for a stack");
-        if self.frame_bytes > 0 {
-            self.write(env, stack, Any);
         }
     }
 
@@ -163,45 +222,47 @@ impl FrameStack {
     ///
     /// When the stack has another size.
     pub fn set_stack(&mut self, env: usize, stack: &[u8]) {
-        let at = env * stack.len();
         assert_eq!(stack.len(), self.stack_bytes(), "bytes of the stack");
-        self.rings[at..at + stack.len()].copy_from_slice(stack);
-        self.oldest[env] = 0;
-    }
-
-    #[inline]
-    fn push(&mut self, env: usize, frame: &[u8], copier: impl Copier) {
-        let oldest = self.oldest[env];
-        let at = (env * self.depth + oldest) * self.frame_bytes;
-        copier.copy(frame, &mut self.rings[at..at + self.frame_bytes]);
-        self.oldest[env] = if oldest + 1 == self.depth { 0 } else { oldest + 1 };
-    }
-
-    fn fill(&mut self, env: usize, frame: &[u8], copier: impl Copier + Copy) {
-        let at = env * self.stack_bytes();
-        self.oldest[env] = 0;
-        let ring = self.rings[at..at + self.depth * self.frame_bytes].chunks_exact_mut(frame.len());
-        for (number, room) in ring.enumerate() {
-            match &self.padding {
-                Padding::Frame(padding) if number + 1 < self.depth => copier.copy(padding, room),
-                _ => copier.copy(frame, room),
-            }
+        let bytes = self.frame_bytes;
+        for (number, plane) in self.planes.iter_mut().enumerate() {
+            plane[env * bytes..][..bytes].copy_from_slice(&stack[number * bytes..][..bytes]);
         }
     }
 
-    #[inline]
-    fn write(&self, env: usize, stack: &mut [u8], copier: impl Copier + Copy) {
-        let at = env * stack.len();
-        let ring = &self.rings[at..at + stack.len()];
-        let (newer, older) = ring.split_at(self.oldest[env] * self.frame_bytes);
-        let (first, then) = stack.split_at_mut(older.len());
-        let frames = older.chunks_exact(self.frame_bytes);
-        for (frame, room) in frames.zip(first.chunks_exact_mut(self.frame_bytes)) {
-            copier.copy(frame, room);
+    /// Moves the frames of one row by one.
+    fn push(&mut self, env: usize, frame: &[u8]) {
+        let at = env * frame.len()..(env + 1) * frame.len();
+        for newer in 1..self.planes.len() {
+            let (before, after) = self.planes.split_at_mut(newer);
+            before[newer - 1][at.clone()].copy_from_slice(&after[0][at.clone()]);
         }
-        let frames = newer.chunks_exact(self.frame_bytes);
-        for (frame, room) in frames.zip(then.chunks_exact_mut(self.frame_bytes)) {
-            copier.copy(frame, room);
+        self.planes.last_mut().expect("not empty")[at].copy_from_slice(frame);
+    }
+
+    /// Begins an episode in one row, whose newest frame is the first one.
+    fn begin(&mut self, env: usize) {
+        let at = env * self.frame_bytes..(env + 1) * self.frame_bytes;
+        let (newest, others) = self.planes.split_last_mut().expect("not empty");
+        let padding = match &self.padding {
+            Padding::Reset => &newest[at.clone()],
+            Padding::Frame(padding) => padding,
+        };
+        for plane in others {
+            plane[at.clone()].copy_from_slice(padding);
+        }
+    }
+}
+
+/// Writes the first frame of each plane, then the second of each, and so on.
+fn interleave<B: Byte, const BYTES: usize, const DEPTH: usize>(
+    planes: [&[[u8; BYTES]]; DEPTH],
+    stacks: &mut [[B; BYTES]],
+) {
+    let (stacks, _) = stacks.as_chunks_mut::<DEPTH>();
+    let planes = planes.map(|plane| &plane[..stacks.len()]);
+    for (env, stack) in stacks.iter_mut().enumerate() {
+        for (room, plane) in stack.iter_mut().zip(planes) {
+            write(&plane[env], room);
         }
     }
 }
@@ -210,6 +271,15 @@ impl FrameStack {
 mod tests {
     use super::super::kind::{SHOWN, TRANSITION};
     use super::*;
+
+    /// What a byte is that is never written.
+    const UNWRITTEN: u8 = 255;
+
+    /// The byte that a frame repeats.
+    fn every_byte(frame: &[u8]) -> u8 {
+        assert!(frame.iter().all(|&byte| byte == frame[0] && byte != UNWRITTEN), "{frame:?}");
+        frame[0]
+    }
 
     /// Advances all rows; each frame repeats one byte.
     fn step(
@@ -221,13 +291,15 @@ mod tests {
         let wide = |numbers: &[u8]| -> Vec<u8> {
             numbers.iter().flat_map(|&number| vec![number; stacks.frame_bytes]).collect()
         };
-        let places = Places::new(None, kinds, kinds.len()).expect("all rows");
-        let ended = Ends::new(ends.0, ends.1, kinds.len()).expect("places");
-        let mut out = vec![9; kinds.len() * stacks.stack_bytes()];
-        let mut finals = vec![9; ends.2.len() * stacks.stack_bytes()];
+        let places = PlaceKinds::new(None, kinds, kinds.len()).expect("all rows");
+        let ended = EndedPlaces::new(ends.0, ends.1, kinds.len()).expect("places");
+        let mut out = vec![UNWRITTEN; kinds.len() * stacks.stack_bytes()];
+        let mut finals = vec![UNWRITTEN; ends.2.len() * stacks.stack_bytes()];
         let (frames, last) = (wide(frames), wide(ends.2));
-        stacks.advance(places, &frames, ended, &last, &mut out, &mut finals);
-        let narrow = |wide: &[u8]| wide.iter().step_by(stacks.frame_bytes).copied().collect();
+        let read = |room: &mut [u8]| room.copy_from_slice(&frames);
+        stacks.advance(places, read, ended, &last, &mut out, &mut finals);
+        let narrow =
+            |wide: &[MaybeUninit<u8>]| wide.chunks(stacks.frame_bytes).map(every_byte).collect();
         (narrow(&out), narrow(&finals))
     }
 
@@ -267,8 +339,8 @@ mod tests {
         let mut stacks = FrameStack::new(1, 3, 1, Padding::Reset);
         step(&mut stacks, &[RESET], &[1], (&[], &[], &[]));
         step(&mut stacks, &[TRANSITION], &[2], (&[], &[], &[]));
-        let mut state = [0; 3];
-        stacks.write_stack(0, &mut state);
+        let mut state = [UNWRITTEN; 3];
+        stacks.write_all(&mut state);
         let mut other = FrameStack::new(1, 3, 1, Padding::Reset);
         other.set_stack(0, &state);
         assert_eq!(step(&mut other, &[TRANSITION], &[3], (&[], &[], &[])).0, [1, 2, 3]);

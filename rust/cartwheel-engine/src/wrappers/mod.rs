@@ -4,18 +4,26 @@
 //! number is the place itself in a batch of all rows, and an entry of `rows` otherwise. State
 //! belongs to environments, so it is found by that number.
 
+mod episode_metrics;
+mod finished;
 mod frame_stack;
 mod kind;
 mod moments;
 mod observation_normalizer;
-mod places;
+mod place_kinds;
 mod reward_normalizer;
 mod row_kinds;
+mod running;
+mod timed_episodes;
 
-pub use frame_stack::{FrameStack, Padding};
+pub use episode_metrics::{EpisodeMetrics, Reports};
+pub use finished::{Archive, Finished};
+pub use frame_stack::{Byte, FrameStack, Padding};
 pub use kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
 pub use moments::Moments;
 pub use observation_normalizer::ObservationNormalizer;
-pub use places::{Ends, NoSuchRow, Places};
+pub use place_kinds::{EndedPlaces, NoSuchRow, PlaceKinds};
 pub use reward_normalizer::RewardNormalizer;
 pub use row_kinds::RowKinds;
+pub use running::{At, Ends, Places, Running};
+pub use timed_episodes::{Timed, TimedEpisodes};

@@ -10,7 +10,7 @@ const COLUMNS: usize = 512;
 /// Running mean and variance of each column of rows of numbers.
 ///
 /// They begin as Gymnasium's, with mean 0, variance 1 and a count of 1e-4. Each batch is merged by
-/// the formulas of Chan, Golub and LeVeque (1979), *Updating formulae and a pairwise algorithm for
+/// the formulas of Chan, Golub and `LeVeque` (1979), *Updating formulae and a pairwise algorithm for
 /// computing sample variances*.
 ///
 /// The moments of a batch are computed in one pass, from the distances `d` to its first row:

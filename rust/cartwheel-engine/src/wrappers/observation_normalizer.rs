@@ -2,7 +2,7 @@
 
 use super::kind::{FAILED, RESET};
 use super::moments::Moments;
-use super::places::{Ends, Places, is_stepped};
+use super::place_kinds::{EndedPlaces, PlaceKinds, is_stepped};
 use crate::autoreset::AutoresetMode;
 
 /// Numbers that are normalized together, a multiple of the usual numbers of columns.
@@ -64,9 +64,9 @@ impl ObservationNormalizer {
     /// When the arrays do not have a row for each place or each final observation.
     pub fn normalize<T: Copy + Into<f64>>(
         &mut self,
-        places: Places<'_>,
+        places: PlaceKinds<'_>,
         observations: &[T],
-        ends: Ends<'_>,
+        ends: EndedPlaces<'_>,
         finals: &[T],
         normalized_finals: &mut [f32],
         gathered: &mut Vec<T>,
@@ -79,8 +79,8 @@ impl ObservationNormalizer {
             return;
         }
         let is_one_update = self.is_one_update;
-        let counted = |kind: u8| is_stepped(kind) | (is_one_update & (kind == RESET));
-        if places.are_all() && ends.is_empty() && all(places.kinds(), counted) {
+        let counted = |kind: u8| is_stepped(kind) || (is_one_update && kind == RESET);
+        if places.are_all() && ends.is_empty() && places.all_are(counted) {
             self.merge(observations);
             normalize(observations, &self.moments.mean, &self.scale, &mut self.shown);
             return;
@@ -88,18 +88,20 @@ impl ObservationNormalizer {
         let row = |number: usize| number * columns..(number + 1) * columns;
         gathered.clear();
         self.later.clear();
-        let mut walk = ends.walk();
+        let (mut walk, mut final_places, mut number) = (ends.walk(), ends.finals().peekable(), 0);
         for (place, &kind) in places.kinds().iter().enumerate() {
-            match walk.at(place) {
-                Some(final_number) => {
-                    if let (true, Some(number)) = (kind != FAILED, final_number) {
-                        gathered.extend_from_slice(&finals[row(number)]);
-                    }
-                    self.later.push(place);
+            let has_ended = walk.at(place);
+            if has_ended && final_places.peek() == Some(&place) {
+                final_places.next();
+                if kind != FAILED {
+                    gathered.extend_from_slice(&finals[row(number)]);
                 }
-                None if counted(kind) => gathered.extend_from_slice(&observations[row(place)]),
-                None if kind == RESET => self.later.push(place),
-                None => {}
+                number += 1;
+            }
+            if has_ended || (kind == RESET && !counted(kind)) {
+                self.later.push(place);
+            } else if counted(kind) {
+                gathered.extend_from_slice(&observations[row(place)]);
             }
         }
         self.merge(gathered);
@@ -113,7 +115,7 @@ impl ObservationNormalizer {
         }
         let mut walk = ends.walk();
         for (place, &kind) in places.kinds().iter().enumerate() {
-            if walk.at(place).is_none() && counted(kind) {
+            if !walk.at(place) && counted(kind) {
                 let room = &mut self.shown[row(places.env(place))];
                 normalize(&observations[row(place)], &self.moments.mean, &self.scale, room);
             }
@@ -140,11 +142,6 @@ impl ObservationNormalizer {
             *scale = 1.0 / (variance + self.epsilon).sqrt();
         }
     }
-}
-
-/// Whether all bytes fulfil a condition; reads all of them, in vectors.
-fn all(kinds: &[u8], fulfils: impl Fn(u8) -> bool) -> bool {
-    kinds.iter().fold(true, |all, &kind| all & fulfils(kind))
 }
 
 /// Writes `(number - mean) * scale`, for rows that lie one after the other.
@@ -187,8 +184,8 @@ mod tests {
     ) -> Vec<f32> {
         let columns = to.moments.mean.len();
         let num_envs = to.shown.len() / columns;
-        let places = Places::new(None, kinds, num_envs).expect("all rows");
-        let ended = Ends::new(ends.0, ends.1, num_envs).expect("places");
+        let places = PlaceKinds::new(None, kinds, num_envs).expect("all rows");
+        let ended = EndedPlaces::new(ends.0, ends.1, num_envs).expect("places");
         let mut finals = vec![0.0; ends.2.len()];
         to.normalize(places, observations, ended, ends.2, &mut finals, &mut Vec::new());
         finals

@@ -2,7 +2,7 @@
 
 use super::kind::{RESET, SHOWN, TRANSITION};
 use super::moments::Moments;
-use super::places::{Places, is_stepped};
+use super::place_kinds::{PlaceKinds, is_stepped};
 
 /// Divides rewards by the deviation of the discounted return `G ← γG + r` of each episode.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ impl RewardNormalizer {
     }
 
     /// Rows were reset: their returns begin again.
-    pub fn reset(&mut self, places: Places<'_>) {
+    pub fn reset(&mut self, places: PlaceKinds<'_>) {
         for (place, &kind) in places.kinds().iter().enumerate() {
             if kind == RESET {
                 self.returns[places.env(place)] = 0.0;
@@ -46,7 +46,7 @@ impl RewardNormalizer {
     /// When a slice does not have an entry for each place.
     pub fn normalize(
         &mut self,
-        places: Places<'_>,
+        places: PlaceKinds<'_>,
         rewards: &mut [f64],
         terminations: &[u8],
         truncations: &[u8],
@@ -56,7 +56,7 @@ impl RewardNormalizer {
         assert_eq!(terminations.len(), count, "terminations");
         assert_eq!(truncations.len(), count, "truncations");
         let kinds = places.kinds();
-        let is_plain = places.are_all() && kinds.iter().fold(true, |all, &kind| all & (kind == 0));
+        let is_plain = places.are_all() && places.all_are(|kind| kind == TRANSITION);
         if is_plain {
             for (total, reward) in self.returns.iter_mut().zip(&*rewards) {
                 *total = self.gamma * *total + reward;
@@ -81,9 +81,10 @@ impl RewardNormalizer {
                 self.moments.merge(&self.gathered);
             }
         }
-        let deviation = (self.moments.variance[0] + self.epsilon).sqrt();
+        // A division for each row would take as long as all the rest.
+        let scale = 1.0 / (self.moments.variance[0] + self.epsilon).sqrt();
         for (reward, &kind) in rewards.iter_mut().zip(kinds) {
-            *reward = if is_stepped(kind) { *reward / deviation } else { 0.0 };
+            *reward = if is_stepped(kind) { *reward * scale } else { 0.0 };
         }
         if places.are_all() {
             let flags = terminations.iter().zip(truncations);
@@ -118,14 +119,14 @@ mod tests {
             ([TRANSITION, SHOWN], [1.0, 7.0], [0, 1], [3.0, 0.0]),
         ];
         for (kinds, rewards, ended, returns) in steps {
-            let places = Places::new(None, &kinds, 2).expect("all rows");
+            let places = PlaceKinds::new(None, &kinds, 2).expect("all rows");
             let mut normalized = rewards;
             to.normalize(places, &mut normalized, &ended, &[0, 0]);
             count += kinds.iter().map(|&kind| f64::from(u8::from(kind == TRANSITION))).sum::<f64>();
             assert_eq!(to.returns, returns);
-            let deviation = to.moments.variance[0].sqrt();
+            let scale = 1.0 / to.moments.variance[0].sqrt();
             for (place, &kind) in kinds.iter().enumerate() {
-                let expected = if is_stepped(kind) { rewards[place] / deviation } else { 0.0 };
+                let expected = if is_stepped(kind) { rewards[place] * scale } else { 0.0 };
                 assert_eq!(normalized[place].to_bits(), expected.to_bits());
             }
         }
@@ -137,15 +138,15 @@ mod tests {
         let mut to = RewardNormalizer::new(3, 0.5, 0.0);
         let step = |to: &mut RewardNormalizer, rows: &[i64], ended: &[u8]| {
             let kinds = vec![TRANSITION; rows.len()];
-            let places = Places::new(Some(rows), &kinds, 3).expect("rows");
+            let places = PlaceKinds::new(Some(rows), &kinds, 3).expect("rows");
             to.normalize(places, &mut vec![1.0; rows.len()], &vec![0; rows.len()], ended);
         };
         step(&mut to, &[2, 0], &[0, 0]);
         step(&mut to, &[0, 1], &[0, 1]);
         assert_eq!(to.returns, [1.5, 0.0, 1.0]);
-        to.reset(Places::new(None, &[RESET, SHOWN, SHOWN], 3).expect("all rows"));
+        to.reset(PlaceKinds::new(None, &[RESET, SHOWN, SHOWN], 3).expect("all rows"));
         assert_eq!(to.returns, [0.0, 0.0, 1.0]);
-        to.reset(Places::new(Some(&[2]), &[RESET], 3).expect("rows"));
+        to.reset(PlaceKinds::new(Some(&[2]), &[RESET], 3).expect("rows"));
         assert_eq!(to.returns, [0.0; 3]);
     }
 }

@@ -1,7 +1,7 @@
 //! What the rows of a vector environment are doing, from what its calls return.
 
 use super::kind::{FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION};
-use super::places::{NoSuchRow, check_rows, index};
+use super::place_kinds::{NoSuchRow, check_rows, index};
 use crate::autoreset::AutoresetMode;
 
 /// The last step of the row ended its episode, and the row has not begun another one.
@@ -184,20 +184,21 @@ const DISABLED: u8 = 2;
 fn one<const MODE: u8>(note: u8, term: u8, trunc: u8, failed: u8) -> (u8, u8) {
     let (terminated, truncated, failed) = (term != 0, trunc != 0, failed != 0);
     let (was_over, resetting, lost) = (note & OVER != 0, note & RESETTING != 0, note & LOST != 0);
-    let mut over = terminated | truncated;
+    let mut over = terminated || truncated;
     let mut kind = if lost { INCOMPLETE } else { TRANSITION };
-    kind = if failed & truncated & !terminated { FAILED } else { kind };
+    kind = if failed && truncated && !terminated { FAILED } else { kind };
     match MODE {
         NEXT_STEP => kind = if was_over { RESET } else { kind },
         DISABLED => {
             kind = if was_over { SHOWN } else { kind };
-            over |= was_over & !resetting;
+            over = over || was_over;
         }
         _ => {}
     }
     kind = if resetting { RESET } else { kind };
-    let stays_lost = (kind == INCOMPLETE) & !over;
-    let is_over = over & (MODE != SAME_STEP);
+    over = over && kind != RESET; // a row that was over goes on
+    let stays_lost = kind == INCOMPLETE && !over;
+    let is_over = over && MODE != SAME_STEP;
     ((u8::from(is_over) * OVER) | (u8::from(stays_lost) * LOST), kind)
 }
 

@@ -109,7 +109,7 @@ impl Envs {
             batch_size,
             max_slabs,
             info_bytes: 1 << 12,
-            dense_finals: false,
+            dense_finals: settings.dense_finals,
         };
         let made: Vec<_> =
             plan.shards.iter().map(|shard| NativeShard::new(kind, shard.len(), settings)).collect();
@@ -244,6 +244,13 @@ impl Batch {
     pub(crate) fn integers(&self, leaf: usize) -> Vec<i64> {
         let bytes = self.leaf(leaf);
         bytes.chunks(8).map(|bytes| i64::from_ne_bytes(bytes.try_into().unwrap())).collect()
+    }
+
+    /// The final observations of one leaf of `int64`, and which rows ended.
+    pub(crate) fn finals(&self, leaf: usize) -> (Vec<i64>, Vec<bool>) {
+        let layout = self.lease.layout();
+        let ended = self.bytes(layout.ended_offset().expect("dense"), self.rows());
+        (self.integers(layout.num_leaves() + leaf), ended.into_iter().map(|b| b != 0).collect())
     }
 
     pub(crate) fn rewards(&self) -> Vec<f64> {

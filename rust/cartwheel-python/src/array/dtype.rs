@@ -33,6 +33,12 @@ pub(crate) fn descr(py: Python<'_>, dtype: DType) -> PyResult<&Bound<'_, PyArray
     Ok(table(py)?.descrs[usize::from(dtype.tag())].bind(py))
 }
 
+/// Whether a NumPy dtype is `dtype`. NumPy has one object for each usual dtype, so this is fast.
+pub(crate) fn is(found: &Bound<'_, PyArrayDescr>, dtype: DType) -> bool {
+    let usual = descr(found.py(), dtype).is_ok_and(|usual| usual.is(found));
+    usual || from_descr(found) == Some(dtype)
+}
+
 /// The core's dtype for a NumPy dtype; `None` for strings, structures, foreign byte orders and
 /// others.
 pub(crate) fn from_descr(descr: &Bound<'_, PyArrayDescr>) -> Option<DType> {

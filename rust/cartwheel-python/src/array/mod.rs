@@ -20,6 +20,7 @@ pub(crate) mod dtype;
 mod owner;
 
 use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use cartwheel_engine::space::DType;
@@ -61,6 +62,69 @@ pub(crate) fn copy_bytes(array: &Bound<'_, PyUntypedArray>, offset: usize, into:
     unsafe { from.copy_to(into.as_mut_ptr(), into.len()) }
 }
 
+/// A type of elements of which every bit pattern is a value, and its dtype.
+///
+/// # Safety
+///
+/// Elements of the dtype have the size of the type, and every bit pattern is a valid value of it.
+pub(crate) unsafe trait Number: Copy + Default {
+    /// Its dtype.
+    const DTYPE: DType;
+}
+
+// SAFETY: a float of four bytes.
+unsafe impl Number for f32 {
+    const DTYPE: DType = DType::F32;
+}
+
+// SAFETY: a float of eight bytes.
+unsafe impl Number for f64 {
+    const DTYPE: DType = DType::F64;
+}
+
+// SAFETY: an integer of eight bytes.
+unsafe impl Number for i64 {
+    const DTYPE: DType = DType::I64;
+}
+
+/// Copies all elements of a C-contiguous array of numbers, in place of what `into` has.
+///
+/// # Panics
+///
+/// When the array is not contiguous, or has another dtype.
+pub(crate) fn copy_numbers<T: Number>(array: &Bound<'_, PyUntypedArray>, into: &mut Vec<T>) {
+    assert!(array.is_c_contiguous(), "only contiguous arrays are read as numbers");
+    assert!(dtype::is(&array.dtype(), T::DTYPE), "numbers of {}", array.dtype());
+    into.resize(array.len(), T::default());
+    // SAFETY: a live array object, read while attached (invariant 3).
+    let first = unsafe { (*array.as_array_ptr()).fields.data }.cast::<u8>();
+    // SAFETY: the array has as many elements of the same size, initialised, since it is contiguous;
+    // they are read as in invariant 1, as bytes, because an array may lie at any address. The
+    // vector's memory is its own, and takes any bytes.
+    unsafe { first.copy_to_nonoverlapping(into.as_mut_ptr().cast(), size_of_val(&into[..])) }
+}
+
+/// A new array with its own memory, a copy of `numbers`, row-major, of shape `[rows, *shape]`.
+///
+/// # Panics
+///
+/// When the shape has another number of elements.
+pub(crate) fn from_numbers<'py, T: Number>(
+    py: Python<'py>,
+    rows: usize,
+    shape: &[usize],
+    numbers: &[T],
+) -> PyResult<Bound<'py, PyAny>> {
+    assert_eq!(rows * shape.iter().product::<usize>(), numbers.len(), "elements of the shape");
+    // SAFETY: NumPy allocates.
+    let (array, first) = unsafe { make(py, T::DTYPE, Some(rows), shape, None) }?;
+    // SAFETY: the new array has room for as many elements of the same size.
+    unsafe {
+        first.as_ptr().copy_from_nonoverlapping(numbers.as_ptr().cast(), size_of_val(numbers));
+    }
+    Ok(array)
+}
+
 /// A new array with its own memory, filled with `elements`, row-major; the shape is `[rows,
 /// *shape]`, or `shape`.
 pub(crate) fn from_bytes<'py>(
@@ -90,6 +154,28 @@ pub(crate) fn filled<'py>(
         // SAFETY: just initialised, and no other code knows the array yet.
         fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr(), bytes) });
     }
+    Ok(array)
+}
+
+/// A new array with its own memory of shape `[rows, *shape]`, which `fill` writes. This saves the
+/// zeros of [`filled`], which take as long as a copy.
+///
+/// # Safety
+///
+/// `fill` writes every byte of its room, unless it panics.
+pub(crate) unsafe fn written<'py>(
+    py: Python<'py>,
+    dtype: DType,
+    rows: usize,
+    shape: &[usize],
+    fill: impl FnOnce(&mut [MaybeUninit<u8>]),
+) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: NumPy allocates.
+    let (array, first) = unsafe { make(py, dtype, Some(rows), shape, None) }?;
+    let bytes = rows * shape.iter().product::<usize>() * dtype.size();
+    // SAFETY: the new array has `bytes` bytes, which need not be initialised, and no other code
+    // knows it yet. After a panic nobody reads it.
+    fill(unsafe { std::slice::from_raw_parts_mut(first.as_ptr().cast(), bytes) });
     Ok(array)
 }
 

@@ -1,5 +1,6 @@
 //! Native environments for Python: made here, stepped by the pool, with mailboxes for other calls.
 
+pub(crate) mod cache;
 pub(crate) mod catalogue;
 mod frame;
 pub(crate) mod plain_loop;
@@ -13,14 +14,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cartwheel_engine::Error;
 use cartwheel_engine::autoreset::{OnDone, Rules};
 use cartwheel_engine::native::{
-    Answer, Mailbox, NativeShard, Request, RowReset, RowState, Seed, ShardSettings, TerminalState,
+    Answer, Draw, Mailbox, NativeShard, Request, ResetCache, RowReset, RowState, Seed,
+    ShardSettings, TerminalState,
 };
 use cartwheel_engine::plugin::{Kind, find};
 use cartwheel_engine::worker::OwnShard;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyBytesMethods};
 
 use crate::error::to_py_err;
 use crate::mode::mode;
@@ -44,11 +46,14 @@ pub(crate) struct PyNativeEnvs {
     firsts: Vec<usize>,
     mailboxes: Vec<Arc<Mailbox>>,
     settings: ShardSettings,
+    /// States that resets load, see `post_cache`.
+    cache: Mutex<Option<Arc<ResetCache>>>,
 }
 
 #[pymethods]
 impl PyNativeEnvs {
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
         env_id, options, shards, *, autoreset_mode, freeze, rules = None, replacements = 0,
         dense_finals = false
@@ -81,7 +86,14 @@ impl PyNativeEnvs {
             made.push(Box::new(shard) as Box<dyn OwnShard>);
             mailboxes.push(mailbox);
         }
-        Ok(Self { kind, shards: Mutex::new(Some(made)), firsts, mailboxes, settings })
+        Ok(Self {
+            kind,
+            shards: Mutex::new(Some(made)),
+            firsts,
+            mailboxes,
+            settings,
+            cache: Mutex::default(),
+        })
     }
 
     /// The two single spaces, as nested tuples.
@@ -148,6 +160,59 @@ impl PyNativeEnvs {
         let options = options.transpose().map_err(to_py_err)?;
         let how = seed.map_or(Ok(RowReset::Continue), |seed| seeded(&seed))?;
         self.mailbox(shard)?.post_row_reset(row, how, options);
+        Ok(())
+    }
+
+    /// Leaves seed and options of a row's next automatic reset with one shard.
+    fn post_next_reset(
+        &self,
+        shard: usize,
+        row: usize,
+        seed: Option<Bound<'_, PyAny>>,
+        options: Option<&str>,
+    ) -> PyResult<()> {
+        let options = options.map(|options| self.kind.reset_options(options));
+        let options = options.transpose().map_err(to_py_err)?;
+        let how = seed.map_or(Ok(RowReset::Continue), |seed| seeded(&seed))?;
+        self.mailbox(shard)?.post_next_reset(row, how, options);
+        Ok(())
+    }
+
+    /// Leaves a request with one shard to reset some of its rows with seeds, for states to cache.
+    fn post_sample(
+        &self,
+        shard: usize,
+        rows: Vec<usize>,
+        seeds: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let first = self.firsts[shard];
+        let seeds =
+            rows.into_iter().zip(seeds).map(|(row, seed)| Ok((row - first, to_seed(&seed)?)));
+        let seeds = seeds.collect::<PyResult<_>>()?;
+        self.mailbox(shard)?.post_request(Request::Sample(seeds));
+        Ok(())
+    }
+
+    /// Keeps the states that resets load once `post_cache` has told the shards.
+    fn set_cache(&self, states: Vec<Bound<'_, PyBytes>>, key: u64) -> PyResult<()> {
+        let states = states.iter().map(PyBytesMethods::as_bytes);
+        let cache = ResetCache::new(&self.kind, key, states).map_err(to_py_err)?;
+        *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(cache));
+        Ok(())
+    }
+
+    /// Leaves a request with one shard to load states in its resets, with a draw for each row.
+    fn post_cache(&self, shard: usize, draws: Vec<(u64, u64)>) -> PyResult<()> {
+        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let cache = cache.ok_or_else(|| PyRuntimeError::new_err("there is no cache"))?;
+        let draws = draws.into_iter().map(|(key, count)| Draw { key, count }).collect();
+        self.mailbox(shard)?.post_request(Request::Cache(cache, draws));
+        Ok(())
+    }
+
+    /// Leaves a request with one shard for the draws of its rows.
+    fn post_draws(&self, shard: usize) -> PyResult<()> {
+        self.mailbox(shard)?.post_request(Request::Draws);
         Ok(())
     }
 
@@ -242,6 +307,10 @@ impl PyNativeEnvs {
             }
             Answer::Frames(frames) => {
                 frames.iter().map(|frame| from_frame(py, frame)).collect::<PyResult<_>>().map(Some)
+            }
+            Answer::Draws(draws) => {
+                let draw = |draw: Draw| (draw.key, draw.count).into_bound_py_any(py);
+                draws.into_iter().map(draw).collect::<PyResult<_>>().map(Some)
             }
             Answer::Done => Ok(None),
         }

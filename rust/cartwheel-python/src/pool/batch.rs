@@ -140,7 +140,8 @@ impl Batches {
             outcome(py, &lease, rows, layout.terminations_offset(), DType::Bool)?,
             outcome(py, &lease, rows, layout.truncations_offset(), DType::Bool)?,
         ];
-        let ended = self.form.ended(py, &lease, rows)?;
+        let ended =
+            self.form.ended(&lease, |offset| outcome(py, &lease, rows, offset, DType::Bool))?;
         let frames = terminal_frames(link, infos)?;
         let (observations, finals) = self.observations(link, lease, infos)?;
         let finals = Finals { form: self.form, observations: finals, ended, frames };
@@ -284,7 +285,7 @@ fn numbers<const N: usize>(
 
 /// A copy of rewards or flags: they are small, and a kept reward must not keep observations in
 /// memory.
-pub(super) fn outcome<'py>(
+fn outcome<'py>(
     py: Python<'py>,
     lease: &Lease,
     rows: usize,

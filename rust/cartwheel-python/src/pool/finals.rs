@@ -1,4 +1,4 @@
-//! What infos say of terminal states: dense final observations, ManiSkill's names, and frames.
+//! What infos say of terminal states: dense final observations, `ManiSkill`'s names, and frames.
 
 use cartwheel_engine::info::TERMINAL;
 use cartwheel_engine::memory::Lease;
@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::array::filled;
-use crate::pool::batch::outcome;
 use crate::pool::infos::{Infos, empty_objects};
 
 /// How infos show final observations.
@@ -21,15 +20,14 @@ pub(crate) struct FinalsForm {
 }
 
 impl FinalsForm {
-    /// Two masks of the rows whose episode ended, where final observations are dense.
+    /// Two masks of the rows whose episode ended, where final observations are dense; `mask` makes one
+    /// of the flags at an offset.
     pub(super) fn ended<'py>(
         self,
-        py: Python<'py>,
         lease: &Lease,
-        rows: usize,
+        mask: impl Fn(usize) -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<Option<[Bound<'py, PyAny>; 2]>> {
         let offset = lease.layout().ended_offset().filter(|_| self.dense);
-        let mask = |offset| outcome(py, lease, rows, offset, DType::Bool);
         offset.map(|offset| Ok([mask(offset)?, mask(offset)?])).transpose()
     }
 }
@@ -98,7 +96,9 @@ pub(super) fn terminal_frames<'py>(
         array.set_item(opaque.at.place, frame)?;
     }
     let mask = filled(py, DType::Bool, Some(infos.rows), &[], |room| {
-        kept.iter().for_each(|opaque| room[opaque.at.place] = 1);
+        for opaque in &kept {
+            room[opaque.at.place] = 1;
+        }
     })?;
     Ok(Some([array, mask]))
 }

@@ -11,6 +11,7 @@ mod finals;
 mod infos;
 mod late;
 mod link;
+mod next_reset;
 mod posted;
 mod restart;
 mod rollout;
@@ -21,6 +22,7 @@ mod step;
 mod wait;
 mod workers;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -123,6 +125,7 @@ impl PyPool {
             infos: Infos::new(objects, columnar, native.is_some()),
             native,
             posts: Posts::default(),
+            next_resets: BTreeMap::new(),
             episodes: None,
         };
         Ok(Self { door: Door::new(state, closing, class_name), sharing, meter })
@@ -227,6 +230,21 @@ impl PyPool {
     /// given up.
     fn is_late(&self) -> bool {
         self.door.look(|state| state.link.late).unwrap_or(false)
+    }
+
+    /// Keeps what rows get with their next step for their next automatic reset, instead of what was
+    /// kept before; `None` keeps nothing.
+    fn keep_next_resets(
+        &self,
+        py: Python<'_>,
+        rows: Vec<usize>,
+        packed: Vec<Option<Py<PyAny>>>,
+        calling: &str,
+    ) -> PyResult<()> {
+        self.door.enter(py, Call::Call, calling, |state| {
+            state.keep_next_resets(rows, packed);
+            Ok(())
+        })
     }
 
     /// Sends actions to rows; `None` means all of them.

@@ -14,6 +14,7 @@ use crate::array::{as_array, copy_bytes};
 use crate::error::{in_flight, not_pending, to_py_err};
 use crate::pool::actions::{Checked, Rows, shown};
 use crate::pool::batch::{Outputs, name_rows};
+use crate::pool::next_reset::flags_of;
 use crate::pool::posted::{To, leave};
 use crate::pool::state::{State, check_values};
 use crate::worker::shard::ACTIONS_BY_CHANNEL;
@@ -40,6 +41,8 @@ impl State {
         };
         let named = if all { Rows::All(rows.len()) } else { Rows::Named(rows.len()) };
         self.check_episodes(rows.iter().copied()).map_err(explain)?;
+        let next = self.pack_next_resets(py, rows.iter().copied())?;
+        let flags = flags_of(next.as_ref());
         let (cast, native) = (self.casts_actions(), self.native.as_ref());
         let mut sending = self.pool.sending(Call::Step, &rows).map_err(explain)?;
         let by_channel = |actions: &Bound<'py, PyAny>| {
@@ -48,15 +51,17 @@ impl State {
         };
         if self.actions.opaque > 0 {
             let messages = by_channel(actions)?;
-            sending.send(ACTIONS_BY_CHANNEL).map_err(to_py_err)?;
-            return self.post(py, To::Some, &messages);
+            sending.send(ACTIONS_BY_CHANNEL | flags).map_err(to_py_err)?;
+            self.post(py, To::Some, &messages)?;
+            return self.send_next_resets(py, next);
         }
         let checked = Checked::new(&self.actions, actions, named, cast)?;
         if !checked.parts().all(|(leaf, part)| sending.fits(leaf, part.tag())) {
             // Their dtype differs from that of the actions in flight, which is rare.
             let messages = by_channel(&checked.batch(&self.actions, py)?)?;
-            sending.send(ACTIONS_BY_CHANNEL).map_err(to_py_err)?;
-            return self.post(py, To::Some, &messages);
+            sending.send(ACTIONS_BY_CHANNEL | flags).map_err(to_py_err)?;
+            self.post(py, To::Some, &messages)?;
+            return self.send_next_resets(py, next);
         }
         for (leaf, part) in checked.parts() {
             let filled = sending.fill_actions(leaf, part.tag(), |sent, room| {
@@ -65,7 +70,8 @@ impl State {
             });
             filled.map_err(to_py_err)?;
         }
-        sending.send(0).map_err(to_py_err)
+        sending.send(flags).map_err(to_py_err)?;
+        self.send_next_resets(py, next)
     }
 
     /// Sends resets to `rows`, with one message for each worker that has some of the rows; the

@@ -1,5 +1,6 @@
 //! The state behind the door, with the parts that all calls share.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ pub(super) struct State {
     pub(super) infos: Infos,
     pub(super) announced: Announced,
     pub(super) posts: Posts,
+    /// What rows with their next step get for their next automatic reset, packed for their workers.
+    pub(super) next_resets: BTreeMap<usize, Py<PyAny>>,
     /// Counted on request.
     pub(super) episodes: Option<Episodes>,
 }

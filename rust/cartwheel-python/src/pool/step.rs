@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 use crate::pool::actions::{Checked, Rows};
 use crate::pool::batch::Outputs;
+use crate::pool::next_reset::flags_of;
 use crate::pool::posted::To;
 use crate::pool::state::{State, check_values};
 use crate::worker::shard::ACTIONS_BY_CHANNEL;
@@ -32,13 +33,15 @@ impl State {
         // A pool that can begin no call says so first.
         let checked = self.pool.check(Call::Call).and_then(|()| self.check_episodes(0..self.rows));
         checked.and_then(|()| self.pool.check(Call::Step)).map_err(explain)?;
+        let next = self.pack_next_resets(py, 0..self.rows)?;
         if self.actions.opaque > 0 {
             let link = self.link.bind(py);
             let messages = link.call_method1(intern!(py, "pack_actions"), (actions,))?;
-            let begun = self.pool.begin(Call::Step, ACTIONS_BY_CHANNEL);
+            let begun = self.pool.begin(Call::Step, ACTIONS_BY_CHANNEL | flags_of(next.as_ref()));
             begun.map_err(explain)?;
             self.link.all_sent = calling == "send";
-            return self.post(py, To::All, &messages);
+            self.post(py, To::All, &messages)?;
+            return self.send_next_resets(py, next);
         }
         let checked =
             Checked::new(&self.actions, actions, Rows::All(self.rows), self.casts_actions())?;
@@ -50,9 +53,9 @@ impl State {
             });
             filled.map_err(explain)?;
         }
-        pool.begin(Call::Step, 0).map_err(explain)?;
+        pool.begin(Call::Step, flags_of(next.as_ref())).map_err(explain)?;
         self.link.all_sent = calling == "send";
-        Ok(())
+        self.send_next_resets(py, next)
     }
 
     pub(super) fn finish_step<'py>(

@@ -27,14 +27,21 @@ pub(super) enum Order<'py> {
     Step,
     /// An explicit reset, with these keywords.
     Reset(Bound<'py, PyDict>),
+    /// The row continues from this saved state.
+    Restore(Bound<'py, PyAny>),
     /// The row shows its last observation again.
     Leave,
 }
 
 impl<'py> Order<'py> {
-    /// The order of a reset task: the keywords of `reset`, or `None` to leave the row as it is.
-    pub(super) fn from_reset(how: &Bound<'py, PyAny>) -> PyResult<Self> {
-        Ok(if how.is_none() { Self::Leave } else { Self::Reset(how.cast::<PyDict>()?.clone()) })
+    /// The order of a reset task: the keywords of `reset`, a saved state, or `None` to leave the row
+    /// as it is.
+    pub(super) fn from_reset(how: &Bound<'py, PyAny>) -> Self {
+        match how.cast::<PyDict>() {
+            Ok(keywords) => Self::Reset(keywords.clone()),
+            Err(_) if how.is_none() => Self::Leave,
+            Err(_) => Self::Restore(how.clone()),
+        }
     }
 }
 
@@ -70,6 +77,7 @@ impl<'py> PyRows<'_, '_, 'py> {
                 self.tell_loss(row);
                 self.restart(row, Some(keywords.unbind()))
             }
+            Order::Restore(state) => self.call_restored(row, &state),
             Order::Step => match self.autoreset.refusal(row) {
                 Some(refusal) => return Called::Failed(refused(refusal)),
                 None => self.call_stepped(row),
@@ -118,6 +126,19 @@ impl<'py> PyRows<'_, '_, 'py> {
         Ok(Called::Returned(transition, Retry::Never))
     }
 
+    /// The row shows the observation that was saved, and what it was doing then.
+    fn call_restored(&mut self, row: usize, state: &Bound<'py, PyAny>) -> PyResult<Called> {
+        self.tell_loss(row);
+        let saved = self.call_restore(row, state)?;
+        self.autoreset.restore(row, saved);
+        let transition = self.autoreset.last_transition(row);
+        Ok(if self.has_fresh(row) {
+            Called::Returned(transition, Retry::Never)
+        } else {
+            Called::Left(transition)
+        })
+    }
+
     fn call_stepped(&mut self, row: usize) -> PyResult<Called> {
         match self.autoreset.command(row) {
             Command::Step => {
@@ -133,7 +154,8 @@ impl<'py> PyRows<'_, '_, 'py> {
             }
             Command::Reset => {
                 self.tell_loss(row);
-                self.restart(row, None)
+                let keywords = self.automatic(row)?;
+                self.restart(row, keywords)
             }
             Command::Leave | Command::Show => {
                 let left = self.autoreset.settle_row(row, Command::Show, Transition::RESET);
@@ -153,7 +175,8 @@ impl<'py> PyRows<'_, '_, 'py> {
         if let Err(failure) = self.keep_final(row, draws) {
             return self.go_on(row, transition, retry, failure);
         }
-        let retry = self.reset(row, None)?;
+        let keywords = self.automatic(row)?;
+        let retry = self.reset(row, keywords)?;
         self.autoreset.begin_episode(row);
         Ok(Called::Returned(transition, retry))
     }
@@ -173,16 +196,12 @@ impl<'py> PyRows<'_, '_, 'py> {
     /// the row's seed, or from the system if it gets none, because an environment's own seed is not
     /// known.
     fn draw(&self, keywords: Option<&Py<PyDict>>) -> PyResult<u64> {
-        let seed = match keywords {
-            Some(keywords) => keywords.bind(self.py).get_item(intern!(self.py, "seed"))?,
-            None => None,
+        let seed = keywords.map(|given| given.bind(self.py).get_item(intern!(self.py, "seed")));
+        let seed = match seed.transpose()?.flatten().filter(|seed| !seed.is_none()) {
+            Some(seed) => to_seed(&seed)?,
+            None => Seed::Number(entropy().map_err(to_py_err)?),
         };
-        let drawn = match seed.filter(|seed| !seed.is_none()) {
-            Some(seed) => to_seed(&seed)?.mixed(),
-            None => None,
-        };
-        let unforeseen = || entropy().map(|seed| Seed::Number(seed).mixed().unwrap_or_default());
-        drawn.map_or_else(unforeseen, Ok).map_err(|error| to_py_err(error))
+        Ok(seed.mixed().unwrap_or_default()) // it is known
     }
 
     /// Resets an environment; once more if it failed and was replaced.

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use cartwheel_engine::Transition;
-use cartwheel_engine::autoreset::Autoreset;
+use cartwheel_engine::autoreset::{Autoreset, SavedRow};
 use cartwheel_engine::info::{DEEPEST, InfoWriter, Kind, TERMINAL};
 use cartwheel_engine::memory::{SlabRows, process_id};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -21,7 +21,7 @@ use crate::worker::returned::{flag, number, unpack};
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     /// The observation that was written last: the row shows it when it is not stepped or reset.
-    shown: Option<Py<PyAny>>,
+    pub(crate) shown: Option<Py<PyAny>>,
     /// An observation that has not been written yet, and may not fit the space.
     fresh: Option<Py<PyAny>>,
     info: Option<Py<PyAny>>,
@@ -45,6 +45,8 @@ pub(crate) struct PyRows<'a, 's, 'py> {
     /// `cartwheel.worker.worker.Worker`, which replaces environments.
     pub(crate) worker: &'a Bound<'py, PyAny>,
     pub(crate) envs: &'a Bound<'py, PyList>,
+    /// The worker's entries for the next automatic resets of rows.
+    pub(crate) next_resets: &'a Bound<'py, PyDict>,
     pub(crate) autoreset: &'a mut Autoreset,
     /// Which rows have lost their environments without the caller having been informed.
     pub(crate) lost: &'a mut [bool],
@@ -120,6 +122,45 @@ impl<'py> PyRows<'_, '_, 'py> {
         self.hold(row, observation, info);
         self.held[row].resets += 1;
         Ok(())
+    }
+
+    /// The keywords of an automatic reset, if the caller has chosen some for the row's next one.
+    pub(super) fn automatic(&self, row: usize) -> PyResult<Option<Py<PyDict>>> {
+        if self.next_resets.is_empty() {
+            return Ok(None);
+        }
+        let keywords = self.worker.call_method1(intern!(self.py, "take_next_reset"), (row,))?;
+        if keywords.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(keywords.cast_into::<PyDict>()?.unbind()))
+    }
+
+    /// Restores an environment from a saved state, and holds the observation that was saved, if the
+    /// row had one. Returns the place in the episode.
+    pub(super) fn call_restore(
+        &mut self,
+        row: usize,
+        state: &Bound<'py, PyAny>,
+    ) -> PyResult<SavedRow> {
+        let restored = self.worker.call_method1(intern!(self.py, "restore"), (row, state));
+        let (saved, observations): (Vec<u8>, Vec<Bound<'py, PyAny>>) =
+            self.come_back(restored)?.extract()?;
+        let saved = saved.try_into().ok().and_then(SavedRow::from_bytes);
+        let saved =
+            saved.ok_or_else(|| PyValueError::new_err("the state holds values that no row has"))?;
+        self.held[row] = Held {
+            fresh: observations.into_iter().next().map(Bound::unbind),
+            resets: self.held[row].resets,
+            replacements: self.held[row].replacements,
+            ..Held::default()
+        };
+        Ok(saved)
+    }
+
+    /// Whether the row holds an observation that has not been written.
+    pub(super) fn has_fresh(&self, row: usize) -> bool {
+        self.held[row].fresh.is_some()
     }
 
     /// Passes on what an environment returned or raised; ends this process if it is not the
@@ -232,7 +273,7 @@ impl<'py> PyRows<'_, '_, 'py> {
         let (observation, info) = (observation.bind(py).clone(), info.bind(py).clone());
         let kept = PyDict::new(py);
         if self.dense_finals {
-            self.held[row].last = Some(self.to_bytes(row, &observation)?);
+            self.held[row].last = Some(self.encode(row, &observation)?);
         } else {
             kept.set_item(intern!(py, "final_obs"), observation)?;
         }
@@ -247,7 +288,7 @@ impl<'py> PyRows<'_, '_, 'py> {
     }
 
     /// An observation as the bytes of its leaves, one after the other.
-    fn to_bytes(&mut self, row: usize, observation: &Bound<'py, PyAny>) -> PyResult<Vec<u8>> {
+    fn encode(&mut self, row: usize, observation: &Bound<'py, PyAny>) -> PyResult<Vec<u8>> {
         let mut room = ObservationBytes::new(&self.tree.leaves);
         let mut writer = ObservationWriter {
             leaves: &self.tree.leaves,

@@ -35,10 +35,12 @@ pub(crate) struct PyShardParts {
 #[pymethods]
 impl PyShardParts {
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
         worker, observations, actions, *, autoreset_mode, freeze, rules = None,
         dense_finals = false, objects = None, over = None
     ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     fn new(
         worker: Py<PyAny>,
         observations: Py<PyAny>,

@@ -13,7 +13,7 @@ use cartwheel_engine::{Error, FULL_RESET};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::error::to_py_err;
 use crate::space::Tree;
@@ -25,6 +25,8 @@ use crate::worker::rows::{Held, PyRows};
 
 /// Flag of a step whose actions arrive through the worker's channel and not through shared memory.
 pub(crate) const ACTIONS_BY_CHANNEL: u32 = 1;
+/// Flag of a step whose rows get something for their next automatic reset, through the channel.
+pub(crate) const NEXT_RESETS: u32 = 2;
 
 /// Python environments in a list, driven row by row.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub(crate) struct PyShard {
     worker: Py<PyAny>,
     /// The worker's list of environments; read again in each call, so the list may be changed.
     envs: Py<PyList>,
+    /// The worker's entries for the next automatic resets of rows.
+    next_resets: Py<PyDict>,
     observations: Tree,
     actions: Tree,
     autoreset: Autoreset,
@@ -68,6 +72,7 @@ impl PyShard {
     ) -> PyResult<Self> {
         Ok(Self {
             envs: worker.getattr("envs")?.cast_into::<PyList>()?.unbind(),
+            next_resets: worker.getattr("next_resets")?.cast_into::<PyDict>()?.unbind(),
             worker: worker.clone().unbind(),
             observations,
             actions,
@@ -109,6 +114,9 @@ impl PyShard {
             }
         };
         let span = task.own_rows();
+        if task.op == Op::Step && !task.sent {
+            self.receive_next_resets(py, task.flags, span.clone())?;
+        }
         let (mut prepared, spent) = (self.prepared.take(), std::mem::take(&mut self.spent));
         let mut laps = Laps::begin(task.op, task.tally, spent);
         let place = Some(&mut task.slab);
@@ -118,7 +126,7 @@ impl PyShard {
             let called = match (prepared.take(), &resets) {
                 (Some(called), _) => called,
                 (None, None) => batch.call(row, Order::Step),
-                (None, Some(resets)) => batch.call(row, Order::from_reset(&resets.get_item(row)?)?),
+                (None, Some(resets)) => batch.call(row, Order::from_reset(&resets.get_item(row)?)),
             };
             if let Some(failure) = batch.show(row, called) {
                 faults.push((task.first + row, failure));
@@ -146,6 +154,7 @@ impl PyShard {
             span,
             worker: self.worker.bind(py),
             envs: self.envs.bind(py),
+            next_resets: self.next_resets.bind(py),
             autoreset: &mut self.autoreset,
             lost: &mut self.lost,
             tree: &self.observations,
@@ -205,6 +214,15 @@ impl PyShard {
         Ok(Actions::Rows(PyList::new(py, actions)?))
     }
 
+    /// Receives what these rows of a step get for their next automatic reset.
+    fn receive_next_resets(&self, py: Python<'_>, flags: u32, rows: Range<usize>) -> PyResult<()> {
+        if flags & NEXT_RESETS != 0 {
+            let rows: Vec<_> = rows.collect();
+            self.worker.bind(py).call_method1(intern!(py, "receive_next_resets"), (rows,))?;
+        }
+        Ok(())
+    }
+
     /// Calls the environment of one sent row, which has no place yet.
     fn call(
         &mut self,
@@ -222,9 +240,12 @@ impl PyShard {
             Op::Step => (Order::Step, self.actions_in_memory(py, area, &work.rows)?),
             _ => {
                 let how = self.worker.bind(py).call_method1(intern!(py, "take_reset"), (row,))?;
-                (Order::from_reset(&how)?, None)
+                (Order::from_reset(&how), None)
             }
         };
+        if work.op == Op::Step {
+            self.receive_next_resets(py, work.flags, row..row + 1)?;
+        }
         let (mut batch, _) =
             self.rows(py, (work.op, work.flags), first, row..row + 1, actions, None);
         Ok(batch.call(row, order))
@@ -276,6 +297,22 @@ impl PyShard {
         Ok(())
     }
 
+    /// Answers a control call.
+    fn answer(&self, py: Python<'_>) -> PyResult<()> {
+        let worker = self.worker.bind(py);
+        let saving = worker.call_method0(intern!(py, "answer"))?;
+        if saving.is_none() {
+            return Ok(());
+        }
+        for row in saving.extract::<Vec<usize>>()? {
+            let saved = PyBytes::new(py, &self.autoreset.save(row).to_bytes());
+            let shown = self.held[row].shown.as_slice();
+            let arguments = (row, saved, PyList::new(py, shown)?, self.lost[row]);
+            worker.call_method1(intern!(py, "save"), arguments)?;
+        }
+        Ok(())
+    }
+
     /// Answers a control call with an error that belongs to no environment.
     fn answer_failed(&self, py: Python<'_>, error: PyErr) {
         let worker = self.worker.bind(py);
@@ -295,8 +332,7 @@ impl Shard for PyShard {
             self.answering = task.op == Op::Call;
             if self.answering {
                 self.reset_lost(py, task);
-                let worker = self.worker.bind(py);
-                if let Err(error) = worker.call_method0(intern!(py, "answer")) {
+                if let Err(error) = self.answer(py) {
                     self.answer_failed(py, error); // Ctrl-C, or the channel is closed
                 }
                 return Report { spilled: true, ..Report::default() };

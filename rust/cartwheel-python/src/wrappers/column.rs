@@ -1,15 +1,15 @@
-//! Columns of a batch, one entry for each place, copied out of NumPy's arrays.
+//! Parts of a batch, copied out of NumPy's arrays: columns with one entry for each place, and rows.
 
 use cartwheel_engine::space::DType;
+use cartwheel_engine::wrappers::NoSuchRow;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::array::dtype::{descr, from_descr};
-use crate::array::{as_array, copy_bytes};
+use crate::array::{Number, as_array, copy_bytes, copy_numbers, dtype};
 
-/// A C-contiguous array of `dtype`: `value` itself, if it is one, or else a copy. Numbers are cast
-/// as by `astype`.
+/// A C-contiguous array of `dtype`: `value` itself, if it is one, or else a copy, cast as by
+/// `astype`.
 pub(super) fn as_contiguous<'py>(
     value: &Bound<'py, PyAny>,
     dtype: DType,
@@ -18,10 +18,10 @@ pub(super) fn as_contiguous<'py>(
         Ok(array) => array.clone(),
         Err(_) => as_array(value)?,
     };
-    if array.is_c_contiguous() && from_descr(&array.dtype()) == Some(dtype) {
+    if array.is_c_contiguous() && dtype::is(&array.dtype(), dtype) {
         return Ok(array);
     }
-    let cast = array.call_method1("astype", (descr(value.py(), dtype)?, "C"))?;
+    let cast = array.call_method1("astype", (dtype::descr(value.py(), dtype)?, "C"))?;
     Ok(cast.cast_into::<PyUntypedArray>()?)
 }
 
@@ -65,6 +65,12 @@ impl<'py> Column<'py> {
         Err(PyValueError::new_err(text))
     }
 
+    /// The column, if it has this length.
+    pub(super) fn with_len(self, what: &str, expected: usize) -> PyResult<Self> {
+        self.check_len(what, expected)?;
+        Ok(self)
+    }
+
     /// Copies the bytes, in place of what `into` has.
     pub(super) fn copy_to(&self, into: &mut Vec<u8>) {
         into.resize(self.len(), 0);
@@ -72,10 +78,61 @@ impl<'py> Column<'py> {
     }
 }
 
-/// Row numbers, as a list.
+/// Rows of elements that are ready to be copied.
+pub(super) struct Rows<'py>(Bound<'py, PyUntypedArray>);
+
+impl<'py> Rows<'py> {
+    /// Checks the shape, `[count, *shape]`.
+    pub(super) fn new(
+        what: &str,
+        value: &Bound<'py, PyAny>,
+        dtype: DType,
+        count: usize,
+        shape: &[usize],
+    ) -> PyResult<Self> {
+        let array = as_contiguous(value, dtype)?;
+        check_shape(what, &array, count, shape)?;
+        Ok(Self(array))
+    }
+
+    /// Copies the numbers, in place of what `into` has.
+    pub(super) fn copy_numbers_to<T: Number>(&self, into: &mut Vec<T>) {
+        copy_numbers(&self.0, into);
+    }
+
+    /// Copies the bytes into a room of their size.
+    pub(super) fn read(&self, room: &mut [u8]) {
+        copy_bytes(&self.0, 0, room);
+    }
+
+    /// Copies the bytes, in place of what `into` has; they are `bytes`.
+    pub(super) fn copy_bytes_to(&self, bytes: usize, into: &mut Vec<u8>) {
+        into.resize(bytes, 0);
+        copy_bytes(&self.0, 0, into);
+    }
+}
+
+fn check_shape(
+    what: &str,
+    array: &Bound<'_, PyUntypedArray>,
+    count: usize,
+    shape: &[usize],
+) -> PyResult<()> {
+    let found = array.shape();
+    if found.len() == shape.len() + 1 && found[0] == count && found[1..] == *shape {
+        return Ok(());
+    }
+    let expected: Vec<_> = std::iter::once(count).chain(shape.iter().copied()).collect();
+    Err(PyValueError::new_err(format!("`{what}` must have shape {expected:?}, got {found:?}")))
+}
+
+/// Row numbers or places, as a list.
 pub(super) fn numbers(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    let array = as_contiguous(value, DType::I64)?;
-    let mut bytes = vec![0; array.len() * 8];
-    copy_bytes(&array, 0, &mut bytes);
-    Ok(bytes.as_chunks().0.iter().map(|number| i64::from_ne_bytes(*number)).collect())
+    let mut numbers = Vec::new();
+    copy_numbers(&as_contiguous(value, DType::I64)?, &mut numbers);
+    Ok(numbers)
+}
+
+pub(super) fn no_such_row(error: NoSuchRow) -> PyErr {
+    PyIndexError::new_err(error.to_string())
 }

@@ -1,6 +1,19 @@
 //! Wrappers of vector environments: what they compute for whole batches.
 
 mod column;
+mod episode_metrics;
+mod finished;
+mod frame_stack;
+mod observation_normalizer;
+mod places;
+mod reward_normalizer;
 mod row_kinds;
+mod state;
+mod timed_episodes;
 
+pub(crate) use episode_metrics::PyEpisodeMetrics;
+pub(crate) use frame_stack::PyFrameStack;
+pub(crate) use observation_normalizer::PyObservationNormalizer;
+pub(crate) use reward_normalizer::PyRewardNormalizer;
 pub(crate) use row_kinds::PyRowKinds;
+pub(crate) use timed_episodes::PyTimedEpisodes;

@@ -3,11 +3,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cartwheel_engine::space::DType;
-use cartwheel_engine::wrappers::{NoSuchRow, RESET, RowKinds};
-use pyo3::exceptions::PyIndexError;
+use cartwheel_engine::wrappers::{RESET, RowKinds};
 use pyo3::prelude::*;
 
-use super::column::{Column, numbers};
+use super::column::{Column, no_such_row, numbers};
 use crate::array::filled;
 use crate::mode::mode;
 
@@ -54,8 +53,7 @@ impl PyRowKinds {
             filled(py, DType::U8, Some(count), &[], |kinds| fill(kinds))
         };
         if let Some(mask) = mask {
-            let mask = Column::of_flags("mask", mask)?;
-            mask.check_len("mask", self.num_envs)?;
+            let mask = Column::of_flags("mask", mask)?.with_len("mask", self.num_envs)?;
             return kinds(self.num_envs, &mut |kinds| {
                 let Told { rows, failed: room, .. } = &mut *self.locked();
                 mask.copy_to(room);
@@ -94,12 +92,13 @@ impl PyRowKinds {
     ) -> PyResult<Bound<'py, PyAny>> {
         let rows = rows.map(numbers).transpose()?;
         let count = rows.as_ref().map_or(self.num_envs, Vec::len);
-        let terminations = Column::of_flags("terminations", terminations)?;
-        terminations.check_len("terminations", count)?;
-        let truncations = Column::of_flags("truncations", truncations)?;
-        truncations.check_len("truncations", count)?;
-        let failed = failed.map(|failed| Column::of_flags("failed", failed)).transpose()?;
-        failed.as_ref().map_or(Ok(()), |failed| failed.check_len("failed", count))?;
+        let terminations =
+            Column::of_flags("terminations", terminations)?.with_len("terminations", count)?;
+        let truncations =
+            Column::of_flags("truncations", truncations)?.with_len("truncations", count)?;
+        let failed = failed
+            .map(|failed| Column::of_flags("failed", failed)?.with_len("failed", count))
+            .transpose()?;
         let mut told = Ok(());
         let kinds = filled(py, DType::U8, Some(count), &[], |kinds| {
             let room = &mut *self.locked();
@@ -115,8 +114,4 @@ impl PyRowKinds {
         told.map_err(no_such_row)?;
         Ok(kinds)
     }
-}
-
-fn no_such_row(error: NoSuchRow) -> PyErr {
-    PyIndexError::new_err(error.to_string())
 }

@@ -106,7 +106,12 @@ impl<E: Env> Rows<E> {
             let end = if blocks { self.step_ahead(task, at) } else { at + 1 };
             while at < end {
                 progress.next.set(at);
-                self.one(task, at, progress)?;
+                if let Err(failure) = self.one(task, at, progress) {
+                    if at + 1 == task.commands.len() {
+                        self.ahead.rows = 0..0; // no call continues this one
+                    }
+                    return Err(failure);
+                }
                 at += 1;
             }
         }

@@ -5,6 +5,7 @@ use cartwheel_abi::{SHOW, STEP};
 use super::{NativeRows, Place};
 use crate::error::Error;
 use crate::memory::ActionColumns;
+use crate::plugin::ResetOptions;
 
 /// What the rounds of a step need besides those of a single round; kept for the next step.
 #[derive(Debug, Default)]
@@ -19,10 +20,11 @@ impl NativeRows {
     /// Carries out the commands of all rows as often as the rules say, as if it were one round.
     /// Rows show what their last round shows, and their rewards are summed. A row whose environment
     /// fails has the outcome of any failed step.
-    pub(super) fn repeat(
+    pub(super) fn repeat<'o>(
         &mut self,
         place: &mut Place<'_>,
         actions: &ActionColumns<'_>,
+        mut options: Option<&dyn Fn(usize) -> Option<&'o ResetOptions>>,
     ) -> Result<(), Error> {
         let (rows, count) = (place.rows.clone(), place.rows.len());
         let mut repeats = std::mem::take(&mut self.repeats);
@@ -32,7 +34,7 @@ impl NativeRows {
         sums.clear();
         sums.resize(count, 0.0);
         for left in (0..self.autoreset.rules().action_repeat.get()).rev() {
-            self.calls(place, 0..count, actions, None)?;
+            self.calls(place, 0..count, actions, options.take())?; // resets are of the first round
             let commands = &mut self.commands[..count];
             for (whole, &command) in whole.iter_mut().zip(&*commands) {
                 *whole = if command == SHOW { SHOW } else { *whole }; // also of a row that failed

@@ -149,7 +149,7 @@ impl NativeRows {
 
     /// Fails a row. It shows its state if it still can, otherwise zeros: its place would keep a row
     /// of another batch.
-    fn fail(
+    pub(super) fn fail(
         &mut self,
         place: &mut Place<'_>,
         actions: &ActionColumns<'_>,

@@ -32,7 +32,9 @@ impl Terminal {
         self.what = Some(what);
         if !rows.is_empty() {
             self.rows.resize(count, false);
-            rows.into_iter().for_each(|row| self.rows[row] = true);
+            for row in rows {
+                self.rows[row] = true;
+            }
         }
     }
 
@@ -47,38 +49,38 @@ impl Terminal {
         envs: &mut EnvRows,
         row: usize,
         number: usize,
-        made: &mut InfoWriter,
+        infos: &mut InfoWriter,
     ) -> Result<(), String> {
         let (Some(true), Some(what)) = (self.rows.get(row), self.what) else { return Ok(()) };
-        let record = made.begin(Kind::Opaque, number, TERMINAL);
+        let record = infos.begin(Kind::Opaque, number, TERMINAL);
         let written = match what {
-            TerminalState::Drawing(mode) => draw(envs, row, mode, made),
-            TerminalState::Parameters => write_parameters(envs, row, made),
+            TerminalState::Drawing(mode) => draw(envs, row, mode, infos),
+            TerminalState::Parameters => write_parameters(envs, row, infos),
         };
         match written {
-            Ok(()) => made.end(record),
-            Err(_) => made.cancel(record),
+            Ok(()) => infos.end(record),
+            Err(_) => infos.cancel(record),
         }
         written
     }
 }
 
-fn draw(envs: &mut EnvRows, row: usize, mode: usize, made: &mut InfoWriter) -> Result<(), String> {
+fn draw(envs: &mut EnvRows, row: usize, mode: usize, infos: &mut InfoWriter) -> Result<(), String> {
     match envs.render(row, mode)? {
         Frame::Pixels { height, width, bytes } => {
-            made.array(DType::U8, &[height, width, 3], &bytes);
+            infos.array(DType::U8, &[height, width, 3], &bytes);
         }
-        Frame::Text(text) => made.text(&text),
+        Frame::Text(text) => infos.text(&text),
     }
     Ok(())
 }
 
-fn write_parameters(envs: &mut EnvRows, row: usize, made: &mut InfoWriter) -> Result<(), String> {
+fn write_parameters(envs: &mut EnvRows, row: usize, infos: &mut InfoWriter) -> Result<(), String> {
     let kind = Arc::clone(envs.kind());
-    made.dict(kind.parameters().len());
+    infos.dict(kind.parameters().len());
     for (number, name) in kind.parameters().iter().enumerate() {
-        made.key(name);
-        made.append(&envs.parameter(row, number)?);
+        infos.key(name);
+        infos.append(&envs.parameter(row, number)?);
     }
     Ok(())
 }

@@ -31,14 +31,14 @@ pub(super) fn index(row: i64) -> usize {
 
 /// The places of a batch.
 #[derive(Debug, Clone, Copy)]
-pub struct Places<'a> {
+pub struct PlaceKinds<'a> {
     /// The environment of each place; `None` if the batch has all environments in their order.
     rows: Option<&'a [i64]>,
     /// The kind of each place.
     kinds: &'a [u8],
 }
 
-impl<'a> Places<'a> {
+impl<'a> PlaceKinds<'a> {
     /// Checks the numbers.
     ///
     /// # Errors
@@ -73,6 +73,12 @@ impl<'a> Places<'a> {
         self.kinds
     }
 
+    /// Whether all kinds fulfil a condition; tests several at a time, in vectors.
+    pub(super) fn all_are(&self, fulfils: impl Fn(u8) -> bool) -> bool {
+        let mut groups = self.kinds.chunks(64);
+        groups.all(|group| group.iter().filter(|&&kind| fulfils(kind)).count() == group.len())
+    }
+
     /// Whether the batch has all environments in their order.
     pub fn are_all(&self) -> bool {
         self.rows.is_none()
@@ -86,14 +92,14 @@ impl<'a> Places<'a> {
 
 /// Places that ended an episode in `SAME_STEP`: they show the first observation of the next one.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Ends<'a> {
+pub struct EndedPlaces<'a> {
     /// The places, ascending.
     places: &'a [i64],
     /// The places among them whose final observation is known, ascending.
     finals: &'a [i64],
 }
 
-impl<'a> Ends<'a> {
+impl<'a> EndedPlaces<'a> {
     /// Takes the places, and those whose final observation is known.
     ///
     /// # Errors
@@ -129,35 +135,26 @@ impl<'a> Ends<'a> {
 
     /// Begins a walk over all places, in their order.
     pub(super) fn walk(&self) -> Walk<'a> {
-        Walk { rest: *self, final_number: 0 }
+        Walk(self.places)
     }
 }
 
 /// Says of one place after the other whether it ended an episode.
 #[derive(Debug)]
-pub(super) struct Walk<'a> {
-    rest: Ends<'a>,
-    final_number: usize,
-}
+pub(super) struct Walk<'a>(&'a [i64]);
 
 impl Walk<'_> {
-    /// Whether this place ended an episode, and the number of its final observation.
-    pub(super) fn at(&mut self, place: usize) -> Option<Option<usize>> {
-        let is_next = |rest: &[i64]| rest.first().is_some_and(|&next| index(next) == place);
-        if !is_next(self.rest.places) {
-            return None;
+    /// Whether this place ended an episode.
+    pub(super) fn at(&mut self, place: usize) -> bool {
+        let is_next = self.0.first().is_some_and(|&next| index(next) == place);
+        if is_next {
+            self.0 = &self.0[1..];
         }
-        self.rest.places = &self.rest.places[1..];
-        if !is_next(self.rest.finals) {
-            return Some(None);
-        }
-        self.rest.finals = &self.rest.finals[1..];
-        self.final_number += 1;
-        Some(Some(self.final_number - 1))
+        is_next
     }
 }
 
 /// Whether the environment was stepped, so that a place of this kind has a new observation.
 pub(super) fn is_stepped(kind: u8) -> bool {
-    (kind == TRANSITION) | (kind == INCOMPLETE)
+    matches!(kind, TRANSITION | INCOMPLETE)
 }

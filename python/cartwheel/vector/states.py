@@ -1,0 +1,90 @@
+"""Saving rows of a pool, and restoring them: all of them, or none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel.errors import add_note, is_raised_by_env
+from cartwheel.spaces import nested
+from cartwheel.vector.interruptible import Interruptible
+
+if TYPE_CHECKING:
+    from gymnasium.spaces import Space
+
+    from cartwheel._cartwheel import Pool
+
+
+def saved(pool: Pool, link: Any, rows: list[int], calling: str = "get_state") -> list[bytes]:
+    """Returns the states of rows, by a control call for the method ``calling``."""
+    with Interruptible(pool):
+        pool.call_async(link.pack_save(rows), calling)
+        states: list[bytes] = link.saved(pool.call_wait(link.timeout, calling), rows)
+        return states
+
+
+def restored(
+    pool: Pool, link: Any, rows: list[int], states: list[bytes], space: Space[Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Continues rows from checked states.
+
+    Args:
+        pool: An idle pool.
+        link: Its link.
+        rows: The rows.
+        states: One state for each row.
+        space: The observation space of one row.
+
+    Returns:
+        Observations and infos of the rows, in their order.
+
+    Raises:
+        Exception: The error of a row whose state was refused; no row has changed then.
+    """
+    before = saved(pool, link, rows, "set_state")
+    batches, refused = _received(pool, link, rows, states)
+    if refused:
+        _, failed = _received(pool, link, rows, before)
+        for error in failed:
+            add_note(refused[0], f"the rows could not be restored to what they were: {error!r}")
+        raise refused[0]
+    return _joined(rows, batches, space)
+
+
+def _received(
+    pool: Pool, link: Any, rows: list[int], states: list[bytes]
+) -> tuple[list[tuple[Any, dict[str, Any]]], list[Exception]]:
+    """Restores rows; returns batches of all of them, and the errors of states that were refused."""
+    batches, refused = [], []
+    with Interruptible(pool):
+        pool.send_reset(rows, link.pack_row_states(rows, states), "set_state")
+        link.forget_next_resets(pool, rows)
+        while pool.in_flight():
+            try:
+                batches.append(pool.recv_resets(link.timeout, "set_state"))
+            except Exception as error:  # noqa: PERF203 - the other batches are still received
+                if not is_raised_by_env(error):
+                    raise
+                refused.append(error)
+    return batches, refused
+
+
+def _joined(
+    rows: list[int], batches: list[tuple[Any, dict[str, Any]]], space: Space[Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Joins batches of some rows, which arrive in any order, to one in the order of ``rows``."""
+    if len(batches) == 1 and batches[0][1]["env_index"].tolist() == rows:
+        return batches[0]
+    arrived = np.concatenate([infos["env_index"] for _, infos in batches])
+    place = {int(row): at for at, row in enumerate(arrived)}
+    order = np.array([place[row] for row in rows], np.intp)
+    observations = nested.join(space, [observations for observations, _ in batches])
+    joined = {}
+    for key in dict.fromkeys(key for _, infos in batches for key in infos):
+        values = next(infos[key] for _, infos in batches if key in infos)
+        parts = [
+            infos.get(key, np.zeros(len(infos["env_index"]), values.dtype)) for _, infos in batches
+        ]
+        joined[key] = np.concatenate(parts)[order]
+    return nested.take(space, observations, order), joined

@@ -1,0 +1,154 @@
+"""Resets that load one of some initial states."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cartwheel.arguments import as_integer
+from cartwheel.progress import Progress
+from cartwheel.vector import caching
+from cartwheel.vector.pool_env import PoolVectorEnv
+from cartwheel.wrapping.state import check_state
+from cartwheel.wrapping.wrapper import VectorWrapper
+
+if TYPE_CHECKING:
+    from gymnasium.vector import VectorEnv
+
+
+class CachedReset(VectorWrapper):
+    """Makes initial states once, and loads one of them in every reset. For slow resets.
+
+    The construction resets the environments ``num_states`` times, each time with a seed of its own,
+    and keeps states, observations and infos. From then on every reset of a row, explicit or
+    automatic, in every autoreset mode, loads one of them at random. The cache is in the workers, or
+    next to the native environments: nothing is sent for a reset, and steps cost nothing. Rows have
+    to be reset once before they are stepped, as usual.
+
+    Which state a row gets depends on ``seed``, on the row, and on the number of its resets; after a
+    reset with a seed, on ``seed``, the reset's seed, and the number of resets since then. Options
+    of resets have no effect, and neither has what :meth:`~cartwheel.VectorEnv.next_reset` was
+    given, except its seeds.
+
+    Random numbers. A state's own random numbers are not loaded: the row goes on with its present
+    ones (:attr:`np_random`), or begins those of the reset's seed. So two episodes that begin in the
+    same state differ. An environment in Python that draws numbers from somewhere else than
+    ``np_random`` decides in its ``set_state`` what becomes of them.
+
+    A state is all that the environment saves. Native ones save their parameters, so those of
+    ``set_attr`` become those that the environment had when the states were made.
+
+    Example:
+        >>> import cartwheel
+        >>> from cartwheel.wrappers import CachedReset
+        >>> envs = CachedReset(cartwheel.NativeVectorEnv("CartPole-v1", 4), num_states=2, seed=1)
+        >>> observations, _ = envs.reset()
+        >>> len({row.tobytes() for row in observations}) <= 2
+        True
+
+    Args:
+        envs: A vector environment of cartwheel, in any wrappers, whose environments can be saved:
+            native ones, or ones in Python with ``get_state()`` and ``set_state(state)``, see
+            :meth:`cartwheel.VectorEnv.get_state`.
+        num_states: The number of initial states.
+        seed: Decides the initial states and all draws; by default another one in each run.
+
+    Raises:
+        TypeError: ``envs`` is no vector environment of cartwheel.
+        ValueError: ``num_states`` is not positive, ``seed`` is negative, the environments cannot be
+            saved, or their resets load states of a cache already.
+        gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+        Exception: An environment raised it.
+    """
+
+    _changes_steps = False
+
+    def __init__(
+        self, envs: VectorEnv[Any, Any, Any], num_states: int, seed: int | None = None
+    ) -> None:
+        """Makes the states. On a terminal, a bar shows the progress."""
+        num_states = as_integer("num_states", num_states, 1)
+        if seed is not None:
+            seed = as_integer("seed", seed, 0)
+        inner = getattr(envs, "unwrapped", envs)
+        if not isinstance(inner, PoolVectorEnv):
+            raise TypeError(
+                "`envs` must be a vector environment of cartwheel, because others have no states: "
+                f"got {type(inner)}"
+            )
+        if inner._caches_resets:
+            raise ValueError("the resets of `envs` load states of a `CachedReset` already")
+        super().__init__(envs)
+        inner._pool.check("CachedReset", idle=True)
+        words = np.random.SeedSequence(seed).generate_state(1 + self.num_envs + num_states, "u8")
+        self._key, *seeds = words.tolist()
+        own, rest = seeds[: self.num_envs], seeds[self.num_envs :]
+        self._inner = inner
+        self._states = self._sample(rest)
+        caching.use_cache(inner._pool, inner._link, self._states, self._key, [(0, 0)] * len(own))
+        inner._caches_resets = True
+        inner.async_reset(seed=own)  # each row gets random numbers and draws of its own
+        while inner.in_flight:
+            inner.recv()
+
+    def _sample(self, seeds: list[int]) -> list[bytes]:
+        states: list[bytes] = []
+        progress, at_once = Progress(len(seeds)), self.num_envs
+        try:
+            for start in range(0, len(seeds), at_once):
+                part: list[int | None] = [*seeds[start : start + at_once]]
+                part += [None] * (at_once - len(part))
+                states += caching.sample(self._inner._pool, self._inner._link, part)
+                progress.advance("initial states", min(at_once, len(seeds) - start))
+        finally:
+            progress.close()
+        return states
+
+    @property
+    def num_states(self) -> int:
+        """The number of initial states."""
+        return len(self._states)
+
+    def get_wrapper_state(self) -> dict[str, Any]:
+        """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled.
+
+        Returns:
+            ``"states"``: the initial states, ``bytes``. ``"key"``: a part of every draw that a seed
+            decides. ``"draw_keys"`` and ``"draw_counts"``, ``uint64`` ``[num_envs]``: what decides
+            each row's draws, and how many there were.
+
+        Raises:
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+        """
+        inner = self._inner
+        inner._pool.check("get_wrapper_state", idle=True)
+        draws = np.array(caching.draws(inner._pool, inner._link), np.uint64)
+        return {
+            "states": list(self._states),
+            "key": self._key,
+            "draw_keys": draws[:, 0].copy(),
+            "draw_counts": draws[:, 1].copy(),
+        }
+
+    def set_wrapper_state(self, state: dict[str, Any]) -> None:
+        """Goes on with a state of :meth:`get_wrapper_state`, of as many environments.
+
+        The following resets load what those after :meth:`get_wrapper_state` loaded. Random numbers
+        are the environments', which ``set_state`` restores.
+
+        Raises:
+            ValueError: The state is not one of this wrapper. Nothing was changed.
+            TypeError: An initial state is not ``bytes``.
+            gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
+        """
+        inner = self._inner
+        inner._pool.check("set_wrapper_state", idle=True)
+        check_state(state, self.get_wrapper_state())
+        if not state["states"]:
+            raise ValueError("`state['states']` is empty: there must be at least one initial state")
+        if not 0 <= state["key"] < 2**64:
+            raise ValueError(f"`state['key']` must be from 0 to 2**64 - 1, got {state['key']}")
+        pairs = zip(state["draw_keys"].tolist(), state["draw_counts"].tolist(), strict=True)
+        caching.use_cache(inner._pool, inner._link, state["states"], state["key"], list(pairs))
+        self._states, self._key = list(state["states"]), state["key"]

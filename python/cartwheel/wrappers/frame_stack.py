@@ -1,0 +1,166 @@
+"""The last observations of each environment, side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from cartwheel._cartwheel import FrameStack as Stack
+from cartwheel.arguments import as_integer
+from cartwheel.choices import check_choice
+from cartwheel.spaces import nested
+from cartwheel.wrapping.state import check_state
+from cartwheel.wrapping.wrapper import VectorWrapper
+
+if TYPE_CHECKING:
+    from gymnasium.spaces import Space
+    from gymnasium.vector import VectorEnv
+
+    from cartwheel.wrapping.batch import Batch
+
+#: What an episode's stack has before its first observation.
+Padding = Literal["reset", "zero"]
+
+
+class FrameStack(VectorWrapper):
+    """Shows the last ``k`` observations of each environment, ``[N, k, ...]``, oldest first.
+
+    Each leaf of a nested space is stacked. A row that begins an episode is filled; a transition
+    advances its row by one; rows that are left alone, frozen or failed do not advance. In
+    ``SAME_STEP`` the final observation is the stack of the episode that ended.
+
+    Example:
+        >>> import cartwheel
+        >>> from cartwheel.wrappers import FrameStack
+        >>> envs = FrameStack(cartwheel.make_vec("CartPole-v1", 3), 4)
+        >>> observations, infos = envs.reset(seed=0)
+        >>> observations.shape
+        (3, 4, 4)
+        >>> envs.close()
+
+    The space of a stack is that of a batch of ``k`` observations: the bounds of a ``Box`` are
+    repeated, ``Discrete`` becomes ``MultiDiscrete``. Source: ``FrameStackObservation`` of Gymnasium
+    1.4.0, for single environments.
+
+    Args:
+        envs: A vector environment whose observations are arrays of fixed shape, possibly nested in
+            dictionaries and tuples.
+        k: The number of observations, at least 1.
+        padding: What is before the first observation of an episode: ``"reset"``, this observation
+            again, or ``"zero"``, zeros (or the bound nearest to zero, where zero is outside of the
+            space).
+
+    Raises:
+        TypeError: A leaf of the observation space has no fixed shape.
+        ValueError: ``k`` is below 1, or there is no such ``padding``.
+    """
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any], k: int, padding: Padding = "reset") -> None:
+        """Checks the arguments; steps nothing."""
+        self.k = as_integer("k", k, 1)
+        check_choice("padding", padding, Padding)
+        self.padding = padding
+        super().__init__(envs)
+        space: Space[Any] = envs.single_observation_space
+        frame = _zero(space, "observations")
+        self._space_before = space
+        self.single_observation_space = batch_space(space, self.k)
+        rows = getattr(envs, "batch_size", envs.num_envs)
+        self.observation_space = batch_space(self.single_observation_space, rows)
+        self._ends_in_steps = self._source.mode == AutoresetMode.SAME_STEP
+        repeats = padding == "reset"
+        #: One for each leaf, nested like observations.
+        self._stacks: Any = nested.apply(
+            lambda zeros: Stack(envs.num_envs, self.k, zeros, repeats=repeats), frame
+        )
+
+    def get_wrapper_state(self) -> dict[str, Any]:
+        """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled.
+
+        Returns:
+            ``"stacks"``: the stacks of all environments, by the path of their leaf.
+        """
+        return {"stacks": {path: stack.state() for path, stack in self._named_stacks()}}
+
+    def set_wrapper_state(self, state: dict[str, Any]) -> None:
+        """Goes on with a state of :meth:`get_wrapper_state`, of as many environments.
+
+        Restore the environments first: a reset and ``set_state`` fill stacks.
+
+        Raises:
+            ValueError: The state is not one of this wrapper. Nothing was changed.
+        """
+        check_state(state, self.get_wrapper_state())
+        for path, stack in self._named_stacks():
+            stack.set_state(state["stacks"][path])
+
+    def _named_stacks(self) -> list[tuple[str, Any]]:
+        return list(nested.named(self._stacks, "observations"))
+
+    def _transform(self, batch: Batch) -> None:
+        rows, kinds = batch.rows, batch.kinds
+        if self._ends_in_steps and batch.infos:
+            ends, places, finals = batch.ended(self._space_before)
+            if len(ends):
+                self._advance_ended(batch, ends, places, finals)
+                return
+        if isinstance(self._stacks, Stack):
+            batch.observations = self._stacks.advance(rows, kinds, batch.observations)
+            return
+        batch.observations = nested.apply(
+            lambda stack, frames: stack.advance(rows, kinds, frames),
+            self._stacks,
+            batch.observations,
+        )
+
+    def _advance_ended(self, batch: Batch, ends: Any, places: Any, finals: Any) -> None:
+        """Advances the stacks where episodes ended in ``SAME_STEP``."""
+        rows, kinds = batch.rows, batch.kinds
+        last = batch.observations if finals is None else finals.observations
+        pairs = nested.apply(
+            lambda stack, frames, final: _Pair(
+                *stack.advance_ended(
+                    rows, kinds, frames, (ends, places, frames[:0] if finals is None else final)
+                )
+            ),
+            self._stacks,
+            batch.observations,
+            last,
+        )
+        batch.observations = nested.apply(lambda pair: pair.shown, pairs)
+        if finals is not None:
+            finals.observations = nested.apply(lambda pair: pair.last, pairs)
+
+
+class _Pair:
+    """The stacks of a batch, and the final ones. No tuple, which would count as nested."""
+
+    __slots__ = ("last", "shown")
+
+    def __init__(self, shown: Any, last: Any) -> None:
+        self.shown, self.last = shown, last
+
+
+def _zero(space: Space[Any], path: str) -> Any:
+    """Returns an observation of zeros, or of the bounds nearest to zero.
+
+    Raises:
+        TypeError: A leaf has no fixed shape.
+    """
+    if isinstance(space, Dict):
+        return {key: _zero(part, f"{path}/{key}") for key, part in space.spaces.items()}
+    if isinstance(space, Tuple):
+        return tuple(_zero(part, f"{path}/{i}") for i, part in enumerate(space.spaces))
+    if isinstance(space, Box):
+        return np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
+    if isinstance(space, Discrete):
+        return np.array(space.start, space.dtype)
+    if isinstance(space, MultiDiscrete):
+        return np.array(space.start, space.dtype)
+    if isinstance(space, MultiBinary):
+        return np.zeros(space.shape, space.dtype)
+    raise TypeError(f"`{path}` cannot be stacked, because {space} has no fixed shape.")

@@ -1,0 +1,131 @@
+"""Frames of a batch turned into images: the maximum of two, grey, another size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Box
+
+from cartwheel._cartwheel import ImagePlan
+from cartwheel.arguments import as_integer
+
+if TYPE_CHECKING:
+    from gymnasium.spaces import Space
+    from numpy.typing import NDArray
+
+
+class Images:
+    """What is done to every frame of a space, in one native call for a batch.
+
+    Attributes:
+        space: The space of an image.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        space: Space[Any],
+        *,
+        size: tuple[int, int] | None = None,
+        is_grey: bool = False,
+        keep_dim: bool = True,
+        channel_first: bool = False,
+        scale: bool = False,
+    ) -> None:
+        """Computes the weights.
+
+        Args:
+            name: The wrapper, for errors.
+            space: The space of a frame.
+            size: Height and width of an image; ``None``: those of a frame.
+            is_grey: Make one level of red, green and blue.
+            keep_dim: Grey images have an axis for their one channel.
+            channel_first: The channels are the first axis of an image, not the last.
+            scale: Images are ``float32`` from 0 to 1.
+
+        Raises:
+            TypeError: ``space`` is no ``Box``.
+            ValueError: It is not one of images ``uint8`` from 0 to 255, or has another number of
+                channels than 3 for grey ones; a size is out of range; or images would have no
+                channels to put first.
+        """
+        shape = _checked_shape(name, space, is_grey=is_grey)
+        height, width = shape[:2] if size is None else size
+        channels = shape[2] if len(shape) == 3 else None
+        has_channels = keep_dim if is_grey else channels is not None
+        if channel_first and not has_channels:
+            raise ValueError(
+                f"{name} got channel_first=True, but its images have no channels: their shape is "
+                f"{(height, width)}"
+            )
+        self._plan = ImagePlan(
+            shape[0],
+            shape[1],
+            channels,
+            out_height=height,
+            out_width=width,
+            grey=is_grey,
+            channel_first=channel_first,
+        )
+        levels = 1 if is_grey else channels
+        axes = (height, width) if not has_channels else _with(levels, height, width, channel_first)
+        #: Where grey images get an axis for their channel.
+        self._axis = (1 if channel_first else -1) if is_grey and keep_dim else None
+        self._scale = scale
+        high, dtype = (1, np.float32) if scale else (255, np.uint8)
+        self.space = Box(0, high, axes, dtype)
+
+    def __call__(
+        self, frames: NDArray[np.uint8], second: NDArray[np.uint8] | None = None
+    ) -> NDArray[Any]:
+        """Returns new images ``[N, ...]`` of frames, or of the maximum of two frames each."""
+        images: NDArray[Any] = self._plan.run(frames, second)
+        if self._scale:
+            images = np.divide(images, np.float32(255), dtype=np.float32)
+        return images if self._axis is None else np.expand_dims(images, self._axis)
+
+
+def _checked_shape(name: str, space: Space[Any], *, is_grey: bool) -> tuple[int, ...]:
+    """The shape of a space of images.
+
+    Raises:
+        TypeError: It is no ``Box``.
+        ValueError: It has no images, or for grey ones no red, green and blue.
+    """
+    if not isinstance(space, Box):
+        raise TypeError(f"{name} needs observations in a Box, got {space}")
+    if is_grey and (len(space.shape) != 3 or space.shape[-1] != 3):
+        raise ValueError(
+            f"{name} needs images with 3 channels, shape (height, width, 3), got {space.shape}"
+        )
+    if len(space.shape) not in (2, 3):
+        raise ValueError(
+            f"{name} needs images, shape (height, width) or (height, width, channels), got "
+            f"{space.shape}"
+        )
+    if space.dtype != np.uint8 or np.any(space.low != 0) or np.any(space.high != 255):
+        raise ValueError(
+            f"{name} needs levels from 0 to 255 of dtype uint8, got {space.dtype} from "
+            f"{space.low.min()} to {space.high.max()}"
+        )
+    return space.shape
+
+
+def _with(channels: Any, height: int, width: int, channel_first: bool) -> tuple[int, ...]:  # noqa: FBT001 - private
+    return (channels, height, width) if channel_first else (height, width, channels)
+
+
+def as_size(name: str, size: Any) -> tuple[int, int]:
+    """Checks the height and the width of an image.
+
+    Raises:
+        TypeError: ``size`` is no tuple or list of two integers.
+        ValueError: It has another length, or a side is below 1.
+    """
+    if not isinstance(size, tuple | list):
+        raise TypeError(f"`{name}` must be a tuple (height, width), got {size!r}")
+    if len(size) != 2:
+        raise ValueError(f"`{name}` must be a tuple (height, width), got {size!r}")
+    height, width = (as_integer(f"{name}[{i}]", side, 1, 65536) for i, side in enumerate(size))
+    return height, width

@@ -1,0 +1,158 @@
+"""Tensors of PyTorch in place of NumPy's arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.error import DependencyNotInstalled
+
+from cartwheel.spaces import nested
+from cartwheel.wrapping.finals import NAMES
+from cartwheel.wrapping.wrapper import VectorWrapper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gymnasium.vector import VectorEnv
+
+    from cartwheel.vector.rollout_arrays import RolloutArrays
+    from cartwheel.wrapping.batch import Batch
+
+
+class NumpyToTorch(VectorWrapper):
+    """Returns tensors of PyTorch, and takes tensors as actions.
+
+    Observations (also nested ones), rewards, flags, numbers and masks in infos, and final
+    observations of ``SAME_STEP`` become tensors. On the CPU nothing is copied: a tensor has the
+    memory of the array, which is the caller's. Other devices get a copy. What PyTorch has no dtype
+    for stays as it is, strings and other objects among them; so does ``infos["env_index"]``, which
+    is there to be handed back.
+
+    Actions are tensors of any device, arrays, or dictionaries and tuples of them. The options of a
+    reset may have tensors, too, as ``"reset_mask"``.
+
+    :meth:`rollout` returns NumPy's arrays, and ``torch.from_numpy`` makes tensors of them without a
+    copy. Put this wrapper around all others.
+
+    Example:
+        >>> import cartwheel
+        >>> from cartwheel.wrappers import NumpyToTorch
+        >>> envs = NumpyToTorch(cartwheel.NativeVectorEnv("CartPole-v1", 2))  # doctest: +SKIP
+        >>> observations, infos = envs.reset(seed=1)  # doctest: +SKIP
+        >>> observations.dtype  # doctest: +SKIP
+        torch.float32
+
+    Attributes:
+        device: As given.
+
+    Args:
+        envs: A vector environment.
+        device: Where tensors go: a name, or a ``torch.device``. ``None`` is the CPU.
+
+    Raises:
+        gymnasium.error.DependencyNotInstalled: PyTorch is not installed.
+        RuntimeError: PyTorch knows no such device.
+    """
+
+    _changes_steps = False
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any], device: Any = None) -> None:
+        """Checks the arguments; steps nothing."""
+        try:
+            import torch
+        except ImportError:
+            raise DependencyNotInstalled(
+                "NumpyToTorch needs PyTorch: run `pip install torch`"
+            ) from None
+        place = None if device is None else torch.device(device)
+        super().__init__(envs)
+        self.device = device
+        self._device = place
+        self._from_numpy: Callable[[Any], Any] = torch.from_numpy
+        self._tensor_type: type = torch.Tensor
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
+        """Resets as the wrapped environment does; ``options`` may have tensors."""
+        return super().reset(seed=seed, options=self._as_arrays(options))
+
+    def reset_async(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
+        """Begins a reset as the wrapped environment does; ``options`` may have tensors."""
+        super().reset_async(seed, self._as_arrays(options))
+
+    def async_reset(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
+        """Sends resets as the wrapped environment does; ``options`` may have tensors."""
+        super().async_reset(seed, self._as_arrays(options))
+
+    def rollout(self, num_steps: int) -> RolloutArrays[Any]:
+        """Records steps into arrays of NumPy, which have what the wrapped environment returns.
+
+        Raises:
+            TypeError: The wrapped environment has no rollouts; or a wrapper inside changes steps,
+                so that they would be copied from another device.
+            Exception: As for the wrapped environment.
+        """
+        if self._device is not None and self._device.type != "cpu" and self._changes_rollouts():
+            raise TypeError(
+                f"`rollout` around wrappers that change steps needs tensors on the CPU, not on "
+                f"{self._device}: record without NumpyToTorch"
+            )
+        return super().rollout(num_steps)
+
+    def _act(self, actions: Any, rows: Any) -> Any:
+        del rows
+        return self._as_arrays(actions)
+
+    def _transform(self, batch: Batch) -> None:
+        batch.put_finals_back()
+        batch.observations = nested.apply(self._as_tensor, batch.observations)
+        if batch.rewards is not None:
+            batch.rewards = self._as_tensor(batch.rewards)
+            batch.terminations = self._as_tensor(batch.terminations)
+            batch.truncations = self._as_tensor(batch.truncations)
+        if batch.infos:
+            batch.infos = self._with_tensors(batch.infos)
+
+    def _with_tensors(self, infos: dict[str, Any]) -> dict[str, Any]:
+        """Infos with tensors; the dictionaries received are kept."""
+        converted = dict(infos)
+        for key, value in infos.items():
+            if isinstance(value, dict) and key not in NAMES:
+                converted[key] = self._with_tensors(value)
+            elif isinstance(value, np.ndarray) and value.dtype == object:
+                if key in NAMES:
+                    converted[key] = self._with_final_tensors(value, infos[f"_{key}"])
+            elif key != "env_index":
+                converted[key] = nested.apply(self._as_tensor, value)
+        return converted
+
+    def _with_final_tensors(self, finals: Any, mask: Any) -> Any:
+        """Final observations one by one: only of the rows whose episode ended."""
+        converted = np.full(finals.shape, None, object)
+        for place in np.flatnonzero(mask).tolist():
+            converted[place] = nested.apply(self._as_tensor, finals[place])
+        return converted
+
+    def _as_tensor(self, value: Any) -> Any:
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in "biufc":
+            return value
+        if not value.flags.writeable:
+            value = value.copy()  # writing into the tensor would be undefined
+        try:
+            tensor = self._from_numpy(value)
+        except ValueError:  # negative strides, or a foreign byte order
+            tensor = self._from_numpy(np.array(value, value.dtype.newbyteorder("="), order="C"))
+        except TypeError:  # PyTorch has no such dtype
+            return value
+        return tensor if self._device is None else tensor.to(self._device)
+
+    def _as_arrays(self, value: Any) -> Any:
+        """Actions or options with arrays in place of tensors."""
+        if isinstance(value, self._tensor_type):
+            tensor: Any = value
+            return tensor.numpy(force=True)
+        if isinstance(value, dict):
+            return {key: self._as_arrays(part) for key, part in value.items()}
+        if type(value) is tuple:
+            return tuple(map(self._as_arrays, value))
+        return value

@@ -1,0 +1,358 @@
+"""Steps of several frames each, of which images are shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from cartwheel.arguments import as_integer
+from cartwheel.wrappers.batch_rows import chosen_actions
+from cartwheel.wrappers.info_rows import merged, take
+from cartwheel.wrapping.batch import FAILED, INCOMPLETE, SHOWN, TRANSITION, Batch
+from cartwheel.wrapping.recording import StepRecording
+from cartwheel.wrapping.state import check_state
+from cartwheel.wrapping.wrapper import VectorWrapper
+
+if TYPE_CHECKING:
+    from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
+
+    from cartwheel.vector.rollout_arrays import RolloutArrays
+    from cartwheel.wrappers.images import Images
+    from cartwheel.wrapping.finals import Finals
+
+    #: The places that one call stepped, ascending, and what it returned.
+    Frame = tuple[NDArray[np.intp], Batch]
+    #: Rows that ended at one call: their places in the step, the call's batch, their places in
+    #: that, their images.
+    Part = tuple[NDArray[np.intp], Batch, NDArray[np.intp], Any]
+
+
+class SkippedFrames(VectorWrapper):
+    """Repeats each action, and shows an image of the last two frames; of `AtariPreprocessing`.
+
+    A step is ``frame_skip`` calls of the environments. Each call steps the rows whose episode goes
+    on. A row that a call reset, or left alone, or whose episode is over, is not stepped again.
+    """
+
+    def __init__(
+        self, envs: VectorEnv[Any, Any, Any], frame_skip: int, images: Images, *, max_pool: bool
+    ) -> None:
+        """Checks the environment; steps nothing.
+
+        Raises:
+            TypeError: Rows cannot be stepped apart.
+            ValueError: Batches are smaller than ``num_envs``.
+        """
+        super().__init__(envs)
+        if not self._source.steps_rows:
+            raise TypeError(
+                f"frame_skip={frame_skip} needs a vector environment whose rows can be stepped "
+                "apart, which are cartwheel's without wrappers of Gymnasium around them; this is "
+                f"{envs}. frame_skip=1 works with it."
+            )
+        batch_size = getattr(envs, "batch_size", envs.num_envs)
+        if batch_size < envs.num_envs:
+            raise ValueError(
+                f"`envs` has batch_size={batch_size} below num_envs={envs.num_envs}: "
+                f"frame_skip={frame_skip} needs batches of all rows that are stepped. "
+                "frame_skip=1 works with it."
+            )
+        self._frame_skip, self._image, self._max_pool = frame_skip, images, max_pool
+        self._frame_space = envs.single_observation_space
+        self.single_observation_space = space = images.space
+        self.observation_space = batch_space(space, envs.num_envs)
+        #: Whether rows whose episode ended show the next one already.
+        self.ends_in_steps = self._source.mode == AutoresetMode.SAME_STEP
+        #: The image that each environment last showed, for rows that show it again.
+        self._shown = np.zeros((envs.num_envs, *space.shape), space.dtype)
+        #: Actions and rows of a pending ``step_async``.
+        self._waits_for: tuple[Any, Any] = None, None
+
+    # Resets
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
+        """Resets every environment, or the rows that ``options`` select.
+
+        Raises:
+            Exception: As for the wrapped environment.
+        """
+        return self._began(self._source.reset(seed, options))
+
+    def reset_wait(self, timeout: float | None = None) -> Any:
+        """Waits for a reset, at most ``timeout`` seconds."""
+        return self._began(self._source.reset_wait(timeout))
+
+    def set_state(self, rows: Any, states: Any) -> Any:
+        """Continues rows from states, each showing an image of the one frame there."""
+        numbers = np.arange(self.num_envs) if rows is None else np.array(rows, np.int64)
+        restored = self._source.envs.set_state(rows, states)
+        return self._began(self._source.restored(numbers, restored))
+
+    def _began(self, batch: Batch) -> Any:
+        """The images of a reset, one frame each."""
+        batch = self._pass(batch)
+        images = self._image(batch.observations)
+        self._show(batch.rows, batch.kinds, images)
+        batch.observations = images
+        return batch.as_reset()
+
+    # Steps
+
+    def step(self, actions: Any, env_index: Any = None) -> Any:
+        """Steps every environment, or the rows of ``env_index``, ``frame_skip`` times.
+
+        Raises:
+            Exception: As for the wrapped environment; rows may have taken some of the steps.
+        """
+        actions = self._acted(actions, env_index)
+        return self._finish(actions, env_index, self._source.step(actions, env_index))
+
+    def step_async(self, actions: Any, env_index: Any = None) -> None:
+        """Begins the first of the calls of a step; :meth:`step_wait` makes the others."""
+        actions = self._acted(actions, env_index)
+        self._source.step_async(actions, env_index)
+        size = self.num_envs if env_index is None else len(env_index)
+        actions = chosen_actions(self._actions_of, actions, np.arange(size))
+        self._waits_for = actions, None if env_index is None else np.array(env_index)
+
+    def step_wait(self, timeout: float | None = None) -> Any:
+        """Waits for the first call of a step, at most ``timeout`` seconds, and makes the others."""
+        first = self._source.step_wait(timeout)
+        actions, env_index = self._waits_for
+        self._waits_for = None, None
+        return self._finish(actions, env_index, first)
+
+    def send(self, actions: Any, env_index: Any = None) -> None:
+        """Not possible: a row would have to be sent again before it is received.
+
+        Raises:
+            TypeError: Always.
+        """
+        del actions, env_index
+        raise self._refusal("send")
+
+    def recv(self, timeout: float | None = None) -> Any:
+        """Not possible: see :meth:`send`.
+
+        Raises:
+            TypeError: Always.
+        """
+        del timeout
+        raise self._refusal("recv")
+
+    def async_reset(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
+        """Not possible: see :meth:`send`.
+
+        Raises:
+            TypeError: Always.
+        """
+        del seed, options
+        raise self._refusal("async_reset")
+
+    def _refusal(self, calling: str) -> TypeError:
+        return TypeError(
+            f"`{calling}` needs frame_skip=1, got frame_skip={self._frame_skip}; "
+            "`step(actions, env_index)` steps some rows"
+        )
+
+    @property
+    def _actions_of(self) -> Any:
+        """The space of an action as the environments take it."""
+        return self._source.envs.single_action_space
+
+    def _finish(self, actions: Any, env_index: Any, first: Batch) -> Any:
+        """Makes the other calls of a step, and returns its result."""
+        frames, ends = self._repeat(actions, env_index, self._pass(first))
+        batch = _Step(self, frames, ends).joined()
+        self._show(batch.rows, batch.kinds, batch.observations)
+        step = batch.as_step()
+        if self._recording is not None:
+            self._record(step)
+        return step
+
+    def _repeat(
+        self, actions: Any, env_index: Any, batch: Batch
+    ) -> tuple[list[Frame], NDArray[np.intp]]:
+        """Steps the rows whose episodes go on until all have their frames.
+
+        Returns:
+            The frames; and for each place the number of its last one.
+        """
+        places = np.arange(len(batch.kinds))
+        frames, ends = [(places, batch)], np.zeros(len(places), np.intp)
+        for number in range(1, self._frame_skip):
+            kinds = batch.kinds
+            goes_on = (kinds == TRANSITION) | (kinds == INCOMPLETE)
+            goes_on &= ~(batch.terminations | batch.truncations)
+            if not goes_on.any():
+                break
+            if goes_on.all():
+                rows = env_index if len(places) == len(ends) else self._rows(env_index, places)
+            else:
+                actions = chosen_actions(self._actions_of, actions, np.flatnonzero(goes_on))
+                places = places[goes_on]
+                rows = self._rows(env_index, places)
+            batch = self._pass(self._source.step(actions, rows))
+            frames.append((places, batch))
+            ends[places] = number
+        return frames, ends
+
+    def _rows(self, env_index: Any, places: NDArray[np.intp]) -> NDArray[np.int64]:
+        return places if env_index is None else np.asarray(env_index)[places]
+
+    def image_of(self, frames: Any, before: Any) -> Any:
+        """The images of frames; with the frames before them, if the two are pooled."""
+        return self._image(frames, before if self._max_pool else None)
+
+    def final_frames(self, batch: Batch) -> Finals | None:
+        """Takes the true last frames of ``SAME_STEP`` out of a batch."""
+        return batch.finals(self._frame_space)
+
+    def last_shown(self, rows: Any) -> Any:
+        """The images that environments last showed; ``None`` for all of them."""
+        return self._shown if rows is None else self._shown[rows]
+
+    def _show(self, rows: Any, kinds: NDArray[np.uint8], images: Any) -> None:
+        """Keeps images; rows that were left alone get the one that they last showed."""
+        again = np.flatnonzero(kinds == SHOWN)
+        if len(again):
+            images[again] = self.last_shown(rows)[again]
+        self._shown[slice(None) if rows is None else rows] = images
+
+    # Rollouts
+
+    def rollout(self, num_steps: int) -> RolloutArrays[Any]:
+        """Records the next ``num_steps`` steps into arrays, as copies.
+
+        Raises:
+            Exception: As for the wrapped environment.
+        """
+        num_steps = as_integer("num_steps", num_steps, 1, 65534)
+        self.end_rollout()
+        self._source.present()  # raises what the environments would
+        self._recording = StepRecording(self.single_observation_space, self._shown, num_steps)
+        return self._recording.arrays
+
+    # The state of the wrapper
+
+    def get_wrapper_state(self) -> dict[str, Any]:
+        """What the wrapper knows, for :meth:`set_wrapper_state`: copies, which can be pickled.
+
+        Returns:
+            ``"images"``: what each environment last showed.
+        """
+        return {"images": self._shown.copy()}
+
+    def set_wrapper_state(self, state: dict[str, Any]) -> None:
+        """Goes on with a state of :meth:`get_wrapper_state`, of as many environments.
+
+        Raises:
+            ValueError: The state is not one of this wrapper. Nothing was changed.
+        """
+        check_state(state, {"images": self._shown})
+        self._shown = state["images"].copy()
+
+
+class _Step:
+    """One step, of frames whose rows ended at different calls."""
+
+    def __init__(self, wrapper: SkippedFrames, frames: list[Frame], ends: NDArray[np.intp]) -> None:
+        self._wrapper, self._frames, self._ends = wrapper, frames, ends
+        self._first = frames[0][1]
+        #: Places of rows and their final images; and the form in which infos have these.
+        self._finals: list[tuple[Any, Any]] = []
+        self._form: Finals | None = None
+
+    def joined(self) -> Batch:
+        """The batch of all rows: sums of rewards, the last of everything else."""
+        first, size = self._first, len(self._ends)
+        rewards = np.zeros(size)
+        for places, batch in self._frames:
+            rewards[places] += batch.rewards
+        found = map(self._part, range(len(self._frames)))
+        parts = [part for part in found if part is not None]
+        if len(parts) == 1:  # all rows ended at the same call, so every call stepped all of them
+            _, last, _, images = parts[0]
+            flags, kinds, infos = (last.terminations, last.truncations), last.kinds, last.infos
+        else:
+            images, kinds, flags, infos = self._assembled(parts)
+        rewards[kinds == FAILED] = 0.0
+        batch = Batch(first.rows, kinds, images, rewards, *flags, infos)
+        if self._form is not None:
+            batch.set_finals(self._form.like(*self._all_finals()))
+        return batch
+
+    def _part(self, number: int) -> Part | None:
+        """The rows that ended at one call, with their images; ``None`` if there are none."""
+        places, batch = self._frames[number]
+        chosen = np.flatnonzero(self._ends[places] == number)
+        if not len(chosen) and len(places):
+            return None
+        wrapper, there = self._wrapper, places[chosen]
+        finals, frames = wrapper.final_frames(batch), _rows(batch.observations, chosen)
+        before = None
+        if number:
+            earlier, batch_before = self._frames[number - 1]
+            before = _rows(batch_before.observations, np.searchsorted(earlier, there))
+        failed = batch.kinds[chosen] == FAILED
+        if not wrapper.ends_in_steps:
+            images = wrapper.image_of(frames, before)
+            if failed.any():
+                images[failed] = self._shown(there[failed])
+            return there, batch, chosen, images
+        # The rows that ended show the first frame of their next episode, which stands alone.
+        over = (batch.terminations | batch.truncations)[chosen]
+        pairs = before
+        if before is not None and over.any():
+            pairs = before.copy()
+            pairs[over] = frames[over]  # the maximum of a frame and itself
+        images = wrapper.image_of(frames, pairs)
+        if finals is not None:
+            kept = np.isin(finals.places, chosen)
+            ended = np.searchsorted(chosen, finals.places[kept])
+            last = wrapper.image_of(
+                _rows(finals.observations, np.flatnonzero(kept)),
+                None if before is None else before[ended],
+            )
+            lost = failed[ended]
+            if lost.any():
+                last[lost] = self._shown(there[ended[lost]])
+            self._finals.append((there[ended], last))
+            self._form = finals
+        return there, batch, chosen, images
+
+    def _shown(self, places: NDArray[np.intp]) -> Any:
+        rows = self._first.rows
+        return self._wrapper.last_shown(places if rows is None else rows[places])
+
+    def _all_finals(self) -> tuple[Any, Any]:
+        if not self._finals:
+            return np.zeros(0, np.intp), self._wrapper.last_shown(np.zeros(0, np.intp))
+        places = np.concatenate([places for places, _ in self._finals])
+        images = np.concatenate([images for _, images in self._finals])
+        order = np.argsort(places)
+        return places[order], images[order]
+
+    def _assembled(self, parts: list[Part]) -> tuple[Any, Any, Any, dict[str, Any]]:
+        size = len(self._ends)
+        images = np.empty((size, *parts[0][3].shape[1:]), parts[0][3].dtype)
+        kinds, flags = np.empty(size, np.uint8), np.zeros((2, size), np.bool_)
+        told = []
+        for there, batch, chosen, part in parts:
+            images[there], kinds[there] = part, batch.kinds[chosen]
+            flags[0, there], flags[1, there] = batch.terminations[chosen], batch.truncations[chosen]
+            infos = {key: value for key, value in batch.infos.items() if key != "env_index"}
+            told.append((there, take(infos, chosen)))
+        infos = merged(size, told)
+        if self._first.rows is not None:
+            infos["env_index"] = self._first.rows
+        return images, kinds, (flags[0], flags[1]), infos
+
+
+def _rows(array: Any, places: NDArray[np.intp]) -> Any:
+    """Some rows of an array; the array itself if they are all."""
+    return array if len(places) == len(array) else array[places]

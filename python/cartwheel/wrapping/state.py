@@ -1,0 +1,47 @@
+"""What a wrapper keeps from one run to the next: arrays and numbers by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cartwheel.near_misses import shown
+
+
+def check_state(given: Any, like: dict[str, Any], lists: tuple[str, ...] = ()) -> None:
+    """Checks that a state is one of this wrapper.
+
+    Args:
+        given: What ``set_wrapper_state`` was given.
+        like: The present state: dictionaries, arrays and numbers by name.
+        lists: Names of entries in which the arrays may have any length.
+
+    Raises:
+        ValueError: An entry has another form than the present one, or is missing.
+    """
+    _check("state", given, like, lists, any_length=False)
+
+
+def _check(path: str, given: Any, like: Any, lists: tuple[str, ...], *, any_length: bool) -> None:
+    if isinstance(like, dict):
+        if not isinstance(given, dict) or given.keys() != like.keys():
+            got = sorted(given) if isinstance(given, dict) else shown(given)
+            raise ValueError(f"`{path}` must be a dict with the keys {sorted(like)}, got {got}")
+        for name, part in like.items():
+            free = any_length or name in lists
+            _check(f"{path}[{name!r}]", given[name], part, lists, any_length=free)
+    elif isinstance(like, np.ndarray):
+        skipped = 1 if any_length else 0
+        fits = (
+            isinstance(given, np.ndarray)
+            and given.dtype == like.dtype
+            and given.ndim == like.ndim
+            and given.shape[skipped:] == like.shape[skipped:]
+        )
+        if not fits:
+            shape = ("any", *like.shape[1:]) if any_length else like.shape
+            got = f"{given.dtype} {given.shape}" if isinstance(given, np.ndarray) else shown(given)
+            raise ValueError(f"`{path}` must be an array {like.dtype} {shape}, got {got}")
+    elif type(given) is not type(like):
+        raise ValueError(f"`{path}` must be of {type(like)}, got {shown(given)}")

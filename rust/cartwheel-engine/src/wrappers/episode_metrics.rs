@@ -1,0 +1,192 @@
+//! Metrics of the running episodes, in every step, and of those that have ended.
+
+use super::finished::{Archive, Finished};
+use super::kind::RESET;
+use super::running::{At, Places, Running};
+
+/// What environments report about episodes, in any step and in the present one.
+#[derive(Debug, Clone)]
+pub struct Reports {
+    /// 1 where a step of the episode reported it.
+    once: Vec<u8>,
+    /// 1 where the present step did.
+    at_end: Vec<u8>,
+    /// What the odd places had before the batch.
+    before: Vec<(u8, u8)>,
+    /// Whether anything was ever reported.
+    is_used: bool,
+}
+
+impl Reports {
+    /// Nothing was reported.
+    fn new(num_envs: usize) -> Self {
+        let (once, at_end) = (vec![0; num_envs], vec![0; num_envs]);
+        Self { once, at_end, before: Vec::new(), is_used: false }
+    }
+
+    /// 1 for each row of which a step of the episode reported it.
+    pub fn once(&self) -> &[u8] {
+        &self.once
+    }
+
+    /// 1 for each row of which the last step did.
+    pub fn at_end(&self) -> &[u8] {
+        &self.at_end
+    }
+
+    /// Goes on with the reports of another run.
+    ///
+    /// # Panics
+    ///
+    /// When they are not those of as many rows.
+    pub fn resume(&mut self, once: Vec<u8>, at_end: Vec<u8>) {
+        assert_eq!([once.len(), at_end.len()], [self.once.len(); 2], "rows");
+        (self.once, self.at_end, self.is_used) = (once, at_end, true);
+    }
+
+    /// Adds what a step said, place by place; `None`: nothing.
+    fn step(&mut self, rows: Option<&[usize]>, running: &Running, said: Option<&[u8]>) {
+        self.is_used |= said.is_some();
+        if !self.is_used {
+            return;
+        }
+        let Self { once, at_end, before, .. } = self;
+        before.clear();
+        before.extend(running.odd.iter().map(|odd| (once[odd.at.row], at_end[odd.at.row])));
+        match (rows, said) {
+            (None, None) => at_end.fill(0),
+            (None, Some(said)) => {
+                once.iter_mut().zip(said).for_each(|(once, said)| *once |= u8::from(*said != 0));
+                at_end.iter_mut().zip(said).for_each(|(now, said)| *now = u8::from(*said != 0));
+            }
+            (Some(rows), said) => {
+                for (place, &row) in rows.iter().enumerate() {
+                    at_end[row] = said.map_or(0, |said| u8::from(said[place] != 0));
+                    once[row] |= at_end[row];
+                }
+            }
+        }
+        for (odd, &(was_once, was_at_end)) in running.odd.iter().zip(&*before) {
+            let At { place, row } = odd.at;
+            let kept = u8::from(odd.keeps);
+            if odd.counts() {
+                let said = said.map_or(0, |said| u8::from(said[place] != 0));
+                (once[row], at_end[row]) = ((was_once & kept) | said, said);
+            } else {
+                (once[row], at_end[row]) = (was_once & kept, was_at_end & kept);
+            }
+        }
+    }
+}
+
+/// Returns, lengths and reports of running episodes, and an archive of those that have ended.
+#[derive(Debug, Clone)]
+pub struct EpisodeMetrics {
+    running: Running,
+    reports: [Reports; 2],
+    /// The seed of the reset that began the episode of each row, or -1.
+    seeds: Vec<i64>,
+    /// Episodes that have ended.
+    pub archive: Archive,
+}
+
+impl EpisodeMetrics {
+    /// No row has had a step.
+    pub fn new(num_envs: usize, is_same_step: bool, archive: Archive) -> Self {
+        Self {
+            running: Running::new(num_envs, is_same_step),
+            reports: [Reports::new(num_envs), Reports::new(num_envs)],
+            seeds: vec![-1; num_envs],
+            archive,
+        }
+    }
+
+    /// Returns and lengths.
+    pub fn running(&self) -> &Running {
+        &self.running
+    }
+
+    /// The same, to be set to what they were in another run.
+    pub fn running_mut(&mut self) -> &mut Running {
+        &mut self.running
+    }
+
+    /// What was reported of success, and of failure.
+    pub fn reports(&self) -> &[Reports; 2] {
+        &self.reports
+    }
+
+    /// The same, to be set.
+    pub fn reports_mut(&mut self) -> &mut [Reports; 2] {
+        &mut self.reports
+    }
+
+    /// The seed of the reset that began the episode of each row, or -1.
+    pub fn seeds(&self) -> &[i64] {
+        &self.seeds
+    }
+
+    /// The same, to be set.
+    pub fn seeds_mut(&mut self) -> &mut [i64] {
+        &mut self.seeds
+    }
+
+    /// A reset returned. `seeds` has one for each place, or -1; `None`: no place was given any.
+    ///
+    /// # Panics
+    ///
+    /// As for [`Running::begin`]; when `seeds` has another length.
+    pub fn begin(&mut self, rows: Option<&[usize]>, kinds: &[u8], seeds: Option<&[i64]>) {
+        self.running.begin(rows, kinds);
+        for reports in &mut self.reports {
+            reports.step(rows, &self.running, None);
+        }
+        self.seed(seeds);
+    }
+
+    /// Adds a step, in which places said success and failure (`None`: nobody did). Returns how many
+    /// complete episodes ended.
+    ///
+    /// # Panics
+    ///
+    /// As for [`Running::step`]; when a slice has another length.
+    pub fn step(
+        &mut self,
+        places: &Places<'_>,
+        said: [Option<&[u8]>; 2],
+        seeds: Option<&[i64]>,
+    ) -> usize {
+        let ends = self.running.step(places);
+        let Places { rows, terminations, truncations, .. } = *places;
+        for (reports, said) in self.reports.iter_mut().zip(said) {
+            reports.step(rows, &self.running, said);
+        }
+        let [success, fail] = &self.reports;
+        let flags = [&success.once, &success.at_end, &fail.once, &fail.at_end];
+        for &At { place, row } in &self.running.ended {
+            self.archive.add(Finished {
+                total: self.running.returns()[row],
+                length: self.running.lengths()[row],
+                flags: flags.map(|flags| flags[row] == 1),
+                env_index: i64::try_from(row).expect("rows are fewer"),
+                episode_id: 0,
+                seed: self.seeds[row],
+                terminated: terminations[place] != 0,
+                truncated: truncations[place] != 0,
+            });
+        }
+        // Whatever begins now was given no seed yet.
+        for at in &self.running.over {
+            self.seeds[at.row] = -1;
+        }
+        self.seed(seeds);
+        ends.complete
+    }
+
+    /// Notes the seeds of the rows that were reset.
+    fn seed(&mut self, given: Option<&[i64]>) {
+        for odd in self.running.odd.iter().filter(|odd| odd.kind == RESET) {
+            self.seeds[odd.at.row] = given.map_or(-1, |given| given[odd.at.place]);
+        }
+    }
+}

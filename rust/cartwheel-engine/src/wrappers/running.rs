@@ -1,0 +1,420 @@
+//! What the running episodes of all rows have summed up.
+
+use super::kind::{FAILED, INCOMPLETE, RESET, TRANSITION};
+
+/// The results of a step, place by place. Flags are bytes, of which every one but zero is true.
+#[derive(Debug, Clone, Copy)]
+pub struct Places<'a> {
+    /// The environment of each place; `None` for all in order.
+    pub rows: Option<&'a [usize]>,
+    /// What each place is: [`TRANSITION`], [`RESET`] and so on.
+    pub kinds: &'a [u8],
+    /// Rewards.
+    pub rewards: &'a [f64],
+    /// Which flags were set.
+    pub terminations: &'a [u8],
+    /// Which flags were set.
+    pub truncations: &'a [u8],
+}
+
+impl Places<'_> {
+    /// Checks that a step fits `num_envs` rows; everything below counts on that.
+    ///
+    /// # Panics
+    ///
+    /// When the slices differ in length, or a row does not exist.
+    pub(super) fn check(&self, num_envs: usize) {
+        let places = self.kinds.len();
+        check_rows(self.rows, places, num_envs);
+        assert_eq!(self.rewards.len(), places, "rewards");
+        assert_eq!(self.terminations.len(), places, "terminations");
+        assert_eq!(self.truncations.len(), places, "truncations");
+    }
+}
+
+/// Checks that places are those of rows.
+///
+/// # Panics
+///
+/// When they are not.
+fn check_rows(rows: Option<&[usize]>, places: usize, num_envs: usize) {
+    assert_eq!(rows.map_or(num_envs, <[usize]>::len), places, "kinds");
+    for &row in rows.unwrap_or_default() {
+        assert!(row < num_envs, "row {row} of {num_envs}");
+    }
+}
+
+/// What a step did to episodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    /// How many complete episodes ended.
+    pub complete: usize,
+    /// How many ended by a failure, or with a step that was lost.
+    pub dropped: usize,
+}
+
+/// A place of a batch and its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct At {
+    /// The place.
+    pub place: usize,
+    /// The environment.
+    pub row: usize,
+}
+
+/// A place that is not just one more transition, with the values before the batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Odd {
+    pub(super) at: At,
+    pub(super) kind: u8,
+    /// Whether the place goes on with the values that its row had.
+    pub(super) keeps: bool,
+    total: f64,
+    length: i64,
+}
+
+impl Odd {
+    /// Whether the place is a transition.
+    pub(super) fn counts(&self) -> bool {
+        self.kind == TRANSITION
+    }
+}
+
+/// The returns and lengths of the running episodes.
+///
+/// The row of an episode that ended keeps its values: until it is reset, or in `SAME_STEP`, where the
+/// row shows the next episode already, until the row's next batch.
+///
+/// Most places of a batch are transitions. They are summed up in loops without branches, and the
+/// others are put right afterwards.
+#[derive(Debug, Clone)]
+pub struct Running {
+    is_same_step: bool,
+    returns: Vec<f64>,
+    lengths: Vec<i64>,
+    /// The lengths, to divide by: processors convert integers of 64 bits one at a time.
+    divisors: Vec<f64>,
+    /// 1 where the values are those of an episode before the present one.
+    stale: Vec<u8>,
+    /// `stale` of the rows of a batch in parts.
+    gathered: Vec<u8>,
+    pub(super) odd: Vec<Odd>,
+    pub(super) ended: Vec<At>,
+    pub(super) over: Vec<At>,
+}
+
+impl Running {
+    /// No row has had a step. In `SAME_STEP` the step that ends an episode begins the next one.
+    pub fn new(num_envs: usize, is_same_step: bool) -> Self {
+        Self {
+            is_same_step,
+            returns: vec![0.0; num_envs],
+            lengths: vec![0; num_envs],
+            divisors: vec![0.0; num_envs],
+            stale: vec![0; num_envs],
+            gathered: Vec::new(),
+            odd: Vec::new(),
+            ended: Vec::new(),
+            over: Vec::new(),
+        }
+    }
+
+    /// The number of rows.
+    pub fn num_envs(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// Whether the step that ends an episode begins the next one.
+    pub fn is_same_step(&self) -> bool {
+        self.is_same_step
+    }
+
+    /// The sum of the rewards of each row.
+    pub fn returns(&self) -> &[f64] {
+        &self.returns
+    }
+
+    /// The number of transitions of each row.
+    pub fn lengths(&self) -> &[i64] {
+        &self.lengths
+    }
+
+    /// 1 for each row whose values are those of an episode before the present one.
+    pub fn stale(&self) -> &[u8] {
+        &self.stale
+    }
+
+    /// The mean reward of each row; 0 where it has no step.
+    pub fn mean_rewards(&self) -> impl ExactSizeIterator<Item = f64> {
+        self.returns.iter().zip(&self.divisors).map(|(total, steps)| total / steps.max(1.0))
+    }
+
+    /// The mean reward of one row; 0 if it has no step.
+    ///
+    /// # Panics
+    ///
+    /// When the row does not exist.
+    pub fn mean_reward(&self, row: usize) -> f64 {
+        self.returns[row] / self.divisors[row].max(1.0)
+    }
+
+    /// Where complete episodes ended in the last step, by place.
+    pub fn ended(&self) -> &[At] {
+        &self.ended
+    }
+
+    /// Goes on with the values of another run.
+    ///
+    /// # Panics
+    ///
+    /// When they are not those of as many rows.
+    #[expect(clippy::cast_precision_loss, reason = "no episode has 2^53 steps")]
+    pub fn resume(&mut self, returns: Vec<f64>, lengths: Vec<i64>, stale: Vec<u8>) {
+        let num_envs = self.num_envs();
+        assert_eq!([returns.len(), lengths.len(), stale.len()], [num_envs; 3], "rows");
+        self.divisors = lengths.iter().map(|&length| length as f64).collect();
+        (self.returns, self.lengths, self.stale) = (returns, lengths, stale);
+    }
+
+    /// A reset returned: places that it reset begin an episode, the others stay.
+    ///
+    /// # Panics
+    ///
+    /// When `rows` and `kinds` differ in length, or a row does not exist.
+    pub fn begin(&mut self, rows: Option<&[usize]>, kinds: &[u8]) {
+        check_rows(rows, kinds.len(), self.num_envs());
+        self.ended.clear();
+        self.over.clear();
+        self.find_odd(rows, kinds);
+        self.put_odd_right(|_| 0.0);
+    }
+
+    /// Adds a step.
+    ///
+    /// # Panics
+    ///
+    /// When the slices differ in length, or a row does not exist.
+    pub fn step(&mut self, places: &Places<'_>) -> Ends {
+        places.check(self.num_envs());
+        let Places { rows, kinds, rewards, .. } = *places;
+        self.find_odd(rows, kinds);
+        let ends = self.find_ends(places);
+        let Self { returns, lengths, divisors, .. } = self;
+        match rows {
+            None => {
+                returns.iter_mut().zip(rewards).for_each(|(total, reward)| *total += reward);
+                for length in lengths.iter_mut() {
+                    *length = length.wrapping_add(1); // without a check, which the loop would wait for
+                }
+                for steps in divisors.iter_mut() {
+                    *steps += 1.0;
+                }
+            }
+            Some(rows) => {
+                for (&row, reward) in rows.iter().zip(rewards) {
+                    returns[row] += reward;
+                    lengths[row] += 1;
+                    divisors[row] += 1.0;
+                }
+            }
+        }
+        self.put_odd_right(|place| rewards[place]);
+        if self.is_same_step {
+            let ended = self.ended.iter().map(|at| at.row);
+            let failed = self.odd.iter().filter(|odd| odd.kind == FAILED).map(|odd| odd.at.row);
+            ended.chain(failed).for_each(|row| self.stale[row] = 1);
+        }
+        ends
+    }
+
+    /// Finds the places that are no transitions, or do not go on with their row's values.
+    fn find_odd(&mut self, rows: Option<&[usize]>, kinds: &[u8]) {
+        let Self { returns, lengths, stale, gathered, odd, .. } = self;
+        let stale = match rows {
+            None => &**stale,
+            Some(rows) => {
+                gathered.clear();
+                gathered.extend(rows.iter().map(|&row| stale[row]));
+                &**gathered
+            }
+        };
+        odd.clear();
+        each_set(kinds, stale, |place| {
+            let (at, kind) = (at(rows, place), kinds[place]);
+            let keeps = kind != RESET && kind != INCOMPLETE && stale[place] == 0;
+            let (total, length) = (returns[at.row], lengths[at.row]);
+            odd.push(Odd { at, kind, keeps, total, length });
+        });
+    }
+
+    /// Finds the places whose episodes ended.
+    fn find_ends(&mut self, places: &Places<'_>) -> Ends {
+        let Places { rows, kinds, terminations, truncations, .. } = *places;
+        let Self { ended, over, .. } = self;
+        ended.clear();
+        over.clear();
+        let mut dropped = 0;
+        each_set(terminations, truncations, |place| {
+            let at = at(rows, place);
+            over.push(at);
+            match kinds[place] {
+                TRANSITION => ended.push(at),
+                FAILED | INCOMPLETE => dropped += 1,
+                _ => {}
+            }
+        });
+        Ends { complete: ended.len(), dropped }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "no episode has 2^53 steps")]
+    fn put_odd_right(&mut self, reward: impl Fn(usize) -> f64) {
+        for odd in &self.odd {
+            let row = odd.at.row;
+            let (mut total, mut length) =
+                if odd.keeps { (odd.total, odd.length) } else { (0.0, 0) };
+            if odd.counts() {
+                total += reward(odd.at.place);
+                length += 1;
+            }
+            (self.returns[row], self.lengths[row]) = (total, length);
+            self.divisors[row] = length as f64;
+            self.stale[row] = 0;
+        }
+    }
+}
+
+fn at(rows: Option<&[usize]>, place: usize) -> At {
+    At { place, row: rows.map_or(place, |rows| rows[place]) }
+}
+
+/// Calls `then` with each position at which one of the two is not 0, eight at a time.
+fn each_set(first: &[u8], second: &[u8], mut then: impl FnMut(usize)) {
+    assert_eq!(first.len(), second.len(), "bytes");
+    let ((eights, rest), (others, _)) = (first.as_chunks::<8>(), second.as_chunks::<8>());
+    for (at, (first, second)) in eights.iter().zip(others).enumerate() {
+        let mut word = u64::from_le_bytes(*first) | u64::from_le_bytes(*second);
+        while word != 0 {
+            let byte = word.trailing_zeros() / 8;
+            then(8 * at + byte as usize);
+            word &= !(0xff << (8 * byte));
+        }
+    }
+    for place in first.len() - rest.len()..first.len() {
+        if first[place] | second[place] != 0 {
+            then(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kind::SHOWN;
+    use super::*;
+
+    fn step(running: &mut Running, rows: Option<&[usize]>, kinds: &[u8], over: &[u8]) -> Ends {
+        let rewards = [1.0, 2.0, 3.0, 4.0, 5.0];
+        let rewards = &rewards[..kinds.len()];
+        let truncations = vec![0; kinds.len()];
+        let places = Places { rows, kinds, rewards, terminations: over, truncations: &truncations };
+        running.step(&places)
+    }
+
+    #[test]
+    fn kinds_decide_what_is_summed_up() {
+        let mut running = Running::new(5, false);
+        step(&mut running, None, &[TRANSITION; 5], &[0; 5]);
+        let kinds = [TRANSITION, RESET, SHOWN, FAILED, INCOMPLETE];
+        let ends = step(&mut running, None, &kinds, &[0, 0, 1, 1, 1]);
+        assert_eq!(ends, Ends { complete: 0, dropped: 2 });
+        assert_eq!(running.returns(), [2.0, 0.0, 3.0, 4.0, 0.0]);
+        assert_eq!(running.lengths(), [2, 0, 1, 1, 0]);
+        assert_eq!(running.mean_rewards().collect::<Vec<_>>(), [1.0, 0.0, 3.0, 4.0, 0.0]);
+    }
+
+    #[test]
+    fn an_ended_row_keeps_its_values_until_the_next_episode_of_the_mode() {
+        for is_same_step in [false, true] {
+            let mut running = Running::new(2, is_same_step);
+            let ends = step(&mut running, None, &[TRANSITION; 2], &[1, 0]);
+            assert_eq!(ends, Ends { complete: 1, dropped: 0 });
+            assert_eq!(running.ended(), [At { place: 0, row: 0 }]);
+            assert_eq!(running.returns(), [1.0, 2.0]);
+            let next = if is_same_step { TRANSITION } else { RESET };
+            step(&mut running, None, &[next, TRANSITION], &[0, 0]);
+            assert_eq!(running.returns(), [if is_same_step { 1.0 } else { 0.0 }, 4.0]);
+        }
+    }
+
+    #[test]
+    fn rewards_that_do_not_count_may_be_anything() {
+        let mut running = Running::new(2, true);
+        for kinds in [[TRANSITION; 2], [SHOWN, FAILED], [RESET; 2]] {
+            let rewards = if kinds[0] == TRANSITION { [1.0; 2] } else { [f64::NAN; 2] };
+            let flags = [0; 2];
+            running.step(&Places {
+                rows: None,
+                kinds: &kinds,
+                rewards: &rewards,
+                terminations: &flags,
+                truncations: &flags,
+            });
+            assert!(running.returns().iter().all(|total| !total.is_nan()));
+        }
+    }
+
+    #[test]
+    fn parts_of_a_batch_in_any_order_give_the_sums_of_whole_batches() {
+        for is_same_step in [false, true] {
+            let (mut whole, mut parts) =
+                (Running::new(19, is_same_step), Running::new(19, is_same_step));
+            for turn in 0..40_u8 {
+                let kind = |row: u8| if turn % 3 == 0 { 0 } else { ((row * 7 + turn) % 11).min(4) };
+                let kinds: Vec<u8> = (0..19).map(kind).collect();
+                let over: Vec<u8> = (0..19).map(|row| u8::from((row + turn) % 4 == 0)).collect();
+                let rewards: Vec<f64> =
+                    (0..19).map(|row: u8| f64::from(row) * f64::from(turn)).collect();
+                let none = [0; 19];
+                let ends = whole.step(&Places {
+                    rows: None,
+                    kinds: &kinds,
+                    rewards: &rewards,
+                    terminations: &over,
+                    truncations: &none,
+                });
+                let order: Vec<usize> =
+                    (0..19).map(|place| (place * 8 + usize::from(turn)) % 19).collect();
+                let mut found = Ends { complete: 0, dropped: 0 };
+                for rows in order.chunks(6) {
+                    let [kinds, over] = [&kinds, &over]
+                        .map(|of_rows| rows.iter().map(|&row| of_rows[row]).collect::<Vec<u8>>());
+                    let rewards: Vec<f64> = rows.iter().map(|&row| rewards[row]).collect();
+                    let part = parts.step(&Places {
+                        rows: Some(rows),
+                        kinds: &kinds,
+                        rewards: &rewards,
+                        terminations: &over,
+                        truncations: &none[..rows.len()],
+                    });
+                    found.complete += part.complete;
+                    found.dropped += part.dropped;
+                }
+                assert_eq!(found, ends);
+                assert_eq!(parts.returns(), whole.returns());
+                assert_eq!(parts.lengths(), whole.lengths());
+                assert_eq!(parts.stale(), whole.stale());
+            }
+        }
+    }
+
+    #[test]
+    fn every_byte_that_is_set_is_found_in_any_length() {
+        for length in 0..40_usize {
+            let first: Vec<u8> = (0..length).map(|at| if at % 5 == 1 { 0x80 } else { 0 }).collect();
+            let second: Vec<u8> = (0..length).map(|at| u8::from(at % 3 == 0)).collect();
+            let mut found = Vec::new();
+            each_set(&first, &second, |at| found.push(at));
+            let expected: Vec<_> = (0..length).filter(|at| at % 5 == 1 || at % 3 == 0).collect();
+            assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Episodes with the time that they took.
+
+use std::collections::VecDeque;
+
+use super::kind::RESET;
+use super::running::{At, Ends, Places, Running};
+
+/// Returns, lengths and durations of episodes. Times are seconds from any beginning.
+#[derive(Debug, Clone)]
+pub struct TimedEpisodes {
+    running: Running,
+    /// When the present episode of each row began.
+    begun: Vec<f64>,
+    /// The last complete episodes that were not taken.
+    recent: VecDeque<Timed>,
+    most: usize,
+}
+
+/// A complete episode.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Timed {
+    /// The sum of its rewards.
+    pub total: f64,
+    /// Its transitions.
+    pub length: i64,
+    /// Its duration, rounded to microseconds.
+    pub seconds: f64,
+}
+
+impl TimedEpisodes {
+    /// Episodes begin at `now`. Keeps the last `most` episodes until they are taken.
+    pub fn new(num_envs: usize, is_same_step: bool, most: usize, now: f64) -> Self {
+        let running = Running::new(num_envs, is_same_step);
+        Self { running, begun: vec![now; num_envs], recent: VecDeque::new(), most }
+    }
+
+    /// Takes the last complete episodes that were not taken yet.
+    pub fn take_recent(&mut self) -> VecDeque<Timed> {
+        std::mem::take(&mut self.recent)
+    }
+
+    /// Returns and lengths.
+    pub fn running(&self) -> &Running {
+        &self.running
+    }
+
+    /// The same, to be set to what they were in another run.
+    pub fn running_mut(&mut self) -> &mut Running {
+        &mut self.running
+    }
+
+    /// When the present episode of each row began.
+    pub fn begun(&self) -> &[f64] {
+        &self.begun
+    }
+
+    /// The same, to be set.
+    pub fn begun_mut(&mut self) -> &mut [f64] {
+        &mut self.begun
+    }
+
+    /// A reset returned.
+    ///
+    /// # Panics
+    ///
+    /// As for [`Running::begin`].
+    pub fn begin(&mut self, rows: Option<&[usize]>, kinds: &[u8], now: f64) {
+        self.running.begin(rows, kinds);
+        self.go_on(now);
+    }
+
+    /// Adds a step. Calls `then` for each place at which a complete episode ended, in order.
+    ///
+    /// # Panics
+    ///
+    /// As for [`Running::step`].
+    pub fn step(
+        &mut self,
+        places: &Places<'_>,
+        now: f64,
+        mut then: impl FnMut(usize, Timed),
+    ) -> Ends {
+        let ends = self.running.step(places);
+        let (returns, lengths) = (self.running.returns(), self.running.lengths());
+        for &At { place, row } in &self.running.ended {
+            let seconds = ((now - self.begun[row]) * 1e6).round() / 1e6;
+            let episode = Timed { total: returns[row], length: lengths[row], seconds };
+            then(place, episode);
+            if self.recent.len() == self.most {
+                self.recent.pop_front();
+            }
+            self.recent.push_back(episode);
+        }
+        self.go_on(now);
+        ends
+    }
+
+    /// Begins the episodes that the last batch began, by a reset or, in `SAME_STEP`, by an end.
+    fn go_on(&mut self, now: f64) {
+        for odd in self.running.odd.iter().filter(|odd| odd.kind == RESET) {
+            self.begun[odd.at.row] = now;
+        }
+        if self.running.is_same_step() {
+            for at in &self.running.over {
+                self.begun[at.row] = now;
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Metrics of episodes; documented in the stub.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cartwheel_engine::wrappers::{Archive, EpisodeMetrics, Finished};
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use super::column::{Column, numbers};
+use super::finished::{FLAGS, columns, episodes};
+use super::places::{
+    Received, StepArrays, StepColumns, column, column_of, flags, rows_and_kinds, sparse,
+    sparse_flags,
+};
+use super::state::{entry, put};
+
+/// The episodes, and room for a step. Nobody runs Python code while it is locked.
+#[derive(Debug)]
+struct Counted {
+    metrics: EpisodeMetrics,
+    received: Received,
+    said: [Vec<u8>; 2],
+}
+
+#[pyclass(frozen, name = "EpisodeMetrics", module = "cartwheel._cartwheel")]
+#[derive(Debug)]
+pub(crate) struct PyEpisodeMetrics {
+    num_envs: usize,
+    is_same_step: bool,
+    counted: Mutex<Counted>,
+}
+
+impl PyEpisodeMetrics {
+    fn locked(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner) // every number is valid
+    }
+}
+
+/// Values by name, their mask, and both again for the final infos of the episodes that ended.
+type Shown<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>, Option<Final<'py>>);
+
+/// Values of the episodes that ended, zeros elsewhere, and their mask.
+type Final<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>);
+
+#[pymethods]
+impl PyEpisodeMetrics {
+    #[new]
+    fn new(num_envs: usize, is_same_step: bool, window: usize, most_waiting: usize) -> Self {
+        let archive = Archive::new(window, most_waiting);
+        let metrics = EpisodeMetrics::new(num_envs, is_same_step, archive);
+        let counted = Counted { metrics, received: Received::default(), said: Default::default() };
+        Self { num_envs, is_same_step, counted: Mutex::new(counted) }
+    }
+
+    #[pyo3(signature = (rows, kinds, seeds, /))]
+    fn begin(
+        &self,
+        rows: Option<&Bound<'_, PyAny>>,
+        kinds: &Bound<'_, PyAny>,
+        seeds: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (rows, kinds) = rows_and_kinds(rows, kinds, self.num_envs)?;
+        let seeds = given_seeds(seeds, kinds.len())?;
+        let mut room = Vec::new();
+        kinds.copy_to(&mut room);
+        self.locked().metrics.begin(rows.as_deref(), &room, seeds.as_deref());
+        Ok(())
+    }
+
+    #[pyo3(signature = (arrays, said, seeds, shown, /))]
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        arrays: StepArrays<'py>,
+        said: (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>),
+        seeds: Option<&Bound<'py, PyAny>>,
+        shown: (bool, bool),
+    ) -> PyResult<Shown<'py>> {
+        let step = StepColumns::new(&arrays, self.num_envs)?;
+        let count = step.len();
+        let seeds = given_seeds(seeds, count)?;
+        let said = [said_by(said.0.as_ref(), count)?, said_by(said.1.as_ref(), count)?];
+        // Made before the lock: a new dictionary may start Python's garbage collector.
+        let (values, finals) = (PyDict::new(py), self.is_same_step.then(|| PyDict::new(py)));
+        let mut counted = self.locked();
+        let Counted { metrics, received, said: room } = &mut *counted;
+        for (said, room) in said.iter().zip(room.iter_mut()) {
+            if let Some(said) = said {
+                said.copy_to(room);
+            }
+        }
+        let [success, fail] = &*room;
+        let [success, fail] = [(&said[0], success), (&said[1], fail)]
+            .map(|(said, room)| said.is_some().then_some(&room[..]));
+        let places = received.receive(step);
+        let rows = places.rows;
+        let ended = metrics.step(&places, [success, fail], seeds.as_deref());
+        let metrics = &*metrics;
+        let running = metrics.running();
+        fill(&values, metrics, rows, shown)?;
+        let mask = sparse_flags(py, count, running.ended(), |_| 1)?;
+        let Some(finals) = finals.filter(|_| ended > 0) else { return Ok((values, mask, None)) };
+        fill_ended(&finals, metrics, count, shown)?;
+        let mask_of_finals = sparse_flags(py, count, running.ended(), |_| 1)?;
+        Ok((values, mask, Some((finals, mask_of_finals))))
+    }
+
+    /// Takes the episodes that have ended; and how many more were dropped.
+    fn finished<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, usize)> {
+        let (mut episodes, dropped) = self.locked().metrics.archive.take();
+        Ok((columns(py, episodes.make_contiguous())?, dropped))
+    }
+
+    /// The means over the window.
+    fn mean(&self) -> Option<[f64; 7]> {
+        self.locked().metrics.archive.means()
+    }
+
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let metrics = self.locked().metrics.clone();
+        let (running, state) = (metrics.running(), PyDict::new(py));
+        let bools = |flags: &[u8]| flags.iter().map(|&flag| flag == 1).collect::<Vec<_>>();
+        put(&state, "returns", running.returns())?;
+        put(&state, "lengths", running.lengths())?;
+        put(&state, "stale", &bools(running.stale()))?;
+        let [success, fail] = metrics.reports();
+        let reports = [success.once(), success.at_end(), fail.once(), fail.at_end()];
+        for (name, flags) in FLAGS.into_iter().zip(reports) {
+            put(&state, name, &bools(flags))?;
+        }
+        put(&state, "seeds", metrics.seeds())?;
+        let collected = |episodes: &mut dyn Iterator<Item = &Finished>| {
+            columns(py, &episodes.copied().collect::<Vec<_>>())
+        };
+        state.set_item("window", collected(&mut metrics.archive.recent())?)?;
+        state.set_item("finished", collected(&mut metrics.archive.waiting())?)?;
+        let (next_id, dropped) = metrics.archive.counts();
+        state.set_item("episode_count", next_id)?;
+        state.set_item("dropped", dropped)?;
+        Ok(state)
+    }
+
+    #[pyo3(signature = (state, /))]
+    fn set_state(&self, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        let returns = entry::<f64>(state, "returns", self.num_envs)?;
+        let lengths = entry::<i64>(state, "lengths", self.num_envs)?;
+        let bytes = |name: &str| -> PyResult<Vec<u8>> {
+            let flags = entry::<bool>(state, name, self.num_envs)?;
+            Ok(flags.into_iter().map(u8::from).collect())
+        };
+        let of_past = bytes("stale")?;
+        let reports = [bytes(FLAGS[0])?, bytes(FLAGS[1])?, bytes(FLAGS[2])?, bytes(FLAGS[3])?];
+        let seeds = entry::<i64>(state, "seeds", self.num_envs)?;
+        let nested = |name: &str| episodes(&state.as_any().get_item(name)?.cast_into()?);
+        let (recent, waiting) = (nested("window")?, nested("finished")?);
+        let next_id = state.as_any().get_item("episode_count")?.extract()?;
+        let dropped = state.as_any().get_item("dropped")?.extract()?;
+
+        let metrics = &mut self.locked().metrics;
+        metrics.running_mut().resume(returns, lengths, of_past);
+        let ([success, fail], [once, at_end, fail_once, fail_at_end]) =
+            (metrics.reports_mut(), reports);
+        success.resume(once, at_end);
+        fail.resume(fail_once, fail_at_end);
+        metrics.seeds_mut().copy_from_slice(&seeds);
+        metrics.archive.resume(recent, waiting, next_id, dropped);
+        Ok(())
+    }
+}
+
+fn given_seeds(seeds: Option<&Bound<'_, PyAny>>, places: usize) -> PyResult<Option<Vec<i64>>> {
+    let Some(seeds) = seeds.map(numbers).transpose()? else { return Ok(None) };
+    if seeds.len() == places {
+        return Ok(Some(seeds));
+    }
+    let text = format!("`seeds` must have {places} entries, got {}", seeds.len());
+    Err(PyValueError::new_err(text))
+}
+
+fn said_by<'py>(said: Option<&Bound<'py, PyAny>>, places: usize) -> PyResult<Option<Column<'py>>> {
+    let Some(said) = said else { return Ok(None) };
+    let said = Column::of_flags("said", said)?;
+    said.check_len("said", places)?;
+    Ok(Some(said))
+}
+
+/// Python's names of the flags.
+fn flag_names(py: Python<'_>) -> [&Bound<'_, PyString>; 4] {
+    [
+        intern!(py, "success_once"),
+        intern!(py, "success_at_end"),
+        intern!(py, "fail_once"),
+        intern!(py, "fail_at_end"),
+    ]
+}
+
+/// Puts the values of all places into a dictionary; `shown` says which reports are in it.
+fn fill(
+    values: &Bound<'_, PyDict>,
+    metrics: &EpisodeMetrics,
+    rows: Option<&[usize]>,
+    shown: (bool, bool),
+) -> PyResult<()> {
+    let (py, running) = (values.py(), metrics.running());
+    values.set_item(intern!(py, "return"), column_of(py, rows, running.returns())?)?;
+    values.set_item(intern!(py, "episode_len"), column_of(py, rows, running.lengths())?)?;
+    let rewards = match rows {
+        None => column(py, running.mean_rewards()),
+        Some(rows) => column(py, rows.iter().map(|&row| running.mean_reward(row))),
+    };
+    values.set_item(intern!(py, "reward"), rewards?)?;
+    let names = flag_names(py);
+    for (at, (reports, shown)) in metrics.reports().iter().zip([shown.0, shown.1]).enumerate() {
+        if shown {
+            values.set_item(names[2 * at], flags(py, rows, reports.once())?)?;
+            values.set_item(names[2 * at + 1], flags(py, rows, reports.at_end())?)?;
+        }
+    }
+    Ok(())
+}
+
+/// The same for the places at which an episode ended, with zeros at the others.
+fn fill_ended(
+    values: &Bound<'_, PyDict>,
+    metrics: &EpisodeMetrics,
+    places: usize,
+    shown: (bool, bool),
+) -> PyResult<()> {
+    let (py, running) = (values.py(), metrics.running());
+    let (ended, returns, lengths) = (running.ended(), running.returns(), running.lengths());
+    let returns = sparse(py, places, ended, |row| returns[row])?;
+    values.set_item(intern!(py, "return"), returns)?;
+    let lengths = sparse(py, places, ended, |row| lengths[row])?;
+    values.set_item(intern!(py, "episode_len"), lengths)?;
+    let rewards = sparse(py, places, ended, |row| running.mean_reward(row))?;
+    values.set_item(intern!(py, "reward"), rewards)?;
+    let names = flag_names(py);
+    for (at, (reports, shown)) in metrics.reports().iter().zip([shown.0, shown.1]).enumerate() {
+        if shown {
+            let once = sparse_flags(py, places, ended, |row| reports.once()[row])?;
+            values.set_item(names[2 * at], once)?;
+            let at_end = sparse_flags(py, places, ended, |row| reports.at_end()[row])?;
+            values.set_item(names[2 * at + 1], at_end)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! The last frames of each environment; documented in the stub.
+//!
+//! # Invariants
+//!
+//! 1. `FrameStack::advance` and `FrameStack::write_all` of the engine write every byte of the rooms
+//!    for stacks. The engine's tests fill rooms with another byte first.
+#![expect(unsafe_code, reason = "stacks are written into new arrays, see the invariants")]
+
+use std::mem::MaybeUninit;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cartwheel_engine::space::DType;
+use cartwheel_engine::wrappers::{EndedPlaces, FrameStack, Padding, PlaceKinds};
+use numpy::PyUntypedArrayMethods;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::column::{Column, Rows, no_such_row, numbers};
+use crate::array::{as_array, copy_bytes, dtype, written};
+
+/// An array, and the final observations that belong to it.
+type WithFinals<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+/// Places that ended an episode, those whose final observations are known, and these.
+type PyEnded<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// What changes from batch to batch. Nobody runs Python code while it is locked.
+#[derive(Debug)]
+struct Work {
+    stacks: FrameStack,
+    kinds: Vec<u8>,
+    finals: Vec<u8>,
+}
+
+#[pyclass(frozen, name = "FrameStack", module = "cartwheel._cartwheel")]
+#[derive(Debug)]
+pub(crate) struct PyFrameStack {
+    num_envs: usize,
+    dtype: DType,
+    /// The shape of a frame, and of a stack.
+    frame: Vec<usize>,
+    stack: Vec<usize>,
+    work: Mutex<Work>,
+}
+
+impl PyFrameStack {
+    fn locked(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner) // any frames are valid
+    }
+
+    fn advance_any<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Option<&Bound<'py, PyAny>>,
+        kinds: &Bound<'py, PyAny>,
+        frames: &Bound<'py, PyAny>,
+        ends: Option<&PyEnded<'py>>,
+    ) -> PyResult<WithFinals<'py>> {
+        let rows = rows.map(numbers).transpose()?;
+        let count = rows.as_ref().map_or(self.num_envs, Vec::len);
+        let kinds = Column::of_kinds(kinds)?.with_len("kinds", count)?;
+        let frames = Rows::new("observations", frames, self.dtype, count, &self.frame)?;
+        let (mut places, mut final_places, mut finals) = (Vec::new(), Vec::new(), None);
+        if let Some((ends, known, last)) = ends {
+            (places, final_places) = (numbers(ends)?, numbers(known)?);
+            finals = Some(Rows::new("finals", last, self.dtype, final_places.len(), &self.frame)?);
+        }
+        let ends = EndedPlaces::new(&places, &final_places, count).map_err(no_such_row)?;
+        let work = &mut *self.locked();
+        kinds.copy_to(&mut work.kinds);
+        let places = PlaceKinds::new(rows.as_deref(), &work.kinds, self.num_envs);
+        let places = places.map_err(no_such_row)?;
+        let stacks = &mut work.stacks;
+        work.finals.clear();
+        if let Some(finals) = &finals {
+            finals.copy_bytes_to(final_places.len() * stacks.frame_bytes(), &mut work.finals);
+        }
+        let mut last = None;
+        let fill = |room: &mut [MaybeUninit<u8>]| {
+            let mut advance = |final_room: &mut [MaybeUninit<u8>]| {
+                let read = |room: &mut [u8]| frames.read(room);
+                stacks.advance(places, read, ends, &work.finals, room, final_room);
+            };
+            if finals.is_some() {
+                let count = final_places.len();
+                // SAFETY: `advance` writes every byte (invariant 1).
+                last = Some(unsafe { written(py, self.dtype, count, &self.stack, advance) });
+            } else {
+                advance(&mut []);
+            }
+        };
+        // SAFETY: as above; without room for final stacks nobody gets this array.
+        let shown = unsafe { written(py, self.dtype, count, &self.stack, fill) }?;
+        let last = last.transpose()?.unwrap_or_else(|| py.None().into_bound(py));
+        Ok((shown, last))
+    }
+}
+
+#[pymethods]
+impl PyFrameStack {
+    #[new]
+    #[pyo3(signature = (num_envs, depth, padding, *, repeats))]
+    fn new(
+        num_envs: usize,
+        depth: usize,
+        padding: &Bound<'_, PyAny>,
+        repeats: bool,
+    ) -> PyResult<Self> {
+        if depth == 0 {
+            return Err(PyValueError::new_err("a stack has at least one frame, got 0"));
+        }
+        let padding = as_array(padding)?;
+        let dtype = dtype::from_descr(&padding.dtype()).ok_or_else(|| {
+            PyTypeError::new_err(format!("cannot stack elements of dtype {}", padding.dtype()))
+        })?;
+        let frame = padding.shape().to_vec();
+        let stack = std::iter::once(depth).chain(frame.iter().copied()).collect();
+        let mut bytes = vec![0; padding.len() * dtype.size()];
+        copy_bytes(&padding, 0, &mut bytes);
+        let frame_bytes = bytes.len();
+        let padding = if repeats { Padding::Reset } else { Padding::Frame(bytes) };
+        let stacks = FrameStack::new(num_envs, depth, frame_bytes, padding);
+        let [kinds, finals] = [const { Vec::new() }; 2];
+        let work = Mutex::new(Work { stacks, kinds, finals });
+        Ok(Self { num_envs, dtype, frame, stack, work })
+    }
+
+    #[pyo3(signature = (rows, kinds, frames, /))]
+    fn advance<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Option<&Bound<'py, PyAny>>,
+        kinds: &Bound<'py, PyAny>,
+        frames: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.advance_any(py, rows, kinds, frames, None)?.0)
+    }
+
+    #[pyo3(signature = (rows, kinds, frames, ended, /))]
+    fn advance_ended<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Option<&Bound<'py, PyAny>>,
+        kinds: &Bound<'py, PyAny>,
+        frames: &Bound<'py, PyAny>,
+        ended: PyEnded<'py>,
+    ) -> PyResult<WithFinals<'py>> {
+        self.advance_any(py, rows, kinds, frames, Some(&ended))
+    }
+
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let write = |room: &mut [MaybeUninit<u8>]| self.locked().stacks.write_all(room);
+        // SAFETY: `write_all` writes every byte (invariant 1).
+        unsafe { written(py, self.dtype, self.num_envs, &self.stack, write) }
+    }
+
+    #[pyo3(signature = (stacks, /))]
+    fn set_state(&self, stacks: &Bound<'_, PyAny>) -> PyResult<()> {
+        let rows = Rows::new("stacks", stacks, self.dtype, self.num_envs, &self.stack)?;
+        let engine = &mut self.locked().stacks;
+        let mut bytes = Vec::new();
+        rows.copy_bytes_to(self.num_envs * engine.stack_bytes(), &mut bytes);
+        for (env, stack) in bytes.chunks_exact(engine.stack_bytes().max(1)).enumerate() {
+            engine.set_stack(env, stack);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,237 @@
+//! Observations with mean 0 and variance 1; documented in the stub.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cartwheel_engine::wrappers::{EndedPlaces, Moments, ObservationNormalizer, PlaceKinds};
+use numpy::PyUntypedArrayMethods;
+use pyo3::prelude::*;
+
+use super::column::{Column, Rows, as_contiguous, no_such_row, numbers};
+use crate::array::{Number, as_array, dtype, from_numbers};
+use crate::mode::mode;
+
+/// An array, and the final observations that belong to it.
+type WithFinals<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+/// Mean, variance, count, and what each environment last showed.
+type NormalizerState<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, f64, Bound<'py, PyAny>);
+/// Places that ended an episode, those whose final observations are known, and these.
+type PyEnded<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// Room for the numbers of a batch.
+#[derive(Debug, Default)]
+struct Room<T> {
+    observations: Vec<T>,
+    finals: Vec<T>,
+    gathered: Vec<T>,
+}
+
+/// What changes from batch to batch. Nobody runs Python code while it is locked.
+#[derive(Debug)]
+struct Work {
+    normalizer: ObservationNormalizer,
+    kinds: Vec<u8>,
+    single: Room<f32>,
+    double: Room<f64>,
+    /// Normalized final observations, or some rows.
+    normalized: Vec<f32>,
+}
+
+#[pyclass(frozen, name = "ObservationNormalizer", module = "cartwheel._cartwheel")]
+#[derive(Debug)]
+pub(crate) struct PyObservationNormalizer {
+    num_envs: usize,
+    shape: Vec<usize>,
+    columns: usize,
+    work: Mutex<Work>,
+}
+
+/// One of the two types of numbers that are read; others are cast to one of them.
+trait Real: Number + Into<f64> {
+    fn room(work: &mut Work)
+    -> (&mut ObservationNormalizer, &[u8], &mut Room<Self>, &mut Vec<f32>);
+}
+
+impl Real for f32 {
+    fn room(
+        work: &mut Work,
+    ) -> (&mut ObservationNormalizer, &[u8], &mut Room<Self>, &mut Vec<f32>) {
+        (&mut work.normalizer, &work.kinds, &mut work.single, &mut work.normalized)
+    }
+}
+
+impl Real for f64 {
+    fn room(
+        work: &mut Work,
+    ) -> (&mut ObservationNormalizer, &[u8], &mut Room<Self>, &mut Vec<f32>) {
+        (&mut work.normalizer, &work.kinds, &mut work.double, &mut work.normalized)
+    }
+}
+
+impl PyObservationNormalizer {
+    fn locked(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner) // numbers, and no invariants
+    }
+
+    fn normalize_as<'py, T: Real>(
+        &self,
+        py: Python<'py>,
+        rows: Option<&[i64]>,
+        kinds: &Column<'_>,
+        observations: &Bound<'py, PyAny>,
+        ends: Option<&PyEnded<'py>>,
+    ) -> PyResult<WithFinals<'py>> {
+        let count = rows.map_or(self.num_envs, <[i64]>::len);
+        let observations = Rows::new("observations", observations, T::DTYPE, count, &self.shape)?;
+        let (mut places, mut final_places, mut finals) = (Vec::new(), Vec::new(), None);
+        if let Some((ends, known, last)) = ends {
+            (places, final_places) = (numbers(ends)?, numbers(known)?);
+            let last = Rows::new("finals", last, T::DTYPE, final_places.len(), &self.shape)?;
+            finals = Some(last);
+        }
+        let ends = EndedPlaces::new(&places, &final_places, count).map_err(no_such_row)?;
+        let work = &mut *self.locked();
+        kinds.copy_to(&mut work.kinds);
+        let (normalizer, kinds, room, out) = T::room(work);
+        let places = PlaceKinds::new(rows, kinds, self.num_envs).map_err(no_such_row)?;
+        observations.copy_numbers_to(&mut room.observations);
+        room.finals.clear();
+        if let Some(finals) = &finals {
+            finals.copy_numbers_to(&mut room.finals);
+        }
+        out.resize(room.finals.len(), 0.0);
+        let Room { observations, finals, gathered } = room;
+        normalizer.normalize(places, observations, ends, finals, out, gathered);
+        let last = if ends.is_empty() {
+            py.None().into_bound(py)
+        } else {
+            from_numbers(py, final_places.len(), &self.shape, out)?
+        };
+        let Some(rows) = rows else {
+            return Ok((from_numbers(py, count, &self.shape, normalizer.shown())?, last));
+        };
+        out.clear();
+        for place in 0..rows.len() {
+            let first = places.env(place) * self.columns;
+            out.extend_from_slice(&normalizer.shown()[first..first + self.columns]);
+        }
+        Ok((from_numbers(py, count, &self.shape, out)?, last))
+    }
+
+    /// As [`Self::normalize_as`] for the numbers of these arrays.
+    fn normalize_any<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Option<&Bound<'py, PyAny>>,
+        kinds: &Bound<'py, PyAny>,
+        observations: &Bound<'py, PyAny>,
+        ends: Option<&PyEnded<'py>>,
+    ) -> PyResult<WithFinals<'py>> {
+        let rows = rows.map(numbers).transpose()?;
+        let kinds = Column::of_kinds(kinds)?
+            .with_len("kinds", rows.as_ref().map_or(self.num_envs, Vec::len))?;
+        let observations = as_array(observations)?;
+        let (found, any) = (observations.dtype(), observations.as_any());
+        let rows = rows.as_deref();
+        // float32 has every value of the small types.
+        if dtype::is(&found, f32::DTYPE)
+            || dtype::from_descr(&found).is_some_and(|it| it.size() <= 2)
+        {
+            self.normalize_as::<f32>(py, rows, &kinds, any, ends)
+        } else {
+            self.normalize_as::<f64>(py, rows, &kinds, any, ends)
+        }
+    }
+}
+
+#[pymethods]
+impl PyObservationNormalizer {
+    #[new]
+    fn new(
+        num_envs: usize,
+        shape: Vec<usize>,
+        epsilon: f64,
+        autoreset_mode: &str,
+    ) -> PyResult<Self> {
+        let columns = shape.iter().product();
+        let mode = mode(autoreset_mode)?;
+        let normalizer = ObservationNormalizer::new(num_envs, columns, epsilon, mode);
+        let work = Mutex::new(Work {
+            normalizer,
+            kinds: Vec::new(),
+            single: Room::default(),
+            double: Room::default(),
+            normalized: Vec::new(),
+        });
+        Ok(Self { num_envs, shape, columns, work })
+    }
+
+    #[getter]
+    fn updates(&self) -> bool {
+        self.locked().normalizer.updates
+    }
+
+    #[setter]
+    fn set_updates(&self, updates: bool) {
+        self.locked().normalizer.updates = updates;
+    }
+
+    #[pyo3(signature = (rows, kinds, observations, /))]
+    fn normalize<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Option<&Bound<'py, PyAny>>,
+        kinds: &Bound<'py, PyAny>,
+        observations: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.normalize_any(py, rows, kinds, observations, None)?.0)
+    }
+
+    #[pyo3(signature = (rows, kinds, observations, ended, /))]
+    fn normalize_ended<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Option<&Bound<'py, PyAny>>,
+        kinds: &Bound<'py, PyAny>,
+        observations: &Bound<'py, PyAny>,
+        ended: PyEnded<'py>,
+    ) -> PyResult<WithFinals<'py>> {
+        self.normalize_any(py, rows, kinds, observations, Some(&ended))
+    }
+
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<NormalizerState<'py>> {
+        let (moments, shown) = {
+            let work = self.locked();
+            (work.normalizer.moments.clone(), work.normalizer.shown().to_vec())
+        };
+        let array = |numbers: &[f64]| {
+            from_numbers(py, 1, &self.shape, numbers)?.get_item(0)?.call_method0("copy")
+        };
+        let shown = from_numbers(py, self.num_envs, &self.shape, &shown)?;
+        Ok((array(&moments.mean)?, array(&moments.variance)?, moments.count, shown))
+    }
+
+    #[pyo3(signature = (mean, variance, count, shown, /))]
+    fn set_state(
+        &self,
+        mean: &Bound<'_, PyAny>,
+        variance: &Bound<'_, PyAny>,
+        count: f64,
+        shown: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let read = |what: &str, value: &Bound<'_, PyAny>| {
+            let one = as_contiguous(value, f64::DTYPE)?.call_method1("reshape", ((1, -1),))?;
+            let mut numbers = Vec::new();
+            Rows::new(what, &one, f64::DTYPE, 1, &[self.columns])?.copy_numbers_to(&mut numbers);
+            PyResult::Ok(numbers)
+        };
+        let moments =
+            Moments { mean: read("mean", mean)?, variance: read("var", variance)?, count };
+        let mut rows = Vec::new();
+        Rows::new("shown", shown, f32::DTYPE, self.num_envs, &self.shape)?
+            .copy_numbers_to(&mut rows);
+        let normalizer = &mut self.locked().normalizer;
+        normalizer.moments = moments;
+        normalizer.shown_mut().copy_from_slice(&rows);
+        Ok(())
+    }
+}

@@ -1,0 +1,156 @@
+//! Returns, lengths and durations of episodes; documented in the stub.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use cartwheel_engine::space::DType;
+use cartwheel_engine::wrappers::{Ends, Timed, TimedEpisodes};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use super::places::{Received, StepArrays, StepColumns, column_of, rows_and_kinds};
+use super::state::{entry, put};
+use crate::array::filled;
+
+/// The episodes, and room for a step. Nobody runs Python code while it is locked.
+#[derive(Debug)]
+struct Counted {
+    episodes: TimedEpisodes,
+    received: Received,
+    /// The places at which an episode ended.
+    ended: Vec<(usize, Timed)>,
+}
+
+#[pyclass(frozen, name = "TimedEpisodes", module = "cartwheel._cartwheel")]
+#[derive(Debug)]
+pub(crate) struct PyTimedEpisodes {
+    num_envs: usize,
+    /// Time zero.
+    made: Instant,
+    counted: Mutex<Counted>,
+}
+
+impl PyTimedEpisodes {
+    fn locked(&self) -> MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner) // every number is valid
+    }
+
+    fn now(&self) -> f64 {
+        self.made.elapsed().as_secs_f64()
+    }
+}
+
+#[pymethods]
+impl PyTimedEpisodes {
+    #[new]
+    fn new(num_envs: usize, is_same_step: bool, most: usize) -> Self {
+        let episodes = TimedEpisodes::new(num_envs, is_same_step, most, 0.0);
+        let counted = Counted { episodes, received: Received::default(), ended: Vec::new() };
+        Self { num_envs, made: Instant::now(), counted: Mutex::new(counted) }
+    }
+
+    #[pyo3(signature = (rows, kinds, /))]
+    fn begin(&self, rows: Option<&Bound<'_, PyAny>>, kinds: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (rows, kinds) = rows_and_kinds(rows, kinds, self.num_envs)?;
+        let mut room = Vec::new();
+        kinds.copy_to(&mut room);
+        self.locked().episodes.begin(rows.as_deref(), &room, self.now());
+        Ok(())
+    }
+
+    #[pyo3(signature = (arrays, /))]
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        arrays: StepArrays<'py>,
+    ) -> PyResult<(usize, usize, Option<Report<'py>>)> {
+        let columns = StepColumns::new(&arrays, self.num_envs)?;
+        let count = columns.len();
+        let mut counted = self.locked();
+        let Counted { episodes, received, ended } = &mut *counted;
+        ended.clear();
+        let places = received.receive(columns);
+        let add = |place, episode| ended.push((place, episode));
+        let Ends { complete, dropped } = episodes.step(&places, self.now(), add);
+        if complete == 0 {
+            return Ok((0, dropped, None));
+        }
+        let ended = std::mem::take(ended);
+        drop(counted);
+        let report = report(py, &ended, count)?;
+        self.locked().ended = ended; // its room is used again
+        Ok((complete, dropped, Some(report)))
+    }
+
+    /// Returns, lengths and seconds of the last complete episodes that were not taken.
+    fn take_recent<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyList>; 3]> {
+        let recent = self.locked().episodes.take_recent();
+        Ok([
+            PyList::new(py, recent.iter().map(|episode| episode.total))?,
+            PyList::new(py, recent.iter().map(|episode| episode.length))?,
+            PyList::new(py, recent.iter().map(|episode| episode.seconds))?,
+        ])
+    }
+
+    /// Returns and lengths of the running episodes.
+    fn running<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let counted = self.locked();
+        let running = counted.episodes.running();
+        Ok((column_of(py, None, running.returns())?, column_of(py, None, running.lengths())?))
+    }
+
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let episodes = self.locked().episodes.clone();
+        let (now, running) = (self.now(), episodes.running());
+        let state = PyDict::new(py);
+        put(&state, "returns", running.returns())?;
+        put(&state, "lengths", running.lengths())?;
+        put(&state, "stale", &running.stale().iter().map(|&flag| flag == 1).collect::<Vec<_>>())?;
+        let seconds: Vec<f64> = episodes.begun().iter().map(|begun| now - begun).collect();
+        put(&state, "seconds", &seconds)?;
+        Ok(state)
+    }
+
+    #[pyo3(signature = (state, /))]
+    fn set_state(&self, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        let returns = entry::<f64>(state, "returns", self.num_envs)?;
+        let lengths = entry::<i64>(state, "lengths", self.num_envs)?;
+        let of_past = entry::<bool>(state, "stale", self.num_envs)?;
+        let seconds = entry::<f64>(state, "seconds", self.num_envs)?;
+        let (now, mut counted) = (self.now(), self.locked());
+        let begun = counted.episodes.begun_mut().iter_mut();
+        begun.zip(seconds).for_each(|(begun, seconds)| *begun = now - seconds);
+        let of_past = of_past.into_iter().map(u8::from).collect();
+        counted.episodes.running_mut().resume(returns, lengths, of_past);
+        Ok(())
+    }
+}
+
+/// Values by name, and their mask.
+type Report<'py> = (Bound<'py, PyDict>, Bound<'py, PyAny>);
+
+/// The arrays of a step that ended episodes, with zeros elsewhere.
+fn report<'py>(py: Python<'py>, ended: &[(usize, Timed)], places: usize) -> PyResult<Report<'py>> {
+    let sparse = |dtype, number: &dyn Fn(&Timed) -> [u8; 8]| {
+        filled(py, dtype, Some(places), &[], |room| {
+            let room = room.as_chunks_mut().0;
+            for (place, episode) in ended {
+                room[*place] = number(episode);
+            }
+        })
+    };
+    let values = PyDict::new(py);
+    let returns = sparse(DType::F64, &|episode| episode.total.to_ne_bytes())?;
+    values.set_item(intern!(py, "r"), returns)?;
+    let lengths = sparse(DType::I64, &|episode| episode.length.to_ne_bytes())?;
+    values.set_item(intern!(py, "l"), lengths)?;
+    let seconds = sparse(DType::F64, &|episode| episode.seconds.to_ne_bytes())?;
+    values.set_item(intern!(py, "t"), seconds)?;
+    let mask = filled(py, DType::Bool, Some(places), &[], |room| {
+        for (place, _) in ended {
+            room[*place] = 1;
+        }
+    })?;
+    Ok((values, mask))
+}

@@ -1,0 +1,114 @@
+"""Wrappers of Gymnasium around ours and ours around Gymnasium's work, or say why not."""
+
+import numpy as np
+import pytest
+from gymnasium.wrappers import vector as theirs
+
+from cartwheel import wrappers as ours
+from tests.support.comparison import assert_identical
+from tests.support.wrapping import (
+    MODES,
+    Builds,
+    D,
+    N,
+    S,
+    Script,
+    alone,
+    assert_lives,
+    build,
+    drive,
+    kinds_of,
+)
+
+SCRIPT = Script(steps=12, resets={(1, 3): 50, (2, 9): 52})
+SMALLER = (
+    lambda envs: ours.TransformObservation(envs, lambda seen: seen * np.float32(0.5)),
+    lambda envs: theirs.TransformObservation(envs, lambda seen: seen * np.float32(0.5)),
+)
+HALVED = (
+    lambda envs: ours.TransformReward(envs, lambda rewards: rewards / 2),
+    lambda envs: theirs.TransformReward(envs, lambda rewards: rewards / 2),
+)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_both_orders_give_the_same_lives(mode):
+    """In SAME_STEP Gymnasium's wrappers of observations refuse to be made."""
+    bare = alone("pole", SCRIPT)
+    expected = [
+        [
+            moment._replace(
+                observation=moment.observation * np.float32(0.5), reward=moment.reward / 2
+            )
+            for moment in life
+        ]
+        for life in bare
+    ]
+    with Builds() as build:
+        for kind in kinds_of("pole"):
+            envs = build(kind, "pole", mode)
+            inside = SMALLER[0](HALVED[1](envs))
+            around = HALVED[1](SMALLER[0](envs))
+            for wrapped in (inside, around):
+                assert wrapped.metadata["autoreset_mode"] is mode
+                assert_lives(drive(wrapped, SCRIPT, close=False), expected)
+            if mode is not S:
+                inside = HALVED[0](SMALLER[1](envs))
+                around = SMALLER[1](HALVED[0](envs))
+                for wrapped in (inside, around):
+                    assert_lives(drive(wrapped, SCRIPT, close=False), expected)
+
+
+@pytest.mark.parametrize("mode", [N, S])
+def test_statistics_of_gymnasium_pass_through(mode):
+    for kind in kinds_of("pendulum"):
+        told = []
+        for wrap in (
+            lambda envs: theirs.RecordEpisodeStatistics(ours.DtypeObservation(envs, np.float64)),
+            lambda envs: ours.DtypeObservation(theirs.RecordEpisodeStatistics(envs), np.float64),
+        ):
+            envs = wrap(build(kind, "pendulum", mode))
+            envs.reset(seed=1)
+            results = [envs.step(np.full((3, 1), 0.25, np.float32)) for _ in range(12)]
+            for result in results:
+                result[-1].get("episode", {}).pop("t", None)
+            told.append(results)
+            envs.close()
+        assert_identical(*told)
+        assert any("episode" in result[-1] for result in told[0])
+
+
+def test_what_gymnasium_cannot_pass_on_is_refused():
+    envs = build("native", "pole", D)
+    wrapped = ours.ClipReward(theirs.RecordEpisodeStatistics(envs), 0, 1)
+    wrapped.reset(seed=1)
+    actions = np.zeros(3, np.int64)
+    for call in (
+        lambda: wrapped.step(actions[:1], [0]),
+        lambda: wrapped.step_async(actions[:1], [0]),
+        lambda: wrapped.send(actions),
+        wrapped.recv,
+        wrapped.async_reset,
+        lambda: wrapped.rollout(4),
+    ):
+        with pytest.raises(TypeError, match="without wrappers of Gymnasium around it"):
+            call()
+    with pytest.raises(TypeError, match="SAME_STEP works"):
+        ours.AutoresetAdapter(theirs.RecordEpisodeStatistics(envs), N)
+    listed = ours.ClipReward(theirs.DictInfoToList(envs), 0, 1)
+    with pytest.raises(TypeError, match="DictInfoToList"):
+        listed.reset(seed=1)
+    adapted = ours.AutoresetAdapter(theirs.DictInfoToList(envs), S)
+    with pytest.raises(TypeError, match="DictInfoToList"):
+        adapted.reset(seed=1)
+    assert not envs.stats().steps.any()
+    envs.close()
+
+
+def test_row_numbers_that_gymnasium_would_ignore_are_refused():
+    envs = ours.ClipReward(build("sync", "pole", D), 0, 1)
+    envs.reset(seed=1)
+    for name in ("env_index", "env_idx"):
+        with pytest.raises(ValueError, match=f"{name}.*use 'reset_mask'"):
+            envs.reset(options={name: [0]})
+    envs.close()

@@ -1,0 +1,142 @@
+"""``FrameStack`` beside Gymnasium's in single environments, to the bit."""
+
+import copy
+import re
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text, Tuple
+from gymnasium.wrappers import FrameStackObservation
+
+import cartwheel
+from cartwheel.wrappers import FrameStack
+from tests.support.comparison import assert_identical
+from tests.support.wrapping import (
+    Builds,
+    Script,
+    alone,
+    assert_lives,
+    build,
+    drive,
+    settings_of,
+)
+
+SCRIPT = Script(steps=13, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52})
+FAILING = Script(steps=13, actions=lambda _row, k: k % 3, fails={(1, 4): 3, (0, 4): 3, (1, 9): 3})
+ENVIRONMENTS = ["pole", "one step", "blackjack", "nested", "images", "failing"]
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_stacks_are_those_of_single_environments(environment):
+    script = FAILING if environment == "failing" else SCRIPT
+    expected = {
+        padding: alone(
+            environment,
+            script,
+            lambda env, padding=padding: FrameStackObservation(env, 3, padding_type=padding),
+        )
+        for padding in ("reset", "zero")
+    }
+    with Builds() as built:
+        for number, (kind, mode, way, keywords) in enumerate(settings_of(environment)):
+            if environment == "failing":
+                if kind == "sync":
+                    continue  # raises
+                keywords["on_error"] = "restart"
+            padding = ("reset", "zero")[number % 2]
+            envs = FrameStack(built(kind, environment, mode, **keywords), 3, padding)
+            lives = drive(envs, script, way, close=False)
+            assert_lives(lives, expected[padding])
+
+
+def test_a_stack_may_have_one_frame_or_be_longer_than_an_episode():
+    for k in (1, 20):
+        expected = alone("pole", SCRIPT, lambda env, k=k: FrameStackObservation(env, k))
+        envs = FrameStack(build("native", "pole", num_envs=3), k)
+        assert_lives(drive(envs, SCRIPT), expected)
+
+
+SPACES = {
+    "bounds": Box(np.array([1, -5], np.float32), np.array([2, -4], np.float32)),
+    "bytes": Box(0, 255, (4, 3), np.uint8),
+    "none": Box(0, 1, (0,), np.float64),
+    "number": Discrete(5, start=-2),
+    "numbers": MultiDiscrete([3, 4]),
+    "bits": MultiBinary((2, 3)),
+    "long": Box(-1, 1, (300,), np.float64),
+}
+SPACES["all"] = Dict({"a": Tuple((SPACES["bounds"], SPACES["number"])), "b": SPACES["bits"]})
+
+
+class Samples(gym.Env):
+    """Observations are samples; episodes of three steps."""
+
+    action_space = Discrete(2)
+
+    def __init__(self, space):
+        self.observation_space = copy.deepcopy(space)
+
+    def reset(self, *, seed=None, options=None):  # noqa: ARG002
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        self.steps = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action):  # noqa: ARG002
+        self.steps += 1
+        return self.observation_space.sample(), 0.0, self.steps == 3, False, {}
+
+
+@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("padding", ["reset", "zero"])
+def test_every_space_of_fixed_shape_is_stacked_as_by_gymnasium(name, padding):
+    def make():
+        return Samples(SPACES[name])
+
+    single = FrameStackObservation(make(), 4, padding_type=padding)
+    envs = FrameStack(cartwheel.VectorEnv([make] * 2, executor="inline"), 4, padding)
+    assert envs.single_observation_space == single.observation_space
+    script = Script(steps=8, resets={(1, 2): 9})
+    expected = alone(
+        make, script, lambda env: FrameStackObservation(env, 4, padding_type=padding), 2
+    )
+    assert_lives(drive(envs, script), expected)
+
+
+def test_a_space_without_fixed_shape_is_refused():
+    space = Dict({"image": SPACES["bytes"], "text": Text(5)})
+    envs = cartwheel.VectorEnv([lambda: Samples(space)], executor="inline")
+    with pytest.raises(TypeError, match="`observations/text` cannot be stacked, because Text"):
+        FrameStack(envs, 2)
+    envs.close()
+
+
+def test_wrong_arguments_are_refused():
+    envs = cartwheel.NativeVectorEnv("CartPole-v1", 2)
+    for k in (0, -1, 1.5, True, None):
+        with pytest.raises(ValueError, match=f"`k` must be a positive integer, got {k}"):
+            FrameStack(envs, k)
+    with pytest.raises(ValueError, match="`padding` must be one of 'reset', 'zero', got 'ones'"):
+        FrameStack(envs, 2, "ones")
+    envs.close()
+
+
+def test_a_state_continues_stacks():
+    first, second = (FrameStack(cartwheel.NativeVectorEnv("CartPole-v1", 3), 4) for _ in range(2))
+    for envs in (first, second):
+        envs.reset(seed=1)
+    for _ in range(6):
+        shown = first.step(np.ones(3, int))[0]
+    state = first.get_wrapper_state()
+    np.testing.assert_array_equal(state["stacks"]["observations"], shown)
+    second.set_wrapper_state(state)
+    mask = {"reset_mask": np.array([False, True, False])}
+    again = second.reset(seed=5, options=mask)[0]
+    assert_identical(again[[0, 2]], shown[[0, 2]], "stacks that were set")
+    text = re.escape("`state['stacks']['observations']` must be an array float32 (3, 4, 4)")
+    with pytest.raises(ValueError, match=text):
+        second.set_wrapper_state({"stacks": {"observations": shown[:, :3]}})
+    first.close()
+    second.close()

@@ -1,0 +1,283 @@
+"""RecordEpisodeStatistics reports every complete episode once, in the step that ends it."""
+
+import pickle
+from collections import defaultdict
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import SyncVectorEnv
+from gymnasium.wrappers.vector import DictInfoToList
+from gymnasium.wrappers.vector import RecordEpisodeStatistics as Gymnasiums
+
+import cartwheel
+from cartwheel.wrappers import RecordEpisodeStatistics
+from tests.support.environments import TranscriptEnv, transcripts
+from tests.support.episodes_reported import complete_episodes
+from tests.support.executors import INLINE
+from tests.support.wrapping import (
+    MODES,
+    Builds,
+    D,
+    N,
+    S,
+    Script,
+    alone,
+    assert_lives,
+    drive,
+    settings_of,
+)
+
+SCRIPT = Script(
+    steps=14, resets={(1, 3): 50, (0, 3): 51, (2, 9): 52}, actions=lambda _row, k: k % 2
+)
+
+
+class Collected:
+    """Every episode that infos report, by row; a check for ``drive``."""
+
+    def __init__(self):
+        self.by_row, self.in_order = defaultdict(list), []
+
+    def __call__(self, result, rows):
+        infos = result[-1]
+        if len(result) == 2 or "episode" not in infos:
+            assert "episode" not in infos
+            assert "_episode" not in infos
+            return
+        values, mask = infos["episode"], infos["_episode"]
+        assert mask.dtype == np.bool_
+        assert mask.shape == (len(rows),)
+        assert mask.any()
+        assert [values[key].dtype for key in "rlt"] == [np.float64, np.int64, np.float64]
+        assert not (mask & ~(result[2] | result[3])).any()
+        for key in "rlt":
+            assert not values[key][~mask].any()
+        for place in np.flatnonzero(mask):
+            episode = float(values["r"][place]), int(values["l"][place])
+            self.by_row[int(rows[place])].append(episode)
+            self.in_order.append((*episode, float(values["t"][place])))
+
+
+def without_statistics(lives):
+    return [
+        [
+            one._replace(info={key: part for key, part in one.info.items() if key != "episode"})
+            for one in life
+        ]
+        for life in lives
+    ]
+
+
+def check_every_setting(environment, script, **settings):
+    """Drives every kind of vector environment in every mode and way."""
+    expected = alone(environment, script)
+    with Builds() as build:
+        for kind, mode, way, keywords in settings_of(environment):
+            if settings and kind == "sync":
+                continue
+            inner = build(kind, environment, mode, **keywords, **settings)
+            envs, seen = RecordEpisodeStatistics(inner, buffer_length=3), Collected()
+            lives = drive(envs, script, way, check=seen, close=False)
+            assert_lives(without_statistics(lives), expected, infos=False)
+            for row, life in enumerate(expected):
+                wanted = [(one["return"], one["episode_len"]) for one in complete_episodes(life)]
+                assert seen.by_row[row][: len(wanted)] == wanted, (kind, mode, way, row)
+            last = seen.in_order[-3:]
+            queues = envs.return_queue, envs.length_queue, envs.time_queue
+            assert list(zip(*queues, strict=True)) == last
+            assert envs.episode_count == len(seen.in_order)
+            yield envs, seen
+
+
+@pytest.mark.parametrize("environment", ["pole", "one step", "goal"])
+def test_episodes_are_those_of_single_environments(environment):
+    for envs, _ in check_every_setting(environment, SCRIPT):
+        assert envs.failed_count == 0
+
+
+def test_failed_episodes_are_in_no_report_and_counted_apart():
+    script = Script(
+        steps=14, actions=lambda _row, k: k % 3, fails={(1, 4): 3, (0, 4): 3, (1, 9): 3}
+    )
+    counts = {
+        envs.failed_count for envs, _ in check_every_setting("goal", script, on_error="restart")
+    }
+    assert counts == {3}
+
+
+class RaisingEnv(TranscriptEnv):
+    """The action 9 raises and counts as no step."""
+
+    def step(self, action):
+        if action == 9:
+            raise ValueError("chosen to fail")
+        return super().step(action)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_episode_of_which_a_step_was_lost_is_dropped(mode):
+    """The call that raised took the results of both rows with it."""
+    envs = RecordEpisodeStatistics(INLINE([partial(RaisingEnv, 3)] * 2, autoreset_mode=mode))
+    envs.reset()
+    envs.step([1, 1])
+    with pytest.raises(ValueError, match="chosen to fail"):
+        envs.step([1, 9])
+    envs.reset(options={"reset_mask": np.array([False, True])})
+    _, _, terminations, _, infos = envs.step([1, 2])
+    assert terminations.tolist() == [True, False]
+    assert "episode" not in infos
+    assert (envs.episode_count, envs.failed_count) == (0, 1)
+    if mode == D:
+        envs.reset(options={"reset_mask": np.array([True, False])})
+    envs.step([1, 2])
+    infos = envs.step([1, 2])[4]
+    assert infos["_episode"].tolist() == [False, True]
+    assert infos["episode"]["r"].tolist() == [0.0, 6.0]
+    assert (envs.episode_count, envs.failed_count) == (1, 1)
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", [N, S])
+@pytest.mark.parametrize("kind", ["native", "sync"])
+def test_reports_are_gymnasiums_where_gymnasium_is_right(mode, kind):
+    def build():
+        if kind == "native":
+            return cartwheel.NativeVectorEnv("CartPole-v1", 5, autoreset_mode=mode)
+        return SyncVectorEnv([lambda: gym.make("CartPole-v1")] * 5, autoreset_mode=mode)
+
+    ours, theirs = RecordEpisodeStatistics(build()), Gymnasiums(build())
+    results = [envs.reset(seed=3) for envs in (ours, theirs)]
+    random = np.random.default_rng(0)
+    for _ in range(120):
+        actions = random.integers(0, 2, 5)
+        results = [envs.step(actions.copy()) for envs in (ours, theirs)]
+        mine, other = (result[4] for result in results)
+        assert mine.keys() == other.keys()
+        if "episode" in mine:
+            assert mine["episode"].keys() == other["episode"].keys()
+            for key in "rlt":
+                a, b = mine["episode"][key], other["episode"][key]
+                assert a.dtype == b.dtype
+                assert key == "t" or a.tobytes() == b.tobytes()
+            # Durations are those of two runs beside each other.
+            assert np.abs(mine["episode"]["t"] - other["episode"]["t"]).max() < 5
+            assert mine["_episode"].tobytes() == other["_episode"].tobytes()
+    assert list(ours.return_queue) == list(theirs.return_queue)
+    assert list(ours.length_queue) == list(theirs.length_queue)
+    assert ours.episode_count == theirs.episode_count > 5
+    assert ours.episode_returns.tobytes() == theirs.episode_returns.tobytes() or mode == N
+    ours.close()
+    theirs.close()
+
+
+def test_time_is_counted_from_the_beginning_of_the_episode():
+    envs = RecordEpisodeStatistics(INLINE(transcripts(2, 3)))
+    envs.reset()
+    before = envs.get_wrapper_state()["seconds"]
+    envs.step([0, 0])
+    infos = envs.step([0, 0])[4]
+    state = envs.get_wrapper_state()["seconds"]
+    assert (state > before).all()
+    assert 0 < infos["episode"]["t"][0] <= state[0] + 1e-6
+    assert infos["episode"]["t"][1] == 0.0
+    envs.step([0, 0])  # resets row 0
+    assert envs.get_wrapper_state()["seconds"][0] < envs.get_wrapper_state()["seconds"][1]
+    envs.close()
+
+
+def test_what_callers_do_to_infos_changes_no_later_report():
+    envs = RecordEpisodeStatistics(INLINE(transcripts(1, 2), autoreset_mode=S))
+    envs.reset()
+    for number in range(1, 5):
+        infos = envs.step([1, 1])[4]
+        assert infos["_episode"].tolist() == [True, number % 2 == 0]
+        assert infos["episode"]["r"].tolist() == [1.0, 2.0 * (number % 2 == 0)]
+        infos["_episode"][:] = False
+        infos["episode"]["r"][:] = infos["episode"]["l"][:] = 77
+    assert envs.episode_count == 6
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_state_goes_on_in_another_wrapper(mode):
+    envs = INLINE(
+        transcripts(2, 3, 5), autoreset_mode=mode, on_done="raise" if mode != D else "freeze"
+    )
+    first = RecordEpisodeStatistics(envs, buffer_length=2)
+    first.reset()
+    for _ in range(4):
+        first.step([1, 2, 3])
+    state = pickle.loads(pickle.dumps(first.get_wrapper_state()))
+    state["returns"] += 10
+    second = RecordEpisodeStatistics(INLINE(transcripts(2, 3, 5)), buffer_length=2)
+    second.set_wrapper_state(state)
+    for name, value in second.get_wrapper_state().items():
+        if name != "seconds":
+            assert np.array_equal(value, state[name]), name
+    assert (second.get_wrapper_state()["seconds"] >= state["seconds"]).all()
+    first.get_wrapper_state()["returns"][:] = 99
+    assert 99 not in first.get_wrapper_state()["returns"]
+    first.set_wrapper_state(state)
+    report = first.step([1, 2, 3])[4]
+    assert report["episode"]["r"][2] == 10 + 5 * 3
+    assert list(first.return_queue)[-1] == 25.0
+    first.close()
+    second.close()
+
+
+def test_a_state_of_another_form_is_refused_and_changes_nothing():
+    envs = RecordEpisodeStatistics(INLINE(transcripts(2, 3)))
+    envs.reset()
+    envs.step([1, 1])
+    state = envs.get_wrapper_state()
+    wrong = [
+        ({**state, "returns": np.zeros(3)}, r"\['returns'\].*float64 \(2,\), got float64 \(3,\)"),
+        ({**state, "lengths": np.zeros(2)}, r"\['lengths'\].*int64"),
+        ({**state, "episode_count": 1.5}, r"\['episode_count'\]"),
+        ({"returns": state["returns"]}, "must be a dict with the keys"),
+        (None, "must be a dict"),
+    ]
+    for given, match in wrong:
+        with pytest.raises(ValueError, match=match):
+            envs.set_wrapper_state(given)
+    for name, value in envs.get_wrapper_state().items():
+        assert name == "seconds" or np.array_equal(value, state[name])
+    envs.close()
+
+
+class TakenEnv(TranscriptEnv):
+    """Reports an episode itself, at its end."""
+
+    def step(self, action):
+        *frame, info = super().step(action)
+        return *frame, info | ({"episode": 1} if frame[2] else {})
+
+
+def test_bad_arguments_are_refused_before_a_step():
+    envs = INLINE(transcripts(2, 2))
+    envs.reset()
+    for length in (0, -1, 1.5, True):
+        with pytest.raises(ValueError, match="`buffer_length` must be a positive integer"):
+            RecordEpisodeStatistics(envs, length)
+    with pytest.raises(TypeError, match="`stats_key` must be a string"):
+        RecordEpisodeStatistics(envs, stats_key=None)
+    for inner in (Gymnasiums, RecordEpisodeStatistics):
+        with pytest.raises(ValueError, match="'episode' is used by RecordEpisodeStatistics inside"):
+            RecordEpisodeStatistics(cartwheel.wrapping.wrapper.VectorWrapper(inner(envs)))
+        RecordEpisodeStatistics(inner(envs), stats_key="other")
+    with pytest.raises(TypeError, match="DictInfoToList inside"):
+        RecordEpisodeStatistics(DictInfoToList(envs))
+    assert envs.step([0, 0])[4]["t"].tolist() == [1, 1]
+    envs.close()
+
+
+def test_a_key_that_infos_have_is_refused_in_the_step_that_shows_it():
+    envs = RecordEpisodeStatistics(INLINE([partial(TakenEnv, 2)] * 2))
+    envs.reset()
+    envs.step([0, 0])
+    with pytest.raises(ValueError, match="have the key 'episode' already"):
+        envs.step([0, 0])
+    assert envs.episode_count == 0
+    envs.close()
