@@ -12,6 +12,7 @@ from pathlib import Path
 
 import av
 import numpy as np
+from PIL import Image
 
 import cartwheel
 from cartwheel.wrappers import RecordEpisode
@@ -44,7 +45,7 @@ def save(video: Path, picture: Path) -> None:
     with av.open(str(video)) as container:
         for number, frame in enumerate(container.decode(video=0)):
             if number == FRAME:
-                image = frame.to_image()
+                image = Image.fromarray(frame.to_ndarray(format="rgb24"))
                 image = image.resize((image.width // 2, image.height // 2))
                 image.quantize(64).save(picture, optimize=True)
 

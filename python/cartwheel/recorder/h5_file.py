@@ -74,7 +74,8 @@ class H5File:
         self.reserve(0)
 
     def _open(self, mode: str) -> Any:
-        file = self._h5.File(self._staged, mode)
+        # The oldest layout of groups: its pieces can be written one after the other.
+        file = self._h5.File(self._staged, mode, libver="earliest")
         # Without evictions metadata stays in memory until it is flushed.
         cache = file.id.get_mdc_config()
         cache.evictions_enabled = False

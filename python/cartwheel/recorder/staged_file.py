@@ -5,14 +5,21 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import itertools
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 #: Bytes that are reserved at a time.
 STEP = 4 << 20
+#: HDF5's signatures of the pieces of a group, in the order in which they are written: names before
+#: the tree that sorts them, and the tree before its leaves, which may have been split. Between two
+#: of these writes the file is whole, too; but for the names, if they are in two pieces.
+ORDER: Final = (b"HEAP", b"TREE", b"SNOD")
+#: What the header of a heap has in place of the first free byte.
+NO_FREE_BYTES = (1).to_bytes(8, "little")
 
 
 class StagedFile(io.RawIOBase):
@@ -129,9 +136,27 @@ class StagedFile(io.RawIOBase):
     def commit(self) -> None:
         """Makes everything that was written part of the file."""
         staged, self._staged = self._staged, []
+        # Names are appended, where a list of free bytes may be: without the list they are whole.
+        listless = [
+            (offset, piece[:16] + NO_FREE_BYTES + piece[24:])
+            for offset, piece in staged
+            if piece[:4] == b"HEAP" and len(piece) == 32
+        ]
+        if not _overlap(staged):
+            staged.sort(key=self._turn)
+            staged[1:1] = listless
         for offset, piece in staged:
             _write(self._descriptor, memoryview(piece), offset)
         self._committed = self._size
+
+    def _turn(self, staged: tuple[int, bytes]) -> int:
+        """When a piece is written: first the superblock, which has the size, then what is new."""
+        offset, piece = staged
+        if offset == 0:
+            return -2
+        signature = piece[:4]
+        is_new = os.pread(self._descriptor, 4, offset) != signature
+        return -1 if is_new or signature not in ORDER else ORDER.index(signature)
 
     def close(self) -> None:
         """Commits, gives back what was reserved, and closes the file."""
@@ -141,6 +166,14 @@ class StagedFile(io.RawIOBase):
             os.close(self._descriptor)
             self._descriptor = -1
         super().close()
+
+
+def _overlap(staged: list[tuple[int, bytes]]) -> bool:
+    """Whether a byte is written twice, so that the order must not change."""
+    by_offset = sorted(staged, key=lambda one: one[0])
+    return any(
+        first[0] + len(first[1]) > second[0] for first, second in itertools.pairwise(by_offset)
+    )
 
 
 def _write(descriptor: int, view: memoryview, offset: int) -> None:

@@ -179,7 +179,7 @@ def _metadata(path: FilePath, file: Any, *, is_minari: bool) -> dict[str, Any]:
     beside = path.with_name("metadata.json") if is_minari else path.with_suffix(".json")
     known: dict[str, Any] = json.loads(beside.read_text("utf-8")) if beside.is_file() else {}
     prefix = "episode_" if is_minari else "traj_"
-    numbers = sorted(int(name[len(prefix) :]) for name in file if name.startswith(prefix))
+    numbers = sorted({int(name[len(prefix) :]) for name in file if name.startswith(prefix)})
     if len(known.get("episodes", ())) != len(numbers):
         if not known and "about" in file.attrs:
             known = json.loads(bytes(file.attrs["about"]))
