@@ -3,8 +3,6 @@
 import os
 import threading
 from functools import partial
-from typing import ClassVar
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -23,7 +21,7 @@ class PaintedEnv(TranscriptEnv):
     Action 8 ends the process; a drawing in episode ``fails_in`` raises.
     """
 
-    metadata: ClassVar = {"render_modes": ["rgb_array"]}
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012 - as Gymnasium
     render_mode = "rgb_array"
 
     def __init__(self, row, length):

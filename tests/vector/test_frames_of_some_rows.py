@@ -1,7 +1,5 @@
 """``render(env_index)`` draws the chosen rows and calls no other environment."""
 
-from typing import ClassVar
-
 import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError, ResetNeeded
@@ -14,7 +12,7 @@ from tests.support.environments import TranscriptEnv
 class PaintedEnv(TranscriptEnv):
     """A frame has the number of the row, the steps of the episode and the number of drawings."""
 
-    metadata: ClassVar = {"render_modes": ["rgb_array"]}
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012 - as Gymnasium
     render_mode = "rgb_array"
 
     def __init__(self, row, length=100):

@@ -57,7 +57,7 @@ def test_a_stack_may_have_one_frame_or_be_longer_than_an_episode():
         assert_lives(drive(envs, SCRIPT), expected)
 
 
-SPACES = {
+SPACES: dict[str, gym.Space] = {
     "bounds": Box(np.array([1, -5], np.float32), np.array([2, -4], np.float32)),
     "bytes": Box(0, 255, (4, 3), np.uint8),
     "none": Box(0, 1, (0,), np.float64),

@@ -35,7 +35,6 @@ pub(crate) struct PyShardParts {
 #[pymethods]
 impl PyShardParts {
     #[new]
-    #[expect(clippy::too_many_arguments, reason = "keywords, each documented in the stub")]
     #[pyo3(signature = (
         worker, observations, actions, *, autoreset_mode, freeze, rules = None,
         dense_finals = false, objects = None, over = None
