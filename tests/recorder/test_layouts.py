@@ -190,6 +190,18 @@ def test_spaces_are_those_that_minari_reads(minari):
         space_form(Text(3))
 
 
+def test_states_that_cannot_be_had_are_an_error_only_on_demand(tmp_path):
+    record(painters(), tmp_path)
+    assert "env_states" not in read_h5(tmp_path / "demo.h5")["traj_0"]
+    envs = painters()
+    recorder = RecordEpisode(
+        envs, tmp_path, trajectory_name="states", save_video=False, record_env_state=True
+    )
+    with pytest.raises(ValueError, match="cannot be saved: it has no method `get_state`"):
+        recorder.reset()
+    recorder.close()
+
+
 def test_rewards_are_left_out_on_demand(tmp_path):
     record(painters(), tmp_path, record_reward=False)
     assert "rewards" not in read_h5(tmp_path / "demo.h5")["traj_0"]

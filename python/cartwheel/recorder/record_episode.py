@@ -19,6 +19,7 @@ from cartwheel.recorder.filming import Filming
 from cartwheel.recorder.films import EpisodeFilms, Studio, TiledFilm, free_numbers
 from cartwheel.recorder.h5_file import load
 from cartwheel.recorder.origin import Origins
+from cartwheel.recorder.states import States
 from cartwheel.recorder.tape import FLAGS, Tape, with_finals
 from cartwheel.recorder.video_file import encoder
 from cartwheel.recorder.writer import Writer
@@ -85,9 +86,10 @@ class RecordEpisode(VectorWrapper):
         video_fps: Frames per second.
         source_type: A word for the origin of the actions, for the metadata.
         source_desc: A longer text for it.
-        record_env_state: Whether states are recorded from ``get_state``, if there is such a
-            method: as ``bytes``, padded, and ``length``, which is 0 where a state could not be
-            had, such as a terminal one in ``SAME_STEP``.
+        record_env_state: Whether states are recorded from ``get_state``: as ``bytes``, padded, and
+            ``length``, which is 0 where a state could not be had, such as a terminal one in
+            ``SAME_STEP``. By default, where environments can be saved. Each state takes the caller
+            some 2 µs, and longer in Python environments; false saves that.
         avoid_overwriting_video: As ManiSkill has it; videos are never overwritten.
         video_envs: Rows that have a video for each episode; or ``"tile"``: one video of all rows.
         episode_filter: Is called with the metadata of an episode that is over, and says whether it
@@ -121,7 +123,7 @@ class RecordEpisode(VectorWrapper):
         source_type: str | None = None,
         source_desc: str | None = None,
         *,
-        record_env_state: bool = True,
+        record_env_state: bool | None = None,
         avoid_overwriting_video: bool = False,
         video_envs: Sequence[int] | Literal["tile"] = (0,),
         episode_filter: Callable[[dict[str, Any]], bool] | None = None,
@@ -146,13 +148,15 @@ class RecordEpisode(VectorWrapper):
             encoder()
             if info_on_video:
                 load("PIL.Image")
-        has_states = save_trajectory and record_env_state and hasattr(envs, "get_state")
+        states = None
+        if record_env_state is not False and hasattr(envs, "get_state"):
+            states = States(self._source.envs, required=bool(record_env_state))
         self._tape = Tape(
             self.num_envs,
             self.single_observation_space if save_trajectory else None,
             self.single_action_space,
             keeps_infos=format == "minari",
-            get_state=self._states if has_states else None,
+            get_state=states if save_trajectory else None,
         )
         folder = as_folder(output_dir)
         given = {"source_type": source_type, "source_desc": source_desc}
@@ -376,14 +380,6 @@ class RecordEpisode(VectorWrapper):
             "truncated": flags[1],
             **told,
         }
-
-    def _states(self, rows: list[int]) -> list[bytes] | None:
-        """The states of rows; ``None`` while others are in flight."""
-        envs: Any = self._source.envs
-        if getattr(envs, "in_flight", ()):
-            return None
-        states: list[bytes] = envs.get_state(rows)
-        return states
 
 
 def _check_functions(**functions: Any) -> None:

@@ -151,7 +151,7 @@ class Tape:
         episode: dict[Path, NDArray[Any]] = {}
         for path, array in self._buffer.cut(row).items():
             if path == ("env_states",):
-                episode |= _as_bytes(array)
+                episode |= _as_bytes(array) if any(array) else {}
             elif path not in self._told or self._told[path][row]:
                 episode[path] = array
         return episode
