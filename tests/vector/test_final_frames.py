@@ -3,6 +3,7 @@
 import os
 import threading
 from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest

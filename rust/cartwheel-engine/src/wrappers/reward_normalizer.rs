@@ -107,12 +107,13 @@ mod tests {
     use super::super::kind::{FAILED, INCOMPLETE};
     use super::*;
 
+    /// Kinds, rewards, ends, and the returns afterwards.
+    type Step = ([u8; 2], [f64; 2], [u8; 2], [f64; 2]);
+
     #[test]
     fn returns_are_discounted_within_an_episode_and_only_transitions_count() {
         let mut to = RewardNormalizer::new(2, 0.5, 0.0);
         let mut count = 1e-4;
-        // Kinds, rewards, ends, and the returns afterwards.
-        type Step = ([u8; 2], [f64; 2], [u8; 2], [f64; 2]);
         let steps: [Step; 5] = [
             ([TRANSITION, TRANSITION], [1.0, 2.0], [0, 0], [1.0, 2.0]),
             ([TRANSITION, TRANSITION], [1.0, 2.0], [1, 0], [0.0, 3.0]),
