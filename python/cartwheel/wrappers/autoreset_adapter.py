@@ -104,11 +104,13 @@ class AutoresetAdapter(VectorWrapper):
             TypeError: The infos are not a dictionary.
             Exception: As for the wrapped environment.
         """
+        self._check_reset(options)
         result = self.env.reset(seed=seed, options=_copied(options))
         return self._began(result, options)
 
     def reset_async(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
         """Begins a reset; :meth:`reset_wait` returns its result."""
+        self._check_reset(options)
         self._inner.reset_async(seed=seed, options=_copied(options))
         self._resets = options
 
@@ -119,6 +121,8 @@ class AutoresetAdapter(VectorWrapper):
 
     def set_state(self, rows: Any, states: Any) -> Any:
         """Continues rows from states; they are no longer over."""
+        if self._recording is not None:
+            self._recording.check_reset(in_parts=True)
         result = self._inner.set_state(rows, states)
         self._over[slice(None) if rows is None else np.asarray(rows)] = False
         return result
@@ -126,7 +130,7 @@ class AutoresetAdapter(VectorWrapper):
     def _began(self, result: Any, options: dict[str, Any] | None) -> Any:
         check_infos(result[1])
         self._over[as_reset_rows(options, self.num_envs)] = False
-        return result
+        return self._begin(result)
 
     # Steps
 
@@ -203,6 +207,8 @@ class AutoresetAdapter(VectorWrapper):
             The rows of the batch, ``None`` for all; those that are stepped, ``None`` for all of all
             rows; and the actions of these.
         """
+        if self._recording is not None:
+            self._recording.check_step(env_index)
         if env_index is None:
             if not np.count_nonzero(self._over):
                 return None, None, actions

@@ -80,14 +80,17 @@ class SkippedFrames(VectorWrapper):
         Raises:
             Exception: As for the wrapped environment.
         """
-        return self._began(self._source.reset(seed, options))
+        self._check_reset(options)
+        return self._begin(self._began(self._source.reset(seed, options)))
 
     def reset_wait(self, timeout: float | None = None) -> Any:
         """Waits for a reset, at most ``timeout`` seconds."""
-        return self._began(self._source.reset_wait(timeout))
+        return self._begin(self._began(self._source.reset_wait(timeout)))
 
     def set_state(self, rows: Any, states: Any) -> Any:
         """Continues rows from states, each showing an image of the one frame there."""
+        if self._recording is not None:
+            self._recording.check_reset(in_parts=True)
         numbers = np.arange(self.num_envs) if rows is None else np.array(rows, np.int64)
         restored = self._source.envs.set_state(rows, states)
         return self._began(self._source.restored(numbers, restored))
@@ -108,11 +111,15 @@ class SkippedFrames(VectorWrapper):
         Raises:
             Exception: As for the wrapped environment; rows may have taken some of the steps.
         """
+        if self._recording is not None:
+            self._recording.check_step(env_index)
         actions = self._acted(actions, env_index)
         return self._finish(actions, env_index, self._source.step(actions, env_index))
 
     def step_async(self, actions: Any, env_index: Any = None) -> None:
         """Begins the first of the calls of a step; :meth:`step_wait` makes the others."""
+        if self._recording is not None:
+            self._recording.check_step(env_index)
         actions = self._acted(actions, env_index)
         self._source.step_async(actions, env_index)
         size = self.num_envs if env_index is None else len(env_index)

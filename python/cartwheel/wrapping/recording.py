@@ -41,6 +41,35 @@ class StepRecording:
         nested.assign(observations, 0, present)
         self._steps = 0
 
+    def check_step(self, env_index: Any) -> None:
+        """Refuses steps of some rows, which the arrays have no place for.
+
+        Raises:
+            RuntimeError: There are row numbers.
+        """
+        if env_index is not None:
+            raise self._refusal("step")
+
+    def check_reset(self, *, in_parts: bool) -> None:
+        """Refuses resets that show some rows only, where the first observations are missing.
+
+        Raises:
+            RuntimeError: There was no step yet, and the reset is one of some rows.
+        """
+        if in_parts and self._steps == 0:
+            raise self._refusal("reset")
+
+    def begin(self, observations: Any) -> None:
+        """A reset shows these observations; before the first step they are those of all rows."""
+        if self._steps == 0:
+            nested.assign(self.arrays.observations, 0, observations)
+
+    def _refusal(self, what: str) -> RuntimeError:
+        return RuntimeError(
+            f"a rollout is being recorded ({self._steps} of {self.arrays.num_steps} steps): {what} "
+            "all rows at once, or end it by `end_rollout()`"
+        )
+
     def add(self, step: Any) -> bool:
         """Adds the result of a step; returns whether the rollout is complete."""
         arrays, at = self.arrays, self._steps

@@ -11,10 +11,12 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 from cartwheel._cartwheel import RowKinds
 from cartwheel.arguments import (
     NUMBERING_OPTIONS,
-    ROW_OPTIONS,
     as_autoreset_mode,
+    as_reset_mask,
+    as_reset_of_all,
     as_reset_rows,
     copied,
+    names_rows,
     without_rows,
 )
 from cartwheel.errors import is_raised_by_env
@@ -118,7 +120,12 @@ class Source:
         # Gymnasium's environments remove the mask from the dictionary that they are given.
         given = dict(options) if isinstance(options, dict) else options
         self._refuse_numbers(given)
-        return self._reset(self.envs.reset(seed=seed, options=given), seed, options)
+        try:
+            result = self.envs.reset(seed=seed, options=given)
+        except Exception as error:
+            self._lose_resets(error, seed, options)
+            raise
+        return self._reset(result, seed, options)
 
     def reset_async(self, seed: Any, options: dict[str, Any] | None) -> None:
         """Begins a reset."""
@@ -130,7 +137,11 @@ class Source:
     def reset_wait(self, timeout: float | None) -> Batch:
         """Waits for the reset that ``reset_async`` began."""
         wait = self.envs.reset_wait
-        result = wait(timeout) if timeout is not None else wait()
+        try:
+            result = wait(timeout) if timeout is not None else wait()
+        except Exception as error:
+            self._lose_resets(error, *self._resets_with)
+            raise
         return self._reset(result, *self._resets_with)
 
     def async_reset(self, seed: Any, options: dict[str, Any] | None) -> None:
@@ -201,8 +212,7 @@ class Source:
         observations, infos = result
         failed_rows(infos)  # refuses infos that are no dictionary
         num_envs = self.envs.num_envs
-        selects = [name for name in ROW_OPTIONS if options and name in options]
-        by_number = any(name in NUMBERING_OPTIONS for name in selects)
+        by_number = names_rows(options)
         rows: Any = infos.get("env_index") if self._in_parts or by_number else None
         if rows is not None:  # the others, if there are any, are in flight
             self._send_resets(seed, options)
@@ -210,10 +220,10 @@ class Source:
             given = self._take_options(rows) if self._options_sent else None
             kinds = self._kinds.reset(rows, None)
             return Batch(rows, kinds, observations, None, None, None, infos, seeds, given)
-        mask = None
-        if selects:  # a full batch
-            mask = np.zeros(num_envs, np.bool_)
-            mask[as_reset_rows(options, num_envs)] = True
+        mask = as_reset_mask(options, num_envs)
+        if by_number:  # a full batch; a list of seeds may have one for each row that was reset
+            by_row, mask = as_reset_of_all(seed, options, num_envs)
+            seed = None if seed is None else by_row
         kinds = self._kinds.reset(None, mask)
         seeds = None if seed is None else _seeds_of(seed, range(num_envs))
         if seeds is not None and mask is not None:
@@ -240,10 +250,21 @@ class Source:
 
     def _lose(self, error: Exception, env_index: Any) -> None:
         """Marks rows whose results the call lost; a call that is refused or goes on loses none."""
-        if isinstance(error, TimeoutError | gym.error.Error):
-            return
-        if self._is_foreign or is_raised_by_env(error):
+        if self._loses(error):
             self._kinds.lose(env_index)
+
+    def _lose_resets(self, error: Exception, seed: Any, options: dict[str, Any] | None) -> None:
+        """The same for a reset: rows beside the one that failed have begun another episode."""
+        if not self._loses(error):
+            return
+        if self._in_parts:  # other rows may be in flight: they are received later
+            self._send_resets(seed, options)
+        self._kinds.lose(as_reset_rows(options, self.envs.num_envs))
+
+    def _loses(self, error: Exception) -> bool:
+        if isinstance(error, TimeoutError | gym.error.Error):
+            return False
+        return self._is_foreign or is_raised_by_env(error)
 
 
 def _seeds_of(seed: Any, rows: Sequence[int]) -> NDArray[np.int64]:

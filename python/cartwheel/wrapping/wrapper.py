@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from gymnasium.vector import VectorWrapper as GymnasiumWrapper
 
-from cartwheel.arguments import as_integer, as_rows
+from cartwheel.arguments import as_integer, as_rows, names_rows
 from cartwheel.wrapping.recording import StepRecording
 from cartwheel.wrapping.source import Source
 
@@ -91,17 +91,20 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
         Raises:
             ValueError: A vector environment of Gymnasium does not know row numbers.
             TypeError: The infos are not a dictionary.
+            RuntimeError: Row numbers select rows before the first step of a :meth:`rollout`.
             Exception: As for the wrapped environment.
         """
-        return self._pass(self._source.reset(seed, options)).as_reset()
+        self._check_reset(options)
+        return self._begin(self._pass(self._source.reset(seed, options)).as_reset())
 
     def reset_async(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
         """Begins a reset; :meth:`reset_wait` returns its result."""
+        self._check_reset(options)
         self._source.reset_async(seed, options)
 
     def reset_wait(self, timeout: float | None = None) -> Any:
         """Waits for a reset, at most ``timeout`` seconds."""
-        return self._pass(self._source.reset_wait(timeout)).as_reset()
+        return self._begin(self._pass(self._source.reset_wait(timeout)).as_reset())
 
     def step(self, actions: Any, env_index: Any = None) -> Any:
         """Steps every environment, or the rows of ``env_index``.
@@ -115,8 +118,11 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
 
         Raises:
             TypeError: Rows cannot be stepped apart, or the infos are not a dictionary.
+            RuntimeError: Only some rows, during a :meth:`rollout`.
             Exception: As for the wrapped environment.
         """
+        if self._recording is not None:
+            self._recording.check_step(env_index)
         for act in self._acts:
             actions = act(actions, env_index)
         batch = self._source.step(actions, env_index)
@@ -129,6 +135,8 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
 
     def step_async(self, actions: Any, env_index: Any = None) -> None:
         """Begins a step; :meth:`step_wait` returns its result."""
+        if self._recording is not None:
+            self._recording.check_step(env_index)
         self._source.step_async(self._acted(actions, env_index), env_index)
 
     def step_wait(self, timeout: float | None = None) -> Any:
@@ -143,9 +151,12 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
 
         Raises:
             TypeError: The wrapped environment cannot send and receive.
+            RuntimeError: A :meth:`rollout` is being recorded.
             Exception: As for the wrapped environment.
         """
         self._source.check_steps_rows("send")
+        if self._recording is not None:
+            self._recording.check_step(() if env_index is None else env_index)
         self._source.envs.send(self._acted(actions, env_index), env_index)
 
     def recv(self, timeout: float | None = None) -> Any:
@@ -166,6 +177,8 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
             Exception: As for the wrapped environment.
         """
         self._source.check_steps_rows("async_reset")
+        if self._recording is not None:
+            self._recording.check_reset(in_parts=True)
         self._source.async_reset(seed, options)
 
     def set_state(self, rows: Any, states: Any) -> Any:
@@ -181,6 +194,8 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
         Raises:
             Exception: As for the wrapped environment.
         """
+        if self._recording is not None:
+            self._recording.check_reset(in_parts=True)
         numbers = np.arange(self.num_envs) if rows is None else as_rows(rows, self.num_envs)
         restored = self._source.envs.set_state(rows, states)
         batch = self._source.restored(np.asarray(numbers, np.int64), restored)
@@ -232,6 +247,17 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
         for transform in self._transforms:
             transform(batch)
         return batch
+
+    def _check_reset(self, options: dict[str, Any] | None) -> None:
+        if self._recording is not None:
+            is_full = getattr(self._source.envs, "full_batch", False)
+            self._recording.check_reset(in_parts=names_rows(options) and not is_full)
+
+    def _begin(self, result: Any) -> Any:
+        """Records what a reset shows, if a rollout begins with it."""
+        if self._recording is not None:
+            self._recording.begin(result[0])
+        return result
 
     def _record(self, step: Any) -> None:
         assert self._recording is not None
