@@ -51,7 +51,7 @@ class Tally:
 
         Raises:
             RuntimeError: Episodes of an environment do nothing but fail.
-            TypeError: What infos say of success is no flag.
+            TypeError: The infos are not a dictionary, or what they say of success is no flag.
         """
         self._rewards[rows] += step.rewards
         self._steps[rows] += 1

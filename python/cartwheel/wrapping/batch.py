@@ -55,19 +55,6 @@ class Batch:
             a copy for each environment that was given any; ``None`` if there is none.
     """
 
-    __slots__ = (
-        "_finals",
-        "infos",
-        "kinds",
-        "observations",
-        "options",
-        "rewards",
-        "rows",
-        "seeds",
-        "terminations",
-        "truncations",
-    )
-
     rows: NDArray[np.int64] | None
     kinds: NDArray[np.uint8]
     observations: Any
@@ -75,8 +62,9 @@ class Batch:
     terminations: Any
     truncations: Any
     infos: dict[str, Any]
-    seeds: NDArray[np.int64] | None
-    options: dict[int, dict[str, Any]] | None
+    seeds: NDArray[np.int64] | None = None
+    options: dict[int, dict[str, Any]] | None = None
+    _finals: Finals | None = None
 
     def __init__(
         self,
@@ -87,10 +75,8 @@ class Batch:
         terminations: Any,
         truncations: Any,
         infos: dict[str, Any],
-        seeds: NDArray[np.int64] | None = None,
-        options: dict[int, dict[str, Any]] | None = None,
     ) -> None:
-        """Keeps the parts."""
+        """Keeps the parts; a step makes one such object, so what is rare is set afterwards."""
         self.rows = rows
         self.kinds = kinds
         self.observations = observations
@@ -98,9 +84,6 @@ class Batch:
         self.terminations = terminations
         self.truncations = truncations
         self.infos = infos
-        self.seeds = seeds
-        self.options = options
-        self._finals: Finals | None = None
 
     def finals(self, space: Space[Any]) -> Finals | None:
         """Takes the final observations of a step in ``SAME_STEP`` out of the infos.
@@ -150,7 +133,8 @@ class Batch:
 
     def as_step(self) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         """The result of ``step``."""
-        self.put_finals_back()
+        if self._finals is not None:
+            self.put_finals_back()
         return self.observations, self.rewards, self.terminations, self.truncations, self.infos
 
     def as_reset(self) -> tuple[Any, dict[str, Any]]:

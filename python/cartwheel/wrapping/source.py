@@ -201,10 +201,10 @@ class Source:
         failed = failed_rows(infos) if infos else None  # refuses infos that are no dictionary
         rows = infos["env_index"] if in_parts or self._in_parts else None
         kinds = self._kinds.step(rows, terminations, truncations, failed)
-        seeds = None if self._seeds_sent is None else self._take_seeds(rows)
-        options = self._take_options(rows) if self._options_sent else None
-        flags = terminations, truncations
-        return Batch(rows, kinds, observations, rewards, *flags, infos, seeds, options)
+        batch = Batch(rows, kinds, observations, rewards, terminations, truncations, infos)
+        if self._seeds_sent is not None or self._options_sent:
+            self._tell_reset(batch)
+        return batch
 
     def _reset(
         self, result: tuple[Any, dict[str, Any]], seed: Any, options: dict[str, Any] | None
@@ -216,10 +216,10 @@ class Source:
         rows: Any = infos.get("env_index") if self._in_parts or by_number else None
         if rows is not None:  # the others, if there are any, are in flight
             self._send_resets(seed, options)
-            seeds = None if self._seeds_sent is None else self._take_seeds(rows)
-            given = self._take_options(rows) if self._options_sent else None
             kinds = self._kinds.reset(rows, None)
-            return Batch(rows, kinds, observations, None, None, None, infos, seeds, given)
+            batch = Batch(rows, kinds, observations, None, None, None, infos)
+            self._tell_reset(batch)
+            return batch
         mask = as_reset_mask(options, num_envs)
         if by_number:  # a full batch; a list of seeds may have one for each row that was reset
             by_row, mask = as_reset_of_all(seed, options, num_envs)
@@ -229,8 +229,16 @@ class Source:
         if seeds is not None and mask is not None:
             seeds = np.where(mask, seeds, -1)
         again: Any = range(num_envs) if mask is None else mask.nonzero()[0].tolist()
-        given = _options_of(options, again)
-        return Batch(None, kinds, observations, None, None, None, infos, seeds, given)
+        batch = Batch(None, kinds, observations, None, None, None, infos)
+        batch.seeds, batch.options = seeds, _options_of(options, again)
+        return batch
+
+    def _tell_reset(self, batch: Batch) -> None:
+        """Tells seeds and options of the resets that were sent and are received with a batch."""
+        if self._seeds_sent is not None:
+            batch.seeds = self._take_seeds(batch.rows)
+        if self._options_sent:
+            batch.options = self._take_options(batch.rows)
 
     def _take_seeds(self, rows: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
         """The seeds with which these rows were reset; ``None`` if there are none."""
