@@ -177,5 +177,5 @@ def is_raised_by_env(error: BaseException) -> bool:
 
     An error without the note comes from checks before anything was stepped.
     """
-    notes: list[str] = getattr(error, "__notes__", [])
-    return any(note.startswith(RAISED_BY) for note in notes)
+    notes: list[Any] = getattr(error, "__notes__", [])
+    return any(isinstance(note, str) and note.startswith(RAISED_BY) for note in notes)
