@@ -260,6 +260,20 @@ def test_seeds_are_those_of_the_resets_that_began_the_episodes():
     envs.close()
 
 
+@pytest.mark.parametrize("seed", [[80, 30], [6, 30, 7, 80], 27, None])
+def test_seeds_of_a_full_batch_may_be_those_of_the_rows_that_are_reset(seed):
+    envs = cartwheel.NativeVectorEnv(
+        "CartPole-v1", 4, max_episode_steps=1, autoreset_mode="disabled", full_batch=True
+    )
+    envs = RecordMetrics(envs)
+    envs.reset(seed=1)
+    envs.reset(seed=seed, options={"env_index": [3, 1]})
+    envs.step([0] * 4)
+    last = [-1, -1] if seed is None else [28, 30] if seed == 27 else [30, 80]
+    assert envs.finished()["seed"].tolist() == [1, last[0], 3, last[1]]
+    envs.close()
+
+
 def test_it_stacks_with_statistics_under_another_key():
     for order in (0, 1):
         envs = cartwheel.NativeVectorEnv("CartPole-v1", 3, autoreset_mode=S, max_episode_steps=4)

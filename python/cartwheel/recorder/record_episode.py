@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import math
 import weakref
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import as_integer, as_rows
+from cartwheel.arguments import as_integer, as_positive, as_rows
 from cartwheel.choices import check_choice
 from cartwheel.recorder.camera import Camera, obstacle
 from cartwheel.recorder.episode import Episode
@@ -135,7 +134,7 @@ class RecordEpisode(VectorWrapper):
         del clean_on_close, avoid_overwriting_video  # there is nothing to clean or to overwrite
         check_choice("format", format, Format)
         _check_functions(save_video_trigger=save_video_trigger, episode_filter=episode_filter)
-        _check_numbers(video_fps=video_fps, queue_mb=queue_mb)
+        video_fps, queue_mb = as_positive("video_fps", video_fps), as_positive("queue_mb", queue_mb)
         if max_steps_per_video is not None:
             max_steps_per_video = as_integer("max_steps_per_video", max_steps_per_video, 1)
         filmed = self._filmed_rows(video_envs)
@@ -173,6 +172,7 @@ class RecordEpisode(VectorWrapper):
             numbers = free_numbers(folder)
             studio = Studio(folder, self._writer, video_fps, max_steps_per_video, numbers)
             self._filming = Filming(
+                self.num_envs,
                 Camera(envs, filmed, self._source.mode),
                 TiledFilm(studio, self.num_envs)
                 if isinstance(video_envs, str)
@@ -386,9 +386,3 @@ def _check_functions(**functions: Any) -> None:
     for name, function in functions.items():
         if function is not None and not callable(function):
             raise TypeError(f"`{name}` must be a function, got {function!r}.")
-
-
-def _check_numbers(**numbers: Any) -> None:
-    for name, number in numbers.items():
-        if isinstance(number, bool) or not 0 < number < math.inf:
-            raise ValueError(f"`{name}` must be a positive number, got {number!r}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
@@ -170,7 +171,7 @@ def _file(path: FilePath) -> FilePath:
         if (path / name).is_file():
             return path / name
     if not path.is_file():
-        raise FileNotFoundError(2, "no file of trajectories is here", str(path))
+        raise FileNotFoundError(errno.ENOENT, "no file of trajectories is here", str(path))
     return path
 
 
@@ -180,7 +181,7 @@ def _metadata(path: FilePath, file: Any, *, is_minari: bool) -> dict[str, Any]:
     known: dict[str, Any] = json.loads(beside.read_text("utf-8")) if beside.is_file() else {}
     prefix = "episode_" if is_minari else "traj_"
     numbers = sorted({int(name[len(prefix) :]) for name in file if name.startswith(prefix)})
-    if len(known.get("episodes", ())) != len(numbers):
+    if "episodes" not in known or len(known["episodes"]) != len(numbers):
         if not known and "about" in file.attrs:
             known = json.loads(bytes(file.attrs["about"]))
         if not is_minari:

@@ -130,7 +130,7 @@ class AutoresetAdapter(VectorWrapper):
     def _began(self, result: Any, options: dict[str, Any] | None) -> Any:
         check_infos(result[1])
         self._over[as_reset_rows(options, self.num_envs)] = False
-        return self._begin(result)
+        return self._begin_rollout(result)
 
     # Steps
 

@@ -81,11 +81,11 @@ class SkippedFrames(VectorWrapper):
             Exception: As for the wrapped environment.
         """
         self._check_reset(options)
-        return self._begin(self._began(self._source.reset(seed, options)))
+        return self._begin_rollout(self._began(self._source.reset(seed, options)))
 
     def reset_wait(self, timeout: float | None = None) -> Any:
         """Waits for a reset, at most ``timeout`` seconds."""
-        return self._begin(self._began(self._source.reset_wait(timeout)))
+        return self._begin_rollout(self._began(self._source.reset_wait(timeout)))
 
     def set_state(self, rows: Any, states: Any) -> Any:
         """Continues rows from states, each showing an image of the one frame there."""
