@@ -314,11 +314,21 @@ def test_bad_arguments_are_refused_before_anything_is_made(tmp_path):
         ({"video_envs": []}, ValueError, "`video_envs` is empty"),
         ({"video_fps": 0}, ValueError, "`video_fps` must be a number above 0, got 0"),
         ({"queue_mb": -1}, ValueError, "`queue_mb` must be a number above 0, got -1"),
+        ({"queue_mb": "1"}, ValueError, "`queue_mb` must be a number above 0, got '1'"),
+        ({"trajectory_name": 5}, TypeError, "`trajectory_name` must be a string or None, got 5"),
+        ({"trajectory_name": ""}, ValueError, "must be the name of a file in `output_dir`, got ''"),
+        ({"trajectory_name": "../up"}, ValueError, "name of a file in `output_dir`, got '../up'"),
+        ({"trajectory_name": "a/b"}, ValueError, "name of a file in `output_dir`, got 'a/b'"),
+        ({"output_dir": None}, TypeError, "`output_dir` must be the path of a folder, got None"),
         ({"max_steps_per_video": 0}, ValueError, "positive integer, got 0"),
         ({"episode_filter": 3}, TypeError, "`episode_filter` must be a function, got 3"),
         ({"save_video_trigger": 3}, TypeError, "`save_video_trigger` must be a function"),
         ({"save_trajectory": False}, ValueError, "nothing would be recorded"),
-        ({"output_dir": tmp_path / "file"}, FileExistsError, "file"),
+        (
+            {"output_dir": tmp_path / "file"},
+            FileExistsError,
+            "must be a folder, and this is a file",
+        ),
         ({"output_dir": tmp_path / "file" / "in"}, NotADirectoryError, "file"),
         ({"output_dir": "/proc/self/cannot"}, OSError, "cannot"),
         (
@@ -342,6 +352,32 @@ def test_bad_arguments_are_refused_before_anything_is_made(tmp_path):
         TrajectoryDataset(tmp_path / "none.h5")
     with pytest.raises(ValueError, match="`load_count`"):
         TrajectoryDataset(tmp_path / "none.h5", load_count=-2)
+    with pytest.raises(TypeError, match="`path` must be the path of a recording, got None"):
+        TrajectoryDataset(None)
+    with pytest.raises(ValueError, match=r"file is no HDF5 file: give the `\.h5` file"):
+        TrajectoryDataset(tmp_path / "file")
+    with h5py.File(tmp_path / "foreign.h5", "w") as foreign:
+        foreign["weights"] = [1.0]
+    with pytest.raises(ValueError, match=r"foreign\.h5 has no trajectories"):
+        TrajectoryDataset(tmp_path / "foreign.h5")
+
+
+@pytest.mark.parametrize("form", ["maniskill", "minari"])
+def test_a_recording_without_episodes_can_be_read(tmp_path, form):
+    record(tmp_path, format=form).close()
+    (file,) = (path for path in tmp_path.rglob("*") if path.suffix in (".h5", ".hdf5"))
+    for beside in tmp_path.rglob("*.json"):
+        assert len(TrajectoryDataset(file)) == 0
+        beside.unlink()
+    dataset = TrajectoryDataset(file)
+    assert repr(dataset) == f"<TrajectoryDataset, 0 transitions of 0 episodes in {file}>"
+
+
+def test_tensors_need_pytorch_and_say_so(tmp_path, monkeypatch):
+    record(tmp_path).close()
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"needs torch: pip install 'cartwheel\[torch\]'"):
+        TrajectoryDataset(tmp_path / "demo.h5", device="cpu")
 
 
 @pytest.mark.parametrize(("name", "keywords"), [("h5py", {}), ("av", {"save_video": True})])

@@ -24,10 +24,19 @@ def as_folder(output_dir: str | os.PathLike[str]) -> Path:
     """Makes a folder, if it does not exist.
 
     Raises:
+        TypeError: ``output_dir`` is no path.
         OSError: It cannot be made, or nothing can be written into it.
     """
-    folder = Path(output_dir)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder = Path(output_dir)
+    except TypeError:
+        raise TypeError(f"`output_dir` must be the path of a folder, got {output_dir!r}.") from None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise FileExistsError(
+            error.errno, "`output_dir` must be a folder, and this is a file", str(folder)
+        ) from error
     probe = folder / f".{os.getpid()}.part"
     probe.touch()
     probe.unlink()
@@ -47,11 +56,15 @@ def make_files(
         source: Entries of the metadata.
 
     Raises:
+        TypeError: ``name`` is no string.
+        ValueError: It is no name of a file in the folder.
         FileExistsError: There is a recording of this name.
         OSError: The files cannot be made.
         ImportError: ``h5py`` is missing.
     """
     load("h5py")
+    if name is not None:
+        _check_name(name, form)
     stem = name or time.strftime("%Y%m%d_%H%M%S")
     for number in itertools.count():
         numbered = f"{stem}_{number}" if number else stem
@@ -68,6 +81,16 @@ def make_files(
                     str(error.filename or folder / stem),
                 ) from error
     raise AssertionError("numbers do not end")
+
+
+def _check_name(name: Any, form: Format) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"`trajectory_name` must be a string or None, got {name!r}.")
+    # Names of Minari's datasets may have a namespace, and are checked as such.
+    if not name or (form == "maniskill" and name != Path(name).name):
+        raise ValueError(
+            f"`trajectory_name` must be the name of a file in `output_dir`, got {name!r}."
+        )
 
 
 def finish(writer: Writer, files: Files | None) -> None:

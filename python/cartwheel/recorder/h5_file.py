@@ -32,7 +32,7 @@ ATTRIBUTE_BYTES = 60000
 
 
 def load(name: str) -> Any:
-    """Imports a library of the extra ``record``.
+    """Imports a library of the extra ``record``, or PyTorch.
 
     Raises:
         ImportError: It is not installed.
@@ -40,8 +40,9 @@ def load(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
+        extra = "torch" if name == "torch" else "record"
         raise ImportError(
-            f"the recorder needs {name}: pip install 'cartwheel[record]' ({error})", name=name
+            f"the recorder needs {name}: pip install 'cartwheel[{extra}]' ({error})", name=name
         ) from error
 
 

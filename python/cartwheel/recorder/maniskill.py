@@ -50,6 +50,7 @@ class ManiSkillFiles:
             **source,
         }
         self._file.note(about=header(self._header))
+        self._file.flush()  # so that readers find a file without episodes
         self._episodes: list[dict[str, Any]] = []
 
     def write(self, episode: Episode) -> bool:

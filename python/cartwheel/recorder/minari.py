@@ -60,6 +60,7 @@ class MinariFiles:
         folder.mkdir(parents=True, exist_ok=True)
         self._file = H5File(folder / "main_data.hdf5")
         self.path = self._file.path
+        self._file.flush()  # so that readers find a file without episodes
         self._episodes = self._steps = 0
         self._header = {
             "data_format": "hdf5",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +15,6 @@ from cartwheel.progress import Progress
 from cartwheel.recorder.h5_file import load
 from cartwheel.recorder.minari import NAMES
 from cartwheel.spaces import nested
-
-if TYPE_CHECKING:
-    import os
 
 #: Names of Minari's arrays in ManiSkill's words.
 _WORDS = {theirs: ours for ours, theirs in NAMES.items()}
@@ -52,9 +50,11 @@ class TrajectoryDataset:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: ``success_only``, but an episode does not say whether it succeeded; or
-            ``load_count`` is wrong.
-        ImportError: ``h5py`` is missing: ``pip install 'cartwheel[record]'``.
+        TypeError: ``path`` is no path.
+        ValueError: The file has no trajectories; ``success_only``, but an episode does not say
+            whether it succeeded; or ``load_count`` is wrong.
+        ImportError: ``h5py`` is missing: ``pip install 'cartwheel[record]'``; or a ``device`` is
+            given, and PyTorch is missing.
     """
 
     def __init__(
@@ -66,9 +66,17 @@ class TrajectoryDataset:
     ) -> None:
         """Reads the file."""
         h5py = load("h5py")
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"`path` must be the path of a recording, got {path!r}.")
         count = as_integer("load_count", load_count, -1)
         self.path = _file(FilePath(path))
         is_minari = self.path.suffix == ".hdf5"
+        if not h5py.is_hdf5(self.path):
+            raise ValueError(
+                f"{self.path} is no HDF5 file: give the `.h5` file of a recording, or Minari's "
+                "folder. The file of a recording that goes on can be read from 0.25 s after its "
+                "first episode on."
+            )
         with h5py.File(self.path, "r") as file:
             self.json_data = _metadata(self.path, file, is_minari=is_minari)
             self.env_info: dict[str, Any] = (
@@ -129,6 +137,11 @@ class TrajectoryDataset:
             if value is not None:
                 setattr(self, name, nested.apply(tensor, value))
 
+    def __repr__(self) -> str:
+        """How much was read, and where."""
+        read = f"{len(self)} transitions of {len(self.episodes)} episodes"
+        return f"<TrajectoryDataset, {read} in {self.path}>"
+
     def __len__(self) -> int:
         """The number of transitions."""
         return len(self.terminated)
@@ -181,12 +194,14 @@ def _metadata(path: FilePath, file: Any, *, is_minari: bool) -> dict[str, Any]:
     known: dict[str, Any] = json.loads(beside.read_text("utf-8")) if beside.is_file() else {}
     prefix = "episode_" if is_minari else "traj_"
     numbers = sorted({int(name[len(prefix) :]) for name in file if name.startswith(prefix)})
+    if not (known or numbers or is_minari or "about" in file.attrs):
+        raise ValueError(f"{path} has no trajectories: there is no group `traj_0`.")
     if "episodes" not in known or len(known["episodes"]) != len(numbers):
         if not known and "about" in file.attrs:
             known = json.loads(bytes(file.attrs["about"]))
-        if not is_minari:
-            known.setdefault("env_info", None)
         known["episodes"] = [_about(file[f"{prefix}{number}"], number) for number in numbers]
+    if not is_minari:
+        known.setdefault("env_info", None)
     return known
 
 
