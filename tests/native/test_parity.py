@@ -149,7 +149,7 @@ def test_the_null_environment_counts_its_steps(shape, episode_steps, mode):
 
 
 def test_every_native_environment_is_tested_here():
-    ids = {env_id for env_id, *_ in cartwheel._cartwheel.native_envs()}
+    ids = {env_id for env_id, *_ in cartwheel._cartwheel.native_envs() if "/" not in env_id}
     assert ids == {case.env_id for case in DEFAULTS} | {"Null-v0"}
 
 

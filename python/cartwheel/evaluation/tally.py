@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel.evaluation.evaluation import Evaluation
-from cartwheel.vector.infos import LOST, failed_rows
+from cartwheel.vector.infos import LOST, check_infos, failed_rows
 from cartwheel.vector.reports import SUCCESS, step_reports
 
 if TYPE_CHECKING:
@@ -56,7 +56,10 @@ class Tally:
         self._rewards[rows] += step.rewards
         self._steps[rows] += 1
         over = np.logical_or(step.terminations, step.truncations)
-        told = step_reports(step.infos, SUCCESS, over, step.places) if step.infos else None
+        told = None
+        if step.infos:
+            check_infos(step.infos)
+            told = step_reports(step.infos, SUCCESS, over, step.places)
         if told is not None:
             if self._once is None:
                 self._once = np.zeros(self._returns.shape, np.bool_)
