@@ -1,6 +1,7 @@
 """Both layouts are those of ManiSkill and Minari, for their own readers and for ours."""
 
 import json
+import shutil
 from functools import partial
 
 import gymnasium as gym
@@ -12,6 +13,7 @@ from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
 from cartwheel.recorder import RecordEpisode, TrajectoryDataset
+from cartwheel.recorder.maniskill import ManiSkillFiles
 from cartwheel.recorder.minari import space_form
 from tests.support.comparison import assert_identical
 from tests.support.environments import NestedEnv
@@ -277,3 +279,26 @@ def test_gymnasiums_environments_have_their_name_and_keywords(tmp_path):
         "env_kwargs": {"sutton_barto_reward": True},
         "max_episode_steps": 500,
     }
+
+
+def test_metadata_that_are_too_long_for_the_file_of_arrays_lose_keywords(tmp_path):
+    keywords = {"map": "x" * 100_000}
+    files = ManiSkillFiles(tmp_path / "t", {"env_id": "Maze", "env_kwargs": keywords}, {})
+    files.flush()
+    killed = TrajectoryDataset(shutil.copy(files.path, tmp_path / "killed.h5"))
+    assert killed.env_info == {"env_id": "Maze", "env_kwargs": {}}
+    files.close()
+    assert TrajectoryDataset(files.path).env_info["env_kwargs"] == keywords
+
+
+@pytest.mark.parametrize("form", ["maniskill", "minari"])
+def test_a_recording_without_a_whole_episode_is_read(tmp_path, form):
+    recorder = RecordEpisode(painters(), tmp_path, trajectory_name="demo-v0", format=form)
+    recorder.reset(seed=3)
+    recorder.flush()
+    where = tmp_path / ("demo-v0.h5" if form == "maniskill" else "demo-v0")
+    for _ in ("as after a kill", "closed"):
+        dataset = TrajectoryDataset(where)
+        assert (len(dataset), dataset.episodes) == (0, [])
+        assert dataset.env_info
+        recorder.close()

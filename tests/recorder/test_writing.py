@@ -1,4 +1,7 @@
-"""Nothing is lost but by a kill, and then only the last quarter of a second; errors are told."""
+"""Nothing is lost but by a kill, and then only the last quarter of a second; errors are told.
+
+This file is above 400 lines because each way to end a recording is tested, some in programs.
+"""
 
 import signal
 import sys

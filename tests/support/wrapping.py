@@ -5,6 +5,8 @@ the same in every kind of vector environment, in every autoreset mode, and in ev
 So the life in a wrapped vector environment is compared with that of a single environment in a
 wrapper of its own (:func:`alone`), or with the life in another mode.
 
+This file is above 400 lines because all ways to step a vector environment share one driver.
+
 Example:
     script = Script(steps=30, resets={(1, 5): 77})
     envs = RescaleObservation(build("process", "pendulum", S), 0, 1)

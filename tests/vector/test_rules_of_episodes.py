@@ -1,4 +1,7 @@
-"""Limits, ignored terminations, repeated actions and staggered rows, beside loops over one row."""
+"""Limits, ignored terminations, repeated actions and staggered rows, beside loops over one row.
+
+This file is above 400 lines because the rules are tested together and with every other feature.
+"""
 
 import contextlib
 import os

@@ -177,3 +177,14 @@ def test_statistics_of_gymnasium_inside_are_told_as_final_infos():
     assert infos["final_info"]["_episode"].all()
     assert isinstance(envs.unwrapped, SyncVectorEnv)
     envs.close()
+
+
+def test_a_step_that_only_resets_is_waited_for_once():
+    envs = AutoresetAdapter(build("inline", "one step", D, 2), N)
+    envs.reset(seed=1)
+    envs.step([0, 0])
+    envs.step_async([0, 0])
+    assert envs.step_wait()[1].tolist() == [0.0, 0.0]
+    with pytest.raises(gym.error.NoAsyncCallError):
+        envs.step_wait()
+    envs.close()

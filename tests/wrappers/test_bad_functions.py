@@ -9,7 +9,7 @@ from cartwheel import wrappers
 from tests.support.comparison import assert_identical
 from tests.support.environments import samplers
 from tests.support.executors import INLINE
-from tests.support.wrapping import D, S, build
+from tests.support.wrapping import D, N, S, build
 
 
 @pytest.fixture
@@ -202,3 +202,20 @@ def test_functions_get_any_number_of_rows_and_only_transitions():
     envs.step(np.zeros(2, np.int64), [2, 1])
     assert sizes == {"seen": {1, 2, 3}, "paid": {2, 3}}
     envs.close()
+
+
+@pytest.mark.parametrize("rows", [[99], [-1], [1.0], [True, False, False], 0, []], ids=str)
+def test_rows_that_do_not_exist_are_refused_as_without_wrappers(tmp_path, rows):
+    envs = build("native", "pole", N, 3)
+    envs.reset(seed=1)
+    actions = np.zeros(np.size(rows), np.int64)
+    with pytest.raises((TypeError, ValueError)) as expected:
+        envs.step(actions, rows)
+    for wrapped in (
+        wrappers.TransformAction(envs, np.copy),
+        wrappers.RecordEpisode(envs, tmp_path, save_video=False),
+    ):
+        with pytest.raises(expected.type) as found:
+            wrapped.step(actions, rows)
+        assert str(found.value) == str(expected.value)
+    wrapped.close()

@@ -139,6 +139,41 @@ def test_an_episode_of_which_a_step_was_lost_is_dropped(mode):
     envs.close()
 
 
+class StubbornEnv(TranscriptEnv):
+    """A reset with options raises."""
+
+    def reset(self, *, seed=None, options=None):
+        if options:
+            raise ValueError("chosen to fail")
+        return super().reset(seed=seed)
+
+
+RESETS = {
+    "now": lambda envs, **how: envs.reset(**how),
+    "later": lambda envs, **how: (envs.reset_async(**how), envs.reset_wait()),
+}
+
+
+@pytest.mark.parametrize("reset", RESETS.values(), ids=RESETS)
+def test_an_episode_that_begins_beside_a_failed_reset_is_dropped(reset):
+    """Nobody saw its reset, so its sums have steps of the episode before."""
+    envs = RecordEpisodeStatistics(
+        INLINE([partial(TranscriptEnv, 3), partial(StubbornEnv, 3)], autoreset_mode=D)
+    )
+    envs.reset()
+    envs.step([1, 1])
+    with pytest.raises(ValueError, match="chosen to fail"):
+        reset(envs, options={"chosen": 1})
+    envs.reset(options={"reset_mask": np.array([False, True])})
+    for _ in range(3):
+        *_, terminations, _, infos = envs.step([1, 2])
+    assert terminations.all()
+    assert infos["_episode"].tolist() == [False, True]
+    assert infos["episode"]["r"].tolist() == [0.0, 6.0]
+    assert (envs.episode_count, envs.failed_count) == (1, 1)
+    envs.close()
+
+
 @pytest.mark.parametrize("mode", [N, S])
 @pytest.mark.parametrize("kind", ["native", "sync"])
 def test_reports_are_gymnasiums_where_gymnasium_is_right(mode, kind):

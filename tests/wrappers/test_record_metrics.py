@@ -1,4 +1,7 @@
-"""RecordMetrics shows how episodes go, in every step, and collects those that have ended."""
+"""RecordMetrics shows how episodes go, in every step, and collects those that have ended.
+
+This file is above 400 lines because each value of the metrics is tested in every mode.
+"""
 
 import math
 import pickle
@@ -257,6 +260,20 @@ def test_seeds_are_those_of_the_resets_that_began_the_episodes():
         1: 8,
         2: 3,
     }
+    envs.close()
+
+
+@pytest.mark.parametrize("seed", [[80, 30], [6, 30, 7, 80], 27, None])
+def test_seeds_of_a_full_batch_may_be_those_of_the_rows_that_are_reset(seed):
+    envs = cartwheel.NativeVectorEnv(
+        "CartPole-v1", 4, max_episode_steps=1, autoreset_mode="disabled", full_batch=True
+    )
+    envs = RecordMetrics(envs)
+    envs.reset(seed=1)
+    envs.reset(seed=seed, options={"env_index": [3, 1]})
+    envs.step([0] * 4)
+    last = [-1, -1] if seed is None else [28, 30] if seed == 27 else [30, 80]
+    assert envs.finished()["seed"].tolist() == [1, last[0], 3, last[1]]
     envs.close()
 
 

@@ -27,6 +27,7 @@ class Filming:
     """Draws what filmed rows show, and hands it to their videos.
 
     Args:
+        num_envs: The number of environments.
         camera: Draws rows.
         films: The videos of the rows.
         trigger: Whether a step is filmed, by its number; ``None``: all are.
@@ -35,6 +36,7 @@ class Filming:
 
     def __init__(
         self,
+        num_envs: int,
         camera: Camera,
         films: EpisodeFilms | TiledFilm,
         trigger: Callable[[int], bool] | None,
@@ -45,7 +47,8 @@ class Filming:
         self._camera, self._films, self._trigger = camera, films, trigger
         self._has_captions = has_captions
         self._is_tiled = isinstance(films, TiledFilm)
-        self._rows = set(films.rows)
+        self._is_filmed = np.zeros(num_envs, np.bool_)
+        self._is_filmed[films.rows] = True
         #: What rows show that are filmed in the present batch; ``None``: nothing is filmed.
         self._drawn: dict[int, Any] | None = None
 
@@ -61,11 +64,10 @@ class Filming:
         self._drawn = None
         if self._trigger is not None and not self._trigger(number):
             return
-        wanted = steps | begins
+        wanted = (steps | begins) & self._is_filmed[rows]
         if self._is_tiled:
             wanted = wanted & ~(steps & begins)  # the terminal frame is shown, and then the next
-        shown = [row for row in rows[wanted].tolist() if row in self._rows]
-        self._drawn = self._camera.draw(shown)
+        self._drawn = self._camera.draw(rows[wanted].tolist())
 
     def step(
         self, batch: Batch, rows: Rows, steps: Mask, begins: Mask, lengths: Rows, returns: Any
@@ -83,12 +85,8 @@ class Filming:
         drawn = self._drawn
         if drawn is None:
             return
-        places = np.flatnonzero(steps)
-        filmed = [
-            (row, place)
-            for row, place in zip(rows[places].tolist(), places.tolist(), strict=True)
-            if row in self._rows
-        ]
+        places = np.flatnonzero(steps & self._is_filmed[rows])
+        filmed = list(zip(rows[places].tolist(), places.tolist(), strict=True))
         gone = [(row, place) for row, place in filmed if begins[place]]
         frames = self._camera.finals(batch.infos, gone) if gone else {}
         frames |= {row: drawn[row] for row, place in filmed if not begins[place]}
@@ -109,7 +107,8 @@ class Filming:
         """Episodes of these rows begin; ``is_step``: in a step, whose frame a tile has already."""
         if self._drawn is None or (is_step and self._is_tiled):
             return
-        frames = {row: self._drawn[row] for row in rows.tolist() if row in self._drawn}
+        filmed = rows[self._is_filmed[rows]].tolist()
+        frames = {row: self._drawn[row] for row in filmed if row in self._drawn}
         if frames:
             self._films.begin(frames)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class ManiSkillFiles:
         """Makes the ``.h5`` file."""
         self.json_path = stem.with_name(f"{stem.name}.json")
         if self.json_path.exists():
-            raise FileExistsError(17, "File exists", str(self.json_path))
+            raise FileExistsError(errno.EEXIST, "File exists", str(self.json_path))
         self._file = H5File(stem.with_name(f"{stem.name}.h5"))
         self.path = self._file.path
         self._header = {
@@ -48,7 +49,8 @@ class ManiSkillFiles:
             "commit_info": {"cartwheel_version": version()},
             **source,
         }
-        self._file.note(about=np.bytes_(to_json(self._header)[:ATTRIBUTE_BYTES]))
+        self._file.note(about=header(self._header))
+        self._file.flush()  # so that readers find a file without episodes
         self._episodes: list[dict[str, Any]] = []
 
     def write(self, episode: Episode) -> bool:
@@ -73,6 +75,15 @@ class ManiSkillFiles:
         """Writes the JSON file and closes both."""
         self._file.close()
         write_json(self.json_path, {**self._header, "episodes": self._episodes}, indent=2)
+
+
+def header(about: dict[str, Any]) -> np.bytes_:
+    """Returns the metadata of a file as an attribute; without what may be long, if they are."""
+    text = to_json(about)
+    if len(text) > ATTRIBUTE_BYTES:
+        env_info = {**about["env_info"], "env_kwargs": {}}
+        text = to_json({"env_info": env_info, "commit_info": about["commit_info"]})
+    return np.bytes_(text)
 
 
 def attribute(about: dict[str, Any]) -> np.bytes_:

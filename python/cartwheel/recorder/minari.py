@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -55,10 +56,11 @@ class MinariFiles:
         folder = root / "data"
         self.json_path = folder / "metadata.json"
         if self.json_path.exists():
-            raise FileExistsError(17, "File exists", str(self.json_path))
+            raise FileExistsError(errno.EEXIST, "File exists", str(self.json_path))
         folder.mkdir(parents=True, exist_ok=True)
         self._file = H5File(folder / "main_data.hdf5")
         self.path = self._file.path
+        self._file.flush()  # so that readers find a file without episodes
         self._episodes = self._steps = 0
         self._header = {
             "data_format": "hdf5",

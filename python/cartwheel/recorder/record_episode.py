@@ -172,6 +172,7 @@ class RecordEpisode(VectorWrapper):
             numbers = free_numbers(folder)
             studio = Studio(folder, self._writer, video_fps, max_steps_per_video, numbers)
             self._filming = Filming(
+                self.num_envs,
                 Camera(envs, filmed, self._source.mode),
                 TiledFilm(studio, self.num_envs)
                 if isinstance(video_envs, str)

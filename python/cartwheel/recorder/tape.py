@@ -85,7 +85,12 @@ class Tape:
         Raises:
             ValueError: The actions do not fit their space.
         """
-        at: Any = slice(None) if rows is None else np.asarray(rows)
+        at: Any = slice(None)
+        if rows is not None:
+            at = np.asarray(rows)
+            num_envs = len(self._buffer.lengths)
+            if at.ndim != 1 or at.dtype.kind not in "iu" or ((at < 0) | (at >= num_envs)).any():
+                return  # the environments refuse such rows
         flying = [*busy]
         for path, kept in self._actions.items():
             part = actions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path as FilePath
@@ -183,7 +184,7 @@ def _file(path: FilePath) -> FilePath:
         if (path / name).is_file():
             return path / name
     if not path.is_file():
-        raise FileNotFoundError(2, "no file of trajectories is here", str(path))
+        raise FileNotFoundError(errno.ENOENT, "no file of trajectories is here", str(path))
     return path
 
 

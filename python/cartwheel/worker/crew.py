@@ -1,4 +1,7 @@
-"""The workers of one vector environment, as the caller sees them."""
+"""The workers of one vector environment, as the caller sees them.
+
+This file is above 400 lines because start, restart and end of workers share their state.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The native loop steps the environments. This class does everything outside the step path: it makes
 the environments, receives resets and control calls, and sends faults and answers.
+
+This file is above 400 lines because native code calls one object, with a method for each task.
 """
 
 from __future__ import annotations

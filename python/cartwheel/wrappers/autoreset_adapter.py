@@ -12,8 +12,8 @@ from cartwheel.spaces import nested
 from cartwheel.vector.infos import FAILURES, check_infos
 from cartwheel.wrappers.batch_rows import chosen_actions, joined, put
 from cartwheel.wrappers.info_rows import merged, take
+from cartwheel.wrappers.whole_batches import WholeBatches
 from cartwheel.wrapping.recording import StepRecording
-from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _STAYING = frozenset(name.removeprefix("_") for name in FAILURES)
 
 
-class AutoresetAdapter(VectorWrapper):
+class AutoresetAdapter(WholeBatches):
     """Gives a vector environment of the mode ``DISABLED`` another autoreset mode.
 
     So wrappers that need each episode's end for themselves can be put inside, and code that expects
@@ -75,12 +75,7 @@ class AutoresetAdapter(VectorWrapper):
                 f"`envs` must be made with autoreset_mode='disabled', got {envs} in the mode "
                 f"{self._source.mode.name}."
             )
-        batch_size = getattr(envs, "batch_size", envs.num_envs)
-        if batch_size < envs.num_envs:
-            raise ValueError(
-                f"`envs` has batch_size={batch_size} below num_envs={envs.num_envs}: an "
-                "AutoresetAdapter needs batches of all rows that it steps."
-            )
+        self._check_batches(envs, "an AutoresetAdapter needs batches of all rows that it steps.")
         self._steps_apart: bool = getattr(envs, "steps_rows", False)
         if self._mode == AutoresetMode.NEXT_STEP and not self._steps_apart:
             raise TypeError(
@@ -130,7 +125,7 @@ class AutoresetAdapter(VectorWrapper):
     def _began(self, result: Any, options: dict[str, Any] | None) -> Any:
         check_infos(result[1])
         self._over[as_reset_rows(options, self.num_envs)] = False
-        return self._begin(result)
+        return self._begin_rollout(result)
 
     # Steps
 
@@ -165,34 +160,8 @@ class AutoresetAdapter(VectorWrapper):
         result = None
         if stepped is None or len(stepped):
             result = wait(timeout) if timeout is not None else wait()
+        self._waits_for = None, None
         return self._finish(rows, stepped, result)
-
-    def send(self, actions: Any, env_index: Any = None) -> None:
-        """Not possible: rows that end would have to be sent once more before they are received.
-
-        Raises:
-            TypeError: Always.
-        """
-        del actions, env_index
-        raise self._refusal("send")
-
-    def recv(self, timeout: float | None = None) -> Any:
-        """Not possible: see :meth:`send`.
-
-        Raises:
-            TypeError: Always.
-        """
-        del timeout
-        raise self._refusal("recv")
-
-    def async_reset(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
-        """Not possible: see :meth:`send`.
-
-        Raises:
-            TypeError: Always.
-        """
-        del seed, options
-        raise self._refusal("async_reset")
 
     def _refusal(self, calling: str) -> TypeError:
         return TypeError(

@@ -13,6 +13,7 @@ from cartwheel._cartwheel import FrameStack as Stack
 from cartwheel.arguments import as_integer
 from cartwheel.choices import check_choice
 from cartwheel.spaces import nested
+from cartwheel.wrappers.observation_wrapper import rows_of_batch
 from cartwheel.wrapping.state import check_state
 from cartwheel.wrapping.wrapper import VectorWrapper
 
@@ -69,7 +70,7 @@ class FrameStack(VectorWrapper):
         frame = _zero(space, "observations")
         self._space_before = space
         self.single_observation_space = batch_space(space, self.k)
-        rows = getattr(envs, "batch_size", envs.num_envs)
+        rows = rows_of_batch(envs)
         self.observation_space = batch_space(self.single_observation_space, rows)
         self._ends_in_steps = self._source.mode == AutoresetMode.SAME_STEP
         repeats = padding == "reset"

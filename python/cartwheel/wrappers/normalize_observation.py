@@ -12,6 +12,7 @@ from gymnasium.vector.utils import batch_space
 from cartwheel._cartwheel import ObservationNormalizer
 from cartwheel.arguments import as_positive
 from cartwheel.wrappers.moments import RunningMoments
+from cartwheel.wrappers.observation_wrapper import rows_of_batch
 from cartwheel.wrapping.state import check_state
 from cartwheel.wrapping.wrapper import VectorWrapper
 
@@ -67,7 +68,7 @@ class NormalizeObservation(VectorWrapper):
             )
         self._space_before = space
         self.single_observation_space = Box(-np.inf, np.inf, space.shape, np.float32)
-        rows = getattr(envs, "batch_size", envs.num_envs)
+        rows = rows_of_batch(envs)
         self.observation_space = batch_space(self.single_observation_space, rows)
         mode = self._source.mode
         self._ends_in_steps = mode == AutoresetMode.SAME_STEP

@@ -11,10 +11,10 @@ from gymnasium.vector.utils import batch_space
 from cartwheel.arguments import as_integer
 from cartwheel.wrappers.batch_rows import chosen_actions
 from cartwheel.wrappers.info_rows import merged, take
+from cartwheel.wrappers.whole_batches import WholeBatches
 from cartwheel.wrapping.batch import FAILED, INCOMPLETE, SHOWN, TRANSITION, Batch
 from cartwheel.wrapping.recording import StepRecording
 from cartwheel.wrapping.state import check_state
-from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Part = tuple[NDArray[np.intp], Batch, NDArray[np.intp], Any]
 
 
-class SkippedFrames(VectorWrapper):
+class SkippedFrames(WholeBatches):
     """Repeats each action, and shows an image of the last two frames; of `AtariPreprocessing`.
 
     A step is ``frame_skip`` calls of the environments. Each call steps the rows whose episode goes
@@ -54,13 +54,11 @@ class SkippedFrames(VectorWrapper):
                 "apart, which are cartwheel's without wrappers of Gymnasium around them; this is "
                 f"{envs}. frame_skip=1 works with it."
             )
-        batch_size = getattr(envs, "batch_size", envs.num_envs)
-        if batch_size < envs.num_envs:
-            raise ValueError(
-                f"`envs` has batch_size={batch_size} below num_envs={envs.num_envs}: "
-                f"frame_skip={frame_skip} needs batches of all rows that are stepped. "
-                "frame_skip=1 works with it."
-            )
+        self._check_batches(
+            envs,
+            f"frame_skip={frame_skip} needs batches of all rows that are stepped. frame_skip=1 "
+            "works with it.",
+        )
         self._frame_skip, self._image, self._max_pool = frame_skip, images, max_pool
         self._frame_space = envs.single_observation_space
         self.single_observation_space = space = images.space
@@ -81,11 +79,11 @@ class SkippedFrames(VectorWrapper):
             Exception: As for the wrapped environment.
         """
         self._check_reset(options)
-        return self._begin(self._began(self._source.reset(seed, options)))
+        return self._begin_rollout(self._began(self._source.reset(seed, options)))
 
     def reset_wait(self, timeout: float | None = None) -> Any:
         """Waits for a reset, at most ``timeout`` seconds."""
-        return self._begin(self._began(self._source.reset_wait(timeout)))
+        return self._begin_rollout(self._began(self._source.reset_wait(timeout)))
 
     def set_state(self, rows: Any, states: Any) -> Any:
         """Continues rows from states, each showing an image of the one frame there."""
@@ -132,33 +130,6 @@ class SkippedFrames(VectorWrapper):
         actions, env_index = self._waits_for
         self._waits_for = None, None
         return self._finish(actions, env_index, first)
-
-    def send(self, actions: Any, env_index: Any = None) -> None:
-        """Not possible: a row would have to be sent again before it is received.
-
-        Raises:
-            TypeError: Always.
-        """
-        del actions, env_index
-        raise self._refusal("send")
-
-    def recv(self, timeout: float | None = None) -> Any:
-        """Not possible: see :meth:`send`.
-
-        Raises:
-            TypeError: Always.
-        """
-        del timeout
-        raise self._refusal("recv")
-
-    def async_reset(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
-        """Not possible: see :meth:`send`.
-
-        Raises:
-            TypeError: Always.
-        """
-        del seed, options
-        raise self._refusal("async_reset")
 
     def _refusal(self, calling: str) -> TypeError:
         return TypeError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 from gymnasium.vector.utils import batch_space
 
@@ -93,7 +94,7 @@ class TransformAction(ActionWrapper):
     def _act(self, actions: Any, rows: Any) -> Any:
         result = super()._act(actions, rows)
         # A batch for all rows has all of them, those of a batch of some rows as many as it names.
-        wanted = self.num_envs if rows is None else len(rows)
+        wanted = self.num_envs if rows is None else np.size(rows)
         self._fit.check(result, wanted)
         return result
 

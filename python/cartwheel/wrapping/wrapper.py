@@ -95,7 +95,7 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
             Exception: As for the wrapped environment.
         """
         self._check_reset(options)
-        return self._begin(self._pass(self._source.reset(seed, options)).as_reset())
+        return self._begin_rollout(self._pass(self._source.reset(seed, options)).as_reset())
 
     def reset_async(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
         """Begins a reset; :meth:`reset_wait` returns its result."""
@@ -104,7 +104,7 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
 
     def reset_wait(self, timeout: float | None = None) -> Any:
         """Waits for a reset, at most ``timeout`` seconds."""
-        return self._begin(self._pass(self._source.reset_wait(timeout)).as_reset())
+        return self._begin_rollout(self._pass(self._source.reset_wait(timeout)).as_reset())
 
     def step(self, actions: Any, env_index: Any = None) -> Any:
         """Steps every environment, or the rows of ``env_index``.
@@ -253,7 +253,7 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
             is_full = getattr(self._source.envs, "full_batch", False)
             self._recording.check_reset(in_parts=names_rows(options) and not is_full)
 
-    def _begin(self, result: Any) -> Any:
+    def _begin_rollout(self, result: Any) -> Any:
         """Records what a reset shows, if a rollout begins with it."""
         if self._recording is not None:
             self._recording.begin(result[0])

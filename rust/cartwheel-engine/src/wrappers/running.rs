@@ -1,4 +1,6 @@
 //! What the running episodes of all rows have summed up.
+//!
+//! Above 400 lines with its tests.
 
 use super::kind::{FAILED, INCOMPLETE, RESET, TRANSITION};
 
