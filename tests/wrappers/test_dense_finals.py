@@ -7,6 +7,13 @@ from cartwheel import wrappers
 from tests.support.comparison import assert_identical
 from tests.support.wrapping import S, build
 
+
+def of_some_rows(seen):
+    """A function that does not expect a batch without rows."""
+    assert len(seen) > 0
+    return seen * 2
+
+
 WRAPPERS = {
     "FrameStack": lambda envs: wrappers.FrameStack(envs, 3),
     "FrameStack twice": lambda envs: wrappers.FrameStack(wrappers.FrameStack(envs, 2), 3),
@@ -19,6 +26,8 @@ WRAPPERS = {
     ),
     "ReshapeObservation": lambda envs: wrappers.ReshapeObservation(envs, (2, 2)),
     "DtypeObservation": lambda envs: wrappers.DtypeObservation(envs, np.float64),
+    "TransformObservation": lambda envs: wrappers.TransformObservation(envs, of_some_rows),
+    "FlattenObservation": wrappers.FlattenObservation,
     "RecordMetrics": lambda envs: wrappers.RecordMetrics(wrappers.FrameStack(envs, 2)),
 }
 
