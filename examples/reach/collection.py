@@ -5,7 +5,7 @@ Run it with ``python -m examples.reach.collection FOLDER``; needs the extra ``re
 
 from __future__ import annotations
 
-import sys
+import argparse
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,4 +48,6 @@ def main(folder: str | Path, steps: int = 200) -> TrajectoryDataset:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "recorded")
+    parser = argparse.ArgumentParser(description="Records successful episodes of a robot.")
+    parser.add_argument("folder", nargs="?", default="recorded", help="where files are put")
+    main(parser.parse_args().folder)

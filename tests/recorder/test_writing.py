@@ -4,6 +4,7 @@ This file is above 400 lines because each way to end a recording is tested, some
 """
 
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -411,3 +412,26 @@ def test_a_refused_call_leaves_the_actions_in_flight(tmp_path):
     recorder.close()
     with h5py.File(tmp_path / "demo.h5") as file:
         assert [file[f"traj_{row}/actions"][0, 0] for row in (0, 1)] == [1, 0]
+
+
+LAST_CALLS = """
+import atexit, sys, threading
+import cartwheel
+from cartwheel.wrappers import RecordEpisode
+
+envs = cartwheel.VectorEnv([lambda: __import__("gymnasium").make("CartPole-v1")], executor="inline")
+before = threading.active_count()
+atexit.register(lambda: print("threads", threading.active_count() - before))  # as h5py has it
+recorder = RecordEpisode(envs, sys.argv[1], save_video=False)
+assert threading.active_count() == before + 1
+"""
+
+
+def test_a_program_ends_the_thread_before_the_libraries_that_it_uses(tmp_path):
+    ended = subprocess.run(
+        [sys.executable, "-c", LAST_CALLS, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.splitlines() == ["threads 0"]

@@ -373,6 +373,8 @@ def test_ignored_terminations_need_a_limit_of_every_environment():
 def test_staggered_resets_need_a_limit_of_the_vector_environment():
     with pytest.raises(ValueError, match=r"`staggered_reset=True`.*pass `max_episode_steps`"):
         cartwheel.VectorEnv([POLE], staggered_reset=True)
+    with pytest.raises(ValueError, match=r"pass it `vector_kwargs=\{'max_episode_steps': n\}`"):
+        cartwheel.make_vec("CartPole-v1", 1, max_episode_steps=9, staggered_reset=True)
     with pytest.raises(ValueError, match=r"`staggered_reset=True`.*pass `max_episode_steps`"):
         cartwheel.NativeVectorEnv("Blackjack-v1", 1, staggered_reset=True)
 

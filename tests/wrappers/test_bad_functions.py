@@ -1,5 +1,8 @@
 """Functions and arguments that do not fit are refused before anything is stepped, with values."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from gymnasium.error import InvalidBound
@@ -114,6 +117,8 @@ def test_limits_of_rewards(pole):
         wrappers.ClipReward(pole, 2, 1)
     with pytest.raises(TypeError, match="`max_reward` must be a number or None, got 'x'"):
         wrappers.ClipReward(pole, max_reward="x")
+    with pytest.raises(TypeError, match="`min_reward` must be a number or None, got nan"):
+        wrappers.ClipReward(pole, float("nan"))
 
 
 def test_actions_that_do_not_fit_step_nothing(pendulum):
@@ -125,6 +130,10 @@ def test_actions_that_do_not_fit_step_nothing(pendulum):
     envs = wrappers.TransformAction(pendulum, lambda actions: actions[:1])
     with pytest.raises(ValueError, match=r"\(2, 1\) of float32 is needed, got .*\(1, 1\)"):
         envs.step(np.zeros((2, 1), np.float32), [2, 0])
+    for wrong in (None, "left", {"torque": 1}):
+        envs = wrappers.TransformAction(pendulum, lambda _actions, wrong=wrong: wrong)
+        with pytest.raises(ValueError, match=r"an array .* is needed, got a"):
+            envs.step(np.zeros((3, 1), np.float32))
     assert untouched(pendulum)
     assert pendulum.in_flight == []
 
@@ -145,6 +154,9 @@ def test_functions_must_be_functions(pole):
         ("RescaleObservation", ("0", 1), TypeError, "`min_obs` must be a number"),
         ("RescaleObservation", (np.zeros(3), 1), ValueError, r"shape \(4,\), got \(3,\)"),
         ("FilterObservation", (["a"],), ValueError, "a Dict or a Tuple space, got Box"),
+        ("DtypeObservation", ("flot32",), TypeError, "a dtype of numbers, got 'flot32'"),
+        ("DtypeObservation", (None,), TypeError, "a dtype of numbers, got None"),
+        ("DtypeObservation", (str,), TypeError, "a dtype of numbers, got <class 'str'>"),
         ("ClipAction", (), TypeError, "a Box space, got Discrete"),
         ("RescaleAction", (0, 1), TypeError, "a Box space, got Discrete"),
     ],
@@ -219,3 +231,12 @@ def test_rows_that_do_not_exist_are_refused_as_without_wrappers(tmp_path, rows):
             wrapped.step(actions, rows)
         assert str(found.value) == str(expected.value)
     wrapped.close()
+
+
+@pytest.mark.parametrize("kind", ["native", "inline", "sync"])
+def test_wrappers_refuse_to_be_pickled_or_copied(kind):
+    envs = wrappers.ClipReward(build(kind, "pole", D), 0, 1)
+    for copied in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="ClipReward cannot be pickled or copied: make it anew"):
+            copied(envs)
+    envs.close()

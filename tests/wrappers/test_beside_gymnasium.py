@@ -83,15 +83,15 @@ def test_what_gymnasium_cannot_pass_on_is_refused():
     wrapped = ours.ClipReward(theirs.RecordEpisodeStatistics(envs), 0, 1)
     wrapped.reset(seed=1)
     actions = np.zeros(3, np.int64)
-    for call in (
-        lambda: wrapped.step(actions[:1], [0]),
-        lambda: wrapped.step_async(actions[:1], [0]),
-        lambda: wrapped.send(actions),
-        wrapped.recv,
-        wrapped.async_reset,
-        lambda: wrapped.rollout(4),
+    for call, words in (
+        (lambda: wrapped.step(actions[:1], [0]), "`step` of some rows needs"),
+        (lambda: wrapped.step_async(actions[:1], [0]), "`step_async` of some rows needs"),
+        (lambda: wrapped.send(actions), "`send` needs"),
+        (wrapped.recv, "`recv` needs"),
+        (wrapped.async_reset, "`async_reset` needs"),
+        (lambda: wrapped.rollout(4), "`rollout` needs"),
     ):
-        with pytest.raises(TypeError, match="without wrappers of Gymnasium around it"):
+        with pytest.raises(TypeError, match=f"^{words}.*without wrappers of Gymnasium around it"):
             call()
     with pytest.raises(TypeError, match="SAME_STEP works"):
         ours.AutoresetAdapter(theirs.RecordEpisodeStatistics(envs), N)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import weakref
 from typing import TYPE_CHECKING, Any, Literal
@@ -167,6 +168,8 @@ class RecordEpisode(VectorWrapper):
         self._writer = Writer(int(queue_mb * 1e6), flush)
         #: Ends the thread and the files, also when the program ends or nobody keeps the wrapper.
         self._finish = weakref.finalize(self, finish, self._writer, self._files)
+        # At the end of the program before h5py's own end, which the thread would not survive.
+        atexit.register(self._finish)
         self._filming: Filming | None = None
         if has_videos:
             numbers = free_numbers(folder)
@@ -256,6 +259,7 @@ class RecordEpisode(VectorWrapper):
             self._cut_short(self._rows[self._open])
             if self._filming is not None:
                 self._filming.close(keep=self._save_on_reset)
+            atexit.unregister(self._finish)
             self._finish()
         finally:
             super().close(**kwargs)

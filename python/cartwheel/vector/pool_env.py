@@ -649,6 +649,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """
         self._pool.check("set_state", idle=True)
         numbers = self._numbers(rows)
+        if isinstance(states, bytes):
+            raise TypeError("`states` must be a list with one state for each row, got one state.")
         if len(states) != len(numbers):
             raise ValueError(f"{len(states)} states for {len(numbers)} rows")
         for state in states:

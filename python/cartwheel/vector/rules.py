@@ -59,7 +59,8 @@ class Rules:
             raise ValueError(
                 "`staggered_reset=True` draws numbers of steps below `max_episode_steps`, which is "
                 "None: pass `max_episode_steps`. (Limits of the environments themselves do not "
-                "count.)"
+                "count; `make_vec` gives its own to environments in Python: pass it "
+                "`vector_kwargs={'max_episode_steps': n}`.)"
             )
         return rules
 

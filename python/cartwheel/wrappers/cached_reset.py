@@ -23,8 +23,9 @@ class CachedReset(VectorWrapper):
     The construction resets the environments ``num_states`` times, each time with a seed of its own,
     and keeps states, observations and infos. From then on every reset of a row, explicit or
     automatic, in every autoreset mode, loads one of them at random. The cache is in the workers, or
-    next to the native environments: nothing is sent for a reset, and steps cost nothing. Rows have
-    to be reset once before they are stepped, as usual.
+    next to the native environments: nothing is sent for a reset, and steps cost nothing. Reset
+    all rows before they are stepped, as usual: the construction leaves them in states of its own,
+    and a step from these is not refused.
 
     Which state a row gets depends on ``seed``, on the row, and on the number of its resets; after a
     reset with a seed, on ``seed``, the reset's seed, and the number of resets since then. Options

@@ -26,7 +26,7 @@ class ClipReward(TransformReward):
 
     Raises:
         gymnasium.error.InvalidBound: There is no limit, or ``min_reward`` is above ``max_reward``.
-        TypeError: A limit is no number.
+        TypeError: A limit is no number, or NaN.
     """
 
     def __init__(
@@ -66,6 +66,6 @@ def _limit(name: str, limit: Any) -> NDArray[np.float64] | None:
     if limit is None:
         return None
     array = np.asarray(limit)
-    if array.size != 1 or array.dtype.kind not in "fiu":
+    if array.size != 1 or array.dtype.kind not in "fiu" or np.isnan(array).any():
         raise TypeError(f"`{name}` must be a number or None, got {limit!r}.")
     return np.array(array.item(), np.float64)

@@ -22,11 +22,17 @@ class DtypeObservation(ObservationWrapper):
 
     Raises:
         TypeError: Observations are not of a ``Box``, ``Discrete``, ``MultiDiscrete`` or
-            ``MultiBinary`` space, or ``dtype`` is no dtype.
+            ``MultiBinary`` space, or ``dtype`` is no dtype of numbers.
     """
 
     def __init__(self, envs: VectorEnv[Any, Any, Any], dtype: Any) -> None:
-        """Checks the space."""
+        """Checks the arguments."""
+        try:
+            given = None if dtype is None else np.dtype(dtype)
+        except TypeError:
+            given = None
+        if given is None or given.kind not in "biuf":
+            raise TypeError(f"`dtype` must be a dtype of numbers, got {dtype!r}.")
         super().__init__(envs)
         space = self._space_before
         self.dtype = dtype

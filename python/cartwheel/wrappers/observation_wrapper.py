@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.vector.utils import batch_space
 
+from cartwheel.spaces import nested
 from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
@@ -41,8 +42,13 @@ class ObservationWrapper(VectorWrapper):
         finals = batch.finals(self._space_before)
         batch.observations = self._observe(batch.observations)
         if finals is not None:
-            finals.observations = self._observe(finals.observations)
-            finals.space = self.single_observation_space
+            space = self.single_observation_space
+            finals.observations = (
+                self._observe(finals.observations)
+                if len(finals.places)  # dense ones may be of no row, which functions do not expect
+                else nested.take(space, batch.observations, finals.places)
+            )
+            finals.space = space
 
 
 def rows_of_batch(envs: Any) -> int:

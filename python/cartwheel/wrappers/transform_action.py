@@ -106,7 +106,10 @@ def as_space(space: Space[Any], batch: Any) -> Any:
     """Gives the arrays of a batch the dtypes of their space; ``space`` is the space of one row."""
     if isinstance(space, Box | Discrete | MultiDiscrete | MultiBinary):
         array = as_array("actions", batch)
-        return array if array.dtype == space.dtype else array.astype(space.dtype)
+        try:
+            return array if array.dtype == space.dtype else array.astype(space.dtype)
+        except (TypeError, ValueError):  # no numbers: what gets the batch says what it needs
+            return batch
     if isinstance(space, Dict) and isinstance(batch, dict):
         parts = space.spaces
         return {

@@ -89,9 +89,11 @@ class Finals:
         """
         mask = np.zeros(size, np.bool_)
         mask[self.places] = True
-        if self._is_dense:
+        if self._is_dense and not len(self.places):  # wrappers may leave none as they were
+            values: Any = nested.apply(np.copy, observations)
+        elif self._is_dense:
             places = self.places
-            values: Any = nested.apply(
+            values = nested.apply(
                 lambda shown, finals: _with(shown, places, finals),
                 observations,
                 self.observations,

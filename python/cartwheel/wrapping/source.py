@@ -179,8 +179,9 @@ class Source:
     def check_steps_rows(self, calling: str) -> None:
         """Raises ``TypeError`` if rows cannot be stepped apart."""
         if not self.steps_rows:
+            of_rows = " of some rows" if calling in ("step", "step_async") else ""
             raise TypeError(
-                f"`{calling}` of some rows needs a vector environment of cartwheel, without "
+                f"`{calling}`{of_rows} needs a vector environment of cartwheel, without "
                 f"wrappers of Gymnasium around it; this is {self.envs}"
             )
 

@@ -285,6 +285,13 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
         """Renders as the wrapped environment does."""
         return self.env.render(*args, **kwargs)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Refuses to be pickled or copied, because environments cannot be."""
+        raise TypeError(
+            f"{type(self).__name__} cannot be pickled or copied: make it anew, and give it the "
+            "states of `get_wrapper_state()` of each wrapper and of `get_state()`."
+        )
+
     def __getattr__(self, name: str) -> Any:
         """Other public names are those of the wrapped environment."""
         if name.startswith("_") or name == "env":
