@@ -6,6 +6,7 @@ from functools import partial
 
 import gymnasium as gym
 import h5py
+import minari
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text, Tuple
@@ -20,12 +21,6 @@ from tests.support.environments import NestedEnv
 from tests.support.painting import PaintingEnv
 from tests.support.recordings import read_h5
 from tests.support.wrapping import D, N, S
-
-
-@pytest.fixture
-def minari():
-    """Minari's own reader, where it is installed; it is in no extra, because it brings others."""
-    return pytest.importorskip("minari")
 
 
 def painters(mode=N, num_envs=2):
@@ -83,7 +78,7 @@ def test_the_layout_is_that_of_maniskill(tmp_path, mode):
     }
 
 
-def test_nested_observations_are_groups_and_images_are_compressed(tmp_path, minari):
+def test_nested_observations_are_groups_and_images_are_compressed(tmp_path):
     space = Dict({"camera": Box(0, 255, (40, 30, 3), np.uint8), "place": Tuple([Box(-1, 1, (2,))])})
     action = Dict({"turn": Box(-1, 1, (2,), np.float64), "grip": Discrete(3)})
 
@@ -128,7 +123,7 @@ def test_nested_observations_are_groups_and_images_are_compressed(tmp_path, mina
 
 
 @pytest.mark.parametrize("mode", [N, S, D])
-def test_minari_reads_its_layout(tmp_path, mode, minari):
+def test_minari_reads_its_layout(tmp_path, mode):
     envs = painters(mode)
     actions = np.array([[0, 1]] * 8)
     recorder = RecordEpisode(
@@ -163,7 +158,7 @@ def test_minari_reads_its_layout(tmp_path, mode, minari):
     assert "options" not in about[2]
 
 
-def test_minari_makes_the_environment_again(tmp_path, minari):
+def test_minari_makes_the_environment_again(tmp_path):
     for number, env_id in enumerate(("CartPole-v1", "cartwheel/CartPole-v1")):
         keywords = {"num_workers": 1, "autoreset_mode": "same_step"} if number else {}
         envs = cartwheel.make_vec(
@@ -178,7 +173,7 @@ def test_minari_makes_the_environment_again(tmp_path, minari):
         env.close()
 
 
-def test_spaces_are_those_that_minari_reads(minari):
+def test_spaces_are_those_that_minari_reads():
     spaces = [
         Box(-np.inf, 1, (2, 3), np.float64),
         Discrete(4, start=-1),
