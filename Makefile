@@ -57,7 +57,7 @@ test: lint test-rust test-examples ## run every check: lint, Rust tests, example
 	@echo '==> the plugin of the tests'
 	@cargo build --locked --quiet -p test-plugin
 	@echo '==> pytest'
-	@$(BIN)/python -m pytest -n 3 --dist loadfile
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 	@echo '==> every check passed; pytest says above what it skipped and why; `make test-torch` runs what needs torch'
 
 test-torch: build $(TORCH_VENV)/.torch ## run the tests that need torch, in a separate environment; some check that the examples learn
