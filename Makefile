@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
+RAY_VENV := .venv-ray
 WHEEL_VENV := target/wheel-venv
 EXAMPLES := target/examples
 
@@ -16,8 +17,11 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PROPTEST_RNG_SEED ?= 1
 # Read from pyproject.toml, the only place that names the version.
 MATURIN := $(shell sed -n 's/^requires = \["\(maturin[^"]*\)"\]$$/\1/p' pyproject.toml)
-# The version of torch is in pyproject.toml too, among the extras.
-TORCH := $(shell sed -n 's/^torch = \["\(.*\)"\]$$/\1/p' pyproject.toml)
+# $(call layer,VENV,BELOW): packages that VENV does not have are found in BELOW.
+layer = $(1)/bin/python -c 'import site, sys; from pathlib import Path; \
+	below = Path(sys.argv[1]).glob("lib/python*/site-packages"); \
+	layer = "".join(f"import site; site.addsitedir({str(folder)!r})\n" for folder in below); \
+	Path(site.getsitepackages()[0], "below.pth").write_text(layer)' "$(CURDIR)/$(2)"
 C_FLAGS := -O2 -Wall -Wextra -Werror -fPIC -shared -I include
 # With an explicit --target, build scripts and macros are built without the sanitizer.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
@@ -60,9 +64,11 @@ test: lint test-rust test-examples ## run every check: lint, Rust tests, example
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
 	@echo '==> every check passed; pytest says above what it skipped and why; `make test-torch` runs what needs torch'
 
-test-torch: build $(TORCH_VENV)/.torch ## run the tests that need torch, in a separate environment; some check that the examples learn
-	@echo '==> pytest, the tests that need torch'
+test-torch: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed ## run the tests that need torch, a trainer or Ray, in separate environments; some check that the examples learn
+	@echo '==> pytest, the tests that need torch or a trainer'
 	@$(TORCH_VENV)/bin/python -m pytest -m torch -n 2
+	@echo '==> pytest, the tests that need Ray'
+	@$(RAY_VENV)/bin/python -m pytest -m ray
 
 test-rust: setup ## run the tests of the core, also with injected faults, then test every interleaving of its wake-ups with loom
 	@echo '==> cargo test'
@@ -172,15 +178,20 @@ $(EXAMPLES)/.installed: $(VENV)/.built $(EXAMPLE_SOURCES)
 	@$(EXAMPLES)/venv/bin/python -m pip install --quiet --force-reinstall --no-deps $(EXAMPLES)/wheels/*.whl
 	@touch $@
 
-# Everything in $(VENV), plus torch, which takes 5 GB with its dependencies.
-$(TORCH_VENV)/.torch: pyproject.toml constraints.txt
+# Everything in $(VENV), plus torch and trainers, which take 6 GB with their dependencies.
+$(TORCH_VENV)/.installed: tests/requirements/torch.txt constraints.txt
 	@echo '==> virtual environment in $(TORCH_VENV)'
 	@test -x $(TORCH_VENV)/bin/pip || $(PYTHON) -m venv $(TORCH_VENV)
-	@$(TORCH_VENV)/bin/python -m pip install --quiet '$(TORCH)'
-	@$(TORCH_VENV)/bin/python -c 'import site, sys; from pathlib import Path; \
-		below = Path(sys.argv[1]).glob("lib/python*/site-packages"); \
-		layer = "".join(f"import site; site.addsitedir({str(folder)!r})\n" for folder in below); \
-		Path(site.getsitepackages()[0], "below.pth").write_text(layer)' "$(CURDIR)/$(VENV)"
+	@$(TORCH_VENV)/bin/python -m pip install --quiet -r $<
+	@$(call layer,$(TORCH_VENV),$(VENV))
+	@touch $@
+
+# Everything in $(TORCH_VENV), plus Ray and the Gymnasium that RLlib needs. Its versions are its own.
+$(RAY_VENV)/.installed: tests/requirements/ray.txt $(TORCH_VENV)/.installed
+	@echo '==> virtual environment in $(RAY_VENV)'
+	@test -x $(RAY_VENV)/bin/pip || $(PYTHON) -m venv $(RAY_VENV)
+	@PIP_CONSTRAINT= $(RAY_VENV)/bin/python -m pip install --quiet -r $<
+	@$(call layer,$(RAY_VENV),$(TORCH_VENV))
 	@touch $@
 
 $(VENV)/.maturin: pyproject.toml constraints.txt

@@ -12,17 +12,35 @@ import cartwheel
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+#: Modules and pages that need packages of other environments, and the mark of those environments.
+MARKS = {
+    "sb3": pytest.mark.torch,
+    "torchrl": pytest.mark.torch,
+    "tianshou": pytest.mark.torch,
+    "skrl": pytest.mark.torch,
+    "ray": pytest.mark.ray,
+    "rllib": pytest.mark.ray,
+}
 #: Its code needs packages of its own: examples/tests/test_guide.py runs it.
 APART = ROOT / "docs/write-an-env-in-rust.md"
+
+
+def documented_in(finder, name):
+    """The docstrings of a module and of the modules in it."""
+    module = importlib.import_module(name)
+    yield from finder.find(module)
+    for inner in pkgutil.walk_packages(getattr(module, "__path__", []), f"{name}."):
+        yield from finder.find(importlib.import_module(inner.name))
 
 
 def documented():
     """The docstrings of the package, as doctests."""
     finder = doctest.DocTestFinder(exclude_empty=True)
-    for module in pkgutil.walk_packages(cartwheel.__path__, "cartwheel."):
-        if module.name != "cartwheel.__main__":
-            yield from finder.find(importlib.import_module(module.name))
+    for module in pkgutil.iter_modules(cartwheel.__path__, "cartwheel."):
+        room = module.name.rpartition(".")[2]
+        if room not in MARKS and room != "__main__":
+            yield from documented_in(finder, module.name)
     yield from finder.find(cartwheel)
 
 
@@ -31,11 +49,31 @@ EXAMPLES = {test.name: test for test in documented() if test.examples}
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_the_example_in_a_docstring_prints_what_it_shows(name):
+    check_example(EXAMPLES[name])
+
+
+def check_example(example):
     report = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-    outcome = runner.run(EXAMPLES[name], out=report.append)
+    outcome = runner.run(example, out=report.append)
     assert outcome.attempted
     assert not outcome.failed, "".join(report)
+
+
+@pytest.mark.parametrize(
+    "room",
+    [
+        pytest.param(room, marks=mark)
+        for room, mark in MARKS.items()
+        if (Path(cartwheel.__path__[0]) / room).exists()
+    ],
+)
+def test_the_examples_of_an_adapter_print_what_they_show(room):
+    found = documented_in(doctest.DocTestFinder(exclude_empty=True), f"cartwheel.{room}")
+    examples = [test for test in found if test.examples]
+    assert examples
+    for example in examples:
+        check_example(example)
 
 
 def test_the_classes_that_users_start_with_have_an_example():
@@ -45,7 +83,12 @@ def test_the_classes_that_users_start_with_have_an_example():
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if page != APART], ids=lambda page: page.name
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=MARKS.get(page.stem, ()))
+        for page in PAGES
+        if page != APART
+    ],
 )
 def test_the_code_of_a_page_runs_from_its_first_line_to_its_last(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
