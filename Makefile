@@ -13,6 +13,8 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+# Tracebacks name lines; all debug information makes a fresh build a fifth slower.
+export CARGO_PROFILE_DEV_DEBUG := line-tables-only
 # Every run tests the same random examples; another seed gives others.
 export PROPTEST_RNG_SEED ?= 1
 # Read from pyproject.toml, the only place that names the version.
@@ -76,7 +78,7 @@ test-rust: setup ## run the tests of the core, also with injected faults, then t
 	@echo '==> cargo test with failpoints'
 	@cargo test -p cartwheel-engine --features failpoints --test failpoints
 	@echo '==> cargo test under loom'
-	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel-engine --release --lib --test loom
+	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test -p cartwheel-engine --profile loom --lib --test loom
 
 test-examples: $(EXAMPLES)/.installed ## build the environments of examples/ as wheels and a C library, install and test them
 	@echo '==> cargo fmt, clippy and test, the examples'
