@@ -1,0 +1,56 @@
+"""What differs between the versions of Gymnasium that cartwheel works beside.
+
+``docs/gymnasium-versions.md`` has the table. Everything else asks Gymnasium itself.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+
+#: The oldest version that the tests run beside, see ``make matrix``.
+OLDEST = "1.2.2"
+
+
+def check_version(installed: str) -> None:
+    """Refuses a version of Gymnasium that is too old.
+
+    Args:
+        installed: The version, such as ``"1.4.0"``.
+
+    Raises:
+        ImportError: The version is older than :data:`OLDEST`.
+    """
+    if _numbers(installed) < _numbers(OLDEST):
+        raise ImportError(
+            f"cartwheel needs Gymnasium {OLDEST} or newer, but {installed} is installed: "
+            f"pip install 'gymnasium>={OLDEST}'"
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Returns the numbers of a version; what follows them, as in ``1.4.0a1``, does not count."""
+    found = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
+check_version(gymnasium.__version__)  # before other modules import names that came later
+
+from gymnasium.vector import VectorWrapper  # noqa: E402
+
+if TYPE_CHECKING:
+    AnyVectorWrapper = VectorWrapper[Any, Any, Any, Any, Any]
+else:
+    AnyVectorWrapper = VectorWrapper  # has no type parameters before 1.4
+"""Gymnasium's ``VectorWrapper`` of any types."""
+
+
+def keep_open(envs: Any) -> None:
+    """The ``__del__`` of vector environments and wrappers: does nothing.
+
+    Gymnasium 1.2 has one that calls ``close``: also of objects that were never made, because their
+    arguments were refused, and of wrappers, whose environments may be in use without them. A pool
+    ends by itself when nothing refers to it.
+    """
