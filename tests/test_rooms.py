@@ -23,7 +23,8 @@ PYTHON = """
     vector
     returns worker
     arguments
-    _cartwheel choices errors gymnasium_versions log near_misses policy progress spaces
+    _cartwheel choices errors log near_misses policy progress spaces
+    gymnasium_versions
 """
 BINDING = """
     lib

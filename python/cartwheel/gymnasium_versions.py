@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-import gymnasium
+import gymnasium as gym
 
 #: The oldest version that the tests run beside, see ``make matrix``.
 OLDEST = "1.2.2"
+#: What draws an environment before 1.3; only their rain differs.
+_BEFORE = {"Taxi-v4": "Taxi-v3"}
 
 
 def check_version(installed: str) -> None:
@@ -36,11 +38,14 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, found[0].split("."))) if found else ()
 
 
-check_version(gymnasium.__version__)  # before other modules import names that came later
+check_version(gym.__version__)  # before other modules import names that came later
 
-from gymnasium.vector import VectorWrapper  # noqa: E402
+from gymnasium.vector import VectorWrapper, utils  # noqa: E402
 
 if TYPE_CHECKING:
+    from gymnasium.envs.registration import EnvSpec
+    from gymnasium.spaces import Space
+
     AnyVectorWrapper = VectorWrapper[Any, Any, Any, Any, Any]
 else:
     AnyVectorWrapper = VectorWrapper  # has no type parameters before 1.4
@@ -54,3 +59,22 @@ def keep_open(envs: Any) -> None:
     arguments were refused, and of wrappers, whose environments may be in use without them. A pool
     ends by itself when nothing refers to it.
     """
+
+
+def batch_differing_spaces(spaces: list[Space[Any]]) -> Space[Any]:
+    """Batches spaces of one shape and dtype, see ``gymnasium.vector.utils.batch_differing_spaces``.
+
+    Raises:
+        ValueError, TypeError: The spaces cannot be batched; before 1.4, Gymnasium asserts it.
+    """
+    try:
+        return utils.batch_differing_spaces(spaces)
+    except AssertionError as error:
+        raise ValueError(
+            str(error) or f"Expected spaces of equal structure, got {spaces}"
+        ) from None
+
+
+def spec_that_draws(env_id: str) -> EnvSpec | None:
+    """Returns the spec of the environment that draws ``env_id``, or ``None`` if there is none."""
+    return gym.registry.get(env_id) or gym.registry.get(_BEFORE.get(env_id, ""))
