@@ -5,6 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 RAY_VENV := .venv-ray
+# The versions of Gymnasium that the tests run beside: the oldest that pyproject.toml allows (RLlib needs it) to the
+# newest. Each has an environment of its own.
+GYMNASIUMS := 1.2.2 1.3.0 1.4.0
+GYM_VENV := .venv-gym-
 WHEEL_VENV := target/wheel-venv
 EXAMPLES := target/examples
 
@@ -41,7 +45,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust test-examples test-torch sanitize sanitize-core sanitize-python parity soak faults lint fmt bench wheel
+.PHONY: help setup build demo test test-rust test-examples test-torch matrix sanitize sanitize-core sanitize-python parity soak faults lint fmt bench wheel
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -71,6 +75,9 @@ test-torch: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed ## run the tes
 	@$(TORCH_VENV)/bin/python -m pytest -m torch -n 2
 	@echo '==> pytest, the tests that need Ray'
 	@$(RAY_VENV)/bin/python -m pytest -m ray
+
+matrix: build $(GYMNASIUMS:%=$(GYM_VENV)%/.installed) ## run the tests that concern Gymnasium beside each version of it that is supported
+	@$(BIN)/python -m tests.matrix $(GYMNASIUMS)
 
 test-rust: setup ## run the tests of the core, also with injected faults, then test every interleaving of its wake-ups with loom
 	@echo '==> cargo test'
@@ -194,6 +201,14 @@ $(RAY_VENV)/.installed: tests/requirements/ray.txt $(TORCH_VENV)/.installed
 	@test -x $(RAY_VENV)/bin/pip || $(PYTHON) -m venv $(RAY_VENV)
 	@PIP_CONSTRAINT= $(RAY_VENV)/bin/python -m pip install --quiet -r $<
 	@$(call layer,$(RAY_VENV),$(TORCH_VENV))
+	@touch $@
+
+# Everything in $(VENV), with another version of Gymnasium. Its extras are those of $(VENV).
+$(GYM_VENV)%/.installed: | $(VENV)/.built
+	@echo '==> virtual environment in $(GYM_VENV)$*'
+	@test -x $(GYM_VENV)$*/bin/pip || $(PYTHON) -m venv $(GYM_VENV)$*
+	@PIP_CONSTRAINT= $(GYM_VENV)$*/bin/python -m pip install --quiet --no-deps gymnasium==$*
+	@$(call layer,$(GYM_VENV)$*,$(VENV))
 	@touch $@
 
 $(VENV)/.maturin: pyproject.toml constraints.txt
