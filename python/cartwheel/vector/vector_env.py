@@ -44,7 +44,7 @@ from cartwheel.worker.link import Link
 from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy as np
     from gymnasium.spaces import Space
@@ -440,6 +440,34 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             self._begin_call(task, name, parts, calling)
             results: tuple[Any, ...] = self._pool.call_wait(self._link.timeout, calling)
             return results
+
+    def _apply(
+        self,
+        calling: str,
+        name: str,
+        rows: Sequence[int],
+        function: Callable[..., Any],
+        *args: Any,
+        **kwargs: Any,
+    ) -> list[Any]:
+        """Applies a function to environments, in their workers.
+
+        Args:
+            calling: The method that errors name.
+            name: What the function calls or reads.
+            rows: Row numbers, in any order.
+            function: Gets the environment, ``args`` and ``kwargs``. It is pickled for a process.
+            *args: Further arguments.
+            **kwargs: Keywords.
+
+        Returns:
+            One result for each of these rows, in this order.
+        """
+        parts: list[Any] = [None] * self.num_envs
+        for row in rows:
+            parts[row] = (function, args, kwargs)
+        answers = self._control("apply", name, parts, calling)
+        return [answers[row] for row in rows]
 
     def call_async(self, name: str, /, *args: Any, **kwargs: Any) -> None:
         """Begins a call, as :meth:`call` does; :meth:`call_wait` returns its results."""
