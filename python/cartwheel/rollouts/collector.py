@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import AutoresetMode
     from numpy.typing import NDArray
 
+    from cartwheel.arguments import ResetOptions
     from cartwheel.choices import Until
     from cartwheel.policy import Policy
     from cartwheel.rollouts.rollout import Rollout
@@ -133,7 +134,7 @@ class Collector:
         num_episodes: int | None = None,
         recurrent: bool = False,
         seed: Any = None,
-        options: dict[str, Any] | None = None,
+        options: ResetOptions = None,
     ) -> None:
         """Checks the arguments; steps and resets nothing."""
         self.mode = _mode_of(envs)
@@ -193,7 +194,7 @@ class Collector:
         return carry.is_first.copy()
 
     def reset(
-        self, *, seed: Any = None, options: dict[str, Any] | None = None
+        self, *, seed: Any = None, options: ResetOptions = None
     ) -> tuple[Any, dict[str, Any]]:
         """Resets every environment, and drops an unfinished rollout.
 
@@ -212,7 +213,7 @@ class Collector:
         self._shown = copy.deepcopy(observations)
         return observations, infos
 
-    def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
+    def _reset(self, seed: Any, options: Any) -> tuple[Any, dict[str, Any]]:
         """Resets every environment; the policy gets the returned observations next."""
         if self._recording is not None:
             self._recording.end()

@@ -113,7 +113,7 @@ def _check_space(space: Any) -> None:
 def _check_apart(envs: VectorEnv[Any, Any]) -> None:
     """Raises ``ValueError`` if two rows have the same environment."""
     rows: dict[tuple[int, int], int] = {}
-    found = envs._apply("CartwheelVecEnv", "", range(envs.num_envs), identity)
+    found = envs._apply("CartwheelVecEnv", "", list(range(envs.num_envs)), identity)
     for row, environment in enumerate(found):
         if rows.setdefault(environment, row) != row:
             raise ValueError(
