@@ -2,10 +2,10 @@
 
 Example:
     >>> import cartwheel
-    >>> from cartwheel.torchrl import CartwheelEnv  # doctest: +SKIP
+    >>> from cartwheel.torchrl import CartwheelEnv
     >>> envs = cartwheel.make_vec("cartwheel/CartPole-v1", 8, autoreset_mode="disabled")
-    >>> env = CartwheelEnv(envs)  # doctest: +SKIP
-    >>> env.rollout(100, break_when_any_done=False).batch_size  # doctest: +SKIP
+    >>> env = CartwheelEnv(envs)
+    >>> env.rollout(100, break_when_any_done=False).batch_size
     torch.Size([8, 100])
 
 ``docs/trainers/torchrl.md`` is the guide.

@@ -18,7 +18,7 @@ from cartwheel.arguments import as_autoreset_mode, as_batch_size, as_env_fns
 from cartwheel.near_misses import keywords_of, listed, near_miss, shown
 from cartwheel.spaces import nested
 from cartwheel.torchrl.observations import named_readers, reader
-from cartwheel.torchrl.specs import check_space, specs_of
+from cartwheel.torchrl.specs import Specs, check_space
 from cartwheel.vector.pool_env import PoolVectorEnv
 from cartwheel.vector.vector_env import VectorEnv
 
@@ -39,11 +39,11 @@ class CartwheelEnv(GymLikeEnv):
 
     Example:
         >>> import cartwheel
-        >>> from torchrl.collectors import Collector  # doctest: +SKIP
-        >>> from cartwheel.torchrl import CartwheelEnv  # doctest: +SKIP
+        >>> from torchrl.collectors import Collector
+        >>> from cartwheel.torchrl import CartwheelEnv
         >>> envs = cartwheel.make_vec("cartwheel/CartPole-v1", 8, autoreset_mode="disabled")
-        >>> env = CartwheelEnv(envs, categorical_action_encoding=True)  # doctest: +SKIP
-        >>> for batch in Collector(env, frames_per_batch=800, total_frames=1600):  # doctest: +SKIP
+        >>> env = CartwheelEnv(envs, categorical_action_encoding=True)
+        >>> for batch in Collector(env, frames_per_batch=800, total_frames=1600):
         ...     print(batch["next", "reward"].shape)
         torch.Size([8, 100, 1])
         torch.Size([8, 100, 1])
@@ -120,20 +120,19 @@ class CartwheelEnv(GymLikeEnv):
         """Does nothing: the first reset is TorchRL's."""
 
     def _make_specs(self, env: Any) -> None:
-        specs = specs_of(env, categorical=self._categorical, device=self.device)
-        self.done_spec = specs.full_done_spec.clone()
-        self.action_spec = specs.full_action_spec.clone()
-        self.reward_spec = specs.full_reward_spec.clone()
-        self.observation_spec = specs.observation_spec.clone()
+        specs = Specs(env, categorical=self._categorical, device=self.device)
+        self.done_spec = specs.done
+        self.action_spec = specs.action
+        self.reward_spec = specs.reward
+        self.observation_spec = specs.observation
         self._column = (env.num_envs, 1)
         self._readers: Any = (
             named_readers(env.observation_space, self.observation_spec)
             if isinstance(env.observation_space, Dict)
             else reader(env.observation_space, self.observation_spec["observation"])
         )
-        actions = list(self.full_action_spec.keys(True, True))
-        #: The only key of actions; ``None`` if there are several.
-        self._action_key = actions[0] if len(actions) == 1 else None
+        #: Makes an array of an action; ``None`` for a ``Dict`` space.
+        self._as_array = None if isinstance(env.action_space, Dict) else specs.action.to_numpy
         #: Observations, in tensordicts.
         self._leaves = list(self.observation_spec.keys(True, True))
         #: What a reset brings.
@@ -169,10 +168,9 @@ class CartwheelEnv(GymLikeEnv):
         return stepped
 
     def _actions(self, tensordict: TensorDictBase) -> Any:
-        if self._action_key is None:
-            return self.read_action(tensordict.select(*self.action_keys).to_dict())
-        action = tensordict.get(self._action_key)
-        return self.full_action_spec[self._action_key].to_numpy(action, safe=False)
+        if self._as_array is not None:
+            return self._as_array(tensordict.get("action"), safe=False)
+        return self.full_action_spec.to_numpy(tensordict.select(*self.action_keys).to_dict())
 
     def _step_rows(self, actions: Any, mask: Any) -> Any:
         """Steps some rows; arrays of the result have zeros for the others."""

@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+# ``GymWrapper`` imports this module when it is first made. The module keeps an exception, with the
+# frames of those who import it and so everything in them: here there is nothing to keep alive.
+import torchrl.envs.libs.utils  # noqa: F401
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 from gymnasium.vector import AutoresetMode, VectorEnv
+from torchrl.data import Composite
 from torchrl.data.utils import numpy_to_torch_dtype_dict
 from torchrl.envs import GymWrapper
 
@@ -14,17 +19,43 @@ if TYPE_CHECKING:
     from gymnasium.spaces import Space
 
 
-def specs_of(envs: VectorEnv[Any, Any, Any], *, categorical: bool, device: Any) -> GymWrapper:
-    """Returns TorchRL's own wrapper around the spaces of ``envs``, for its specs.
+class Specs:
+    """The specs of a vector environment: those that ``torchrl.envs.GymWrapper`` has for its spaces.
 
-    So the specs are those of ``GymWrapper`` by construction, whatever they are in its version.
+    ``GymWrapper`` itself makes them, so they are the same in every version.
+
+    Attributes:
+        done: Of the flags.
+        reward: Of rewards.
+        observation: Of observations, a ``Composite``.
+        action: Of actions; a ``Composite`` for a ``Dict`` space, which ``GymWrapper`` only takes
+            from single environments.
 
     Args:
-        envs: The vector environment; it is not stepped, and the wrapper does not refer to it.
+        envs: The vector environment; it is not stepped.
         categorical: Whether discrete values are integers rather than one-hot.
         device: The device of the specs, or ``None``.
     """
-    return GymWrapper(_Spaces(envs), categorical_action_encoding=categorical, device=device)
+
+    def __init__(self, envs: VectorEnv[Any, Any, Any], *, categorical: bool, device: Any) -> None:
+        """Asks ``GymWrapper``."""
+        self._num_envs = envs.num_envs
+        self._keywords = {"categorical_action_encoding": categorical, "device": device}
+        self._blank = Box(0, 1, (envs.num_envs, 1))
+        wrapper = self._wrapper(_stacked(envs.observation_space), self._blank)
+        self.done = wrapper.full_done_spec.clone()
+        self.reward = wrapper.full_reward_spec.clone()
+        self.observation = wrapper.observation_spec.clone()
+        self.action = self._action(envs.action_space)
+
+    def _action(self, space: Space[Any]) -> Any:
+        if isinstance(space, Dict):
+            parts = {key: self._action(part) for key, part in space.spaces.items()}
+            return Composite(parts, shape=[self._num_envs], device=self._keywords["device"])
+        return self._wrapper(self._blank, space).action_spec.clone()
+
+    def _wrapper(self, observations: Space[Any], actions: Space[Any]) -> GymWrapper:
+        return GymWrapper(_Spaces(self._num_envs, observations, actions), **self._keywords)
 
 
 class _Spaces(VectorEnv[Any, Any, Any]):
@@ -32,11 +63,11 @@ class _Spaces(VectorEnv[Any, Any, Any]):
 
     autoreset_mode = AutoresetMode.DISABLED
 
-    def __init__(self, envs: VectorEnv[Any, Any, Any]) -> None:
-        self.num_envs = envs.num_envs
+    def __init__(self, num_envs: int, observations: Space[Any], actions: Space[Any]) -> None:
+        self.num_envs = num_envs
         self.metadata = {"autoreset_mode": self.autoreset_mode}
-        self.observation_space = _stacked(envs.observation_space)
-        self.action_space = envs.action_space
+        self.observation_space = observations
+        self.action_space = actions
 
 
 def _stacked(space: Space[Any]) -> Space[Any]:
