@@ -357,7 +357,7 @@ class Worker:
             return self.envs[row].render()
 
     def _carry_out(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
-        if part is None and task == "call":
+        if part is None:
             return None  # the call is for other rows
         try:
             return self._call(row, task, env, name, part)
@@ -366,9 +366,10 @@ class Worker:
 
     def _call(self, row: int, task: str, env: Any, name: str, part: Any) -> Any:
         if task == "set_attr":
-            return env.set_wrapper_attr(name, part)
+            (value,) = part
+            return env.set_wrapper_attr(name, value)
         if task == "sample":
-            return None if part is None else sampled(env, row, part)
+            return sampled(env, row, part)
         if task == "cache":
             inner = env.env if isinstance(env, CachedEnv) else env
             self.envs[row - self.first_row] = CachedEnv(inner, row, *part)

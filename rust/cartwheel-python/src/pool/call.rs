@@ -51,7 +51,7 @@ impl State {
         loop {
             self.finish(py, Call::Call, calling, timeout)?;
             let announced = self.announced.with_task(&self.pool).rests;
-            let (link, arguments) = (self.link.bind(py), (&received, announced));
+            let (link, arguments) = (self.link.bind(py), (&received, announced, &self.called_rows));
             let answers = link.call_method1(intern!(py, "receive_answers"), arguments)?;
             if !answers.is_none() {
                 return Ok(answers);

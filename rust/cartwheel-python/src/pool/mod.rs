@@ -126,6 +126,7 @@ impl PyPool {
             native,
             posts: Posts::default(),
             next_resets: BTreeMap::new(),
+            called_rows: None,
             episodes: None,
         };
         Ok(Self { door: Door::new(state, closing, class_name), sharing, meter })
@@ -179,14 +180,18 @@ impl PyPool {
     }
 
     /// Begins a control call with one message for each shard. `calling` is the method that the user
-    /// called.
+    /// called. The answers of `rows` are returned; by default those of all rows.
+    #[pyo3(signature = (messages, calling, rows = None))]
     fn call_async(
         &self,
         py: Python<'_>,
         messages: &Bound<'_, PyAny>,
         calling: &str,
+        rows: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         self.door.enter(py, Call::Call, calling, |state| {
+            state.check_idle(py, calling)?;
+            state.called_rows = rows;
             state.begin_with_messages(py, Call::Call, calling, messages, 0)
         })
     }

@@ -40,6 +40,8 @@ pub(super) struct State {
     pub(super) posts: Posts,
     /// What rows with their next step get for their next automatic reset, packed for their workers.
     pub(super) next_resets: BTreeMap<usize, Py<PyAny>>,
+    /// The rows whose answers the pending control call returns; `None` for all rows.
+    pub(super) called_rows: Option<Py<PyAny>>,
     /// Counted on request.
     pub(super) episodes: Option<Episodes>,
 }
