@@ -17,8 +17,7 @@ PYTHON = """
     __main__
     bench
     __init__
-    sb3
-    catalogue envpool registry testing wrappers
+    catalogue envpool registry sb3 testing torchrl wrappers
     evaluation native recorder rollouts
     wrapping
     vector
