@@ -12,7 +12,7 @@ from ray.tune.registry import register_env
 
 from cartwheel.arguments import as_autoreset_mode
 from cartwheel.native.plugins import without_module
-from cartwheel.near_misses import shown
+from cartwheel.near_misses import check_keywords, keywords_of, shown
 from cartwheel.registry.make import make_vec
 from cartwheel.vector.vector_env import VectorEnv
 
@@ -50,7 +50,8 @@ def register(
 
     Raises:
         gymnasium.error.Error: There is no such id.
-        TypeError: ``env`` is something else, or ``num_envs`` is given.
+        TypeError: ``env`` is something else, ``num_envs`` is given, or ``VectorEnv`` lacks a
+            keyword that is given for a function.
         ValueError: ``autoreset_mode`` is not ``"next_step"``, the only mode that RLlib's runners
             understand, or ``batch_size`` is given. In the runner: ``gym_env_vectorize_mode`` is not
             ``"vector_entry_point"``.
@@ -58,6 +59,7 @@ def register(
     _check(keywords)
     make: Callable[..., VectorEnv | NativeVectorEnv]
     if callable(env):
+        check_keywords(VectorEnv.__name__, keywords, keywords_of(VectorEnv))
         make = functools.partial(_of_function, env)
     elif isinstance(env, str | EnvSpec):
         make = functools.partial(
