@@ -24,6 +24,7 @@ PYTHON = """
     returns worker
     arguments
     _cartwheel choices errors log near_misses policy progress spaces
+    gymnasium_versions
 """
 BINDING = """
     lib
