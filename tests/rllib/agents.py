@@ -1,6 +1,9 @@
 """Multi-agent environments of RLlib: with agents of different spaces, on turns, with faults."""
 # ruff: noqa: ARG002 (signatures are RLlib's, whether an environment needs them or not)
 
+import time
+import uuid
+
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, Text
 from ray.rllib.env.multi_agent_env import MultiAgentEnv, make_multi_agent
@@ -15,14 +18,20 @@ def two_poles(config=None):
     return TwoPoles({"num_agents": 2})
 
 
-def countdown(config=None):
-    """Three agents that leave one after another."""
-    return ParallelPettingZooEnv(CountdownEnv())
+class OrderlyCountdownEnv(CountdownEnv):
+    """Three agents that leave one after another; RLlib acts for them in any order."""
+
+    def step(self, actions):
+        assert set(actions) == set(self.agents)
+        return super().step({agent: actions[agent] for agent in self.agents})
 
 
 def raw_countdown(config=None):
-    """The same as :func:`countdown`, as PettingZoo has it."""
-    return CountdownEnv()
+    return OrderlyCountdownEnv()
+
+
+def countdown(config=None):
+    return ParallelPettingZooEnv(raw_countdown())
 
 
 class TurnsEnv(MultiAgentEnv):
@@ -91,20 +100,24 @@ class OneStepEnv(TurnsEnv):
 
 
 class MeetingEnv(MultiAgentEnv):
-    """A step ends when the steps of all environments at ``barrier`` have begun."""
+    """A step ends when the steps of all ``number`` environments with this ``folder`` have begun."""
 
-    def __init__(self, barrier):
+    def __init__(self, folder, number):
         super().__init__()
         self.possible_agents = self.agents = ["a"]
         self.observation_spaces = {"a": Discrete(2)}
         self.action_spaces = {"a": Discrete(2)}
-        self.barrier = barrier
+        self.folder, self.number = folder, number
 
     def reset(self, *, seed=None, options=None):
         return {"a": 0}, {}
 
     def step(self, action_dict):
-        self.barrier.wait(60)
+        (self.folder / uuid.uuid4().hex).touch()
+        until = time.monotonic() + 60
+        while len(list(self.folder.iterdir())) < self.number:
+            assert time.monotonic() < until, "the others have not begun"
+            time.sleep(0.001)
         return {"a": 1}, {"a": 1.0}, {"__all__": False}, {"__all__": False}, {}
 
 

@@ -94,4 +94,5 @@ class AsyncMultiAgentEnvRunner(MultiAgentEnvRunner):
 
 
 def _make_registered(spec: gym.envs.registration.EnvSpec, env_context: EnvContext) -> Any:
-    return gym.make(spec, **env_context)
+    # Gymnasium's checker knows no environments of several agents.
+    return gym.make(spec, disable_env_checker=True, **env_context)

@@ -56,6 +56,8 @@ class AsyncVectorMultiAgentEnv(VectorMultiAgentEnv):
     attributes and call methods by :meth:`get_attr` and :meth:`call`.
     """
 
+    closed = True  # until there is something to close
+
     @explains_keywords
     def __init__(
         self,
@@ -89,7 +91,6 @@ class AsyncVectorMultiAgentEnv(VectorMultiAgentEnv):
             Exception: As for :class:`~cartwheel.VectorEnv`.
         """
         super().__init__()
-        self.closed = True  # until there is something to close
         make_each = [
             functools.partial(make_agents_env, env_fn, check=check) for env_fn in as_env_fns(env_fns)
         ]
