@@ -7,6 +7,7 @@ from tests.programs import (  # noqa: F401 - they register programs
     endings,
     forking,
     recording,
+    rllib,
     scarcity,
 )
 from tests.programs.registry import PROGRAMS
