@@ -17,7 +17,7 @@ PYTHON = """
     __main__
     bench
     __init__
-    catalogue envpool registry testing wrappers
+    catalogue envpool ray registry testing wrappers
     evaluation native recorder rollouts
     wrapping
     vector
