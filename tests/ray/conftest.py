@@ -12,7 +12,7 @@ def ray():
 
 
 @pytest.fixture
-def workers(ray):
+def workers(ray):  # noqa: ARG001 - the cluster
     """Makes rollout workers, half a processor each, which are closed after the test."""
     from cartwheel.ray import RolloutWorkers
 

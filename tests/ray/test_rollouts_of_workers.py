@@ -127,7 +127,7 @@ def test_weights_are_pickled_once_a_version_and_loaded_once_a_worker(workers):
         class Counting(Leaning):
             loaded = 0
 
-            def set_weights(self, weights):
+            def set_weights(self, _):
                 self.loaded += 1
 
             def __call__(self, observations):

@@ -22,6 +22,7 @@ def started():
     ray = importlib.import_module("ray")
     if not ray.is_initialized():
         ray.init(
+            address="local",
             num_cpus=CPUS,
             include_dashboard=False,
             log_to_driver=False,

@@ -27,7 +27,8 @@ class RemoteWorker:
     An actor answers in the order of the calls, so only the first reference need be waited for.
 
     Attributes:
-        starting: The reference to its description while it starts; then it is asked for nothing.
+        starting: While it starts, and is asked for no rollout: the reference to its description,
+            or after a death, first to Ray's answer that there is a process again.
         calls: The rollouts that it was asked for: the version of each, by reference, in order.
         description: What it has made; set when it has started.
         lives: How often it was restarted.
@@ -95,6 +96,9 @@ class RemoteWorker:
         except (RayActorError, ObjectLostError) as error:
             self._restart(error)
             return None
+        if answer is True:  # the process is back, and has made nothing yet
+            self._start()
+            return None
         if self.starting is not None:
             self.starting, self.description = None, answer
             return None
@@ -117,7 +121,8 @@ class RemoteWorker:
         self.deaths += 1
         if isinstance(error, ActorDiedError):  # for good, by `ray.kill`
             self._actor = self._make()
-        self._start()
+        # Ray repeats this call until there is a process: on another node, if this one is gone.
+        self.starting = self._actor.__ray_ready__.remote()
         reason = "its process ended" if error is None else str(error)
         LOGGER.warning("rollout worker %d died and is restarted: %s", self.index, reason)
         if error is not None and self.deaths > MAX_DEATHS:

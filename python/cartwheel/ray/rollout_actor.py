@@ -29,9 +29,10 @@ class WorkerInfo:
         index: The number of the worker, from 0 on.
         num_workers: The number of workers.
         num_cpus: The processors that Ray has assigned to the worker, at least 1.
-        seed: The seed of the worker's first row; ``None`` if :class:`RolloutWorkers` has no seed.
-            A policy that draws random numbers seeds its generator with it: otherwise libraries
-            with a fixed default seed, as torch's, explore alike in every worker.
+        seed: A seed for random numbers of the policy, another one in every worker: ``seed + index``
+            with the ``seed`` of :class:`RolloutWorkers`, or ``None`` if that is ``None``. A worker
+            that was restarted ``k`` times has that of worker ``index + k * num_workers``. Libraries
+            with a fixed default seed, such as torch, would explore alike in every worker.
     """
 
     index: int
@@ -58,14 +59,14 @@ class Plan:
     seed: int | None
     collector: dict[str, Any]
 
-    def seed_of(self, index: int, life: int, num_envs: int) -> int | None:
-        """Returns the seed of a worker's first row, after ``life`` restarts of the worker.
+    def seed_of(self, place: int, num_envs: int = 1) -> int | None:
+        """Returns the first seed of a worker that needs ``num_envs`` of them.
 
-        No two rows, workers or lives share a seed.
+        Args:
+            place: ``index + life * num_workers``: no two workers or lives share a seed.
+            num_envs: Seeds of each place.
         """
-        if self.seed is None:
-            return None
-        return self.seed + (life * self.num_workers + index) * num_envs
+        return None if self.seed is None else self.seed + place * num_envs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +103,8 @@ class RolloutActor:
         # Defaults of cartwheel's environments, here and in the processes that they start.
         os.environ["CARTWHEEL_CPUS"] = str(num_cpus)
         plan: Plan = pickle.loads(self._plan)
+        place = self._index + life * plan.num_workers
+        _info = WorkerInfo(self._index, plan.num_workers, num_cpus, plan.seed_of(place))
         try:
             envs = plan.make_env()
         except gym.error.UnregisteredEnv as error:
@@ -116,9 +119,8 @@ class RolloutActor:
                 f"`make_env` must return a vector environment, such as cartwheel.make_vec(…), got "
                 f"{type(envs)}."
             )
-        seed = plan.seed_of(self._index, life, envs.num_envs)
-        _info = WorkerInfo(self._index, plan.num_workers, num_cpus, seed)
         policy = plan.policy()
+        seed = plan.seed_of(place, envs.num_envs)
         self._collector = Collector(envs, policy, seed=seed, **plan.collector)
         return Description(
             envs=f"{envs.num_envs} × {envs.single_observation_space}, {envs.single_action_space}, "

@@ -435,9 +435,7 @@ def _check_function(name: str, function: Any, purpose: str) -> None:
     try:
         signature.bind()
     except TypeError:
-        raise TypeError(
-            f"{wanted}, got {shown(function)} with the arguments {signature}."
-        ) from None
+        raise TypeError(f"{wanted}, but {shown(function)} takes {signature}.") from None
 
 
 def _as_options(num_cpus: Any, options: dict[str, Any]) -> dict[str, Any]:
