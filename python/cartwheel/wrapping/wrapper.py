@@ -31,8 +31,8 @@ class VectorWrapper(GymnasiumWrapper[Any, Any, Any, Any, Any]):
     ``get_attr``, ``set_attr``, ``stats``, ``in_flight``, ``batch_size``, ``get_state`` and so on.
 
     Wrappers around wrappers share one :class:`~cartwheel.wrapping.source.Source`: a call is made
-    once, its rows are told apart once, and then the wrappers transform the batch one after the
-    other, from the innermost to the outermost.
+    once, the kind of each row is determined once, and then the wrappers transform the batch one
+    after the other, from the innermost to the outermost.
 
     Args:
         envs: A vector environment: of cartwheel or Gymnasium, wrapped or not.
