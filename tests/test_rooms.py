@@ -17,7 +17,7 @@ PYTHON = """
     __main__
     bench
     __init__
-    catalogue envpool ray registry sb3 testing torchrl wrappers
+    catalogue envpool ray registry sb3 skrl testing tianshou torchrl wrappers
     evaluation native recorder rollouts
     wrapping
     vector
