@@ -18,7 +18,7 @@ PYTHON = """
     bench
     __init__
     catalogue envpool registry testing wrappers
-    evaluation native recorder rollouts
+    ale evaluation native recorder rollouts
     wrapping
     vector
     returns worker
