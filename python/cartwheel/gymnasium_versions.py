@@ -40,6 +40,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 check_version(gym.__version__)  # before other modules import names that came later
 
+from gymnasium.spaces import Dict  # noqa: E402
 from gymnasium.vector import AutoresetMode, VectorWrapper, utils  # noqa: E402
 
 if TYPE_CHECKING:
@@ -86,6 +87,11 @@ def batch_differing_spaces(spaces: list[Space[Any]]) -> Space[Any]:
         raise ValueError(
             str(error) or f"Expected spaces of equal structure, got {spaces}"
         ) from None
+
+
+def dict_like(space: Dict, parts: dict[str, Space[Any]]) -> Dict:
+    """Returns a space of ``parts`` that orders its keys as ``space`` does, sorted before 1.4."""
+    return Dict(parts, sort_keys=space.sort_keys) if hasattr(space, "sort_keys") else Dict(parts)
 
 
 def spec_that_draws(env_id: str) -> EnvSpec | None:
