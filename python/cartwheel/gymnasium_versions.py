@@ -41,7 +41,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 check_version(gym.__version__)  # before other modules import names that came later
 
 from gymnasium.spaces import Dict  # noqa: E402
-from gymnasium.vector import AutoresetMode, VectorWrapper, utils  # noqa: E402
+from gymnasium.vector import VectorWrapper, utils  # noqa: E402
 
 if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 else:
     AnyVectorWrapper = VectorWrapper  # has no type parameters before 1.4
 """Gymnasium's ``VectorWrapper`` of any types."""
+
+
+_SHARES_METADATA = _numbers(gym.__version__) < (1, 4)
 
 
 def keep_open(envs: Any) -> None:
@@ -69,9 +72,8 @@ def autoreset_mode_of(envs: Any) -> Any:
     metadata of the environments' class, where the next vector environment overwrites it.
     """
     metadata, bare = envs.metadata or {}, getattr(envs, "unwrapped", envs)
-    own = getattr(bare, "autoreset_mode", None)
-    if isinstance(own, AutoresetMode) and metadata is bare.metadata:
-        return own
+    if _SHARES_METADATA and metadata is bare.metadata:
+        return getattr(bare, "autoreset_mode", metadata.get("autoreset_mode"))
     return metadata.get("autoreset_mode")
 
 
