@@ -50,6 +50,10 @@ def test_the_package_requires_the_version_that_the_error_names():
     assert f'"gymnasium>={OLDEST},<2"' in (ROOT / "pyproject.toml").read_text()
 
 
+def test_the_matrix_begins_with_the_oldest_version():
+    assert f"\nGYMNASIUMS := {OLDEST} " in (ROOT / "Makefile").read_text()
+
+
 @pytest.mark.parametrize("make", [SyncVectorEnv, partial(AsyncVectorEnv, shared_memory=False)])
 def test_the_mode_of_gymnasiums_vector_environments_is_their_own(make):
     """Before 1.4, all vector environments of a class share one dictionary of metadata."""

@@ -40,7 +40,8 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 check_version(gym.__version__)  # before other modules import names that came later
 
-from gymnasium.vector import AutoresetMode, VectorWrapper, utils  # noqa: E402
+from gymnasium.spaces import Dict  # noqa: E402
+from gymnasium.vector import VectorWrapper, utils  # noqa: E402
 
 if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
 else:
     AnyVectorWrapper = VectorWrapper  # has no type parameters before 1.4
 """Gymnasium's ``VectorWrapper`` of any types."""
+
+
+_SHARES_METADATA = _numbers(gym.__version__) < (1, 4)
 
 
 def keep_open(envs: Any) -> None:
@@ -68,9 +72,8 @@ def autoreset_mode_of(envs: Any) -> Any:
     metadata of the environments' class, where the next vector environment overwrites it.
     """
     metadata, bare = envs.metadata or {}, getattr(envs, "unwrapped", envs)
-    own = getattr(bare, "autoreset_mode", None)
-    if isinstance(own, AutoresetMode) and metadata is bare.metadata:
-        return own
+    if _SHARES_METADATA and metadata is bare.metadata:
+        return getattr(bare, "autoreset_mode", metadata.get("autoreset_mode"))
     return metadata.get("autoreset_mode")
 
 
@@ -86,6 +89,11 @@ def batch_differing_spaces(spaces: list[Space[Any]]) -> Space[Any]:
         raise ValueError(
             str(error) or f"Expected spaces of equal structure, got {spaces}"
         ) from None
+
+
+def dict_like(space: Dict, parts: dict[str, Space[Any]]) -> Dict:
+    """Returns a space of ``parts`` that orders its keys as ``space`` does, sorted before 1.4."""
+    return Dict(parts, sort_keys=space.sort_keys) if hasattr(space, "sort_keys") else Dict(parts)
 
 
 def spec_that_draws(env_id: str) -> EnvSpec | None:

@@ -31,7 +31,7 @@ def _window(monkeypatch):
     monkeypatch.setattr("pygame.time.Clock", Mock)
     pygame.display.quit()
     yield
-    pygame.display.quit()
+    pygame.quit()  # before 1.4, Gymnasium starts all of pygame, with its threads for sound
 
 
 def window():

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from gymnasium.spaces import Text
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 from gymnasium.wrappers.vector import DictInfoToList, TransformAction
 
 import cartwheel
@@ -221,7 +221,7 @@ def test_a_missing_final_observation_is_refused(way):
 
 
 def test_flags_that_contradict_the_mode_are_refused():
-    envs = SyncVectorEnv(transcripts(1, 4), autoreset_mode=AutoresetMode.SAME_STEP)
+    envs = VectorWrapper(SyncVectorEnv(transcripts(1, 4), autoreset_mode=AutoresetMode.SAME_STEP))
     envs.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
     collector = cartwheel.Collector(envs, lambda seen: np.ones(len(seen), np.int64), 3)
     with pytest.raises(ValueError, match="another mode's rollout"):

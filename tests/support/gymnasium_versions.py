@@ -6,6 +6,8 @@ Everything here is false, or changes nothing, beside the newest version.
 from importlib.metadata import version
 
 import gymnasium as gym
+from gymnasium.spaces import Box, Discrete
+from gymnasium.wrappers import DtypeObservation
 
 INSTALLED = tuple(map(int, version("gymnasium").split(".")[:2]))
 #: Wrong arguments are assertions, without a class of their own and sometimes without a text.
@@ -33,3 +35,15 @@ def metadata_of_class(env):
     if WRITES_TO_METADATA:
         metadata.pop("autoreset_mode", None)
     return metadata
+
+
+def space_of_today(wrapped):
+    """The observation space of a wrapper of Gymnasium for single environments.
+
+    Before 1.4, ``DtypeObservation`` makes one value too many of a ``Discrete``.
+    """
+    space, inside = wrapped.observation_space, wrapped.env.observation_space
+    counts_one_more = INSTALLED < (1, 4) and isinstance(wrapped, DtypeObservation)
+    if counts_one_more and isinstance(inside, Discrete):
+        return Box(space.low, space.high - 1, dtype=space.dtype)
+    return space

@@ -16,6 +16,7 @@ from cartwheel.wrappers import RecordEpisodeStatistics
 from tests.support.environments import TranscriptEnv, transcripts
 from tests.support.episodes_reported import complete_episodes
 from tests.support.executors import INLINE
+from tests.support.gymnasium_versions import MISCOUNTS_SAME_STEP
 from tests.support.wrapping import (
     MODES,
     Builds,
@@ -174,7 +175,7 @@ def test_an_episode_that_begins_beside_a_failed_reset_is_dropped(reset):
     envs.close()
 
 
-@pytest.mark.parametrize("mode", [N, S])
+@pytest.mark.parametrize("mode", [N] if MISCOUNTS_SAME_STEP else [N, S])
 @pytest.mark.parametrize("kind", ["native", "sync"])
 def test_reports_are_gymnasiums_where_gymnasium_is_right(mode, kind):
     def build():
@@ -298,12 +299,14 @@ def test_bad_arguments_are_refused_before_a_step():
             RecordEpisodeStatistics(envs, length)
     with pytest.raises(TypeError, match="`stats_key` must be a string"):
         RecordEpisodeStatistics(envs, stats_key=None)
-    for inner in (Gymnasiums, RecordEpisodeStatistics):
+    # Before 1.3, wrappers of Gymnasium that are dropped close `envs`.
+    theirs, ours, listed = Gymnasiums(envs), RecordEpisodeStatistics(envs), DictInfoToList(envs)
+    for wrapped in (theirs, ours):
         with pytest.raises(ValueError, match="'episode' is used by RecordEpisodeStatistics inside"):
-            RecordEpisodeStatistics(cartwheel.wrapping.wrapper.VectorWrapper(inner(envs)))
-        RecordEpisodeStatistics(inner(envs), stats_key="other")
+            RecordEpisodeStatistics(cartwheel.wrapping.wrapper.VectorWrapper(wrapped))
+        RecordEpisodeStatistics(wrapped, stats_key="other")
     with pytest.raises(TypeError, match="DictInfoToList inside"):
-        RecordEpisodeStatistics(DictInfoToList(envs))
+        RecordEpisodeStatistics(listed)
     assert envs.step([0, 0])[4]["t"].tolist() == [1, 1]
     envs.close()
 

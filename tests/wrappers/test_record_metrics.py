@@ -405,12 +405,14 @@ def test_bad_arguments_are_refused_before_a_step():
     for window in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match="`window` must be an integer from 1"):
             RecordMetrics(envs, window)
-    for inner in (gym.wrappers.vector.RecordEpisodeStatistics, RecordMetrics):
+    # Before 1.3, wrappers of Gymnasium that are dropped close `envs`.
+    theirs, listed = gym.wrappers.vector.RecordEpisodeStatistics(envs), DictInfoToList(envs)
+    for wrapped in (theirs, RecordMetrics(envs)):
         with pytest.raises(ValueError, match=r"'episode' is used by Record.* inside"):
-            RecordMetrics(inner(envs))
-        RecordMetrics(inner(envs), stats_key="other")
+            RecordMetrics(wrapped)
+        RecordMetrics(wrapped, stats_key="other")
     with pytest.raises(TypeError, match="DictInfoToList inside"):
-        RecordMetrics(DictInfoToList(envs))
+        RecordMetrics(listed)
     assert envs.step([0, 0])[4]["t"].tolist() == [1, 1]
     envs.close()
 

@@ -8,6 +8,7 @@ import gymnasium as gym
 
 from cartwheel.arguments import as_timeout
 from cartwheel.envpool.pool import EnvPool
+from cartwheel.gymnasium_versions import keep_open
 
 
 class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
@@ -39,6 +40,7 @@ class GymnasiumEnvPool(  # type: ignore[misc]  # they differ in np_random_seed
     """
 
     is_vector_env = True
+    __del__ = keep_open
 
     def reset(
         self,

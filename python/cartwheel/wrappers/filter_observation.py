@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gymnasium.spaces import Dict, Space, Tuple
 
+from cartwheel.gymnasium_versions import dict_like
 from cartwheel.wrappers.observation_wrapper import ObservationWrapper
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ class FilterObservation(ObservationWrapper):
         parts: Any = space.spaces
         kept: Space[Any]
         if isinstance(space, Dict):
-            sort_keys = getattr(space, "sort_keys", True)
-            kept = Dict({str(key): parts[key] for key in filter_keys}, sort_keys=sort_keys)
+            kept = dict_like(space, {str(key): parts[key] for key in filter_keys})
         else:
             kept = Tuple([parts[key] for key in filter_keys])
         self._is_dict = is_dict
