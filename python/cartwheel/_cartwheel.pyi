@@ -381,9 +381,9 @@ class NativeEnvs:
         shard: int,
         mask: Sequence[bool],
         seeds: Sequence[int | None],
-        options: Sequence[str | None],
+        options: str | Sequence[str | None] | None,
     ) -> None:
-        """Posts the details of the next reset to one shard, for each of its rows."""
+        """Posts the details of the next reset to one shard: the rows, their seeds and options."""
 
     def post_row_reset(self, shard: int, row: int, seed: int | None, options: str | None) -> None:
         """Posts the details of the reset of one row, which is sent next."""

@@ -5,6 +5,7 @@ This file is above 400 lines because it has the documentation of every check.
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -73,6 +74,17 @@ def as_integer(name: str, value: Any, low: int, high: int | None = None) -> int:
     else:
         wanted = "a positive integer" if low == 1 else f"an integer from {low} on"
     raise ValueError(f"`{name}` must be {wanted}, got {value!r}.")
+
+
+def as_bool(name: str, value: Any) -> bool:
+    """Converts a truth value of Python or NumPy to a Python ``bool``; numbers are refused.
+
+    Raises:
+        TypeError: The value is no truth value.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"`{name}` must be True or False, got {shown(value)}.")
+    return bool(value)
 
 
 def as_positive(name: str, value: Any) -> float:
@@ -259,11 +271,17 @@ def check_options(options: Any, num_envs: int) -> None:
     """
     if isinstance(options, list | tuple):
         how = "a list resets all rows; `async_reset` resets some with options of their own"
-        as_row_options(options, num_envs, num_envs, how)
+        check_row_options(options, num_envs, num_envs, how)
     elif options is None or isinstance(options, Mapping):
         _check_entries(options or {}, "options", num_envs)
     else:
         raise _refused_form(options)
+
+
+def check_dictionary(name: str, value: Any) -> None:
+    """Raises ``TypeError`` unless the value of an argument is a dictionary or ``None``."""
+    if value is not None and not isinstance(value, Mapping):
+        raise TypeError(f"`{name}` must be a dictionary or None, got {shown(value)}.")
 
 
 def _refused_form(options: Any) -> TypeError:
@@ -284,12 +302,17 @@ def _check_entries(options: Mapping[str, Any], given: str, num_envs: int) -> Non
     for name, value in options.items():
         if name in ROW_OPTIONS or not isinstance(name, str):
             continue
-        meant = near_miss(name, (*ROW_OPTIONS, "env_ids", "env_indices"), cutoff=0.87)
+        meant = _meant_choice(name)
         if meant is not None and _may_select_rows(value, num_envs):
             wanted = "reset_mask" if meant == "reset_mask" else "env_index"
             raise ValueError(
                 f"`{given}[{name!r}]` = {shown(value)} selects no rows: did you mean `{wanted}`?"
             )
+
+
+@functools.lru_cache(maxsize=64)  # the rows of a list mostly have the same names
+def _meant_choice(name: str) -> str | None:
+    return near_miss(name, (*ROW_OPTIONS, "env_ids", "env_indices"), cutoff=0.87)
 
 
 def _may_select_rows(value: Any, num_envs: int) -> bool:
@@ -364,14 +387,13 @@ def as_full_batch(full_batch: Any, batch_size: int, num_envs: int) -> bool:
         TypeError: ``full_batch`` is no truth value.
         ValueError: Batches have fewer rows than there are environments.
     """
-    if not isinstance(full_batch, bool | np.bool_):
-        raise TypeError(f"`full_batch` must be True or False, got {shown(full_batch)}.")
-    if full_batch and batch_size < num_envs:
+    is_full = as_bool("full_batch", full_batch)
+    if is_full and batch_size < num_envs:
         raise ValueError(
             f"`full_batch=True` needs batches of all rows, got batch_size={batch_size} of "
             f"num_envs={num_envs}."
         )
-    return bool(full_batch)
+    return is_full
 
 
 def as_drawn_rows(env_index: Any, num_envs: int, render_mode: str | None) -> list[int]:
@@ -437,10 +459,8 @@ def as_reset_rows(options: ResetOptions, num_envs: int) -> list[int]:
     return as_rows(options[ways[0]], num_envs, ways[0])
 
 
-def as_row_options(
-    options: Any, num_rows: int, num_envs: int, instead: str
-) -> list[dict[str, Any] | None]:
-    """Returns the options of ``num_rows`` rows, from a dictionary for all of them or a list.
+def check_row_options(options: Any, num_rows: int, num_envs: int, instead: str) -> None:
+    """Checks the options of ``num_rows`` rows: a dictionary for all of them, or a list.
 
     Args:
         options: The dictionary, which may not select rows, or the list.
@@ -461,18 +481,14 @@ def as_row_options(
         )
     for at, own in enumerate(options if is_list else [options]):
         given = f"options[{at}]" if is_list else "options"
-        if own is None:
-            continue
-        if not isinstance(own, Mapping):
-            raise TypeError(f"`{given}` must be a dictionary or None, got {shown(own)}.")
-        _check_entries(own, given, num_envs)
+        check_dictionary(given, own)
+        _check_entries(own or {}, given, num_envs)
         for name in row_options_in(own):
             raise ValueError(f"`{given}` cannot select rows by `{name}`: {instead}.")
-    return by_row(options, num_rows)
 
 
-def by_row(options: ResetOptions, num_rows: int) -> list[Any]:
-    """Returns checked options for each row; rows share a dictionary that is for all of them."""
+def by_row(options: Any, num_rows: int) -> list[Any]:
+    """Returns checked options for each row; rows share those that are for all of them."""
     return list(options) if isinstance(options, list | tuple) else [options] * num_rows
 
 

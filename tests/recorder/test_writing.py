@@ -242,6 +242,8 @@ def test_resets_and_close_write_what_they_cut_short_unless_told_otherwise(tmp_pa
         walk(recorder, 1)
         recorder.reset()
         walk(recorder, 1)
+        with pytest.raises(TypeError, match="`save` must be True or False, got 'no'"):
+            recorder.reset(save="no")
         recorder.reset(save=False)
         recorder.reset()  # an episode without steps
         walk(recorder, 1)
@@ -270,6 +272,17 @@ def test_a_filter_chooses_episodes_by_their_metadata(tmp_path):
     assert [about["episode_id"] for _, about in rows[1]] == [0, 1]
     assert len(seen) == 6
     assert {"elapsed_steps", "return", "terminated", "episode_seed"} <= seen[0].keys()
+
+
+def test_each_row_has_the_options_of_its_own_reset(tmp_path):
+    envs = cartwheel.NativeVectorEnv("MountainCarContinuous-v0", 3, max_episode_steps=3)
+    recorder = record(tmp_path, envs)
+    recorder.reset(seed=1, options=[{"low": -0.5, "high": -0.4}, None, {"low": -0.55}])
+    for _ in range(4):
+        recorder.step(np.full((3, 1), 0.5, np.float32))
+    recorder.close()
+    kept = [row[0][1]["reset_kwargs"].get("options") for row in recorded_episodes(tmp_path, 3)]
+    assert kept == [{"low": -0.5, "high": -0.4}, None, {"low": -0.55}]
 
 
 def test_wrappers_around_it_do_not_hide_seeds_and_options(tmp_path):

@@ -289,3 +289,73 @@ def test_an_environment_that_was_replaced_is_listed_in_its_place():
     assert listed[1] is not second
     envs.close()
     assert envs.envs == listed
+
+
+class TalkingEnv:
+    """As PettingZoo's parallel environments: spaces are methods of an agent."""
+
+    metadata = {"name": "talking_v0"}  # noqa: RUF012 - as PettingZoo
+    possible_agents = ("left", "right")
+    closed = False
+
+    def observation_space(self, _agent):
+        return Discrete(2)
+
+    action_space = observation_space
+
+    def reset(self, **keywords):
+        raise AssertionError(keywords)
+
+    def step(self, actions):
+        raise AssertionError(actions)
+
+    def close(self):
+        TalkingEnv.closed = True
+
+
+class TurnTakingEnv(TalkingEnv):
+    """As PettingZoo's AEC environments: agents act in turn."""
+
+    def agent_iter(self):
+        raise AssertionError("nobody acts")
+
+
+PARALLEL = (
+    "env_fns[1] must return an environment of one agent, got a parallel environment of PettingZoo, "
+    "{name}: register its function by `cartwheel.envpool.register(task_id, function, parallel=True)"
+    "` and make batches by `cartwheel.envpool.make(task_id, env_type='gymnasium', num_envs=n)`"
+)
+IN_TURN = PARALLEL.replace("a parallel", "an AEC").replace(
+    "register its", "convert it by `pettingzoo.utils.aec_to_parallel`, then register its"
+)
+
+
+@pytest.mark.parametrize(("made", "text"), [(TalkingEnv, PARALLEL), (TurnTakingEnv, IN_TURN)])
+def test_environments_of_several_agents_are_refused_with_a_way(build, made, text):
+    TalkingEnv.closed = False
+    with pytest.raises(TypeError) as refused:
+        build([transcripts(2)[0], made, made])
+    assert str(refused.value) == text.format(name="talking_v0")
+    assert_names_row(refused.value, 1)
+    assert TalkingEnv.closed or build.executor == "process"
+
+
+def test_environments_of_pettingzoo_are_refused_and_the_way_that_the_error_names_works(build):
+    rps = pytest.importorskip("pettingzoo.classic.rps_v2")
+    conversions = pytest.importorskip("pettingzoo.utils")
+    for made, text in [(rps.parallel_env, PARALLEL), (rps.env, IN_TURN), (rps.raw_env, IN_TURN)]:
+        with pytest.raises(TypeError) as refused:
+            build([transcripts(2)[0], made])
+        assert str(refused.value) == text.format(name="rps_v2")
+    task_id = "tests/ConvertedRockPaperScissors-v0"
+    if task_id not in cartwheel.envpool.list_all_envs():
+
+        def function(**keywords):
+            return conversions.aec_to_parallel(rps.env(**keywords))
+
+        cartwheel.envpool.register(task_id, function, parallel=True)
+    envs = cartwheel.envpool.make(
+        task_id, env_type="gymnasium", num_envs=2, executor=build.executor
+    )
+    assert len(envs.reset()[0]) == 4
+    envs.close()

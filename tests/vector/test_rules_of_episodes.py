@@ -337,7 +337,7 @@ def test_switches_must_be_true_or_false(name, value):
         lambda: cartwheel.VectorEnv([POLE], **{name: value}, max_episode_steps=3),
         lambda: cartwheel.NativeVectorEnv("CartPole-v1", 1, **{name: value}),
     ):
-        with pytest.raises(ValueError, match=f"`{name}` must be True or False, got {value!r}"):
+        with pytest.raises(TypeError, match=f"`{name}` must be True or False, got {value!r}"):
             make()
 
 

@@ -7,10 +7,12 @@ import pickle
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.utils import seeding
 from gymnasium.vector import SyncVectorEnv
 
 import cartwheel
+from cartwheel.spaces import nested
 from cartwheel.wrappers import CachedReset, FrameStack, RecordEpisodeStatistics
 from tests.support.cases import Case
 from tests.support.comparison import assert_identical
@@ -283,6 +285,35 @@ def test_wrappers_above_and_below_see_usual_resets(build_any):
         assert below.step(np.zeros(3, int), np.arange(3))[0].shape[:2] == (3, 2)
 
 
+@KINDS
+def test_rows_must_be_reset_before_they_are_stepped(executor, env_fn):
+    envs = CachedReset(executor([env_fn] * 4), STATES, SEED)
+    actions = nested.take(envs.single_action_space, envs.action_space.sample(), np.arange(4))
+    some = nested.take(envs.single_action_space, actions, np.arange(2))
+
+    def refused(step, *arguments):
+        with pytest.raises(ResetNeeded, match="before calling") as error:
+            step(*arguments)
+        return error.value.__notes__
+
+    for step in (envs.step, envs.step_async, envs.send):
+        assert refused(step, actions) == ["rows [0, 1, 2, 3] were never reset"]
+        assert refused(step, some, [3, 1]) == ["rows [1, 3] were never reset"]
+    envs.reset(options={"env_index": np.array([2, 0])})
+    envs.step(some, [0, 2])
+    assert refused(envs.step, some, [2, 3]) == ["rows [3] were never reset"]
+    envs.reset(options={"reset_mask": np.array([False, True, False, False])})
+    envs.async_reset(options={"env_index": np.array([3])})
+    assert refused(envs.step, actions) == ["rows [3] were never reset"]
+    envs.recv()
+    envs.step(actions)
+    envs.close()
+    fresh = CachedReset(executor([env_fn] * 4), STATES, SEED)
+    fresh.close()
+    with pytest.raises(ClosedEnvironmentError):
+        fresh.step(actions)
+
+
 def test_wrong_arguments_are_refused_before_anything_is_reset():
     envs = INLINE([walk] * 2)
     for arguments, words in [
@@ -298,6 +329,7 @@ def test_wrong_arguments_are_refused_before_anything_is_reset():
     cached = CachedReset(envs, 2)
     with pytest.raises(ValueError, match="`CachedReset` already"):
         CachedReset(cached, 2)
+    cached.reset()
     cached.send(np.zeros(1, int), [1])
     with pytest.raises(gym.error.AlreadyPendingCallError):
         cached.get_wrapper_state()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import gymnasium as gym
 import numpy as np
 
-from cartwheel.arguments import ROW_OPTIONS, as_reset_mask, as_timeout
+from cartwheel.arguments import ROW_OPTIONS, as_reset_mask, as_timeout, check_dictionary
 from cartwheel.envpool import engine
 from cartwheel.envpool.actions import check_length, checked, read_actions, safe_dtypes
 from cartwheel.envpool.config import spread_seeds
@@ -248,6 +248,7 @@ class EnvPool:
         self, calling: str, env_id: Any, seed: Any, options: dict[str, Any] | None
     ) -> None:
         ids = self._rows if env_id is None else as_env_ids(env_id, self.num_envs)
+        check_dictionary("options", options)
         if options and not set(ROW_OPTIONS).isdisjoint(options):
             raise ValueError("name the environments by `env_id`; only `reset` takes a `reset_mask`")
         self._send_reset(calling, ids, seed, options or {})
@@ -325,6 +326,7 @@ class EnvPool:
 
     def _reset(self, env_id: Any, seed: Any, options: dict[str, Any] | None) -> Batch:
         """Resets environments and receives a batch."""
+        check_dictionary("options", options)
         if options is not None and "reset_mask" in options:
             if env_id is not None:
                 raise ValueError("name the environments by `env_id` or by a `reset_mask`, not both")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import gymnasium as gym
@@ -10,13 +9,14 @@ import numpy as np
 from gymnasium.spaces import Dict, Discrete, Tuple
 from gymnasium.vector import AutoresetMode
 
+from cartwheel.arguments import check_dictionary
 from cartwheel.errors import EpisodeOverError
 from cartwheel.native.env_ids import as_env_id
 from cartwheel.native.gymnasium_renderer import as_attribute
 from cartwheel.native.keywords import check_keywords
 from cartwheel.native.options import options_of_reset
 from cartwheel.native.vector_env import NativeVectorEnv, as_generator
-from cartwheel.near_misses import keywords_of, shown
+from cartwheel.near_misses import keywords_of
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
@@ -110,9 +110,8 @@ class NativeEnv(gym.Env[Any, Any]):
         goes_on = seed is None and self._generator is not None
         if goes_on:
             self._follow_generator()
+        check_dictionary("options", options)
         if options is not None:  # a single environment has no rows to select
-            if not isinstance(options, Mapping):
-                raise TypeError(f"`options` must be a dictionary or None, got {shown(options)}.")
             options = options_of_reset(self._envs.env_id, options)
         observations, info = self._envs.reset(seed=[seed], options=options)
         if goes_on:

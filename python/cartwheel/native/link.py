@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel.errors import WorkerTimeoutError
+from cartwheel.arguments import by_row
+from cartwheel.errors import WorkerTimeoutError, add_note
 from cartwheel.log import log_waiting
 from cartwheel.native.options import reset_as_json
 from cartwheel.worker.faults import Fault, raise_first
 from cartwheel.worker.infos import add_info
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
     from cartwheel._cartwheel import NativeEnvs, Pool, RolloutSlab
+    from cartwheel.arguments import ResetOptions
 
 #: The seed of a row's random number stream (``-1``: unknown), and the ``state`` of its PCG64.
 Stream = tuple[int, Any]
@@ -59,41 +61,62 @@ class NativeLink:
         self,
         seeds: list[int | None],
         mask: NDArray[np.bool_] | None,
-        options: list[dict[str, Any] | None],
+        options: ResetOptions,
     ) -> list[Any]:
         """Makes the messages for a reset."""
         texts = self._texts(options)
         self.begun |= True if mask is None else mask
         rows = [True] * len(seeds) if mask is None else mask.tolist()
         return [
-            ("reset", rows[first:last], seeds[first:last], texts[first:last])
+            (
+                "reset",
+                rows[first:last],
+                seeds[first:last],
+                texts[first:last] if isinstance(texts, list) else texts,
+            )
             for first, last in self._shards
         ]
 
-    def _texts(self, options: list[dict[str, Any] | None]) -> list[str | None]:
-        """Returns the options of resets as JSON, or raises because one is refused."""
-        texts: dict[int, str] = {}  # rows may share a dictionary
-        for own in options:
-            if own and id(own) not in texts:
-                texts[id(own)] = chosen = reset_as_json(self._env_id, own)
-                self.envs.check_reset_options(chosen)
-        return [texts.get(id(own)) for own in options]
+    def _texts(self, options: ResetOptions) -> str | list[str | None] | None:
+        """Returns options as JSON, for all rows or for each, or raises because they are refused."""
+        if not isinstance(options, list | tuple):
+            return self._text(options)
+        texts: dict[int, str | None] = {}  # rows may share a dictionary
+        for at, own in enumerate(options):
+            if id(own) not in texts:
+                try:
+                    texts[id(own)] = self._text(own)
+                except Exception as error:
+                    add_note(error, f"in `options[{at}]`")
+                    raise
+        return [texts[id(own)] for own in options]
+
+    def _text(self, options: Mapping[str, Any] | None) -> str | None:
+        if not options:
+            return None
+        text = reset_as_json(self._env_id, options)
+        self.envs.check_reset_options(text)
+        return text
 
     def pack_request(
-        self, name: str, rows: Sequence[int], values: Sequence[Any] | None = None
+        self, name: str, rows: Sequence[int] | None, values: Sequence[Any] | None = None
     ) -> list[Any]:
         """Makes the messages to read a parameter of rows, or to set it to one value for each.
 
         Args:
             name: The parameter.
-            rows: The rows, in any order.
+            rows: The rows, in any order; ``None`` for all rows.
             values: The values; ``None`` to read.
         """
-        if values is None:
-            return [("request", name, own, None) for own in self._by_shard(rows)]
-        by_row = dict(zip(rows, values, strict=True))
+        if rows is None:
+            return [
+                ("request", name, list(range(*shard)), values and values[slice(*shard)])
+                for shard in self._shards
+            ]
+        given = dict(zip(rows, values, strict=True)) if values is not None else None
         return [
-            ("request", name, own, [by_row[row] for row in own]) for own in self._by_shard(rows)
+            ("request", name, own, given and [given[row] for row in own])
+            for own in self._by_shard(rows)
         ]
 
     def pack_streams(self, streams: list[Stream] | None) -> list[Any]:
@@ -198,10 +221,10 @@ class NativeLink:
             posts[kind](shard, *parts)
 
     def pack_row_resets(
-        self, rows: list[int], seeds: list[int | None], options: list[dict[str, Any] | None]
+        self, rows: list[int], seeds: list[int | None], options: ResetOptions
     ) -> list[tuple[int, Any]]:
         """Makes the messages for resets that ``send`` starts: shards, rows, seeds, options."""
-        texts = self._texts(options)
+        texts = by_row(self._texts(options), len(rows))
         return [
             (shard, ("reset", row, seed, own))
             for shard, (first, last) in enumerate(self._shards)
@@ -214,10 +237,11 @@ class NativeLink:
         _: Pool,
         rows: list[int],
         seeds: list[int | None],
-        options: list[dict[str, Any] | None],
+        options: ResetOptions,
     ) -> None:
         """Leaves seeds and options for the next automatic resets of rows."""
-        for row, seed, own in zip(rows, seeds, self._texts(options), strict=True):
+        texts = by_row(self._texts(options), len(rows))
+        for row, seed, own in zip(rows, seeds, texts, strict=True):
             self.envs.post_next_reset(self.shard_of(row), row, seed, own)
 
     def forget_next_resets(self, *_: object) -> None:

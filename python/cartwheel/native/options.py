@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def as_json(options: dict[str, Any]) -> str:
+def as_json(options: Mapping[str, Any]) -> str:
     """Returns keywords of an environment as a JSON object.
 
     Raises:
@@ -37,7 +37,7 @@ _ROWS_ELSEWHERE = {
 }
 
 
-def reset_as_json(env_id: str, options: dict[str, Any]) -> str:
+def reset_as_json(env_id: str, options: Mapping[str, Any]) -> str:
     """Returns the environment's own options of a reset as a JSON object.
 
     Options that only other native environments have are left out: environments may share one

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from cartwheel.native.renderer import Renderer
 
 
-class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
+class NativeVectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, ActType, Any]):
     """Steps many copies of an environment written in Rust, on threads, without the GIL.
 
     Example:
@@ -133,7 +133,8 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
 
     Raises:
         TypeError: The ``EnvSpec`` is not native, or belongs to a vector or a wrapped environment.
-            There is no such keyword; the error names the keywords that exist.
+            There is no such keyword; the error names the keywords that exist. Or a switch such as
+            ``full_batch`` is no truth value.
         ValueError: There is no such environment, or a value is invalid.
     """
 
@@ -374,6 +375,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             ValueError: ``env_index`` is empty, or a row does not exist or is named twice.
             TypeError: ``env_index`` is not a one-dimensional collection of integers.
         """
+        self._pool.check("get_attr", idle=True)
         return self._read("get_attr", name, env_index)
 
     def set_attr(self, name: str, values: Any, *, env_index: Any = None) -> None:
@@ -397,11 +399,11 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
             TypeError: As for :meth:`get_attr`.
         """
         self._pool.check("set_attr", idle=True)
-        rows = self._numbers(env_index)
-        by_row = as_values(name, values, self.num_envs, None if env_index is None else rows)
+        rows = self._named(env_index)
+        by_row = as_values(name, values, self.num_envs, rows)
         before = self._ask("set_attr", name, rows)
         refused = self._ask("set_attr", name, rows, by_row)
-        one_value = len(rows) == 1 or not isinstance(values, list | tuple)
+        one_value = len(by_row) == 1 or not isinstance(values, list | tuple)
         if refused:
             self._ask("set_attr", name, rows, before)  # all rows or none
             raise refused_values(name, refused, one_value=one_value)
@@ -437,7 +439,7 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         """
         self._pool.check("call_async", idle=True)
         self._check_call(name, args, kwargs)
-        self._begin("call_async", name, self._numbers(env_index), None)
+        self._begin("call_async", name, self._named(env_index), None)
 
     @staticmethod
     def _check_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -453,10 +455,10 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
     def _read(self, calling: str, name: str, env_index: Any) -> tuple[Any, ...]:
         if name == "render":
             return self.render(env_index)
-        rows = self._numbers(env_index)
+        rows = self._named(env_index)
         if name in ("np_random", "np_random_seed"):
             values: tuple[Any, ...] = getattr(self, name)
-            return tuple(values[row] for row in rows)
+            return values if rows is None else tuple(values[row] for row in rows)
         return self._ask(calling, name, rows)
 
     def _streams(self, calling: str) -> tuple[Stream, ...]:
@@ -468,15 +470,14 @@ class NativeVectorEnv(PoolVectorEnv[ObsType, ActType]):
         self._control("set_attr", self._link.pack_streams(streams))
 
     def _ask(
-        self, calling: str, name: str, rows: list[int], values: Sequence[Any] | None = None
+        self, calling: str, name: str, rows: list[int] | None, values: Sequence[Any] | None = None
     ) -> tuple[Any, ...]:
-        self._pool.check(calling, idle=True)
         with Interruptible(self._pool):
             self._begin(calling, name, rows, values)
             return self._pool.call_wait(self._link.timeout, calling)
 
     def _begin(
-        self, calling: str, name: str, rows: list[int], values: Sequence[Any] | None
+        self, calling: str, name: str, rows: list[int] | None, values: Sequence[Any] | None
     ) -> None:
         """Begins to read a parameter of rows, or to set it, which answers the refused rows."""
         if name not in (names := self.parameters):

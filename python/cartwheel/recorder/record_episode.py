@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from cartwheel.arguments import as_integer, as_positive, as_rows
+from cartwheel.arguments import as_bool, as_integer, as_positive, as_rows
 from cartwheel.choices import check_choice
 from cartwheel.recorder.camera import Camera, obstacle
 from cartwheel.recorder.episode import Episode
@@ -227,10 +227,11 @@ class RecordEpisode(VectorWrapper):
             Observations and infos.
 
         Raises:
+            TypeError: ``save`` is no truth value; nothing is reset.
             Exception: As for the wrapped environment; or the error of the writing thread.
         """
         self._writer.check()
-        self._saves = save
+        self._saves = as_bool("save", save)
         try:
             return super().reset(seed=seed, options=options)
         finally:

@@ -23,12 +23,11 @@ from cartwheel.arguments import (
     as_reset_mask,
     as_reset_of_all,
     as_reset_rows,
-    as_row_options,
     as_rows,
     as_seeds,
     as_timeout,
-    by_row,
     check_options,
+    check_row_options,
     names_rows,
     row_options_in,
     without_rows,
@@ -70,12 +69,12 @@ class ResetLink(Protocol):
         self,
         seeds: list[int | None],
         mask: NDArray[np.bool_] | None,
-        options: list[dict[str, Any] | None],
+        options: ResetOptions,
     ) -> list[Any]:
-        """Makes one message for each shard; seeds and options are those of all rows."""
+        """Makes one message for each shard; ``options`` select no rows."""
 
     def pack_row_resets(
-        self, rows: list[int], seeds: list[int | None], options: list[dict[str, Any] | None]
+        self, rows: list[int], seeds: list[int | None], options: ResetOptions
     ) -> list[Any]:
         """Makes the messages for resets that ``async_reset`` starts."""
 
@@ -84,7 +83,7 @@ class ResetLink(Protocol):
         pool: Pool,
         rows: list[int],
         seeds: list[int | None],
-        options: list[dict[str, Any] | None],
+        options: ResetOptions,
     ) -> None:
         """Keeps seeds and options for the next automatic resets of rows."""
 
@@ -93,7 +92,12 @@ class ResetLink(Protocol):
 
 
 class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
-    """A vector environment over a native pool; its subclasses make the pool."""
+    """A vector environment over a native pool; its subclasses make the pool.
+
+    Some trainers, such as skrl, tell an environment's kind by the direct bases of its class and of
+    ``unwrapped``. So every vector environment of cartwheel has ``gymnasium.vector.VectorEnv`` as a
+    direct base, too. A subclass of your own is found in the same way if it names that base again.
+    """
 
     autoreset_mode: AutoresetMode
     #: Whether some rows can be stepped apart. Wrappers that keep this have it too.
@@ -156,16 +160,17 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
                 one seed or ``None`` for each row.
             options: Every environment's ``reset`` gets its own copy of this dictionary and of the
                 dictionaries, lists, tuples and arrays in it; other objects are shared within one
-                process. Two entries select rows and are not passed on. ``"reset_mask"``, a ``bool``
-                array of shape ``(num_envs,)`` with at least one true value: these rows are reset,
-                the others keep their state and repeat their last observation (zeros before their
-                first reset). ``"env_index"`` (or ManiSkill's name ``"env_idx"``), an array of row
-                numbers: only these rows are reset, and only they are returned, in this order; with
-                ``full_batch`` all rows are returned, as with a ``"reset_mask"``, and a list of
-                seeds may have an entry for each reset row, in this order, or for each of all rows.
-                Entries that resemble these names (``"env_ids"``) are refused if their value could
-                select rows; others go to the environments. Native environments refuse options that
-                no native environment has.
+                process. A list or tuple has one dictionary or ``None`` for each row; it resets all
+                rows, and selects none. In a dictionary for all rows, two entries select rows and
+                are not passed on. ``"reset_mask"``, a ``bool`` array of shape ``(num_envs,)`` with
+                at least one true value: these rows are reset, the others keep their state and
+                repeat their last observation (zeros before their first reset). ``"env_index"`` (or
+                ManiSkill's name ``"env_idx"``), an array of row numbers: only these rows are reset,
+                and only they are returned, in this order; with ``full_batch`` all rows are
+                returned, as with a ``"reset_mask"``, and a list of seeds may have an entry for each
+                reset row, in this order, or for each of all rows. Entries that resemble these names
+                (``"env_ids"``) are refused if their value could select rows; others go to the
+                environments. Native environments refuse options that no native environment has.
 
         Returns:
             Observations and infos. A reset row is no longer frozen, and its autoreset is no longer
@@ -173,10 +178,10 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             first; :meth:`recv` returns the others.
 
         Raises:
-            ValueError: A list of seeds or a mask has the wrong length, a mask has no true value,
-                several entries select rows, or an entry is refused.
-            TypeError: ``options`` is not a dictionary, the mask is not a ``bool`` array, or the
-                seeds are not a list.
+            ValueError: A list of seeds or options or a mask has the wrong length, a mask has no
+                true value, several entries select rows, or an entry is refused.
+            TypeError: ``options`` are neither a dictionary nor a list of dictionaries and ``None``,
+                the mask is not a ``bool`` array, or the seeds are not a list.
             gymnasium.error.Error: A seed is negative or not an integer.
             gymnasium.error.AlreadyPendingCallError: A call is pending, or rows are in flight.
                 :meth:`recv` them first, because a reset does not return their rewards, or use
@@ -226,8 +231,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             mask = as_reset_mask(options, self.num_envs)
         self._pool.discard_late(self._link.timeout, calling)
         self._pool.check(calling, idle=True)
-        own = by_row(without_rows(options), self.num_envs)
-        messages = self._link.pack_reset(seeds, mask, own)
+        messages = self._link.pack_reset(seeds, mask, without_rows(options))
         self._pool.reset_async(messages, calling, full=mask is None)
         rows = range(self.num_envs) if mask is None else mask.nonzero()[0]
         self._link.forget_next_resets(self._pool, rows)
@@ -291,8 +295,8 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             self._pool.check("next_reset", idle=True)
         seeds = as_seeds(seed, rows, self.num_envs)
         how = "pass row numbers as `env_index` of `next_reset`"
-        own = as_row_options(options, len(rows), self.num_envs, how)
-        self._link.keep_next_resets(self._pool, rows, seeds, own)
+        check_row_options(options, len(rows), self.num_envs, how)
+        self._link.keep_next_resets(self._pool, rows, seeds, options)
 
     def reset_wait(self, timeout: float | None = None) -> tuple[ObsType, dict[str, Any]]:
         """Waits for a reset.
@@ -487,11 +491,12 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         Args:
             seed: As for :meth:`reset`; a list has one seed or ``None`` for each row that is reset.
             options: As for :meth:`reset`: ``"reset_mask"`` or ``"env_index"`` (or ``"env_idx"``)
-                selects rows; by default all rows are reset.
+                selects rows; by default all rows are reset. Some rows that need different options
+                are reset by several calls.
 
         Raises:
             ValueError: A row does not exist or is named twice, several entries select rows, or the
-                number of seeds is wrong.
+                number of seeds or options is wrong.
             gymnasium.error.AlreadyPendingCallError: Some of the rows are in flight, or another call
                 is pending.
             RuntimeError: A :meth:`rollout` has no step yet: use :meth:`reset`.
@@ -504,14 +509,13 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
         """Sends resets for the method ``calling``; ``alone``: no other row may be in flight."""
         rows = as_reset_rows(options, self.num_envs)
         full = not row_options_in(options)
-        own = by_row(without_rows(options), len(rows))
         seeds = as_seeds(seed, rows, self.num_envs)
         flying = self._pool.in_flight()
         if not flying or not set(rows).isdisjoint(flying):
             self._pool.discard_late(self._link.timeout, calling)
         if alone:
             self._pool.check(calling, idle=True)
-        messages = self._link.pack_row_resets(rows, seeds, own)
+        messages = self._link.pack_row_resets(rows, seeds, without_rows(options))
         self._pool.send_reset(rows, messages, calling, full=full)
         self._link.forget_next_resets(self._pool, rows)
 
@@ -565,8 +569,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             arrays = self._pool.record(slab)
             # A reset of no row repeats every row's observation: this is the present batch.
             no_rows = np.zeros(self.num_envs, dtype=np.bool_)
-            nothing = [None] * self.num_envs
-            messages = self._link.pack_reset(nothing, no_rows, nothing)
+            messages = self._link.pack_reset([None] * self.num_envs, no_rows, None)
             self._pool.reset_async(messages, "rollout")
             self._pool.reset_wait(self._link.timeout, "rollout")
         return RolloutArrays(*arrays)
@@ -658,6 +661,10 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
             self._link.check_state(state)
         space = self.single_observation_space
         return restored(self._pool, self._link, numbers, list(states), space)
+
+    def _named(self, env_index: Any) -> list[int] | None:
+        """Returns the rows of ``env_index`` as a list; ``None`` stands for all rows."""
+        return None if env_index is None else as_rows(env_index, self.num_envs)
 
     def _numbers(self, rows: Any, name: str = "env_index") -> list[int]:
         """Returns row numbers as a list; ``None`` stands for all rows."""

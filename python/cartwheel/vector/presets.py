@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import gymnasium as gym
 from gymnasium.vector import AutoresetMode
 
 from cartwheel.vector.pool_env import ActType, ObsType
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from cartwheel.choices import Executor, Mode, ObservationMode
 
 
-class AsyncVectorEnv(VectorEnv[ObsType, ActType]):
+class AsyncVectorEnv(VectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, ActType, Any]):
     """:class:`VectorEnv` in worker processes, with the arguments of ``AsyncVectorEnv``."""
 
     def __init__(
@@ -55,7 +56,7 @@ class AsyncVectorEnv(VectorEnv[ObsType, ActType]):
         )
 
 
-class SyncVectorEnv(VectorEnv[ObsType, ActType]):
+class SyncVectorEnv(VectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, ActType, Any]):
     """:class:`VectorEnv` in the calling thread, with the arguments of ``SyncVectorEnv``."""
 
     _reserves_calls = False

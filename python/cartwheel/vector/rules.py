@@ -5,9 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from cartwheel.arguments import as_integer
+from cartwheel.arguments import as_bool, as_integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +41,8 @@ class Rules:
         """Checks the keywords of a vector environment.
 
         Raises:
-            ValueError: A value is of the wrong type or out of range, or ``staggered_reset`` has no
+            TypeError: ``ignore_terminations`` or ``staggered_reset`` is no truth value.
+            ValueError: A number is none or out of range, or ``staggered_reset`` has no
                 ``max_episode_steps``.
         """
         limit = max_episode_steps
@@ -51,9 +50,9 @@ class Rules:
             limit = as_integer("max_episode_steps", limit, 1, _MOST)
         rules = cls(
             limit,
-            _as_bool("ignore_terminations", ignore_terminations),
+            as_bool("ignore_terminations", ignore_terminations),
             as_integer("action_repeat", action_repeat, 1, _MOST),
-            _as_bool("staggered_reset", staggered_reset),
+            as_bool("staggered_reset", staggered_reset),
         )
         if rules.staggered_reset and limit is None:
             raise ValueError(
@@ -85,9 +84,3 @@ class Rules:
     def as_dict(self) -> dict[str, Any]:
         """Returns the rules as native code takes them."""
         return dataclasses.asdict(self)
-
-
-def _as_bool(name: str, value: Any) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"`{name}` must be True or False, got {value!r}.")  # noqa: TRY004 - as the others
-    return bool(value)

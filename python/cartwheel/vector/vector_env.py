@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from cartwheel.worker.crew import Crew
 
 
-class VectorEnv(PoolVectorEnv[ObsType, ActType]):
+class VectorEnv(PoolVectorEnv[ObsType, ActType], gym.vector.VectorEnv[ObsType, ActType, Any]):
     """Steps many Gymnasium environments at once; replaces ``gymnasium.vector.AsyncVectorEnv``.
 
     Example:
@@ -200,7 +200,8 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
     Raises:
         IndexError: ``env_fns`` is empty.
         TypeError: An entry of ``env_fns`` is not callable, does not return an environment or cannot
-            be sent to a worker; or ``observation_mode`` holds something other than spaces.
+            be sent to a worker; ``observation_mode`` holds something other than spaces; or a switch
+            such as ``full_batch`` is no truth value.
         ValueError: An argument has an unsupported value, or a step limit is needed and missing.
         RuntimeError: Spaces differ where they must be equal; or this process cannot start worker
             processes, because it is daemonic or its main module has no
@@ -524,11 +525,11 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
             TypeError: As for :meth:`call`.
         """
         self._pool.check("set_attr", idle=False)
-        rows = self._numbers(env_index)
-        by_row = as_values(name, values, self.num_envs, None if env_index is None else rows)
+        by_row = as_values(name, values, self.num_envs, self._named(env_index))
         self._pool.check("set_attr", idle=True)
         with Interruptible(self._pool):
-            self._begin("set_attr", "set_attr", name, rows, [(value,) for value in by_row])
+            parts = [(value,) for value in by_row]
+            self._begin("set_attr", "set_attr", name, self._numbers(env_index), parts)
             self._pool.call_wait(self._link.timeout, "set_attr")
 
     def render(self, env_index: Any = None) -> tuple[Any, ...]:

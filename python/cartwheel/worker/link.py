@@ -10,7 +10,7 @@ import copy
 import weakref
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cartwheel.arguments import copied
+from cartwheel.arguments import by_row, copied
 from cartwheel.errors import WorkerDiedError, WorkerTimeoutError, add_note
 from cartwheel.log import LOGGER, log_waiting
 from cartwheel.spaces.describe import batch_opaque, rows_of
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cartwheel._cartwheel import Pool, RolloutSlab
+    from cartwheel.arguments import ResetOptions
     from cartwheel.worker.channel import Channel
     from cartwheel.worker.crew import Crew
 
@@ -81,12 +82,12 @@ class Link:
         self,
         seeds: list[int | None],
         mask: NDArray[np.bool_] | None,
-        options: list[dict[str, Any] | None],
+        options: ResetOptions,
     ) -> list[Any]:
         """Makes the messages for a reset, with the keywords of every row that is reset."""
         resets = [
             _keywords(seed, own) if mask is None or mask[row] else None
-            for row, (seed, own) in enumerate(zip(seeds, options, strict=True))
+            for row, (seed, own) in enumerate(zip(seeds, by_row(options, len(seeds)), strict=True))
         ]
         return self.pack(self.split(resets))
 
@@ -95,10 +96,11 @@ class Link:
         return self.pack(self.split(self._rows_of(actions, self._num_envs)))
 
     def pack_row_resets(
-        self, rows: list[int], seeds: list[int | None], options: list[dict[str, Any] | None]
+        self, rows: list[int], seeds: list[int | None], options: ResetOptions
     ) -> list[RowMessage]:
         """Makes the messages for resets that ``send`` starts, with the keywords of each row."""
-        resets = [_keywords(seed, own) for seed, own in zip(seeds, options, strict=True)]
+        pairs = zip(seeds, by_row(options, len(rows)), strict=True)
+        resets = [_keywords(seed, own) for seed, own in pairs]
         return self._pack_rows("resets", rows, resets)
 
     def keep_next_resets(
@@ -106,12 +108,12 @@ class Link:
         pool: Pool,
         rows: list[int],
         seeds: list[int | None],
-        options: list[dict[str, Any] | None],
+        options: ResetOptions,
     ) -> None:
         """Keeps seeds and options for the next automatic resets of rows."""
         packed = [
             self._channel_of(row).pack(_keywords(seed, own))
-            for row, seed, own in zip(rows, seeds, options, strict=True)
+            for row, seed, own in zip(rows, seeds, by_row(options, len(rows)), strict=True)
         ]
         self._chooses_resets = True
         pool.keep_next_resets(rows, packed, "next_reset")

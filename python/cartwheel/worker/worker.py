@@ -142,7 +142,11 @@ class Worker:
         names = ("reset", "step", "observation_space", "action_space")
         missing = [name for name in names if getattr(env, name, None) is None]
         is_vector = isinstance(env, gym.vector.VectorEnv)
-        if not missing and not isinstance(env, type) and not is_vector:
+        # PettingZoo's environments, without an import of it: their spaces are methods of an agent.
+        has_agents = hasattr(env, "possible_agents") and callable(
+            getattr(env, "observation_space", None)
+        )
+        if not missing and not isinstance(env, type) and not is_vector and not has_agents:
             return
         self.envs.pop()
         if is_vector:
@@ -151,6 +155,9 @@ class Worker:
                 f"env_fns[{row}] must return a single environment, got a vector environment, "
                 f"{type(env).__name__} of num_envs={env.num_envs}: pass one function for each row"
             )
+        if has_agents and not isinstance(env, type):
+            env.close()
+            raise TypeError(f"env_fns[{row}] must return an environment of one agent, {_got(env)}")
         why = (
             f"an object of type {type(env)} without {', '.join(missing)}" if missing else repr(env)
         )
@@ -430,6 +437,19 @@ class Worker:
                 env.close()
             except BaseException:  # noqa: PERF203 - the others are still closed
                 LOGGER.exception("closing the environment of row %d", row)
+
+
+def _got(env: Any) -> str:
+    """Says what an environment of PettingZoo is, and what takes it."""
+    name = (getattr(env, "metadata", None) or {}).get("name", type(env).__name__)
+    takes_turns = hasattr(env, "agent_iter")
+    kind = "an AEC" if takes_turns else "a parallel"
+    convert = "convert it by `pettingzoo.utils.aec_to_parallel`, then " if takes_turns else ""
+    return (
+        f"got {kind} environment of PettingZoo, {name}: {convert}register its function by "
+        "`cartwheel.envpool.register(task_id, function, parallel=True)` and make batches by "
+        "`cartwheel.envpool.make(task_id, env_type='gymnasium', num_envs=n)`"
+    )
 
 
 def serve_thread(worker: Worker, index: int, env_fns: Sequence[EnvFn], *, spin: bool) -> None:

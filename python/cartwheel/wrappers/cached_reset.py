@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.error import ResetNeeded
 
 from cartwheel.arguments import as_integer
+from cartwheel.errors import add_note
 from cartwheel.progress import Progress
 from cartwheel.vector import caching
 from cartwheel.vector.pool_env import PoolVectorEnv
+from cartwheel.wrapping.batch import SHOWN
 from cartwheel.wrapping.state import check_state
 from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
+
+    from cartwheel.wrapping.batch import Batch
 
 
 class CachedReset(VectorWrapper):
@@ -25,7 +30,7 @@ class CachedReset(VectorWrapper):
     automatic, in every autoreset mode, loads one of them at random. The cache is in the workers, or
     next to the native environments: nothing is sent for a reset, and steps cost nothing. Reset
     all rows before they are stepped, as usual: the construction leaves them in states of its own,
-    and a step from these is not refused.
+    and a step from these raises ``gymnasium.error.ResetNeeded``.
 
     Which state a row gets depends on ``seed``, on the row, and on the number of its resets; after a
     reset with a seed, on ``seed``, the reset's seed, and the number of resets since then. Options
@@ -92,6 +97,23 @@ class CachedReset(VectorWrapper):
         inner.async_reset(seed=own)  # each row gets random numbers and draws of its own
         while inner.in_flight:
             inner.recv()
+        #: The rows that the caller has not reset yet.
+        self._fresh = set(range(self.num_envs))
+
+    def _act(self, actions: Any, rows: Any) -> Any:
+        if self._fresh:
+            self._inner._pool.check("step", idle=False)
+            stepped = range(self.num_envs) if rows is None else np.ravel(rows).tolist()
+            if fresh := sorted(self._fresh.intersection(stepped)):
+                refused = ResetNeeded("Cannot call env.step() before calling env.reset()")
+                add_note(refused, f"rows {fresh} were never reset")
+                raise refused
+        return actions
+
+    def _transform(self, batch: Batch) -> None:
+        if self._fresh:
+            begun = np.flatnonzero(batch.kinds != SHOWN)
+            self._fresh -= set((begun if batch.rows is None else batch.rows[begun]).tolist())
 
     def _sample(self, seeds: list[int]) -> list[bytes]:
         states: list[bytes] = []

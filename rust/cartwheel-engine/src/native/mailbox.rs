@@ -30,6 +30,35 @@ pub enum RowReset {
     Restore(RowState),
 }
 
+/// The options of a reset, of the rows that begin an episode.
+#[derive(Debug, Default)]
+pub enum RowOptions {
+    /// None of them has options.
+    #[default]
+    None,
+    /// All of them share options.
+    OfAll(ResetOptions),
+    /// Options of their own, or none, for each row of the shard.
+    OfEach(Vec<Option<ResetOptions>>),
+}
+
+impl RowOptions {
+    /// The options of a row, counted from the first row of the shard.
+    pub(super) fn of(&self, row: usize) -> Option<&ResetOptions> {
+        match self {
+            Self::None => None,
+            Self::OfAll(options) => Some(options),
+            Self::OfEach(options) => options.get(row)?.as_ref(),
+        }
+    }
+}
+
+impl From<Option<ResetOptions>> for RowOptions {
+    fn from(options: Option<ResetOptions>) -> Self {
+        options.map_or(Self::None, Self::OfAll)
+    }
+}
+
 /// A control call.
 #[derive(Debug)]
 pub enum Request {
@@ -103,8 +132,7 @@ pub struct Fault {
 
 #[derive(Debug, Default)]
 struct Contents {
-    /// The next reset, for each row of the shard.
-    reset: Vec<(RowReset, Option<ResetOptions>)>,
+    reset: Option<(Vec<RowReset>, RowOptions)>,
     request: Option<Request>,
     answer: Option<Result<Answer, Error>>,
     /// Resets of rows that were sent and have not begun.
@@ -130,10 +158,10 @@ impl Mailbox {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner) // consistent between any two calls
     }
 
-    /// Leaves the details of the next reset for each row of the shard, with options if it begins an
-    /// episode. Without details every row continues.
-    pub fn post_reset(&self, rows: Vec<(RowReset, Option<ResetOptions>)>) {
-        self.contents().reset = rows;
+    /// Leaves the details of the next reset: one [`RowReset`] for each row of the shard, and
+    /// options for the rows that begin an episode. Without details every row continues.
+    pub fn post_reset(&self, rows: Vec<RowReset>, options: RowOptions) {
+        self.contents().reset = Some((rows, options));
     }
 
     /// Leaves the details of the reset of one row, counted from the first row of the pool, that is
@@ -179,8 +207,8 @@ impl Mailbox {
         self.contents().spilled.remove(&row)
     }
 
-    pub(super) fn take_reset(&self) -> Vec<(RowReset, Option<ResetOptions>)> {
-        std::mem::take(&mut self.contents().reset)
+    pub(super) fn take_reset(&self) -> (Vec<RowReset>, RowOptions) {
+        self.contents().reset.take().unwrap_or_default()
     }
 
     pub(super) fn take_row_reset(&self, row: usize) -> Option<(RowReset, Option<ResetOptions>)> {

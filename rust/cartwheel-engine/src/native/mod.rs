@@ -31,7 +31,7 @@ mod state;
 mod stream;
 
 pub use cache::{CachedState, Draw, ResetCache};
-pub use mailbox::{Answer, Fault, Mailbox, Request, RowReset, TerminalState};
+pub use mailbox::{Answer, Fault, Mailbox, Request, RowOptions, RowReset, TerminalState};
 pub use settings::ShardSettings;
 pub use shard::NativeShard;
 pub use state::RowState;

@@ -62,11 +62,10 @@ impl NativeShard {
         let done = if task.op == Op::Step {
             rows.step(&mut place)
         } else {
-            let posted = self.mailbox.take_reset();
-            let how =
-                |row: usize| posted.get(row).map_or(RowReset::Continue, |(how, _)| how.clone());
-            let options = |row: usize| posted.get(row).and_then(|(_, options)| options.as_ref());
-            rows.reset(&mut place, how, &options, task.flags & FULL_RESET != 0)
+            let (how, options) = self.mailbox.take_reset();
+            let how = |row: usize| how.get(row).cloned().unwrap_or(RowReset::Continue);
+            let is_full = task.flags & FULL_RESET != 0;
+            rows.reset(&mut place, how, &|row| options.of(row), is_full)
         };
         if let Err(error) = done {
             rows.fail_all(own, first, |_| error.again());

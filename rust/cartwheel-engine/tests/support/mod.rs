@@ -179,9 +179,10 @@ impl Envs {
         options: Option<ResetOptions>,
         flags: u32,
     ) -> Batch {
-        let mut rows = how.into_iter().map(|how| (how, options.clone()));
+        let mut how = how.into_iter();
         for (shard, mailbox) in self.pool.shards().iter().zip(&self.mailboxes) {
-            mailbox.post_reset(rows.by_ref().take(shard.len()).collect());
+            let rows = how.by_ref().take(shard.len()).collect();
+            mailbox.post_reset(rows, options.clone().into());
         }
         self.call(Call::Reset, flags).unwrap()
     }

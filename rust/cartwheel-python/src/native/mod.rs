@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cartwheel_engine::Error;
 use cartwheel_engine::autoreset::{OnDone, Rules};
 use cartwheel_engine::native::{
-    Answer, Draw, Mailbox, NativeShard, Request, ResetCache, RowReset, RowState, Seed,
+    Answer, Draw, Mailbox, NativeShard, Request, ResetCache, RowOptions, RowReset, RowState, Seed,
     ShardSettings, TerminalState,
 };
 use cartwheel_engine::plugin::{Kind, find};
@@ -138,22 +138,29 @@ impl PyNativeEnvs {
         shard: usize,
         mask: Vec<bool>,
         seeds: Vec<Option<Bound<'_, PyAny>>>,
-        options: Vec<Option<PyBackedStr>>,
+        options: Option<GivenOptions>,
     ) -> PyResult<()> {
-        let mut parsed = BTreeMap::new();
-        for text in options.iter().flatten() {
-            if let Entry::Vacant(entry) = parsed.entry(&**text) {
-                entry.insert(self.kind.reset_options(text).map_err(to_py_err)?);
+        let parse = |text: &str| self.kind.reset_options(text).map_err(to_py_err);
+        let options = match options {
+            None => RowOptions::None,
+            Some(GivenOptions::OfAll(text)) => RowOptions::OfAll(parse(&text)?),
+            Some(GivenOptions::OfEach(texts)) => {
+                let mut parsed = BTreeMap::new();
+                for text in texts.iter().flatten() {
+                    if let Entry::Vacant(entry) = parsed.entry(&**text) {
+                        entry.insert(parse(text)?);
+                    }
+                }
+                let of = |text: &PyBackedStr| parsed[&**text].clone();
+                RowOptions::OfEach(texts.iter().map(|text| text.as_ref().map(of)).collect())
             }
-        }
-        let own = options.iter().map(|text| text.as_ref().map(|text| parsed[&**text].clone()));
-        let how = mask.into_iter().zip(seeds).map(|(reset, seed)| match (reset, seed) {
+        };
+        let rows = mask.into_iter().zip(seeds).map(|(reset, seed)| match (reset, seed) {
             (false, _) => Ok(RowReset::Leave),
             (true, None) => Ok(RowReset::Continue),
             (true, Some(seed)) => seeded(&seed),
         });
-        let rows = how.zip(own).map(|(how, own)| Ok((how?, own)));
-        self.mailbox(shard)?.post_reset(rows.collect::<PyResult<_>>()?);
+        self.mailbox(shard)?.post_reset(rows.collect::<PyResult<_>>()?, options);
         Ok(())
     }
 
@@ -392,6 +399,13 @@ impl PyNativeEnvs {
         let mailbox = self.mailboxes.get(shard).map(Arc::as_ref);
         mailbox.ok_or_else(|| PyRuntimeError::new_err(format!("there is no shard {shard}")))
     }
+}
+
+/// Options of a reset, JSON objects.
+#[derive(Debug, FromPyObject)]
+enum GivenOptions {
+    OfAll(PyBackedStr),
+    OfEach(Vec<Option<PyBackedStr>>),
 }
 
 /// A reset with a seed, a Python integer of any length that must not be negative.

@@ -114,9 +114,10 @@ impl<E: Env> VectorEnv<E> {
         flags: u32,
     ) -> Result<Batch<E>, VectorError> {
         self.check(Call::Reset)?;
-        let mut rows = how.into_iter().map(|how| (how, options.clone()));
+        let mut how = how.into_iter();
         for (shard, mailbox) in self.pool.shards().iter().zip(&self.mailboxes) {
-            mailbox.post_reset(rows.by_ref().take(shard.len()).collect());
+            let rows = how.by_ref().take(shard.len()).collect();
+            mailbox.post_reset(rows, options.clone().into());
         }
         self.pool.begin(Call::Reset, flags)?;
         self.wait()
