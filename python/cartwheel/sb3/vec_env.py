@@ -133,7 +133,7 @@ class CartwheelVecEnv(VecEnv):
         Raises:
             Exception: As for :meth:`cartwheel.VectorEnv.reset`.
         """
-        options = self._options if any(self._options) else None
+        options = [own or None for own in self._options] if any(self._options) else None
         self._pool.give_up()
         with Interruptible(self._pool):
             self.vector_env._begin_reset("reset", self._seeds, options)
