@@ -17,14 +17,15 @@ PYTHON = """
     __main__
     bench
     __init__
-    sb3
+    ray rllib sb3 skrl tianshou torchrl
     catalogue envpool registry testing wrappers
-    evaluation native recorder rollouts
+    ale evaluation native recorder rollouts
     wrapping
     vector
     returns worker
     arguments
     _cartwheel choices errors log near_misses policy progress spaces
+    gymnasium_versions
 """
 BINDING = """
     lib

@@ -11,6 +11,7 @@ from gymnasium.vector import VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from cartwheel.arguments import as_autoreset_mode
+from cartwheel.gymnasium_versions import autoreset_mode_of
 from cartwheel.policy import as_function
 from cartwheel.rollouts.carry import Carry
 from cartwheel.rollouts.recording import MAX_STEPS, EpisodeRecording, Recording, carry_after
@@ -295,7 +296,7 @@ def _mode_of(envs: Any) -> AutoresetMode:
         raise TypeError(
             f"`envs` must be a vector environment, got {type(envs)}: see cartwheel.make_vec."
         )
-    mode = envs.metadata.get("autoreset_mode")
+    mode = autoreset_mode_of(envs)
     if mode is None:
         raise ValueError(
             "`envs.metadata` has no `autoreset_mode`, so it is unknown which rows are transitions: "

@@ -34,6 +34,7 @@ from cartwheel.arguments import (
     without_rows,
 )
 from cartwheel.errors import add_note
+from cartwheel.gymnasium_versions import keep_open
 from cartwheel.vector.interruptible import Interruptible
 from cartwheel.vector.rollout_arrays import RolloutArrays
 from cartwheel.vector.states import restored, saved
@@ -110,6 +111,7 @@ class PoolVectorEnv(gym.vector.VectorEnv[ObsType, ActType, Any]):
     _pool: Pool
     _owner: int
     _finalizer: weakref.finalize[..., Any]
+    __del__ = keep_open
 
     def _opened(self, shut_down: Callable[..., None], *args: Any) -> None:
         """Registers the function that ends the workers.

@@ -217,12 +217,12 @@ class AutoresetAdapter(WholeBatches):
             return step
         size, places = len(over), np.flatnonzero(over)
         space = self.single_observation_space
-        shown, told = self._reset_rows(places if rows is None else rows[places])
+        shown, reset_infos = self._reset_rows(places if rows is None else rows[places])
         observations = put(space, observations, places, shown)
         infos = _without_rows(infos)
         ended, going = take(infos, places), np.flatnonzero(~over)
         staying = {key: ended.pop(key) for key in tuple(ended) if key.removeprefix("_") in _STAYING}
-        parts = [(going, take(infos, going)), (places, told), (places, staying)]
+        parts = [(going, take(infos, going)), (places, reset_infos), (places, staying)]
         batch = merged(size, parts)
         finals = np.full(size, None, object)
         rows_over = nested.rows(space, nested.take(space, step[0], places))
@@ -248,10 +248,10 @@ class AutoresetAdapter(WholeBatches):
         if step is not None:
             self._over[at] = over
         due, going = np.flatnonzero(waiting), np.flatnonzero(~waiting)
-        shown, told = self._reset_rows(numbers[due])
+        shown, reset_infos = self._reset_rows(numbers[due])
         self._over[numbers[due]] = False
         space = self.single_observation_space
-        parts = [(due, told)]
+        parts = [(due, reset_infos)]
         observations = shown
         rewards, flags = np.zeros(whole), np.zeros((2, whole), np.bool_)
         if step is not None:

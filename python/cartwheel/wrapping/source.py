@@ -21,6 +21,7 @@ from cartwheel.arguments import (
     without_rows,
 )
 from cartwheel.errors import is_raised_by_env
+from cartwheel.gymnasium_versions import autoreset_mode_of
 from cartwheel.spaces import nested
 from cartwheel.vector.infos import failed_rows
 from cartwheel.wrapping.batch import SHOWN, Batch
@@ -55,7 +56,7 @@ class Source:
             raise TypeError(
                 f"a wrapper needs a vector environment, got {type(envs)}: see cartwheel.make_vec."
             )
-        mode = (envs.metadata or {}).get("autoreset_mode")
+        mode = autoreset_mode_of(envs)
         if mode is None:
             raise ValueError(
                 f"{envs}.metadata has no 'autoreset_mode', so it is unknown which rows are "
