@@ -29,11 +29,16 @@ class CartwheelVecEnv(VecEnv):
     """Environments of cartwheel for Stable-Baselines3; replaces ``DummyVecEnv``, ``SubprocVecEnv``.
 
     Example:
-        >>> from stable_baselines3 import PPO
         >>> from stable_baselines3.common.env_util import make_vec_env
         >>> from cartwheel.sb3 import CartwheelVecEnv
-        >>> model = PPO("MlpPolicy", make_vec_env("CartPole-v1", 8, vec_env_cls=CartwheelVecEnv))
+        >>> envs = make_vec_env("CartPole-v1", 8, vec_env_cls=CartwheelVecEnv)
+        >>> envs.reset().shape  # or PPO("MlpPolicy", envs)
+        (8, 4)
+        >>> envs.close()
         >>> native = CartwheelVecEnv("cartwheel/CartPole-v1", num_envs=8, monitor=True)
+        >>> native.reset().shape
+        (8, 4)
+        >>> native.close()
 
     Observations, rewards, flags, infos, seeds and options are those of ``DummyVecEnv``, bit for
     bit, and so are the weights of a policy that is trained with them.

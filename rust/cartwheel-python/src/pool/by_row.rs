@@ -53,13 +53,11 @@ struct Ended<'py> {
 impl<'py> Dicts<'py> {
     /// Adds a record of a row to its infos.
     fn add(&mut self, row: usize, info: Bound<'py, PyDict>) -> PyResult<()> {
-        match &self.rows[row] {
-            Some(infos) => infos.update(info.as_mapping()),
-            None => {
-                self.rows[row] = Some(info);
-                Ok(())
-            }
+        if let Some(infos) = &self.rows[row] {
+            return infos.update(info.as_mapping());
         }
+        self.rows[row] = Some(info);
+        Ok(())
     }
 
     /// Adds a record of a row whose episode ended: first those of failures, then the one that has
