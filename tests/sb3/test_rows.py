@@ -14,7 +14,7 @@ from tests.support.vec_envs import native
 
 pytestmark = pytest.mark.torch
 
-INDICES = [None, 1, -1, [2, 0], [-1, 0], range(2), (1,), np.array([2, 1])]
+INDICES = [None, 1, -1, [2, 0], [-1, 0], [], range(2), (1,), np.array([2, 1])]
 
 
 class ToolEnv(TranscriptEnv):
@@ -90,6 +90,13 @@ def test_what_does_not_exist_is_an_attribute_error(both):
     for indices in ([3], -4, [0, 7]):
         with pytest.raises(IndexError):
             envs.get_attr("row", indices)
+
+
+def test_a_row_that_is_named_twice_is_refused_before_anything_is_called(both):
+    envs, _ = both
+    with pytest.raises(ValueError, match=r"names a row twice: \[0, -3\]"):
+        envs.env_method("describe", "", indices=[0, -3])
+    assert envs.get_attr("calls") == [0, 0, 0]
 
 
 def test_any_method_of_an_environment_can_be_called(both):

@@ -9,6 +9,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
 from cartwheel.native.vector_env import NativeVectorEnv
+from cartwheel.near_misses import shown
 from cartwheel.sb3.actions import batches_of
 from cartwheel.sb3.rows import NativeRows, PythonRows
 from cartwheel.sb3.vector_env import as_vector_env
@@ -198,4 +199,7 @@ class CartwheelVecEnv(VecEnv):
 
     def _as_rows(self, indices: Any) -> list[int]:
         """Returns row numbers from 0 on."""
-        return [range(self.num_envs)[row] for row in self._get_indices(indices)]
+        rows = [range(self.num_envs)[row] for row in self._get_indices(indices)]
+        if len(set(rows)) < len(rows):
+            raise ValueError(f"`indices` names a row twice: {shown(indices)}")
+        return rows
