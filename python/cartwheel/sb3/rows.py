@@ -76,18 +76,19 @@ class NativeRows:
             return [getattr(self._envs, _SHARED[name])] * len(rows)
         if name == "render":
             raise AttributeError("native environments have no attribute 'render'; call get_images")
-        return list(self._envs.get_attr(name, env_index=rows))
+        return list(self._envs.get_attr(name, env_index=rows)) if rows else []
 
     def set(self, name: str, value: Any, rows: list[int]) -> None:
         """Sets a parameter."""
-        self._envs.set_attr(name, [value] * len(rows), env_index=rows)
+        if rows:
+            self._envs.set_attr(name, [value] * len(rows), env_index=rows)
 
     def call(
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], rows: list[int]
     ) -> list[Any]:
         """Calls one of the methods for attributes, or ``render``."""
         methods: dict[str, Callable[..., list[Any]]] = {
-            "render": lambda: list(self._envs.render(rows)),
+            "render": lambda: list(self._envs.render(rows)) if rows else [],
             "get_wrapper_attr": lambda name: self.get(name, rows),
             "has_wrapper_attr": lambda name: [self.has(name, rows)] * len(rows),
             "set_wrapper_attr": lambda name, value: self._set_all(name, value, rows),

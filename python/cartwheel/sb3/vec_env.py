@@ -9,6 +9,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
 from cartwheel.native.vector_env import NativeVectorEnv
+from cartwheel.near_misses import shown
 from cartwheel.sb3.actions import batches_of
 from cartwheel.sb3.rows import NativeRows, PythonRows
 from cartwheel.sb3.vector_env import as_vector_env
@@ -29,11 +30,16 @@ class CartwheelVecEnv(VecEnv):
     """Environments of cartwheel for Stable-Baselines3; replaces ``DummyVecEnv``, ``SubprocVecEnv``.
 
     Example:
-        >>> from stable_baselines3 import PPO
         >>> from stable_baselines3.common.env_util import make_vec_env
         >>> from cartwheel.sb3 import CartwheelVecEnv
-        >>> model = PPO("MlpPolicy", make_vec_env("CartPole-v1", 8, vec_env_cls=CartwheelVecEnv))
+        >>> envs = make_vec_env("CartPole-v1", 8, vec_env_cls=CartwheelVecEnv)
+        >>> envs.reset().shape  # or PPO("MlpPolicy", envs)
+        (8, 4)
+        >>> envs.close()
         >>> native = CartwheelVecEnv("cartwheel/CartPole-v1", num_envs=8, monitor=True)
+        >>> native.reset().shape
+        (8, 4)
+        >>> native.close()
 
     Observations, rewards, flags, infos, seeds and options are those of ``DummyVecEnv``, bit for
     bit, and so are the weights of a policy that is trained with them.
@@ -133,7 +139,7 @@ class CartwheelVecEnv(VecEnv):
         Raises:
             Exception: As for :meth:`cartwheel.VectorEnv.reset`.
         """
-        options = self._options if any(self._options) else None
+        options = [own or None for own in self._options] if any(self._options) else None
         self._pool.give_up()
         with Interruptible(self._pool):
             self.vector_env._begin_reset("reset", self._seeds, options)
@@ -193,4 +199,7 @@ class CartwheelVecEnv(VecEnv):
 
     def _as_rows(self, indices: Any) -> list[int]:
         """Returns row numbers from 0 on."""
-        return [range(self.num_envs)[row] for row in self._get_indices(indices)]
+        rows = [range(self.num_envs)[row] for row in self._get_indices(indices)]
+        if len(set(rows)) < len(rows):
+            raise ValueError(f"`indices` names a row twice: {shown(indices)}")
+        return rows

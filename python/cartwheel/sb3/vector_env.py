@@ -11,10 +11,13 @@ from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 
 from cartwheel.arguments import as_autoreset_mode, as_env_fns, as_integer
 from cartwheel.native.vector_env import NativeVectorEnv
-from cartwheel.near_misses import shown
+from cartwheel.near_misses import keywords_of, near_miss, shown
 from cartwheel.registry.make import make_vec
 from cartwheel.vector.vector_env import VectorEnv
 from cartwheel.worker.env_calls import identity
+
+#: Names of keywords in Stable-Baselines3, and cartwheel's.
+_THEIRS = {"start_method": "context", "n_envs": "num_envs"}
 
 
 def as_vector_env(envs: Any, num_envs: Any, keywords: dict[str, Any]) -> Any:
@@ -33,6 +36,7 @@ def as_vector_env(envs: Any, num_envs: Any, keywords: dict[str, Any]) -> Any:
         _check_space(envs.single_observation_space)
         return envs
     is_id = isinstance(envs, str | EnvSpec)
+    _check_names(keywords)
     if is_id:
         num_envs = 1 if num_envs is None else as_integer("num_envs", num_envs, 1)
     elif num_envs is not None:
@@ -55,6 +59,16 @@ def as_vector_env(envs: Any, num_envs: Any, keywords: dict[str, Any]) -> Any:
         made.close()
         raise
     return made
+
+
+def _check_names(keywords: dict[str, Any]) -> None:
+    """Raises ``TypeError`` for names that are easily confused with those of ``CartwheelVecEnv``."""
+    for name in keywords.keys() - keywords_of(VectorEnv):
+        meant = _THEIRS.get(name) or near_miss(name, ("monitor", "num_envs"))
+        if meant is not None:
+            raise TypeError(
+                f"`{name}` is not a keyword of CartwheelVecEnv: did you mean `{meant}`?"
+            )
 
 
 def _check_given(

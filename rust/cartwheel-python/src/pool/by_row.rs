@@ -19,7 +19,7 @@ use crate::error::{to_py_err, unreadable};
 use crate::pool::infos::{Infos, OpaqueAt, info_of};
 use crate::pool::recorded_episodes::RecordedEpisodes;
 
-/// The infos of which one says that the environment of a row was replaced; this ends the episode.
+/// The infos of which one says that the environment of a row was replaced.
 const FAILURES: [&str; 3] = ["env_error", "worker_restarted", "infos_lost"];
 
 /// Makes the dictionaries of successive steps; keeps its buffers.
@@ -45,9 +45,37 @@ struct Dicts<'py> {
 struct Ended<'py> {
     row: usize,
     /// The observation of that step.
-    observation: Option<Bound<'py, PyAny>>,
+    observation: Bound<'py, PyAny>,
     /// The infos of the reset.
     reset: Bound<'py, PyDict>,
+}
+
+impl<'py> Dicts<'py> {
+    /// Adds a record of a row to its infos.
+    fn add(&mut self, row: usize, info: Bound<'py, PyDict>) -> PyResult<()> {
+        if let Some(infos) = &self.rows[row] {
+            return infos.update(info.as_mapping());
+        }
+        self.rows[row] = Some(info);
+        Ok(())
+    }
+
+    /// Adds a record of a row whose episode ended: first those of failures, then the one that has
+    /// the observation and the infos of the last step, then those of the reset.
+    fn add_of_ended(&mut self, row: usize, info: Bound<'py, PyDict>) -> PyResult<()> {
+        let py = info.py();
+        if let Some(ended) = self.ended.last().filter(|last| last.row == row) {
+            return ended.reset.update(info.as_mapping());
+        }
+        let Some(observation) = info.get_item(intern!(py, "final_obs"))? else {
+            return self.add(row, info);
+        };
+        if let Some(last) = info.get_item(intern!(py, "final_info"))? {
+            self.add(row, last.cast_into()?)?;
+        }
+        self.ended.push(Ended { row, observation, reset: PyDict::new(py) });
+        Ok(())
+    }
 }
 
 impl ByRow {
@@ -68,9 +96,8 @@ impl ByRow {
         let Self { terminations, truncations, kinds, episodes } = self;
         lease.read(lease.layout().terminations_offset(), terminations);
         lease.read(lease.layout().truncations_offset(), truncations);
-        kinds.fill(TRANSITION);
         let is_over = |row: usize| terminations[row] | truncations[row] != 0;
-        let found = infos.by_row(py, is_over, |row| kinds[row] = FAILED)?;
+        let found = infos.by_row(py, is_over)?;
         let key = intern!(py, "TimeLimit.truncated");
         let mut dicts = Vec::with_capacity(found.rows.len());
         for (row, dict) in found.rows.into_iter().enumerate() {
@@ -80,17 +107,21 @@ impl ByRow {
             dicts.push(dict);
         }
         for Ended { row, observation, reset } in found.ended {
-            if let Some(observation) = observation {
-                dicts[row].set_item(intern!(py, "terminal_observation"), observation)?;
-            }
+            dicts[row].set_item(intern!(py, "terminal_observation"), observation)?;
             reset_infos.set_item(row, reset)?;
         }
         if let Some(episodes) = episodes {
+            kinds.fill(TRANSITION);
+            for row in (0..dicts.len()).filter(|&row| is_over(row)) {
+                if has_failed(&dicts[row])? {
+                    kinds[row] = FAILED;
+                }
+            }
             episodes.step(lease, [kinds, terminations, truncations], &dicts)?;
         }
         let dones = filled(py, DType::Bool, Some(dicts.len()), &[], |room| {
             for (row, done) in room.iter_mut().enumerate() {
-                *done = u8::from(terminations[row] | truncations[row] != 0);
+                *done = u8::from(is_over(row));
             }
         })?;
         Ok([dones, PyList::new(py, dicts)?.into_any()])
@@ -105,20 +136,19 @@ impl ByRow {
         if let Some(episodes) = &mut self.episodes {
             episodes.begin();
         }
-        let found = infos.by_row(py, |_| false, |_| ())?;
+        let found = infos.by_row(py, |_| false)?;
         let dicts = found.rows.into_iter().map(|dict| dict.unwrap_or_else(|| PyDict::new(py)));
         Ok(PyList::new(py, dicts)?.into_any())
     }
 }
 
 impl Infos {
-    /// The infos of a batch of all rows whose streams were loaded. `is_over` says whether a step
-    /// ended a row's episode; `failed` is called for rows whose environment was replaced.
+    /// The infos of a batch of all rows whose streams were loaded; `is_over` says whether a step
+    /// ended a row's episode.
     fn by_row<'py>(
         &mut self,
         py: Python<'py>,
         is_over: impl Fn(usize) -> bool,
-        mut failed: impl FnMut(usize),
     ) -> PyResult<Dicts<'py>> {
         self.opaque.clear();
         let refused = if self.is_native { unreadable } else { to_py_err };
@@ -139,25 +169,11 @@ impl Infos {
                     continue;
                 }
                 let info = info_of(py, record, &self.decoder(py, row)?.copying(), &mut reader)?;
-                let info = info.cast_into::<PyDict>()?;
-                if !is_over(row) {
-                    merge(&mut dicts.rows[row], info)?;
-                } else if let Some(ended) = dicts.ended.last().filter(|last| last.row == row) {
-                    ended.reset.update(info.as_mapping())?;
-                } else if let Some(observation) = info.get_item(intern!(py, "final_obs"))? {
-                    let last = info.get_item(intern!(py, "final_info"))?;
-                    if let Some(Ok(last)) = last.map(Bound::cast_into::<PyDict>) {
-                        merge(&mut dicts.rows[row], last)?;
-                    }
-                    let (observation, reset) = (Some(observation), PyDict::new(py));
-                    dicts.ended.push(Ended { row, observation, reset });
+                let info = info.cast_into()?;
+                if is_over(row) {
+                    dicts.add_of_ended(row, info)?;
                 } else {
-                    for failure in FAILURES {
-                        if info.contains(failure)? {
-                            failed(row);
-                        }
-                    }
-                    merge(&mut dicts.rows[row], info)?;
+                    dicts.add(row, info)?;
                 }
             }
         }
@@ -165,13 +181,12 @@ impl Infos {
     }
 }
 
-/// Adds infos to those of a row.
-fn merge<'py>(dict: &mut Option<Bound<'py, PyDict>>, info: Bound<'py, PyDict>) -> PyResult<()> {
-    match dict {
-        Some(dict) => dict.update(info.as_mapping()),
-        None => {
-            *dict = Some(info);
-            Ok(())
+/// Whether the environment of a row was replaced, which ended its episode.
+fn has_failed(info: &Bound<'_, PyDict>) -> PyResult<bool> {
+    for failure in FAILURES {
+        if info.contains(failure)? {
+            return Ok(true);
         }
     }
+    Ok(false)
 }

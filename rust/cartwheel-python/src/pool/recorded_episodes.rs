@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use cartwheel_engine::memory::Lease;
-use cartwheel_engine::wrappers::{Places, RESET, Timed, TimedEpisodes};
+use cartwheel_engine::wrappers::{At, Places, RESET, Running};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat};
@@ -14,29 +14,26 @@ const DECIMALS: i32 = 6;
 /// The episodes of a pool in the mode `SAME_STEP`; keeps its buffers.
 #[derive(Debug)]
 pub(super) struct RecordedEpisodes {
-    episodes: TimedEpisodes,
+    running: Running,
     /// Time zero.
     made: Instant,
     bytes: Vec<u8>,
     rewards: Vec<f64>,
-    ended: Vec<(usize, Timed)>,
 }
 
 impl RecordedEpisodes {
     pub(super) fn new(rows: usize) -> Self {
         Self {
-            episodes: TimedEpisodes::new(rows, true, 0, 0.0),
+            running: Running::new(rows, true),
             made: Instant::now(),
             bytes: vec![0; rows * size_of::<f64>()],
             rewards: vec![0.0; rows],
-            ended: Vec::new(),
         }
     }
 
     /// All rows were reset.
     pub(super) fn begin(&mut self) {
-        let kinds = vec![RESET; self.rewards.len()];
-        self.episodes.begin(None, &kinds, 0.0);
+        self.running.begin(None, &vec![RESET; self.rewards.len()]);
     }
 
     /// Adds a step, of which `columns` are the kinds of the rows, terminations and truncations.
@@ -48,20 +45,18 @@ impl RecordedEpisodes {
         [kinds, terminations, truncations]: [&[u8]; 3],
         infos: &[Bound<'_, PyDict>],
     ) -> PyResult<()> {
-        let Self { episodes, made, bytes, rewards, ended } = self;
+        let Self { running, made, bytes, rewards } = self;
         lease.read(lease.layout().rewards_offset(), bytes);
         for (reward, bytes) in rewards.iter_mut().zip(bytes.as_chunks().0) {
             *reward = f64::from_ne_bytes(*bytes);
         }
-        let places = Places { rows: None, kinds, rewards, terminations, truncations };
-        ended.clear();
-        episodes.step(&places, 0.0, |row, episode| ended.push((row, episode)));
-        for (row, episode) in &*ended {
-            let info = &infos[*row];
+        running.step(&Places { rows: None, kinds, rewards, terminations, truncations });
+        for &At { row, .. } in running.ended() {
+            let info = &infos[row];
             let py = info.py();
             let report = PyDict::new(py);
-            report.set_item(intern!(py, "r"), rounded(py, episode.total)?)?;
-            report.set_item(intern!(py, "l"), episode.length)?;
+            report.set_item(intern!(py, "r"), rounded(py, running.returns()[row])?)?;
+            report.set_item(intern!(py, "l"), running.lengths()[row])?;
             report.set_item(intern!(py, "t"), rounded(py, made.elapsed().as_secs_f64())?)?;
             info.set_item(intern!(py, "episode"), report)?;
         }
