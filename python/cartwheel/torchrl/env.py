@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from tensordict.utils import expand_as_right
 from torchrl.envs import GymLikeEnv
 
 from cartwheel.arguments import as_autoreset_mode, as_batch_size, as_env_fns
+from cartwheel.gymnasium_versions import autoreset_mode_of
 from cartwheel.near_misses import keywords_of, listed, near_miss, shown
 from cartwheel.spaces import nested
 from cartwheel.torchrl.observations import named_readers, reader
@@ -270,7 +272,17 @@ def _made(env_fns: Any, keywords: dict[str, Any]) -> VectorEnv[Any, Any]:
     keywords = {"autoreset_mode": AutoresetMode.DISABLED, "context": None, **keywords}
     _check_mode(as_autoreset_mode(keywords["autoreset_mode"]), "leave `autoreset_mode` out")
     _check_batch_size(as_batch_size(keywords.get("batch_size"), len(env_fns)), len(env_fns))
-    return VectorEnv(env_fns, **{**keywords, "context": keywords["context"] or "forkserver"})
+    return VectorEnv(env_fns, **{**keywords, "context": keywords["context"] or _start_method()})
+
+
+def _start_method() -> str:
+    """Returns the start method of workers.
+
+    TorchRL makes ``spawn`` the default. The fork server forks from a process that has no threads,
+    and starts workers as safely. But a child that was forked itself cannot use its parent's server.
+    """
+    forked = multiprocessing.parent_process() and multiprocessing.get_start_method() == "fork"
+    return "fork" if forked else "forkserver"
 
 
 def _checked(envs: Any, keywords: dict[str, Any]) -> Any:
@@ -290,7 +302,7 @@ def _checked(envs: Any, keywords: dict[str, Any]) -> Any:
             f"{listed(keywords)} cannot be given with a vector environment, which has its keywords "
             "already: pass them where it is made"
         )
-    _check_mode(envs.metadata["autoreset_mode"], 'make it with autoreset_mode="disabled"')
+    _check_mode(autoreset_mode_of(envs), 'make it with autoreset_mode="disabled"')
     _check_batch_size(envs.unwrapped.batch_size, envs.num_envs)
     return envs
 
