@@ -9,6 +9,7 @@ RAY_VENV := .venv-ray
 # newest. Each has an environment of its own.
 GYMNASIUMS := 1.2.2 1.3.0 1.4.0
 GYM_VENV := .venv-gym-
+OLDEST_GYM_VENV := $(GYM_VENV)$(firstword $(GYMNASIUMS))
 WHEEL_VENV := target/wheel-venv
 EXAMPLES := target/examples
 
@@ -38,6 +39,8 @@ UNDER_ASAN = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detec
 	PYTHONPATH=target/asan/python $(BIN)/python
 MEMORY_TESTS := $(addprefix tests/vector/test_,observations_are_never_overwritten.py rollout_arrays.py \
 	rows_in_flight.py calls_for_some_rows.py sent_rows_that_fail.py views_outlive_everything.py)
+OLDEST_GYM_TESTS := $(addprefix tests/,test_gymnasium_versions.py vector/test_parity.py native/test_parity.py \
+	wrappers/test_beside_gymnasium.py)
 RUST_EXAMPLES := examples/rust-env examples/rust-physics
 EXAMPLE_SOURCES := $(shell find $(RUST_EXAMPLES) examples/c-env include -type f)
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
@@ -63,11 +66,13 @@ demo: build ## run the examples, then a short benchmark of this machine
 	@echo '==> python -m cartwheel bench'
 	@$(BIN)/python -m cartwheel bench --num-envs 8 32 --seconds 1 --rounds 3
 
-test: lint test-rust test-examples ## run every check: lint, Rust tests, examples, Python tests
+test: lint test-rust test-examples $(OLDEST_GYM_VENV)/.installed ## run every check: lint, Rust tests, examples, Python tests
 	@echo '==> the plugin of the tests'
 	@cargo build --locked --quiet -p test-plugin
 	@echo '==> pytest'
 	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@echo '==> pytest, a part of the tests beside the oldest Gymnasium'
+	@$(OLDEST_GYM_VENV)/bin/python -m pytest -n 2 --dist loadfile $(OLDEST_GYM_TESTS)
 	@echo '==> every check passed; pytest says above what it skipped and why; `make test-torch` runs what needs torch'
 
 test-torch: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed ## run the tests that need torch, a trainer or Ray, in separate environments; some check that the examples learn

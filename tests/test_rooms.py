@@ -17,8 +17,9 @@ PYTHON = """
     __main__
     bench
     __init__
-    catalogue envpool registry testing torchrl wrappers
-    evaluation native recorder rollouts
+    ray rllib sb3 skrl tianshou torchrl
+    catalogue envpool registry testing wrappers
+    ale evaluation native recorder rollouts
     wrapping
     vector
     returns worker

@@ -605,6 +605,38 @@ class Pool:
     ) -> tuple[Any, dict[str, Any]]:
         """Waits for a reset: observations and infos."""
 
+    def step_by_row(
+        self, actions: Any, reset_infos: list[dict[str, Any]]
+    ) -> tuple[Any, Any, Any, list[dict[str, Any]]]:
+        """Steps every row: :meth:`step_async` and :meth:`step_wait_by_row` in one."""
+
+    def step_wait_by_row(
+        self, reset_infos: list[dict[str, Any]], timeout: float | None = None
+    ) -> tuple[Any, Any, Any, list[dict[str, Any]]]:
+        """Waits for a step in the mode ``SAME_STEP``, in the form of Stable-Baselines3.
+
+        Args:
+            reset_infos: One entry for each row; infos of resets replace those of their rows.
+            timeout: Seconds to wait, or ``None`` for as long as it takes.
+
+        Returns:
+            Observations, rewards (``float32``), whether episodes are over, and a dictionary of
+            infos for each row: the environment's own, ``TimeLimit.truncated``, at the end of an
+            episode ``terminal_observation``, and ``episode`` after :meth:`record_episodes`.
+        """
+
+    def reset_wait_by_row(
+        self, timeout: float | None = None, calling: str = "reset_wait"
+    ) -> tuple[Any, list[dict[str, Any]]]:
+        """Waits for a reset of all rows: observations, and a dictionary of infos for each row."""
+
+    def record_episodes(self) -> None:
+        """Adds episodes that end from now on to the infos of :meth:`step_wait_by_row`.
+
+        ``episode`` is a dictionary with the return ``r`` (rounded to six decimals), the length
+        ``l`` and the seconds ``t`` since this call.
+        """
+
     def call_async(self, messages: Sequence[Any], calling: str, rows: Any = None) -> None:
         """Begins a control call with a message for each worker; ``calling`` is named in errors.
 

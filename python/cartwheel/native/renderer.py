@@ -99,7 +99,16 @@ class Shown:
     While rows are in flight, nothing is drawn.
     """
 
-    _RESULTS = ("step", "step_rows", "step_wait", "reset_wait", "recv")
+    _RESULTS = (
+        "step",
+        "step_rows",
+        "step_by_row",
+        "step_wait",
+        "step_wait_by_row",
+        "reset_wait",
+        "reset_wait_by_row",
+        "recv",
+    )
 
     def __init__(self, pool: Any, draw: Callable[[], object]) -> None:
         """Wraps ``pool``; ``draw`` is a bound method, which is held by a weak reference."""

@@ -43,7 +43,7 @@ from cartwheel.worker.link import Link
 from cartwheel.worker.recovery import Recovery
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     import numpy as np
     from gymnasium.spaces import Space
@@ -440,6 +440,33 @@ class VectorEnv(PoolVectorEnv[ObsType, ActType]):
         with Interruptible(self._pool):
             self._begin_call(calling, name, env_index, args, kwargs or {})
             return self._pool.call_wait(self._link.timeout, calling)
+
+    def _apply(
+        self,
+        calling: str,
+        name: str,
+        rows: list[int],
+        function: Callable[..., Any],
+        *args: Any,
+        **kwargs: Any,
+    ) -> list[Any]:
+        """Applies a function to environments, in their workers.
+
+        Args:
+            calling: The method that errors name.
+            name: What the function calls or reads.
+            rows: Row numbers, in any order.
+            function: Gets the environment, ``args`` and ``kwargs``. It is pickled for a process.
+            *args: Further arguments.
+            **kwargs: Keywords.
+
+        Returns:
+            One result for each of these rows, in this order.
+        """
+        self._pool.check(calling, idle=True)
+        with Interruptible(self._pool):
+            self._begin(calling, "apply", name, rows, [(function, args, kwargs)] * len(rows))
+            return list(self._pool.call_wait(self._link.timeout, calling))
 
     def call_async(self, name: str, /, *args: Any, env_index: Any = None, **kwargs: Any) -> None:
         """Begins a call, as :meth:`call` does; :meth:`call_wait` returns its results."""

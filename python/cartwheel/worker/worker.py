@@ -376,6 +376,10 @@ class Worker:
             return None
         if task == "draws":
             return env.draw
+        if task == "apply":
+            function, args, kwargs = part
+            with self._guard(name):
+                return function(env, *args, **kwargs)
         if self.reserve and name in _RESERVED:
             raise ValueError(
                 f"Trying to call function `{name}` with `call`, use `{name}` directly instead."
@@ -384,8 +388,12 @@ class Worker:
         attribute = env.get_wrapper_attr(name)
         if not callable(attribute):
             return attribute
-        with self._drawing if name == "render" else contextlib.nullcontext():
+        with self._guard(name):
             return attribute(*args, **kwargs)
+
+    def _guard(self, name: str) -> AbstractContextManager[object]:
+        """Returns a context for a call of the method ``name``."""
+        return self._drawing if name == "render" else contextlib.nullcontext()
 
     def answer_failed(self, error: BaseException) -> None:
         """Answers the present control call by an error that no environment raised."""

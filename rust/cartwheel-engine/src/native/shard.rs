@@ -63,7 +63,8 @@ impl NativeShard {
             rows.step(&mut place)
         } else {
             let posted = self.mailbox.take_reset();
-            let how = |row: usize| posted.get(row).map_or(RowReset::Continue, |(how, _)| how.clone());
+            let how =
+                |row: usize| posted.get(row).map_or(RowReset::Continue, |(how, _)| how.clone());
             let options = |row: usize| posted.get(row).and_then(|(_, options)| options.as_ref());
             rows.reset(&mut place, how, &options, task.flags & FULL_RESET != 0)
         };
