@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import multiprocessing
 import resource
 import signal
 import sys
@@ -145,6 +146,14 @@ def _warmed_up():
     painter.reset()
     painter.render()
     painter.close()
+
+
+@pytest.fixture(autouse=True)
+def _start_method_is_kept():
+    """No test changes the default start method for others; to import TorchRL does."""
+    before = multiprocessing.get_start_method(allow_none=True)
+    yield
+    multiprocessing.set_start_method(before, force=True)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,7 +3,7 @@
 The policy is TorchRL's random one, so what is left of a step is TorchRL and the environments.
 ``ParallelEnv`` is measured with its default settings, one process for each environment, and in the
 fastest way that was found: forked processes, one for each processor, each with TorchRL's wrapper
-around Gymnasium's ``SyncVectorEnv``. 64 processes are forked, too, because to spawn them takes minutes.
+around Gymnasium's ``SyncVectorEnv``. 64 processes are forked, too: to spawn them takes minutes.
 """
 
 from __future__ import annotations

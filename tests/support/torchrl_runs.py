@@ -31,6 +31,7 @@ torch.set_num_threads(1)
 __all__ = [
     "DISABLED",
     "CartwheelEnv",
+    "GymWrapper",
     "MultiCollector",
     "TensorDict",
     "assert_same",

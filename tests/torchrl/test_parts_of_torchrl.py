@@ -4,8 +4,11 @@ import multiprocessing
 from functools import partial
 
 import gymnasium as gym
+import numpy as np
 import pytest
+from gymnasium.vector import SyncVectorEnv
 
+import cartwheel.wrappers as wrap
 from tests.support.cases import POLE, Case
 from tests.support.environments import transcripts
 from tests.support.executors import NATIVE
@@ -37,6 +40,41 @@ def test_transforms_see_what_they_see_of_gym_wrapper(runs, build_any):
     assert rollout["episode_reward"].max() > 0
     runs.assert_same(runs.rolled_out(env), rollout)
     runs.assert_same(runs.collected(env), runs.collected(expected))
+
+
+class Counted(gym.vector.VectorObservationWrapper):
+    """Adds to every observation how many there were, so a row that is repeated changes."""
+
+    count = 0
+
+    def observations(self, observations):
+        self.count += 1
+        return observations + np.float32(self.count)
+
+
+@pytest.mark.parametrize("wrappers", [[Counted], [Counted, wrap.RecordEpisodeStatistics]])
+def test_rows_keep_their_tensors_if_a_wrapper_of_gymnasium_changes_them(runs, build_any, wrappers):
+    bare = SyncVectorEnv([BRIEF] * 3, autoreset_mode=runs.DISABLED)
+    bare, ours = Counted(bare), build_any([BRIEF] * 3, autoreset_mode="disabled")
+    bare.autoreset_mode = runs.DISABLED  # `GymWrapper` asks the wrapper
+    for wrapper in wrappers:
+        ours = wrapper(ours)
+    expected, env = runs.rolled_out(runs.GymWrapper(bare)), runs.CartwheelEnv(ours)
+    assert runs.some_are_over(expected)
+    runs.assert_same(runs.rolled_out(env), expected)
+    env.close()
+
+
+def test_wrappers_of_cartwheel_may_be_around_the_environments(runs, build_any):
+    envs = build_any([BRIEF] * 3, autoreset_mode="disabled")
+    env = runs.CartwheelEnv(wrap.NormalizeObservation(envs))
+    rollout = runs.rolled_out(env)
+    assert runs.some_are_over(rollout)
+    over = rollout["next", "done"][:, :-1, 0]
+    shown, after = rollout["next", "observation"][:, :-1], rollout["observation"][:, 1:]
+    assert runs.torch.equal(shown[~over], after[~over])
+    assert not (shown[over] == after[over]).all(-1).any()
+    env.close()
 
 
 def test_a_rollout_until_all_are_done_steps_only_the_others(runs, build):
@@ -90,11 +128,8 @@ def of_this_process():
 
 @pytest.fixture(params=["spawn", "fork"])
 def start_method(request):
-    """The default start method of the program, for the time of the test."""
-    before = multiprocessing.get_start_method()
+    """The default start method of the program."""
     multiprocessing.set_start_method(request.param, force=True)
-    yield request.param
-    multiprocessing.set_start_method(before, force=True)
 
 
 @pytest.mark.usefixtures("start_method")

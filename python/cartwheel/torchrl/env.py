@@ -22,6 +22,7 @@ from cartwheel.torchrl.observations import named_readers, reader
 from cartwheel.torchrl.specs import Specs, check_space
 from cartwheel.vector.pool_env import PoolVectorEnv
 from cartwheel.vector.vector_env import VectorEnv
+from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -134,6 +135,8 @@ class CartwheelEnv(GymLikeEnv):
         )
         #: Makes an array of an action; ``None`` for a ``Dict`` space.
         self._as_array = None if isinstance(env.action_space, Dict) else specs.action.to_numpy
+        #: Whether rows that are not reset repeat the observation that they showed last.
+        self._repeats = _repeats_rows(env)
         #: Observations, in tensordicts.
         self._leaves = list(self.observation_spec.keys(True, True))
         #: References to the observations of the last step.
@@ -214,12 +217,13 @@ class CartwheelEnv(GymLikeEnv):
         self.reset(seed=seed)
 
     def maybe_reset(self, tensordict: TensorDictBase) -> TensorDictBase:
-        """Resets the rows that are done, as TorchRL's method does, in a fifth of its time.
+        """Resets the rows that are done, as TorchRL's method does, in less time.
 
         A reset of some rows returns the observations of all rows. If the tensordict shows what the
         last step returned, no observation is left to choose row by row.
         """
-        if self.info_dict_reader or not self._shows_last_step(tensordict):
+        quick = self._repeats and not self.info_dict_reader and self._shows_last_step(tensordict)
+        if not quick:
             return super().maybe_reset(tensordict)
         done = tensordict.get("done")
         over = done.numpy(force=True)
@@ -249,6 +253,13 @@ class CartwheelEnv(GymLikeEnv):
     def _step_proc_data(self, result: TensorDictBase) -> TensorDictBase:
         """Returns the result, whose shapes are right; ``run_type_checks`` is respected."""
         return super()._step_proc_data(result) if self.run_type_checks else result
+
+
+def _repeats_rows(envs: Any) -> bool:
+    """Whether all wrappers, if any, are cartwheel's; others may transform a row anew."""
+    while isinstance(envs, VectorWrapper):
+        envs = envs.env
+    return isinstance(envs, PoolVectorEnv)
 
 
 def _is_plain(tensordict: TensorDictBase) -> bool:
