@@ -17,6 +17,7 @@ PYTHON = """
     __main__
     bench
     __init__
+    rllib
     catalogue envpool registry testing wrappers
     evaluation native recorder rollouts
     wrapping

@@ -2,7 +2,6 @@
 
 import importlib
 import warnings
-from functools import partial
 
 import gymnasium as gym
 import pytest
@@ -79,8 +78,9 @@ def test_an_id_that_only_this_program_knows_reaches_the_workers(rllib, runners, 
 
 
 def test_a_class_is_an_environment_too(rllib, runners, agents):
-    runner = runners.multi(with_keywords(rllib, executor="thread"), agents.TwoPoles, 2,
-                           env_config={"num_agents": 2})
+    runner = runners.multi(
+        with_keywords(rllib, executor="thread"), agents.TwoPoles, 2, env_config={"num_agents": 2}
+    )
     assert runners.sampled(runner, fragments=1)
 
 
@@ -92,7 +92,7 @@ def test_a_config_without_environment_is_refused(rllib, runners):
 @pytest.mark.parametrize("executor", ["inline", "process"])
 def test_rllib_replaces_environments_that_fail(rllib, runners, agents, tune, executor, tmp_path):
     mended = tmp_path / "mended"
-    tune.register_env("failing", partial(_failing, mended))
+    tune.register_env("failing", lambda _config: agents.FailingEnv({"mended": mended}))
     runner = with_keywords(rllib, executor=executor)
     with pytest.raises(RuntimeError):
         runners.sampled(runners.multi(runner, "failing", 2))
@@ -105,7 +105,3 @@ def test_rllib_replaces_environments_that_fail(rllib, runners, agents, tune, exe
         assert runners.sampled(runner, fragments=1)
     assert before.closed
     assert runner.env is not before
-
-
-def _failing(mended, _config):
-    return importlib.import_module("tests.rllib.agents").FailingEnv({"mended": mended})
