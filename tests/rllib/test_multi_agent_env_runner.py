@@ -1,6 +1,9 @@
 """RLlib's multi-agent runner samples the same episodes when its environments step at once."""
 
 import importlib
+import multiprocessing
+import os
+import signal
 import warnings
 
 import gymnasium as gym
@@ -105,3 +108,16 @@ def test_rllib_replaces_environments_that_fail(rllib, runners, agents, tune, exe
         assert runners.sampled(runner, fragments=1)
     assert before.closed
     assert runner.env is not before
+
+
+def test_rllib_replaces_environments_whose_worker_died(rllib, runners, agents, tune):
+    tune.register_env("agents", agents.two_poles)
+    runner = runners.multi(
+        with_keywords(rllib, executor="process"),
+        "agents",
+        2,
+        restart_failed_sub_environments=True,
+    )
+    runner.sample(num_timesteps=10)
+    os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
+    assert runners.sampled(runner, fragments=1)

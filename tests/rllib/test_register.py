@@ -22,6 +22,7 @@ class CountingEnv(gym.Env):
 
     def __init__(self, config):
         self.length = config["length"]
+        self.fails = config.get("fails", False)
 
     def _observation(self):
         return np.full(6_000, self.t, np.float32)
@@ -33,6 +34,8 @@ class CountingEnv(gym.Env):
 
     def step(self, action):
         self.t += 1
+        if self.fails and self.t == 3:
+            raise RuntimeError("a wheel came off")
         over = self.t == self.length
         return self._observation(), float(action), over, False, {"t": self.t}
 
@@ -97,6 +100,19 @@ def test_the_env_config_takes_precedence_over_the_keywords_of_an_id(rllib, runne
     envs = runner.env.unwrapped
     assert (envs.executor, envs.get_attr("_max_episode_steps")) == ("inline", (9, 9))
     runner.stop()
+
+
+@pytest.mark.parametrize("executor", ["inline", "process"])
+def test_an_environment_that_fails_is_replaced_and_its_episode_truncated(rllib, runners, executor):
+    rllib.register("ours", CountingEnv, executor=executor, on_error="restart", max_restarts=None)
+    runner = runners.single("ours", MODE, 2, {"length": 20, "fails": True})
+    (fragment,) = runners.sampled(runner, num_timesteps=40, fragments=1)
+    over = [episode for episode in fragment if episode[-1]]
+    assert len(over) > 4
+    for observations, *_, infos, terminated, _ in over:
+        assert observations[:3, 0].tolist() == [0, 1, 2]
+        assert "a wheel came off" in infos[-1]["env_error"]
+        assert not terminated
 
 
 @pytest.mark.parametrize("mode", ["same_step", "disabled", AutoresetMode.SAME_STEP])
