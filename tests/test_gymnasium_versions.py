@@ -3,15 +3,21 @@
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import gymnasium as gym
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.envs.toy_text.taxi import TaxiEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers.vector import ClipReward
 
 import cartwheel
-from cartwheel.gymnasium_versions import OLDEST, check_version
+import cartwheel.wrappers
+from cartwheel.gymnasium_versions import OLDEST, autoreset_mode_of, check_version
+from cartwheel.wrappers import AutoresetAdapter
+from tests.support.cases import POLE
 
 ROOT = Path(__file__).parents[1]
 
@@ -44,6 +50,24 @@ def test_the_package_requires_the_version_that_the_error_names():
     assert f'"gymnasium>={OLDEST},<2"' in (ROOT / "pyproject.toml").read_text()
 
 
+@pytest.mark.parametrize("make", [SyncVectorEnv, partial(AsyncVectorEnv, shared_memory=False)])
+def test_the_mode_of_gymnasiums_vector_environments_is_their_own(make):
+    """Before 1.4, all vector environments of a class share one dictionary of metadata."""
+    modes = list(AutoresetMode)
+    made = [make([POLE] * 2, autoreset_mode=mode) for mode in modes]
+    wrapped = [cartwheel.wrappers.ClipReward(envs, 0, 1) for envs in made]
+    assert [envs.autoreset_mode for envs in wrapped] == modes
+    assert [autoreset_mode_of(envs) for envs in map(ClipReward, made, [0] * 3, [1] * 3)] == modes
+    for envs in made:
+        envs.close()
+
+
+def test_the_mode_that_a_wrapper_names_counts():
+    envs = AutoresetAdapter(cartwheel.SyncVectorEnv([POLE], autoreset_mode="disabled"), "same_step")
+    assert autoreset_mode_of(envs) is AutoresetMode.SAME_STEP
+    envs.close()
+
+
 class TaxiBefore(TaxiEnv):
     """``Taxi-v3`` of Gymnasium 1.2: without the keywords that came with ``Taxi-v4``."""
 
@@ -73,5 +97,5 @@ def test_the_taxi_before_draws_native_taxis_where_there_is_no_other(monkeypatch)
 def test_without_a_taxi_there_are_no_frames(monkeypatch):
     monkeypatch.delitem(gym.registry, "Taxi-v4")
     monkeypatch.delitem(gym.registry, "Taxi-v3", raising=False)
-    with pytest.raises(ValueError, match="`render_mode` of Taxi-v4 must be one of None, got .ansi"):
+    with pytest.raises(ValueError, match="of Taxi-v4 must be one of None, got 'ansi'"):
         drawn()

@@ -17,9 +17,9 @@ PYTHON = """
     __main__
     bench
     __init__
-    rllib
+    ray rllib sb3 skrl tianshou torchrl
     catalogue envpool registry testing wrappers
-    evaluation native recorder rollouts
+    ale evaluation native recorder rollouts
     wrapping
     vector
     returns worker

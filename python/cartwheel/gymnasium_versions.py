@@ -40,7 +40,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 check_version(gym.__version__)  # before other modules import names that came later
 
-from gymnasium.vector import VectorWrapper, utils  # noqa: E402
+from gymnasium.vector import AutoresetMode, VectorWrapper, utils  # noqa: E402
 
 if TYPE_CHECKING:
     from gymnasium.envs.registration import EnvSpec
@@ -59,6 +59,19 @@ def keep_open(envs: Any) -> None:
     arguments were refused, and of wrappers, whose environments may be in use without them. A pool
     ends by itself when nothing refers to it.
     """
+
+
+def autoreset_mode_of(envs: Any) -> Any:
+    """Returns the autoreset mode that a vector environment has, or ``None`` if it names none.
+
+    It is in ``metadata``. But before 1.4, ``SyncVectorEnv`` and ``AsyncVectorEnv`` write it to the
+    metadata of the environments' class, where the next vector environment overwrites it.
+    """
+    metadata, bare = envs.metadata or {}, getattr(envs, "unwrapped", envs)
+    own = getattr(bare, "autoreset_mode", None)
+    if isinstance(own, AutoresetMode) and metadata is bare.metadata:
+        return own
+    return metadata.get("autoreset_mode")
 
 
 def batch_differing_spaces(spaces: list[Space[Any]]) -> Space[Any]:

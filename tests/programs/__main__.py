@@ -6,6 +6,7 @@ from tests.programs import (  # noqa: F401 - they register programs
     cycles,
     endings,
     forking,
+    ray_nodes,
     recording,
     rllib,
     scarcity,

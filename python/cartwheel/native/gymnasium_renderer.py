@@ -86,19 +86,20 @@ class GymnasiumRenderer(Renderer):
             gymnasium.error.DependencyNotInstalled: pygame is missing.
             NotImplementedError: Gymnasium has no environment of this id.
         """
-        parameters = {name: ask(link.pack_request(name, None)) for name in link.envs.parameters()}
+        names = link.envs.parameters()
+        parameters = {name: ask(link.pack_request(name, rows), rows) for name in names}
         frames: list[Any] = []
-        changed: dict[str, list[Any]] = {}
-        for row in rows:
-            given = {name: as_attribute(values[row]) for name, values in parameters.items()}
+        changed: dict[str, dict[int, Any]] = {}
+        for at, row in enumerate(rows):
+            given = {name: as_attribute(values[at]) for name, values in parameters.items()}
             env = self._env_like(row, given)
             frames.append(env.render())
             for name, value in given.items():
                 kept = getattr(env, name)
                 if kept is not value:
-                    changed.setdefault(name, list(parameters[name]))[row] = kept
-        for name, values in changed.items():
-            ask(link.pack_request(name, values))
+                    changed.setdefault(name, {})[row] = kept
+        for name, by_row in changed.items():
+            ask(link.pack_request(name, list(by_row), list(by_row.values())), None)
         return tuple(frames)
 
     def draw_kept(self, rows: Sequence[int], kept: list[Any]) -> list[Any]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from gymnasium.vector import AutoresetMode, VectorEnv
 
+    from cartwheel.arguments import ResetOptions
     from cartwheel.vector.rollout_arrays import RolloutArrays
     from cartwheel.wrapping.batch import Batch
 
@@ -29,8 +30,8 @@ class VectorWrapper(AnyVectorWrapper):
     ``get_attr``, ``set_attr``, ``stats``, ``in_flight``, ``batch_size``, ``get_state`` and so on.
 
     Wrappers around wrappers share one :class:`~cartwheel.wrapping.source.Source`: a call is made
-    once, its rows are told apart once, and then the wrappers transform the batch one after the
-    other, from the innermost to the outermost.
+    once, the kind of each row is determined once, and then the wrappers transform the batch one
+    after the other, from the innermost to the outermost.
 
     Args:
         envs: A vector environment: of cartwheel or Gymnasium, wrapped or not.
@@ -80,7 +81,7 @@ class VectorWrapper(AnyVectorWrapper):
 
     # Every way to step
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
+    def reset(self, *, seed: Any = None, options: ResetOptions = None) -> Any:
         """Resets every environment, or the rows that ``options`` select.
 
         The arguments are those of the wrapped environment. ``options`` are not changed.
@@ -97,7 +98,7 @@ class VectorWrapper(AnyVectorWrapper):
         self._check_reset(options)
         return self._begin_rollout(self._pass(self._source.reset(seed, options)).as_reset())
 
-    def reset_async(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
+    def reset_async(self, seed: Any = None, options: ResetOptions = None) -> None:
         """Begins a reset; :meth:`reset_wait` returns its result."""
         self._check_reset(options)
         self._source.reset_async(seed, options)
@@ -169,7 +170,7 @@ class VectorWrapper(AnyVectorWrapper):
         self._source.check_steps_rows("recv")
         return self._pass(self._source.recv(timeout)).as_step()
 
-    def async_reset(self, seed: Any = None, options: dict[str, Any] | None = None) -> None:
+    def async_reset(self, seed: Any = None, options: ResetOptions = None) -> None:
         """Begins a reset and returns at once; :meth:`recv` returns the results.
 
         Raises:
@@ -248,7 +249,7 @@ class VectorWrapper(AnyVectorWrapper):
             transform(batch)
         return batch
 
-    def _check_reset(self, options: dict[str, Any] | None) -> None:
+    def _check_reset(self, options: ResetOptions) -> None:
         if self._recording is not None:
             is_full = getattr(self._source.envs, "full_batch", False)
             self._recording.check_reset(in_parts=names_rows(options) and not is_full)
