@@ -75,5 +75,7 @@ def _trained(env, mode, runner=None):
     return {
         "class": classes,
         "figures": [{name: float(found[name]) for name in names} for found in figures],
-        "weights": hashlib.sha256(b"".join(w.numpy().tobytes() for w in weights.values())).hexdigest(),
+        "weights": hashlib.sha256(
+            b"".join(w.numpy().tobytes() for w in weights.values())
+        ).hexdigest(),
     }

@@ -1,5 +1,5 @@
 """Multi-agent environments of RLlib: with agents of different spaces, on turns, with faults."""
-# ruff: noqa: ARG002 (signatures are RLlib's, whether an environment needs them or not)
+# ruff: noqa: ARG001, ARG002 (signatures are RLlib's, whether an environment needs them or not)
 
 import time
 import uuid
@@ -67,9 +67,11 @@ class TurnsEnv(MultiAgentEnv):
         self.t += 1
         over = self.t >= self.length + self.more
         rewards = {agent: float(np.sum(action_dict[agent])), "a": 0.5}
-        observations = self._observed() if not over else {
-            agent: self._observation(agent) for agent in self.possible_agents
-        }
+        observations = (
+            self._observed()
+            if not over
+            else {agent: self._observation(agent) for agent in self.possible_agents}
+        )
         terminateds = {"__all__": over and not self.more}
         truncateds = {"a": False, "__all__": bool(over and self.more)}
         return observations, rewards, terminateds, truncateds, {agent: {"acted": self.t}}
@@ -121,7 +123,7 @@ class MeetingEnv(MultiAgentEnv):
         return {"a": 1}, {"a": 1.0}, {"__all__": False}, {"__all__": False}, {}
 
 
-class FailingEnv(TwoPoles):
+class FailingEnv(TwoPoles):  # type: ignore[valid-type, misc]
     """Fails in the third step, unless the file ``config["mended"]`` exists, which it then makes."""
 
     def __init__(self, config):

@@ -1,6 +1,7 @@
 """RLlib is imported by the tests that run, because other environments collect these files, too."""
 
 import importlib
+import multiprocessing
 import warnings
 
 import pytest
@@ -16,11 +17,17 @@ def _first_runner():
 
 @pytest.fixture(autouse=True)
 def _rllibs_own_warnings():
-    """RLlib registers an environment of its own anew for each runner, and uses what it deprecates."""
+    """RLlib registers an environment anew for each runner, and uses what it deprecates."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*Overriding environment rllib-.*")
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_worker_is_left_behind():
+    yield
+    assert multiprocessing.active_children() == []
 
 
 @pytest.fixture

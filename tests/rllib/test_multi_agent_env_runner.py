@@ -1,8 +1,10 @@
 """RLlib's multi-agent runner samples the same episodes when its environments step at once."""
 
 import importlib
+import multiprocessing
+import os
+import signal
 import warnings
-from functools import partial
 
 import gymnasium as gym
 import pytest
@@ -79,8 +81,9 @@ def test_an_id_that_only_this_program_knows_reaches_the_workers(rllib, runners, 
 
 
 def test_a_class_is_an_environment_too(rllib, runners, agents):
-    runner = runners.multi(with_keywords(rllib, executor="thread"), agents.TwoPoles, 2,
-                           env_config={"num_agents": 2})
+    runner = runners.multi(
+        with_keywords(rllib, executor="thread"), agents.TwoPoles, 2, env_config={"num_agents": 2}
+    )
     assert runners.sampled(runner, fragments=1)
 
 
@@ -92,7 +95,7 @@ def test_a_config_without_environment_is_refused(rllib, runners):
 @pytest.mark.parametrize("executor", ["inline", "process"])
 def test_rllib_replaces_environments_that_fail(rllib, runners, agents, tune, executor, tmp_path):
     mended = tmp_path / "mended"
-    tune.register_env("failing", partial(_failing, mended))
+    tune.register_env("failing", lambda _config: agents.FailingEnv({"mended": mended}))
     runner = with_keywords(rllib, executor=executor)
     with pytest.raises(RuntimeError):
         runners.sampled(runners.multi(runner, "failing", 2))
@@ -107,5 +110,14 @@ def test_rllib_replaces_environments_that_fail(rllib, runners, agents, tune, exe
     assert runner.env is not before
 
 
-def _failing(mended, _config):
-    return importlib.import_module("tests.rllib.agents").FailingEnv({"mended": mended})
+def test_rllib_replaces_environments_whose_worker_died(rllib, runners, agents, tune):
+    tune.register_env("agents", agents.two_poles)
+    runner = runners.multi(
+        with_keywords(rllib, executor="process"),
+        "agents",
+        2,
+        restart_failed_sub_environments=True,
+    )
+    runner.sample(num_timesteps=10)
+    os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
+    assert runners.sampled(runner, fragments=1)

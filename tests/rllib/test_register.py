@@ -22,6 +22,7 @@ class CountingEnv(gym.Env):
 
     def __init__(self, config):
         self.length = config["length"]
+        self.fails = config.get("fails", False)
 
     def _observation(self):
         return np.full(6_000, self.t, np.float32)
@@ -33,6 +34,8 @@ class CountingEnv(gym.Env):
 
     def step(self, action):
         self.t += 1
+        if self.fails and self.t == 3:
+            raise RuntimeError("a wheel came off")
         over = self.t == self.length
         return self._observation(), float(action), over, False, {"t": self.t}
 
@@ -99,9 +102,22 @@ def test_the_env_config_takes_precedence_over_the_keywords_of_an_id(rllib, runne
     runner.stop()
 
 
+@pytest.mark.parametrize("executor", ["inline", "process"])
+def test_an_environment_that_fails_is_replaced_and_its_episode_truncated(rllib, runners, executor):
+    rllib.register("ours", CountingEnv, executor=executor, on_error="restart", max_restarts=None)
+    runner = runners.single("ours", MODE, 2, {"length": 20, "fails": True})
+    (fragment,) = runners.sampled(runner, num_timesteps=40, fragments=1)
+    over = [episode for episode in fragment if episode[-1]]
+    assert len(over) > 4
+    for observations, *_, infos, terminated, _ in over:
+        assert observations[:3, 0].tolist() == [0, 1, 2]
+        assert "a wheel came off" in infos[-1]["env_error"]
+        assert not terminated
+
+
 @pytest.mark.parametrize("mode", ["same_step", "disabled", AutoresetMode.SAME_STEP])
 def test_other_autoreset_modes_are_refused_at_once(rllib, mode):
-    with pytest.raises(ValueError, match="understand autoreset_mode='next_step' only, got .*:"):
+    with pytest.raises(ValueError, match=r"understand autoreset_mode='next_step' only, got .*:"):
         rllib.register("ours", "CartPole-v1", autoreset_mode=mode)
 
 
@@ -115,17 +131,15 @@ def test_another_autoreset_mode_in_the_env_config_is_refused(rllib, runners):
     ("env", "keywords", "error", "message"),
     [
         ("CartPole-v7", {}, gym.error.Error, "CartPole"),
-        (3, {}, TypeError, "`env` must be an id .*, got 3"),
+        (3, {}, TypeError, r"`env` must be an id .*, got 3"),
         ("CartPole-v1", {"num_envs": 4}, TypeError, "num_envs_per_env_runner"),
         ("CartPole-v1", {"batch_size": 2}, ValueError, "leave `batch_size` out"),
         ("CartPole-v1", {"autoreset_mode": "never"}, ValueError, "must be one of"),
-        (CountingEnv, {"num_worker": 2}, TypeError, "did you mean `num_workers`?"),
+        (CountingEnv, {"num_worker": 2}, TypeError, r"did you mean `num_workers`\?"),
         (CountingEnv, {"length": 2}, TypeError, "`length` is not a keyword of VectorEnv"),
     ],
 )
-def test_arguments_are_refused_before_anything_is_registered(
-    rllib, env, keywords, error, message
-):
+def test_arguments_are_refused_before_anything_is_registered(rllib, env, keywords, error, message):
     registry = pytest.importorskip("ray.tune.registry")
     with pytest.raises(error, match=message):
         rllib.register("refused", env, **keywords)

@@ -4,12 +4,12 @@ import pytest
 
 from tests.support.processes import run_program
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
 def facts():
-    return run_program("train_with_rllib", timeout_s=280)
+    return run_program("train_with_rllib", timeout_s=500)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def oracle():
 
 def acting(envs, results):
     """Random actions of the agents that act next: those with an observation that are not over."""
-    observations, *flags = results[0], *(results[2:4] if len(results) == 5 else ())
+    observations, flags = results[0], results[2:4] if len(results) == 5 else ()
     over = [
         {agent for flag in flags for agent, is_over in flag[row].items() if is_over}
         for row in range(len(observations))
@@ -226,7 +226,7 @@ def test_other_agents_of_the_same_spaces_are_refused(build, agents):
 
 
 def test_keywords_that_do_not_exist_are_refused(build, agents):
-    with pytest.raises(TypeError, match="did you mean `num_workers`?"):
+    with pytest.raises(TypeError, match=r"did you mean `num_workers`\?"):
         build([agents.two_poles], num_worker=2)
     with pytest.raises(TypeError, match="`autoreset_mode` is not a keyword of AsyncVectorMulti"):
         build([agents.two_poles], autoreset_mode="same_step")

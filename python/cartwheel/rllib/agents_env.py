@@ -31,7 +31,8 @@ class AgentsEnv(gym.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: Any) -> None:
         """Wraps a ``MultiAgentEnv``, or wrappers around one."""
         super().__init__(env)
-        agents = env.unwrapped
+        agents: Any = env.unwrapped
+        self._steps: Any = env  # Gymnasium's types are those of one agent
         self.agent_ids = in_order(agents.possible_agents)
         self.agent_spaces = {
             agent: (agents.get_observation_space(agent), agents.get_action_space(agent))
@@ -45,8 +46,8 @@ class AgentsEnv(gym.Wrapper[Any, Any, Any, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[tuple[Any, ...], dict[str, Rest]]:
         """Resets the environment. After an episode its agents have the reward 0, as in RLlib."""
-        observations, infos = self.env.reset(seed=seed, options=options)
-        agents = self.env.unwrapped.possible_agents
+        observations, infos = self._steps.reset(seed=seed, options=options)
+        agents = self._steps.unwrapped.possible_agents
         over = {**dict.fromkeys(agents, False), "__all__": False}
         rest = (list(observations), dict.fromkeys(agents, 0.0), over, dict(over), infos)
         return self._row(observations), {REST: rest}
@@ -55,7 +56,7 @@ class AgentsEnv(gym.Wrapper[Any, Any, Any, Any]):
         self, action: dict[Any, Any]
     ) -> tuple[tuple[Any, ...], float, bool, bool, dict[str, Rest]]:
         """Steps the environment. The reward is in the info."""
-        observations, rewards, terminateds, truncateds, infos = self.env.step(action)
+        observations, rewards, terminateds, truncateds, infos = self._steps.step(action)
         terminated = bool(terminateds["__all__"])
         truncated = bool(truncateds.get("__all__", False))
         rest = (list(observations), rewards, terminateds, truncateds, infos)

@@ -34,6 +34,7 @@ class AsyncMultiAgentEnvRunner(MultiAgentEnvRunner):
     """
 
     vector_kwargs: ClassVar[dict[str, Any]] = {}
+    env: Any
 
     def make_env(self) -> None:
         """Makes ``num_envs_per_env_runner`` environments. RLlib calls this."""
@@ -79,14 +80,14 @@ class AsyncMultiAgentEnvRunner(MultiAgentEnvRunner):
         Raises:
             ValueError: The config names no environment.
         """
-        env = self.config.env
+        env: Any = self.config.env
         if not env:
             raise ValueError(
                 "the config has no environment: config.environment(name), with a name that was "
                 "registered by ray.tune.register_env."
             )
         if callable(env):
-            return env
+            return functools.partial(env)
         if _global_registry.contains(ENV_CREATOR, env):
             creator: Callable[[EnvContext], Any] = _global_registry.get(ENV_CREATOR, env)
             return creator

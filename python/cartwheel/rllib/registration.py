@@ -110,7 +110,8 @@ def _of_spec(
 ) -> VectorEnv | NativeVectorEnv:
     keywords = keywords | env_config
     _check(keywords)
-    return make_vec(spec, num_envs, **keywords)
+    envs: VectorEnv | NativeVectorEnv = make_vec(spec, num_envs, **keywords)
+    return envs
 
 
 def _of_function(

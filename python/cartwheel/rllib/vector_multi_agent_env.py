@@ -92,7 +92,8 @@ class AsyncVectorMultiAgentEnv(VectorMultiAgentEnv):
         """
         super().__init__()
         make_each = [
-            functools.partial(make_agents_env, env_fn, check=check) for env_fn in as_env_fns(env_fns)
+            functools.partial(make_agents_env, env_fn, check=check)
+            for env_fn in as_env_fns(env_fns)
         ]
         self._envs: VectorEnv[Any, Any] = VectorEnv(
             make_each,
@@ -106,7 +107,11 @@ class AsyncVectorMultiAgentEnv(VectorMultiAgentEnv):
         self.num_envs = self._envs.num_envs
         self.metadata = {**self._envs.metadata, "autoreset_mode": "next_step"}
         self.render_mode = self._envs.render_mode
-        self.envs = self._described()
+        try:
+            self.envs = self._described()
+        except BaseException:
+            self.close()
+            raise
         self._places = {
             agent: place for place, agent in enumerate(in_order(self.envs[0].possible_agents))
         }
@@ -116,21 +121,17 @@ class AsyncVectorMultiAgentEnv(VectorMultiAgentEnv):
         self.single_action_space = gym.spaces.Dict(self.single_action_spaces)
 
     def _described(self) -> list[AgentSpaces]:
-        try:
-            spaces = self._envs.get_attr("agent_spaces")
-            for row, found in enumerate(spaces):
-                if in_order(found) != in_order(spaces[0]):
-                    raise ValueError(
-                        f"all environments must have the same possible agents: row 0 has "
-                        f"{in_order(spaces[0])}, row {row} has {in_order(found)}."
-                    )
-            return [AgentSpaces(found) for found in spaces]
-        except BaseException:
-            self.close()
-            raise
+        spaces = self._envs.get_attr("agent_spaces")
+        for row, found in enumerate(spaces):
+            if in_order(found) != in_order(spaces[0]):
+                raise ValueError(
+                    "all environments must have the same possible agents: row 0 has "
+                    f"{in_order(spaces[0])}, row {row} has {in_order(found)}."
+                )
+        return [AgentSpaces(found) for found in spaces]
 
     def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: Any = None
+        self, *, seed: int | list[int | None] | None = None, options: Any = None
     ) -> tuple[list[dict[Any, Any]], list[dict[Any, Any]]]:
         """Resets all environments.
 
