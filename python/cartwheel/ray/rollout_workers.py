@@ -118,9 +118,9 @@ class RolloutWorkers:
         weights: A function without arguments that returns the present weights;
             :meth:`collect` calls it before each rollout.
         num_cpus: Processors of each actor; 0.5 for two actors on one.
-        in_flight: The most rollouts that a worker is asked for ahead of :meth:`rollouts`. With 1, a
-            worker rests until its rollout is taken. With 2, it does not, and its rollouts are one
-            version older. No worker has more results in the object store.
+        in_flight: The rollouts that a worker is asked for ahead of :meth:`rollouts`. With 1, it
+            collects one while the loop uses others, and then rests until that is taken. With 2, it
+            rests only when two wait, and its weights are older.
         actor_options: Other options of the actors, as for Ray's ``.options(…)``: ``num_gpus``,
             ``resources``, ``runtime_env``, ``scheduling_strategy`` (by default ``"SPREAD"``: over
             the nodes).
@@ -153,7 +153,7 @@ class RolloutWorkers:
         options: dict[str, Any] | None = None,
         weights: Callable[[], Any] | None = None,
         num_cpus: float = 1,
-        in_flight: int = 2,
+        in_flight: int = 1,
         actor_options: dict[str, Any] | None = None,
         start_timeout: float | None = 120.0,
     ) -> None:
@@ -285,8 +285,8 @@ class RolloutWorkers:
     def rollouts(self) -> Iterator[WorkerRollout]:
         """Yields rollouts for ever, each of one worker, in the order in which they are done.
 
-        Each worker is asked for up to ``in_flight`` rollouts ahead, with the weights that are the
-        newest when it is asked, and asked again when one of its rollouts is taken. So no worker
+        Each worker is asked for ``in_flight`` rollouts ahead, with the weights that are the newest
+        when it is asked, and asked again as soon as one of its rollouts is taken. So no worker
         waits for another, and a slow loop slows them down instead of filling the object store. If
         one update follows each rollout, and workers are equally fast, a rollout is made by weights
         that are at most ``num_workers * in_flight`` versions old. If several rollouts are done,
@@ -308,12 +308,16 @@ class RolloutWorkers:
     def _endless(self) -> Iterator[WorkerRollout]:
         while True:
             self._check_open()
-            for worker in self._workers:
-                while worker.starting is None and len(worker.calls) < self.in_flight:
-                    worker.ask(self.policy_version, self._weights)
+            self._ask_ahead()
             _, rollout = self._receive(self._workers)
             if rollout is not None:
+                self._ask_ahead()  # the worker goes on while the loop uses the rollout
                 yield rollout
+
+    def _ask_ahead(self) -> None:
+        for worker in self._workers:
+            while worker.starting is None and len(worker.calls) < self.in_flight:
+                worker.ask(self.policy_version, self._weights)
 
     def stats(self) -> WorkerStats:
         """Returns the counts of all workers. No worker is asked: they come with the rollouts."""
