@@ -47,7 +47,7 @@ class RolloutWorkers:
     Example:
         >>> import cartwheel, cartwheel.ray
         >>> def make_env():
-        ...     return cartwheel.make_vec("CartPole-v1", 8)
+        ...     return cartwheel.make_vec("cartwheel/CartPole-v1", 8)
         >>> def make_policy():
         ...     return lambda observations: (observations[:, 2] > 0).astype(int)
         >>> with cartwheel.ray.RolloutWorkers(make_env, make_policy, 2, 16, seed=1) as workers:
