@@ -23,6 +23,7 @@ with warnings.catch_warnings():
         importlib.import_module("Box2D")
 
 import cartwheel
+import tests.support.taxi  # noqa: F401 - registers `Taxi-v4` where Gymnasium does not
 from tests.support.environments import scalar_puppets, transcripts
 from tests.support.executors import (
     EVERY_EXECUTOR,

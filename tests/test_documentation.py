@@ -21,6 +21,8 @@ MARKS = {
     "skrl": pytest.mark.torch,
     "ray": pytest.mark.ray,
     "rllib": pytest.mark.ray,
+    "ale": pytest.mark.zoo,
+    "environments": pytest.mark.zoo,
 }
 #: Its code needs packages of its own: examples/tests/test_guide.py runs it.
 APART = ROOT / "docs/write-an-env-in-rust.md"

@@ -17,13 +17,15 @@ PYTHON = """
     __main__
     bench
     __init__
-    catalogue envpool ray registry testing wrappers
-    evaluation native recorder rollouts
+    ray rllib sb3 skrl tianshou torchrl
+    catalogue envpool registry testing wrappers
+    ale evaluation native recorder rollouts
     wrapping
     vector
     returns worker
     arguments
     _cartwheel choices errors log near_misses policy progress spaces
+    gymnasium_versions
 """
 BINDING = """
     lib

@@ -8,6 +8,7 @@ from tests.programs import (  # noqa: F401 - they register programs
     forking,
     ray_nodes,
     recording,
+    rllib,
     scarcity,
 )
 from tests.programs.registry import PROGRAMS

@@ -56,17 +56,17 @@ class Tally:
         self._rewards[rows] += step.rewards
         self._steps[rows] += 1
         over = np.logical_or(step.terminations, step.truncations)
-        told = None
+        reports = None
         if step.infos:
             check_infos(step.infos)
-            told = step_reports(step.infos, SUCCESS, over, step.places)
-        if told is not None:
+            reports = step_reports(step.infos, SUCCESS, over, step.places)
+        if reports is not None:
             if self._once is None:
                 self._once = np.zeros(self._returns.shape, np.bool_)
-            self._succeeded[rows] |= told.flags
+            self._succeeded[rows] |= reports.flags
         if not np.count_nonzero(over):
             return over
-        self._keep(rows, step, told, self._complete(rows, step, over))
+        self._keep(rows, step, reports, self._complete(rows, step, over))
         begin = rows[over]
         self._rewards[begin] = 0.0
         self._steps[begin] = 0
@@ -93,8 +93,8 @@ class Tally:
         given_up = cut & (self._in_a_row[rows] >= MOST_FAILURES)
         if given_up.any():
             at = int(given_up.argmax())
-            told = step.infos.get("env_error")
-            last = told[step.places[at]] if told is not None else None
+            errors = step.infos.get("env_error")
+            last = errors[step.places[at]] if errors is not None else None
             raise RuntimeError(
                 f"the environment of row {rows[at]} failed in {MOST_FAILURES} episodes in a row, "
                 f"the last time by {last or 'the death of its worker'}"
@@ -105,10 +105,10 @@ class Tally:
         self,
         rows: NDArray[np.intp],
         step: Step,
-        told: Reports | None,
+        reports: Reports | None,
         complete: NDArray[np.bool_],
     ) -> None:
-        """Keeps episodes that end with a step, in which rows told of success."""
+        """Keeps episodes that end with a step, in which rows reported success."""
         ended = rows[complete]
         if not ended.size:
             return
@@ -117,10 +117,10 @@ class Tally:
         self._lengths[at] = self._steps[ended]
         self._terminated[at] = step.terminations[complete]
         self._truncated[at] = step.truncations[complete]
-        if told is not None and np.count_nonzero(told.said[complete]):
+        if reports is not None and np.count_nonzero(reports.said[complete]):
             if self._successes is None:
                 self._successes = np.zeros(self._returns.shape, np.bool_)
-            self._successes[at] = told.flags[complete]
+            self._successes[at] = reports.flags[complete]
         if self._once is not None:
             self._once[at] = self._succeeded[ended]
         self.episodes[ended] += 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from cartwheel.recorder.about import env_info
-from cartwheel.recorder.h5_file import load
+from cartwheel.recorder.extra import load
 from cartwheel.recorder.maniskill import ManiSkillFiles
 from cartwheel.recorder.minari import MinariFiles, as_dataset_id
 

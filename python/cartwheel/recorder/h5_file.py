@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cartwheel.recorder.extra import load
 from cartwheel.recorder.staged_file import StagedFile
 
 if TYPE_CHECKING:
@@ -29,21 +29,6 @@ MARGIN = 512 << 10
 CACHE_BYTES = 8 << 20
 #: Attributes are in the header of their group, which cannot be larger.
 ATTRIBUTE_BYTES = 60000
-
-
-def load(name: str) -> Any:
-    """Imports a library of the extra ``record``, or PyTorch.
-
-    Raises:
-        ImportError: It is not installed.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        extra = "torch" if name == "torch" else "record"
-        raise ImportError(
-            f"the recorder needs {name}: pip install 'cartwheel[{extra}]' ({error})", name=name
-        ) from error
 
 
 class H5File:

@@ -14,14 +14,14 @@ from cartwheel.arguments import as_integer, as_positive, as_rows
 from cartwheel.choices import check_choice
 from cartwheel.recorder.camera import Camera, obstacle
 from cartwheel.recorder.episode import Episode
+from cartwheel.recorder.extra import load
 from cartwheel.recorder.files import Files, Format, as_folder, finish, make_files
-from cartwheel.recorder.filming import Filming
-from cartwheel.recorder.films import EpisodeFilms, Studio, TiledFilm, free_numbers
-from cartwheel.recorder.h5_file import load
 from cartwheel.recorder.origin import Origins
 from cartwheel.recorder.states import States
-from cartwheel.recorder.tape import FLAGS, Tape, with_finals
+from cartwheel.recorder.trajectory_recorder import FLAGS, TrajectoryRecorder, with_finals
 from cartwheel.recorder.video_file import encoder
+from cartwheel.recorder.video_recorder import VideoRecorder
+from cartwheel.recorder.videos import EpisodeVideos, TiledVideo, VideoOutput, free_numbers
 from cartwheel.recorder.writer import Writer
 from cartwheel.wrapping.batch import FAILED, INCOMPLETE, RESET, SHOWN, TRANSITION
 from cartwheel.wrapping.wrapper import VectorWrapper
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
+    from cartwheel.arguments import ResetOptions
     from cartwheel.wrapping.batch import Batch
 
     Mask = NDArray[np.bool_]
@@ -57,7 +58,7 @@ class RecordEpisode(VectorWrapper):
     ``obs`` with ``T + 1`` entries, ``actions`` ``[T, A]`` in the dtype of the action space,
     ``terminated``, ``truncated``, perhaps ``success`` and ``fail`` from the infos, ``rewards``
     (``float32``) and ``env_states``. ``format="minari"`` writes the folder ``<trajectory_name>``
-    for Minari, with the numbers in the infos (NaN, 0 or false where nothing was told) and
+    for Minari, with the numbers in the infos (NaN, 0 or false where they are missing) and
     rewards as ``float64``. Images are compressed.
 
     Besides what ManiSkill writes, the metadata of an episode have ``env_index``, ``row_seed`` and
@@ -151,7 +152,7 @@ class RecordEpisode(VectorWrapper):
         states = None
         if record_env_state is not False and hasattr(envs, "get_state"):
             states = States(self._source.envs, required=bool(record_env_state))
-        self._tape = Tape(
+        self._trajectories = TrajectoryRecorder(
             self.num_envs,
             self.single_observation_space if save_trajectory else None,
             self.single_action_space,
@@ -170,16 +171,16 @@ class RecordEpisode(VectorWrapper):
         self._finish = weakref.finalize(self, finish, self._writer, self._files)
         # At the end of the program before h5py's own end, which the thread would not survive.
         atexit.register(self._finish)
-        self._filming: Filming | None = None
+        self._videos: VideoRecorder | None = None
         if has_videos:
             numbers = free_numbers(folder)
-            studio = Studio(folder, self._writer, video_fps, max_steps_per_video, numbers)
-            self._filming = Filming(
+            output = VideoOutput(folder, self._writer, video_fps, max_steps_per_video, numbers)
+            self._videos = VideoRecorder(
                 self.num_envs,
                 Camera(envs, filmed, self._source.mode),
-                TiledFilm(studio, self.num_envs)
+                TiledVideo(output, self.num_envs)
                 if isinstance(video_envs, str)
-                else EpisodeFilms(studio, filmed),
+                else EpisodeVideos(output, filmed),
                 save_video_trigger,
                 has_captions=info_on_video,
             )
@@ -213,9 +214,7 @@ class RecordEpisode(VectorWrapper):
 
     # What is called
 
-    def reset(
-        self, *, seed: Any = None, options: dict[str, Any] | None = None, save: bool = True
-    ) -> Any:
+    def reset(self, *, seed: Any = None, options: ResetOptions = None, save: bool = True) -> Any:
         """Resets every environment, or the rows that ``options`` select.
 
         Args:
@@ -257,8 +256,8 @@ class RecordEpisode(VectorWrapper):
         self._is_closed = True
         try:
             self._cut_short(self._rows[self._open])
-            if self._filming is not None:
-                self._filming.close(keep=self._save_on_reset)
+            if self._videos is not None:
+                self._videos.close(keep=self._save_on_reset)
             atexit.unregister(self._finish)
             self._finish()
         finally:
@@ -268,7 +267,7 @@ class RecordEpisode(VectorWrapper):
     def _act(self, actions: Any, rows: Any) -> Any:
         self._writer.check()
         busy = self._source.envs.in_flight if self._source.steps_rows else ()
-        self._tape.act(actions, rows, busy)
+        self._trajectories.act(actions, rows, busy)
         return actions
 
     def _transform(self, batch: Batch) -> None:
@@ -287,18 +286,18 @@ class RecordEpisode(VectorWrapper):
             elif self._source.mode == AutoresetMode.SAME_STEP:
                 finals = batch.finals(self.single_observation_space)
                 begins = begins | (over & (kinds != SHOWN))
-        if self._filming is not None:
-            self._filming.draw(self._steps, rows, steps, begins)
+        if self._videos is not None:
+            self._videos.draw(self._steps, rows, steps, begins)
         if steps.any():
             self._add(batch, rows, steps, begins, finals)
-        if self._filming is not None and batch.rewards is not None:
-            lengths = self._tape.lengths(slice(None))
-            self._filming.step(batch, rows, steps, begins, lengths, self._returns)
+        if self._videos is not None and batch.rewards is not None:
+            lengths = self._trajectories.lengths(slice(None))
+            self._videos.step(batch, rows, steps, begins, lengths, self._returns)
         if over is not None:
             for place in np.flatnonzero(steps & over).tolist():
                 flags = bool(batch.terminations[place]), bool(batch.truncations[place])
                 self._end(int(rows[place]), flags, keep=True)
-            self._tape.shrink()
+            self._trajectories.shrink()
         if begins.any():
             self._begin(batch, rows, begins)
 
@@ -308,8 +307,8 @@ class RecordEpisode(VectorWrapper):
         if stops.any():
             self._origins.forget(rows[batch.kinds == FAILED])
         is_full = batch.rewards is None and begins.all() and len(rows) == self.num_envs
-        if is_full and self._filming is not None and self._save_on_reset:
-            self._filming.cut(keep=self._saves)
+        if is_full and self._videos is not None and self._save_on_reset:
+            self._videos.cut(keep=self._saves)
 
     def _cut_short(self, rows: Rows) -> None:
         for row in rows.tolist():
@@ -324,7 +323,7 @@ class RecordEpisode(VectorWrapper):
         places: Any = slice(None) if steps.all() else np.flatnonzero(steps)
         here = rows[places]
         shown = batch.observations if finals is None else with_finals(batch.observations, finals)
-        self._tape.add(here, places, shown, batch.rewards, infos, begins[places])
+        self._trajectories.add(here, places, shown, batch.rewards, infos, begins[places])
         self._returns[here] += np.asarray(batch.rewards)[places]
 
     def _begin(self, batch: Batch, rows: Rows, begins: Mask) -> None:
@@ -332,22 +331,22 @@ class RecordEpisode(VectorWrapper):
         here = rows[places]
         seeds = None if batch.seeds is None else batch.seeds[places]
         self._origins.begin(here, seeds, batch.options)
-        self._tape.begin(here, places, batch.observations, batch.infos)
+        self._trajectories.begin(here, places, batch.observations, batch.infos)
         self._open[here], self._returns[here] = True, 0.0
-        if self._filming is not None:
-            self._filming.begin(here, is_step=batch.rewards is not None)
+        if self._videos is not None:
+            self._videos.begin(here, is_step=batch.rewards is not None)
 
     def _end(self, row: int, flags: tuple[bool, bool], *, keep: bool) -> None:
         """Writes the present episode of a row, or discards it; ``flags`` are its last ones."""
         self._open[row] = False
-        length = int(self._tape.lengths(row))
+        length = int(self._trajectories.lengths(row))
         keep = keep and length > 0
         arrays, about = {}, {}
         if keep:
-            arrays = self._tape.cut(row)
+            arrays = self._trajectories.cut(row)
             about = self._about(row, flags, arrays)
             keep = self._filter is None or bool(self._filter(dict(about)))
-        videos = self._filming.end(row, keep=keep) if self._filming is not None else []
+        videos = self._videos.end(row, keep=keep) if self._videos is not None else []
         if not keep or self._files is None:
             return
         about = {"episode_id": next(self._episodes), **about}
@@ -367,7 +366,7 @@ class RecordEpisode(VectorWrapper):
 
     def _about(self, row: int, flags: tuple[bool, bool], arrays: dict[Any, Any]) -> dict[str, Any]:
         origin = self._origins.about(row)
-        told = {
+        flagged = {
             flag: bool(np.all(arrays[path][-1]))
             for flag in FLAGS
             for path in ((flag,), ("infos", flag))
@@ -376,13 +375,13 @@ class RecordEpisode(VectorWrapper):
         return {
             "episode_seed": origin.pop("episode_seed"),
             "control_mode": self._control_mode,
-            "elapsed_steps": int(self._tape.lengths(row)),
+            "elapsed_steps": int(self._trajectories.lengths(row)),
             **origin,
             "env_index": row,
             "return": float(self._returns[row]),
             "terminated": flags[0],
             "truncated": flags[1],
-            **told,
+            **flagged,
         }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from cartwheel.arguments import as_integer
 from cartwheel.progress import Progress
-from cartwheel.recorder.h5_file import load
+from cartwheel.recorder.extra import load
 from cartwheel.recorder.minari import NAMES
 from cartwheel.spaces import nested
 

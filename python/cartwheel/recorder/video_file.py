@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cartwheel.recorder.h5_file import load
+from cartwheel.recorder.extra import load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

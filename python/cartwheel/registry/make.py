@@ -22,12 +22,14 @@ from cartwheel.native.registration import NATIVE_ENTRY_POINT
 from cartwheel.native.vector_env import NativeVectorEnv
 from cartwheel.native.wrappers import instead_of
 from cartwheel.near_misses import keywords_of, shown
+from cartwheel.registry import atari
 from cartwheel.registry.recipe import ENTRY_POINT, Recipe
 from cartwheel.vector.vector_env import VectorEnv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cartwheel.ale import AleVectorEnv
     from cartwheel.choices import (
         Executor,
         Mode,
@@ -60,6 +62,15 @@ def make_vec(
     on_error: OnError = ...,
     **kwargs: Any,
 ) -> NativeVectorEnv: ...
+@overload
+def make_vec(
+    id: str | EnvSpec,
+    num_envs: int = 1,
+    *,
+    autoreset_mode: Mode | None = None,
+    executor: Literal["ale"],
+    **kwargs: Any,
+) -> AleVectorEnv: ...
 @overload
 def make_vec(
     id: str | EnvSpec,
@@ -99,7 +110,7 @@ def make_vec(
     vectorization_mode: VectorizeMode | Vectorization | None = None,
     vector_kwargs: dict[str, Any] | None = None,
     **kwargs: Any,
-) -> VectorEnv | NativeVectorEnv:
+) -> VectorEnv | NativeVectorEnv | AleVectorEnv:
     """Makes a vector environment of ``num_envs`` environments of a registered id.
 
     Example:
@@ -111,7 +122,8 @@ def make_vec(
     An id in the namespace ``cartwheel/`` gives a :class:`NativeVectorEnv`, any other id a
     :class:`VectorEnv`. With the ``vectorization_mode`` ``"sync"`` or ``"async"``, a native id gives
     a :class:`VectorEnv`, too: each of its environments is a :class:`NativeEnv`, which can be
-    wrapped but is called from Python.
+    wrapped but is called from Python. With ``executor="ale"`` an id ``ALE/…`` gives an
+    :class:`~cartwheel.ale.AleVectorEnv`: the threads and the preprocessing of ale-py.
 
     Args:
         id: An id of Gymnasium's registry, possibly with a module to import first
@@ -140,6 +152,7 @@ def make_vec(
         gymnasium.error.Error: There is no such id, it has no entry point, or there are wrappers for
             native environments. The message names the vector wrappers to use, if Gymnasium has
             them.
+        ImportError: ``executor="ale"`` without ale-py: ``pip install 'cartwheel[ale]'``.
         TypeError: There is no such keyword; the error or its note names what exists. Or
             ``wrappers`` or ``vector_kwargs`` has the wrong type.
         ValueError: There is no such vectorization mode, or ``num_envs`` is not a positive integer.
@@ -147,12 +160,19 @@ def make_vec(
     """
     num_envs = as_integer("num_envs", num_envs, 1)
     _check(wrappers, vector_kwargs)
+    by_ale = atari.is_chosen(id, {**kwargs, **(vector_kwargs or {})})
     spec, chosen_mode = _find(id), _as_mode(vectorization_mode)
     stored_mode = _as_mode(spec.kwargs.get("vectorization_mode"))
     vector_kwargs = dict(vector_kwargs or {})
     if autoreset_mode is not None:
         vector_kwargs["autoreset_mode"] = autoreset_mode
     one_by_one = (chosen_mode or stored_mode) in _EXECUTORS
+    if by_ale:
+        spec = atari.as_spec(spec, wrappers or (), one_by_one=one_by_one)
+        for keywords in (vector_kwargs, kwargs):
+            keywords.pop("executor", None)
+        by_ale_py: AleVectorEnv = _make_whole(spec, num_envs, vector_kwargs, kwargs)
+        return by_ale_py
     if spec.vector_entry_point == NATIVE_ENTRY_POINT and not one_by_one:
         all_wrappers = [*spec.additional_wrappers, *(wrappers or ())]
         if all_wrappers:
@@ -160,7 +180,8 @@ def make_vec(
                 f"{spec.id} is native: its environments cannot be wrapped one by one. "
                 f"{instead_of(all_wrappers)}"
             )
-        return _make_native(spec, num_envs, vector_kwargs, kwargs)
+        native: NativeVectorEnv = _make_whole(spec, num_envs, vector_kwargs, kwargs)
+        return native
     if chosen_mode is VectorizeMode.VECTOR_ENTRY_POINT and spec.vector_entry_point != ENTRY_POINT:
         raise gym.error.Error(
             f"The vector entry point of {spec.id} is not cartwheel's: use gymnasium.make_vec."
@@ -188,10 +209,10 @@ def _check(wrappers: Any, vector_kwargs: Any) -> None:
             raise TypeError(f"wrappers[{at}] must be a function, got {shown(wrapper)}.")
 
 
-def _make_native(
+def _make_whole(
     spec: EnvSpec, num_envs: int, vector_kwargs: dict[str, Any], kwargs: dict[str, Any]
-) -> NativeVectorEnv:
-    """Makes a native vector environment by ``gymnasium.make_vec``, which sets its ``spec``."""
+) -> Any:
+    """Calls the vector entry point by ``gymnasium.make_vec``, which sets the ``spec``."""
     if "env_id" in kwargs:
         raise TypeError(f"`env_id` is not a keyword of {spec.id}: pass another id as `id`.")
     for name in vector_kwargs.keys() & kwargs.keys():
@@ -201,9 +222,7 @@ def _make_native(
         )
     spec = copy.deepcopy(spec)
     spec.kwargs.pop("vectorization_mode", None)
-    envs = gym.make_vec(spec, num_envs, **vector_kwargs, **kwargs)
-    assert isinstance(envs, NativeVectorEnv)
-    return envs
+    return gym.make_vec(spec, num_envs, **vector_kwargs, **kwargs)
 
 
 #: The executors of Gymnasium's vectorization modes.

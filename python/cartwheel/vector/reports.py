@@ -83,24 +83,24 @@ def reports(infos: dict[str, Any], keys: tuple[str, ...], places: Any = None) ->
     """
     found: Reports | None = None
     for key in keys:
-        told = infos.get(f"_{key}")
-        if told is None:
+        mask = infos.get(f"_{key}")
+        if mask is None:
             continue
-        if places is not None and len(places) == len(told):
+        if places is not None and len(places) == len(mask):
             places = None  # all of them
-        told = told if places is None else told[places]
+        mask = mask if places is None else mask[places]
         if found is not None:
-            told = told & ~found.said
-        if not np.count_nonzero(told):
+            mask = mask & ~found.said
+        if not np.count_nonzero(mask):
             continue
         values = infos[key]
         if found is None and places is None and _are_flags(values):
-            found = Reports(values & told, told.copy())  # the mask is the caller's
+            found = Reports(values & mask, mask.copy())  # the mask is the caller's
             continue
-        asked = np.flatnonzero(told)
+        asked = np.flatnonzero(mask)
         said, flags = _flags(key, values, asked if places is None else places[asked])
         if found is None:
-            found = Reports(np.zeros(len(told), np.bool_), np.zeros(len(told), np.bool_))
+            found = Reports(np.zeros(len(mask), np.bool_), np.zeros(len(mask), np.bool_))
         found.flags[asked[said]] = flags[said]
         found.said[asked[said]] = True
     return None if found is None or not np.count_nonzero(found.said) else found

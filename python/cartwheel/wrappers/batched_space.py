@@ -28,8 +28,8 @@ def single_of(name: str, batched: Space[Any], num_envs: int) -> Space[Any]:
     single = _row(batched)
     if single is None or batch_space(single, num_envs) != batched:
         raise ValueError(
-            f"the space of one environment cannot be told from the space {batched} of a batch of "
-            f"{num_envs}: give `{name}`."
+            f"the space of one environment cannot be derived from the space {batched} of a batch "
+            f"of {num_envs}: give `{name}`."
         )
     return single
 

@@ -165,8 +165,8 @@ class RecordMetrics(VectorWrapper):
         batch.infos = shown
         if finals is not None:
             last, ended = finals
-            told = infos.get("final_info", {})
-            shown["final_info"] = {**told, self._stats_key: last, self._mask_key: ended}
+            final_info = infos.get("final_info", {})
+            shown["final_info"] = {**final_info, self._stats_key: last, self._mask_key: ended}
             if "_final_info" not in infos:  # otherwise it has all rows that ended
                 shown["_final_info"] = ended.copy()
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
     from numpy.typing import NDArray
 
+    from cartwheel.arguments import ResetOptions
     from cartwheel.vector.rollout_arrays import RolloutArrays
     from cartwheel.wrappers.images import Images
     from cartwheel.wrapping.finals import Finals
@@ -72,7 +73,7 @@ class SkippedFrames(WholeBatches):
 
     # Resets
 
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
+    def reset(self, *, seed: Any = None, options: ResetOptions = None) -> Any:
         """Resets every environment, or the rows that ``options`` select.
 
         Raises:
@@ -319,13 +320,13 @@ class _Step:
         size = len(self._ends)
         images = np.empty((size, *parts[0][3].shape[1:]), parts[0][3].dtype)
         kinds, flags = np.empty(size, np.uint8), np.zeros((2, size), np.bool_)
-        told = []
+        by_row = []
         for there, batch, chosen, part in parts:
             images[there], kinds[there] = part, batch.kinds[chosen]
             flags[0, there], flags[1, there] = batch.terminations[chosen], batch.truncations[chosen]
             infos = {key: value for key, value in batch.infos.items() if key != "env_index"}
-            told.append((there, take(infos, chosen)))
-        infos = merged(size, told)
+            by_row.append((there, take(infos, chosen)))
+        infos = merged(size, by_row)
         if self._first.rows is not None:
             infos["env_index"] = self._first.rows
         return images, kinds, (flags[0], flags[1]), infos

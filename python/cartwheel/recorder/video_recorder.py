@@ -1,4 +1,4 @@
-"""Films the steps of a vector environment."""
+"""Draws the steps of a vector environment for its videos."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cartwheel.recorder.caption import line
-from cartwheel.recorder.films import EpisodeFilms, TiledFilm
-from cartwheel.recorder.told import numbers
+from cartwheel.recorder.info_numbers import numbers
+from cartwheel.recorder.videos import EpisodeVideos, TiledVideo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64]
 
 
-class Filming:
+class VideoRecorder:
     """Draws what filmed rows show, and hands it to their videos.
 
     Args:
         num_envs: The number of environments.
         camera: Draws rows.
-        films: The videos of the rows.
+        videos: The videos of the rows.
         trigger: Whether a step is filmed, by its number; ``None``: all are.
         has_captions: Whether numbers are written on the frames.
     """
@@ -38,17 +38,17 @@ class Filming:
         self,
         num_envs: int,
         camera: Camera,
-        films: EpisodeFilms | TiledFilm,
+        videos: EpisodeVideos | TiledVideo,
         trigger: Callable[[int], bool] | None,
         *,
         has_captions: bool,
     ) -> None:
-        """Films nothing yet."""
-        self._camera, self._films, self._trigger = camera, films, trigger
+        """Draws nothing yet."""
+        self._camera, self._videos, self._trigger = camera, videos, trigger
         self._has_captions = has_captions
-        self._is_tiled = isinstance(films, TiledFilm)
+        self._is_tiled = isinstance(videos, TiledVideo)
         self._is_filmed = np.zeros(num_envs, np.bool_)
-        self._is_filmed[films.rows] = True
+        self._is_filmed[videos.rows] = True
         #: What rows show that are filmed in the present batch; ``None``: nothing is filmed.
         self._drawn: dict[int, Any] | None = None
 
@@ -101,7 +101,7 @@ class Filming:
                     *_lines(batch.rewards[place], returns[row], infos, place, len(rows)),
                 ]
         if frames:
-            self._films.step(frames, captions)
+            self._videos.step(frames, captions)
 
     def begin(self, rows: Rows, *, is_step: bool) -> None:
         """Episodes of these rows begin; ``is_step``: in a step, whose frame a tile has already."""
@@ -110,20 +110,20 @@ class Filming:
         filmed = rows[self._is_filmed[rows]].tolist()
         frames = {row: self._drawn[row] for row in filmed if row in self._drawn}
         if frames:
-            self._films.begin(frames)
+            self._videos.begin(frames)
 
     def end(self, row: int, *, keep: bool) -> list[VideoFile]:
         """The episode of a row is over; returns its videos."""
-        return self._films.end(row, keep=keep)
+        return self._videos.end(row, keep=keep)
 
     def cut(self, *, keep: bool) -> None:
         """All rows are reset at once, which ends a video of all."""
         if self._is_tiled:
-            self._films.close(keep=keep)
+            self._videos.close(keep=keep)
 
     def close(self, *, keep: bool) -> None:
         """Ends all videos."""
-        self._films.close(keep=keep)
+        self._videos.close(keep=keep)
 
 
 def _lines(reward: Any, total: Any, infos: dict[str, Any], place: int, size: int) -> list[str]:

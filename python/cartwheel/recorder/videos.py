@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Studio:
+class VideoOutput:
     """Where videos are encoded and put.
 
     Attributes:
@@ -41,12 +41,12 @@ class Studio:
     longest: int | None
     numbers: Iterator[int]
 
-    def open(self, suffix: str = "") -> Film:
+    def open(self, suffix: str = "") -> Video:
         """Begins a video."""
-        return Film(VideoFile(self.folder, suffix, self.numbers, self.fps), self.writer)
+        return Video(VideoFile(self.folder, suffix, self.numbers, self.fps), self.writer)
 
 
-class Film:
+class Video:
     """The frames of one video, on their way to the writer.
 
     Attributes:
@@ -59,7 +59,7 @@ class Film:
         self.file, self._writer, self.frames = file, writer, 0
 
     def add(self, frame: Frame, captions: Callable[[Frame], Frame] | None = None) -> None:
-        """Adds a frame, which is the film's from now on."""
+        """Adds a frame, which is the video's from now on."""
         file = self.file
         if captions is None:
             self._writer.put(lambda: file.add(frame), frame.nbytes)
@@ -72,76 +72,76 @@ class Film:
         self._writer.put(self.file.finish if keep and self.frames > 1 else self.file.discard, 0)
 
 
-class EpisodeFilms:
+class EpisodeVideos:
     """A video for each episode of some environments.
 
     Args:
-        studio: Where they are made.
+        output: Where they are made.
         rows: The environments.
     """
 
-    def __init__(self, studio: Studio, rows: list[int]) -> None:
-        """Films nothing yet."""
-        self._studio, self.rows = studio, rows
-        self._films: dict[int, Film] = {}
+    def __init__(self, output: VideoOutput, rows: list[int]) -> None:
+        """Has no frame yet."""
+        self._output, self.rows = output, rows
+        self._videos: dict[int, Video] = {}
         #: Videos that were cut from the present episode of a row.
-        self._cut: dict[int, list[Film]] = {}
+        self._cut: dict[int, list[Video]] = {}
 
     def begin(self, frames: dict[int, Frame]) -> None:
         """Episodes begin with these frames."""
         for row, frame in frames.items():
-            self._film(row).add(frame)
+            self._video(row).add(frame)
 
     def step(self, frames: dict[int, Frame], captions: dict[int, list[str]]) -> None:
         """Adds frames of a step."""
-        longest = self._studio.longest
+        longest = self._output.longest
         for row, frame in frames.items():
-            film = self._film(row)
-            film.add(frame, _captioner(captions.get(row)))
-            if longest is not None and film.frames > longest:
-                self._cut.setdefault(row, []).append(self._films.pop(row))
-                self._film(row).add(frame, _captioner(captions.get(row)))
+            video = self._video(row)
+            video.add(frame, _captioner(captions.get(row)))
+            if longest is not None and video.frames > longest:
+                self._cut.setdefault(row, []).append(self._videos.pop(row))
+                self._video(row).add(frame, _captioner(captions.get(row)))
 
     def end(self, row: int, *, keep: bool) -> list[VideoFile]:
         """The episode of a row is over; returns its videos."""
-        films = self._cut.pop(row, [])
-        if row in self._films:
-            films.append(self._films.pop(row))
-        for film in films:
-            film.end(keep=keep)
-        return [film.file for film in films] if keep else []
+        videos = self._cut.pop(row, [])
+        if row in self._videos:
+            videos.append(self._videos.pop(row))
+        for video in videos:
+            video.end(keep=keep)
+        return [video.file for video in videos] if keep else []
 
     def close(self, *, keep: bool) -> None:
         """Ends all."""
-        for row in [*self._films]:
+        for row in [*self._videos]:
             self.end(row, keep=keep)
 
-    def _film(self, row: int) -> Film:
-        if row not in self._films:
-            self._films[row] = self._studio.open(f"_row_{row}")
-        return self._films[row]
+    def _video(self, row: int) -> Video:
+        if row not in self._videos:
+            self._videos[row] = self._output.open(f"_row_{row}")
+        return self._videos[row]
 
 
-class TiledFilm:
+class TiledVideo:
     """A video of all environments, row by row in a square of tiles.
 
     Args:
-        studio: Where it is made.
+        output: Where it is made.
         num_envs: The number of tiles.
     """
 
-    def __init__(self, studio: Studio, num_envs: int) -> None:
-        """Films nothing yet."""
-        self._studio = studio
+    def __init__(self, output: VideoOutput, num_envs: int) -> None:
+        """Has no frame yet."""
+        self._output = output
         self.rows = list(range(num_envs))
         self._columns = math.ceil(math.sqrt(num_envs))
         self._canvas: Frame | None = None
-        self._film: Film | None = None
+        self._video: Video | None = None
 
     def begin(self, frames: dict[int, Frame]) -> None:
         """Rows show these frames from now on; a new video begins with them."""
         self._paint(frames)
-        if self._film is None and self._canvas is not None:
+        if self._video is None and self._canvas is not None:
             self._open()
 
     def step(self, frames: dict[int, Frame], captions: dict[int, list[str]]) -> None:
@@ -149,13 +149,13 @@ class TiledFilm:
         self._paint({row: _captioned(frame, captions.get(row)) for row, frame in frames.items()})
         if self._canvas is None:
             return
-        if self._film is None:
+        if self._video is None:
             self._open()
         else:
-            self._film.add(self._canvas.copy())
-        assert self._film is not None
-        longest = self._studio.longest
-        if longest is not None and self._film.frames > longest:
+            self._video.add(self._canvas.copy())
+        assert self._video is not None
+        longest = self._output.longest
+        if longest is not None and self._video.frames > longest:
             self.close(keep=True)
             self._open()
 
@@ -166,14 +166,14 @@ class TiledFilm:
 
     def close(self, *, keep: bool) -> None:
         """Ends the video."""
-        if self._film is not None:
-            self._film.end(keep=keep)
-            self._film = None
+        if self._video is not None:
+            self._video.end(keep=keep)
+            self._video = None
 
     def _open(self) -> None:
         assert self._canvas is not None
-        self._film = self._studio.open()
-        self._film.add(self._canvas.copy())
+        self._video = self._output.open()
+        self._video.add(self._canvas.copy())
 
     def _paint(self, frames: dict[int, Frame]) -> None:
         for row, frame in frames.items():

@@ -1,4 +1,4 @@
-"""What is recorded of each step."""
+"""Records the steps of all environments, episode by episode."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from cartwheel.recorder.buffer import EpisodeBuffer
 from cartwheel.recorder.episode import Path, leaves, parts
-from cartwheel.recorder.told import numbers
+from cartwheel.recorder.info_numbers import numbers
 from cartwheel.spaces import nested
 from cartwheel.spaces.arrays import as_array
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FLAGS = ("success", "fail")
 
 
-class Tape:
+class TrajectoryRecorder:
     """Records observations, actions, rewards, infos and states of all environments.
 
     Args:
@@ -56,8 +56,8 @@ class Tape:
         self._actions: dict[Path, NDArray[Any]] = {}
         self._records = observation_space is not None
         self._buffer.add_track(("rewards",), (), np.float64, first=1)
-        #: Infos that the present episode of a row told of.
-        self._told: dict[Path, NDArray[np.bool_]] = {}
+        #: For each info, the rows whose present episode has it.
+        self._present: dict[Path, NDArray[np.bool_]] = {}
         self._refused: set[Path] = set()
         if observation_space is None:
             return
@@ -112,8 +112,8 @@ class Tape:
         """Episodes of ``rows``, which are at ``places`` of a batch, begin."""
         entries: dict[Any, Any] = {}
         if self._records:
-            for told in self._told.values():
-                told[rows] = False
+            for present in self._present.values():
+                present[rows] = False
             entries = {path: array[places] for path, array in parts(observations, ("obs",))}
             size = len(next(array for _, array in parts(observations, ("obs",))))
             mask = np.zeros(size, np.bool_)
@@ -138,7 +138,7 @@ class Tape:
             places: Their places.
             observations: The true next observations, of the batch.
             rewards: Of the batch.
-            infos: Infos of the step, each with a mask of the places that it tells of.
+            infos: Infos of the step, each with a mask of the places that it is about.
             gone: Which of ``rows`` are in the next episode already, so that their state is lost.
         """
         entries: dict[Any, Any] = {("rewards",): np.asarray(rewards)[places]}
@@ -157,7 +157,7 @@ class Tape:
         for path, array in self._buffer.cut(row).items():
             if path == ("env_states",):
                 episode |= _as_bytes(array) if any(array) else {}
-            elif path not in self._told or self._told[path][row]:
+            elif path not in self._present or self._present[path][row]:
                 episode[path] = array
         return episode
 
@@ -172,7 +172,7 @@ class Tape:
         rows: Rows,
         places: Any,
     ) -> dict[Path, NDArray[Any]]:
-        """One entry for each track of infos, with what was told of these rows."""
+        """One entry for each track of infos, with the values of these rows."""
         entries: dict[Path, NDArray[Any]] = {}
         for source, where in infos:
             for name, values, mask in numbers(source, size) if source else ():
@@ -186,11 +186,11 @@ class Tape:
                 if path not in entries:
                     entries[path] = np.full((size, *track.shape), track.fill, track.dtype)
                 entries[path][there] = _flat_flags(values, track.shape)[there]
-                told = there[places]
-                self._told[path][rows[told]] = True
+                present = there[places]
+                self._present[path][rows[present]] = True
         found = {path: values[places] for path, values in entries.items()}
-        for path in self._told:
-            if path not in found:  # nothing was told this time
+        for path in self._present:
+            if path not in found:  # these infos do not have it
                 track = self._buffer.track(path)
                 assert track is not None
                 found[path] = np.full((len(rows), *track.shape), track.fill, track.dtype)
@@ -202,7 +202,7 @@ class Tape:
         return name if len(name) == 1 and name[0] in FLAGS else None
 
     def _track(self, path: Path, values: NDArray[Any]) -> Any:
-        """The track of an info; ``None`` if values of another shape were told before."""
+        """The track of an info; ``None`` if earlier values have another shape."""
         track = self._buffer.track(path)
         dtype = values.dtype if self._keeps_infos else np.dtype(np.bool_)
         shape = values.shape[1:] if self._keeps_infos else ()
@@ -210,7 +210,7 @@ class Tape:
             fill: Any = np.nan if dtype.kind == "f" else 0 if self._keeps_infos else False
             first = 0 if self._keeps_infos else 1
             self._buffer.add_track(path, shape, dtype, fill=fill, first=first)
-            self._told[path] = np.zeros(len(self._buffer.lengths), np.bool_)
+            self._present[path] = np.zeros(len(self._buffer.lengths), np.bool_)
             return self._buffer.track(path)
         if track.shape != shape:
             if path not in self._refused:
@@ -238,7 +238,7 @@ class Tape:
 
 
 def _flat_flags(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """A flag that an environment tells as an array is true if all of it is."""
+    """A flag that is an array is true if all of it is."""
     if values.shape[1:] == shape:
         return values
     flags = values.reshape(len(values), -1).astype(np.bool_)

@@ -1,4 +1,4 @@
-"""Numbers that infos of a batch tell."""
+"""The numbers in the infos of a batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from cartwheel.recorder.episode import Path
 
-#: Keys that tell of the batch and not of an episode.
+#: Keys about the batch, not about an episode.
 OF_THE_BATCH = frozenset(
     [
         "env_error",
@@ -39,7 +39,7 @@ def numbers(
         path: Comes before the names.
 
     Yields:
-        A path, an array ``[size, ...]`` and the mask of the rows that it tells of.
+        A path, an array ``[size, ...]`` and the mask of the rows that have it.
     """
     for key, values in infos.items():
         if key.startswith("_") or (not path and key in OF_THE_BATCH) or "/" in key:
@@ -61,11 +61,11 @@ def numbers(
 def _of_objects(values: NDArray[Any], places: NDArray[np.intp]) -> NDArray[Any]:
     """Objects as numbers, if all are: Gymnasium keeps ``np.bool_`` and lists as they are."""
     try:
-        told = np.array(values[places].tolist())
+        found = np.array(values[places].tolist())
     except ValueError:  # ragged
         return values
-    if told.dtype.kind not in "biuf" or not len(told):
+    if found.dtype.kind not in "biuf" or not len(found):
         return values
-    array = np.zeros((len(values), *told.shape[1:]), told.dtype)
-    array[places] = told
+    array = np.zeros((len(values), *found.shape[1:]), found.dtype)
+    array[places] = found
     return array

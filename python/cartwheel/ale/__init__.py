@@ -1,0 +1,9 @@
+"""Atari environments by the vector environment of ale-py, with its edges wrapped.
+
+The extra is ``ale``: ``pip install 'cartwheel[ale]'``. ale-py is under the GPL-2.0; cartwheel
+imports it where it is installed, and contains nothing of it.
+"""
+
+from cartwheel.ale.vector_env import AleVectorEnv
+
+__all__ = ["AleVectorEnv"]
