@@ -76,7 +76,7 @@ def test_episodes_are_longer_after_a_few_updates_of_sebulba():
     sebulba, learner = load("trainers.sebulba"), load("trainers.vtrace_learner")
     result = sebulba.train(2, "cpu", learner.Settings(total_steps=40_000))
     assert result.curve[-1] > 2 * result.curve[1]
-    assert result.staleness == 1.0
+    assert 0 < result.staleness < 2  # actors are one rollout ahead
 
 
 def test_what_an_actor_of_sebulba_raises_ends_the_training(monkeypatch):

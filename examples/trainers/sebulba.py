@@ -5,7 +5,7 @@ several threads act, each with native environments that step without the GIL, an
 learns. The policy of each actor is a copy of the learner's on the same device, so an actor never
 reads weights that are being changed. Rollouts stay in the memory of the host until the learner's
 thread moves them to the device. An actor is one rollout ahead at most, so the weights that act are
-one update older than those that learn; V-trace corrects for that (``vtrace_learner.py``).
+about one update older than those that learn; V-trace corrects for that (``vtrace_learner.py``).
 
 Run it with ``python -m examples.trainers.sebulba``, with ``--device cuda`` on a machine that has
 one. It needs torch.
