@@ -5,7 +5,6 @@ This file is above 300 lines because it has the documentation of every argument.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import time
 from typing import TYPE_CHECKING, Any
@@ -186,6 +185,7 @@ class RolloutWorkers:
         self._waited, self._began = 0.0, time.monotonic()
         if not ray.is_initialized():
             ray.init()
+        self._session = _session()
         self._open = True
         try:
             for index in range(self.num_workers):
@@ -352,14 +352,15 @@ class RolloutWorkers:
         if not self._open:
             return
         self._open = False
+        if _session() != self._session:
+            return  # Ray was shut down, and ended them
         try:
-            if grace and ray.is_initialized():
+            if grace:
                 closing = [worker.close() for worker in self._workers]
                 ray.wait(closing, num_returns=len(closing), timeout=grace)
         finally:
             for worker in self._workers:
-                with contextlib.suppress(Exception):  # Ray was shut down
-                    worker.kill()
+                worker.kill()
 
     def _wait_for_start(self, timeout: float | None) -> None:
         """Waits until all workers have started, or raises what the first of them raised."""
@@ -405,6 +406,8 @@ class RolloutWorkers:
     def _check_open(self) -> None:
         if not self._open:
             raise ClosedEnvironmentError("the workers are closed.")
+        if _session() != self._session:
+            raise ClosedEnvironmentError("the workers ended when Ray was shut down.")
 
     def _receive(self, workers: list[RemoteWorker]) -> tuple[RemoteWorker, WorkerRollout | None]:
         """Waits for the next answer of some workers; ``None`` if it is no rollout."""
@@ -425,6 +428,11 @@ class RolloutWorkers:
         if rollout is not None:
             worker.staleness = self.policy_version - rollout.policy_version
         return worker, rollout
+
+
+def _session() -> str | None:
+    """Returns what this program is in Ray's cluster; another one after each ``ray.init``."""
+    return ray.get_runtime_context().get_worker_id() if ray.is_initialized() else None
 
 
 def _check_function(name: str, function: Any, purpose: str) -> None:
