@@ -28,6 +28,19 @@ MARKS = {
 APART = ROOT / "docs/write-an-env-in-rust.md"
 
 
+@pytest.fixture(autouse=True)
+def _cluster_of_its_own(request, monkeypatch):
+    """Code that starts Ray does not join a cluster of somebody else, and leaves none."""
+    if request.node.get_closest_marker("ray") is None:
+        yield
+        return
+    monkeypatch.setenv("RAY_ADDRESS", "local")
+    ray = importlib.import_module("ray")
+    ray.shutdown()
+    yield
+    ray.shutdown()
+
+
 def documented_in(finder, name):
     """The docstrings of a module and of the modules in it."""
     module = importlib.import_module(name)

@@ -70,3 +70,17 @@ def test_the_replay_buffer_of_dqn_holds_the_latest_transitions(mode):
     assert len(seen) > replay.capacity  # the ring buffer has wrapped around
     # After 5,000 draws each of the 100 is there: the chance that one is missing is about 10^-20.
     assert {repr(row) for row in held} == {repr(row) for row in seen[-replay.capacity :]}
+
+
+def test_episodes_are_longer_after_a_few_updates_of_sebulba():
+    sebulba, learner = load("trainers.sebulba"), load("trainers.vtrace_learner")
+    result = sebulba.train(2, "cpu", learner.Settings(total_steps=40_000))
+    assert result.curve[-1] > 2 * result.curve[1]
+    assert 0 < result.staleness < 2  # actors are one rollout ahead
+
+
+def test_what_an_actor_of_sebulba_raises_ends_the_training(monkeypatch):
+    sebulba, learner = load("trainers.sebulba"), load("trainers.vtrace_learner")
+    monkeypatch.setattr(sebulba.Agent, "__call__", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        sebulba.train(2, "cpu", learner.Settings(total_steps=4_000))

@@ -9,6 +9,7 @@ level         what
 ``WARNING``   the environment of a row failed and is replaced (``on_error="restart"``), with the
               exception; native ones, which panic, tell it in their infos alone
 ``WARNING``   a call is still waiting, and for which workers
+``WARNING``   a worker of ``cartwheel.ray`` died and is restarted
 ``ERROR``     an environment raised when it was closed, or before it is replaced
 ``ERROR``     a fork of this program shares batches with it, for lack of memory
 ============  ==================================================================================

@@ -1,7 +1,10 @@
 """Native environments step on their own threads, and wait, time out and close like others."""
 
 import gc
+import os
 import re
+import subprocess
+import sys
 import threading
 import time
 from functools import partial
@@ -216,3 +219,25 @@ def test_a_deleted_vector_environment_ends_its_threads():
     gc.collect()
     assert not left_of_threads(before)
     assert_identical(kept, copy)
+
+
+@pytest.mark.parametrize(
+    ("text", "most"), [("1", 1), ("2", 2), ("100000", 100_000), ("0", 1), ("-3", None), ("", None)]
+)
+def test_the_environment_may_say_that_there_are_fewer_processors(text, most):
+    program = """
+import cartwheel
+from cartwheel._cartwheel import usable_cpus
+envs = cartwheel.NativeVectorEnv("CartPole-v1", 4096)
+print(usable_cpus(), envs.num_workers)
+envs.close()
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "CARTWHEEL_CPUS": text},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    expected = min(_cartwheel.usable_cpus(), most or 100_000)
+    assert ended.stdout.split() == [str(expected)] * 2

@@ -4,6 +4,8 @@ import importlib
 import logging
 from itertools import islice
 
+from gymnasium.error import ClosedEnvironmentError
+
 from tests.programs.registry import program, tell
 from tests.support.ray_sessions import Leaning, cart_poles
 
@@ -22,7 +24,11 @@ def ray_nodes():
         ray.init(address=cluster.address, logging_level=logging.ERROR, log_to_driver=False)
         with workers.RolloutWorkers(cart_poles(), Leaning, 2, 10, seed=1, in_flight=1) as remote:
             facts = come_and_go(cluster, nodes, remote)
-        ray.shutdown()
+            ray.shutdown()
+            try:
+                remote.collect()
+            except ClosedEnvironmentError as error:
+                facts["after_the_shutdown"] = str(error)
     finally:
         cluster.shutdown()
     tell(**facts)

@@ -84,7 +84,7 @@ def test_an_id_that_only_the_driver_knows_is_explained(workers):
 def test_workers_that_differ_are_refused(workers):
     def make_env():
         worker = importlib.import_module("cartwheel.ray").worker_info()
-        return cartwheel.make_vec("CartPole-v1", 2 + worker.index)
+        return cartwheel.make_vec("cartwheel/CartPole-v1", 2 + worker.index)
 
     with pytest.raises(ValueError, match="all workers must have the same environments") as raised:
         workers(make_env, lean, 2, 4)

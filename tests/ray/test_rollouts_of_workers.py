@@ -159,12 +159,10 @@ def test_rollouts_say_which_weights_made_them(workers):
     assert len({rollout.policy_version for rollout in islice(stream, 4)}) > 1
 
 
-def test_a_worker_is_never_ahead_by_more_rollouts_than_allowed(workers):
+def test_every_worker_is_ahead_by_as_many_rollouts_as_allowed(workers):
     remote = workers(cart_poles(), Leaning, 2, 10, seed=1, in_flight=3)
     for version, _ in enumerate(islice(remote.rollouts(), 12), 1):
-        stats = remote.stats()
-        assert (stats.in_flight <= 3).all()
-        assert stats.in_flight.sum() == 5  # asked again when the next one is taken
+        assert remote.stats().in_flight.tolist() == [3, 3]
         assert remote.update(np.float32(0)) == version
 
 
@@ -188,7 +186,7 @@ def test_collect_drops_what_older_weights_made(workers):
     rollout = remote.collect()
     assert rollout.policy_version == 1
     assert_identical(rollout.extras["tilt"], rollout.observations[:-1, :, 2] - np.float32(0.5))
-    assert remote.stats().dropped.sum() == 3
+    assert remote.stats().dropped.tolist() == [2, 2]
     assert remote.collect().policy_version == 1  # no new weights: nothing to wait for
 
 

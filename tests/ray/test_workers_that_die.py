@@ -125,4 +125,5 @@ def test_workers_move_when_nodes_leave_and_come():
         "joined_of": [0, 1],
         "restarts": [0, 1],
         "is_on_the_new_node": True,
+        "after_the_shutdown": "the workers ended when Ray was shut down.",
     }

@@ -61,7 +61,7 @@ class Leaning:
 
 def cart_poles(num_envs=3, **keywords):
     """A function that makes native environments in a worker."""
-    return lambda: cartwheel.make_vec("CartPole-v1", num_envs, **keywords)
+    return lambda: cartwheel.make_vec("cartwheel/CartPole-v1", num_envs, **keywords)
 
 
 def twin(make_env, num_steps, *, seed, weights=(), **keywords):

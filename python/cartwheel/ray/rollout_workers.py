@@ -5,7 +5,6 @@ This file is above 300 lines because it has the documentation of every argument.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import time
 from typing import TYPE_CHECKING, Any
@@ -47,7 +46,7 @@ class RolloutWorkers:
     Example:
         >>> import cartwheel, cartwheel.ray
         >>> def make_env():
-        ...     return cartwheel.make_vec("CartPole-v1", 8)
+        ...     return cartwheel.make_vec("cartwheel/CartPole-v1", 8)
         >>> def make_policy():
         ...     return lambda observations: (observations[:, 2] > 0).astype(int)
         >>> with cartwheel.ray.RolloutWorkers(make_env, make_policy, 2, 16, seed=1) as workers:
@@ -118,9 +117,9 @@ class RolloutWorkers:
         weights: A function without arguments that returns the present weights;
             :meth:`collect` calls it before each rollout.
         num_cpus: Processors of each actor; 0.5 for two actors on one.
-        in_flight: The most rollouts that a worker is asked for ahead of :meth:`rollouts`. With 1, a
-            worker rests until its rollout is taken. With 2, it does not, and its rollouts are one
-            version older. No worker has more results in the object store.
+        in_flight: The rollouts that a worker is asked for ahead of :meth:`rollouts`. With 1, it
+            collects one while the loop uses others, and then rests until that is taken. With 2, it
+            rests only when two wait, and its weights are older.
         actor_options: Other options of the actors, as for Ray's ``.options(…)``: ``num_gpus``,
             ``resources``, ``runtime_env``, ``scheduling_strategy`` (by default ``"SPREAD"``: over
             the nodes).
@@ -153,7 +152,7 @@ class RolloutWorkers:
         options: dict[str, Any] | None = None,
         weights: Callable[[], Any] | None = None,
         num_cpus: float = 1,
-        in_flight: int = 2,
+        in_flight: int = 1,
         actor_options: dict[str, Any] | None = None,
         start_timeout: float | None = 120.0,
     ) -> None:
@@ -186,6 +185,7 @@ class RolloutWorkers:
         self._waited, self._began = 0.0, time.monotonic()
         if not ray.is_initialized():
             ray.init()
+        self._session = _session()
         self._open = True
         try:
             for index in range(self.num_workers):
@@ -285,8 +285,8 @@ class RolloutWorkers:
     def rollouts(self) -> Iterator[WorkerRollout]:
         """Yields rollouts for ever, each of one worker, in the order in which they are done.
 
-        Each worker is asked for up to ``in_flight`` rollouts ahead, with the weights that are the
-        newest when it is asked, and asked again when one of its rollouts is taken. So no worker
+        Each worker is asked for ``in_flight`` rollouts ahead, with the weights that are the newest
+        when it is asked, and asked again as soon as one of its rollouts is taken. So no worker
         waits for another, and a slow loop slows them down instead of filling the object store. If
         one update follows each rollout, and workers are equally fast, a rollout is made by weights
         that are at most ``num_workers * in_flight`` versions old. If several rollouts are done,
@@ -308,12 +308,16 @@ class RolloutWorkers:
     def _endless(self) -> Iterator[WorkerRollout]:
         while True:
             self._check_open()
-            for worker in self._workers:
-                while worker.starting is None and len(worker.calls) < self.in_flight:
-                    worker.ask(self.policy_version, self._weights)
+            self._ask_ahead()
             _, rollout = self._receive(self._workers)
             if rollout is not None:
+                self._ask_ahead()  # the worker goes on while the loop uses the rollout
                 yield rollout
+
+    def _ask_ahead(self) -> None:
+        for worker in self._workers:
+            while worker.starting is None and len(worker.calls) < self.in_flight:
+                worker.ask(self.policy_version, self._weights)
 
     def stats(self) -> WorkerStats:
         """Returns the counts of all workers. No worker is asked: they come with the rollouts."""
@@ -348,14 +352,15 @@ class RolloutWorkers:
         if not self._open:
             return
         self._open = False
+        if _session() != self._session:
+            return  # Ray was shut down, and ended them
         try:
-            if grace and ray.is_initialized():
+            if grace:
                 closing = [worker.close() for worker in self._workers]
                 ray.wait(closing, num_returns=len(closing), timeout=grace)
         finally:
             for worker in self._workers:
-                with contextlib.suppress(Exception):  # Ray was shut down
-                    worker.kill()
+                worker.kill()
 
     def _wait_for_start(self, timeout: float | None) -> None:
         """Waits until all workers have started, or raises what the first of them raised."""
@@ -401,6 +406,8 @@ class RolloutWorkers:
     def _check_open(self) -> None:
         if not self._open:
             raise ClosedEnvironmentError("the workers are closed.")
+        if _session() != self._session:
+            raise ClosedEnvironmentError("the workers ended when Ray was shut down.")
 
     def _receive(self, workers: list[RemoteWorker]) -> tuple[RemoteWorker, WorkerRollout | None]:
         """Waits for the next answer of some workers; ``None`` if it is no rollout."""
@@ -421,6 +428,11 @@ class RolloutWorkers:
         if rollout is not None:
             worker.staleness = self.policy_version - rollout.policy_version
         return worker, rollout
+
+
+def _session() -> str | None:
+    """Returns what this program is in Ray's cluster; another one after each ``ray.init``."""
+    return ray.get_runtime_context().get_worker_id() if ray.is_initialized() else None
 
 
 def _check_function(name: str, function: Any, purpose: str) -> None:
