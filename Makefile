@@ -224,7 +224,8 @@ $(GYM_VENV)%/.installed: | $(VENV)/.built
 	@touch $@
 
 # Everything in $(TORCH_VENV), plus a trainer and what it needs beside the packages that are there, whatever versions of
-# them it asks for. PufferLib is compiled, without the games in C, for which its setup lacks a name.
+# them it asks for. PufferLib is compiled, without the games in C, for which its setup lacks a name. Some packages bring
+# a `tests` of their own, which would hide ours.
 .venv-%/.installed: tests/requirements/%.txt $(TORCH_VENV)/.installed
 	@echo '==> virtual environment in .venv-$*'
 	@test -x .venv-$*/bin/pip || $(PYTHON) -m venv .venv-$*
@@ -232,6 +233,7 @@ $(GYM_VENV)%/.installed: | $(VENV)/.built
 	@echo 'import builtins; builtins.c_extension_paths = []' > "$$(.venv-$*/bin/python -c 'import site; print(site.getsitepackages()[0])')/sitecustomize.py"
 	@PIP_CONSTRAINT= .venv-$*/bin/python -m pip install --quiet wheel 'setuptools<81'
 	@PIP_CONSTRAINT= NO_OCEAN=1 .venv-$*/bin/python -m pip install --quiet --no-deps --no-build-isolation -r $<
+	@rm -rf .venv-$*/lib/python*/site-packages/tests
 	@touch $@
 
 $(VENV)/.maturin: pyproject.toml constraints.txt

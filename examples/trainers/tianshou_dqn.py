@@ -55,9 +55,9 @@ def train(num_envs: int = 16, epochs: int = 8, steps_per_epoch: int = 4_000) -> 
     collector.collect(n_step=num_envs * 64, random=True)
     means: list[float] = []
 
-    def is_solved(mean: float) -> bool:
-        means.append(float(mean))
-        return mean >= 475
+    def score(told: Any) -> float:
+        means.append(float(told.returns_stat.mean))
+        return means[-1]
 
     parameters: Any = OffPolicyTrainerParams(
         training_collector=collector,
@@ -68,7 +68,8 @@ def train(num_envs: int = 16, epochs: int = 8, steps_per_epoch: int = 4_000) -> 
         update_step_num_gradient_steps_per_sample=0.25,
         batch_size=64,
         test_step_num_episodes=8,
-        stop_fn=is_solved,
+        compute_score_fn=score,
+        stop_fn=lambda best: best >= 475,
         show_progress=False,
         verbose=False,
     )

@@ -96,11 +96,15 @@ def run_program(name, *arguments, inside=(), timeout_s=240, returncode=0):
     return json.loads(result.stdout.splitlines()[-1])
 
 
-def run_script(path, *arguments, timeout_s=240):
-    """Runs a script of the repository in a process of its own, and returns what it printed."""
+def run_script(path, *arguments, folder, timeout_s=240):
+    """Runs a script of the repository in a process of its own, and returns what it printed.
+
+    ``folder`` is where the process starts, and leaves what it writes.
+    """
+    root = Path(__file__).parents[2]
     result = subprocess.run(
-        [sys.executable, str(path), *arguments],
-        cwd=Path(__file__).parents[2],
+        [sys.executable, str(root / path), *arguments],
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=timeout_s,

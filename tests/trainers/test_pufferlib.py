@@ -2,7 +2,6 @@
 
 import importlib
 import re
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -74,7 +73,7 @@ def test_what_pufferlib_would_misunderstand_is_refused(vec_env, keywords, messag
 
 
 @pytest.mark.trainers
-def test_its_ppo_learns():
-    text = run_script(Path("examples/trainers/pufferlib_ppo.py"))
+def test_its_ppo_learns(tmp_path):
+    text = run_script("examples/trainers/pufferlib_ppo.py", folder=tmp_path)
     means = [int(mean) for mean in re.findall(r"\d+", text.rpartition("epochs: ")[2])]
     assert max(means) > 4 * means[0]
