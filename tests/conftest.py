@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import multiprocessing
 import resource
 import signal
 import sys
@@ -147,6 +148,14 @@ def _warmed_up():
     painter.close()
 
 
+@pytest.fixture(autouse=True)
+def _start_method_is_kept():
+    """No test changes the default start method for others; to import TorchRL does."""
+    before = multiprocessing.get_start_method(allow_none=True)
+    yield
+    multiprocessing.set_start_method(before, force=True)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item):
     report = yield
@@ -166,5 +175,7 @@ def _nothing_is_left_behind(request):
     yield
     if request.node.stash.get(FAILED, default=False):
         return  # the traceback keeps references to what the test used
-    left = left_behind(before)
+    # What PyTorch and the trainers import starts threads of its own, which stay.
+    ours = request.node.get_closest_marker("torch") is None
+    left = left_behind(before, native_threads=ours)
     assert not left, f"left behind: {sorted(left)}"

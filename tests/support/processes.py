@@ -34,10 +34,18 @@ def open_descriptors():
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def left_behind(before):
-    """What :func:`residue` has in addition to ``before``, after waiting for what is ending."""
+def left_behind(before, *, native_threads=True):
+    """What :func:`residue` has in addition to ``before``, after waiting for what is ending.
+
+    Without ``native_threads`` only those threads count that Python knows.
+    """
+
+    def more():
+        found = residue() - before
+        return found if native_threads else {one for one in found if not one.startswith("native ")}
+
     deadline = time.monotonic() + 30  # a joined thread stays in /proc until the kernel has ended it
-    while (left := residue() - before) and time.monotonic() < deadline:
+    while (left := more()) and time.monotonic() < deadline:
         gc.collect()
         time.sleep(0.01)
     return left

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +12,17 @@ from gymnasium.spaces import Dict
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from tensordict import TensorDict
-from tensordict.utils import expand_as_right
 from torchrl.envs import GymLikeEnv
 
 from cartwheel.arguments import as_autoreset_mode, as_batch_size, as_env_fns
+from cartwheel.gymnasium_versions import autoreset_mode_of
 from cartwheel.near_misses import keywords_of, listed, near_miss, shown
 from cartwheel.spaces import nested
 from cartwheel.torchrl.observations import named_readers, reader
 from cartwheel.torchrl.specs import Specs, check_space
 from cartwheel.vector.pool_env import PoolVectorEnv
 from cartwheel.vector.vector_env import VectorEnv
+from cartwheel.wrapping.wrapper import VectorWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -133,10 +135,10 @@ class CartwheelEnv(GymLikeEnv):
         )
         #: Makes an array of an action; ``None`` for a ``Dict`` space.
         self._as_array = None if isinstance(env.action_space, Dict) else specs.action.to_numpy
+        #: Whether rows that are not reset repeat the observation that they showed last.
+        self._repeats = _repeats_rows(env)
         #: Observations, in tensordicts.
         self._leaves = list(self.observation_spec.keys(True, True))
-        #: What a reset brings.
-        self._reset_leaves = frozenset([*self._leaves, *_FLAGS])
         #: References to the observations of the last step.
         self._shown: list[weakref.ref[Any]] = []
 
@@ -215,30 +217,29 @@ class CartwheelEnv(GymLikeEnv):
         self.reset(seed=seed)
 
     def maybe_reset(self, tensordict: TensorDictBase) -> TensorDictBase:
-        """Resets the rows that are done, as TorchRL's method does, in a fifth of its time.
+        """Resets the rows that are done, as TorchRL's method does, in less time.
 
         A reset of some rows returns the observations of all rows. If the tensordict shows what the
-        last step returned, nothing is left to choose row by row.
+        last step returned, no observation is left to choose row by row.
         """
-        if self.info_dict_reader or not self._shows_last_step(tensordict):
+        quick = self._repeats and not self.info_dict_reader and self._shows_last_step(tensordict)
+        if not quick:
             return super().maybe_reset(tensordict)
         done = tensordict.get("done")
-        if not done.any():
+        over = done.numpy(force=True)
+        if not over.any():
             return tensordict
         rows = TensorDict._new_unsafe({"_reset": done}, batch_size=self.batch_size)
-        fresh = self._reset(rows)
-        if not done.all():  # what else is there is zero in new episodes, as TorchRL has it
-            for key in list(tensordict.keys(True, True)):
-                if key not in self._reset_leaves:
-                    entry = tensordict.get(key)
-                    over = expand_as_right(done.view(-1), entry)
-                    tensordict.set(key, entry.masked_fill(over, 0))
-        return tensordict.update(fresh)
+        return _renewed(tensordict, self._reset(rows), None if over.all() else done)
 
     def _shows_last_step(self, tensordict: TensorDictBase) -> bool:
-        return len(self._shown) > 0 and all(
-            tensordict.get(leaf, None) is shown()
-            for leaf, shown in zip(self._leaves, self._shown, strict=True)
+        return (
+            len(self._shown) > 0
+            and all(
+                tensordict.get(leaf, None) is shown()
+                for leaf, shown in zip(self._leaves, self._shown, strict=True)
+            )
+            and _is_plain(tensordict)
         )
 
     # What TorchRL would do after each step and need not
@@ -252,6 +253,41 @@ class CartwheelEnv(GymLikeEnv):
     def _step_proc_data(self, result: TensorDictBase) -> TensorDictBase:
         """Returns the result, whose shapes are right; ``run_type_checks`` is respected."""
         return super()._step_proc_data(result) if self.run_type_checks else result
+
+
+def _repeats_rows(envs: Any) -> bool:
+    """Whether all wrappers, if any, are cartwheel's; others may transform a row anew."""
+    while isinstance(envs, VectorWrapper):
+        envs = envs.env
+    return isinstance(envs, PoolVectorEnv)
+
+
+def _is_plain(tensordict: TensorDictBase) -> bool:
+    """Whether there are only tensors in the tensordict: no lazy stacks, no other objects."""
+    return type(tensordict) is TensorDict and all(
+        isinstance(entry, torch.Tensor) or _is_plain(entry) for entry in tensordict.values()
+    )
+
+
+def _renewed(tensordict: TensorDictBase, fresh: Any, done: Any) -> TensorDictBase:
+    """Returns the tensordict after a reset, which brought ``fresh``.
+
+    What a reset does not bring, such as what a policy wrote, is zero in the rows of ``done``, as
+    TorchRL has it; unless all rows were reset, then ``done`` is ``None``.
+    """
+    entries = {**dict(fresh.items()), **dict(tensordict.items())}
+    for name, entry in entries.items():
+        brought = fresh.get(name, None)
+        if not isinstance(entry, torch.Tensor):
+            entries[name] = _renewed(entry, {} if brought is None else brought, done)
+        elif brought is not None:
+            entries[name] = brought
+        elif done is not None:
+            over = done.view(-1, *[1] * (entry.ndim - 1))
+            entries[name] = entry.masked_fill(over, 0)
+    return TensorDict._new_unsafe(
+        entries, batch_size=tensordict.batch_size, device=tensordict.device
+    )
 
 
 def _made(env_fns: Any, keywords: dict[str, Any]) -> VectorEnv[Any, Any]:
@@ -270,7 +306,17 @@ def _made(env_fns: Any, keywords: dict[str, Any]) -> VectorEnv[Any, Any]:
     keywords = {"autoreset_mode": AutoresetMode.DISABLED, "context": None, **keywords}
     _check_mode(as_autoreset_mode(keywords["autoreset_mode"]), "leave `autoreset_mode` out")
     _check_batch_size(as_batch_size(keywords.get("batch_size"), len(env_fns)), len(env_fns))
-    return VectorEnv(env_fns, **{**keywords, "context": keywords["context"] or "forkserver"})
+    return VectorEnv(env_fns, **{**keywords, "context": keywords["context"] or _start_method()})
+
+
+def _start_method() -> str:
+    """Returns the start method of workers.
+
+    TorchRL makes ``spawn`` the default. The fork server forks from a process that has no threads,
+    and starts workers as safely. But a child that was forked itself cannot use its parent's server.
+    """
+    forked = multiprocessing.parent_process() and multiprocessing.get_start_method() == "fork"
+    return "fork" if forked else "forkserver"
 
 
 def _checked(envs: Any, keywords: dict[str, Any]) -> Any:
@@ -290,7 +336,7 @@ def _checked(envs: Any, keywords: dict[str, Any]) -> Any:
             f"{listed(keywords)} cannot be given with a vector environment, which has its keywords "
             "already: pass them where it is made"
         )
-    _check_mode(envs.metadata["autoreset_mode"], 'make it with autoreset_mode="disabled"')
+    _check_mode(autoreset_mode_of(envs), 'make it with autoreset_mode="disabled"')
     _check_batch_size(envs.unwrapped.batch_size, envs.num_envs)
     return envs
 

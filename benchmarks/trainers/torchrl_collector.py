@@ -1,0 +1,122 @@
+"""CartPole-v1 in TorchRL's ``Collector``, beside TorchRL's own ways to step many environments.
+
+The policy is TorchRL's random one, so what is left of a step is TorchRL and the environments.
+``ParallelEnv`` is measured with its default settings, one process for each environment, and in the
+fastest way that was found: forked processes, one for each processor, each with TorchRL's wrapper
+around Gymnasium's ``SyncVectorEnv``. 64 processes are forked, too: to spawn them takes minutes.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import torch
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from torchrl.collectors import Collector
+from torchrl.envs import GymEnv, GymWrapper, ParallelEnv
+
+import cartwheel
+from cartwheel.bench.claim import Claim, check
+from cartwheel.bench.contenders import Contender
+from cartwheel.torchrl import CartwheelEnv
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cartwheel.arguments import EnvFn
+
+ENV_ID = "CartPole-v1"
+STEPS = 50
+WORKERS = 2
+
+
+class Collecting:
+    """A collector, repeatedly asked for batches of ``STEPS`` steps."""
+
+    def __init__(self, env: Any) -> None:
+        """Collects one batch, which starts everything."""
+        self.rows: int = env.batch_size.numel()
+        self.collector = Collector(env, frames_per_batch=STEPS * self.rows, total_frames=-1)
+        self.batches, self.note = iter(self.collector), ""
+        next(self.batches)
+        torch.set_num_threads(1)  # `ParallelEnv` raises it for the whole program
+        self._batch_s = float("inf")  # time of a batch in the last run
+
+    def run(self, seconds: float) -> float:
+        """Collects for about ``seconds``, at least once; returns rows per second."""
+        turns = max(1, round(seconds / self._batch_s))
+        start = time.perf_counter()
+        for _ in range(turns):
+            next(self.batches)
+        self._batch_s = (time.perf_counter() - start) / turns
+        return STEPS * self.rows / self._batch_s
+
+    def close(self) -> None:
+        """Closes the environments."""
+        self.collector.shutdown()
+
+
+def contender(name: str, make: Callable[[Sequence[EnvFn]], Any]) -> Contender:
+    """A collector around the environment that ``make`` returns."""
+    return Contender(name, lambda env_fns: Collecting(make(env_fns)))
+
+
+def wrapped(env_fns: Sequence[EnvFn]) -> Any:
+    """TorchRL's wrapper around Gymnasium's vector environment."""
+    return GymWrapper(SyncVectorEnv(list(env_fns), autoreset_mode=AutoresetMode.DISABLED))
+
+
+def native(env_fns: Sequence[EnvFn]) -> CartwheelEnv:
+    """Native environments."""
+    return CartwheelEnv(
+        cartwheel.make_vec(f"cartwheel/{ENV_ID}", len(env_fns), autoreset_mode="disabled")
+    )
+
+
+def parallel(env_fns: Sequence[EnvFn], start_method: str | None = None) -> Any:
+    """TorchRL's processes, one for each environment."""
+    make = functools.partial(GymEnv, ENV_ID)
+    return ParallelEnv(len(env_fns), make, mp_start_method=start_method)
+
+
+def grouped(env_fns: Sequence[EnvFn]) -> Any:
+    """TorchRL's processes, each with several environments."""
+    make = functools.partial(wrapped, list(env_fns)[::WORKERS])
+    return ParallelEnv(WORKERS, make, mp_start_method="fork")
+
+
+NATIVE = contender("native", native)
+PROCESS = contender("process", lambda env_fns: CartwheelEnv(env_fns, executor="process"))
+INLINE = contender("inline", lambda env_fns: CartwheelEnv(env_fns, executor="inline"))
+WRAPPER = contender("GymWrapper(Sync)", wrapped)
+PARALLEL = contender("ParallelEnv", parallel)
+FORKED = contender("ParallelEnv, fork", lambda env_fns: parallel(env_fns, "fork"))
+GROUPED = contender("ParallelEnv(Sync)", grouped)
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    check(
+        f"{ENV_ID} in TorchRL's Collector",
+        functools.partial(gym.make, ENV_ID),
+        {
+            8: [
+                Claim(PROCESS, PARALLEL, 3),
+                Claim(NATIVE, PARALLEL, 6),
+                Claim(PROCESS, GROUPED, 3),
+                Claim(NATIVE, GROUPED, 5),
+                Claim(NATIVE, WRAPPER, 1.2),
+                Claim(INLINE, WRAPPER, 1.2),
+            ],
+            64: [
+                Claim(PROCESS, FORKED, 3),
+                Claim(NATIVE, FORKED, 6),
+                Claim(PROCESS, GROUPED, 1.5),
+                Claim(NATIVE, GROUPED, 6),
+                Claim(NATIVE, WRAPPER, 1.2),
+                Claim(INLINE, WRAPPER, 1.2),
+            ],
+        },
+    )

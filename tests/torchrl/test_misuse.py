@@ -1,0 +1,117 @@
+"""What TorchRL cannot take is refused before anything starts, and the error says what to change."""
+
+import importlib
+import sys
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, Graph, OneOf, Sequence, Text, Tuple
+
+import cartwheel
+from cartwheel.wrappers import RecordEpisodeStatistics
+from tests.support.cases import POLE
+from tests.support.environments import SamplingEnv
+from tests.support.executors import INLINE
+
+pytestmark = pytest.mark.torch
+
+BOX = Box(-1, 1, (2,), np.float32)
+REFUSED = {
+    "text": (Text(4), "fixed shape.*Text"),
+    "graph": (Graph(BOX, None), "fixed shape.*Graph"),
+    "sequence": (Sequence(BOX), "fixed shape.*Sequence"),
+    "one-of": (OneOf([BOX, Discrete(2)]), "fixed shape.*OneOf"),
+    "in a dict": (Dict(a=Dict(b=Text(4))), r"observation space\['a'\]\['b'\] is Text"),
+    "unequal parts": (Tuple([BOX, Box(-1, 1, (3,), np.float32)]), "use a Dict space"),
+    "tuple of discrete": (Tuple([Discrete(2), Discrete(2)]), "use a Dict space"),
+    "start": (Discrete(3, start=1), "from 0.*start=1"),
+    "dtype": (Box(0, 9, (2,), np.uint16), "no dtype for uint16"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_space_is_refused_by_its_place(runs, name):
+    space, message = REFUSED[name]
+    with pytest.raises(ValueError, match=message):
+        runs.CartwheelEnv([partial(SamplingEnv, space)] * 2, num_workers=2)
+    envs = INLINE(
+        [partial(SamplingEnv, BOX, action_space=Tuple([BOX, BOX]))] * 2, autoreset_mode="disabled"
+    )
+    with pytest.raises(ValueError, match=r"no tuples of actions.*use a Dict space"):
+        runs.CartwheelEnv(envs)
+    assert not envs.closed
+    envs.close()
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_another_mode_is_refused(runs, mode):
+    with pytest.raises(ValueError, match=f"must be 'disabled', got '{mode}': leave `autoreset_m"):
+        runs.CartwheelEnv([POLE] * 2, autoreset_mode=mode)
+    envs = cartwheel.make_vec("cartwheel/CartPole-v1", 2, autoreset_mode=mode)
+    with pytest.raises(ValueError, match=f"got '{mode}': make it with autoreset_mode=\"disabled\""):
+        runs.CartwheelEnv(envs)
+    with pytest.raises(ValueError, match=f"got '{mode}'"):
+        runs.CartwheelEnv(RecordEpisodeStatistics(envs))
+    envs.reset()  # it was not closed
+    envs.close()
+
+
+def test_batches_of_some_rows_are_refused(runs):
+    with pytest.raises(ValueError, match="batch_size=1 of num_envs=2: leave `batch_size` out"):
+        runs.CartwheelEnv([POLE] * 2, batch_size=1)
+    envs = cartwheel.make_vec("cartwheel/CartPole-v1", 3, autoreset_mode="disabled", batch_size=2)
+    with pytest.raises(ValueError, match="batch_size=2 of num_envs=3"):
+        runs.CartwheelEnv(envs)
+    envs.close()
+
+
+def test_vector_environments_of_others_and_what_is_none_are_refused(runs):
+    envs = gym.vector.SyncVectorEnv([POLE] * 2, autoreset_mode=runs.DISABLED)
+    with pytest.raises(TypeError, match=r"of cartwheel, got SyncVectorEnv.*GymWrapper"):
+        runs.CartwheelEnv(envs)
+    envs.close()
+    with pytest.raises(TypeError, match="make_vec"):
+        runs.CartwheelEnv("cartwheel/CartPole-v1")
+    with pytest.raises(TypeError, match="list of functions"):
+        runs.CartwheelEnv(POLE)
+    with pytest.raises(IndexError, match="empty"):
+        runs.CartwheelEnv([])
+
+
+def test_keywords_that_do_not_exist_or_come_too_late_are_refused(runs):
+    with pytest.raises(TypeError, match="did you mean `categorical_action_encoding`"):
+        runs.CartwheelEnv([POLE] * 2, categorical_action_encodng=True)
+    with pytest.raises(TypeError, match="did you mean `num_workers`"):
+        runs.CartwheelEnv([POLE] * 2, num_worker=True)
+    envs = cartwheel.make_vec("cartwheel/CartPole-v1", 2, autoreset_mode="disabled")
+    with pytest.raises(TypeError, match="`executor`, `num_workers` cannot be given with a vector"):
+        runs.CartwheelEnv(envs, executor="inline", num_workers=2)
+    envs.close()
+
+
+def test_stepping_rows_that_are_over_is_an_error_of_cartwheel(runs, build):
+    env = runs.CartwheelEnv(
+        build([partial(SamplingEnv, BOX, length=1)] * 2, autoreset_mode="disabled")
+    )
+    stepped = env.rand_step(env.reset())
+    with pytest.raises(cartwheel.EpisodeOverError):
+        env.rand_step(env.step_mdp(stepped))
+    env.close()
+
+
+@pytest.mark.parametrize("found", ["0.13.2", None])
+def test_a_missing_or_old_torchrl_is_named_with_the_way_to_install_it(monkeypatch, found):
+    versions = importlib.import_module("cartwheel.torchrl.versions")
+
+    def version(name):
+        if found is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return found
+
+    monkeypatch.setattr(versions.importlib.metadata, "version", version)
+    monkeypatch.delitem(sys.modules, "cartwheel.torchrl", raising=False)
+    with pytest.raises(ImportError, match=r"pip install -U 'cartwheel\[torchrl\]'") as caught:
+        importlib.import_module("cartwheel.torchrl")
+    assert found is None or found in str(caught.value)
