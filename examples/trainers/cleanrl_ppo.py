@@ -50,9 +50,7 @@ def python_envs(settings: Settings, **keywords: Any) -> VectorEnv[Any, Any, Any]
         return gym.wrappers.RecordEpisodeStatistics(gym.make(settings.env_id))
 
     # CHANGED: was gym.vector.SyncVectorEnv([...])
-    return cartwheel.VectorEnv(
-        [make] * settings.num_envs, autoreset_mode="same_step", **keywords
-    )
+    return cartwheel.VectorEnv([make] * settings.num_envs, autoreset_mode="same_step", **keywords)
 
 
 def native_envs(settings: Settings) -> VectorEnv[Any, Any, Any]:
@@ -129,7 +127,7 @@ def train(envs: VectorEnv[Any, Any, Any], settings: Settings) -> list[tuple[floa
         for _ in range(settings.epochs):
             for chosen in np.array_split(generator.permutation(steps * rows), settings.minibatches):
                 optimizer.zero_grad()
-                _loss(agent, *(part[chosen] for part in batch), settings.clip, settings.entropy)
+                _add_gradients(agent, [part[chosen] for part in batch], settings)
                 torch.nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
                 optimizer.step()
     return found
@@ -159,10 +157,10 @@ def _advantages(
     return advantages
 
 
-def _loss(
-    agent: Agent, seen: Any, taken: Any, before: Any, gains: Any, values: Any, clip: float, eta: float
-) -> None:
-    """Computes the gradients of one minibatch."""
+def _add_gradients(agent: Agent, minibatch: list[Any], settings: Settings) -> None:
+    """Computes the gradients of PPO's loss."""
+    seen, taken, before, gains, values = minibatch
+    clip = settings.clip
     _, log_probs, entropy, now = agent.act(seen, taken)
     ratio = (log_probs - before).exp()
     normal = (gains - gains.mean()) / (gains.std() + 1e-8)
@@ -171,7 +169,7 @@ def _loss(
     squared = (now - (gains + values)).square()
     moved = values + (now - values).clamp(-clip, clip) - (gains + values)
     value = 0.5 * torch.max(squared, moved.square()).mean()
-    (policy + 0.5 * value - eta * entropy.mean()).backward()
+    (policy + 0.5 * value - settings.entropy * entropy.mean()).backward()
 
 
 if __name__ == "__main__":

@@ -94,6 +94,8 @@ class Policy(torch.nn.Module):
     def __init__(self, envs: CartwheelVecEnv) -> None:
         """Makes the layers for arrays as observations and discrete actions."""
         super().__init__()
+        assert envs.single_observation_space.shape is not None
+        assert isinstance(envs.single_action_space, gym.spaces.Discrete)
         size = int(np.prod(envs.single_observation_space.shape))
         self.body = torch.nn.Sequential(torch.nn.Linear(size, 64), torch.nn.Tanh())
         self.actor = torch.nn.Linear(64, int(envs.single_action_space.n))

@@ -58,4 +58,4 @@ def test_ppo_of_skrl_learns(load):
 
 def test_dqn_of_tianshou_learns(load):
     means = load("tianshou_dqn").train(epochs=3)
-    assert max(means) > 4 * means[0]
+    assert max(means) > 100 > 4 * means[0]

@@ -15,7 +15,6 @@ pytestmark = pytest.mark.trainers
 class Reaching(gym.Env):
     """Succeeds where its position is near the goal; observations have LeRobot's keys."""
 
-    metadata = {"render_modes": ["rgb_array"]}
     render_mode = "rgb_array"
     task = "reach"
     task_description = "move to the goal"

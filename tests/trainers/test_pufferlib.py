@@ -1,4 +1,4 @@
-"""PufferLib's interface over a vector environment. PufferLib itself is run by `make test-trainers`."""
+"""PufferLib's interface over a vector environment. `make test-trainers` runs PufferLib itself."""
 
 import importlib
 import re

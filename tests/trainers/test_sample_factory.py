@@ -1,4 +1,4 @@
-"""Sample Factory beside a Gymnasium that it does not ask for. `make test-trainers` runs this file."""
+"""Sample Factory beside a newer Gymnasium than it asks for. `make test-trainers` runs this file."""
 
 import importlib
 import re
@@ -25,8 +25,7 @@ def test_its_wrappers_see_an_agent_for_each_row_and_the_steps_of_the_vector_envi
     wrap = importlib.import_module("sample_factory.algo.utils.make_env").BatchedVecEnv
     example.forward_attributes()
     envs, other = (
-        cartwheel.make_vec("cartwheel/CartPole-v1", 5, autoreset_mode="same_step")
-        for _ in range(2)
+        cartwheel.make_vec("cartwheel/CartPole-v1", 5, autoreset_mode="same_step") for _ in range(2)
     )
     wrapped = wrap(example.ManyAgents(envs))
     assert (wrapped.num_agents, wrapped.is_multiagent) == (5, True)
