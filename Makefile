@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH_VENV := .venv-torch
 RAY_VENV := .venv-ray
+TRAINERS := sample-factory pufferlib lerobot
 # The versions of Gymnasium that the tests run beside: the oldest that pyproject.toml allows (RLlib needs it) to the
 # newest. Each has an environment of its own.
 GYMNASIUMS := 1.2.2 1.3.0 1.4.0
@@ -48,7 +49,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup build demo test test-rust test-examples test-torch matrix sanitize sanitize-core sanitize-python parity soak faults lint fmt bench wheel
+.PHONY: help setup build demo test test-rust test-examples test-torch test-trainers matrix sanitize sanitize-core sanitize-python parity soak faults lint fmt bench wheel
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r target text; do \
@@ -83,6 +84,12 @@ test-torch: build $(TORCH_VENV)/.installed $(RAY_VENV)/.installed ## run the tes
 
 matrix: build $(GYMNASIUMS:%=$(GYM_VENV)%/.installed) ## run the tests that concern Gymnasium beside each version of it that is supported
 	@$(BIN)/python -m tests.matrix $(GYMNASIUMS)
+
+test-trainers: build $(TRAINERS:%=.venv-%/.installed) ## run the tests with trainers whose requirements contradict ours, in an environment for each
+	@for trainer in $(TRAINERS); do \
+		echo "==> pytest, $$trainer"; \
+		.venv-$$trainer/bin/python -m pytest -m trainers tests/trainers/test_$$(echo $$trainer | tr - _).py \
+			|| exit 1; done
 
 test-rust: setup ## run the tests of the core, also with injected faults, then test every interleaving of its wake-ups with loom
 	@echo '==> cargo test'
@@ -214,6 +221,19 @@ $(GYM_VENV)%/.installed: | $(VENV)/.built
 	@test -x $(GYM_VENV)$*/bin/pip || $(PYTHON) -m venv $(GYM_VENV)$*
 	@PIP_CONSTRAINT= $(GYM_VENV)$*/bin/python -m pip install --quiet --no-deps gymnasium==$*
 	@$(call layer,$(GYM_VENV)$*,$(VENV))
+	@touch $@
+
+# Everything in $(TORCH_VENV), plus a trainer and what it needs beside the packages that are there, whatever versions of
+# them it asks for. PufferLib is compiled, without the games in C, for which its setup lacks a name. Some packages bring
+# a `tests` of their own, which would hide ours.
+.venv-%/.installed: tests/requirements/%.txt $(TORCH_VENV)/.installed
+	@echo '==> virtual environment in .venv-$*'
+	@test -x .venv-$*/bin/pip || $(PYTHON) -m venv .venv-$*
+	@$(call layer,.venv-$*,$(TORCH_VENV))
+	@echo 'import builtins; builtins.c_extension_paths = []' > "$$(.venv-$*/bin/python -c 'import site; print(site.getsitepackages()[0])')/sitecustomize.py"
+	@PIP_CONSTRAINT= .venv-$*/bin/python -m pip install --quiet wheel 'setuptools<81'
+	@PIP_CONSTRAINT= NO_OCEAN=1 .venv-$*/bin/python -m pip install --quiet --no-deps --no-build-isolation -r $<
+	@rm -rf .venv-$*/lib/python*/site-packages/tests
 	@touch $@
 
 $(VENV)/.maturin: pyproject.toml constraints.txt

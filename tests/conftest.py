@@ -176,6 +176,6 @@ def _nothing_is_left_behind(request):
     if request.node.stash.get(FAILED, default=False):
         return  # the traceback keeps references to what the test used
     # What PyTorch and the trainers import starts threads of its own, which stay.
-    ours = request.node.get_closest_marker("torch") is None
+    ours = not any(map(request.node.get_closest_marker, ("torch", "trainers")))
     left = left_behind(before, native_threads=ours)
     assert not left, f"left behind: {sorted(left)}"

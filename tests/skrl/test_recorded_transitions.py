@@ -95,7 +95,10 @@ def stored(skrl, envs, base, steps=STEPS):
         observation_space=env.observation_space,
         action_space=env.action_space,
         device="cpu",
-        cfg={"learning_starts": steps + 1, "experiment": {"write_interval": 0, "checkpoint_interval": 0}},
+        cfg={
+            "learning_starts": steps + 1,
+            "experiment": {"write_interval": 0, "checkpoint_interval": 0},
+        },
     )
     cfg = {"timesteps": steps, "headless": True, "disable_progressbar": True}
     trainer = skrl.Trainer(cfg={**cfg, "close_environment_at_exit": False}, env=env, agents=agent)
@@ -213,17 +216,3 @@ def test_several_agents_are_refused(skrl):
             truncated=ends,
             infos={"_final_obs": np.ones(4, np.bool_)},
         )
-
-
-@pytest.mark.parametrize("num_envs", [1, 8])
-def test_wrap_env_knows_every_vector_environment_of_cartwheel(skrl, num_envs):
-    for envs in (
-        cartwheel.make_vec("cartwheel/CartPole-v1", num_envs, autoreset_mode="same_step"),
-        cartwheel.VectorEnv([lambda: Counting(3)] * num_envs, executor="inline"),
-        cartwheel.SyncVectorEnv([lambda: Counting(3)] * num_envs),
-    ):
-        env = skrl.wrap_env(envs, verbose=False)
-        observations, _ = env.reset()
-        assert observations.shape == (num_envs, *envs.single_observation_space.shape)
-        assert env.num_envs == num_envs
-        env.close()

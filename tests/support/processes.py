@@ -102,3 +102,21 @@ def run_program(name, *arguments, inside=(), timeout_s=240, returncode=0):
     )
     assert result.returncode == returncode, result.stderr
     return json.loads(result.stdout.splitlines()[-1])
+
+
+def run_script(path, *arguments, folder, timeout_s=240):
+    """Runs a script of the repository in a process of its own, and returns what it printed.
+
+    ``folder`` is where the process starts, and leaves what it writes.
+    """
+    root = Path(__file__).parents[2]
+    result = subprocess.run(
+        [sys.executable, str(root / path), *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout + result.stderr
